@@ -1,0 +1,214 @@
+// Package cloud is the contract between Tenon and a cloud provider.
+//
+// A provider answers four questions and does two things. It says what a node class means right now (ResolveNodeClass),
+// what could be launched for it and at which price (InstanceTypes), what a launch would ask for, word by word
+// (PrepareLaunch), and what is running (Instances). It launches (Launch) and it terminates (Terminate).
+//
+// # Exactly once
+//
+// Launch is the only call whose repetition could cost money, so it is split in two. PrepareLaunch turns names into a
+// LaunchRequest: launch templates, subnets, images, tags and prices, all resolved. The request is recorded by the
+// workflow before anything is launched. Launch then sends exactly that request with a client token made from it by the
+// workflow, so that a lost reply, a timeout or a killed worker can ask again: the same token with the same request
+// launches nothing new and returns the instances of the first call. Where the cloud cannot answer that way (ErrorKind
+// ParameterMismatch, or a token too old to be remembered), the instances are found by the launch group they were
+// tagged with when they were created: Instances with Query.LaunchGroup. A new token is used only after the old one is
+// known to have launched nothing.
+//
+// # Ownership
+//
+// Every instance carries, from the moment of its creation, the tags of its owner: cluster, NodePool, node class and
+// launch group. A provider never lists, tags or terminates an instance without the tag of its own cluster.
+//
+// # Errors
+//
+// Every error a provider returns is classified once, at its boundary, as an ErrorKind (KindOf). The kinds say what the
+// caller has to do next, not what the cloud called it; the cloud's own code stays in the message.
+package cloud
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+// Provider is everything Tenon asks of a cloud. All methods are safe for concurrent use and idempotent. Consumers
+// declare the few methods they need themselves; this interface is what cloud/cloudtest holds every provider to.
+type Provider interface {
+	// ResolveNodeClass finds what the class's selectors mean at this moment (subnets, security groups, images) and
+	// makes its instance profile exist. It returns the complete status, with one condition per part and Ready over
+	// all of them; a selector that matches nothing is a False condition, not an error. It does not modify class.
+	ResolveNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) (awsv1.EC2NodeClassStatus, error)
+
+	// ReleaseNodeClass removes what the provider has made for a class that is being deleted: launch templates and
+	// the instance profile. Nothing of it being left is success.
+	ReleaseNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) error
+
+	// InstanceTypes returns what can be launched for a class, ordered by name, with the capacity and allocatable a
+	// node of that class will have. Offerings that recently had no capacity are there, marked as not available.
+	// The values are shared between callers and must not be modified. Without resolved images or subnets in the
+	// class's status the error is NodeClassNotReady.
+	InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*InstanceType, error)
+
+	// PrepareLaunch resolves a launch into the complete request, creating launch templates as needed. Launching
+	// nothing, it may be repeated at will.
+	PrepareLaunch(ctx context.Context, spec LaunchSpec) (LaunchRequest, error)
+
+	// Launch sends the request. A reply with fewer instances than asked for is not an error: the offerings that were
+	// refused are in LaunchResult.Refused, and they count as unavailable for the next three minutes. The error is
+	// InsufficientCapacity only when nothing at all was launched for want of capacity; then LaunchResult.Refused is
+	// filled all the same.
+	Launch(ctx context.Context, request LaunchRequest) (LaunchResult, error)
+
+	// Instances returns this cluster's instances that match the query, terminated ones left out, ordered by id.
+	Instances(ctx context.Context, query Query) ([]Instance, error)
+
+	// Terminate ends the instances with these ids. Ids that are unknown or already gone are not an error.
+	// An instance without this cluster's ownership tags is refused with the kind Forbidden.
+	Terminate(ctx context.Context, ids []string) error
+
+	// Tag adds tags to one instance of this cluster.
+	Tag(ctx context.Context, id string, tags map[string]string) error
+}
+
+// InstanceType is one kind of machine as a node of one node class.
+type InstanceType struct {
+	// Name is the cloud's name, such as m6g.xlarge.
+	Name string
+	// Labels are the well-known labels every node of this type has whatever its offering: architecture, operating
+	// system, instance type, and the karpenter.k8s.aws/instance-* family.
+	Labels map[string]string
+	// Capacity is what the node will report as capacity.
+	Capacity corev1.ResourceList
+	// Allocatable is Capacity less what kubelet, system and eviction thresholds keep.
+	Allocatable corev1.ResourceList
+	// Offerings are the ways in which it is sold, ordered by zone and capacity type.
+	Offerings []Offering
+}
+
+// Offering is one way to buy an instance type.
+type Offering struct {
+	// CapacityType is on-demand, spot or reserved.
+	CapacityType string `json:"capacityType"`
+	// Zone is the availability zone's name, such as us-east-1a.
+	Zone string `json:"zone"`
+	// ZoneID is the zone's identity across accounts, such as use1-az1.
+	ZoneID string `json:"zoneID,omitempty"`
+	// Price is in US dollars per hour.
+	Price float64 `json:"price"`
+	// Available is false while the cloud is known to have no capacity for it.
+	Available bool `json:"available"`
+}
+
+// OfferingKey names an offering of an instance type.
+type OfferingKey struct {
+	InstanceType string `json:"instanceType"`
+	Zone         string `json:"zone"`
+	CapacityType string `json:"capacityType"`
+}
+
+// LaunchSpec is a launch in Kubernetes' terms: what PrepareLaunch resolves.
+type LaunchSpec struct {
+	// Group is the launch group: unique within the cluster, at most 63 characters of a label value.
+	Group string
+	// Count is how many instances are wanted, at least 1.
+	Count int
+	// Class is the node class, with its status resolved.
+	Class *awsv1.EC2NodeClass
+	// NodePool is the pool the instances are tagged with; empty for claims without one.
+	NodePool string
+	// CapacityType is the one capacity type that is bought.
+	CapacityType string
+	// Offerings are the acceptable ones, the preferred first, at most a few hundred.
+	Offerings []OfferingKey
+	// Labels and Taints are what the node registers with, before registration adds the rest.
+	Labels map[string]string
+	Taints []corev1.Taint
+}
+
+// LaunchRequest is a launch in the cloud's terms, complete and frozen. It is recorded in a workflow's history, so it
+// holds no secrets: user data lives in the launch templates it names.
+type LaunchRequest struct {
+	// Group is the launch group every instance is tagged with.
+	Group string `json:"group"`
+	// Token is the idempotency token, at most 64 ASCII characters. PrepareLaunch leaves it empty: only the workflow
+	// knows which attempt this is.
+	Token string `json:"token"`
+	// Count is the number of instances asked for.
+	Count int `json:"count"`
+	// CapacityType is on-demand, spot or reserved.
+	CapacityType string `json:"capacityType"`
+	// Overrides are the pools of capacity to choose from, the preferred first.
+	Overrides []Override `json:"overrides"`
+	// Tags are put on every instance, volume and network interface at creation.
+	Tags map[string]string `json:"tags"`
+	// Context is EC2's reserved request context, from the node class.
+	Context string `json:"context,omitempty"`
+}
+
+// Override is one instance type in one subnet from one launch template.
+type Override struct {
+	InstanceType   string `json:"instanceType"`
+	Zone           string `json:"zone"`
+	Subnet         string `json:"subnet"`
+	LaunchTemplate string `json:"launchTemplate"`
+	Image          string `json:"image"`
+	// Price is in US dollars per hour when the request was prepared.
+	Price float64 `json:"price"`
+}
+
+// LaunchResult is what a launch brought.
+type LaunchResult struct {
+	// Instances are ordered by id, so that everyone who asks pairs them with claims in the same way.
+	Instances []Instance `json:"instances"`
+	// Refused are the offerings that had no capacity.
+	Refused []Refusal `json:"refused,omitempty"`
+}
+
+// Refusal is an offering the cloud could not serve.
+type Refusal struct {
+	OfferingKey
+	// Code is the cloud's own error code.
+	Code string `json:"code"`
+	// Message is the cloud's own sentence.
+	Message string `json:"message,omitempty"`
+}
+
+// Query selects instances of this cluster. The zero Query selects all of them.
+type Query struct {
+	// IDs, when not empty, are the only instances wanted. Unknown ids are left out of the answer.
+	IDs []string
+	// LaunchGroup, when not empty, selects the instances tagged with that group.
+	LaunchGroup string
+	// Terminating includes instances that are shutting down; without it only pending, running, stopping and
+	// stopped ones are returned.
+	Terminating bool
+}
+
+// Instance is one machine.
+type Instance struct {
+	// ID is the cloud's id, such as i-0123456789abcdef0.
+	ID string `json:"id"`
+	// ProviderID is the Node's spec.providerID, such as aws:///us-east-1a/i-0123456789abcdef0.
+	ProviderID   string `json:"providerID"`
+	InstanceType string `json:"instanceType"`
+	Zone         string `json:"zone"`
+	ZoneID       string `json:"zoneID,omitempty"`
+	CapacityType string `json:"capacityType"`
+	Image        string `json:"image"`
+	// State is pending, running, shutting-down, terminated, stopping or stopped.
+	State string `json:"state"`
+	// LaunchTime is when the cloud accepted the launch.
+	LaunchTime time.Time `json:"launchTime"`
+	// Subnet and SecurityGroups are what drift is judged by.
+	Subnet         string   `json:"subnet,omitempty"`
+	SecurityGroups []string `json:"securityGroups,omitempty"`
+	// LaunchGroup and NodePool are read from the ownership tags.
+	LaunchGroup string `json:"launchGroup,omitempty"`
+	NodePool    string `json:"nodePool,omitempty"`
+	// Tags are all tags of the instance.
+	Tags map[string]string `json:"tags,omitempty"`
+}

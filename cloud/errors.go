@@ -1,0 +1,72 @@
+package cloud
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrorKind says what the caller of a provider has to do about an error.
+type ErrorKind string
+
+const (
+	// Transient errors go away by themselves: retry with backoff. It is the kind of every unclassified error.
+	Transient ErrorKind = "Transient"
+	// Throttled means the cloud asked for fewer calls: retry, not before Error.RetryAfter.
+	Throttled ErrorKind = "Throttled"
+	// InsufficientCapacity means none of the offerings asked for can be had now: ask for others.
+	InsufficientCapacity ErrorKind = "InsufficientCapacity"
+	// NodeClassNotReady means the node class has no resolved subnets, images or profile: the claim cannot be launched.
+	NodeClassNotReady ErrorKind = "NodeClassNotReady"
+	// ParameterMismatch means the token was used before with another request: look for the instances by launch group.
+	ParameterMismatch ErrorKind = "ParameterMismatch"
+	// StaleRequest means something the request names is gone, such as a launch template: prepare it again.
+	StaleRequest ErrorKind = "StaleRequest"
+	// Invalid means the cloud will never accept the request as it is; a person has to change a manifest.
+	Invalid ErrorKind = "Invalid"
+	// Forbidden means the permissions, or the ownership of the instance, do not allow it; a person has to act.
+	Forbidden ErrorKind = "Forbidden"
+)
+
+// Error is a classified provider error.
+type Error struct {
+	Kind ErrorKind
+	// Reason is a short CamelCase word for conditions and metrics, such as the CreateError reasons of Karpenter:
+	// Unauthorized, InvalidAMIID, RequestLimitExceeded.
+	Reason string
+	// Operation is the cloud's operation that failed.
+	Operation string
+	// RetryAfter is how long to wait at least; zero leaves it to the caller.
+	RetryAfter time.Duration
+	// Err is the cause.
+	Err error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s: %s (%s): %v", e.Operation, e.Reason, e.Kind, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf returns the kind of a provider's error, Transient where it was never classified, and "" for nil.
+func KindOf(err error) ErrorKind {
+	if err == nil {
+		return ""
+	}
+	var classified *Error
+	if errors.As(err, &classified) {
+		return classified.Kind
+	}
+	return Transient
+}
+
+// ReasonOf returns the reason of a provider's error, "" where it has none.
+func ReasonOf(err error) string {
+	var classified *Error
+	if errors.As(err, &classified) {
+		return classified.Reason
+	}
+	return ""
+}
