@@ -1,0 +1,92 @@
+package workflows
+
+import "time"
+
+// DrainInput starts a Drain.
+type DrainInput struct {
+	Cluster Cluster `json:"cluster"`
+	// Node and NodeUID are the node; a node of that name with another UID is somebody else's and is not touched.
+	Node    string `json:"node"`
+	NodeUID string `json:"nodeUID"`
+	// Claim is the NodeClaim of the node; empty where the node is not Tenon's.
+	Claim    string `json:"claim,omitempty"`
+	ClaimUID string `json:"claimUID,omitempty"`
+	NodePool string `json:"nodePool,omitempty"`
+	// Deadline is when the drain ends whatever is left; zero means never.
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Reason is one of the Reason constants, Note what the person who asked wrote.
+	Reason string `json:"reason"`
+	Note   string `json:"note,omitempty"`
+	// Delete says that the NodeClaim is deleted once the node is drained. A drain that is part of a claim's own end
+	// leaves it false, as does a drain by hand that only empties the node.
+	Delete bool `json:"delete,omitempty"`
+}
+
+// DrainOutcome is how a drain ended.
+type DrainOutcome string
+
+const (
+	// Drained means no pod that counts is left and its volumes are detached.
+	Drained DrainOutcome = "Drained"
+	// DeadlineReached means the deadline passed first; what was left is in DrainResult.Blockers.
+	DeadlineReached DrainOutcome = "DeadlineReached"
+	// DrainCanceled means a person took it back; the node is schedulable again.
+	DrainCanceled DrainOutcome = "Canceled"
+	// NodeGone means the node no longer exists.
+	NodeGone DrainOutcome = "NodeGone"
+)
+
+// DrainResult is what a Drain workflow returns.
+type DrainResult struct {
+	Outcome  DrainOutcome `json:"outcome"`
+	Evicted  int          `json:"evicted"`
+	Blockers []Blocker    `json:"blockers,omitempty"`
+}
+
+// Blocker is one thing that keeps a node from being drained now.
+type Blocker struct {
+	// Pod is namespace/name.
+	Pod string `json:"pod"`
+	// Cause is PodDisruptionBudget, DoNotDisrupt, Terminating, Volume or Error.
+	Cause string `json:"cause"`
+	// By names the budget, annotation, finalizer or volume.
+	By string `json:"by,omitempty"`
+	// Message is the sentence a person reads.
+	Message string `json:"message,omitempty"`
+}
+
+// EvictInput is one pass of evictions.
+type EvictInput struct {
+	Node     string    `json:"node"`
+	NodeUID  string    `json:"nodeUID"`
+	Claim    string    `json:"claim,omitempty"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Force treats the deadline as now.
+	Force  bool   `json:"force,omitempty"`
+	Reason string `json:"reason"`
+	// Known is the digest of the blockers the workflow already shows.
+	Known string `json:"known,omitempty"`
+}
+
+// EvictResult is what a pass of evictions found when it returned.
+type EvictResult struct {
+	Done     bool      `json:"done"`
+	Gone     bool      `json:"gone,omitempty"`
+	Evicted  int       `json:"evicted"`
+	Left     int       `json:"left"`
+	Blockers []Blocker `json:"blockers,omitempty"`
+	Digest   string    `json:"digest,omitempty"`
+}
+
+// UncordonInput names a node to be made schedulable again.
+type UncordonInput struct {
+	Node    string `json:"node"`
+	NodeUID string `json:"nodeUID"`
+}
+
+// DeleteClaimInput names the NodeClaim to delete and why.
+type DeleteClaimInput struct {
+	Claim  string `json:"claim"`
+	UID    string `json:"uid"`
+	Reason string `json:"reason"`
+}

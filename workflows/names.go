@@ -1,0 +1,66 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/temporal"
+)
+
+// The workflow types, as the Temporal UI shows them.
+const (
+	ProvisioningType = "Provisioning"
+	LaunchType       = "Launch"
+	NodeClaimType    = "NodeClaim"
+	DrainType        = "Drain"
+	DisruptionType   = "Disruption"
+	SweepType        = "Sweep"
+)
+
+// Cluster is the name of the Kubernetes cluster that workflows belong to. One Temporal namespace serves many clusters:
+// the task queue is the cluster's name, and every workflow id begins with it.
+type Cluster string
+
+// TaskQueue is the one task queue of the cluster's workflows and activities.
+func (c Cluster) TaskQueue() string { return string(c) }
+
+// ProvisioningID is the id of the cluster's only Provisioning workflow.
+func (c Cluster) ProvisioningID() string { return string(c) + "/provisioning" }
+
+// LaunchID is the id of the Launch workflow of a launch group.
+func (c Cluster) LaunchID(group string) string { return string(c) + "/launch/" + group }
+
+// NodeClaimID is the id of the NodeClaim workflow of a claim.
+func (c Cluster) NodeClaimID(claim string) string { return string(c) + "/nodeclaim/" + claim }
+
+// DrainID is the id of the Drain workflow of a node.
+func (c Cluster) DrainID(node string) string { return string(c) + "/drain/" + node }
+
+// DisruptionID is the id of the cluster's only Disruption workflow.
+func (c Cluster) DisruptionID() string { return string(c) + "/disruption" }
+
+// SweepID is the id of the cluster's sweep Schedule; each run's workflow id is this and a timestamp.
+func (c Cluster) SweepID() string { return string(c) + "/sweep" }
+
+// The search attributes, all Keywords. They are readable by everyone who may list workflows: names only, no secrets.
+var (
+	AttrCluster   = temporal.NewSearchAttributeKeyKeyword("TenonCluster")
+	AttrNodePool  = temporal.NewSearchAttributeKeyKeyword("NodePool")
+	AttrNodeClaim = temporal.NewSearchAttributeKeyKeyword("NodeClaim")
+	AttrNode      = temporal.NewSearchAttributeKeyKeyword("Node")
+	AttrInstance  = temporal.NewSearchAttributeKeyKeyword("Instance")
+	AttrZone      = temporal.NewSearchAttributeKeyKeyword("Zone")
+	AttrPhase     = temporal.NewSearchAttributeKeyKeyword("Phase")
+	AttrReason    = temporal.NewSearchAttributeKeyKeyword("Reason")
+)
+
+// Reasons for which a node goes away. Each removal records exactly one of them.
+const (
+	ReasonEmpty               = "Empty"
+	ReasonExpired             = "Expired"
+	ReasonClaimDeleted        = "ClaimDeleted"
+	ReasonNodeDeleted         = "NodeDeleted"
+	ReasonManualDrain         = "ManualDrain"
+	ReasonLaunchTimeout       = "LaunchTimeout"
+	ReasonRegistrationTimeout = "RegistrationTimeout"
+	ReasonInsufficient        = "InsufficientCapacity"
+	ReasonNodeClassNotReady   = "NodeClassNotReady"
+	ReasonInstanceGone        = "InstanceGone"
+)
