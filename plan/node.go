@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Node is a place where pods run or will run: a Node, the NodeClaim it comes from, or both. A Node without Claim is not
+// Tenon's; a Node without Name is a claim whose machine has not joined yet. Values are immutable once in a Snapshot.
+type Node struct {
+	// Name and UID are the Kubernetes Node's; empty before it joins.
+	Name string
+	UID  types.UID
+	// Claim and ClaimUID are the NodeClaim's; empty for nodes nobody claimed.
+	Claim    string
+	ClaimUID types.UID
+	// Pool is the NodePool's name; empty for nodes and claims that belong to none.
+	Pool string
+	// ProviderID is the cloud's name of the machine; empty before the launch.
+	ProviderID string
+
+	// Labels are the Node's; before it registers those the claim promises are laid over them.
+	Labels map[string]string
+	// Requirements are the claim's. They matter until the machine exists: they say what it may still become.
+	Requirements []Requirement
+	// Requests are what the claim was made for, daemons included.
+	Requests Resources
+	// Taints are the Node's, or the claim's until it registers. StartupTaints are the claim's own list.
+	Taints        []corev1.Taint
+	StartupTaints []corev1.Taint
+	// Capacity and Allocatable are the Node's, or what the claim expects; zero before the launch.
+	Capacity    Resources
+	Allocatable Resources
+
+	InstanceType string
+	Zone         string
+	CapacityType string
+
+	// Launched, Registered and Initialized are the claim's conditions. A node without claim is Registered, and
+	// Initialized while it is Ready.
+	Launched    bool
+	Registered  bool
+	Initialized bool
+	// Ready is the Node's own condition.
+	Ready bool
+	// Deleting says that the Node or its claim was deleted, or that Disrupted holds: its pods have to go elsewhere.
+	Deleting bool
+	// Disrupted says that the node carries the taint karpenter.sh/disrupted.
+	Disrupted bool
+	// Cordoned says that the Node is unschedulable.
+	Cordoned bool
+	// Terminating says that the cloud has been told to end the machine (condition InstanceTerminating).
+	Terminating bool
+	// DoNotDisrupt says that the Node or its claim carries karpenter.sh/do-not-disrupt=true.
+	DoNotDisrupt bool
+
+	// Created is when the claim was made, or the Node where there is no claim.
+	Created time.Time
+	// InitializedAt is when the condition Initialized became true.
+	InitializedAt time.Time
+	// LastPodEvent is when a pod last came to the node or left it.
+	LastPodEvent time.Time
+	// NominatedUntil protects a node that pods were just planned for.
+	NominatedUntil time.Time
+	// Promised are the pending pods that were planned for the node and are not bound yet.
+	Promised []types.UID
+
+	// Pods are the pods bound to the node, terminal and terminating ones included, ordered by UID.
+	Pods []*Pod
+}
+
+// Key names the node for as long as it lives: its claim's name, or the Node's own where there is none.
+func (n *Node) Key() string {
+	if n.Claim != "" {
+		return n.Claim
+	}
+	return n.Name
+}
+
+// Managed says that the node comes from a NodeClaim of a NodePool.
+func (n *Node) Managed() bool { return n.Claim != "" && n.Pool != "" }
+
+// Nominated says that pods were planned for the node so recently that they may still be on their way.
+func (n *Node) Nominated(now time.Time) bool { return now.Before(n.NominatedUntil) }
+
+// WithPods returns a copy of the node that holds these pods.
+func (n *Node) WithPods(pods []*Pod) *Node {
+	if slices.Equal(n.Pods, pods) {
+		return n
+	}
+	clone := *n
+	clone.Pods = pods
+	return &clone
+}
+
+// Requirement is one condition on a node's labels. Gt and Lt, Gte and Lte compare integers.
+type Requirement struct {
+	Key      string
+	Operator corev1.NodeSelectorOperator
+	Values   []string
+	// MinValues is how many distinct values must remain to choose from; zero means one.
+	MinValues int
+}
+
+// The operators NodePools know beyond those of corev1.NodeSelectorOperator.
+const (
+	OperatorGte corev1.NodeSelectorOperator = "Gte"
+	OperatorLte corev1.NodeSelectorOperator = "Lte"
+)
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

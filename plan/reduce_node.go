@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Labels, annotations and taints by which Tenon and its users talk about nodes. They are Karpenter's own.
+const (
+	PoolLabel         = "karpenter.sh/nodepool"
+	CapacityTypeLabel = "karpenter.sh/capacity-type"
+	RegisteredLabel   = "karpenter.sh/registered"
+	InitializedLabel  = "karpenter.sh/initialized"
+	DisruptedTaint    = "karpenter.sh/disrupted"
+	UnregisteredTaint = "karpenter.sh/unregistered"
+)
+
+// Node reduces a Node without regard to any claim. Its Pods are for the caller to hang on (Node.WithPods).
+func (i *Interner) Node(node *corev1.Node) *Node {
+	n := &Node{
+		Name:         i.String(node.Name),
+		UID:          node.UID,
+		Pool:         i.String(node.Labels[PoolLabel]),
+		ProviderID:   node.Spec.ProviderID,
+		Labels:       i.stringMap(node.Labels),
+		Taints:       i.taints(node.Spec.Taints),
+		Capacity:     i.resources(node.Status.Capacity),
+		Allocatable:  i.resources(node.Status.Allocatable),
+		InstanceType: i.String(node.Labels[corev1.LabelInstanceTypeStable]),
+		Zone:         i.String(node.Labels[corev1.LabelTopologyZone]),
+		CapacityType: i.String(node.Labels[CapacityTypeLabel]),
+		Launched:     true,
+		Registered:   true,
+		Deleting:     node.DeletionTimestamp != nil,
+		Cordoned:     node.Spec.Unschedulable,
+		DoNotDisrupt: node.Annotations[doNotDisruptAnnotation] == "true",
+		Created:      node.CreationTimestamp.Time,
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			n.Ready = condition.Status == corev1.ConditionTrue
+			n.InitializedAt = condition.LastTransitionTime.Time
+		}
+	}
+	n.Initialized = n.Ready
+	for _, taint := range node.Spec.Taints {
+		switch taint.Key {
+		case DisruptedTaint:
+			n.Disrupted, n.Deleting = true, true
+		case UnregisteredTaint:
+			n.Registered = false
+		}
+	}
+	return n
+}
+
+// Join makes one Node of a claim and the Node its machine became, each reduced by itself.
+func Join(claim, node *Node) *Node {
+	joined := *node
+	joined.Claim, joined.ClaimUID = claim.Claim, claim.ClaimUID
+	joined.Pool = claim.Pool
+	joined.ProviderID = claim.ProviderID
+	joined.Requirements, joined.Requests = claim.Requirements, claim.Requests
+	joined.StartupTaints = claim.StartupTaints
+	joined.Launched = claim.Launched
+	joined.Registered = claim.Registered
+	joined.Initialized, joined.InitializedAt = claim.Initialized, claim.InitializedAt
+	joined.Deleting = claim.Deleting || node.Deleting
+	joined.Terminating = claim.Terminating
+	joined.DoNotDisrupt = claim.DoNotDisrupt || node.DoNotDisrupt
+	joined.Created = claim.Created
+	joined.LastPodEvent = later(claim.LastPodEvent, node.LastPodEvent)
+	joined.NominatedUntil = later(claim.NominatedUntil, node.NominatedUntil)
+	joined.Promised = claim.Promised
+	if joined.InstanceType == "" {
+		joined.InstanceType = claim.InstanceType
+	}
+	if joined.Zone == "" {
+		joined.Zone = claim.Zone
+	}
+	if joined.CapacityType == "" {
+		joined.CapacityType = claim.CapacityType
+	}
+	if !claim.Registered {
+		// Until it registers, the Node does not show all that the claim promises.
+		joined.Labels = maps.Clone(node.Labels)
+		if joined.Labels == nil {
+			joined.Labels = map[string]string{}
+		}
+		maps.Copy(joined.Labels, claim.Labels)
+		joined.Taints = claim.Taints
+	}
+	if !claim.Initialized {
+		// A device plugin that has not started yet reports none of its devices.
+		joined.Capacity = node.Capacity.Max(claim.Capacity)
+		joined.Allocatable = expected(node.Allocatable, claim.Allocatable)
+	}
+	return &joined
+}
+
+// expected is what a node that is not initialized will offer: what it reports, and what it does not report yet as its
+// claim foresees it.
+func expected(reported, foreseen Resources) Resources {
+	result := reported
+	if result.CPU == 0 {
+		result.CPU = foreseen.CPU
+	}
+	if result.Memory == 0 {
+		result.Memory = foreseen.Memory
+	}
+	if result.EphemeralStorage == 0 {
+		result.EphemeralStorage = foreseen.EphemeralStorage
+	}
+	if result.Pods == 0 {
+		result.Pods = foreseen.Pods
+	}
+	missing := Resources{}
+	for _, amount := range foreseen.Extended {
+		if reported.Get(amount.Name) == 0 {
+			missing.Extended = append(missing.Extended, amount)
+		}
+	}
+	return result.Add(missing)
+}
+
+func (i *Interner) taints(taints []corev1.Taint) []corev1.Taint {
+	if len(taints) == 0 {
+		return nil
+	}
+	shared := slices.Clone(taints)
+	for t := range shared {
+		shared[t].Key, shared[t].Value = i.String(shared[t].Key), i.String(shared[t].Value)
+		shared[t].TimeAdded = nil
+	}
+	return shared
+}
+
+func (i *Interner) resources(list corev1.ResourceList) Resources {
+	r := ResourcesOf(list)
+	for e := range r.Extended {
+		r.Extended[e].Name = i.String(r.Extended[e].Name)
+	}
+	return r
+}

@@ -1,0 +1,293 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+)
+
+// Annotations a pod speaks to the planner with.
+const (
+	doNotDisruptAnnotation = "karpenter.sh/do-not-disrupt"
+	doNotEvictAnnotation   = "karpenter.sh/do-not-evict"
+	deletionCostAnnotation = "controller.kubernetes.io/pod-deletion-cost"
+)
+
+// Pod reduces a pod to what planning needs. The result shares nothing with the argument.
+func (i *Interner) Pod(pod *corev1.Pod) *Pod {
+	p := &Pod{
+		UID:           pod.UID,
+		Namespace:     i.String(pod.Namespace),
+		Name:          pod.Name,
+		Class:         i.class(pod),
+		Labels:        i.podLabels(pod.Namespace, pod.Labels),
+		Node:          i.String(pod.Spec.NodeName),
+		NominatedNode: i.String(pod.Status.NominatedNodeName),
+		Created:       pod.CreationTimestamp.Time,
+		Priority:      valueOr(pod.Spec.Priority, 0),
+		GracePeriod:   time.Duration(valueOr(pod.Spec.TerminationGracePeriodSeconds, 30)) * time.Second,
+		Gated:         len(pod.Spec.SchedulingGates) > 0,
+		Terminal:      pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		Critical: pod.Spec.PriorityClassName == "system-cluster-critical" ||
+			pod.Spec.PriorityClassName == "system-node-critical",
+	}
+	if pod.Status.StartTime != nil {
+		p.Started = pod.Status.StartTime.Time
+	}
+	if pod.DeletionTimestamp != nil {
+		p.Deletion = pod.DeletionTimestamp.Time
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled {
+			p.Unschedulable = condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	i.ownership(p, pod)
+	podAnnotations(p, pod.Annotations)
+	return p
+}
+
+func (i *Interner) ownership(p *Pod, pod *corev1.Pod) {
+	_, p.Static = pod.Annotations[corev1.MirrorPodAnnotationKey]
+	for _, owner := range pod.OwnerReferences {
+		if owner.Kind == "Node" {
+			p.Static = true
+		}
+		if owner.Controller == nil || !*owner.Controller {
+			continue
+		}
+		p.OwnerKind, p.OwnerName = i.String(owner.Kind), i.String(owner.Name)
+		p.Daemon = owner.Kind == "DaemonSet"
+	}
+}
+
+func podAnnotations(p *Pod, annotations map[string]string) {
+	if cost, err := strconv.ParseInt(annotations[deletionCostAnnotation], 10, 32); err == nil {
+		p.DeletionCost = int32(cost)
+	}
+	switch value := annotations[doNotDisruptAnnotation]; value {
+	case "":
+		p.DoNotDisrupt = annotations[doNotEvictAnnotation] == "true"
+	case "true":
+		p.DoNotDisrupt = true
+	default:
+		if duration, err := time.ParseDuration(value); err == nil && duration > 0 {
+			p.DoNotDisrupt, p.DoNotDisruptFor = true, duration
+		}
+	}
+}
+
+// DaemonSet reduces a DaemonSet to the pod it puts on nodes, with the tolerations its controller adds.
+func (i *Interner) DaemonSet(set *appsv1.DaemonSet) *DaemonSet {
+	pod := &corev1.Pod{Spec: *set.Spec.Template.Spec.DeepCopy()}
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
+	return &DaemonSet{
+		UID:       set.UID,
+		Namespace: i.String(set.Namespace),
+		Name:      i.String(set.Name),
+		Class:     i.class(pod),
+		Labels:    i.podLabels(set.Namespace, set.Spec.Template.Labels),
+	}
+}
+
+// daemonTolerations are what the DaemonSet controller adds to each of its pods.
+func daemonTolerations(hostNetwork bool) []corev1.Toleration {
+	tolerations := []corev1.Toleration{
+		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeDiskPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodePIDPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	}
+	if hostNetwork {
+		tolerations = append(tolerations, corev1.Toleration{
+			Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
+	}
+	return tolerations
+}
+
+func (i *Interner) podLabels(namespace string, labels map[string]string) *Labels {
+	key := appendString(nil, namespace)
+	key = appendMap(key, labels)
+	return i.labels.get(key, func(key string) *Labels {
+		return &Labels{Namespace: i.String(namespace), Set: i.stringMap(labels), key: key}
+	})
+}
+
+func (i *Interner) stringMap(m map[string]string) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	shared := make(map[string]string, len(m))
+	for key, value := range m {
+		shared[i.String(key)] = i.String(value)
+	}
+	return shared
+}
+
+// class finds or makes the class of a pod.
+func (i *Interner) class(pod *corev1.Pod) *Class {
+	requests := PodRequests(pod)
+	key := classKey(pod, requests)
+	return i.classes.get(key, func(key string) *Class { return buildClass(pod, requests, key) })
+}
+
+// PodRequests are the pod's requests as the kube-scheduler counts them, and the pod itself.
+func PodRequests(pod *corev1.Pod) Resources {
+	requests := ResourcesOf(resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true}))
+	requests.Pods = 1
+	return requests
+}
+
+func buildClass(pod *corev1.Pod, requests Resources, key string) *Class {
+	spec := pod.Spec.DeepCopy()
+	c := &Class{
+		Requests:       requests,
+		NodeSelector:   spec.NodeSelector,
+		Tolerations:    spec.Tolerations,
+		HostPorts:      hostPorts(spec),
+		Spread:         spec.TopologySpreadConstraints,
+		Volumes:        mountsClaims(spec),
+		ResourceClaims: len(spec.ResourceClaims) > 0,
+		key:            key,
+	}
+	if affinity := spec.Affinity; affinity != nil {
+		c.Affinity, c.AntiAffinity = affinity.PodAffinity, affinity.PodAntiAffinity
+		if affinity.NodeAffinity != nil {
+			c.NodeAffinity = affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+			c.PreferredNodes = affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+		}
+	}
+	return c
+}
+
+// mountsClaims says that the pod mounts persistent volume claims, its own ephemeral ones included.
+func mountsClaims(spec *corev1.PodSpec) bool {
+	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+	})
+}
+
+// hostPorts are the ports of the node the pod's containers take. With hostNetwork the API server has filled in
+// hostPort from containerPort. Init containers count only when they go on running beside the others.
+func hostPorts(spec *corev1.PodSpec) []HostPort {
+	var ports []HostPort
+	collect := func(container *corev1.Container) {
+		for _, port := range container.Ports {
+			if port.HostPort <= 0 {
+				continue
+			}
+			ports = append(ports, HostPort{
+				IP: cmp.Or(port.HostIP, anyAddress), Port: port.HostPort, Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP)})
+		}
+	}
+	for c := range spec.InitContainers {
+		if policy := spec.InitContainers[c].RestartPolicy; policy != nil && *policy == corev1.ContainerRestartPolicyAlways {
+			collect(&spec.InitContainers[c])
+		}
+	}
+	for c := range spec.Containers {
+		collect(&spec.Containers[c])
+	}
+	slices.SortFunc(ports, func(a, b HostPort) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.IP, b.IP))
+	})
+	return slices.Compact(ports)
+}
+
+// classKey writes down everything a Class holds, so that two pods are of one class exactly when their keys are equal.
+func classKey(pod *corev1.Pod, requests Resources) []byte {
+	key := make([]byte, 0, 256)
+	for _, amount := range [...]int64{requests.CPU, requests.Memory, requests.EphemeralStorage, requests.Pods} {
+		key = binary.AppendVarint(key, amount)
+	}
+	key = binary.AppendUvarint(key, uint64(len(requests.Extended)))
+	for _, amount := range requests.Extended {
+		key = appendString(key, amount.Name)
+		key = binary.AppendVarint(key, amount.Value)
+	}
+	spec := &pod.Spec
+	key = appendMap(key, spec.NodeSelector)
+	key = binary.AppendUvarint(key, uint64(len(spec.Tolerations)))
+	for i := range spec.Tolerations {
+		key = appendToleration(key, &spec.Tolerations[i])
+	}
+	ports := hostPorts(spec)
+	key = binary.AppendUvarint(key, uint64(len(ports)))
+	for _, port := range ports {
+		key = appendString(key, port.IP)
+		key = binary.AppendVarint(key, int64(port.Port))
+		key = appendString(key, string(port.Protocol))
+	}
+	key = append(key, flag(mountsClaims(spec)), flag(len(spec.ResourceClaims) > 0))
+	key = binary.AppendUvarint(key, uint64(len(spec.TopologySpreadConstraints)))
+	for i := range spec.TopologySpreadConstraints {
+		key = appendMessage(key, &spec.TopologySpreadConstraints[i])
+	}
+	if spec.Affinity != nil {
+		key = appendMessage(key, spec.Affinity)
+	}
+	return key
+}
+
+func appendToleration(key []byte, t *corev1.Toleration) []byte {
+	key = appendString(key, t.Key)
+	key = appendString(key, string(t.Operator))
+	key = appendString(key, t.Value)
+	key = appendString(key, string(t.Effect))
+	return binary.AppendVarint(key, valueOr(t.TolerationSeconds, -1))
+}
+
+// message is what generated API types can do. Their encoding is deterministic: maps are written in order.
+type message interface {
+	Size() int
+	MarshalToSizedBuffer([]byte) (int, error)
+}
+
+// appendMessage appends the wire form of an API value, which is known to encode.
+func appendMessage(key []byte, m message) []byte {
+	size := m.Size()
+	key = binary.AppendUvarint(key, uint64(size))
+	start := len(key)
+	key = append(key, make([]byte, size)...)
+	if _, err := m.MarshalToSizedBuffer(key[start:]); err != nil {
+		return append(key[:start], err.Error()...)
+	}
+	return key
+}
+
+func appendMap(key []byte, m map[string]string) []byte {
+	key = binary.AppendUvarint(key, uint64(len(m)))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		key = appendString(key, name)
+		key = appendString(key, m[name])
+	}
+	return key
+}
+
+func appendString(key []byte, s string) []byte {
+	key = binary.AppendUvarint(key, uint64(len(s)))
+	return append(key, s...)
+}
+
+func flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func valueOr[T any](pointer *T, otherwise T) T {
+	if pointer == nil {
+		return otherwise
+	}
+	return *pointer
+}

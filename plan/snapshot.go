@@ -1,0 +1,18 @@
+package plan
+
+import (
+	"time"
+)
+
+// Snapshot is one cluster at one moment. It is immutable, as is everything it points to: whoever builds the next one
+// copies what changed and shares the rest.
+type Snapshot struct {
+	// Time is when the snapshot was taken. It is the only clock the planner knows.
+	Time time.Time
+	// Pending are the pods that are bound to no node and not terminal.
+	Pending []*Pod
+	// Nodes are all Nodes and NodeClaims, a claim and its Node being one. Their bound pods hang on them.
+	Nodes []*Node
+	// DaemonSets are all DaemonSets.
+	DaemonSets []*DaemonSet
+}
