@@ -1,0 +1,30 @@
+package v1
+
+// Annotations on NodePools, NodeClaims, Nodes and pods.
+const (
+	// DoNotDisruptAnnotationKey on a pod keeps its node from being disrupted and the pod from being evicted: "true",
+	// or a positive Go duration counted from the pod's start. On a Node, "true" keeps that node from voluntary
+	// disruption.
+	DoNotDisruptAnnotationKey = Group + "/do-not-disrupt"
+	// DoNotEvictAnnotationKey is what DoNotDisruptAnnotationKey was called before Karpenter v1beta1. It is still
+	// honoured on pods.
+	DoNotEvictAnnotationKey = Group + "/do-not-evict"
+	// NodePoolHashAnnotationKey holds the hash of the NodePool's template, on the NodePool and on the claims made
+	// from it. A difference between the two is drift.
+	NodePoolHashAnnotationKey = Group + "/nodepool-hash"
+	// NodePoolHashVersionAnnotationKey holds the version of the hash; hashes are compared only within one version.
+	NodePoolHashVersionAnnotationKey = Group + "/nodepool-hash-version"
+	// NodeClaimTerminationTimestampAnnotationKey holds the moment (RFC 3339) by which a claim that is being deleted
+	// has to be gone, whatever is still running on it.
+	NodeClaimTerminationTimestampAnnotationKey = Group + "/nodeclaim-termination-timestamp"
+	// NodeClaimMinValuesRelaxedAnnotationKey is "true" on a claim that was made with fewer choices than the pool's
+	// minValues ask for.
+	NodeClaimMinValuesRelaxedAnnotationKey = Group + "/nodeclaim-min-values-relaxed"
+	// DRADriversAnnotationKey lists, separated by commas, the drivers of dynamic resources whose devices pods of
+	// this claim were given.
+	DRADriversAnnotationKey = Group + "/requested-dra-drivers"
+)
+
+// LaunchGroupAnnotationKey names, on a NodeClaim, the launch group whose one CreateFleet call launches its instance.
+// It is Tenon's own, and also the key of the tag on the instance.
+const LaunchGroupAnnotationKey = "tenon.sh/launch-group"
