@@ -1,0 +1,88 @@
+#!/bin/sh
+# Builds one of the programs that the laboratory runs and puts it into bin/:
+#
+#   tools/build.sh kubelab     etcd, kube-apiserver, scheduler, controller-manager, kwok and kubectl in one binary
+#   tools/build.sh temporal    the Temporal command-line tool with its development server and web UI
+#
+# A finished program is kept outside the tree under the hash of everything it is made of: its own sources, go.mod,
+# go.sum, this script, and the Go version. A second clone links it from there.
+set -eu
+
+name=${1:?usage: tools/build.sh kubelab|temporal}
+root=$(cd "$(dirname "$0")/.." && pwd)
+bin=$root/bin
+cd "$root/tools/$name"
+
+version_of() { go list -m -f '{{.Version}}' "$1"; }
+
+case $name in
+kubelab)
+	duration="about ten minutes"
+	package=.
+	kubernetes=$(version_of k8s.io/kubernetes)
+	# The API server refuses its own feature gates unless it knows its version; kubectl compares its own with the server's.
+	ldflags="-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=$(version_of sigs.k8s.io/kwok)"
+	for v in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+		minor=${kubernetes#v1.}
+		ldflags="$ldflags -X $v.gitVersion=$kubernetes -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
+		ldflags="$ldflags -X $v.gitTreeState=clean -X $v.gitCommit=module-$kubernetes -X $v.buildDate=1970-01-01T00:00:00Z"
+	done
+	links=kubectl
+	;;
+temporal)
+	duration="about three minutes"
+	package=github.com/temporalio/cli/cmd/temporal
+	cli=$(version_of github.com/temporalio/cli)
+	ldflags="-s -w -X github.com/temporalio/cli/internal/temporalcli.Version=${cli#v}"
+	links=
+	;;
+*)
+	echo "tools/build.sh: unknown program $name" >&2
+	exit 2
+	;;
+esac
+
+hash=$({
+	go env GOVERSION GOOS GOARCH
+	find . ../build.sh -type f | LC_ALL=C sort | while read -r file; do
+		echo "$file $(git hash-object --no-filters "$file")"
+	done
+} | git hash-object --stdin)
+cache=${TENON_TOOLS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tenon/tools}
+cached=$cache/$name-$hash
+
+if [ ! -x "$cached" ]; then
+	mkdir -p "$cache"
+	# Compiling Kubernetes takes about 1 GB for each package compiled at the same time.
+	jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+	[ "$jobs" -le 8 ] || jobs=8
+	partial=$cached.$$
+	log=$partial.log
+	trap 'rm -f "$partial" "$log"' EXIT
+	CGO_ENABLED=0 GOWORK=off go build -p "$jobs" -trimpath -buildvcs=false -ldflags "$ldflags" -o "$partial" "$package" >"$log" 2>&1 &
+	build=$!
+	trap 'kill "$build" 2>/dev/null; rm -f "$partial" "$log"; exit 130' INT TERM
+	waited=0
+	echo "building $name, $duration when nothing is cached"
+	while kill -0 "$build" 2>/dev/null; do
+		sleep 1
+		waited=$((waited + 1))
+		[ $((waited % 5)) -ne 0 ] || echo "building $name, $duration when nothing is cached ... $waited s"
+	done
+	if ! wait "$build"; then
+		echo "building $name failed:" >&2
+		cat "$log" >&2
+		exit 1
+	fi
+	chmod 555 "$partial"
+	mv -f "$partial" "$cached"
+	echo "built $name in $waited s"
+fi
+
+mkdir -p "$bin"
+if [ ! "$bin/$name" -ef "$cached" ]; then
+	ln -f "$cached" "$bin/$name" 2>/dev/null || { rm -f "$bin/$name" && cp "$cached" "$bin/$name"; }
+fi
+for link in $links; do
+	ln -sf "$name" "$bin/$link"
+done
