@@ -1,0 +1,220 @@
+package architecture_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tenon-sh/tenon"
+
+// layers are our top-level trees from the bottom to the top. A package imports only from its own tree and from lower
+// layers.
+var layers = [][]string{
+	{"api"},
+	{"cloud"},
+	{"plan"},
+	{"cluster"},
+	{"workflows"},
+	{"activities"},
+	{"worker", "starter"},
+	{"cmd"},
+}
+
+// bans are imports that are forbidden whatever the layer.
+var bans = []struct {
+	reason string
+	// tree is the one the rule is for, as a path below the module.
+	tree string
+	// reach forbids packages anywhere below the tree's imports, by path prefix.
+	reach []string
+	// direct forbids packages in our own files only: the standard library uses them for its own purposes, so being
+	// reachable means nothing.
+	direct []string
+}{
+	{
+		reason: "a workflow replays: it may only reach the world through activities",
+		tree:   "workflows",
+		reach: []string{
+			module + "/activities", module + "/cluster", module + "/cloud/aws", module + "/cloud/ec2sim",
+			"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go",
+		},
+		direct: []string{"net", "net/http", "os", "os/exec", "syscall", "math/rand", "math/rand/v2", "crypto/rand"},
+	},
+	{
+		reason: "a plan is a pure function of a snapshot",
+		tree:   "plan",
+		reach: []string{
+			"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go",
+			"go.temporal.io", "google.golang.org/grpc", module + "/cloud/aws", module + "/cloud/ec2sim",
+		},
+		direct: []string{
+			"net", "net/http", "os", "os/exec", "io/fs", "io/ioutil", "syscall", "database/sql", "log", "log/slog",
+			"math/rand", "math/rand/v2", "crypto/rand", "go.uber.org/zap",
+		},
+	},
+	{
+		reason: "the contract of a provider knows no provider",
+		tree:   "cloud",
+		reach:  nil,
+		direct: []string{module + "/cloud/ec2sim"},
+	},
+	{
+		reason: "the resources are data",
+		tree:   "api",
+		reach:  []string{"k8s.io/client-go", "github.com/aws/aws-sdk-go-v2", "go.temporal.io"},
+		direct: []string{"net", "net/http", "os", "os/exec"},
+	},
+}
+
+// pkg is what `go list` says about one package.
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	t.Parallel()
+	rank := map[string]int{}
+	for i, layer := range layers {
+		for _, tree := range layer {
+			rank[tree] = i
+		}
+	}
+	for path, p := range importGraph(t) {
+		from, ours := strings.CutPrefix(path, module+"/")
+		if !ours {
+			continue
+		}
+		fromTree, _, _ := strings.Cut(from, "/")
+		fromRank, ranked := rank[fromTree]
+		if !ranked {
+			continue
+		}
+		for _, imported := range p.Imports {
+			to, ours := strings.CutPrefix(imported, module+"/")
+			if !ours {
+				continue
+			}
+			toTree, _, _ := strings.Cut(to, "/")
+			toRank, ranked := rank[toTree]
+			if ranked && toTree != fromTree && toRank >= fromRank {
+				t.Errorf("%s imports %s: imports point from cmd down to api, never up or sideways", from, to)
+			}
+		}
+	}
+}
+
+func TestForbiddenImports(t *testing.T) {
+	t.Parallel()
+	graph := importGraph(t)
+	for _, ban := range bans {
+		t.Run(ban.tree, func(t *testing.T) {
+			t.Parallel()
+			for path := range graph {
+				if !within(path, module+"/"+ban.tree) || !own(path, ban.tree) {
+					continue
+				}
+				for _, imported := range graph[path].Imports {
+					if slices.Contains(ban.direct, imported) {
+						t.Errorf("%s imports %s: %s", path, imported, ban.reason)
+					}
+				}
+				if trail := trailTo(graph, path, ban.reach); trail != nil {
+					t.Errorf("%s reaches %s: %s\n\t%s", path, trail[len(trail)-1], ban.reason, strings.Join(trail, "\n\t→ "))
+				}
+			}
+		})
+	}
+}
+
+// own says whether a package is judged by its tree's rule. Of the cloud tree only the contract itself is; the providers
+// and the simulator below it are what the rule keeps apart.
+func own(path, tree string) bool { return tree != "cloud" || path == module+"/cloud" }
+
+func within(path, prefix string) bool { return path == prefix || strings.HasPrefix(path, prefix+"/") }
+
+// trailTo returns a chain of imports from a package to the nearest one with a forbidden prefix, or nil.
+func trailTo(graph map[string]pkg, from string, forbidden []string) []string {
+	cameFrom := map[string]string{from: ""}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		for _, imported := range graph[queue[0]].Imports {
+			if _, seen := cameFrom[imported]; seen {
+				continue
+			}
+			cameFrom[imported] = queue[0]
+			if slices.ContainsFunc(forbidden, func(prefix string) bool { return within(imported, prefix) }) {
+				var trail []string
+				for at := imported; at != ""; at = cameFrom[at] {
+					trail = append(trail, at)
+				}
+				slices.Reverse(trail)
+				return trail
+			}
+			queue = append(queue, imported)
+		}
+	}
+	return nil
+}
+
+// importGraph asks the go command for every package of the module and everything they import.
+func importGraph(t *testing.T) map[string]pkg {
+	t.Helper()
+	root := moduleRoot(t)
+	touchSources(t, root)
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Imports", "./...")
+	cmd.Dir = root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	graph := map[string]pkg{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return graph
+		} else if err != nil {
+			t.Fatalf("read go list's answer: %v", err)
+		}
+		graph[p.ImportPath] = p
+	}
+}
+
+func moduleRoot(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// touchSources looks at every source file. The go command remembers results of tests by the files they opened, and what
+// `go list` opens is not this process's doing: without it a stale success would be reported.
+func touchSources(t *testing.T, root string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin"):
+			return filepath.SkipDir
+		case !d.IsDir() && filepath.Ext(path) == ".go":
+			_, err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("look at the sources: %v", err)
+	}
+}
