@@ -1,0 +1,37 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRefinementsFailLoudly holds that a refinement whose place has moved, or has got the keyword by a marker, is an
+// error and not a silent no-op.
+func TestRefinementsFailLoudly(t *testing.T) {
+	t.Parallel()
+	schema := func() map[string]any {
+		return map[string]any{"properties": map[string]any{
+			"taints": map[string]any{"items": map[string]any{"properties": map[string]any{
+				"key": map[string]any{"type": "string", "pattern": "^a$"},
+			}}},
+		}}
+	}
+	for _, tc := range []struct {
+		reason  string
+		r       refinement
+		wantErr string
+	}{
+		{"a keyword that is not there yet is added", refinement{"taints[].key", map[string]any{"minLength": 1}}, ""},
+		{"a keyword that is there is not overwritten", refinement{"taints[].key", map[string]any{"pattern": "^b$"}}, "pattern is set already"},
+		{"a property that does not exist is named", refinement{"taints[].effect", map[string]any{"minLength": 1}}, `there is no "effect"`},
+		{"a map is not an array", refinement{"taints{}", map[string]any{"minLength": 1}}, `there is no "{}"`},
+	} {
+		err := tc.r.apply(schema())
+		switch {
+		case tc.wantErr == "" && err != nil:
+			t.Errorf("%s: %v", tc.reason, err)
+		case tc.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tc.wantErr)):
+			t.Errorf("%s: got %v, want an error containing %q", tc.reason, err, tc.wantErr)
+		}
+	}
+}
