@@ -105,12 +105,6 @@ type Requirement struct {
 	MinValues int
 }
 
-// The operators NodePools know beyond those of corev1.NodeSelectorOperator.
-const (
-	OperatorGte corev1.NodeSelectorOperator = "Gte"
-	OperatorLte corev1.NodeSelectorOperator = "Lte"
-)
-
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

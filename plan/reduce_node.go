@@ -5,16 +5,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-)
 
-// Labels, annotations and taints by which Tenon and its users talk about nodes. They are Karpenter's own.
-const (
-	PoolLabel         = "karpenter.sh/nodepool"
-	CapacityTypeLabel = "karpenter.sh/capacity-type"
-	RegisteredLabel   = "karpenter.sh/registered"
-	InitializedLabel  = "karpenter.sh/initialized"
-	DisruptedTaint    = "karpenter.sh/disrupted"
-	UnregisteredTaint = "karpenter.sh/unregistered"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // Node reduces a Node without regard to any claim. Its Pods are for the caller to hang on (Node.WithPods).
@@ -22,7 +14,7 @@ func (i *Interner) Node(node *corev1.Node) *Node {
 	n := &Node{
 		Name:         i.String(node.Name),
 		UID:          node.UID,
-		Pool:         i.String(node.Labels[PoolLabel]),
+		Pool:         i.String(node.Labels[karpv1.NodePoolLabelKey]),
 		ProviderID:   node.Spec.ProviderID,
 		Labels:       i.stringMap(node.Labels),
 		Taints:       i.taints(node.Spec.Taints),
@@ -30,12 +22,12 @@ func (i *Interner) Node(node *corev1.Node) *Node {
 		Allocatable:  i.resources(node.Status.Allocatable),
 		InstanceType: i.String(node.Labels[corev1.LabelInstanceTypeStable]),
 		Zone:         i.String(node.Labels[corev1.LabelTopologyZone]),
-		CapacityType: i.String(node.Labels[CapacityTypeLabel]),
+		CapacityType: i.String(node.Labels[karpv1.CapacityTypeLabelKey]),
 		Launched:     true,
 		Registered:   true,
 		Deleting:     node.DeletionTimestamp != nil,
 		Cordoned:     node.Spec.Unschedulable,
-		DoNotDisrupt: node.Annotations[doNotDisruptAnnotation] == "true",
+		DoNotDisrupt: node.Annotations[karpv1.DoNotDisruptAnnotationKey] == "true",
 		Created:      node.CreationTimestamp.Time,
 	}
 	for _, condition := range node.Status.Conditions {
@@ -47,13 +39,75 @@ func (i *Interner) Node(node *corev1.Node) *Node {
 	n.Initialized = n.Ready
 	for _, taint := range node.Spec.Taints {
 		switch taint.Key {
-		case DisruptedTaint:
+		case karpv1.DisruptedTaintKey:
 			n.Disrupted, n.Deleting = true, true
-		case UnregisteredTaint:
+		case karpv1.UnregisteredTaintKey:
 			n.Registered = false
 		}
 	}
 	return n
+}
+
+// Claim reduces a NodeClaim without regard to the Node its machine may have become.
+func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
+	n := &Node{
+		Claim:         i.String(claim.Name),
+		ClaimUID:      claim.UID,
+		Pool:          i.String(claim.Labels[karpv1.NodePoolLabelKey]),
+		ProviderID:    claim.Status.ProviderID,
+		Requirements:  i.requirements(claim.Spec.Requirements),
+		Requests:      i.resources(claim.Spec.Resources.Requests),
+		Taints:        i.taints(claim.Spec.Taints),
+		StartupTaints: i.taints(claim.Spec.StartupTaints),
+		Capacity:      i.resources(claim.Status.Capacity),
+		Allocatable:   i.resources(claim.Status.Allocatable),
+		InstanceType:  i.String(claim.Labels[corev1.LabelInstanceTypeStable]),
+		Zone:          i.String(claim.Labels[corev1.LabelTopologyZone]),
+		CapacityType:  i.String(claim.Labels[karpv1.CapacityTypeLabelKey]),
+		Launched:      claim.IsTrue(karpv1.ConditionTypeLaunched),
+		Registered:    claim.IsTrue(karpv1.ConditionTypeRegistered),
+		Initialized:   claim.IsTrue(karpv1.ConditionTypeInitialized),
+		Deleting:      claim.DeletionTimestamp != nil,
+		Terminating:   claim.IsTrue(karpv1.ConditionTypeInstanceTerminating),
+		DoNotDisrupt:  claim.Annotations[karpv1.DoNotDisruptAnnotationKey] == "true",
+		Created:       claim.CreationTimestamp.Time,
+		LastPodEvent:  claim.Status.LastPodEventTime.Time,
+	}
+	if condition := claim.Condition(karpv1.ConditionTypeInitialized); condition != nil && n.Initialized {
+		n.InitializedAt = condition.LastTransitionTime.Time
+	}
+	labels := i.stringMap(claim.Labels)
+	for _, r := range n.Requirements {
+		// A requirement with one value is a label of the node, whatever it becomes.
+		if _, labelled := labels[r.Key]; !labelled && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[r.Key] = r.Values[0]
+		}
+	}
+	n.Labels = labels
+	return n
+}
+
+func (i *Interner) requirements(from []karpv1.NodeSelectorRequirementWithMinValues) []Requirement {
+	if len(from) == 0 {
+		return nil
+	}
+	reduced := make([]Requirement, len(from))
+	for r := range from {
+		values := make([]string, len(from[r].Values))
+		for v, value := range from[r].Values {
+			values[v] = i.String(value)
+		}
+		reduced[r] = Requirement{
+			Key:       i.String(from[r].Key),
+			Operator:  from[r].Operator,
+			Values:    values,
+			MinValues: valueOr(from[r].MinValues, 0),
+		}
+	}
+	return reduced
 }
 
 // Join makes one Node of a claim and the Node its machine became, each reduced by itself.

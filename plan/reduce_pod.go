@@ -11,14 +11,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// Annotations a pod speaks to the planner with.
-const (
-	doNotDisruptAnnotation = "karpenter.sh/do-not-disrupt"
-	doNotEvictAnnotation   = "karpenter.sh/do-not-evict"
-	deletionCostAnnotation = "controller.kubernetes.io/pod-deletion-cost"
-)
+// deletionCostAnnotation is how a pod's owner says which of its pods are cheap to lose.
+const deletionCostAnnotation = "controller.kubernetes.io/pod-deletion-cost"
 
 // Pod reduces a pod to what planning needs. The result shares nothing with the argument.
 func (i *Interner) Pod(pod *corev1.Pod) *Pod {
@@ -72,9 +70,9 @@ func podAnnotations(p *Pod, annotations map[string]string) {
 	if cost, err := strconv.ParseInt(annotations[deletionCostAnnotation], 10, 32); err == nil {
 		p.DeletionCost = int32(cost)
 	}
-	switch value := annotations[doNotDisruptAnnotation]; value {
+	switch value := annotations[karpv1.DoNotDisruptAnnotationKey]; value {
 	case "":
-		p.DoNotDisrupt = annotations[doNotEvictAnnotation] == "true"
+		p.DoNotDisrupt = annotations[karpv1.DoNotEvictAnnotationKey] == "true"
 	case "true":
 		p.DoNotDisrupt = true
 	default:

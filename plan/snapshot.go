@@ -2,6 +2,8 @@ package plan
 
 import (
 	"time"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // Snapshot is one cluster at one moment. It is immutable, as is everything it points to: whoever builds the next one
@@ -13,6 +15,8 @@ type Snapshot struct {
 	Pending []*Pod
 	// Nodes are all Nodes and NodeClaims, a claim and its Node being one. Their bound pods hang on them.
 	Nodes []*Node
+	// NodePools are all NodePools.
+	NodePools []*karpv1.NodePool
 	// DaemonSets are all DaemonSets.
 	DaemonSets []*DaemonSet
 }
