@@ -28,6 +28,8 @@ type refinement struct {
 	path string
 	// keywords are set at that place, where they must not be set already; CEL rules are appended.
 	keywords map[string]any
+	// replaced are set at that place, where they must be set already.
+	replaced map[string]any
 }
 
 // refinements returns what is added to the definition of a name.
@@ -36,20 +38,31 @@ func refinements(name string) []refinement {
 	case "nodepools.karpenter.sh":
 		const template = "spec.template."
 		return append(append(taintRefinements(template+"spec.taints[]"), taintRefinements(template+"spec.startupTaints[]")...),
-			refinement{template + "metadata.labels{}", map[string]any{"pattern": labelValue, "maxLength": 63}},
-			refinement{template + "spec.requirements[].key", map[string]any{validations: []any{map[string]any{
+			refinement{path: template + "metadata.labels{}", keywords: map[string]any{"pattern": labelValue, "maxLength": 63}},
+			refinement{path: template + "spec.requirements[].key", keywords: map[string]any{validations: []any{map[string]any{
 				"message": `label "karpenter.sh/nodepool" is restricted`,
 				"rule":    `self != "karpenter.sh/nodepool"`,
 			}}}},
 		)
 	case "nodeclaims.karpenter.sh":
-		return append(taintRefinements("spec.taints[]"), taintRefinements("spec.startupTaints[]")...)
+		return append(append(taintRefinements("spec.taints[]"), taintRefinements("spec.startupTaints[]")...),
+			// Claims that an old Karpenter left behind may have conditions without reason or message. Whoever adopts
+			// them has to be able to write their status.
+			refinement{
+				path:     "status.conditions[]",
+				replaced: map[string]any{"required": []any{"lastTransitionTime", "status", "type"}},
+			},
+			refinement{
+				path:     "status.conditions[].reason",
+				replaced: map[string]any{"pattern": `^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?|)$`, "minLength": 0},
+			},
+		)
 	case "ec2nodeclasses.karpenter.k8s.aws":
 		return []refinement{
-			{"spec.kubelet.kubeReserved{}", map[string]any{"pattern": quantity}},
-			{"spec.kubelet.systemReserved{}", map[string]any{"pattern": quantity}},
-			{"spec.kubelet.evictionHard{}", map[string]any{"pattern": threshold}},
-			{"spec.kubelet.evictionSoft{}", map[string]any{"pattern": threshold}},
+			{path: "spec.kubelet.kubeReserved{}", keywords: map[string]any{"pattern": quantity}},
+			{path: "spec.kubelet.systemReserved{}", keywords: map[string]any{"pattern": quantity}},
+			{path: "spec.kubelet.evictionHard{}", keywords: map[string]any{"pattern": threshold}},
+			{path: "spec.kubelet.evictionSoft{}", keywords: map[string]any{"pattern": threshold}},
 		}
 	}
 	return nil
@@ -58,9 +71,9 @@ func refinements(name string) []refinement {
 // taintRefinements says of a core/v1 Taint what its own type leaves to the API server's code.
 func taintRefinements(path string) []refinement {
 	return []refinement{
-		{path + ".key", map[string]any{"pattern": qualifiedName, "minLength": 1}},
-		{path + ".value", map[string]any{"pattern": qualifiedName}},
-		{path + ".effect", map[string]any{"enum": []any{"NoSchedule", "PreferNoSchedule", "NoExecute"}}},
+		{path: path + ".key", keywords: map[string]any{"pattern": qualifiedName, "minLength": 1}},
+		{path: path + ".value", keywords: map[string]any{"pattern": qualifiedName}},
+		{path: path + ".effect", keywords: map[string]any{"enum": []any{"NoSchedule", "PreferNoSchedule", "NoExecute"}}},
 	}
 }
 
@@ -121,6 +134,12 @@ func (r refinement) apply(schema map[string]any) error {
 		}
 		if exists {
 			return fmt.Errorf("%s is set already", keyword)
+		}
+		place[keyword] = value
+	}
+	for keyword, value := range r.replaced {
+		if _, exists := place[keyword]; !exists {
+			return fmt.Errorf("%s is not set", keyword)
 		}
 		place[keyword] = value
 	}

@@ -21,10 +21,12 @@ func TestRefinementsFailLoudly(t *testing.T) {
 		r       refinement
 		wantErr string
 	}{
-		{"a keyword that is not there yet is added", refinement{"taints[].key", map[string]any{"minLength": 1}}, ""},
-		{"a keyword that is there is not overwritten", refinement{"taints[].key", map[string]any{"pattern": "^b$"}}, "pattern is set already"},
-		{"a property that does not exist is named", refinement{"taints[].effect", map[string]any{"minLength": 1}}, `there is no "effect"`},
-		{"a map is not an array", refinement{"taints{}", map[string]any{"minLength": 1}}, `there is no "{}"`},
+		{"a keyword that is not there yet is added", refinement{path: "taints[].key", keywords: map[string]any{"minLength": 1}}, ""},
+		{"a keyword that is there is not overwritten", refinement{path: "taints[].key", keywords: map[string]any{"pattern": "^b$"}}, "pattern is set already"},
+		{"a keyword that is there can be replaced", refinement{path: "taints[].key", replaced: map[string]any{"pattern": "^b$"}}, ""},
+		{"a keyword that is not there cannot", refinement{path: "taints[].key", replaced: map[string]any{"minLength": 0}}, "minLength is not set"},
+		{"a property that does not exist is named", refinement{path: "taints[].effect", keywords: map[string]any{"minLength": 1}}, `there is no "effect"`},
+		{"a map is not an array", refinement{path: "taints{}", keywords: map[string]any{"minLength": 1}}, `there is no "{}"`},
 	} {
 		err := tc.r.apply(schema())
 		switch {

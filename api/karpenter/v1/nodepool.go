@@ -12,7 +12,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.nodes
 // +kubebuilder:printcolumn:name="NodeClass",type="string",JSONPath=".spec.template.spec.nodeClassRef.name"
-// +kubebuilder:printcolumn:name="Nodes",type="integer",JSONPath=".status.nodes"
+// +kubebuilder:printcolumn:name="Nodes",type="string",JSONPath=".status.nodes"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Weight",type="integer",priority=1,JSONPath=".spec.weight"
@@ -77,6 +77,7 @@ type NodeClaimTemplate struct {
 // ObjectMeta is what a template puts on its claims and their nodes.
 type ObjectMeta struct {
 	// labels are put on claims and nodes, and pods may select nodes by them.
+	// +mapType=atomic
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:message="label domain \"karpenter.sh\" is restricted",rule="self.all(x, x in [\"karpenter.sh/capacity-type\", \"karpenter.sh/nodepool\"] || !x.find(\"^([^/]+)\").endsWith(\"karpenter.sh\"))"
 	// +kubebuilder:validation:XValidation:message="label \"karpenter.sh/nodepool\" is restricted",rule="self.all(x, x != \"karpenter.sh/nodepool\")"
@@ -86,6 +87,7 @@ type ObjectMeta struct {
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// annotations are put on claims and nodes.
+	// +mapType=granular
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
