@@ -20,6 +20,38 @@ type DrainInput struct {
 	// Delete says that the NodeClaim is deleted once the node is drained. A drain that is part of a claim's own end
 	// leaves it false, as does a drain by hand that only empties the node.
 	Delete bool `json:"delete,omitempty"`
+	// Progress is what one run hands to the next; it is empty at the start.
+	Progress DrainProgress `json:"progress,omitzero"`
+}
+
+// DrainProgress is what a drain has been told and has found so far.
+type DrainProgress struct {
+	Paused bool `json:"paused,omitempty"`
+	Forced bool `json:"forced,omitempty"`
+	// Evicted counts the evictions and direct deletions that were accepted. It may miss some that a worker made just
+	// before it died.
+	Evicted int `json:"evicted,omitempty"`
+	// Left and Blockers are what the last pass found, Digest the identity of the blockers.
+	Left     int       `json:"left,omitempty"`
+	Blockers []Blocker `json:"blockers,omitempty"`
+	Digest   string    `json:"digest,omitempty"`
+	// Waiters are the workflows to be told of the end.
+	Waiters []string `json:"waiters,omitempty"`
+	// Phase is what the search attribute shows, empty as long as it is what the drain was started with.
+	Phase string `json:"phase,omitempty"`
+	// Said is the note of the last order that had one.
+	Said string `json:"said,omitempty"`
+}
+
+// SignalDrainNotify carries a DrainWaiter to a Drain that was started by hand before its node's claim ended.
+const SignalDrainNotify = "notify"
+
+// DrainWaiter is a NodeClaim workflow that waits for a drain it did not start. When the drain ends, it signals its
+// DrainResult to the workflow as SignalDrainFinished.
+type DrainWaiter struct {
+	Workflow string `json:"workflow"`
+	// Deadline, unless zero, is the claim's own: the drain ends by then at the latest.
+	Deadline time.Time `json:"deadline,omitzero"`
 }
 
 // DrainOutcome is how a drain ended.
@@ -64,19 +96,28 @@ type EvictInput struct {
 	// Force treats the deadline as now.
 	Force  bool   `json:"force,omitempty"`
 	Reason string `json:"reason"`
-	// Known is the digest of the blockers the workflow already shows.
+	// Known is the digest of the blockers the workflow already shows; empty while it shows none.
 	Known string `json:"known,omitempty"`
 }
 
 // EvictResult is what a pass of evictions found when it returned.
 type EvictResult struct {
-	Done     bool      `json:"done"`
-	Gone     bool      `json:"gone,omitempty"`
-	Evicted  int       `json:"evicted"`
-	Left     int       `json:"left"`
+	// Done says that no pod that counts is left and its volumes are detached.
+	Done bool `json:"done"`
+	// Gone says that the node of that UID does not exist.
+	Gone bool `json:"gone,omitempty"`
+	// Evicted counts the evictions and direct deletions this pass had accepted.
+	Evicted int `json:"evicted"`
+	// Left counts the pods that still have to go.
+	Left int `json:"left"`
+	// Blockers are at most MaxBlockers; Digest identifies all of them, and is empty when there are none.
 	Blockers []Blocker `json:"blockers,omitempty"`
 	Digest   string    `json:"digest,omitempty"`
 }
+
+// MaxBlockers bounds how many blockers travel in a payload; a node has at most some hundred pods, and a person reads
+// fewer.
+const MaxBlockers = 25
 
 // UncordonInput names a node to be made schedulable again.
 type UncordonInput struct {

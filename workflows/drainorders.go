@@ -1,0 +1,202 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// The updates a Drain understands. Each takes a DrainOrder, is refused with the reason when it makes no sense, and
+// answers with the DrainStatus it leads to.
+const (
+	// UpdatePause stops evictions; the node stays cordoned and the deadline keeps running.
+	UpdatePause = "pause"
+	// UpdateResume ends a pause.
+	UpdateResume = "resume"
+	// UpdateCancel stops evictions, makes the node schedulable again and ends the drain.
+	UpdateCancel = "cancel"
+	// UpdateForce deletes what is left now, as if the deadline had come, and ends the drain within two minutes.
+	UpdateForce = "force"
+	// UpdateDeadline sets a new deadline; zero takes it away.
+	UpdateDeadline = "deadline"
+	// QueryStatus returns the DrainStatus.
+	QueryStatus = "status"
+)
+
+// DrainOrder is what a person tells a drain.
+type DrainOrder struct {
+	// Note says why, for those who read the drain later.
+	Note string `json:"note,omitempty"`
+	// Deadline is for UpdateDeadline only.
+	Deadline time.Time `json:"deadline,omitzero"`
+}
+
+// The phases of a drain besides PhaseDraining.
+const (
+	PhaseBlocked   = "Blocked"
+	PhasePaused    = "Paused"
+	PhaseCanceling = "Canceling"
+	PhaseFinished  = "Finished"
+)
+
+// DrainStatus is what a drain says of itself.
+type DrainStatus struct {
+	Node     string `json:"node"`
+	Claim    string `json:"claim,omitempty"`
+	NodePool string `json:"nodePool,omitempty"`
+	// Phase is PhaseDraining or one of the other phases of a drain; Outcome is set once it is PhaseFinished.
+	Phase   string       `json:"phase"`
+	Outcome DrainOutcome `json:"outcome,omitempty"`
+	Reason  string       `json:"reason"`
+	Note    string       `json:"note,omitempty"`
+	// Delete says that the node is terminated afterwards.
+	Delete   bool      `json:"delete,omitempty"`
+	Forced   bool      `json:"forced,omitempty"`
+	Started  time.Time `json:"started"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	Evicted  int       `json:"evicted"`
+	// Left and Blockers are as of the last time the blockers changed.
+	Left     int       `json:"left"`
+	Blockers []Blocker `json:"blockers,omitempty"`
+}
+
+// listen registers the query and the updates.
+func (d *drain) listen(ctx workflow.Context) error {
+	started := workflow.GetInfo(ctx).WorkflowStartTime
+	if err := workflow.SetQueryHandler(ctx, QueryStatus, func() (DrainStatus, error) { return d.status(started), nil }); err != nil {
+		return fmt.Errorf("register query %s: %w", QueryStatus, err)
+	}
+	for _, update := range []struct {
+		name     string
+		validate func(workflow.Context, DrainOrder) error
+		apply    func(workflow.Context, DrainOrder)
+	}{
+		{UpdatePause, d.mayPause, func(workflow.Context, DrainOrder) { d.Progress.Paused = true }},
+		{UpdateResume, d.mayResume, func(workflow.Context, DrainOrder) { d.Progress.Paused = false }},
+		{UpdateCancel, d.mayCancel, func(workflow.Context, DrainOrder) { d.canceled = true }},
+		{UpdateForce, d.mayForce, d.force},
+		{UpdateDeadline, d.mayMove, func(_ workflow.Context, order DrainOrder) { d.Deadline = order.Deadline }},
+	} {
+		handle := func(ctx workflow.Context, order DrainOrder) (DrainStatus, error) {
+			update.apply(ctx, order)
+			if order.Note != "" {
+				d.Progress.Said = update.name + ": " + order.Note
+			}
+			d.changed = true
+			return d.status(started), nil
+		}
+		if err := workflow.SetUpdateHandlerWithOptions(ctx, update.name, handle, workflow.UpdateHandlerOptions{Validator: update.validate}); err != nil {
+			return fmt.Errorf("register update %s: %w", update.name, err)
+		}
+	}
+	return nil
+}
+
+// running is what every order needs: a drain that has not come to its end.
+func (d *drain) running() error {
+	switch {
+	case d.ended != "":
+		return fmt.Errorf("the drain of %s has ended: %s", d.Node, d.ended)
+	case d.canceled:
+		return fmt.Errorf("the drain of %s is being canceled", d.Node)
+	}
+	return nil
+}
+
+func (d *drain) mayPause(workflow.Context, DrainOrder) error {
+	if d.Progress.Forced {
+		return fmt.Errorf("the drain of %s is forced; its pods are deleted already", d.Node)
+	}
+	return d.running()
+}
+
+func (d *drain) mayResume(workflow.Context, DrainOrder) error {
+	if err := d.running(); err != nil {
+		return err
+	}
+	if !d.Progress.Paused {
+		return fmt.Errorf("the drain of %s is not paused", d.Node)
+	}
+	return nil
+}
+
+// mayCancel refuses where the node goes whatever becomes of the drain.
+func (d *drain) mayCancel(workflow.Context, DrainOrder) error {
+	if err := d.running(); err != nil {
+		return err
+	}
+	if d.Claim != "" && (d.Reason != ReasonManualDrain || len(d.Progress.Waiters) > 0) {
+		return fmt.Errorf("NodeClaim %s is being deleted (%s), so node %s has to go; a drain can only be paused then", d.Claim, d.endReason(), d.Node)
+	}
+	return nil
+}
+
+func (d *drain) endReason() string {
+	if d.Reason == ReasonManualDrain {
+		return ReasonClaimDeleted
+	}
+	return d.Reason
+}
+
+func (d *drain) mayForce(workflow.Context, DrainOrder) error {
+	if err := d.running(); err != nil {
+		return err
+	}
+	if d.Progress.Forced {
+		return fmt.Errorf("the drain of %s is forced already", d.Node)
+	}
+	return nil
+}
+
+func (d *drain) force(ctx workflow.Context, _ DrainOrder) {
+	d.Progress.Forced, d.Progress.Paused = true, false
+	if latest := workflow.Now(ctx).Add(forceWithin); d.Deadline.IsZero() || latest.Before(d.Deadline) {
+		d.Deadline = latest
+	}
+}
+
+func (d *drain) mayMove(ctx workflow.Context, order DrainOrder) error {
+	if err := d.running(); err != nil {
+		return err
+	}
+	switch {
+	case d.Progress.Forced:
+		return fmt.Errorf("the drain of %s is forced; its pods are deleted already", d.Node)
+	case !order.Deadline.IsZero() && !order.Deadline.After(workflow.Now(ctx)):
+		return fmt.Errorf("the deadline %s is past; use %s to end the drain now", order.Deadline.UTC().Format(time.RFC3339), UpdateForce)
+	}
+	return nil
+}
+
+func (d *drain) phase() string {
+	switch {
+	case d.ended != "":
+		return PhaseFinished
+	case d.canceled:
+		return PhaseCanceling
+	case d.Progress.Paused:
+		return PhasePaused
+	case len(d.Progress.Blockers) > 0:
+		return PhaseBlocked
+	}
+	return PhaseDraining
+}
+
+func (d *drain) status(started time.Time) DrainStatus {
+	note := d.Note
+	if d.Progress.Said != "" {
+		note = d.Progress.Said
+	}
+	return DrainStatus{Node: d.Node, Claim: d.Claim, NodePool: d.NodePool, Phase: d.phase(), Outcome: d.ended, Reason: d.Reason, Note: note,
+		Delete: d.Delete, Forced: d.Progress.Forced, Started: started, Deadline: d.Deadline,
+		Evicted: d.Progress.Evicted, Left: d.Progress.Left, Blockers: d.Progress.Blockers}
+}
+
+// isCanceled reports whether an activity ended because the workflow cancelled it.
+func isCanceled(err error) bool {
+	var canceled *temporal.CanceledError
+	return errors.As(err, &canceled)
+}

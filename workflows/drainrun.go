@@ -1,0 +1,226 @@
+package workflows
+
+import (
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+const (
+	// deadlineSlack is how long after the deadline the workflow still waits for the pass of evictions to report what is
+	// left. The pass returns at the deadline by itself; the timer is for a worker that is dead.
+	deadlineSlack = 3 * time.Second
+	// forceWithin is how long a forced drain may still take. Its pods are deleted at once, and a minute later even those
+	// that do not go no longer count; volumes may need the rest.
+	forceWithin = 2 * time.Minute
+)
+
+// Drain empties a node. It runs Evict passes one after the other until one finds the node drained, showing between two
+// passes what blocks; the deadline is a timer here, so that it outlives every worker. People steer a drain by the
+// updates in drainorders.go. Cancelling the workflow itself only stops it: whoever does that (a claim whose instance is
+// gone) knows that nothing is left to be undone. A drain taken back by the update makes its node schedulable again.
+//
+// A drain in which nothing happens is one activity and eleven history events.
+func Drain(ctx workflow.Context, in DrainInput) (DrainResult, error) {
+	d := &drain{DrainInput: in, notices: workflow.GetSignalChannel(ctx, SignalDrainNotify)}
+	if err := d.listen(ctx); err != nil {
+		return DrainResult{}, err
+	}
+	for {
+		d.steer(ctx)
+		if err := d.show(ctx); err != nil {
+			return DrainResult{}, err
+		}
+		if err := workflow.Await(ctx, d.news); err != nil {
+			return d.stop(ctx), nil
+		}
+		d.changed = false
+		if err := d.absorb(ctx); err != nil {
+			return DrainResult{}, err
+		}
+		if outcome := d.outcome(ctx); outcome != "" {
+			return d.finish(ctx, outcome)
+		}
+		if d.pass == nil && workflow.GetInfo(ctx).GetContinueAsNewSuggested() && workflow.AllHandlersFinished(ctx) {
+			return DrainResult{}, workflow.NewContinueAsNewError(ctx, Drain, d.DrainInput)
+		}
+	}
+}
+
+// drain is the durable state of a drain and what is in flight.
+type drain struct {
+	DrainInput
+	notices workflow.ReceiveChannel
+
+	pass  *evictPass
+	found EvictResult
+	alarm deadlineAlarm
+
+	changed  bool
+	canceled bool
+	ended    DrainOutcome
+}
+
+// evictPass is the Evict activity in flight, and the terms it was started with.
+type evictPass struct {
+	future   workflow.Future
+	stop     workflow.CancelFunc
+	deadline time.Time
+	forced   bool
+}
+
+// deadlineAlarm is the timer of the deadline.
+type deadlineAlarm struct {
+	at     time.Time
+	future workflow.Future
+	stop   workflow.CancelFunc
+}
+
+func (a *deadlineAlarm) rings() bool { return a.future != nil && a.future.IsReady() }
+
+// steer makes what is in flight fit the state: one pass unless paused, under the present terms, and one timer.
+func (d *drain) steer(ctx workflow.Context) {
+	want := !d.Progress.Paused && !d.canceled
+	if d.pass != nil && (!want || !d.pass.deadline.Equal(d.Deadline) || d.pass.forced != d.Progress.Forced) {
+		d.pass.stop()
+	}
+	if d.pass == nil && want {
+		passing, stop := workflow.WithCancel(ctx)
+		d.pass = &evictPass{stop: stop, deadline: d.Deadline, forced: d.Progress.Forced}
+		d.pass.future = EvictActivity.Start(passing, EvictInput{Node: d.Node, NodeUID: d.NodeUID, Claim: d.Claim, Deadline: d.Deadline,
+			Force: d.Progress.Forced, Reason: d.Reason, Known: d.Progress.Digest}, "evict the pods of "+d.Node)
+	}
+	if d.alarm.at.Equal(d.Deadline) {
+		return
+	}
+	if d.alarm.stop != nil {
+		d.alarm.stop()
+	}
+	d.alarm = deadlineAlarm{at: d.Deadline}
+	if d.Deadline.IsZero() {
+		return
+	}
+	var timing workflow.Context
+	timing, d.alarm.stop = workflow.WithCancel(ctx)
+	left := max(d.Deadline.Add(deadlineSlack).Sub(workflow.Now(ctx)), 0)
+	d.alarm.future = workflow.NewTimerWithOptions(timing, left, workflow.TimerOptions{Summary: "deadline of the drain"})
+}
+
+// news is the one condition the drain waits for. It receives the signals first, so that none is left in the buffer
+// when the workflow ends or continues as new.
+func (d *drain) news() bool {
+	d.receive()
+	return d.changed || d.alarm.rings() || (d.pass != nil && d.pass.future.IsReady())
+}
+
+func (d *drain) receive() {
+	var waiter DrainWaiter
+	for d.notices.ReceiveAsync(&waiter) {
+		if !slices.Contains(d.Progress.Waiters, waiter.Workflow) {
+			d.Progress.Waiters = append(d.Progress.Waiters, waiter.Workflow)
+		}
+		if !waiter.Deadline.IsZero() && (d.Deadline.IsZero() || waiter.Deadline.Before(d.Deadline)) {
+			d.Deadline = waiter.Deadline
+		}
+		d.changed = true
+		waiter = DrainWaiter{}
+	}
+}
+
+// absorb takes over what a pass that has returned found. A pass that was cancelled may have found nothing.
+func (d *drain) absorb(ctx workflow.Context) error {
+	if d.pass == nil || !d.pass.future.IsReady() {
+		return nil
+	}
+	pass := d.pass
+	d.pass = nil
+	pass.stop()
+	var found EvictResult
+	if err := pass.future.Get(ctx, &found); err != nil {
+		if isCanceled(err) {
+			return nil
+		}
+		return err
+	}
+	d.found = found
+	d.Progress.Evicted += found.Evicted
+	d.Progress.Left, d.Progress.Blockers, d.Progress.Digest = found.Left, found.Blockers, found.Digest
+	return nil
+}
+
+// outcome says how the drain ends, "" while it goes on.
+func (d *drain) outcome(ctx workflow.Context) DrainOutcome {
+	now := workflow.Now(ctx)
+	switch {
+	case d.found.Gone:
+		return NodeGone
+	case d.canceled && d.pass == nil:
+		return DrainCanceled
+	case d.canceled:
+		return ""
+	case d.found.Done:
+		return Drained
+	case d.alarm.rings() && !now.Before(d.Deadline):
+		return DeadlineReached
+	case !d.Deadline.IsZero() && d.pass == nil && !now.Before(d.Deadline) && !d.Progress.Paused:
+		return DeadlineReached
+	}
+	return ""
+}
+
+// finish undoes or completes what belongs to the outcome, tells the waiters and ends.
+func (d *drain) finish(ctx workflow.Context, outcome DrainOutcome) (DrainResult, error) {
+	d.ended = outcome
+	if d.pass != nil {
+		d.pass.stop()
+	}
+	if d.alarm.stop != nil {
+		d.alarm.stop()
+	}
+	if err := d.show(ctx); err != nil {
+		return DrainResult{}, err
+	}
+	if outcome == DrainCanceled {
+		if _, err := UncordonActivity.Run(ctx, UncordonInput{Node: d.Node, NodeUID: d.NodeUID}, "make "+d.Node+" schedulable again"); err != nil {
+			return DrainResult{}, err
+		}
+	}
+	if d.Delete && (outcome == Drained || outcome == DeadlineReached) {
+		if _, err := DeleteClaimActivity.Run(ctx, DeleteClaimInput{Claim: d.Claim, UID: d.ClaimUID, Reason: d.Reason}, "delete claim: "+d.Reason); err != nil {
+			return DrainResult{}, err
+		}
+	}
+	result := d.result()
+	for told := 0; ; {
+		d.receive()
+		for ; told < len(d.Progress.Waiters); told++ {
+			// A waiter that is gone needs no answer.
+			_ = workflow.SignalExternalWorkflow(ctx, d.Progress.Waiters[told], "", SignalDrainFinished, result).Get(ctx, nil)
+		}
+		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+			return result, err
+		}
+		if d.receive(); told == len(d.Progress.Waiters) {
+			return result, nil
+		}
+	}
+}
+
+// stop ends a drain whose workflow was cancelled: it waits until no eviction is in flight, and undoes nothing.
+func (d *drain) stop(ctx workflow.Context) DrainResult {
+	d.ended = DrainCanceled
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	if d.pass != nil {
+		_ = d.pass.future.Get(ctx, nil)
+	}
+	return d.result()
+}
+
+func (d *drain) result() DrainResult {
+	result := DrainResult{Outcome: d.ended, Evicted: d.Progress.Evicted}
+	if d.ended == DeadlineReached || d.ended == DrainCanceled {
+		result.Blockers = d.Progress.Blockers
+	}
+	return result
+}
