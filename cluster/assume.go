@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// assumption is a claim this process knows of before the watch has delivered it.
+type assumption struct {
+	claim   *promised
+	version string
+	until   time.Time
+}
+
+// Assume makes claims visible that were just created or changed through the API, as the API server returned them. Each
+// counts in front of what the watch has delivered until the watch has passed its resourceVersion. A claim the watch has
+// already passed is left to the watch. The arguments are not kept.
+func (m *Mirror) Assume(claims ...*karpv1.NodeClaim) {
+	for _, claim := range claims {
+		reduced, err := m.reduceClaim(claim.DeepCopy())
+		if err != nil {
+			continue
+		}
+		m.assume(reduced)
+	}
+}
+
+func (m *Mirror) assume(claim *promised) {
+	name, version := claim.claim.Name, claim.claim.ResourceVersion
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.claims.pulse.reached(version) {
+		return
+	}
+	if older, ok := m.assumed[name]; ok && atLeast(older.version, version) {
+		return
+	}
+	if known, ok := m.claims.items[name]; ok && atLeast(known.claim.ResourceVersion, version) {
+		return
+	}
+	m.assumed[name] = assumption{claim: claim, version: version, until: m.clock.Now().Add(m.assumeFor)}
+	m.refreshClaim(name)
+}
+
+// Forget takes an assumption back: the watch's word holds for the claim at once.
+func (m *Mirror) Forget(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.assumed, name)
+	m.refreshClaim(name)
+}
+
+// claimsAdvanced ends the assumptions that the watch has passed. The lock is held.
+func (m *Mirror) claimsAdvanced() {
+	for name, assumed := range m.assumed {
+		if m.claims.pulse.reached(assumed.version) {
+			delete(m.assumed, name)
+			m.refreshClaim(name)
+		}
+	}
+	m.events.publish(Event{Kind: claimsSeen})
+}
+
+// expireAssumptions ends the assumptions nothing has confirmed in time. The lock is held.
+func (m *Mirror) expireAssumptions(now time.Time) {
+	for name, assumed := range m.assumed {
+		if now.After(assumed.until) {
+			delete(m.assumed, name)
+			m.refreshClaim(name)
+		}
+	}
+}
+
+// atLeast says that a resourceVersion is not older than another. Versions that cannot be compared are not.
+func atLeast(version, other string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, other)
+	return err == nil && order >= 0
+}

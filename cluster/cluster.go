@@ -1,0 +1,180 @@
+// Package cluster is the live mirror of one Kubernetes cluster, and the source of the immutable snapshots that plan/
+// decides over.
+//
+// # What is kept
+//
+// A Mirror watches the resources planning and draining need. Each watch is a client-go Reflector that fills a store of
+// ours directly (feed): an object is reduced when it is decoded, and nothing else of it is kept. A pod becomes a
+// plan.Pod that shares its shape and its labels with all pods like it; Nodes and NodeClaims stay complete API objects,
+// without managedFields and image lists, because activities read them too. Pods that have succeeded or failed are not
+// mirrored at all: a field selector leaves them with the API server, and a pod that ends is one that goes.
+//
+// # Snapshots
+//
+// Snapshot joins Node and NodeClaim by provider id and hangs the bound pods on them. Every joined node is built once
+// and reused until it, its claim or its pods change, and the snapshot as a whole is reused until anything changes: its
+// cost follows the changes, not the size of the cluster. All of it is guarded by one lock, so that a snapshot is one
+// consistent state of everything that was seen.
+//
+// # Seeing one's own writes
+//
+// A claim that was just created through the API is announced with Assume and counts from then on. It stops being
+// assumed when the watch has passed its resourceVersion: then the watch's word holds, whether that is the claim, a
+// newer version of it or its absence. What another replica created is waited for with AwaitClaims.
+//
+// # Staleness
+//
+// A watch that is silent says nothing about whether it works. A feed is current while its watch is open; a heartbeat,
+// a read of the API server's /readyz on the same connection every few seconds, tells whether the connection the open
+// watches live on is alive. Staleness is the age of the oldest of these facts. An idle cluster stays fresh; a
+// partition, a dead API server and a hung connection show within one heartbeat and its timeout. Who acts on a snapshot
+// asks Fresh first and does nothing when it refuses: stale means fail closed.
+//
+// # Being told
+//
+// Subscribe and Await rest on one mechanism: every change publishes small events, a kind and a name, to those who asked
+// for that kind or for exactly that event. Events are coalesced and carry no state. Who receives one looks at the
+// mirror, so that a late, doubled or merged event never misleads.
+//
+// Everything a Mirror returns is shared and must not be modified.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/zapr"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// Options are what a Mirror needs besides the API server. The zero value works.
+type Options struct {
+	// Log receives what goes wrong with watches; nil discards it.
+	Log *zap.Logger
+	// Clock is the time everything is measured by; nil is the real one.
+	Clock clock.WithTicker
+	// Heartbeat is how often the API server is asked whether it is there; zero means 5 s. One beat may take as long.
+	Heartbeat time.Duration
+	// AssumeFor bounds how long an assumed claim counts without the watch having passed it; zero means one minute. It
+	// only matters when resource versions cannot be compared.
+	AssumeFor time.Duration
+}
+
+// Mirror is the live mirror of one cluster. All methods are safe for concurrent use.
+type Mirror struct {
+	log       *zap.Logger
+	clock     clock.WithTicker
+	heartbeat time.Duration
+	assumeFor time.Duration
+	http      *http.Client
+	config    *rest.Config
+	interner  *plan.Interner
+	watches   []watched
+	events    events
+
+	// mu guards everything below, the feeds' contents included.
+	mu sync.RWMutex
+	feeds
+	// heard is when the last successful heartbeat was sent, and unheard why the last one failed.
+	heard   time.Time
+	unheard error
+
+	places   places
+	waiting  waiting
+	assumed  map[string]assumption
+	promises promises
+	snapshot *plan.Snapshot
+}
+
+// NewMirror returns a mirror of the cluster that the configuration names. It watches nothing until Run.
+func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
+	m := &Mirror{
+		log:       options.Log,
+		clock:     options.Clock,
+		heartbeat: options.Heartbeat,
+		assumeFor: options.AssumeFor,
+		config:    rest.CopyConfig(config),
+		interner:  plan.NewInterner(),
+		assumed:   map[string]assumption{},
+		promises:  newPromises(),
+		places:    newPlaces(),
+		waiting:   newWaiting(),
+	}
+	if m.log == nil {
+		m.log = zap.NewNop()
+	}
+	if m.clock == nil {
+		m.clock = clock.RealClock{}
+	}
+	if m.heartbeat <= 0 {
+		m.heartbeat = 5 * time.Second
+	}
+	if m.assumeFor <= 0 {
+		m.assumeFor = time.Minute
+	}
+	// Watches are few and long; a rate limit would only delay their return after a failure.
+	m.config.QPS = -1
+	client, err := rest.HTTPClientFor(m.config)
+	if err != nil {
+		return nil, fmt.Errorf("mirror: HTTP client: %w", err)
+	}
+	m.http = client
+	if err := m.openFeeds(); err != nil {
+		return nil, fmt.Errorf("mirror: %w", err)
+	}
+	return m, nil
+}
+
+// Run keeps the mirror up to date until ctx ends, which is not an error. It is called once.
+func (m *Mirror) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(klog.NewContext(ctx, zapr.NewLogger(m.log)))
+	for _, watched := range m.watches {
+		group.Go(func() error {
+			watched.run(ctx)
+			return nil
+		})
+	}
+	group.Go(func() error { return m.beat(ctx) })
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("mirror: %w", err)
+	}
+	return nil
+}
+
+// Snapshot returns the cluster as it was seen last. It says nothing about how long ago that was: see Fresh. Before
+// WaitSynced it is incomplete.
+func (m *Mirror) Snapshot() *plan.Snapshot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.clock.Now()
+	m.expireAssumptions(now)
+	if m.snapshot == nil {
+		m.snapshot = m.build()
+	}
+	current := *m.snapshot
+	current.Time = now
+	return &current
+}
+
+// build assembles a snapshot out of the nodes that are still valid and those that have to be built again.
+func (m *Mirror) build() *plan.Snapshot {
+	return &plan.Snapshot{
+		Pending:    m.waiting.list(),
+		Nodes:      m.buildNodes(),
+		DaemonSets: m.daemonSetList(),
+		NodePools:  sorted(m.pools.items),
+	}
+}
+
+// changed makes the next Snapshot build anew. The lock is held.
+func (m *Mirror) changed() { m.snapshot = nil }

@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// EventKind is what an Event is about.
+type EventKind string
+
+const (
+	// PodsPending means a pod came that no node runs yet, or the kube-scheduler found no node for one. It has no name.
+	PodsPending EventKind = "PodsPending"
+	// ClaimChanged means the NodeClaim of that name was created, changed or deleted.
+	ClaimChanged EventKind = "ClaimChanged"
+	// NodeChanged means the Node of that name was created, changed or deleted.
+	NodeChanged EventKind = "NodeChanged"
+	// PodsChanged means a pod came to, changed on or left the Node of that name.
+	PodsChanged EventKind = "PodsChanged"
+	// NodeEmptied means the last pod that would need another place left the Node of that name, or began to.
+	NodeEmptied EventKind = "NodeEmptied"
+	// PoolChanged means the NodePool of that name was created, changed or deleted.
+	PoolChanged EventKind = "PoolChanged"
+	// ClassChanged means the EC2NodeClass of that name was created, changed or deleted.
+	ClassChanged EventKind = "ClassChanged"
+	// BudgetsChanged means some PodDisruptionBudget changed. It has no name.
+	BudgetsChanged EventKind = "BudgetsChanged"
+	// VolumesChanged means a VolumeAttachment of the Node of that name changed.
+	VolumesChanged EventKind = "VolumesChanged"
+	// DaemonSetsChanged means some DaemonSet changed. It has no name.
+	DaemonSetsChanged EventKind = "DaemonSetsChanged"
+
+	// claimPlace and providerPlace mean that a claim or its Node changed, by the claim's name and by provider id.
+	claimPlace    EventKind = "claimPlace"
+	providerPlace EventKind = "providerPlace"
+	// claimsSeen means that more changes of claims have been seen, synchronized that a resource has been listed.
+	claimsSeen   EventKind = "claimsSeen"
+	synchronized EventKind = "synchronized"
+	// judged means that the kube-scheduler has looked at all pods that came recently.
+	judged EventKind = "judged"
+)
+
+// Event says that something changed, not how: look at the mirror for that.
+type Event struct {
+	Kind EventKind
+	// Name is the object's name; empty for the kinds that have none.
+	Name string
+}
+
+// Subscription collects events until they are taken.
+type Subscription struct {
+	// C receives when events have come since the last Take. It is never closed.
+	C <-chan struct{}
+
+	signal chan struct{}
+	mu     sync.Mutex
+	events map[Event]struct{}
+	close  func()
+}
+
+// Take returns the events that came since the last Take, each once, ordered by kind and name.
+func (s *Subscription) Take() []Event {
+	s.mu.Lock()
+	taken := s.events
+	s.events = nil
+	s.mu.Unlock()
+	list := make([]Event, 0, len(taken))
+	for event := range taken {
+		list = append(list, event)
+	}
+	slices.SortFunc(list, func(a, b Event) int {
+		if order := strings.Compare(string(a.Kind), string(b.Kind)); order != 0 {
+			return order
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return list
+}
+
+// Close ends the subscription.
+func (s *Subscription) Close() { s.close() }
+
+func (s *Subscription) add(event Event) {
+	s.mu.Lock()
+	if s.events == nil {
+		s.events = map[Event]struct{}{}
+	}
+	s.events[event] = struct{}{}
+	s.mu.Unlock()
+	select {
+	case s.signal <- struct{}{}:
+	default:
+	}
+}
+
+// events brings changes to those who asked. Publishing costs two map look-ups when nobody did, however many wait for
+// other things.
+type events struct {
+	mu      sync.RWMutex
+	byKind  map[EventKind][]*Subscription
+	byEvent map[Event][]*Subscription
+}
+
+func (e *events) publish(event Event) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, subscription := range e.byKind[event.Kind] {
+		subscription.add(event)
+	}
+	for _, subscription := range e.byEvent[event] {
+		subscription.add(event)
+	}
+}
+
+func (e *events) subscribe(kinds []EventKind, exact []Event) *Subscription {
+	signal := make(chan struct{}, 1)
+	s := &Subscription{C: signal, signal: signal}
+	s.close = sync.OnceFunc(func() { e.unsubscribe(s, kinds, exact) })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.byKind == nil {
+		e.byKind, e.byEvent = map[EventKind][]*Subscription{}, map[Event][]*Subscription{}
+	}
+	for _, kind := range kinds {
+		e.byKind[kind] = append(e.byKind[kind], s)
+	}
+	for _, event := range exact {
+		e.byEvent[event] = append(e.byEvent[event], s)
+	}
+	return s
+}
+
+func (e *events) unsubscribe(s *Subscription, kinds []EventKind, exact []Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, kind := range kinds {
+		remove(e.byKind, kind, s)
+	}
+	for _, event := range exact {
+		remove(e.byEvent, event, s)
+	}
+}
+
+// remove takes one value out of an index, and the entry with the last one.
+func remove[K, V comparable](index map[K][]V, key K, value V) {
+	left := slices.DeleteFunc(index[key], func(v V) bool { return v == value })
+	if len(left) == 0 {
+		delete(index, key)
+		return
+	}
+	index[key] = left
+}
+
+// Subscribe returns a subscription to all events of these kinds from now on. What was there before is for the
+// subscriber to look up after subscribing.
+func (m *Mirror) Subscribe(kinds ...EventKind) *Subscription { return m.events.subscribe(kinds, nil) }
+
+// Await returns nil once done says so, or done's error. It asks at once and then after each of the events, without
+// polling; events that come while done runs are not lost. When ctx ends first, its error is returned.
+func (m *Mirror) Await(ctx context.Context, done func() (bool, error), on ...Event) error {
+	subscription := m.events.subscribe(nil, on)
+	defer subscription.Close()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-subscription.C:
+			subscription.Take()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// ErrClaimDeleted means that the NodeClaim somebody waits for has been deleted, or was never there.
+var ErrClaimDeleted = errors.New("the NodeClaim is deleted")
+
+// AwaitNode returns when ok holds of the Node with a provider id and of its NodeClaim, either of which may be nil. The
+// error is ErrClaimDeleted when the claim is being deleted, or is gone after it was seen.
+func (m *Mirror) AwaitNode(ctx context.Context, providerID string, ok func(*corev1.Node, *karpv1.NodeClaim) bool) (node *corev1.Node, claim *karpv1.NodeClaim, err error) {
+	seen := false
+	err = m.Await(ctx, func() (bool, error) {
+		node, claim = m.NodeByProviderID(providerID), m.ClaimByProviderID(providerID)
+		if claim == nil && seen || claim != nil && claim.DeletionTimestamp != nil {
+			return false, ErrClaimDeleted
+		}
+		seen = claim != nil
+		return ok(node, claim), nil
+	}, Event{Kind: providerPlace, Name: providerID})
+	return node, claim, err
+}
+
+// AwaitClaim is AwaitNode by the claim's name. A claim the mirror does not know is deleted: wait for it to be seen with
+// AwaitClaims first, or Assume it.
+func (m *Mirror) AwaitClaim(ctx context.Context, name string, ok func(*karpv1.NodeClaim, *corev1.Node) bool) (claim *karpv1.NodeClaim, node *corev1.Node, err error) {
+	err = m.Await(ctx, func() (bool, error) {
+		claim, node = m.Claim(name), nil
+		if claim == nil || claim.DeletionTimestamp != nil {
+			return false, ErrClaimDeleted
+		}
+		if id := claim.Status.ProviderID; id != "" {
+			node = m.NodeByProviderID(id)
+		}
+		return ok(claim, node), nil
+	}, Event{Kind: claimPlace, Name: name})
+	return claim, node, err
+}
+
+// AwaitClaims returns when the mirror has seen every change of NodeClaims up to a resourceVersion, as returned by the
+// API server for a claim that was created or changed elsewhere. An empty version is always seen.
+func (m *Mirror) AwaitClaims(ctx context.Context, resourceVersion string) error {
+	if resourceVersion == "" {
+		return nil
+	}
+	return m.Await(ctx, func() (bool, error) {
+		m.mu.RLock()
+		defer m.mu.RUnlock()
+		return m.claims.pulse.reached(resourceVersion), nil
+	}, Event{Kind: claimsSeen})
+}
+
+// AwaitPods returns when ok holds of the pods bound to a node.
+func (m *Mirror) AwaitPods(ctx context.Context, node string, ok func([]*Pod) bool) error {
+	return m.Await(ctx, func() (bool, error) { return ok(m.PodsOnNode(node)), nil }, Event{Kind: PodsChanged, Name: node})
+}

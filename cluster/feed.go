@@ -1,0 +1,242 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// settling is how long a watch that was resumed after a gap is not yet believed: the changes of the gap are still on
+// their way.
+const settling = time.Second
+
+// feed keeps one resource of the API server mirrored. It is the store a client-go Reflector fills, so that an object is
+// reduced the moment it is decoded and the unreduced one is garbage at once; there is no second store behind it.
+// All fields but the constant ones are guarded by the mirror's lock.
+type feed[R any] struct {
+	mu *sync.RWMutex
+	// reduce turns what the API server sent into what is kept.
+	reduce func(obj any) (R, error)
+	// key names an object within its resource.
+	key func(R) string
+	// changed is told about every change, with the lock held. The zero value of R stands for "is not there".
+	changed func(old, now R, existed, exists bool)
+
+	items map[string]R
+	pulse pulse
+}
+
+// pulse is what a feed knows about its own freshness.
+type pulse struct {
+	resource string
+	clock    clock.PassiveClock
+	// version is the resourceVersion up to which everything has been seen; empty until the first list is complete.
+	version string
+	// streams counts the open watches; the store is current while one is open and replacing is false.
+	streams   int
+	replacing bool
+	// settled is when the open watch is believed to have delivered what it missed.
+	settled time.Time
+	// current is the last time at which the store was known to be current, while it is not.
+	current time.Time
+	// first is when the first list was complete.
+	first time.Time
+	// listed is told when the first list is complete, with the lock held.
+	listed func()
+	// advanced is told when version has changed, with the lock held.
+	advanced func()
+}
+
+// synced says that the resource has been listed completely at least once.
+func (p *pulse) synced() bool { return p.version != "" }
+
+// asOf is the time up to which the feed is known to have seen every change.
+func (p *pulse) asOf(now time.Time) time.Time {
+	if p.streams > 0 && !p.replacing && !now.Before(p.settled) {
+		return now
+	}
+	return p.current
+}
+
+// reached says that everything up to a resourceVersion has been seen. Versions that cannot be compared never are.
+func (p *pulse) reached(version string) bool {
+	if p.version == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(p.version, version)
+	return err == nil && order >= 0
+}
+
+func (p *pulse) advance(version string) {
+	if version == "" || version == p.version {
+		return
+	}
+	if !p.synced() {
+		p.first = p.clock.Now()
+		defer p.listed()
+	}
+	p.version = version
+	p.advanced()
+}
+
+// opened is called when a watch has been accepted. A watch that sends the initial state first replaces the store later.
+func (p *pulse) opened(initial bool) {
+	now := p.clock.Now()
+	p.current = p.asOf(now)
+	p.streams++
+	p.replacing = initial
+	p.settled = now
+	if p.synced() && now.Sub(p.current) > settling {
+		p.settled = now.Add(settling)
+	}
+}
+
+func (p *pulse) closed() {
+	p.current = p.asOf(p.clock.Now())
+	p.streams--
+}
+
+// The methods below implement cache.TransformingStore and cache.ResourceVersionUpdater for the Reflector.
+
+// Transformer makes the Reflector reduce objects in the store it fills while the initial state streams in.
+func (f *feed[R]) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) { return f.reduced(obj) }
+}
+
+func (f *feed[R]) reduced(obj any) (R, error) {
+	if done, ok := obj.(R); ok {
+		// Reduction of a complete API object keeps its type; doing it twice changes nothing.
+		if _, complete := obj.(runtime.Object); !complete {
+			return done, nil
+		}
+	}
+	return f.reduce(obj)
+}
+
+// Add implements cache.ReflectorStore.
+func (f *feed[R]) Add(obj any) error { return f.Update(obj) }
+
+// Update implements cache.ReflectorStore.
+func (f *feed[R]) Update(obj any) error {
+	item, err := f.reduced(obj)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.put(item)
+	return nil
+}
+
+// Delete implements cache.ReflectorStore. The object is the last state the server knew; only its name matters.
+func (f *feed[R]) Delete(obj any) error {
+	item, err := f.reduced(obj)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.drop(f.key(item))
+	return nil
+}
+
+// Replace implements cache.ReflectorStore: the list is complete, and what is not in it is gone.
+func (f *feed[R]) Replace(list []any, version string) error {
+	items := make([]R, 0, len(list))
+	listed := make(map[string]struct{}, len(list))
+	for i, obj := range list {
+		item, err := f.reduced(obj)
+		if err != nil {
+			return err
+		}
+		list[i] = nil
+		items = append(items, item)
+		listed[f.key(item)] = struct{}{}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key := range f.items {
+		if _, still := listed[key]; !still {
+			f.drop(key)
+		}
+	}
+	for _, item := range items {
+		f.put(item)
+	}
+	f.pulse.replacing = false
+	f.pulse.current = f.pulse.clock.Now()
+	f.pulse.advance(version)
+	return nil
+}
+
+// Resync implements cache.ReflectorStore. Nothing is reprocessed by the clock here.
+func (f *feed[R]) Resync() error { return nil }
+
+// UpdateResourceVersion implements cache.ResourceVersionUpdater: called after every event, bookmarks included.
+func (f *feed[R]) UpdateResourceVersion(version string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pulse.advance(version)
+}
+
+func (f *feed[R]) put(item R) {
+	key := f.key(item)
+	old, existed := f.items[key]
+	f.items[key] = item
+	f.changed(old, item, existed, true)
+}
+
+func (f *feed[R]) drop(key string) {
+	old, existed := f.items[key]
+	if !existed {
+		return
+	}
+	delete(f.items, key)
+	var none R
+	f.changed(old, none, true, false)
+}
+
+// source lists and watches one resource and tells the feed's pulse when its watch opens and closes.
+type source struct {
+	*cache.ListWatch
+	mu    *sync.RWMutex
+	pulse *pulse
+}
+
+// WatchWithContext implements cache.WatcherWithContext.
+func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	stream, err := s.ListWatch.WatchWithContext(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", s.pulse.resource, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pulse.opened(options.SendInitialEvents != nil && *options.SendInitialEvents)
+	return &trackedStream{Interface: stream, source: s}, nil
+}
+
+// trackedStream is a watch whose end is recorded. The Reflector stops every watch it has finished with, also the ones
+// that the server or the network ended.
+type trackedStream struct {
+	watch.Interface
+	source *source
+	once   sync.Once
+}
+
+// Stop implements watch.Interface.
+func (t *trackedStream) Stop() {
+	t.once.Do(func() {
+		t.source.mu.Lock()
+		t.source.pulse.closed()
+		t.source.mu.Unlock()
+	})
+	t.Interface.Stop()
+}

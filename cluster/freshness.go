@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+)
+
+// StaleError says that the mirror may not be acted upon.
+type StaleError struct {
+	// Age is how long ago the mirror was last known to be complete; math.MaxInt64 when it never was.
+	Age time.Duration
+	// Cause names the resource whose watch is behind, or what the API server's readiness check brought.
+	Cause string
+}
+
+// Error implements error.
+func (e *StaleError) Error() string {
+	if e.Age == math.MaxInt64 {
+		return "the view of the cluster is not complete yet: " + e.Cause
+	}
+	return fmt.Sprintf("the view of the cluster is %s old: %s", e.Age.Round(time.Millisecond), e.Cause)
+}
+
+// Staleness is how long ago the mirror was last known to show the cluster as it is, math.MaxInt64 if it never was.
+func (m *Mirror) Staleness() time.Duration {
+	age, _ := m.staleness()
+	return age
+}
+
+// Fresh returns nil if the mirror is not older than most, and a *StaleError otherwise.
+func (m *Mirror) Fresh(most time.Duration) error {
+	if age, cause := m.staleness(); age > most {
+		return &StaleError{Age: age, Cause: cause}
+	}
+	return nil
+}
+
+// staleness finds the oldest of the facts that make the mirror current, and names it.
+func (m *Mirror) staleness() (time.Duration, string) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	now := m.clock.Now()
+	if m.heard.IsZero() {
+		return math.MaxInt64, "the API server has not answered yet" + because(m.unheard)
+	}
+	oldest, cause := m.heard, "the API server was last heard of then"+because(m.unheard)
+	for _, watched := range m.watches {
+		if !watched.pulse.synced() {
+			return math.MaxInt64, watched.pulse.resource + " are not listed yet"
+		}
+		if asOf := watched.pulse.asOf(now); asOf.Before(oldest) {
+			oldest, cause = asOf, "the watch of "+watched.pulse.resource+" is interrupted"
+		}
+	}
+	return max(now.Sub(oldest), 0), cause
+}
+
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
+}
+
+// WaitSynced returns when every resource has been listed once and the API server has answered a heartbeat.
+func (m *Mirror) WaitSynced(ctx context.Context) error {
+	if err := m.Await(ctx, func() (bool, error) { return m.Staleness() < math.MaxInt64, nil }, Event{Kind: synchronized}); err != nil {
+		_, cause := m.staleness()
+		return fmt.Errorf("wait for the view of the cluster: %s: %w", cause, err)
+	}
+	return nil
+}
+
+// beat asks the API server whether it is ready, again and again. It goes over the connection the watches live on.
+func (m *Mirror) beat(ctx context.Context) error {
+	url, _, err := rest.DefaultServerUrlFor(m.config)
+	if err != nil {
+		return fmt.Errorf("heartbeat: %w", err)
+	}
+	target := strings.TrimSuffix(url.String(), "/") + "/readyz"
+	ticker := m.clock.NewTicker(m.heartbeat)
+	defer ticker.Stop()
+	for {
+		sent := m.clock.Now()
+		err := m.beatOnce(ctx, target)
+		m.mu.Lock()
+		first := err == nil && m.heard.IsZero()
+		recovered, lost := err == nil && m.unheard != nil, err != nil && m.unheard == nil
+		m.unheard = err
+		if err == nil {
+			m.heard = sent
+		}
+		m.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case lost:
+			m.log.Warn("the API server does not answer", zap.Error(err))
+		case recovered:
+			m.log.Info("the API server answers again")
+		}
+		if first {
+			m.events.publish(Event{Kind: synchronized})
+		}
+		select {
+		case <-ticker.C():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (m *Mirror) beatOnce(ctx context.Context, target string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, m.heartbeat)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return fmt.Errorf("heartbeat: %w", err)
+	}
+	response, err := m.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("heartbeat: %w", err)
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return fmt.Errorf("heartbeat: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("heartbeat: the API server is not ready: %s", response.Status)
+	}
+	return nil
+}

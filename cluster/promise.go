@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// promises are decisions to run pending pods on places, made before the pods are bound.
+type promises struct {
+	byKey map[string]promise
+	// keyOf names the place each pod was planned for.
+	keyOf map[types.UID]string
+}
+
+type promise struct {
+	pods  []types.UID
+	until time.Time
+}
+
+func newPromises() promises {
+	return promises{byKey: map[string]promise{}, keyOf: map[types.UID]string{}}
+}
+
+// Promise notes that pending pods have been planned for a place, named as plan.Node.Key does. Until they are bound or
+// gone, or the time is over, the place counts as nominated. Pods that were promised to another place change over. It is
+// known to this process only and never more than advice: whoever decides over a place plans the pending pods again.
+func (m *Mirror) Promise(key string, pods []types.UID, until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.retract(key)
+	made := promise{until: until}
+	for _, pod := range pods {
+		m.keepPromise(pod)
+		if m.waiting.has(pod) {
+			m.promises.keyOf[pod] = key
+			made.pods = append(made.pods, pod)
+		}
+	}
+	if len(made.pods) > 0 {
+		m.promises.byKey[key] = made
+	}
+	m.touchKey(key)
+}
+
+// keepPromise ends the promise to a pod, because it is bound or gone. The lock is held.
+func (m *Mirror) keepPromise(pod types.UID) {
+	key, ok := m.promises.keyOf[pod]
+	if !ok {
+		return
+	}
+	delete(m.promises.keyOf, pod)
+	made := m.promises.byKey[key]
+	made.pods = slices.DeleteFunc(slices.Clone(made.pods), func(uid types.UID) bool { return uid == pod })
+	if len(made.pods) == 0 {
+		delete(m.promises.byKey, key)
+	} else {
+		m.promises.byKey[key] = made
+	}
+	m.touchKey(key)
+}
+
+// retract drops everything promised for a place. The lock is held.
+func (m *Mirror) retract(key string) {
+	for _, pod := range m.promises.byKey[key].pods {
+		delete(m.promises.keyOf, pod)
+	}
+	delete(m.promises.byKey, key)
+}
+
+// promisesOf returns the pods still expected at a place and until when it is nominated for them. The lock is held.
+func (m *Mirror) promisesOf(key string) ([]types.UID, time.Time) {
+	made := m.promises.byKey[key]
+	return made.pods, made.until
+}
+
+// touchKey makes the next snapshot build the place with this key again. The lock is held.
+func (m *Mirror) touchKey(key string) {
+	claim, ok := m.places.claims[key]
+	if !ok {
+		m.touchNode(key)
+		return
+	}
+	delete(m.places.builtClaims, key)
+	if node := m.places.nodeOf(claim); node != "" {
+		delete(m.places.builtNodes, node)
+	}
+	m.changed()
+}

@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// judging is how long the kube-scheduler is given to look at a new pod before the pod is no longer waited for. Pods of
+// another scheduler may never be looked at.
+const judging = 10 * time.Second
+
+// waiting are the pods without a node, and the rhythm in which they come.
+type waiting struct {
+	pods map[types.UID]*Pod
+	// ordered are the pods by UID; nil when they have changed.
+	ordered []*plan.Pod
+	// active is when a pod last came, or was last found to need a node.
+	active time.Time
+	// unjudged are the pods the kube-scheduler has not looked at, by when they came; arrivals are the same in order,
+	// some of which may have been looked at since.
+	unjudged map[types.UID]time.Time
+	arrivals []arrival
+}
+
+type arrival struct {
+	pod types.UID
+	at  time.Time
+}
+
+func newWaiting() waiting {
+	return waiting{pods: map[types.UID]*Pod{}, unjudged: map[types.UID]time.Time{}}
+}
+
+func (w *waiting) has(pod types.UID) bool { return w.pods[pod] != nil }
+
+// update follows a pod's change at a time. Either version may be nil. It says whether a pod asks for a node that did not
+// before, and whether a pod was settled that the scheduler had not looked at.
+func (w *waiting) update(at time.Time, old, now *Pod) (asks, settled bool) {
+	w.ordered = nil
+	if old != nil {
+		delete(w.pods, old.UID)
+	}
+	if now != nil && now.Node == "" {
+		w.pods[now.UID] = now
+	}
+	waits := now != nil && now.waits()
+	came := waits && (old == nil || !old.waits() || old.UID != now.UID)
+	asks = came || waits && now.Provisionable() && !old.Provisionable()
+	if asks {
+		w.active = at
+	}
+	if old != nil && (!waits || now.judged || now.UID != old.UID) {
+		_, settled = w.unjudged[old.UID]
+		delete(w.unjudged, old.UID)
+	}
+	if came && !now.judged {
+		w.unjudged[now.UID] = at
+		w.arrivals = append(w.arrivals, arrival{pod: now.UID, at: at})
+	}
+	return asks, settled
+}
+
+// oldestUnjudged is when the oldest pod came that the scheduler has not looked at but still may.
+func (w *waiting) oldestUnjudged(now time.Time) (time.Time, bool) {
+	for len(w.arrivals) > 0 {
+		oldest := w.arrivals[0]
+		if at, open := w.unjudged[oldest.pod]; open && at.Equal(oldest.at) && now.Sub(at) < judging {
+			return at, true
+		}
+		w.arrivals = w.arrivals[1:]
+	}
+	w.arrivals = nil
+	return time.Time{}, false
+}
+
+// list returns the pods as plan.Snapshot wants them.
+func (w *waiting) list() []*plan.Pod {
+	if w.ordered == nil {
+		w.ordered = make([]*plan.Pod, 0, len(w.pods))
+		for _, pod := range w.pods {
+			w.ordered = append(w.ordered, pod.Pod)
+		}
+		slices.SortFunc(w.ordered, byUID)
+	}
+	return w.ordered
+}
+
+// QuietPods returns when the burst of pods that is arriving seems complete: for the time idle no pod has come or has
+// been found to need a node, and the kube-scheduler has looked at all that came. It returns at the latest when most is
+// over. Pods the scheduler has not looked at within ten seconds are no longer waited for.
+func (m *Mirror) QuietPods(ctx context.Context, idle, most time.Duration) error {
+	subscription := m.events.subscribe(nil, []Event{{Kind: judged}})
+	defer subscription.Close()
+	end := m.clock.Now().Add(most)
+	for {
+		now := m.clock.Now()
+		due := m.quietAt(now, idle)
+		if due.After(end) {
+			due = end
+		}
+		if !now.Before(due) {
+			return nil
+		}
+		timer := m.clock.NewTimer(due.Sub(now))
+		select {
+		case <-timer.C():
+		case <-subscription.C:
+			timer.Stop()
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// quietAt is when the burst will be complete if nothing more happens. It may be asked again when a judged event comes.
+func (m *Mirror) quietAt(now time.Time, idle time.Duration) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	due := m.waiting.active.Add(idle)
+	if oldest, waits := m.waiting.oldestUnjudged(now); waits {
+		if given := oldest.Add(judging); given.After(due) {
+			due = given
+		}
+	}
+	return due
+}
