@@ -63,7 +63,7 @@ type Provider interface {
 	// filled all the same.
 	Launch(ctx context.Context, request LaunchRequest) (LaunchResult, error)
 
-	// Instances returns this cluster's instances that match the query, terminated ones left out, ordered by id.
+	// Instances returns this cluster's instances that match the query, ordered by id.
 	Instances(ctx context.Context, query Query) ([]Instance, error)
 
 	// Terminate ends the instances with these ids. Ids that are unknown or already gone are not an error.
@@ -183,8 +183,8 @@ type Query struct {
 	IDs []string
 	// LaunchGroup, when not empty, selects the instances tagged with that group.
 	LaunchGroup string
-	// Terminating includes instances that are shutting down; without it only pending, running, stopping and
-	// stopped ones are returned.
+	// Terminating includes instances that are shutting down, and those that are terminated for as long as the cloud
+	// still shows them; without it only pending, running, stopping and stopped ones are returned.
 	Terminating bool
 }
 

@@ -13,11 +13,56 @@ import "time"
 //   - Pauses double from First to Most. Activities that know better (EC2 said when to come back, a budget is blocked)
 //     ask for their own next delay.
 var (
+	// PlanActivity waits for the burst of pods to end, plans them over the mirror and creates the NodeClaims. A worker
+	// that dies in it has created some of the claims; the next try finds them by the plan's id.
+	PlanActivity = Activity[PlanInput, PlanResult]{"Plan", Policy{Attempt: 2 * time.Minute, Heartbeat: 10 * time.Second, First: 500 * time.Millisecond, Most: 30 * time.Second}}
+
+	// PrepareLaunchActivity resolves a launch group into the complete fleet request. Karpenter gives a launch five
+	// minutes (its LaunchTimeout); after that the claims are given back and their pods planned again.
+	PrepareLaunchActivity = Activity[LaunchGroup, PreparedLaunch]{"PrepareLaunch", Policy{Attempt: time.Minute, Total: launchTimeout, First: 500 * time.Millisecond, Most: 15 * time.Second}}
+	// CreateFleetActivity sends the request. A throttled call may sit in the client's own queue for a while before it is
+	// sent, hence the long attempt.
+	CreateFleetActivity = Activity[CreateFleetInput, Fleet]{"CreateFleet", Policy{Attempt: 90 * time.Second, Total: launchTimeout, Heartbeat: 15 * time.Second, First: time.Second, Most: 15 * time.Second}}
+	// FindInstancesActivity looks for what a launch group has got. It has no end: as long as nobody knows, an instance
+	// may be running that nobody owns.
+	FindInstancesActivity = Activity[FindInstancesInput, Fleet]{"FindInstances", Policy{Attempt: 2 * time.Minute, Heartbeat: 15 * time.Second, First: time.Second, Most: 30 * time.Second}}
+	// ReleaseClaimsActivity deletes claims that got no instance.
+	ReleaseClaimsActivity = Activity[ReleaseClaimsInput, struct{}]{"ReleaseClaims", kubeWrite}
+
+	// JoinActivity records the launch on the claim, waits for the Node, registers it and waits until it is initialized.
+	// It is one activity and not three with signals between them because a life must fit its budget of events. It
+	// returns after twenty minutes whatever has happened, since a node may take for ever to initialize.
+	JoinActivity = Activity[JoinInput, JoinResult]{"Join", Policy{Attempt: 25 * time.Minute, Heartbeat: 20 * time.Second, First: 500 * time.Millisecond, Most: 15 * time.Second}}
+	// TerminateActivity ends the instance, waits until the cloud says it is gone, and takes the finalizers off.
+	TerminateActivity = Activity[TerminateInput, struct{}]{"Terminate", Policy{Attempt: 20 * time.Minute, Heartbeat: 20 * time.Second, First: time.Second, Most: 30 * time.Second}}
+	// DeleteClaimActivity deletes the NodeClaim object and returns by when its node must be drained.
+	DeleteClaimActivity = Activity[DeleteClaimInput, Ending]{"DeleteClaim", kubeWrite}
+
 	// EvictActivity cordons a node and evicts its pods until none is left. It returns when the node is drained, when
 	// what blocks the drain has changed, so that the workflow can show it, and at the latest after half an hour.
 	EvictActivity = Activity[EvictInput, EvictResult]{"Evict", Policy{Attempt: 35 * time.Minute, Heartbeat: 15 * time.Second, First: 200 * time.Millisecond, Most: 10 * time.Second}}
 	// UncordonActivity takes back what EvictActivity did to the node itself, after a drain was cancelled.
-	UncordonActivity = Activity[UncordonInput, struct{}]{"Uncordon", Policy{Attempt: 30 * time.Second, First: 200 * time.Millisecond, Most: 10 * time.Second}}
-	// DeleteClaimActivity deletes the NodeClaim, recording why; the NodeClaim workflow hears of it from the starter.
-	DeleteClaimActivity = Activity[DeleteClaimInput, struct{}]{"DeleteClaim", Policy{Attempt: 30 * time.Second, First: 200 * time.Millisecond, Most: 10 * time.Second}}
+	UncordonActivity = Activity[UncordonInput, struct{}]{"Uncordon", kubeWrite}
+
+	// EvaluateActivity decides over the mirror which nodes are not needed. A stale mirror is an error, so it is retried
+	// until the view is fresh again: nothing is disrupted on an old one.
+	EvaluateActivity = Activity[EvaluateInput, Evaluation]{"Evaluate", Policy{Attempt: time.Minute, First: time.Second, Most: 30 * time.Second}}
+	// RemoveActivity taints the nodes of a removal, looks once more whether they are needed, and deletes their claims.
+	RemoveActivity = Activity[Removal, RemovalResult]{"Remove", Policy{Attempt: 2 * time.Minute, First: 500 * time.Millisecond, Most: 15 * time.Second}}
+
+	// SweepActivity compares everything with everything. It is tried twice; the next sweep comes soon anyway.
+	SweepActivity = Activity[SweepInput, SweepResult]{"Sweep", Policy{Attempt: 2 * time.Minute, Heartbeat: 30 * time.Second, First: 5 * time.Second, Most: 10 * time.Second, Tries: 2}}
+)
+
+// kubeWrite is for single writes to the API server: quick, idempotent, and tried until they succeed.
+var kubeWrite = Policy{Attempt: 30 * time.Second, First: 200 * time.Millisecond, Most: 10 * time.Second}
+
+const (
+	// launchTimeout is Karpenter's: a claim that is not launched by then is deleted and its pods are planned again.
+	launchTimeout = 5 * time.Minute
+	// RegistrationTimeout is Karpenter's: a claim whose node has not registered by then, counted from the launch, is
+	// deleted. The Join activity keeps it, since it knows when the claim was launched.
+	RegistrationTimeout = 15 * time.Minute
+	// SweepInterval is how often cloud, cluster and workflows are compared.
+	SweepInterval = 2 * time.Minute
 )

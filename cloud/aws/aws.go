@@ -1,0 +1,184 @@
+// Package aws is the cloud provider for EC2, on nothing but the AWS SDK in its standard configuration: whatever the
+// SDK's environment variables, shared files and roles say holds, AWS_ENDPOINT_URL included.
+//
+// # What is remembered
+//
+// The provider keeps no state that matters: EC2 has the instances and the launch templates, IAM the instance profiles,
+// and a worker that starts anew finds them by their tags. What it keeps in memory is there to be fast and to spare the
+// account's request buckets, is bounded, and may be lost at any time:
+//
+//   - instance types, the zones they are offered in, and prices: loaded when first asked for, refreshed every 12 hours
+//     in the background; a refresh that fails keeps the old values (refresh.go);
+//   - what a node class makes of the instance types: capacity and allocatable per type, shared by everyone who asks
+//     (instancetypes.go);
+//   - offerings that had no capacity, for three minutes (unavailable.go);
+//   - launch templates, which are named by a hash of their content, so that making one twice is making it once
+//     (template.go);
+//   - answers of dry runs, of SSM and IAM, for minutes.
+//
+// # Launching
+//
+// PrepareLaunch resolves everything and launches nothing. Launch is one CreateFleet of type instant, sent exactly as
+// it was prepared with the caller's client token; the SDK's own retries repeat the token as well. What came is read
+// from the reply alone, because EC2 needs a while until its other calls know of a new instance.
+//
+// # Rate limits
+//
+// Every attempt of every EC2 call takes a token from a bucket like EC2's own, and the buckets become slower when EC2
+// says that it is throttling (ratelimit.go). IAM, SSM, EKS and Pricing are called too seldom to need it.
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"go.uber.org/zap"
+
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// attemptTimeout bounds one attempt of one call, so that a reply that never comes is noticed. The largest instant fleets
+// take some ten seconds.
+const attemptTimeout = time.Minute
+
+// DefaultVMMemoryOverhead is the share of an instance's memory that its hypervisor is expected to take.
+const DefaultVMMemoryOverhead = 0.075
+
+// Options configure a Provider.
+type Options struct {
+	// Cluster is the name of the EKS cluster: whose instances these are. Required.
+	Cluster string
+	// Region overrides the region of the SDK's configuration.
+	Region string
+	// ClusterEndpoint, ClusterCA (base64 of PEM), ServiceCIDR and KubernetesVersion (such as 1.34) override what EKS
+	// says of the cluster. When all are set EKS is not asked.
+	ClusterEndpoint, ClusterCA, ServiceCIDR, KubernetesVersion string
+	// VMMemoryOverhead is the share of memory that is not the node's; nil means DefaultVMMemoryOverhead.
+	VMMemoryOverhead *float64
+	// ReservedENIs are the network interfaces of each instance whose addresses pods do not get.
+	ReservedENIs int
+	// DisableDryRun makes ResolveNodeClass trust the permissions instead of testing them with dry runs.
+	DisableDryRun bool
+	// Load are further options of the SDK's configuration, such as credentials or an endpoint.
+	Load []func(*config.LoadOptions) error
+	// Log receives what is worth knowing; nil logs nothing.
+	Log *zap.Logger
+	// Now is the clock of all caches; nil means time.Now.
+	Now func() time.Time
+}
+
+// Provider implements cloud.Provider on EC2. Close ends its background refreshes.
+type Provider struct {
+	options Options
+	region  string
+	log     *zap.Logger
+	now     func() time.Time
+
+	ec2 *ec2.Client
+	iam *iam.Client
+	ssm *ssm.Client
+
+	bg          *background
+	cluster     *refreshed[clusterFacts]
+	machines    *refreshed[[]*machine]
+	onDemand    *refreshed[map[string]float64]
+	spot        *refreshed[map[spotPool]float64]
+	unavailable *unavailable
+	resolved    *ttlCache[string, *resolvedClass]
+	parameters  *ttlCache[string, string]
+	validated   *ttlCache[string, validation]
+	profiles    *ttlCache[string, struct{}]
+	subnets     *subnetPool
+	templates   *templateStore
+	terminator  *terminator
+}
+
+var _ cloud.Provider = (*Provider)(nil)
+
+// New returns the provider of one cluster in one region. It reads the SDK's configuration and calls nothing yet.
+func New(ctx context.Context, options Options) (*Provider, error) {
+	if options.Cluster == "" {
+		return nil, errors.New("aws: the cluster's name is missing")
+	}
+	if options.Log == nil {
+		options.Log = zap.NewNop()
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.VMMemoryOverhead == nil {
+		options.VMMemoryOverhead = aws.Float64(DefaultVMMemoryOverhead)
+	}
+	load := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(attemptTimeout)),
+	}
+	if options.Region != "" {
+		load = append(load, config.WithRegion(options.Region))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, append(load, options.Load...)...)
+	if err != nil {
+		return nil, fmt.Errorf("aws: load configuration: %w", err)
+	}
+	if cfg.Region == "" {
+		return nil, errors.New("aws: no region is configured")
+	}
+	return build(cfg, options), nil
+}
+
+func build(cfg aws.Config, options Options) *Provider {
+	limits := newBuckets()
+	p := &Provider{
+		options: options,
+		region:  cfg.Region,
+		log:     options.Log,
+		now:     options.Now,
+		ec2: ec2.NewFromConfig(cfg, func(o *ec2.Options) {
+			o.APIOptions = append(o.APIOptions, limits.install)
+		}),
+		iam:         iam.NewFromConfig(cfg),
+		ssm:         ssm.NewFromConfig(cfg),
+		bg:          newBackground(),
+		unavailable: newUnavailable(options.Now),
+		resolved:    newTTLCache[string, *resolvedClass](time.Hour, 64, options.Now),
+		parameters:  newTTLCache[string, string](24*time.Hour, 256, options.Now),
+		validated:   newTTLCache[string, validation](30*time.Minute, 256, options.Now),
+		profiles:    newTTLCache[string, struct{}](15*time.Minute, 256, options.Now),
+	}
+	p.subnets = newSubnetPool(p.ec2, options.Now)
+	p.templates = newTemplateStore(p.ec2, options.Cluster, options.Now)
+	p.terminator = newTerminator(p.terminateOwned)
+	eksAPI := eks.NewFromConfig(cfg)
+	pricingAPI := pricing.NewFromConfig(cfg, func(o *pricing.Options) { o.Region = pricingRegion(cfg.Region) })
+	p.cluster = refresh(p, "cluster", refreshCluster, func(ctx context.Context) (clusterFacts, error) {
+		return describeCluster(ctx, eksAPI, options)
+	})
+	p.machines = refresh(p, "instance types", refreshCatalogue, func(ctx context.Context) ([]*machine, error) {
+		return discoverMachines(ctx, p.ec2, cfg.Region)
+	})
+	p.onDemand = refresh(p, "on-demand prices", refreshCatalogue, func(ctx context.Context) (map[string]float64, error) {
+		return loadOnDemandPrices(ctx, pricingAPI, cfg.Region)
+	})
+	p.spot = refresh(p, "spot prices", refreshCatalogue, func(ctx context.Context) (map[spotPool]float64, error) {
+		return loadSpotPrices(ctx, p.ec2, p.now())
+	})
+	// Without prices there is still the table of on-demand ones; without instance types or the cluster there is nothing.
+	p.onDemand.optional, p.spot.optional = true, true
+	return p
+}
+
+func refresh[T any](p *Provider, name string, ttl time.Duration, load func(context.Context) (T, error)) *refreshed[T] {
+	return &refreshed[T]{name: name, ttl: ttl, load: load, now: p.now, log: p.log, bg: p.bg}
+}
+
+// Close ends the background refreshes and waits for them.
+func (p *Provider) Close() { p.bg.close() }

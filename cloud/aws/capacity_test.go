@@ -1,0 +1,108 @@
+package aws
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+func int32p(n int32) *int32 { return &n }
+
+var (
+	m5large   = &machine{name: "m5.large", vcpus: 2, memoryMiB: 8192, enis: 3, ipv4PerENI: 10}
+	m5xlarge4 = &machine{name: "m5.4xlarge", vcpus: 16, memoryMiB: 65536, enis: 8, ipv4PerENI: 30}
+	m6gdlarge = &machine{name: "m6gd.large", arm64: true, vcpus: 2, memoryMiB: 8192, enis: 3, ipv4PerENI: 10, storeGB: 118}
+	p4d       = &machine{name: "p4d.24xlarge", vcpus: 96, memoryMiB: 1179648, enis: 15, ipv4PerENI: 50}
+)
+
+func TestPods(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		m    *machine
+		s    shape
+		want int64
+		why  string
+	}{
+		{m5large, shape{}, 29, "EKS publishes 29 for m5.large"},
+		{m5xlarge4, shape{}, 234, "EKS publishes 234 for m5.4xlarge"},
+		{p4d, shape{}, 737, "the default network card only"},
+		{m5large, shape{reservedENIs: 1}, 20, "one interface less"},
+		{m5large, shape{reservedENIs: 3}, 0, "no interface left"},
+		{m5large, shape{maxPods: int32p(110)}, 110, "the class knows better"},
+		{m5large, shape{podsPerCore: int32p(4)}, 8, "pods per core is a bound"},
+		{m5large, shape{podsPerCore: int32p(4), family: awsv1.AMIFamilyBottlerocket}, 29, "Bottlerocket has no pods per core"},
+		{m5large, shape{family: "Windows2022"}, 110, "Windows has no ENI density"},
+	} {
+		if got := tc.s.pods(tc.m); got != tc.want {
+			t.Errorf("pods of %s = %d; want %d (%s)", tc.m.name, got, tc.want, tc.why)
+		}
+	}
+}
+
+func TestResources(t *testing.T) {
+	t.Parallel()
+	type row map[corev1.ResourceName]string
+	for _, tc := range []struct {
+		why                   string
+		m                     *machine
+		s                     shape
+		capacity, allocatable row
+	}{
+		{
+			why: "m5.large by the book: 7577 MiB less 574 and 100, 70 mCPU, 20 GiB less 1 and a tenth",
+			m:   m5large, s: shape{vmOverhead: 0.075, rootVolume: 20 << 30},
+			capacity:    row{"cpu": "2", "memory": "7577Mi", "pods": "29", "ephemeral-storage": "20Gi"},
+			allocatable: row{"cpu": "1930m", "memory": "6903Mi", "pods": "29", "ephemeral-storage": "17Gi"},
+		},
+		{
+			why: "Graviton keeps 64 MiB; RAID0 counts decimal gigabytes",
+			m:   m6gdlarge, s: shape{vmOverhead: 0.075, rootVolume: 20 << 30, raid0: true},
+			capacity: row{"memory": "7518Mi", "ephemeral-storage": "118G"},
+		},
+		{
+			why: "what the class reserves replaces the default of that resource only",
+			m:   m5large, s: shape{
+				vmOverhead: 0, rootVolume: 20 << 30, kubeReserved: map[string]string{"cpu": "200m"},
+				systemReserved: map[string]string{"memory": "100Mi"}, evictionHard: map[string]string{"memory.available": "5%"},
+				evictionSoft: map[string]string{"memory.available": "500Mi", "nodefs.available": "100%"},
+			},
+			allocatable: row{"cpu": "1800m", "memory": "7018Mi", "ephemeral-storage": "19Gi"},
+		},
+		{
+			why: "16 CPUs: 60+10+10+30 mCPU; memory is reserved for the pods the interfaces allow, whatever maxPods says",
+			m:   m5xlarge4, s: shape{maxPods: int32p(20), rootVolume: 20 << 30},
+			allocatable: row{"cpu": "15890m", "memory": "62607Mi", "pods": "20"},
+		},
+	} {
+		capacity, allocatable, err := tc.s.resources(tc.m)
+		if err != nil {
+			t.Fatalf("%s: %v", tc.why, err)
+		}
+		for what, lists := range map[string]struct {
+			got  corev1.ResourceList
+			want row
+		}{"capacity": {capacity, tc.capacity}, "allocatable": {allocatable, tc.allocatable}} {
+			for name, want := range lists.want {
+				if got := lists.got[name]; got.Cmp(resource.MustParse(want)) != 0 {
+					t.Errorf("%s: %s of %s = %s; want %s", tc.why, what, name, got.String(), want)
+				}
+			}
+		}
+	}
+}
+
+func TestResourcesRefusesNonsense(t *testing.T) {
+	t.Parallel()
+	for _, s := range []shape{
+		{kubeReserved: map[string]string{"cpu": "much"}},
+		{systemReserved: map[string]string{"cpu": "much"}},
+		{evictionHard: map[string]string{"memory.available": "ten%"}},
+	} {
+		if _, _, err := s.resources(m5large); err == nil {
+			t.Errorf("resources took %+v", s)
+		}
+	}
+}

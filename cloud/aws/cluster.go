@@ -1,0 +1,62 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+)
+
+// refreshCluster is how often the cluster is described again: its version decides which images an alias means.
+const refreshCluster = 5 * time.Minute
+
+// clusterFacts are what a node has to know of its cluster.
+type clusterFacts struct {
+	name     string
+	endpoint string
+	// authority is the certificate authority's PEM, in base64.
+	authority string
+	// serviceCIDR is the range of service addresses, which nodeadm derives the DNS address from.
+	serviceCIDR string
+	// version is Kubernetes' minor version, such as 1.34.
+	version string
+}
+
+// describeCluster asks EKS for what the options leave open.
+func describeCluster(ctx context.Context, api *eks.Client, options Options) (clusterFacts, error) {
+	facts := clusterFacts{
+		name:        options.Cluster,
+		endpoint:    options.ClusterEndpoint,
+		authority:   options.ClusterCA,
+		serviceCIDR: options.ServiceCIDR,
+		version:     options.KubernetesVersion,
+	}
+	if facts.endpoint != "" && facts.authority != "" && facts.serviceCIDR != "" && facts.version != "" {
+		return facts, nil
+	}
+	out, err := api.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(options.Cluster)})
+	if err != nil {
+		return clusterFacts{}, classify("DescribeCluster", err)
+	}
+	if out.Cluster == nil {
+		return clusterFacts{}, classify("DescribeCluster", errors.New("the reply has no cluster"))
+	}
+	setDefault(&facts.endpoint, aws.ToString(out.Cluster.Endpoint))
+	setDefault(&facts.version, aws.ToString(out.Cluster.Version))
+	if authority := out.Cluster.CertificateAuthority; authority != nil {
+		setDefault(&facts.authority, aws.ToString(authority.Data))
+	}
+	if network := out.Cluster.KubernetesNetworkConfig; network != nil {
+		setDefault(&facts.serviceCIDR, aws.ToString(network.ServiceIpv4Cidr))
+		setDefault(&facts.serviceCIDR, aws.ToString(network.ServiceIpv6Cidr))
+	}
+	return facts, nil
+}
+
+func setDefault(field *string, value string) {
+	if *field == "" {
+		*field = value
+	}
+}

@@ -1,0 +1,150 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// throttleDelay is how long a throttled caller should stay away when EC2 does not say: mutating buckets refill at two
+// to five tokens a second, so that several callers can come back after it.
+const throttleDelay = 2 * time.Second
+
+// verdict is what an AWS error code means to the caller.
+type verdict struct {
+	kind   cloud.ErrorKind
+	reason string
+}
+
+// verdicts gives the EC2, IAM, SSM and EKS error codes that need something else than a retry. The reasons are those
+// Karpenter writes into NodeClaim conditions.
+var verdicts = map[string]verdict{
+	"UnauthorizedOperation":       {cloud.Forbidden, "Unauthorized"},
+	"AccessDenied":                {cloud.Forbidden, "Unauthorized"},
+	"AccessDeniedException":       {cloud.Forbidden, "Unauthorized"},
+	"AuthFailure":                 {cloud.Forbidden, "Unauthorized"},
+	"OptInRequired":               {cloud.Forbidden, "Unauthorized"},
+	"UnrecognizedClientException": {cloud.Forbidden, "Unauthorized"},
+	"InvalidClientTokenId":        {cloud.Forbidden, "Unauthorized"},
+	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": {cloud.Forbidden, "SpotSLRCreationFailed"},
+
+	"RequestLimitExceeded":     {cloud.Throttled, "RequestLimitExceeded"},
+	"Throttling":               {cloud.Throttled, "RequestLimitExceeded"},
+	"ThrottlingException":      {cloud.Throttled, "RequestLimitExceeded"},
+	"TooManyRequestsException": {cloud.Throttled, "RequestLimitExceeded"},
+	"EC2ThrottledException":    {cloud.Throttled, "RequestLimitExceeded"},
+	"RequestThrottled":         {cloud.Throttled, "RequestLimitExceeded"},
+	"ResourceCountExceeded":    {cloud.Throttled, "RequestLimitExceeded"},
+
+	"IdempotentParameterMismatch":  {cloud.ParameterMismatch, "IdempotentParameterMismatch"},
+	"IdempotentInstanceTerminated": {cloud.ParameterMismatch, "IdempotentParameterMismatch"},
+
+	"InvalidLaunchTemplateName.NotFoundException": {cloud.StaleRequest, "LaunchTemplateNotFound"},
+	"InvalidLaunchTemplateId.NotFound":            {cloud.StaleRequest, "LaunchTemplateNotFound"},
+	"InvalidLaunchTemplateId.VersionNotFound":     {cloud.StaleRequest, "LaunchTemplateNotFound"},
+	"InvalidAMIID.NotFound":                       {cloud.StaleRequest, "AMINotFound"},
+	"InvalidAMIID.Unavailable":                    {cloud.StaleRequest, "AMINotFound"},
+	"InvalidSubnetID.NotFound":                    {cloud.StaleRequest, "LaunchFailed"},
+	"InvalidGroup.NotFound":                       {cloud.StaleRequest, "LaunchFailed"},
+	"InvalidSecurityGroupID.NotFound":             {cloud.StaleRequest, "LaunchFailed"},
+
+	"InvalidAMIID.Malformed":      {cloud.Invalid, "InvalidAMIID"},
+	"InvalidParameterValue":       {cloud.Invalid, "LaunchFailed"},
+	"InvalidParameterCombination": {cloud.Invalid, "LaunchFailed"},
+	"InvalidParameter":            {cloud.Invalid, "LaunchFailed"},
+	"MissingParameter":            {cloud.Invalid, "LaunchFailed"},
+	"InvalidUserData.Malformed":   {cloud.Invalid, "UserDataSizeLimitExceeded"},
+	"InvalidFleetConfig":          {cloud.Invalid, "LaunchFailed"},
+	"InvalidFleetConfiguration":   {cloud.Invalid, "LaunchFailed"},
+	"ValidationError":             {cloud.Invalid, "LaunchFailed"},
+	"FreeTierRestrictionError":    {cloud.Invalid, "FreeTierIneligible"},
+	"PendingVerification":         {cloud.Transient, "AccountPendingVerification"},
+	"InternalError":               {cloud.Transient, "InternalError"},
+	"InternalFailure":             {cloud.Transient, "InternalError"},
+}
+
+// capacityCodes are the codes with which EC2 says that an offering, and not the request, is the problem; the value is
+// the reason a launch gives that got nothing for it.
+var capacityCodes = map[string]string{
+	"InsufficientInstanceCapacity":         "InsufficientCapacity",
+	"InsufficientHostCapacity":             "InsufficientCapacity",
+	"InsufficientReservedInstanceCapacity": "InsufficientCapacity",
+	"UnfulfillableCapacity":                "InsufficientCapacity",
+	"Unsupported":                          "InsufficientCapacity",
+	"ReservationCapacityExceeded":          "InsufficientCapacity",
+	"SpotMaxPriceTooLow":                   "InsufficientCapacity",
+	"MaxSpotInstanceCountExceeded":         "SpotQuotaExceeded",
+	"VcpuLimitExceeded":                    "VCPULimitExceeded",
+	"InstanceLimitExceeded":                "VCPULimitExceeded",
+	"MaxFleetCountExceeded":                "FleetQuotaExceeded",
+	"InsufficientFreeAddressesInSubnet":    "InsufficientFreeAddressesInSubnet",
+}
+
+// classify turns an SDK error of an operation into a cloud.Error; nil and errors already classified stay as they are.
+func classify(operation string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if classified := new(cloud.Error); errors.As(err, &classified) {
+		return err
+	}
+	v := verdictOf(err)
+	out := &cloud.Error{Kind: v.kind, Reason: v.reason, Operation: operation, Err: err}
+	if v.kind == cloud.Throttled {
+		out.RetryAfter = throttleDelay
+	}
+	return out
+}
+
+// verdictOf judges an error by the code AWS gave it.
+func verdictOf(err error) verdict {
+	var waited *bucketError
+	switch {
+	case errors.As(err, &waited):
+		return verdict{cloud.Throttled, "RequestLimitExceeded"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return verdict{cloud.Transient, "Timeout"}
+	}
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return verdict{cloud.Transient, "ConnectionFailed"}
+	}
+	return verdictOfCode(api.ErrorCode(), api.ErrorMessage())
+}
+
+// verdictOfCode judges an error code. The message is looked at only where EC2 has one code for different things.
+func verdictOfCode(code, message string) verdict {
+	if reason, ok := capacityCodes[code]; ok {
+		return verdict{cloud.InsufficientCapacity, reason}
+	}
+	switch {
+	case code == "InvalidParameterValue" && strings.Contains(message, "iamInstanceProfile"),
+		code == "InvalidParameterValue" && strings.Contains(message, "IAM Instance Profile"):
+		// A profile just created takes some seconds until EC2 has heard of it.
+		return verdict{cloud.Transient, "InstanceProfileNameInvalid"}
+	case code == "InvalidParameter" && strings.Contains(message, "belong to different networks"),
+		code == "InvalidParameterCombination" && strings.Contains(message, "different networks"):
+		return verdict{cloud.Invalid, "SecurityGroupSubnetVPCMismatch"}
+	case code == "AuthFailure" && strings.Contains(message, "authorized for images"):
+		return verdict{cloud.Forbidden, "AMIAuthorizationFailure"}
+	}
+	if v, ok := verdicts[code]; ok {
+		return v
+	}
+	return verdict{cloud.Transient, "LaunchFailed"}
+}
+
+// hasCode reports whether an SDK error carries one of these codes.
+func hasCode(err error, codes ...string) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode())
+}
+
+// isDryRun reports whether an error is EC2's way to say that the call would have worked.
+func isDryRun(err error) bool { return hasCode(err, "DryRunOperation") }

@@ -1,0 +1,200 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+// image is an EC2 image that a class's terms select.
+type image struct {
+	id, name   string
+	created    time.Time
+	deprecated bool
+	// requirements are those of the instance types it runs on.
+	requirements []corev1.NodeSelectorRequirement
+}
+
+// selectImages returns the images a class's terms mean, one for each set of requirements, the newest first.
+func (p *Provider) selectImages(ctx context.Context, class *awsv1.EC2NodeClass) ([]awsv1.AMI, error) {
+	var found []image
+	for _, term := range class.Spec.AMISelectorTerms {
+		images, err := p.imagesOf(ctx, term)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, images...)
+	}
+	var out []awsv1.AMI
+	for _, i := range preferred(found) {
+		out = append(out, awsv1.AMI{ID: i.id, Name: i.name, Deprecated: i.deprecated, Requirements: i.requirements})
+	}
+	return out, nil
+}
+
+// imagesOf returns the images of one term.
+func (p *Provider) imagesOf(ctx context.Context, term awsv1.AMISelectorTerm) ([]image, error) {
+	switch {
+	case term.Alias != "":
+		return p.aliasImages(ctx, term.Alias)
+	case term.SSMParameter != "":
+		id, err := p.parameter(ctx, term.SSMParameter, userParameterTTL)
+		if err != nil || id == "" {
+			return nil, err
+		}
+		return p.describeImages(ctx, nil, filter("image-id", id))
+	case term.ID != "":
+		return p.describeImages(ctx, nil, filter("image-id", term.ID))
+	default:
+		filters := tagFilters(term.Tags)
+		if term.Name != "" {
+			filters = append(filters, filter("name", term.Name))
+		}
+		owners := []string{"self", "amazon"}
+		if term.Owner != "" {
+			owners = []string{term.Owner}
+		}
+		return p.describeImages(ctx, owners, filters...)
+	}
+}
+
+// describeImages reads available images; their only requirement is their architecture.
+func (p *Provider) describeImages(ctx context.Context, owners []string, filters ...types.Filter) ([]image, error) {
+	var out []image
+	pages := ec2.NewDescribeImagesPaginator(p.ec2, &ec2.DescribeImagesInput{
+		Owners:            owners,
+		Filters:           append(filters, filter("state", "available")),
+		IncludeDeprecated: aws.Bool(true),
+		MaxResults:        aws.Int32(500),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, classify("DescribeImages", err)
+		}
+		for i := range page.Images {
+			if reduced, ok := reduceImage(&page.Images[i], p.now()); ok {
+				out = append(out, reduced)
+			}
+		}
+	}
+	return out, nil
+}
+
+// reduceImage keeps what matters of an image; false for one no supported instance type runs.
+func reduceImage(in *types.Image, now time.Time) (image, bool) {
+	arch := ""
+	switch in.Architecture {
+	case types.ArchitectureValuesX8664:
+		arch = "amd64"
+	case types.ArchitectureValuesArm64:
+		arch = "arm64"
+	default:
+		return image{}, false
+	}
+	out := image{
+		id:           aws.ToString(in.ImageId),
+		name:         aws.ToString(in.Name),
+		requirements: []corev1.NodeSelectorRequirement{require(corev1.LabelArchStable, arch)},
+	}
+	// EC2 writes these times in ISO 8601; one it cannot write is as good as none.
+	out.created, _ = time.Parse(time.RFC3339, aws.ToString(in.CreationDate))
+	if ends, err := time.Parse(time.RFC3339, aws.ToString(in.DeprecationTime)); err == nil {
+		out.deprecated = !now.Before(ends)
+	}
+	return out, true
+}
+
+func require(key string, values ...string) corev1.NodeSelectorRequirement {
+	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+}
+
+// preferred chooses the newest image of each set of requirements, a deprecated one only where there is no other, and
+// orders them by age, the newest first.
+func preferred(images []image) []image {
+	slices.SortFunc(images, func(a, b image) int {
+		return cmp.Or(b.created.Compare(a.created), cmp.Compare(a.name, b.name), cmp.Compare(a.id, b.id))
+	})
+	best := make(map[string]int)
+	var order []string
+	for i := range images {
+		key := requirementsKey(images[i].requirements)
+		chosen, ok := best[key]
+		if !ok {
+			order = append(order, key)
+		}
+		if !ok || (images[chosen].deprecated && !images[i].deprecated) {
+			best[key] = i
+		}
+	}
+	out := make([]image, 0, len(order))
+	for _, key := range order {
+		out = append(out, images[best[key]])
+	}
+	return out
+}
+
+func requirementsKey(requirements []corev1.NodeSelectorRequirement) string {
+	lines := make([]string, len(requirements))
+	for i, r := range requirements {
+		lines[i] = r.Key + " " + string(r.Operator) + " " + strings.Join(r.Values, ",")
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, ";")
+}
+
+// runsOn are the images of a status with their requirements made ready to be matched.
+type runsOn []struct {
+	id       string
+	selector labels.Selector
+}
+
+// imageSelectors reads the images of a class's status. A requirement that cannot be read excludes its image.
+func imageSelectors(images []awsv1.AMI) runsOn {
+	operators := map[corev1.NodeSelectorOperator]selection.Operator{
+		corev1.NodeSelectorOpIn:           selection.In,
+		corev1.NodeSelectorOpNotIn:        selection.NotIn,
+		corev1.NodeSelectorOpExists:       selection.Exists,
+		corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+		corev1.NodeSelectorOpGt:           selection.GreaterThan,
+		corev1.NodeSelectorOpLt:           selection.LessThan,
+	}
+	out := make(runsOn, 0, len(images))
+	for _, image := range images {
+		selector := labels.NewSelector()
+		for _, r := range image.Requirements {
+			requirement, err := labels.NewRequirement(r.Key, operators[r.Operator], r.Values)
+			if err != nil {
+				selector = labels.Nothing()
+				break
+			}
+			selector = selector.Add(*requirement)
+		}
+		out = append(out, struct {
+			id       string
+			selector labels.Selector
+		}{image.ID, selector})
+	}
+	return out
+}
+
+// imageFor returns the first image that runs on a machine.
+func (r runsOn) imageFor(m *machine) (string, bool) {
+	for _, image := range r {
+		if image.selector.Matches(labels.Set(m.labels)) {
+			return image.id, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,158 @@
+package aws
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
+)
+
+// refreshCatalogue is how long instance types, offerings and prices stay as they are.
+const refreshCatalogue = 12 * time.Hour
+
+// linux is the product that spot prices are asked for.
+const linux = "Linux/UNIX"
+
+// spotPool is what a spot price belongs to.
+type spotPool struct{ instanceType, zone string }
+
+// pricingRegion returns the region whose Pricing API serves a region: it exists in four of them.
+func pricingRegion(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "cn-northwest-1"
+	case strings.HasPrefix(region, "ap-"):
+		return "ap-south-1"
+	case strings.HasPrefix(region, "eu-"):
+		return "eu-central-1"
+	default:
+		return "us-east-1"
+	}
+}
+
+// loadOnDemandPrices reads the prices of the region's Linux instances: the shared ones, and bare metal, which the
+// price list counts as dedicated.
+func loadOnDemandPrices(ctx context.Context, api *pricing.Client, region string) (map[string]float64, error) {
+	prices := make(map[string]float64, 1000)
+	for _, kind := range [][2]string{{"Shared", "Compute Instance"}, {"Dedicated", "Compute Instance (bare metal)"}} {
+		pages := pricing.NewGetProductsPaginator(api, &pricing.GetProductsInput{
+			ServiceCode: aws.String("AmazonEC2"),
+			Filters: []pricingtypes.Filter{
+				term("regionCode", region),
+				term("operatingSystem", "Linux"),
+				term("preInstalledSw", "NA"),
+				term("capacitystatus", "Used"),
+				term("marketoption", "OnDemand"),
+				term("tenancy", kind[0]),
+				term("productFamily", kind[1]),
+			},
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return nil, classify("GetProducts", err)
+			}
+			for _, document := range page.PriceList {
+				name, price, err := parseProduct(document)
+				if err != nil {
+					return nil, err
+				}
+				if price > 0 {
+					prices[name] = price
+				}
+			}
+		}
+	}
+	if len(prices) == 0 {
+		return nil, fmt.Errorf("the price list of %s is empty", region)
+	}
+	return prices, nil
+}
+
+func term(field, value string) pricingtypes.Filter {
+	return pricingtypes.Filter{Type: pricingtypes.FilterTypeTermMatch, Field: aws.String(field), Value: aws.String(value)}
+}
+
+// product is the part of a price list document that says what an hour costs.
+type product struct {
+	Product struct {
+		Attributes struct {
+			InstanceType string `json:"instanceType"`
+		} `json:"attributes"`
+	} `json:"product"`
+	Terms struct {
+		OnDemand map[string]struct {
+			PriceDimensions map[string]struct {
+				PricePerUnit map[string]string `json:"pricePerUnit"`
+			} `json:"priceDimensions"`
+		} `json:"OnDemand"`
+	} `json:"terms"`
+}
+
+// parseProduct returns the instance type of a price list document and its price in dollars per hour (in the China
+// regions, yuan), 0 where the document has none.
+func parseProduct(document string) (string, float64, error) {
+	var p product
+	if err := json.Unmarshal([]byte(document), &p); err != nil {
+		return "", 0, fmt.Errorf("price list document: %w", err)
+	}
+	for _, offer := range p.Terms.OnDemand {
+		for _, dimension := range offer.PriceDimensions {
+			for _, currency := range []string{"USD", "CNY"} {
+				amount, ok := dimension.PricePerUnit[currency]
+				if !ok {
+					continue
+				}
+				price, err := strconv.ParseFloat(amount, 64)
+				if err != nil {
+					return "", 0, fmt.Errorf("price of %s: %w", p.Product.Attributes.InstanceType, err)
+				}
+				if price > 0 {
+					return p.Product.Attributes.InstanceType, price, nil
+				}
+			}
+		}
+	}
+	return p.Product.Attributes.InstanceType, 0, nil
+}
+
+// loadSpotPrices reads the present spot price of every pool.
+func loadSpotPrices(ctx context.Context, api *ec2.Client, now time.Time) (map[spotPool]float64, error) {
+	prices := make(map[spotPool]float64, 4000)
+	latest := make(map[spotPool]time.Time, 4000)
+	pages := ec2.NewDescribeSpotPriceHistoryPaginator(api, &ec2.DescribeSpotPriceHistoryInput{
+		ProductDescriptions: []string{linux, linux + " (Amazon VPC)"},
+		StartTime:           aws.Time(now),
+		MaxResults:          aws.Int32(1000),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, classify("DescribeSpotPriceHistory", err)
+		}
+		for i := range page.SpotPriceHistory {
+			addSpotPrice(prices, latest, &page.SpotPriceHistory[i])
+		}
+	}
+	return prices, nil
+}
+
+// addSpotPrice takes over a price unless a later one of the pool is known.
+func addSpotPrice(prices map[spotPool]float64, latest map[spotPool]time.Time, entry *ec2types.SpotPrice) {
+	price, err := strconv.ParseFloat(aws.ToString(entry.SpotPrice), 64)
+	if err != nil || price <= 0 {
+		return
+	}
+	pool := spotPool{string(entry.InstanceType), aws.ToString(entry.AvailabilityZone)}
+	if at := aws.ToTime(entry.Timestamp); !at.Before(latest[pool]) {
+		prices[pool], latest[pool] = price, at
+	}
+}

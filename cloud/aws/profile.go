@@ -1,0 +1,143 @@
+package aws
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+// maxProfileName is IAM's limit for the name of an instance profile.
+const maxProfileName = 128
+
+// profilePath is where the instance profiles made for a class are kept, so that they can be found again by it.
+func (p *Provider) profilePath(class *awsv1.EC2NodeClass) string {
+	return fmt.Sprintf("/karpenter/%s/%s/%s/", p.region, p.options.Cluster, class.UID)
+}
+
+// profileName is the name of the profile of a class for its role. It follows from both, so that a crash between making
+// a profile and recording it makes no second one, and a new role gets a new profile.
+func (p *Provider) profileName(class *awsv1.EC2NodeClass) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{p.region, class.Name, string(class.UID), class.Spec.Role}, "\x00")))
+	suffix := "_" + hex.EncodeToString(sum[:8])
+	cluster := p.options.Cluster
+	return cluster[:min(len(cluster), maxProfileName-len(suffix))] + suffix
+}
+
+// ensureProfile makes the instance profile of a class exist, with its role, and returns its name. Each step is
+// repeated safely.
+func (p *Provider) ensureProfile(ctx context.Context, class *awsv1.EC2NodeClass) (string, error) {
+	name := p.profileName(class)
+	if _, ok := p.profiles.get(name); ok {
+		return name, nil
+	}
+	profile, err := p.getProfile(ctx, name)
+	if hasCode(err, "NoSuchEntity") {
+		profile, err = p.createProfile(ctx, class, name)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := p.attachRole(ctx, profile, roleName(class.Spec.Role)); err != nil {
+		return "", err
+	}
+	p.profiles.put(name, struct{}{})
+	return name, nil
+}
+
+// roleName is a role without its path, which IAM's calls do not take.
+func roleName(role string) string { return role[strings.LastIndex(role, "/")+1:] }
+
+func (p *Provider) getProfile(ctx context.Context, name string) (*types.InstanceProfile, error) {
+	out, err := p.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	if err != nil {
+		return nil, classify("GetInstanceProfile", err)
+	}
+	return out.InstanceProfile, nil
+}
+
+func (p *Provider) createProfile(ctx context.Context, class *awsv1.EC2NodeClass, name string) (*types.InstanceProfile, error) {
+	var tags []types.Tag
+	for _, tag := range tagList(classTags(p.options.Cluster, class)) {
+		tags = append(tags, types.Tag{Key: tag.Key, Value: tag.Value})
+	}
+	tags = append(tags, types.Tag{Key: aws.String("topology.kubernetes.io/region"), Value: aws.String(p.region)})
+	out, err := p.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{
+		InstanceProfileName: aws.String(name), Path: aws.String(p.profilePath(class)), Tags: tags,
+	})
+	if hasCode(err, "EntityAlreadyExists") {
+		return p.getProfile(ctx, name)
+	}
+	if err != nil {
+		return nil, classify("CreateInstanceProfile", err)
+	}
+	return out.InstanceProfile, nil
+}
+
+// attachRole leaves exactly this role in the profile, which holds one at most.
+func (p *Provider) attachRole(ctx context.Context, profile *types.InstanceProfile, role string) error {
+	for _, attached := range profile.Roles {
+		if aws.ToString(attached.RoleName) == role {
+			return nil
+		}
+		if err := p.detachRole(ctx, profile, attached); err != nil {
+			return err
+		}
+	}
+	_, err := p.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
+		InstanceProfileName: profile.InstanceProfileName, RoleName: aws.String(role),
+	})
+	if hasCode(err, "LimitExceeded") {
+		// Somebody else has just attached one; whether the right one shows when the profile is read next.
+		return nil
+	}
+	return classify("AddRoleToInstanceProfile", err)
+}
+
+func (p *Provider) detachRole(ctx context.Context, profile *types.InstanceProfile, role types.Role) error {
+	_, err := p.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
+		InstanceProfileName: profile.InstanceProfileName, RoleName: role.RoleName,
+	})
+	if hasCode(err, "NoSuchEntity") {
+		return nil
+	}
+	return classify("RemoveRoleFromInstanceProfile", err)
+}
+
+// profilesOf lists the profiles made for a class.
+func (p *Provider) profilesOf(ctx context.Context, class *awsv1.EC2NodeClass) ([]types.InstanceProfile, error) {
+	var out []types.InstanceProfile
+	pages := iam.NewListInstanceProfilesPaginator(p.iam, &iam.ListInstanceProfilesInput{
+		PathPrefix: aws.String(p.profilePath(class)),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, classify("ListInstanceProfiles", err)
+		}
+		out = append(out, page.InstanceProfiles...)
+	}
+	return out, nil
+}
+
+// removeProfile deletes a profile and detaches its roles first; one that is gone already is fine.
+func (p *Provider) removeProfile(ctx context.Context, profile *types.InstanceProfile) error {
+	for _, role := range profile.Roles {
+		if err := p.detachRole(ctx, profile, role); err != nil {
+			return err
+		}
+	}
+	p.profiles.remove(aws.ToString(profile.InstanceProfileName))
+	_, err := p.iam.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: profile.InstanceProfileName})
+	if hasCode(err, "NoSuchEntity") {
+		return nil
+	}
+	return classify("DeleteInstanceProfile", err)
+}

@@ -1,0 +1,190 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+// refreshSubnets is how old the numbers of free addresses may be.
+const refreshSubnets = time.Minute
+
+// tagFilters are the EC2 filters for tags that all have to be there; "*" matches any value.
+func tagFilters(tags map[string]string) []types.Filter {
+	var keys []string
+	for key := range tags {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	var filters []types.Filter
+	for _, key := range keys {
+		if tags[key] == "*" {
+			filters = append(filters, filter("tag-key", key))
+		} else {
+			filters = append(filters, filter("tag:"+key, tags[key]))
+		}
+	}
+	return filters
+}
+
+// subnetFilters turns selector terms into one set of filters per query: the ids go together.
+func subnetFilters(terms []awsv1.SubnetSelectorTerm) [][]types.Filter {
+	var queries [][]types.Filter
+	var ids []string
+	for _, term := range terms {
+		if term.ID != "" {
+			ids = append(ids, term.ID)
+		} else if len(term.Tags) > 0 {
+			queries = append(queries, tagFilters(term.Tags))
+		}
+	}
+	if len(ids) > 0 {
+		queries = append(queries, []types.Filter{filter("subnet-id", ids...)})
+	}
+	return queries
+}
+
+// subnetPool knows how many addresses subnets have free. Launches of this process count at once; EC2's own number is
+// read again every minute.
+type subnetPool struct {
+	api *ec2.Client
+	now func() time.Time
+
+	mu   sync.Mutex
+	free map[string]subnetFacts
+}
+
+type subnetFacts struct {
+	zoneID string
+	free   int64
+	read   time.Time
+}
+
+func newSubnetPool(api *ec2.Client, now func() time.Time) *subnetPool {
+	return &subnetPool{api: api, now: now, free: make(map[string]subnetFacts)}
+}
+
+// selectSubnets returns the subnets that any term matches, those with the most free addresses first.
+func (s *subnetPool) selectSubnets(ctx context.Context, terms []awsv1.SubnetSelectorTerm) ([]awsv1.Subnet, error) {
+	found := make(map[string]types.Subnet)
+	for _, filters := range subnetFilters(terms) {
+		subnets, err := s.describe(ctx, filters)
+		if err != nil {
+			return nil, err
+		}
+		for _, subnet := range subnets {
+			found[aws.ToString(subnet.SubnetId)] = subnet
+		}
+	}
+	all := make([]types.Subnet, 0, len(found))
+	for _, subnet := range found {
+		all = append(all, subnet)
+	}
+	slices.SortFunc(all, func(a, b types.Subnet) int {
+		return cmp.Or(
+			cmp.Compare(aws.ToInt32(b.AvailableIpAddressCount), aws.ToInt32(a.AvailableIpAddressCount)),
+			cmp.Compare(aws.ToString(a.SubnetId), aws.ToString(b.SubnetId)))
+	})
+	out := make([]awsv1.Subnet, len(all))
+	for i, subnet := range all {
+		out[i] = awsv1.Subnet{
+			ID:     aws.ToString(subnet.SubnetId),
+			Zone:   aws.ToString(subnet.AvailabilityZone),
+			ZoneID: aws.ToString(subnet.AvailabilityZoneId),
+		}
+	}
+	return out, nil
+}
+
+// describe reads subnets and takes over their numbers.
+func (s *subnetPool) describe(ctx context.Context, filters []types.Filter) ([]types.Subnet, error) {
+	var out []types.Subnet
+	pages := ec2.NewDescribeSubnetsPaginator(s.api, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(500)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, classify("DescribeSubnets", err)
+		}
+		out = append(out, page.Subnets...)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	for id, facts := range s.free {
+		if now.Sub(facts.read) > time.Hour {
+			delete(s.free, id)
+		}
+	}
+	for _, subnet := range out {
+		s.free[aws.ToString(subnet.SubnetId)] = subnetFacts{
+			zoneID: aws.ToString(subnet.AvailabilityZoneId),
+			free:   int64(aws.ToInt32(subnet.AvailableIpAddressCount)),
+			read:   now,
+		}
+	}
+	return out, nil
+}
+
+// best returns, for each zone, the usable subnet with the most free addresses. Subnets EC2 no longer has are left out.
+func (s *subnetPool) best(ctx context.Context, subnets []awsv1.Subnet, usable func(id string) bool) (map[string]awsv1.Subnet, error) {
+	if err := s.update(ctx, subnets); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	best := make(map[string]awsv1.Subnet)
+	for _, subnet := range subnets {
+		facts, ok := s.free[subnet.ID]
+		gone := !ok || s.now().Sub(facts.read) >= refreshSubnets
+		if gone || !usable(subnet.ID) {
+			continue
+		}
+		if other, ok := best[subnet.Zone]; !ok || facts.free > s.free[other.ID].free {
+			best[subnet.Zone] = subnet
+		}
+	}
+	return best, nil
+}
+
+// update reads the subnets whose numbers are old.
+func (s *subnetPool) update(ctx context.Context, subnets []awsv1.Subnet) error {
+	s.mu.Lock()
+	var old []string
+	for _, subnet := range subnets {
+		if facts, ok := s.free[subnet.ID]; !ok || s.now().Sub(facts.read) >= refreshSubnets {
+			old = append(old, subnet.ID)
+		}
+	}
+	s.mu.Unlock()
+	for chunk := range slices.Chunk(old, maxFilterValues) {
+		if _, err := s.describe(ctx, []types.Filter{filter("subnet-id", chunk...)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// took says that instances were launched in a subnet and will take addresses from it.
+func (s *subnetPool) took(id string, addresses int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if facts, ok := s.free[id]; ok {
+		facts.free -= addresses
+		s.free[id] = facts
+	}
+}
+
+// zoneID returns the identity of the zone a subnet is in, "" when the subnet is not known.
+func (s *subnetPool) zoneID(subnet string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free[subnet].zoneID
+}

@@ -1,0 +1,90 @@
+package aws
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// unavailableFor is how long an offering that EC2 refused is left alone.
+const unavailableFor = 3 * time.Minute
+
+// anyOffering in a key's field stands for all of them: a quota or a missing service-linked role closes a whole
+// capacity type, not one pool of it.
+const anyOffering = "*"
+
+// unavailable remembers the offerings without capacity and the subnets without addresses. It is bounded by the number
+// of offerings a region has, because entries are swept when they end.
+type unavailable struct {
+	now func() time.Time
+
+	mu        sync.Mutex
+	offerings map[cloud.OfferingKey]time.Time
+	subnets   map[string]time.Time
+	seq       uint64
+}
+
+func newUnavailable(now func() time.Time) *unavailable {
+	return &unavailable{now: now, offerings: make(map[cloud.OfferingKey]time.Time), subnets: make(map[string]time.Time)}
+}
+
+// markOffering says that an offering was refused just now.
+func (u *unavailable) markOffering(key cloud.OfferingKey) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.offerings[key] = u.now().Add(unavailableFor)
+	u.seq++
+}
+
+// markCapacityType says that nothing of a capacity type can be bought.
+func (u *unavailable) markCapacityType(capacityType string) {
+	u.markOffering(cloud.OfferingKey{InstanceType: anyOffering, Zone: anyOffering, CapacityType: capacityType})
+}
+
+// markSubnet says that a subnet has run out of addresses.
+func (u *unavailable) markSubnet(id string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.subnets[id] = u.now().Add(unavailableFor)
+	u.seq++
+}
+
+// offering reports whether an offering is known to have no capacity.
+func (u *unavailable) offering(key cloud.OfferingKey) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := u.now()
+	if now.Before(u.offerings[key]) {
+		return true
+	}
+	whole := cloud.OfferingKey{InstanceType: anyOffering, Zone: anyOffering, CapacityType: key.CapacityType}
+	return now.Before(u.offerings[whole])
+}
+
+// subnet reports whether a subnet is known to have no addresses.
+func (u *unavailable) subnet(id string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.now().Before(u.subnets[id])
+}
+
+// version returns a number that changes whenever the answers of offering and subnet may have.
+func (u *unavailable) version() uint64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := u.now()
+	for key, ends := range u.offerings {
+		if !now.Before(ends) {
+			delete(u.offerings, key)
+			u.seq++
+		}
+	}
+	for id, ends := range u.subnets {
+		if !now.Before(ends) {
+			delete(u.subnets, id)
+			u.seq++
+		}
+	}
+	return u.seq
+}

@@ -1,0 +1,200 @@
+package aws
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/mail"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// maxUserData is EC2's limit for user data before it is encoded.
+const maxUserData = 16384
+
+// boundary separates the parts of the user data. It is fixed, so that equal user data are equal bytes.
+const boundary = "//"
+
+// Content types of user data parts.
+const (
+	nodeConfigPart  = "application/node.eks.aws"
+	shellScriptPart = `text/x-shellscript; charset="us-ascii"`
+)
+
+// bootstrap is all that a node has to know to join the cluster.
+type bootstrap struct {
+	cluster clusterFacts
+	// kubelet are the class's settings under the names of the kubelet's own configuration.
+	kubelet map[string]any
+	maxPods int64
+	labels  map[string]string
+	taints  []corev1.Taint
+	raid0   bool
+	// custom is the user's own user data.
+	custom string
+}
+
+// al2023 returns the user data of an Amazon Linux 2023 node: the user's parts, then a NodeConfig for nodeadm. nodeadm
+// merges all NodeConfigs in their order, so what the node needs to join has the last word.
+func (b *bootstrap) al2023() (string, error) {
+	config, err := b.nodeConfig()
+	if err != nil {
+		return "", err
+	}
+	parts, err := splitUserData(b.custom)
+	if err != nil {
+		return "", err
+	}
+	return joinUserData(append(parts, newPart(nodeConfigPart, config)))
+}
+
+// nodeConfig renders the NodeConfig (https://awslabs.github.io/amazon-eks-ami/nodeadm/).
+func (b *bootstrap) nodeConfig() (string, error) {
+	kubelet := make(map[string]any, len(b.kubelet)+2)
+	for key, value := range b.kubelet {
+		kubelet[key] = value
+	}
+	kubelet["maxPods"] = b.maxPods
+	kubelet["registerWithTaints"] = withUnregistered(b.taints)
+	spec := map[string]any{
+		"cluster": map[string]any{
+			"name":                 b.cluster.name,
+			"apiServerEndpoint":    b.cluster.endpoint,
+			"certificateAuthority": b.cluster.authority,
+			"cidr":                 b.cluster.serviceCIDR,
+		},
+		"kubelet": map[string]any{
+			"config": kubelet,
+			"flags":  []string{"--node-labels=" + nodeLabels(b.labels)},
+		},
+	}
+	if b.raid0 {
+		spec["instance"] = map[string]any{"localStorage": map[string]any{"strategy": "RAID0"}}
+	}
+	out, err := yaml.Marshal(map[string]any{"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec})
+	if err != nil {
+		return "", fmt.Errorf("render NodeConfig: %w", err)
+	}
+	return string(out), nil
+}
+
+// withUnregistered puts the taint in front that keeps pods off until registration has brought the node up to date.
+func withUnregistered(taints []corev1.Taint) []corev1.Taint {
+	out := []corev1.Taint{karpenterv1.UnregisteredNoExecuteTaint()}
+	for _, taint := range taints {
+		if !taint.MatchTaint(&out[0]) {
+			out = append(out, taint)
+		}
+	}
+	return out
+}
+
+// nodeLabels writes labels for the kubelet's --node-labels, sorted. A kubelet may not give itself labels of
+// Kubernetes' own domains; registration adds those.
+func nodeLabels(labels map[string]string) string {
+	pairs := make([]string, 0, len(labels))
+	for key, value := range labels {
+		domain, _, ok := strings.Cut(key, "/")
+		if ok && (inDomain(domain, "kubernetes.io") || inDomain(domain, "k8s.io")) {
+			continue
+		}
+		pairs = append(pairs, key+"="+value)
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}
+
+func inDomain(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
+
+// part is one part of multipart user data.
+type part struct {
+	header textproto.MIMEHeader
+	body   string
+}
+
+func newPart(contentType, body string) part {
+	return part{textproto.MIMEHeader{"Content-Type": {contentType}}, body}
+}
+
+// splitUserData takes the user's user data apart: a MIME archive, a bare NodeConfig, or a shell script.
+func splitUserData(custom string) ([]part, error) {
+	trimmed := strings.TrimSpace(custom)
+	switch {
+	case trimmed == "":
+		return nil, nil
+	case strings.HasPrefix(trimmed, "MIME-Version:"), strings.HasPrefix(trimmed, "Content-Type:"):
+		return splitMIME(trimmed)
+	case isNodeConfig(trimmed):
+		return []part{newPart(nodeConfigPart, custom)}, nil
+	default:
+		return []part{newPart(shellScriptPart, custom)}, nil
+	}
+}
+
+func isNodeConfig(text string) bool {
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	return yaml.Unmarshal([]byte(text), &head) == nil && head.Kind == "NodeConfig" && strings.HasPrefix(head.APIVersion, "node.eks.aws/")
+}
+
+func splitMIME(text string) ([]part, error) {
+	message, err := mail.ReadMessage(strings.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("user data is not a MIME archive: %w", err)
+	}
+	media, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	if err != nil {
+		return nil, fmt.Errorf("user data's content type: %w", err)
+	}
+	if !strings.HasPrefix(media, "multipart/") {
+		return nil, fmt.Errorf("user data's content type is %s, not multipart", media)
+	}
+	var parts []part
+	reader := multipart.NewReader(message.Body, params["boundary"])
+	for {
+		next, err := reader.NextRawPart()
+		if err == io.EOF {
+			return parts, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("user data's parts: %w", err)
+		}
+		body, err := io.ReadAll(next)
+		if err != nil {
+			return nil, fmt.Errorf("user data's parts: %w", err)
+		}
+		parts = append(parts, part{next.Header, string(body)})
+	}
+}
+
+func joinUserData(parts []part) (string, error) {
+	var out bytes.Buffer
+	writer := multipart.NewWriter(&out)
+	if err := writer.SetBoundary(boundary); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(&out, "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=%q\r\n\r\n", boundary)
+	for _, p := range parts {
+		section, err := writer.CreatePart(p.header)
+		if err != nil {
+			return "", err
+		}
+		if _, err := io.WriteString(section, p.body); err != nil {
+			return "", err
+		}
+	}
+	if err := writer.Close(); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,166 @@
+package ec2sim
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// The seeded account. Every simulator has the same one, so ids can be written into fixtures.
+const (
+	accountID       = "123456789012"
+	amazonAccountID = "602401143452" // owns the EKS images in us-east-1
+	vpcID           = "vpc-0a5e7e0000000001"
+	vpcCIDR         = "192.168.0.0/16"
+	serviceCIDR     = "10.96.0.0/16"
+)
+
+// subnet is one private subnet per zone: a /19, of which EC2 keeps five addresses to itself.
+type subnet struct {
+	ID     string
+	Zone   string
+	ZoneID string
+	Prefix netip.Prefix
+	Tags   map[string]string
+}
+
+const reservedPerSubnet = 5
+
+func (s *subnet) size() int { return 1<<(32-s.Prefix.Bits()) - reservedPerSubnet }
+
+// address is the n-th address that can be handed out; the network's first four are EC2's.
+func (s *subnet) address(n int) netip.Addr {
+	base := s.Prefix.Addr().As4()
+	host := uint32(base[2])<<8 + uint32(base[3]) + uint32(n%s.size()) + 4
+	return netip.AddrFrom4([4]byte{base[0], base[1], byte(host >> 8), byte(host)})
+}
+
+type securityGroup struct {
+	ID          string
+	Name        string
+	Description string
+	Tags        map[string]string
+}
+
+// account is what exists before the first request and does not change.
+type account struct {
+	region  string
+	cluster string
+	zones   []zone
+	subnets []*subnet
+	groups  []*securityGroup
+}
+
+type zone struct{ name, id string }
+
+func newAccount(cluster, region string, zoneNames []string) (*account, error) {
+	if len(zoneNames) > 7 {
+		return nil, fmt.Errorf("%d zones asked for, at most 7 fit the VPC", len(zoneNames))
+	}
+	a := &account{region: region, cluster: cluster}
+	discovery := map[string]string{"karpenter.sh/discovery": cluster}
+	for i, name := range zoneNames {
+		letter, ok := strings.CutPrefix(name, region)
+		if !ok || len(letter) != 1 || letter[0] < 'a' || letter[0] > 'z' {
+			return nil, fmt.Errorf("zone %q is not a zone of %s", name, region)
+		}
+		z := zone{name: name, id: fmt.Sprintf("%s-az%d", shortRegion(region), letter[0]-'a'+1)}
+		a.zones = append(a.zones, z)
+		a.subnets = append(a.subnets, &subnet{
+			ID: fmt.Sprintf("subnet-0a5e7e%010d", i+1), Zone: z.name, ZoneID: z.id,
+			Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, byte(32 * (i + 1)), 0}), 19),
+			Tags: withName(discovery, cluster+"-private-"+letter, map[string]string{
+				"kubernetes.io/role/internal-elb": "1", "kubernetes.io/cluster/" + cluster: "shared",
+			}),
+		})
+	}
+	a.groups = []*securityGroup{
+		{
+			ID: "sg-0a5e7e0000000001", Name: "eks-cluster-sg-" + cluster, Description: "EKS created security group of the cluster",
+			Tags: withName(discovery, "eks-cluster-sg-"+cluster, map[string]string{
+				"kubernetes.io/cluster/" + cluster: "owned", "aws:eks:cluster-name": cluster,
+			}),
+		},
+		{ID: "sg-0a5e7e0000000002", Name: "default", Description: "default VPC security group", Tags: map[string]string{}},
+	}
+	return a, nil
+}
+
+func withName(base map[string]string, name string, more map[string]string) map[string]string {
+	tags := map[string]string{"Name": name}
+	for k, v := range base {
+		tags[k] = v
+	}
+	for k, v := range more {
+		tags[k] = v
+	}
+	return tags
+}
+
+// shortRegion abbreviates a region the way zone ids do: us-east-1 becomes use1.
+func shortRegion(region string) string {
+	parts := strings.Split(region, "-")
+	if len(parts) < 3 {
+		return region
+	}
+	short := parts[0]
+	for _, word := range parts[1 : len(parts)-1] {
+		for _, direction := range []string{"north", "south", "central", "east", "west"} {
+			if rest, ok := strings.CutPrefix(word, direction); ok {
+				short += direction[:1]
+				word = rest
+			}
+		}
+		short += word[:min(1, len(word))]
+	}
+	return short + parts[len(parts)-1]
+}
+
+func (a *account) zone(name string) (zone, bool) {
+	for _, z := range a.zones {
+		if z.name == name {
+			return z, true
+		}
+	}
+	return zone{}, false
+}
+
+func (a *account) zoneByID(id string) (zone, bool) {
+	for _, z := range a.zones {
+		if z.id == id {
+			return z, true
+		}
+	}
+	return zone{}, false
+}
+
+func (a *account) subnet(id string) *subnet {
+	for _, s := range a.subnets {
+		if s.ID == id {
+			return s
+		}
+	}
+	return nil
+}
+
+func (a *account) group(id string) *securityGroup {
+	for _, g := range a.groups {
+		if g.ID == id {
+			return g
+		}
+	}
+	return nil
+}
+
+// privateDNS is the host name EC2 gives a private address.
+func (a *account) privateDNS(ip string) string {
+	host := "ip-" + strings.ReplaceAll(ip, ".", "-")
+	if a.region == "us-east-1" {
+		return host + ".ec2.internal"
+	}
+	return host + "." + a.region + ".compute.internal"
+}
+
+func (a *account) arn(service, resource string) string {
+	return fmt.Sprintf("arn:aws:%s:%s:%s:%s", service, a.region, accountID, resource)
+}

@@ -1,0 +1,105 @@
+package ec2sim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// filter is one Filter.N of a Describe call: the resource must have the attribute with one of the values, in which * and
+// ? are wildcards and a backslash takes their meaning away.
+type filter struct {
+	name   string
+	values []string
+}
+
+func parseFilters(p *params) []filter {
+	var filters []filter
+	for _, item := range p.items("Filter") {
+		filters = append(filters, filter{name: item.str("Name"), values: item.strings("Value")})
+	}
+	return filters
+}
+
+// attributes returns the values that a resource has for a filter name, and false for a name that the call does not know.
+type attributes func(name string) ([]string, bool)
+
+// matches applies all filters; a filter name that the attributes do not know is an error, as in EC2.
+func matches(filters []filter, of attributes) (bool, error) {
+	all := true
+	for _, f := range filters {
+		have, ok := of(f.name)
+		if !ok {
+			return false, invalidValue("The filter '%s' is invalid", f.name)
+		}
+		all = all && slices.ContainsFunc(f.values, func(pattern string) bool {
+			return slices.ContainsFunc(have, func(value string) bool { return wildcard(pattern, value) })
+		})
+	}
+	return all, nil
+}
+
+// sift keeps the items that pass the filters.
+func sift[T any](items []T, filters []filter, of func(T) attributes) ([]T, error) {
+	if len(filters) == 0 {
+		return items, nil
+	}
+	var kept []T
+	for _, item := range items {
+		ok, err := matches(filters, of(item))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			kept = append(kept, item)
+		}
+	}
+	return kept, nil
+}
+
+// tagged adds the tag filters, which all resources share, to the attributes of one.
+func tagged(tags map[string]string, of attributes) attributes {
+	return func(name string) ([]string, bool) {
+		switch key, isTag := strings.CutPrefix(name, "tag:"); {
+		case isTag:
+			if value, ok := tags[key]; ok {
+				return []string{value}, true
+			}
+			return nil, true
+		case name == "tag-key":
+			return slices.Collect(maps.Keys(tags)), true
+		case name == "tag-value":
+			return slices.Collect(maps.Values(tags)), true
+		}
+		return of(name)
+	}
+}
+
+// wildcard matches EC2's filter patterns.
+func wildcard(pattern, value string) bool {
+	for pattern != "" {
+		switch pattern[0] {
+		case '*':
+			rest := strings.TrimLeft(pattern, "*")
+			for i := 0; i <= len(value); i++ {
+				if wildcard(rest, value[i:]) {
+					return true
+				}
+			}
+			return false
+		case '\\':
+			if len(pattern) > 1 {
+				pattern = pattern[1:]
+			}
+			if value == "" || pattern[0] != value[0] {
+				return false
+			}
+		default:
+			if value == "" || pattern[0] != '?' && pattern[0] != value[0] {
+				return false
+			}
+		}
+		pattern, value = pattern[1:], value[1:]
+	}
+	return value == ""
+}

@@ -1,0 +1,45 @@
+package ec2sim
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
+
+// savedReply is the answer to a request that carried a client token. The same request gets the same answer again, even
+// one that reports that nothing could be launched; another request with the token is refused.
+type savedReply struct {
+	Hash  string // of the parameters
+	Inner string // XML inside the root element
+	At    time.Time
+}
+
+// idempotent runs an action at most once per client token. Refused requests leave no trace: their token can be used again.
+func (s *Server) idempotent(c *call, run func() (any, error)) (any, error) {
+	token := c.form.str("ClientToken")
+	if token == "" || *orFalse(c.form.flag("DryRun")) {
+		return run()
+	}
+	if len(token) > maxClientToken {
+		return nil, invalidValue("ClientToken is longer than %d characters", maxClientToken)
+	}
+	sum := sha256.Sum256([]byte(c.form.canonical("ClientToken", "Action", "Version")))
+	hash := hex.EncodeToString(sum[:])
+	key := c.action + "/" + token
+	if saved := s.replies.rows[key]; saved != nil {
+		if saved.Hash != hash {
+			return nil, refuse("IdempotentParameterMismatch", "The request uses the same client token as a previous, but non-identical request.")
+		}
+		return rawXML(saved.Inner), nil
+	}
+	value, err := run()
+	if err != nil {
+		return nil, err
+	}
+	inner, err := innerXML(value)
+	if err != nil {
+		return nil, err
+	}
+	s.replies.put(key, &savedReply{Hash: hash, Inner: string(inner), At: c.at})
+	return inner, nil
+}

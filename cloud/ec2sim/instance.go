@@ -1,0 +1,152 @@
+package ec2sim
+
+import (
+	"time"
+)
+
+// instance is one virtual machine. Its state is not stored but follows from the instants below and the clock, so there
+// is nothing to advance and a restarted simulator finds every machine where time has brought it.
+type instance struct {
+	ID              string
+	Type            string
+	Zone            string
+	Subnet          string
+	Image           string
+	Spot            bool   `json:",omitempty"`
+	SpotRequest     string `json:",omitempty"`
+	Fleet           string `json:",omitempty"`
+	Reservation     string
+	LaunchIndex     int
+	Template        string `json:",omitempty"` // id
+	TemplateVersion string `json:",omitempty"`
+	ClientToken     string `json:",omitempty"`
+	PrivateIP       string
+	Groups          []string
+	Profile         string `json:",omitempty"` // ARN
+	KeyName         string `json:",omitempty"`
+	Tags            map[string]string
+	VolumeTags      map[string]string `json:",omitempty"`
+	InterfaceTags   map[string]string `json:",omitempty"`
+	RequestTags     map[string]string `json:",omitempty"` // of the spot instance request
+	Volumes         []volume
+	Interfaces      []networkInterface
+	UserData        string `json:",omitempty"` // key of the user data table
+	Metadata        metadataOptions
+	Monitoring      bool   `json:",omitempty"`
+	EBSOptimized    bool   `json:",omitempty"`
+	PlacementGroup  string `json:",omitempty"`
+	Tenancy         string `json:",omitempty"`
+
+	LaunchedAt  time.Time
+	VisibleAt   time.Time // Describe calls know of it from here on
+	RunningAt   time.Time
+	BootAt      time.Time // the kubelet registers; zero means never
+	ReadyAt     time.Time // the Node becomes Ready; zero means never
+	InterruptAt time.Time // a spot interruption ends it here; zero means none is announced
+	DieAt       time.Time // a fault ends it here
+	EndedAt     time.Time // termination was asked for or happened; zero while it lives
+	EndSeenAt   time.Time // Describe calls know of the end from here on
+	GoneAt      time.Time // shutting-down becomes terminated
+	EndCode     string    `json:",omitempty"`
+	EndReason   string    `json:",omitempty"`
+
+	Node       nodePhase `json:",omitempty"`
+	NodeReason string    `json:",omitempty"` // why the kubelet did not come up
+}
+
+type volume struct {
+	ID         string
+	Device     string
+	SizeGiB    int
+	Type       string
+	Encrypted  bool
+	IOPS       int
+	Throughput int
+	Keep       bool // not deleted on termination
+}
+
+type networkInterface struct {
+	ID          string
+	DeviceIndex int
+	CardIndex   int
+	Type        string
+	Groups      []string
+	Description string
+}
+
+// nodePhase is how far the machine's kubelet is.
+type nodePhase string
+
+const (
+	nodeAbsent  nodePhase = ""        // has not booted, or never will
+	nodeJoined  nodePhase = "joined"  // its Node was created
+	nodeFailed  nodePhase = "failed"  // the kubelet could not start; NodeReason says why
+	nodeStopped nodePhase = "stopped" // the machine ended and its Node, if any, was left to the cluster
+)
+
+// instanceState is a state of the EC2 life cycle with its code.
+type instanceState struct {
+	code int
+	name string
+}
+
+var (
+	statePending      = instanceState{0, "pending"}
+	stateRunning      = instanceState{16, "running"}
+	stateShuttingDown = instanceState{32, "shutting-down"}
+	stateTerminated   = instanceState{48, "terminated"}
+)
+
+// state is the true state at an instant.
+func (i *instance) state(now time.Time) instanceState {
+	switch {
+	case i.ended() && !now.Before(i.GoneAt):
+		return stateTerminated
+	case i.ended():
+		return stateShuttingDown
+	case now.Before(i.RunningAt):
+		return statePending
+	}
+	return stateRunning
+}
+
+// seen is the state that Describe calls report at an instant: they may lag behind.
+func (i *instance) seen(now time.Time) instanceState {
+	if i.ended() && now.Before(i.EndSeenAt) {
+		if now.Before(i.RunningAt) {
+			return statePending
+		}
+		return stateRunning
+	}
+	return i.state(now)
+}
+
+func (i *instance) ended() bool { return !i.EndedAt.IsZero() }
+
+func (i *instance) visible(now time.Time) bool { return !now.Before(i.VisibleAt) }
+
+func (i *instance) capacityType() string {
+	if i.Spot {
+		return capacitySpot
+	}
+	return capacityOnDemand
+}
+
+func (i *instance) pool() pool { return pool{i.Type, i.Zone, i.capacityType()} }
+
+// due is the next instant at which something happens to the instance by itself.
+func (i *instance) due(keepTerminated time.Duration) time.Time {
+	var next time.Time
+	consider := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	if i.ended() {
+		consider(i.GoneAt.Add(keepTerminated))
+		return next
+	}
+	consider(i.InterruptAt)
+	consider(i.DieAt)
+	return next
+}

@@ -1,0 +1,348 @@
+package ec2sim
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// userData is user data shared by many instances, kept once.
+type userData struct {
+	Text string // decoded
+}
+
+// addressCounter remembers the last address handed out in a subnet, so that an address is not reused at once.
+type addressCounter struct{ Last int }
+
+// launchOrder is one instance to be made, with everything looked up.
+type launchOrder struct {
+	spec        *launchSpec
+	itype       *InstanceType
+	image       *image
+	subnet      *subnet
+	groups      []string
+	profileARN  string
+	spot        bool
+	fleet       string
+	fleetTags   map[string]string // tags of TagSpecification for instances, of the request
+	template    *launchTemplate
+	version     int
+	token       string
+	reservation string
+}
+
+func (o *launchOrder) pool() pool {
+	p := pool{o.itype.Name, o.subnet.Zone, capacityOnDemand}
+	if o.spot {
+		p.capacityType = capacitySpot
+	}
+	return p
+}
+
+// newID makes an EC2 id: a prefix and 17 hexadecimal digits.
+func newID(prefix string) string { return fmt.Sprintf("%s-0%016x", prefix, rand.Uint64()) }
+
+// prepare checks a spec the way EC2 does before it asks for capacity.
+func (s *Server) prepare(spec *launchSpec) (*launchOrder, error) {
+	o := &launchOrder{spec: spec, itype: s.catalogue.Type(spec.InstanceType)}
+	if o.itype == nil {
+		return nil, invalidValue("Invalid value '%s' for InstanceType.", spec.InstanceType)
+	}
+	var err error
+	if o.image, err = s.launchImage(spec.ImageID, o.itype); err != nil {
+		return nil, err
+	}
+	if o.subnet, err = s.launchSubnet(spec); err != nil {
+		return nil, err
+	}
+	if !s.account.offered(o.itype, o.subnet.Zone) {
+		return nil, refuse("Unsupported", "Your requested instance type (%s) is not supported in your requested Availability Zone (%s).",
+			o.itype.Name, o.subnet.Zone)
+	}
+	if o.groups, err = s.launchGroups(spec); err != nil {
+		return nil, err
+	}
+	o.profileARN, err = s.launchProfile(spec)
+	return o, err
+}
+
+func (s *Server) launchImage(id string, t *InstanceType) (*image, error) {
+	if id == "" {
+		return nil, missingParameter("ImageId")
+	}
+	if !strings.HasPrefix(id, "ami-") {
+		return nil, refuse("InvalidAMIID.Malformed", "Invalid id: \"%s\"", id)
+	}
+	im := s.image(id)
+	if im == nil {
+		return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+	}
+	if im.Arch != t.ec2Arch() {
+		return nil, invalidValue("The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again.", t.ec2Arch(), im.Arch)
+	}
+	return im, nil
+}
+
+// launchSubnet finds the subnet: named, or in the primary interface, or the one of the zone.
+func (s *Server) launchSubnet(spec *launchSpec) (*subnet, error) {
+	id := spec.SubnetID
+	for _, n := range spec.Interfaces {
+		if id == "" && n.DeviceIndex == 0 && n.CardIndex == 0 {
+			id = n.SubnetID
+		}
+	}
+	if id == "" {
+		for _, n := range s.account.subnets {
+			if spec.Zone == n.Zone {
+				return n, nil
+			}
+		}
+		if spec.Zone != "" {
+			return nil, invalidValue("Invalid availability zone: [%s]", spec.Zone)
+		}
+		return nil, refuse("MissingInput", "No subnets found for the default VPC '%s'. Please specify a subnet.", vpcID)
+	}
+	n := s.account.subnet(id)
+	if n == nil {
+		return nil, refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
+	}
+	if spec.Zone != "" && spec.Zone != n.Zone {
+		return nil, invalidValue("The subnet '%s' is in the zone %s, not in %s", id, n.Zone, spec.Zone)
+	}
+	return n, nil
+}
+
+func (s *Server) launchGroups(spec *launchSpec) ([]string, error) {
+	ids := slices.Clone(spec.GroupIDs)
+	for _, name := range spec.GroupNames {
+		at := slices.IndexFunc(s.account.groups, func(g *securityGroup) bool { return g.Name == name })
+		if at < 0 {
+			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist in VPC '%s'", name, vpcID)
+		}
+		ids = append(ids, s.account.groups[at].ID)
+	}
+	for _, n := range spec.Interfaces {
+		for _, id := range n.Groups {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	for _, id := range ids {
+		if s.account.group(id) == nil {
+			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
+		}
+	}
+	if ids == nil {
+		ids = []string{s.account.groups[1].ID}
+	}
+	return ids, nil
+}
+
+func (s *Server) launchProfile(spec *launchSpec) (string, error) {
+	name := spec.ProfileName
+	if spec.ProfileARN != "" {
+		name = spec.ProfileARN[strings.LastIndexByte(spec.ProfileARN, '/')+1:]
+	}
+	if name == "" {
+		return "", nil
+	}
+	p := s.profiles.rows[name]
+	switch {
+	case p == nil && spec.ProfileARN != "":
+		return "", invalidValue("Value (%s) for parameter iamInstanceProfile.arn is invalid. Invalid IAM Instance Profile ARN", spec.ProfileARN)
+	case p == nil:
+		return "", invalidValue("Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", name)
+	case p.Role == "":
+		return "", invalidValue("IAM Instance Profile \"%s\" has no associated IAM Roles", p.arn())
+	}
+	return p.arn(), nil
+}
+
+// obtain takes one instance out of a pool and makes it, or says why the pool is dry.
+func (s *Server) obtain(o *launchOrder, index int, now time.Time) (*instance, error) {
+	if err := s.poolRefuses(o.pool()); err != nil {
+		return nil, err
+	}
+	if o.spot && !o.itype.Supports("spot") {
+		return nil, refuse("InvalidFleetConfiguration", "The instance type %s is not supported for Spot", o.itype.Name)
+	}
+	needed := max(1, len(o.spec.Interfaces))
+	if s.freeAddresses(o.subnet) < needed {
+		return nil, refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", o.subnet.ID)
+	}
+	s.poolTaken(o.pool())
+	i := s.newInstance(o, index, now)
+	s.instances.put(i.ID, i)
+	s.notBefore(i)
+	if s.kubelets != nil {
+		s.kubelets.wake()
+	}
+	return i, nil
+}
+
+func (s *Server) newInstance(o *launchOrder, index int, now time.Time) *instance {
+	spec, faults := o.spec, s.faults()
+	i := &instance{
+		ID: newID("i"), Type: o.itype.Name, Zone: o.subnet.Zone, Subnet: o.subnet.ID, Image: o.image.ID,
+		Spot: o.spot, Fleet: o.fleet, Reservation: o.reservation, LaunchIndex: index, ClientToken: o.token,
+		PrivateIP: s.takeAddress(o.subnet), Groups: o.groups, Profile: o.profileARN, KeyName: spec.KeyName,
+		VolumeTags: maps.Clone(spec.Tags["volume"]), InterfaceTags: maps.Clone(spec.Tags["network-interface"]),
+		UserData: s.keepUserData(spec.UserData), PlacementGroup: spec.PlacementGroup, Tenancy: spec.Tenancy,
+		Metadata:   metadataOptions{Endpoint: "enabled", IPv6: "disabled", HopLimit: 2, Tokens: "required", InstanceTags: "disabled"},
+		Monitoring: spec.Monitoring != nil && *spec.Monitoring, EBSOptimized: spec.EBSOptimized != nil && *spec.EBSOptimized,
+		LaunchedAt: now, VisibleAt: now.Add(time.Duration(faults.DescribeLag)), RunningAt: now.Add(s.opts.PendingFor),
+	}
+	i.Tags = map[string]string{}
+	maps.Copy(i.Tags, spec.Tags["instance"])
+	maps.Copy(i.Tags, o.fleetTags)
+	if o.fleet != "" {
+		i.Tags["aws:ec2:fleet-id"] = o.fleet
+	}
+	if o.template != nil {
+		i.Template, i.TemplateVersion = o.template.ID, versionNumber(o.version)
+		i.Tags["aws:ec2launchtemplate:id"] = i.Template
+		i.Tags["aws:ec2launchtemplate:version"] = i.TemplateVersion
+	}
+	if o.spot {
+		i.SpotRequest = "sir-" + strings.ToLower(fmt.Sprintf("%08x", rand.Uint32()))
+		i.RequestTags = maps.Clone(spec.Tags["spot-instances-request"])
+	}
+	if spec.Metadata != nil {
+		i.Metadata.merge(spec.Metadata)
+	}
+	i.Volumes = newVolumes(spec)
+	i.Interfaces = newInterfaces(spec, o.groups)
+	i.BootAt = now.Add(s.opts.BootDelay)
+	i.ReadyAt = i.BootAt.Add(s.opts.ReadyDelay)
+	s.bootFaults(i, now)
+	return i
+}
+
+func (m *metadataOptions) merge(over *metadataOptions) {
+	for _, f := range []struct {
+		to   *string
+		from string
+	}{{&m.Endpoint, over.Endpoint}, {&m.IPv6, over.IPv6}, {&m.Tokens, over.Tokens}, {&m.InstanceTags, over.InstanceTags}} {
+		if f.from != "" {
+			*f.to = f.from
+		}
+	}
+	if over.HopLimit > 0 {
+		m.HopLimit = over.HopLimit
+	}
+}
+
+// rootDevice is the root device of the Linux images; rootSizeGiB the size of their snapshot.
+const (
+	rootDevice  = "/dev/xvda"
+	rootSizeGiB = 20
+)
+
+func newVolumes(spec *launchSpec) []volume {
+	root := volume{ID: newID("vol"), Device: rootDevice, SizeGiB: rootSizeGiB, Type: "gp3"}
+	volumes := []volume{root}
+	for _, d := range spec.Devices {
+		if d.VirtualName != "" {
+			continue
+		}
+		v := volume{
+			ID: newID("vol"), Device: d.Name, SizeGiB: d.SizeGiB, Type: d.Type, IOPS: d.IOPS, Throughput: d.Throughput,
+			Encrypted: d.Encrypted != nil && *d.Encrypted, Keep: d.DeleteOnTermination != nil && !*d.DeleteOnTermination,
+		}
+		setDefault(&v.Type, "gp3")
+		if d.Name == rootDevice {
+			setDefault(&v.SizeGiB, rootSizeGiB)
+			volumes[0] = v
+			continue
+		}
+		volumes = append(volumes, v)
+	}
+	return volumes
+}
+
+func newInterfaces(spec *launchSpec, groups []string) []networkInterface {
+	if len(spec.Interfaces) == 0 {
+		return []networkInterface{{ID: newID("eni"), Type: "interface", Groups: groups}}
+	}
+	var out []networkInterface
+	for _, n := range spec.Interfaces {
+		i := networkInterface{
+			ID: newID("eni"), DeviceIndex: n.DeviceIndex, CardIndex: n.CardIndex, Type: n.Type, Groups: n.Groups, Description: n.Description,
+		}
+		setDefault(&i.Type, "interface")
+		if i.Groups == nil {
+			i.Groups = groups
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+func (s *Server) keepUserData(encoded string) string {
+	raw, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(raw) == 0 {
+		return "" // malformed user data was refused when the spec was parsed
+	}
+	key := fmt.Sprintf("%016x", uint64(unit("userdata", encoded)*(1<<53)))
+	if s.userData.rows[key] == nil {
+		s.userData.put(key, &userData{string(raw)})
+	}
+	return key
+}
+
+// freeAddresses is the subnet's AvailableIpAddressCount: EC2 counts the addresses of all interfaces that exist.
+func (s *Server) freeAddresses(n *subnet) int {
+	if left, ok := s.faults().FreeAddresses[n.ID]; ok {
+		return left
+	}
+	used := 0
+	for _, i := range s.instances.rows {
+		if i.Subnet == n.ID && !i.ended() {
+			used += max(1, len(i.Interfaces))
+		}
+	}
+	return n.size() - used
+}
+
+func (s *Server) takeAddress(n *subnet) string {
+	used := map[string]bool{}
+	for _, i := range s.instances.rows {
+		if i.Subnet == n.ID && !i.ended() {
+			used[i.PrivateIP] = true
+		}
+	}
+	counter := addressCounter{}
+	if have := s.addresses.rows[n.ID]; have != nil {
+		counter = *have
+	}
+	for range n.size() {
+		counter.Last++
+		ip := n.address(counter.Last).String()
+		if !used[ip] {
+			s.addresses.put(n.ID, &counter)
+			return ip
+		}
+	}
+	return n.address(0).String() // not reached: free addresses are checked first
+}
+
+// end terminates an instance at an instant, for a reason.
+func (s *Server) end(i *instance, at time.Time, code, reason string) {
+	if i.ended() {
+		return
+	}
+	i.EndedAt, i.EndCode, i.EndReason = at, code, reason
+	i.EndSeenAt = at.Add(time.Duration(s.faults().DescribeLag))
+	i.GoneAt = at.Add(s.opts.ShuttingDownFor)
+	s.instances.put(i.ID, i)
+	s.notBefore(i)
+	s.announce(i, at, stateChangeEvent(i, "shutting-down"))
+	if s.kubelets != nil {
+		s.kubelets.wake()
+	}
+}

@@ -1,0 +1,237 @@
+package ec2sim
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// launchTemplate is a template with its versions, oldest first.
+type launchTemplate struct {
+	ID        string
+	Name      string
+	CreatedAt time.Time
+	Tags      map[string]string
+	Default   int
+	Versions  []*templateVersion
+}
+
+type templateVersion struct {
+	Number      int
+	Description string
+	CreatedAt   time.Time
+	Spec        *launchSpec
+}
+
+func (t *launchTemplate) latest() *templateVersion { return t.Versions[len(t.Versions)-1] }
+
+// version finds a version by number, $Latest or $Default.
+func (t *launchTemplate) version(name string) *templateVersion {
+	switch name {
+	case "$Latest":
+		return t.latest()
+	case "", "$Default":
+		name = strconv.Itoa(t.Default)
+	}
+	for _, v := range t.Versions {
+		if versionNumber(v.Number) == name {
+			return v
+		}
+	}
+	return nil
+}
+
+type launchTemplateXML struct {
+	ID        string   `xml:"launchTemplateId"`
+	Name      string   `xml:"launchTemplateName"`
+	CreatedAt string   `xml:"createTime"`
+	CreatedBy string   `xml:"createdBy"`
+	Default   int      `xml:"defaultVersionNumber"`
+	Latest    int      `xml:"latestVersionNumber"`
+	Tags      []tagXML `xml:"tagSet>item,omitempty"`
+}
+
+const creator = "arn:aws:iam::" + accountID + ":user/tenon"
+
+func (t *launchTemplate) xml() launchTemplateXML {
+	return launchTemplateXML{
+		t.ID, t.Name, timestamp(t.CreatedAt), creator, t.Default, t.latest().Number, tagsXML(t.Tags),
+	}
+}
+
+// timestamp prints an instant like EC2.
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// findTemplate looks up a template by the id or name that p carries, and a version of it.
+func (s *Server) findTemplate(p *params, version string) (*launchTemplate, *templateVersion, error) {
+	id, name := p.str("LaunchTemplateId"), p.str("LaunchTemplateName")
+	t := s.templates.rows[id]
+	switch {
+	case id != "" && name != "":
+		return nil, nil, refuse("InvalidParameterCombination", "Specify either a launch template id or a name, not both")
+	case id == "" && name == "":
+		return nil, nil, missingParameter("LaunchTemplateId or LaunchTemplateName")
+	case id != "" && t == nil:
+		return nil, nil, refuse("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
+	case name != "":
+		if t = s.templateByName(name); t == nil {
+			return nil, nil, refuse("InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name %s, does not exist.", name)
+		}
+	}
+	v := t.version(version)
+	if v == nil {
+		return nil, nil, refuse("InvalidLaunchTemplateId.VersionNotFound", "Could not find the specified version %s for the launch template with ID %s.", version, t.ID)
+	}
+	return t, v, nil
+}
+
+func (s *Server) templateByName(name string) *launchTemplate {
+	for _, t := range s.templates.rows {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+type templateAnswerXML struct {
+	Template launchTemplateXML `xml:"launchTemplate"`
+}
+
+func createLaunchTemplate(s *Server, c *call) (any, error) {
+	return s.idempotent(c, func() (any, error) {
+		name := c.form.str("LaunchTemplateName")
+		if len(name) < 3 || len(name) > 128 {
+			return nil, refuse("InvalidLaunchTemplateName.MalformedException", "The launch template name '%s' must be between 3 and 128 characters", name)
+		}
+		if !c.form.has("LaunchTemplateData") {
+			return nil, missingParameter("LaunchTemplateData")
+		}
+		if s.templateByName(name) != nil {
+			return nil, refuse("InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
+		}
+		spec, err := parseLaunchSpec(c.form.sub("LaunchTemplateData"))
+		if err != nil {
+			return nil, err
+		}
+		tags, err := parseTagSpecifications(c.form)
+		if err != nil {
+			return nil, err
+		}
+		if *orFalse(c.form.flag("DryRun")) {
+			return nil, errDryRun
+		}
+		t := &launchTemplate{ID: newID("lt"), Name: name, CreatedAt: c.at, Tags: tags["launch-template"], Default: 1}
+		t.Versions = []*templateVersion{{Number: 1, Description: c.form.str("VersionDescription"), CreatedAt: c.at, Spec: spec}}
+		s.templates.put(t.ID, t)
+		return templateAnswerXML{t.xml()}, nil
+	})
+}
+
+type describeTemplatesXML struct {
+	Templates []launchTemplateXML `xml:"launchTemplates>item"`
+	Next      string              `xml:"nextToken,omitempty"`
+}
+
+func describeLaunchTemplates(s *Server, c *call) (any, error) {
+	ids, names := c.form.strings("LaunchTemplateId"), c.form.strings("LaunchTemplateName")
+	for _, id := range ids {
+		if s.templates.rows[id] == nil {
+			return nil, refuse("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
+		}
+	}
+	for _, name := range names {
+		if s.templateByName(name) == nil {
+			return nil, refuse("InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist.")
+		}
+	}
+	found := slices.DeleteFunc(s.templates.sorted(), func(t *launchTemplate) bool {
+		return (ids != nil || names != nil) && !slices.Contains(ids, t.ID) && !slices.Contains(names, t.Name)
+	})
+	found, err := sift(found, parseFilters(c.form), func(t *launchTemplate) attributes {
+		return tagged(t.Tags, func(name string) ([]string, bool) {
+			switch name {
+			case "launch-template-name":
+				return []string{t.Name}, true
+			case "create-time":
+				return []string{timestamp(t.CreatedAt)}, true
+			}
+			return nil, false
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	size, err := pageSize(c.form, 1, 200, 200)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := paginate(found, func(t *launchTemplate) string { return t.ID }, c.form.str("NextToken"), size)
+	if err != nil {
+		return nil, err
+	}
+	out := describeTemplatesXML{Next: next}
+	for _, t := range page {
+		out.Templates = append(out.Templates, t.xml())
+	}
+	return out, nil
+}
+
+type templateVersionXML struct {
+	ID          string        `xml:"launchTemplateId"`
+	Name        string        `xml:"launchTemplateName"`
+	Number      int           `xml:"versionNumber"`
+	Description string        `xml:"versionDescription,omitempty"`
+	CreatedAt   string        `xml:"createTime"`
+	CreatedBy   string        `xml:"createdBy"`
+	Default     bool          `xml:"defaultVersion"`
+	Data        launchSpecXML `xml:"launchTemplateData"`
+}
+
+type describeVersionsXML struct {
+	Versions []templateVersionXML `xml:"launchTemplateVersionSet>item"`
+	Next     string               `xml:"nextToken,omitempty"`
+}
+
+func describeLaunchTemplateVersions(s *Server, c *call) (any, error) {
+	asked := c.form.strings("LaunchTemplateVersion")
+	templates := s.templates.sorted()
+	if c.form.has("LaunchTemplateId") || c.form.has("LaunchTemplateName") {
+		t, _, err := s.findTemplate(c.form, "")
+		if err != nil {
+			return nil, err
+		}
+		templates = []*launchTemplate{t}
+	}
+	var all []templateVersionXML
+	for _, t := range templates {
+		for _, v := range t.Versions {
+			if asked != nil && !slices.ContainsFunc(asked, func(name string) bool { return t.version(name) == v }) {
+				continue
+			}
+			all = append(all, templateVersionXML{
+				t.ID, t.Name, v.Number, v.Description, timestamp(v.CreatedAt), creator, v.Number == t.Default, v.Spec.xml(),
+			})
+		}
+	}
+	size, err := pageSize(c.form, 1, 200, 200)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := paginate(all, func(v templateVersionXML) string {
+		return v.ID + "/" + strconv.Itoa(1_000_000_000-v.Number)
+	}, c.form.str("NextToken"), size)
+	return describeVersionsXML{page, next}, err
+}
+
+func deleteLaunchTemplate(s *Server, c *call) (any, error) {
+	t, _, err := s.findTemplate(c.form, "")
+	if err != nil {
+		return nil, err
+	}
+	if *orFalse(c.form.flag("DryRun")) {
+		return nil, errDryRun
+	}
+	s.templates.del(t.ID)
+	return templateAnswerXML{t.xml()}, nil
+}

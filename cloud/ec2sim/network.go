@@ -1,0 +1,292 @@
+package ec2sim
+
+import (
+	"slices"
+	"strconv"
+)
+
+type zoneXML struct {
+	Name    string `xml:"zoneName"`
+	ID      string `xml:"zoneId"`
+	State   string `xml:"zoneState"`
+	Region  string `xml:"regionName"`
+	Group   string `xml:"groupName"`
+	Border  string `xml:"networkBorderGroup"`
+	OptIn   string `xml:"optInStatus"`
+	Type    string `xml:"zoneType"`
+	Message string `xml:"messageSet,omitempty"`
+}
+
+type describeZonesXML struct {
+	Zones []zoneXML `xml:"availabilityZoneInfo>item"`
+}
+
+func describeAvailabilityZones(s *Server, c *call) (any, error) {
+	names, ids := c.form.strings("ZoneName"), c.form.strings("ZoneId")
+	for _, name := range names {
+		if _, ok := s.account.zone(name); !ok {
+			return nil, invalidValue("Invalid availability zone: [%s]", name)
+		}
+	}
+	var all []zoneXML
+	for _, z := range s.account.zones {
+		if len(names)+len(ids) > 0 && !slices.Contains(names, z.name) && !slices.Contains(ids, z.id) {
+			continue
+		}
+		all = append(all, zoneXML{
+			Name: z.name, ID: z.id, State: "available", Region: s.account.region, Group: s.account.region + "-zg-1",
+			Border: s.account.region, OptIn: "opt-in-not-required", Type: "availability-zone",
+		})
+	}
+	all, err := sift(all, parseFilters(c.form), func(z zoneXML) attributes {
+		return oneOf(map[string]string{
+			"zone-name": z.Name, "zone-id": z.ID, "zone-type": z.Type, "state": z.State, "region-name": z.Region,
+			"opt-in-status": z.OptIn, "group-name": z.Group,
+		})
+	})
+	return describeZonesXML{all}, err
+}
+
+// oneOf are attributes with one value each.
+func oneOf(values map[string]string) attributes {
+	return func(name string) ([]string, bool) {
+		v, ok := values[name]
+		return []string{v}, ok
+	}
+}
+
+// byID keeps the items that are asked for by id, all if none are, and refuses ids that do not exist.
+func byID[T any](items []T, id func(T) string, asked []string, notFound func(id string) error) ([]T, error) {
+	if len(asked) == 0 {
+		return items, nil
+	}
+	var found []T
+	for _, want := range asked {
+		at := slices.IndexFunc(items, func(item T) bool { return id(item) == want })
+		if at < 0 {
+			return nil, notFound(want)
+		}
+		found = append(found, items[at])
+	}
+	return found, nil
+}
+
+type subnetXML struct {
+	ID         string   `xml:"subnetId"`
+	ARN        string   `xml:"subnetArn"`
+	State      string   `xml:"state"`
+	OwnerID    string   `xml:"ownerId"`
+	VPCID      string   `xml:"vpcId"`
+	CIDR       string   `xml:"cidrBlock"`
+	Free       int      `xml:"availableIpAddressCount"`
+	Zone       string   `xml:"availabilityZone"`
+	ZoneID     string   `xml:"availabilityZoneId"`
+	DefaultFor bool     `xml:"defaultForAz"`
+	PublicIP   bool     `xml:"mapPublicIpOnLaunch"`
+	Tags       []tagXML `xml:"tagSet>item,omitempty"`
+}
+
+type describeSubnetsXML struct {
+	Subnets []subnetXML `xml:"subnetSet>item"`
+	Next    string      `xml:"nextToken,omitempty"`
+}
+
+func describeSubnets(s *Server, c *call) (any, error) {
+	found, err := byID(s.account.subnets, func(n *subnet) string { return n.ID }, c.form.strings("SubnetId"), func(id string) error {
+		return refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
+	})
+	if err != nil {
+		return nil, err
+	}
+	found, err = sift(found, parseFilters(c.form), func(n *subnet) attributes {
+		return tagged(s.seededTags(n.ID), oneOf(map[string]string{
+			"subnet-id": n.ID, "vpc-id": vpcID, "availability-zone": n.Zone, "availabilityZone": n.Zone,
+			"availability-zone-id": n.ZoneID, "cidr-block": n.Prefix.String(), "state": "available", "owner-id": accountID,
+			"default-for-az": "false", "map-public-ip-on-launch": "false", "available-ip-address-count": strconv.Itoa(s.freeAddresses(n)),
+		}))
+	})
+	if err != nil {
+		return nil, err
+	}
+	size, err := pageSize(c.form, 5, 1000, 1000)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := paginate(found, func(n *subnet) string { return n.ID }, c.form.str("NextToken"), size)
+	if err != nil {
+		return nil, err
+	}
+	out := describeSubnetsXML{Next: next}
+	for _, n := range page {
+		out.Subnets = append(out.Subnets, subnetXML{
+			ID: n.ID, ARN: s.account.arn("ec2", "subnet/"+n.ID), State: "available", OwnerID: accountID, VPCID: vpcID,
+			CIDR: n.Prefix.String(), Free: s.freeAddresses(n), Zone: n.Zone, ZoneID: n.ZoneID, Tags: tagsXML(s.seededTags(n.ID)),
+		})
+	}
+	return out, nil
+}
+
+type securityGroupXML struct {
+	ID          string   `xml:"groupId"`
+	ARN         string   `xml:"securityGroupArn"`
+	Name        string   `xml:"groupName"`
+	Description string   `xml:"groupDescription"`
+	OwnerID     string   `xml:"ownerId"`
+	VPCID       string   `xml:"vpcId"`
+	Tags        []tagXML `xml:"tagSet>item,omitempty"`
+}
+
+type describeGroupsXML struct {
+	Groups []securityGroupXML `xml:"securityGroupInfo>item"`
+	Next   string             `xml:"nextToken,omitempty"`
+}
+
+func describeSecurityGroups(s *Server, c *call) (any, error) {
+	notFound := func(id string) error {
+		return refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
+	}
+	found, err := byID(s.account.groups, func(g *securityGroup) string { return g.ID }, c.form.strings("GroupId"), notFound)
+	if err != nil {
+		return nil, err
+	}
+	if names := c.form.strings("GroupName"); len(names) > 0 {
+		if found, err = byID(found, func(g *securityGroup) string { return g.Name }, names, notFound); err != nil {
+			return nil, err
+		}
+	}
+	found, err = sift(found, parseFilters(c.form), func(g *securityGroup) attributes {
+		return tagged(s.seededTags(g.ID), oneOf(map[string]string{
+			"group-id": g.ID, "group-name": g.Name, "vpc-id": vpcID, "owner-id": accountID, "description": g.Description,
+		}))
+	})
+	if err != nil {
+		return nil, err
+	}
+	size, err := pageSize(c.form, 5, 1000, 1000)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := paginate(found, func(g *securityGroup) string { return g.ID }, c.form.str("NextToken"), size)
+	if err != nil {
+		return nil, err
+	}
+	out := describeGroupsXML{Next: next}
+	for _, g := range page {
+		out.Groups = append(out.Groups, securityGroupXML{
+			ID: g.ID, ARN: s.account.arn("ec2", "security-group/"+g.ID), Name: g.Name, Description: g.Description,
+			OwnerID: accountID, VPCID: vpcID, Tags: tagsXML(s.seededTags(g.ID)),
+		})
+	}
+	return out, nil
+}
+
+type vpcXML struct {
+	ID      string   `xml:"vpcId"`
+	OwnerID string   `xml:"ownerId"`
+	State   string   `xml:"state"`
+	CIDR    string   `xml:"cidrBlock"`
+	Tenancy string   `xml:"instanceTenancy"`
+	Default bool     `xml:"isDefault"`
+	Tags    []tagXML `xml:"tagSet>item,omitempty"`
+}
+
+type describeVpcsXML struct {
+	VPCs []vpcXML `xml:"vpcSet>item"`
+}
+
+func describeVpcs(s *Server, c *call) (any, error) {
+	tags := map[string]string{"Name": s.account.cluster + "-vpc"}
+	all := []vpcXML{{ID: vpcID, OwnerID: accountID, State: "available", CIDR: vpcCIDR, Tenancy: "default", Tags: tagsXML(tags)}}
+	all, err := byID(all, func(v vpcXML) string { return v.ID }, c.form.strings("VpcId"), func(id string) error {
+		return refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", id)
+	})
+	if err != nil {
+		return nil, err
+	}
+	all, err = sift(all, parseFilters(c.form), func(v vpcXML) attributes {
+		return tagged(tags, oneOf(map[string]string{
+			"vpc-id": v.ID, "cidr": v.CIDR, "cidr-block": v.CIDR, "is-default": "false", "state": v.State, "owner-id": v.OwnerID,
+		}))
+	})
+	return describeVpcsXML{all}, err
+}
+
+type describeNoReservationsXML struct {
+	Reservations []struct{} `xml:"capacityReservationSet>item"`
+}
+
+// describeCapacityReservations answers truthfully: the account has none.
+func describeCapacityReservations(_ *Server, c *call) (any, error) {
+	if ids := c.form.strings("CapacityReservationId"); len(ids) > 0 {
+		return nil, refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", ids[0])
+	}
+	return describeNoReservationsXML{}, nil
+}
+
+type describeNoPlacementGroupsXML struct {
+	Groups []struct{} `xml:"placementGroupSet>item"`
+}
+
+// describePlacementGroups answers truthfully: the account has none.
+func describePlacementGroups(_ *Server, c *call) (any, error) {
+	for _, key := range []string{"GroupName", "GroupId"} {
+		if names := c.form.strings(key); len(names) > 0 {
+			return nil, refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", names[0])
+		}
+	}
+	return describeNoPlacementGroupsXML{}, nil
+}
+
+type spotPriceXML struct {
+	Type    string `xml:"instanceType"`
+	Product string `xml:"productDescription"`
+	Price   string `xml:"spotPrice"`
+	At      string `xml:"timestamp"`
+	Zone    string `xml:"availabilityZone"`
+	ZoneID  string `xml:"availabilityZoneId"`
+}
+
+type describeSpotPricesXML struct {
+	Prices []spotPriceXML `xml:"spotPriceHistorySet>item"`
+	Next   string         `xml:"nextToken"`
+}
+
+// describeSpotPriceHistory reports the one price each pool has, as of a fixed instant; the market does not move.
+func describeSpotPriceHistory(s *Server, c *call) (any, error) {
+	types, products := c.form.strings("InstanceType"), c.form.strings("ProductDescription")
+	zoneName := c.form.str("AvailabilityZone")
+	var all []spotPriceXML
+	for _, t := range s.catalogue.types {
+		if !t.Supports(capacitySpot) || t.PriceUSD == 0 || len(types) > 0 && !slices.Contains(types, t.Name) {
+			continue
+		}
+		for _, z := range s.account.zones {
+			if !s.account.offered(t, z.name) || zoneName != "" && zoneName != z.name {
+				continue
+			}
+			price := strconv.FormatFloat(spotPrice(t, z.name), 'f', 6, 64)
+			for _, product := range []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"} {
+				if len(products) == 0 && product == "Linux/UNIX" || slices.Contains(products, product) {
+					all = append(all, spotPriceXML{t.Name, product, price, timestamp(imageReleases[0]), z.name, z.id})
+				}
+			}
+		}
+	}
+	all, err := sift(all, parseFilters(c.form), func(p spotPriceXML) attributes {
+		return oneOf(map[string]string{
+			"instance-type": p.Type, "availability-zone": p.Zone, "product-description": p.Product, "spot-price": p.Price, "timestamp": p.At,
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	size, err := pageSize(c.form, 1, 1000, 1000)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := paginate(all, func(p spotPriceXML) string { return p.Type + "\x00" + p.Zone + "\x00" + p.Product }, c.form.str("NextToken"), size)
+	return describeSpotPricesXML{page, next}, err
+}
+
+// formatUSD prints a price with as many digits as it has.
+func formatUSD(usd float64) string { return strconv.FormatFloat(usd, 'f', -1, 64) }

@@ -1,0 +1,253 @@
+package ec2sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Options say what kind of AWS account to play. The zero value of each field has a sensible meaning.
+type Options struct {
+	// Cluster is the name of the EKS cluster and the value of the discovery tags. Default "tenon".
+	Cluster string
+	// Region defaults to us-east-1; prices are those of us-east-1 everywhere.
+	Region string
+	// Zones are zone names of the region. Default: a, b and c.
+	Zones []string
+	// Listen is the address Start listens on. Default "127.0.0.1:0".
+	Listen string
+	// StateFile keeps the state over restarts. Empty keeps it in memory only.
+	StateFile string
+	// CatalogueFile replaces the built-in instance types.
+	CatalogueFile string
+
+	// KubernetesVersion ("1.36"), ClusterEndpoint and ClusterCA (PEM) are what EKS says of the cluster. The version
+	// defaults to 1.36.
+	KubernetesVersion string
+	ClusterEndpoint   string
+	ClusterCA         []byte
+
+	// Kubernetes is the cluster that booted instances join as Nodes. Nil: nothing joins.
+	Kubernetes kubernetes.Interface
+	// BootDelay is the time from launch to registration; ReadyDelay from registration to the Ready condition.
+	BootDelay  time.Duration
+	ReadyDelay time.Duration
+
+	// PendingFor, ShuttingDownFor and KeepTerminated are the times an instance spends in state pending, in state
+	// shutting-down, and visible as terminated. Defaults: 1 s, 2 s, 1 h.
+	PendingFor      time.Duration
+	ShuttingDownFor time.Duration
+	KeepTerminated  time.Duration
+
+	// Faults are the faults to start with. Faults kept in the state file win over them.
+	Faults Faults
+
+	Log *zap.Logger
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+}
+
+func (o *Options) fill() {
+	setDefault(&o.Cluster, "tenon")
+	setDefault(&o.Region, "us-east-1")
+	setDefault(&o.Listen, "127.0.0.1:0")
+	setDefault(&o.KubernetesVersion, "1.36")
+	setDefault(&o.PendingFor, time.Second)
+	setDefault(&o.ShuttingDownFor, 2*time.Second)
+	setDefault(&o.KeepTerminated, time.Hour)
+	if len(o.Zones) == 0 {
+		o.Zones = []string{o.Region + "a", o.Region + "b", o.Region + "c"}
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Server is a simulated AWS account with one region. It is an http.Handler; Start serves it on an address of its own.
+type Server struct {
+	opts      Options
+	log       *zap.Logger
+	now       func() time.Time
+	catalogue *Catalogue
+	account   *account
+	images    []*image
+	calls     *callLog
+
+	mu        sync.Mutex // guards everything below
+	journal   *journal
+	instances *table[instance]
+	templates *table[launchTemplate]
+	fleets    *table[fleet]
+	replies   *table[savedReply]
+	profiles  *table[instanceProfile]
+	tags      *table[tagSet]
+	queues    *table[queue]
+	addresses *table[addressCounter]
+	userData  *table[userData]
+	faultRow  *table[Faults]
+	buckets   map[string]*bucket
+	hits      map[string]int // times a counted fault has struck
+	nextDue   time.Time
+	posted    chan struct{} // closed and replaced when a message arrives in a queue
+
+	kubelets *kubelets
+
+	listener net.Listener
+	http     *http.Server
+	stop     context.CancelFunc
+	done     sync.WaitGroup
+}
+
+// New makes a simulator, with the state of Options.StateFile if there is one. It does not listen yet.
+func New(opts Options) (*Server, error) {
+	opts.fill()
+	catalogue, err := loadCatalogue(opts.CatalogueFile)
+	if err != nil {
+		return nil, err
+	}
+	account, err := newAccount(opts.Cluster, opts.Region, opts.Zones)
+	if err != nil {
+		return nil, err
+	}
+	j := newJournal(opts.StateFile)
+	s := &Server{
+		opts: opts, log: opts.Log, now: opts.Now, catalogue: catalogue, account: account,
+		images: newImages(opts.KubernetesVersion), calls: newCallLog(), journal: j,
+		instances: newTable[instance](j, "instance"), templates: newTable[launchTemplate](j, "template"),
+		fleets: newTable[fleet](j, "fleet"), replies: newTable[savedReply](j, "reply"),
+		profiles: newTable[instanceProfile](j, "profile"), tags: newTable[tagSet](j, "tags"),
+		queues: newTable[queue](j, "queue"), addresses: newTable[addressCounter](j, "addresses"),
+		userData: newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),
+		buckets: map[string]*bucket{}, hits: map[string]int{}, posted: make(chan struct{}),
+	}
+	if err := j.open(); err != nil {
+		return nil, err
+	}
+	if s.faultRow.rows[faultsID] == nil {
+		faults := opts.Faults
+		s.faultRow.put(faultsID, &faults)
+		if err := j.commit(); err != nil {
+			return nil, errors.Join(err, j.close())
+		}
+	}
+	if opts.Kubernetes != nil {
+		s.kubelets = newKubelets(s, opts.Kubernetes)
+	}
+	return s, nil
+}
+
+func loadCatalogue(path string) (*Catalogue, error) {
+	if path == "" {
+		return BuiltinCatalogue()
+	}
+	return LoadCatalogue(path)
+}
+
+// Start listens and serves in the background until Close, and brings instances into the cluster.
+func (s *Server) Start() error {
+	listener, err := net.Listen("tcp", s.opts.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.listener, s.stop = listener, stop
+	s.http = &http.Server{
+		Handler: s, ReadHeaderTimeout: 30 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog: zap.NewStdLog(s.log),
+	}
+	s.done.Go(func() {
+		if err := s.http.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("serve", zap.Error(err))
+		}
+	})
+	if s.kubelets != nil {
+		s.done.Go(func() { s.kubelets.run(ctx) })
+	}
+	s.log.Info("simulated AWS is listening", zap.String("url", s.URL()), zap.String("cluster", s.opts.Cluster),
+		zap.String("region", s.opts.Region), zap.Int("instanceTypes", len(s.catalogue.types)))
+	return nil
+}
+
+// URL is the address clients put into AWS_ENDPOINT_URL. It is empty before Start.
+func (s *Server) URL() string {
+	if s.listener == nil {
+		return ""
+	}
+	return "http://" + s.listener.Addr().String()
+}
+
+// Close stops serving, breaking off open requests, and closes the state file. Instances stay as they are.
+func (s *Server) Close() error {
+	var err error
+	if s.http != nil {
+		s.stop()
+		err = s.http.Close()
+	}
+	s.done.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(err, s.journal.close())
+}
+
+// settle lets everything happen that is due by now. It is called with the lock held before anything is read.
+func (s *Server) settle(now time.Time) {
+	if s.nextDue.IsZero() || now.Before(s.nextDue) {
+		return
+	}
+	for id, i := range s.instances.rows {
+		due := i.due(s.opts.KeepTerminated)
+		switch {
+		case due.IsZero() || now.Before(due):
+		case i.ended():
+			s.instances.del(id)
+		case due.Equal(i.InterruptAt):
+			s.end(i, due, "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination")
+		default:
+			s.end(i, due, "Server.InternalError", "Server.InternalError: Internal error on launch")
+		}
+	}
+	s.scheduleDue()
+}
+
+// scheduleDue recomputes when settle has work next.
+func (s *Server) scheduleDue() {
+	s.nextDue = time.Time{}
+	for _, i := range s.instances.rows {
+		s.notBefore(i)
+	}
+}
+
+// notBefore makes sure that settle runs when something is due for an instance that has changed.
+func (s *Server) notBefore(i *instance) {
+	due := i.due(s.opts.KeepTerminated)
+	if !due.IsZero() && (s.nextDue.IsZero() || due.Before(s.nextDue)) {
+		s.nextDue = due
+	}
+}
+
+// locked runs f on settled state and commits what it changed.
+func (s *Server) locked(f func(now time.Time) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	s.settle(now)
+	err := f(now)
+	return errors.Join(err, s.journal.commit())
+}

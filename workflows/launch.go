@@ -1,0 +1,203 @@
+package workflows
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// Why an activity gave up; see FailureType.
+const (
+	// FailureStaleRequest means the fleet request names something that is gone, and that it launched nothing.
+	FailureStaleRequest = "StaleRequest"
+	// FailureNodeClassNotReady means the claim's node class cannot be launched from.
+	FailureNodeClassNotReady = "NodeClassNotReady"
+	// FailureInsufficientCapacity means no offering the claims allow can be had.
+	FailureInsufficientCapacity = "InsufficientCapacity"
+	// FailureInvalid means the claims can never be launched as they are.
+	FailureInvalid = "Invalid"
+)
+
+// prepareTries bounds how often a launch is prepared anew because something its request names was gone by the time it
+// was sent.
+const prepareTries = 3
+
+// LaunchInput starts a Launch.
+type LaunchInput struct {
+	Cluster Cluster `json:"cluster"`
+	LaunchGroup
+	// Adopted says that an earlier Launch of the group may have got as far as the cloud: look there first.
+	Adopted bool `json:"adopted,omitempty"`
+}
+
+// LaunchOutcome is what a Launch returns.
+type LaunchOutcome struct {
+	Launched int    `json:"launched"`
+	Released int    `json:"released,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// PreparedLaunch is what PrepareLaunchActivity returns: the claims that are still wanted, and the request for them,
+// complete but for its token.
+type PreparedLaunch struct {
+	Claims  []ClaimRef          `json:"claims"`
+	Request cloud.LaunchRequest `json:"request"`
+}
+
+// CreateFleetInput is one launch, frozen.
+type CreateFleetInput struct {
+	Claims  []ClaimRef          `json:"claims"`
+	Request cloud.LaunchRequest `json:"request"`
+}
+
+// Fleet is what a launch group has got.
+type Fleet struct {
+	Instances []Instance          `json:"instances,omitempty"`
+	Refused   []cloud.OfferingKey `json:"refused,omitempty"`
+}
+
+// Instance is the part of a cloud instance that a claim's workflow carries.
+type Instance struct {
+	ID           string  `json:"id"`
+	ProviderID   string  `json:"providerID"`
+	InstanceType string  `json:"instanceType"`
+	Zone         string  `json:"zone"`
+	ZoneID       string  `json:"zoneID,omitempty"`
+	CapacityType string  `json:"capacityType"`
+	Image        string  `json:"image,omitempty"`
+	Price        float64 `json:"price,omitempty"`
+}
+
+// FindInstancesInput names the launch group to look for.
+type FindInstancesInput struct {
+	Group string `json:"group"`
+	Want  int    `json:"want"`
+	// Settle waits out the cloud's consistency lag before saying that there is nothing.
+	Settle bool `json:"settle,omitempty"`
+}
+
+// ReleaseClaimsInput names claims that got no instance.
+type ReleaseClaimsInput struct {
+	Claims  []ClaimRef `json:"claims"`
+	Reason  string     `json:"reason"`
+	Message string     `json:"message,omitempty"`
+}
+
+// Launch gives a group of alike claims their instances, exactly once. The request is prepared and so recorded in this
+// history, then sent with a token made from this workflow's id; however often the sending is repeated, it is the same
+// question. Claim i gets instance i and its own NodeClaim workflow. What capacity refused is given back: those claims
+// are deleted and Provisioning is told to plan their pods again.
+func Launch(ctx workflow.Context, in LaunchInput) (LaunchOutcome, error) {
+	workflow.SetCurrentDetails(ctx, launchDetails(in, "Asking for instances."))
+	claims, fleet, err := launch(ctx, in)
+	if ctx.Err() != nil {
+		return LaunchOutcome{}, err
+	}
+	launched := min(len(claims), len(fleet.Instances))
+	if err := startNodeClaims(ctx, in, claims[:launched], fleet.Instances); err != nil {
+		return LaunchOutcome{}, err
+	}
+	out := LaunchOutcome{Launched: launched}
+	if left := claims[launched:]; len(left) > 0 {
+		out.Released, out.Reason = len(left), releaseReason(err)
+		if _, err := ReleaseClaimsActivity.Run(ctx, ReleaseClaimsInput{Claims: left, Reason: out.Reason, Message: message(err)},
+			fmt.Sprintf("give back %d claims: %s", len(left), out.Reason)); err != nil {
+			return out, err
+		}
+		// Provisioning may not run where claims are made by hand only; then nobody has to plan again.
+		refused := CapacityRefused{Group: in.Group, Refused: fleet.Refused}
+		_ = workflow.SignalExternalWorkflow(ctx, in.Cluster.ProvisioningID(), "", SignalCapacityRefused, refused).Get(ctx, nil)
+	}
+	workflow.SetCurrentDetails(ctx, launchDetails(in, fmt.Sprintf("%d launched, %d given back. %s", out.Launched, out.Released, out.Reason)))
+	return out, nil
+}
+
+// launch returns the claims that are still wanted and the instances the group has got. A nil error with fewer
+// instances than claims means that capacity was refused; an error says why nothing could be launched.
+func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
+	if in.Adopted {
+		fleet, err := FindInstancesActivity.Run(ctx, FindInstancesInput{Group: in.Group, Want: len(in.Claims), Settle: true}, "look for "+in.Group)
+		if err != nil || len(fleet.Instances) > 0 {
+			return in.Claims, fleet, err
+		}
+	}
+	for try := 1; ; try++ {
+		prepared, err := PrepareLaunchActivity.Run(ctx, in.LaunchGroup, fmt.Sprintf("prepare %d claims", len(in.Claims)))
+		if err != nil {
+			return in.Claims, Fleet{}, err
+		}
+		if len(prepared.Claims) == 0 {
+			return nil, Fleet{}, nil
+		}
+		request := prepared.Request
+		request.Token = launchToken(workflow.GetInfo(ctx).WorkflowExecution.ID, try)
+		fleet, err := CreateFleetActivity.Run(ctx, CreateFleetInput{Claims: prepared.Claims, Request: request},
+			fmt.Sprintf("CreateFleet %d %s", request.Count, request.CapacityType))
+		if err == nil {
+			return prepared.Claims, fleet, nil
+		}
+		if FailureType(err) == FailureStaleRequest && try < prepareTries {
+			continue
+		}
+		// Nobody knows whether the last request was received, so nothing is given back before the cloud was searched.
+		found, findErr := FindInstancesActivity.Run(ctx, FindInstancesInput{Group: in.Group, Want: len(prepared.Claims), Settle: true}, "look for "+in.Group)
+		if findErr != nil {
+			return prepared.Claims, found, findErr
+		}
+		return prepared.Claims, found, err
+	}
+}
+
+// startNodeClaims starts the workflow of each claim with its instance.
+func startNodeClaims(ctx workflow.Context, in LaunchInput, claims []ClaimRef, instances []Instance) error {
+	started := make([]workflow.Future, 0, len(claims))
+	for i, claim := range claims {
+		input := NodeClaimInput{Cluster: in.Cluster, Claim: claim, NodePool: in.NodePool, Group: in.Group, Instance: instances[i]}
+		child := workflow.ExecuteChildWorkflow(NodeClaimOptions(input).child(ctx), NodeClaim, input)
+		started = append(started, child.GetChildWorkflowExecution())
+	}
+	for i, child := range started {
+		if err := child.Get(ctx, nil); err != nil && !alreadyStarted(err) {
+			return fmt.Errorf("start NodeClaim workflow of %s: %w", claims[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// launchToken makes the idempotency token of a try from the workflow's id, which outlives every run of it: a run that
+// is reset or started again asks with the same token. EC2 allows 64 ASCII characters.
+func launchToken(workflowID string, try int) string {
+	sum := sha256.Sum256([]byte(workflowID))
+	return fmt.Sprintf("tenon-%s-%d", hex.EncodeToString(sum[:20]), try)
+}
+
+// releaseReason says why claims are given back.
+func releaseReason(err error) string {
+	switch {
+	case err == nil, FailureType(err) == FailureInsufficientCapacity:
+		return ReasonInsufficient
+	case FailureType(err) == FailureNodeClassNotReady:
+		return ReasonNodeClassNotReady
+	default:
+		return ReasonLaunchTimeout
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func launchDetails(in LaunchInput, state string) string {
+	details := fmt.Sprintf("Launch group **%s** of NodePool **%s**: %d claims.\n\n%s\n", in.Group, orNone(in.NodePool), len(in.Claims), state)
+	for _, claim := range in.Claims {
+		details += "\n- " + claim.Name
+	}
+	return details
+}

@@ -1,0 +1,281 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// SignalEnding carries an Ending to a NodeClaim workflow: its claim or node is going away.
+const SignalEnding = "ending"
+
+// SignalDrainFinished carries the DrainResult of a drain that was started by hand before the claim ended.
+const SignalDrainFinished = "drain-finished"
+
+// The phases of a claim's life, as the search attribute Phase shows them.
+const (
+	PhaseJoining     = "Joining"
+	PhaseServing     = "Serving"
+	PhaseDraining    = "Draining"
+	PhaseTerminating = "Terminating"
+)
+
+// NodeClaimInput starts a NodeClaim workflow, and carries its state from run to run.
+type NodeClaimInput struct {
+	Cluster  Cluster  `json:"cluster"`
+	Claim    ClaimRef `json:"claim"`
+	NodePool string   `json:"nodePool,omitempty"`
+	Group    string   `json:"group,omitempty"`
+	Instance Instance `json:"instance"`
+	// Joined is what is known of the node once it has registered.
+	Joined JoinResult `json:"joined,omitzero"`
+	// Ending is why and by when the node goes; its Reason is empty while the node is wanted.
+	Ending Ending `json:"ending,omitzero"`
+}
+
+// Ending says why a claim's life ends.
+type Ending struct {
+	// Reason is one of the Reason constants. The first one counts.
+	Reason string `json:"reason"`
+	// Deadline is when the drain must be over; zero means never.
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Deleting says that the NodeClaim object is being deleted already.
+	Deleting bool `json:"deleting,omitempty"`
+}
+
+// JoinInput asks for a claim's node to be brought up.
+type JoinInput struct {
+	Claim    ClaimRef `json:"claim"`
+	Instance Instance `json:"instance"`
+}
+
+// JoinResult is how far a claim's node has come.
+type JoinResult struct {
+	// Node and NodeUID are set once the node has registered.
+	Node    string `json:"node,omitempty"`
+	NodeUID string `json:"nodeUID,omitempty"`
+	// Initialized says that the node serves pods.
+	Initialized bool `json:"initialized,omitempty"`
+	// ExpireAt is when the claim expires; zero means never.
+	ExpireAt time.Time `json:"expireAt,omitzero"`
+	// Failed is the reason for which the claim has to end, empty while there is none.
+	Failed string `json:"failed,omitempty"`
+}
+
+// TerminateInput asks for the end of an instance and then of its Node and NodeClaim objects.
+type TerminateInput struct {
+	Claim    ClaimRef `json:"claim"`
+	Instance string   `json:"instance"`
+	Node     string   `json:"node,omitempty"`
+	NodeUID  string   `json:"nodeUID,omitempty"`
+	Reason   string   `json:"reason"`
+	// Outcome is how the drain ended, for the claim's conditions.
+	Outcome DrainOutcome `json:"outcome,omitempty"`
+}
+
+// NodeClaimResult is what a NodeClaim workflow returns: the one recorded reason for which its node went away.
+type NodeClaimResult struct {
+	Reason string       `json:"reason"`
+	Node   string       `json:"node,omitempty"`
+	Drain  DrainOutcome `json:"drain,omitempty"`
+}
+
+// NodeClaim is the life of a node: it joins, serves until somebody or its expiry ends it, is drained and terminated.
+// The claim's object is the record people see and edit; this workflow moves it. It returns when instance, Node and
+// NodeClaim are gone, and never before.
+func NodeClaim(ctx workflow.Context, state NodeClaimInput) (NodeClaimResult, error) {
+	n := nodeClaim{NodeClaimInput: state, signals: workflow.GetSignalChannel(ctx, SignalEnding)}
+	if err := n.join(ctx); err != nil {
+		return NodeClaimResult{}, err
+	}
+	if err := n.serve(ctx); err != nil {
+		return NodeClaimResult{}, err
+	}
+	return n.end(ctx)
+}
+
+type nodeClaim struct {
+	NodeClaimInput
+	signals workflow.ReceiveChannel
+}
+
+// join waits until the node serves pods, or the claim has to end. The activity returns now and then although nothing
+// is wrong: a node may take for ever to initialize, and an activity may not.
+func (n *nodeClaim) join(ctx workflow.Context) error {
+	for !n.Joined.Initialized && !n.leaving() {
+		n.describe(ctx, PhaseJoining, "Waiting for the instance to join the cluster and become ready.")
+		var joined JoinResult
+		joining, stop := workflow.WithCancel(ctx)
+		future := JoinActivity.Start(joining, JoinInput{Claim: n.Claim, Instance: n.Instance}, "wait for the node of "+n.Instance.ID)
+		if err := workflow.Await(ctx, func() bool { return future.IsReady() || n.leaving() }); err != nil {
+			stop()
+			return err
+		}
+		stop()
+		err := future.Get(ctx, &joined)
+		switch {
+		case err == nil:
+			n.Joined = joined
+		case !n.leaving():
+			return err
+		}
+		if n.Joined.Failed != "" {
+			n.leave(Ending{Reason: n.Joined.Failed})
+		}
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && !n.leaving() {
+			return workflow.NewContinueAsNewError(ctx, NodeClaim, n.NodeClaimInput)
+		}
+	}
+	return nil
+}
+
+// serve waits until the node has to go.
+func (n *nodeClaim) serve(ctx workflow.Context) error {
+	if n.leaving() {
+		return nil
+	}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, AttrPhase.ValueSet(PhaseServing), AttrNode.ValueSet(n.Joined.Node)); err != nil {
+		return fmt.Errorf("show phase: %w", err)
+	}
+	n.describe(ctx, PhaseServing, "The node serves pods.")
+	if n.Joined.ExpireAt.IsZero() {
+		return workflow.Await(ctx, n.leaving)
+	}
+	left := n.Joined.ExpireAt.Sub(workflow.Now(ctx))
+	ended, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{Timeout: max(left, 0),
+		TimerOptions: workflow.TimerOptions{Summary: "expires"}}, n.leaving)
+	if err != nil {
+		return err
+	}
+	if !ended {
+		n.leave(Ending{Reason: ReasonExpired})
+	}
+	return nil
+}
+
+// end drains the node, terminates the instance and lets the objects go.
+func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
+	result := NodeClaimResult{Reason: n.Ending.Reason, Node: n.Joined.Node}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, AttrPhase.ValueSet(PhaseDraining), AttrReason.ValueSet(n.Ending.Reason)); err != nil {
+		return result, fmt.Errorf("show phase: %w", err)
+	}
+	n.describe(ctx, PhaseDraining, "Draining: "+n.Ending.Reason+".")
+	if !n.Ending.Deleting {
+		ending, err := DeleteClaimActivity.Run(ctx, DeleteClaimInput{Claim: n.Claim.Name, UID: n.Claim.UID, Reason: n.Ending.Reason}, "delete claim: "+n.Ending.Reason)
+		if err != nil {
+			return result, err
+		}
+		n.Ending.Deadline, n.Ending.Deleting = ending.Deadline, true
+	}
+	if n.Joined.Node != "" && n.Ending.Reason != ReasonInstanceGone {
+		drain, err := n.drain(ctx)
+		if err != nil {
+			return result, err
+		}
+		result.Drain = drain.Outcome
+	}
+	n.describe(ctx, PhaseTerminating, "Terminating the instance.")
+	_, err := TerminateActivity.Run(ctx, TerminateInput{Claim: n.Claim, Instance: n.Instance.ID, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID,
+		Reason: n.Ending.Reason, Outcome: result.Drain}, "terminate "+n.Instance.ID)
+	n.describe(ctx, "Terminated", "The node is gone: "+n.Ending.Reason+".")
+	return result, err
+}
+
+// drain empties the node. A drain somebody started by hand goes on and is waited for; if that one is taken back, the
+// claim's own begins. When the instance turns out to be gone, nothing is left to drain.
+func (n *nodeClaim) drain(ctx workflow.Context) (DrainResult, error) {
+	in := DrainInput{Cluster: n.Cluster, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID, Claim: n.Claim.Name, ClaimUID: n.Claim.UID,
+		NodePool: n.NodePool, Deadline: n.Ending.Deadline, Reason: n.Ending.Reason}
+	for {
+		draining, stop := workflow.WithCancel(ctx)
+		child := workflow.ExecuteChildWorkflow(DrainOptions(in).child(draining), Drain, in)
+		if err := workflow.Await(ctx, func() bool { return child.IsReady() || n.lost() }); err != nil {
+			stop()
+			return DrainResult{}, err
+		}
+		if n.lost() {
+			stop()
+			_ = child.Get(ctx, nil)
+			return DrainResult{Outcome: NodeGone}, nil
+		}
+		stop()
+		var result DrainResult
+		err := child.Get(ctx, &result)
+		if alreadyStarted(err) {
+			result, err = n.awaitOther(ctx, in)
+		}
+		if err != nil {
+			return result, err
+		}
+		if result.Outcome != DrainCanceled {
+			return result, nil
+		}
+	}
+}
+
+// awaitOther waits for the drain that is already running on the node, having it told the claim's deadline.
+func (n *nodeClaim) awaitOther(ctx workflow.Context, in DrainInput) (DrainResult, error) {
+	finished := workflow.GetSignalChannel(ctx, SignalDrainFinished)
+	note := DrainWaiter{Workflow: workflow.GetInfo(ctx).WorkflowExecution.ID, Deadline: in.Deadline}
+	if err := workflow.SignalExternalWorkflow(ctx, in.Cluster.DrainID(in.Node), "", SignalDrainNotify, note).Get(ctx, nil); err != nil {
+		// It ended between the two: ours can start now.
+		return DrainResult{Outcome: DrainCanceled}, nil
+	}
+	if err := workflow.Await(ctx, func() bool { return finished.Len() > 0 || n.lost() }); err != nil {
+		return DrainResult{}, err
+	}
+	var result DrainResult
+	if !finished.ReceiveAsync(&result) {
+		return DrainResult{Outcome: NodeGone}, nil
+	}
+	return result, nil
+}
+
+// leaving reports whether the claim has to end. It is the condition everything waits on, and receives what was
+// signalled first: no signal is ever left in the buffer when the workflow moves on or continues as new.
+func (n *nodeClaim) leaving() bool {
+	n.receive()
+	return n.Ending.Reason != ""
+}
+
+// lost reports whether the instance turned out to be gone while its node was being drained.
+func (n *nodeClaim) lost() bool {
+	n.receive()
+	return n.Ending.Reason == ReasonInstanceGone
+}
+
+func (n *nodeClaim) receive() {
+	var ending Ending
+	for n.signals.ReceiveAsync(&ending) {
+		n.leave(ending)
+		ending = Ending{}
+	}
+}
+
+// leave records why the claim ends. The first reason stays, except that a lost instance overrides it, since it changes
+// what can still be done; a deadline once known is kept.
+func (n *nodeClaim) leave(ending Ending) {
+	if n.Ending.Reason == "" || ending.Reason == ReasonInstanceGone {
+		n.Ending.Reason = ending.Reason
+	}
+	n.Ending.Deleting = n.Ending.Deleting || ending.Deleting
+	if !ending.Deadline.IsZero() {
+		n.Ending.Deadline = ending.Deadline
+	}
+}
+
+func (n *nodeClaim) describe(ctx workflow.Context, phase, state string) {
+	details := fmt.Sprintf("**%s** %s\n\n| | |\n|---|---|\n| NodeClaim | %s |\n| NodePool | %s |\n| Instance | %s, %s %s in %s |\n",
+		phase, state, n.Claim.Name, orNone(n.NodePool), n.Instance.ID, n.Instance.CapacityType, n.Instance.InstanceType, n.Instance.Zone)
+	if n.Joined.Node != "" {
+		details += "| Node | " + n.Joined.Node + " |\n"
+	}
+	if !n.Joined.ExpireAt.IsZero() {
+		details += "| Expires | " + n.Joined.ExpireAt.UTC().Format(time.RFC3339) + " |\n"
+	}
+	if !n.Ending.Deadline.IsZero() {
+		details += "| Drain deadline | " + n.Ending.Deadline.UTC().Format(time.RFC3339) + " |\n"
+	}
+	workflow.SetCurrentDetails(ctx, details)
+}

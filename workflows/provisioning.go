@@ -1,0 +1,191 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// The signals Provisioning listens to. Both are facts, and both may be repeated or lost without harm: the starter says
+// again that pods are pending for as long as they are.
+const (
+	// SignalPodsPending says that there are pods without a node.
+	SignalPodsPending = "pods-pending"
+	// SignalCapacityRefused carries a CapacityRefused: what a launch could not get.
+	SignalCapacityRefused = "capacity-refused"
+)
+
+// UnavailableFor is how long an offering that was refused is left alone. Karpenter's offering cache keeps the same time.
+const UnavailableFor = 3 * time.Minute
+
+// mostUnavailable bounds the refused offerings Provisioning remembers, so that its state stays well below the payload
+// limits. Beyond it the oldest are forgotten: the worst that follows is one more refusal.
+const mostUnavailable = 400
+
+// ProvisioningInput is the durable state of Provisioning, carried from run to run.
+type ProvisioningInput struct {
+	Cluster Cluster `json:"cluster"`
+	// Series tells this Provisioning from an earlier one that was terminated, so that plan ids never repeat. It is
+	// the first run's id, set by the workflow itself.
+	Series string `json:"series,omitempty"`
+	// Round counts the plans made.
+	Round int `json:"round"`
+	// Pending says that pods have been announced which no plan has looked at yet.
+	Pending bool `json:"pending,omitempty"`
+	// SeenVersion is the resource version of the last NodeClaim a plan created. Whoever plans next must have seen it.
+	SeenVersion string `json:"seenVersion,omitempty"`
+	// Unavailable are the offerings that were refused lately.
+	Unavailable []Unavailable `json:"unavailable,omitempty"`
+	// Last is the note of the last plan, for people.
+	Last string `json:"last,omitempty"`
+}
+
+// Unavailable is an offering that is left alone until a moment.
+type Unavailable struct {
+	cloud.OfferingKey
+	Until time.Time `json:"until"`
+}
+
+// CapacityRefused is what SignalCapacityRefused carries.
+type CapacityRefused struct {
+	Group   string              `json:"group"`
+	Refused []cloud.OfferingKey `json:"refused,omitempty"`
+}
+
+// PlanInput asks for one plan.
+type PlanInput struct {
+	// Plan is the plan's id: a retry has the same, and finds the claims an earlier try created by it.
+	Plan        string        `json:"plan"`
+	SeenVersion string        `json:"seenVersion,omitempty"`
+	Unavailable []Unavailable `json:"unavailable,omitempty"`
+}
+
+// PlanResult is what a plan has created.
+type PlanResult struct {
+	Groups      []LaunchGroup `json:"groups,omitempty"`
+	SeenVersion string        `json:"seenVersion,omitempty"`
+	// Again says that this plan stopped before the end: another one is due at once.
+	Again bool `json:"again,omitempty"`
+	// Note says in a few lines what was planned and which pods were left, and why.
+	Note string `json:"note,omitempty"`
+}
+
+// LaunchGroup is a group of alike claims that are launched together.
+type LaunchGroup struct {
+	Group    string     `json:"group"`
+	NodePool string     `json:"nodePool,omitempty"`
+	Claims   []ClaimRef `json:"claims"`
+}
+
+// ClaimRef is a NodeClaim: names are for people, the UID tells it from another of the same name.
+type ClaimRef struct {
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+}
+
+// Provisioning turns pending pods into launches, for ever. A signal that pods are pending starts a plan; the plan
+// itself waits until the burst has stopped arriving, as the mirror sees every pod and this history need not; each
+// launch group of the plan becomes a Launch workflow. While nothing is pending it waits at one place and costs nothing.
+func Provisioning(ctx workflow.Context, state ProvisioningInput) error {
+	p := provisioning{ProvisioningInput: state, refused: workflow.GetSignalChannel(ctx, SignalCapacityRefused),
+		pending: workflow.GetSignalChannel(ctx, SignalPodsPending)}
+	if p.Series == "" {
+		p.Series = workflow.GetInfo(ctx).FirstRunID
+	}
+	for {
+		p.describe(ctx)
+		if err := workflow.Await(ctx, func() bool {
+			return p.Pending || p.pending.Len() > 0 || p.refused.Len() > 0 || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+		}); err != nil {
+			return err
+		}
+		p.receive(ctx)
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			return workflow.NewContinueAsNewError(ctx, Provisioning, p.ProvisioningInput)
+		}
+		if !p.Pending {
+			continue
+		}
+		if err := p.plan(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+type provisioning struct {
+	ProvisioningInput
+	pending, refused workflow.ReceiveChannel
+}
+
+// receive moves every buffered signal into the state, so that none is lost when the workflow continues as new.
+func (p *provisioning) receive(ctx workflow.Context) {
+	for p.pending.ReceiveAsync(nil) {
+		p.Pending = true
+	}
+	now := workflow.Now(ctx)
+	kept := p.Unavailable[:0]
+	for _, u := range p.Unavailable {
+		if u.Until.After(now) {
+			kept = append(kept, u)
+		}
+	}
+	p.Unavailable = kept
+	var refused CapacityRefused
+	for p.refused.ReceiveAsync(&refused) {
+		p.Pending = true
+		for _, key := range refused.Refused {
+			p.Unavailable = append(p.Unavailable, Unavailable{OfferingKey: key, Until: now.Add(UnavailableFor)})
+		}
+		refused = CapacityRefused{}
+	}
+	if over := len(p.Unavailable) - mostUnavailable; over > 0 {
+		p.Unavailable = p.Unavailable[over:]
+	}
+}
+
+// plan makes one plan and starts its launches.
+func (p *provisioning) plan(ctx workflow.Context) error {
+	p.Round++
+	p.Pending = false
+	id := fmt.Sprintf("%.8s-%d", p.Series, p.Round)
+	result, err := PlanActivity.Run(ctx, PlanInput{Plan: id, SeenVersion: p.SeenVersion, Unavailable: p.Unavailable},
+		"plan "+id)
+	if err != nil {
+		return err
+	}
+	if result.SeenVersion != "" {
+		p.SeenVersion = result.SeenVersion
+	}
+	p.Pending = result.Again
+	p.Last = result.Note
+	return startLaunches(ctx, p.Cluster, result.Groups)
+}
+
+// startLaunches starts one Launch per group and returns when all of them are running.
+func startLaunches(ctx workflow.Context, cluster Cluster, groups []LaunchGroup) error {
+	started := make([]workflow.Future, 0, len(groups))
+	for _, group := range groups {
+		child := workflow.ExecuteChildWorkflow(LaunchOptions(cluster, group).child(ctx), Launch, LaunchInput{Cluster: cluster, LaunchGroup: group})
+		started = append(started, child.GetChildWorkflowExecution())
+	}
+	for _, child := range started {
+		if err := child.Get(ctx, nil); err != nil && !alreadyStarted(err) {
+			return fmt.Errorf("start launch: %w", err)
+		}
+	}
+	return nil
+}
+
+func (p *provisioning) describe(ctx workflow.Context) {
+	details := fmt.Sprintf("Waiting for pending pods. %d plans made.\n", p.Round)
+	if p.Last != "" {
+		details += "\n**Last plan**\n\n" + p.Last + "\n"
+	}
+	if len(p.Unavailable) > 0 {
+		details += fmt.Sprintf("\n%d offerings were refused within the last %s and are left alone.\n", len(p.Unavailable), UnavailableFor)
+	}
+	workflow.SetCurrentDetails(ctx, details)
+}

@@ -1,0 +1,86 @@
+// Package workflows tells the stories of a cluster's nodes: deterministic orchestration, and nothing else.
+//
+// # The workflows
+//
+//	Provisioning  for ever    pods are pending → one plan → a Launch per group of alike claims
+//	Launch        seconds     one CreateFleet, exactly once → a NodeClaim workflow per instance
+//	NodeClaim     the node's  join → serve until something ends it → drain → terminate
+//	Drain         minutes     cordon, evict in order under budgets, wait for volumes, by a deadline
+//	Disruption    for ever    something changed → one evaluation → claims that are not needed are deleted
+//	Sweep         seconds     compares cloud, cluster and workflows, and puts right what nobody owns
+//
+// # How they are written
+//
+// Each workflow is a struct of durable state and a loop with one place where it waits. Signals are facts and change
+// only the state; updates are what people order and have validators. Everything durable is in the input, so that a
+// workflow can continue as a new run at any quiet point.
+//
+// Workflows know neither Kubernetes nor AWS. What they do to the world are activities, named in policies.go with their
+// types, timeouts and retries; package activities implements them. Payloads are names and numbers.
+//
+// # What it costs
+//
+// An uneventful node life is budgeted at 12 actions and 50 history events including its drain and its share of the
+// launch; a test counts them. That is why Join is one activity which waits, why search attributes are written on two
+// occasions only, and why nothing is signalled that an activity can see for itself.
+package workflows
+
+import (
+	"context"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// Activities is every side effect the workflows have. Package activities implements it.
+type Activities interface {
+	Plan(context.Context, PlanInput) (PlanResult, error)
+	PrepareLaunch(context.Context, LaunchGroup) (PreparedLaunch, error)
+	CreateFleet(context.Context, CreateFleetInput) (Fleet, error)
+	FindInstances(context.Context, FindInstancesInput) (Fleet, error)
+	ReleaseClaims(context.Context, ReleaseClaimsInput) (struct{}, error)
+	Join(context.Context, JoinInput) (JoinResult, error)
+	Terminate(context.Context, TerminateInput) (struct{}, error)
+	DeleteClaim(context.Context, DeleteClaimInput) (Ending, error)
+	Evict(context.Context, EvictInput) (EvictResult, error)
+	Uncordon(context.Context, UncordonInput) (struct{}, error)
+	Evaluate(context.Context, EvaluateInput) (Evaluation, error)
+	Remove(context.Context, Removal) (RemovalResult, error)
+	Sweep(context.Context, SweepInput) (SweepResult, error)
+}
+
+// Register registers every workflow.
+func Register(r worker.WorkflowRegistry) {
+	for name, definition := range map[string]any{
+		ProvisioningType: Provisioning,
+		LaunchType:       Launch,
+		NodeClaimType:    NodeClaim,
+		DrainType:        Drain,
+		DisruptionType:   Disruption,
+		SweepType:        Sweep,
+	} {
+		r.RegisterWorkflowWithOptions(definition, workflow.RegisterOptions{Name: name})
+	}
+}
+
+// RegisterActivities registers every activity under the name its workflows use.
+func RegisterActivities(r worker.ActivityRegistry, a Activities) {
+	PlanActivity.register(r, a.Plan)
+	PrepareLaunchActivity.register(r, a.PrepareLaunch)
+	CreateFleetActivity.register(r, a.CreateFleet)
+	FindInstancesActivity.register(r, a.FindInstances)
+	ReleaseClaimsActivity.register(r, a.ReleaseClaims)
+	JoinActivity.register(r, a.Join)
+	TerminateActivity.register(r, a.Terminate)
+	DeleteClaimActivity.register(r, a.DeleteClaim)
+	EvictActivity.register(r, a.Evict)
+	UncordonActivity.register(r, a.Uncordon)
+	EvaluateActivity.register(r, a.Evaluate)
+	RemoveActivity.register(r, a.Remove)
+	SweepActivity.register(r, a.Sweep)
+}
+
+func (a Activity[In, Out]) register(r worker.ActivityRegistry, do func(context.Context, In) (Out, error)) {
+	r.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: a.Name})
+}

@@ -1,0 +1,107 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// Start is how one workflow is started: what the Temporal UI shows of it and what happens when its id is taken. The
+// same value serves the starter, which starts workflows from outside, and workflows that start children, so that a
+// claim looks the same whoever started it.
+type Start struct {
+	ID         string
+	TaskQueue  string
+	Summary    string
+	Attributes []temporal.SearchAttributeUpdate
+	// Again allows a second run after an earlier one has ended; a running one always keeps the id.
+	Again bool
+}
+
+// LaunchOptions says how the Launch of a group is started. It may run again: its token is made from its id, so a second
+// run finds what the first one launched.
+func LaunchOptions(c Cluster, g LaunchGroup) Start {
+	return Start{ID: c.LaunchID(g.Group), TaskQueue: c.TaskQueue(), Again: true,
+		Summary: fmt.Sprintf("launch %d for NodePool %s", len(g.Claims), orNone(g.NodePool)),
+		Attributes: []temporal.SearchAttributeUpdate{
+			AttrCluster.ValueSet(string(c)), AttrNodePool.ValueSet(g.NodePool), AttrPhase.ValueSet("Launching")}}
+}
+
+// NodeClaimOptions says how the NodeClaim workflow of a claim is started.
+func NodeClaimOptions(in NodeClaimInput) Start {
+	return Start{ID: in.Cluster.NodeClaimID(in.Claim.Name), TaskQueue: in.Cluster.TaskQueue(), Again: true,
+		Summary: fmt.Sprintf("%s %s in %s for NodePool %s", in.Instance.CapacityType, in.Instance.InstanceType, in.Instance.Zone, orNone(in.NodePool)),
+		Attributes: []temporal.SearchAttributeUpdate{
+			AttrCluster.ValueSet(string(in.Cluster)), AttrNodePool.ValueSet(in.NodePool), AttrNodeClaim.ValueSet(in.Claim.Name),
+			AttrInstance.ValueSet(in.Instance.ID), AttrZone.ValueSet(in.Instance.Zone), AttrPhase.ValueSet(PhaseJoining)}}
+}
+
+// DrainOptions says how the Drain of a node is started.
+func DrainOptions(in DrainInput) Start {
+	return Start{ID: in.Cluster.DrainID(in.Node), TaskQueue: in.Cluster.TaskQueue(), Again: true,
+		Summary: fmt.Sprintf("drain %s: %s", in.Node, in.Reason),
+		Attributes: []temporal.SearchAttributeUpdate{
+			AttrCluster.ValueSet(string(in.Cluster)), AttrNodePool.ValueSet(in.NodePool), AttrNodeClaim.ValueSet(in.Claim),
+			AttrNode.ValueSet(in.Node), AttrPhase.ValueSet(PhaseDraining), AttrReason.ValueSet(in.Reason)}}
+}
+
+// ProvisioningOptions says how the cluster's Provisioning is started.
+func ProvisioningOptions(c Cluster) Start {
+	return Start{ID: c.ProvisioningID(), TaskQueue: c.TaskQueue(), Again: true, Summary: "nodes for pending pods",
+		Attributes: []temporal.SearchAttributeUpdate{AttrCluster.ValueSet(string(c))}}
+}
+
+// DisruptionOptions says how the cluster's Disruption is started.
+func DisruptionOptions(c Cluster) Start {
+	return Start{ID: c.DisruptionID(), TaskQueue: c.TaskQueue(), Again: true, Summary: "nodes that are no longer needed",
+		Attributes: []temporal.SearchAttributeUpdate{AttrCluster.ValueSet(string(c))}}
+}
+
+// Client returns the options for starting the workflow from outside.
+func (s Start) Client() client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID:                       s.ID,
+		TaskQueue:                s.TaskQueue,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowIDReusePolicy:    s.reuse(),
+		StaticSummary:            s.Summary,
+		TypedSearchAttributes:    temporal.NewSearchAttributes(s.Attributes...),
+	}
+}
+
+// child returns a context for starting the workflow as a child that outlives its parent.
+func (s Start) child(ctx workflow.Context) workflow.Context {
+	return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:            s.ID,
+		TaskQueue:             s.TaskQueue,
+		WorkflowIDReusePolicy: s.reuse(),
+		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
+		WaitForCancellation:   true,
+		StaticSummary:         s.Summary,
+		TypedSearchAttributes: temporal.NewSearchAttributes(s.Attributes...),
+	})
+}
+
+func (s Start) reuse() enumspb.WorkflowIdReusePolicy {
+	if s.Again {
+		return enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	}
+	return enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+}
+
+// alreadyStarted reports whether a child could not be started because its id is running.
+func alreadyStarted(err error) bool {
+	var running *temporal.ChildWorkflowExecutionAlreadyStartedError
+	return errors.As(err, &running)
+}
+
+func orNone(name string) string {
+	if name == "" {
+		return "(none)"
+	}
+	return name
+}

@@ -1,0 +1,38 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// SweepInput starts a Sweep.
+type SweepInput struct {
+	Cluster Cluster `json:"cluster"`
+}
+
+// SweepResult counts what a Sweep has put right; all zero in a cluster where nothing ever goes wrong.
+type SweepResult struct {
+	Instances int `json:"instances"`
+	Claims    int `json:"claims"`
+	// Terminated are instances nobody owned.
+	Terminated []string `json:"terminated,omitempty"`
+	// Adopted are claims that had no workflow.
+	Adopted []string `json:"adopted,omitempty"`
+	// Lost are claims whose instance is gone.
+	Lost []string `json:"lost,omitempty"`
+	// Nodes are Node objects without instance and claim that were let go.
+	Nodes []string `json:"nodes,omitempty"`
+}
+
+// Sweep compares cloud, cluster and workflows once, and puts right what a bug or a person has left behind. A Schedule
+// starts it every SweepInterval.
+func Sweep(ctx workflow.Context, in SweepInput) (SweepResult, error) {
+	result, err := SweepActivity.Run(ctx, in, "compare cloud, cluster and workflows")
+	if err != nil {
+		return result, err
+	}
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d instances and %d claims compared: %d instances terminated, %d claims adopted, %d claims lost, %d nodes let go.",
+		result.Instances, result.Claims, len(result.Terminated), len(result.Adopted), len(result.Lost), len(result.Nodes)))
+	return result, nil
+}
