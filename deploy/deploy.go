@@ -1,8 +1,8 @@
 // Package deploy holds what people apply to a cluster: the custom resource definitions, example resources, the Helm
 // chart, the IAM policies and the settings of Temporal's own chart.
 //
-// The definitions and the examples are embedded, because the laboratory on one machine (tenon dev) applies the very
-// files that people apply by hand. The definitions are generated from package api; the examples are written by hand
+// The definitions, the examples and the worker's permissions are embedded, because the laboratory on one machine
+// (tenon dev) applies the very files that people apply by hand. The definitions are generated from package api; the examples are written by hand
 // and name the cluster as ${CLUSTER_NAME}, which Example replaces.
 package deploy
 
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-//go:embed all:crds examples
+//go:embed crds examples chart/rbac
 var files embed.FS
 
 // clusterPlaceholder stands for the cluster's name in the examples. It is written so that envsubst knows it too.

@@ -1,0 +1,69 @@
+{{/* The worker's own settings: each is the environment's form of a flag of `tenon worker`. */}}
+{{- define "tenon.settingsEnv" -}}
+- name: TENON_CLUSTER
+  value: {{ required "settings.clusterName is required: the name of the EKS cluster" .Values.settings.clusterName | quote }}
+{{- with .Values.settings.clusterEndpoint }}
+- name: TENON_CLUSTER_ENDPOINT
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.settings.clusterCABundle }}
+- name: TENON_CLUSTER_CA_BUNDLE
+  value: {{ . | quote }}
+{{- end }}
+- name: TENON_BATCH_IDLE_DURATION
+  value: {{ .Values.settings.batchIdleDuration | quote }}
+- name: TENON_BATCH_MAX_DURATION
+  value: {{ .Values.settings.batchMaxDuration | quote }}
+- name: TENON_MIN_VALUES_POLICY
+  value: {{ .Values.settings.minValuesPolicy | quote }}
+- name: TENON_VM_MEMORY_OVERHEAD_PERCENT
+  value: {{ .Values.settings.vmMemoryOverheadPercent | quote }}
+- name: TENON_RESERVED_ENIS
+  value: {{ .Values.settings.reservedENIs | quote }}
+- name: TENON_DISABLE_DRY_RUN
+  value: {{ .Values.settings.disableDryRun | quote }}
+- name: TENON_LEADER_ELECTION_NAME
+  value: {{ .Values.leaderElection.name | quote }}
+- name: TENON_LEADER_ELECTION_NAMESPACE
+  value: {{ .Values.leaderElection.namespace | quote }}
+- name: TENON_METRICS_ADDRESS
+  value: {{ printf ":%v" .Values.controller.metrics.port | quote }}
+- name: TENON_HEALTH_PROBE_ADDRESS
+  value: {{ printf ":%v" .Values.controller.healthProbe.port | quote }}
+- name: TENON_LOG_LEVEL
+  value: {{ .Values.logLevel | quote }}
+{{- end }}
+
+{{/* The standard environment of Temporal's SDKs. */}}
+{{- define "tenon.temporalEnv" -}}
+{{- $temporal := .Values.temporal -}}
+- name: TEMPORAL_ADDRESS
+  value: {{ required "temporal.address is required: host:port of Temporal's frontend" $temporal.address | quote }}
+- name: TEMPORAL_NAMESPACE
+  value: {{ $temporal.namespace | quote }}
+{{- with $temporal.apiKey.existingSecret }}
+- name: TEMPORAL_API_KEY
+  valueFrom:
+    secretKeyRef:
+      name: {{ . }}
+      key: {{ $temporal.apiKey.key }}
+{{- end }}
+{{- if or $temporal.tls.enabled $temporal.apiKey.existingSecret }}
+- name: TEMPORAL_TLS
+  value: "true"
+{{- with $temporal.tls.serverName }}
+- name: TEMPORAL_TLS_SERVER_NAME
+  value: {{ . | quote }}
+{{- end }}
+{{- if $temporal.tls.existingSecret }}
+- name: TEMPORAL_TLS_CLIENT_CERT_PATH
+  value: /var/run/tenon/temporal-tls/tls.crt
+- name: TEMPORAL_TLS_CLIENT_KEY_PATH
+  value: /var/run/tenon/temporal-tls/tls.key
+{{- if $temporal.tls.serverCA }}
+- name: TEMPORAL_TLS_SERVER_CA_CERT_PATH
+  value: /var/run/tenon/temporal-tls/ca.crt
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
