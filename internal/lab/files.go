@@ -1,0 +1,114 @@
+package lab
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/template"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	schedulerConfig = "scheduler.yaml"
+	kwokConfig      = "kwok.yaml"
+)
+
+//go:embed scheduler.yaml
+var schedulerTemplate string
+
+//go:embed kwok.yaml
+var kwokTemplate string
+
+// SimulatedNodeLabel, with the value "true", marks the Nodes that the simulated cloud created and that kwok plays.
+const SimulatedNodeLabel = "tenon.sh/simulated-node"
+
+// writeFiles writes everything that is derived from the options, the keys and the ports.
+func (l *Lab) writeFiles() error {
+	tokens, err := readTokens(l.layout)
+	if err != nil {
+		return err
+	}
+	for _, u := range users() {
+		if err := l.writeKubeconfig(u, tokens[u]); err != nil {
+			return err
+		}
+	}
+	values := map[string]any{
+		"SchedulerKubeconfig": l.layout.kubeconfig(userScheduler),
+		"KwokAddress":         l.state.address(portKwok),
+		"NodeLabel":           SimulatedNodeLabel,
+		"NodeLeaseSeconds":    int(l.opts.NodeLease.Seconds()),
+	}
+	for file, text := range map[string]string{schedulerConfig: schedulerTemplate, kwokConfig: kwokTemplate} {
+		// The configurations hold templates of their own, so ours has other delimiters.
+		parsed, err := template.New(file).Delims("<<", ">>").Option("missingkey=error").Parse(text)
+		if err != nil {
+			return fmt.Errorf("reading the template of %s: %w", file, err)
+		}
+		var b strings.Builder
+		if err := parsed.Execute(&b, values); err != nil {
+			return fmt.Errorf("filling in %s: %w", file, err)
+		}
+		if err := writeAtomically(l.layout.config(file), []byte(b.String())); err != nil {
+			return fmt.Errorf("writing %s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+func (l *Lab) writeKubeconfig(u user, token string) error {
+	authority, err := os.ReadFile(l.layout.pki(caCert))
+	if err != nil {
+		return fmt.Errorf("reading the lab's certificate authority: %w", err)
+	}
+	cluster := l.state.Cluster
+	config := clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{cluster: {Server: l.APIServerURL(), CertificateAuthorityData: authority}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{string(u): {Token: token}},
+		Contexts:       map[string]*clientcmdapi.Context{cluster: {Cluster: cluster, AuthInfo: string(u)}},
+		CurrentContext: cluster,
+	}
+	data, err := clientcmd.Write(config)
+	if err != nil {
+		return fmt.Errorf("encoding the kubeconfig of %s: %w", u, err)
+	}
+	if err := writeAtomically(l.layout.kubeconfig(u), data); err != nil {
+		return fmt.Errorf("writing the kubeconfig of %s: %w", u, err)
+	}
+	return nil
+}
+
+// Env returns the environment with which kubectl, temporal, tenon and the AWS tools reach this lab.
+func (l *Lab) Env() map[string]string {
+	return map[string]string{
+		"KUBECONFIG":            l.Kubeconfig(),
+		"TEMPORAL_ADDRESS":      l.TemporalAddress(),
+		"TEMPORAL_NAMESPACE":    "default",
+		"TENON_CLUSTER":         l.state.Cluster,
+		"TENON_UI_URL":          l.UIURL(),
+		"TENON_EC2SIM_URL":      l.EC2SimURL(),
+		"AWS_ENDPOINT_URL":      l.EC2SimURL(),
+		"AWS_REGION":            "us-east-1",
+		"AWS_ACCESS_KEY_ID":     "test",
+		"AWS_SECRET_ACCESS_KEY": "test",
+	}
+}
+
+// envFile renders Env for a shell.
+func (l *Lab) envFile() []byte {
+	var b strings.Builder
+	env := l.Env()
+	names := make([]string, 0, len(env))
+	for name := range env {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&b, "export %s='%s'\n", name, strings.ReplaceAll(env[name], "'", `'\''`))
+	}
+	return []byte(b.String())
+}

@@ -1,0 +1,376 @@
+// Package lab runs a whole world for Tenon on one machine, without containers: a real Kubernetes control plane (etcd,
+// kube-apiserver, kube-scheduler, kube-controller-manager), kwok in the place of the kubelets, Temporal's development
+// server with its web UI, the simulated EC2 and Tenon's worker. `tenon dev` is this package with a command line; the
+// end-to-end tests start the parts they need.
+//
+// # One directory
+//
+// Everything a lab knows is in one directory: what must survive (etcd's data, Temporal's SQLite file, the simulator's state,
+// keys, the ports chosen) and what is written again at every start (kubeconfigs, component configurations, env,
+// pids/NAME.pid, logs/NAME.log). Starting on a directory that holds a lab resumes it, however it ended. A lock held on a file in the directory
+// keeps a second lab away; the kernel frees it when its holder dies.
+//
+// # Processes
+//
+// Every component is a child process, supervised: one that dies is started again after a pause that doubles from
+// 0.2 s to 5 s. Components start as soon as those they need are healthy, and stop in the reverse order. The kernel kills
+// the children should the supervising process die without stopping them (on Linux), so nothing is ever left behind.
+//
+// # Ports
+//
+// All listeners are on 127.0.0.1, on ports that were free when the directory was first used. They are kept for as long
+// as they are free, so that a UI opened in a browser survives a restart.
+//
+// # What is different from a cluster in production
+//
+// Every component has its own user in the API server, which shows in audit logs, but none is held back by RBAC save
+// the scheduler and the controller manager. etcd does not wait for the disk: a power cut may lose data, a killed process
+// does not. Nodes exist only where the simulated cloud created them: kwok manages nodes labelled SimulatedNodeLabel and no others.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Component names one process of a lab; logs and pid files are named by it.
+type Component string
+
+// The components of a lab, in the order in which they start.
+const (
+	Etcd              Component = "etcd"
+	APIServer         Component = "kube-apiserver"
+	ControllerManager Component = "kube-controller-manager"
+	Scheduler         Component = "kube-scheduler"
+	Kwok              Component = "kwok"
+	Temporal          Component = "temporal"
+	EC2Sim            Component = "ec2sim"
+	Worker            Component = "worker"
+)
+
+// ControlPlane returns the components of the Kubernetes cluster alone.
+func ControlPlane() []Component {
+	return []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
+}
+
+// All returns every component.
+func All() []Component { return append(ControlPlane(), Temporal, EC2Sim, Worker) }
+
+// DefaultCluster is the name of the cluster when Options names none.
+const DefaultCluster = "tenon-dev"
+
+// startTimeout bounds how long one component may take to become healthy; a loaded machine takes a tenth of it.
+const startTimeout = 3 * time.Minute
+
+// Options say what Start starts. Only Dir and Bin are required.
+type Options struct {
+	// Dir is the lab's directory; it is created when missing.
+	Dir string
+	// Bin is the directory that holds kubelab, temporal and tenon.
+	Bin string
+	// Cluster names the cluster. A directory keeps the name it was first started with.
+	Cluster string
+	// Components are the processes to run, all of them when empty. A component whose needs are left out is refused.
+	Components []Component
+	// Bare leaves the cluster without the custom resource definitions and the default NodePool and EC2NodeClass.
+	Bare bool
+	// BootDelay is how long a simulated instance takes to boot; zero leaves it to the simulator.
+	BootDelay time.Duration
+	// NodeLease is the duration of the leases that kwok renews for its nodes, 40 s when zero. Half of it is how long
+	// a node's death may go unnoticed at least; the node controller acts after 50 s.
+	NodeLease time.Duration
+	// Args are further command-line arguments of a component, Env further variables as NAME=VALUE.
+	Args map[Component][]string
+	Env  map[Component][]string
+	// Progress receives one line per event worth telling a person; nil discards them.
+	Progress io.Writer
+}
+
+// Lab is a running lab. Its methods may be called from several goroutines.
+type Lab struct {
+	opts      Options
+	layout    layout
+	state     *state
+	lock      *lock
+	spawner   *spawner
+	progress  *progress
+	processes []*process
+}
+
+// ErrRunning is wrapped by the error of Start when another process already runs a lab on the directory.
+var ErrRunning = errors.New("already runs")
+
+// Start starts the lab, or resumes the one that the directory holds, and returns when every component is healthy and
+// the resources are applied. On an error nothing is left running. The context bounds starting only; a started lab
+// runs until Stop.
+func Start(ctx context.Context, opts Options) (*Lab, error) {
+	if err := opts.complete(); err != nil {
+		return nil, err
+	}
+	layout := newLayout(opts.Dir)
+	if err := layout.create(); err != nil {
+		return nil, err
+	}
+	lock, err := acquire(layout.lockFile())
+	if err != nil {
+		return nil, fmt.Errorf("starting a lab in %s: %w", opts.Dir, err)
+	}
+	l := &Lab{opts: opts, layout: layout, lock: lock, progress: newProgress(opts.Progress)}
+	if err := l.start(ctx); err != nil {
+		return nil, errors.Join(err, l.Stop())
+	}
+	return l, nil
+}
+
+func (l *Lab) start(ctx context.Context) error {
+	if err := killLeftovers(l.layout); err != nil {
+		return err
+	}
+	state, err := openState(l.layout, l.opts.Cluster)
+	if err != nil {
+		return err
+	}
+	l.state = state
+	if err := writePKI(l.layout); err != nil {
+		return err
+	}
+	if err := l.writeFiles(); err != nil {
+		return err
+	}
+	l.spawner = newSpawner()
+	for _, spec := range l.specs() {
+		if slices.Contains(l.opts.Components, spec.name) {
+			l.processes = append(l.processes, newProcess(spec, l.layout, l.spawner, l.progress))
+		}
+	}
+	if err := l.startAll(ctx); err != nil {
+		return err
+	}
+	return os.WriteFile(l.layout.envFile(), l.envFile(), 0o600)
+}
+
+// startAll starts every process as soon as those it needs are healthy. The resources are applied as soon as the API
+// server answers; the worker waits for them.
+func (l *Lab) startAll(ctx context.Context) error {
+	began := time.Now()
+	healthy := map[Component]chan struct{}{}
+	for _, p := range l.processes {
+		healthy[p.spec.name] = make(chan struct{})
+	}
+	applied := make(chan struct{})
+	group, ctx := errgroup.WithContext(ctx)
+	await := func(ready <-chan struct{}) error {
+		if ready == nil {
+			return nil
+		}
+		select {
+		case <-ready:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	for _, p := range l.processes {
+		group.Go(func() error {
+			for _, need := range p.spec.needs {
+				if err := await(healthy[need]); err != nil {
+					return err
+				}
+			}
+			if p.spec.name == Worker {
+				if err := await(applied); err != nil {
+					return err
+				}
+			}
+			started := time.Now()
+			p.start()
+			if err := p.awaitHealthy(ctx); err != nil {
+				return err
+			}
+			l.progress.printf("%-24s healthy after %.1f s", p.spec.name, time.Since(started).Seconds())
+			close(healthy[p.spec.name])
+			return nil
+		})
+	}
+	group.Go(func() error {
+		defer close(applied)
+		if l.opts.Bare || healthy[APIServer] == nil {
+			return nil
+		}
+		if err := await(healthy[APIServer]); err != nil {
+			return err
+		}
+		return l.applyResources(ctx)
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	l.progress.printf("lab up after %.1f s", time.Since(began).Seconds())
+	return nil
+}
+
+// Stop ends every process, the last started first, and frees the directory. Everything that must survive is kept.
+// Calling it again does nothing.
+func (l *Lab) Stop() error {
+	for _, p := range slices.Backward(l.processes) {
+		p.stop()
+	}
+	return l.release()
+}
+
+// Crash kills every process at once and ends supervision, as a power cut would. Start on the same directory resumes.
+func (l *Lab) Crash() error {
+	for _, p := range l.processes {
+		p.crash()
+	}
+	for _, p := range l.processes {
+		p.stop()
+	}
+	return l.release()
+}
+
+func (l *Lab) release() error {
+	if l.spawner != nil {
+		l.spawner.close()
+	}
+	return l.lock.release()
+}
+
+// Kill sends a signal to a component; supervision starts it again when it dies of it.
+func (l *Lab) Kill(c Component, signal syscall.Signal) error {
+	p, err := l.process(c)
+	if err != nil {
+		return err
+	}
+	return p.signal(signal)
+}
+
+// Halt stops a component in order and keeps it stopped until Resume.
+func (l *Lab) Halt(c Component) error {
+	p, err := l.process(c)
+	if err != nil {
+		return err
+	}
+	p.stop()
+	return nil
+}
+
+// Resume starts a halted component and waits until it is healthy. A running one is only waited for.
+func (l *Lab) Resume(ctx context.Context, c Component) error {
+	p, err := l.process(c)
+	if err != nil {
+		return err
+	}
+	p.start()
+	return p.awaitHealthy(ctx)
+}
+
+// Restart stops a component in order, starts it again and waits until it is healthy.
+func (l *Lab) Restart(ctx context.Context, c Component) error {
+	if err := l.Halt(c); err != nil {
+		return err
+	}
+	return l.Resume(ctx, c)
+}
+
+// PID returns the process id a component has at the moment, 0 while it is down.
+func (l *Lab) PID(c Component) (int, error) {
+	p, err := l.process(c)
+	if err != nil {
+		return 0, err
+	}
+	return p.pid(), nil
+}
+
+func (l *Lab) process(c Component) (*process, error) {
+	for _, p := range l.processes {
+		if p.spec.name == c {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("this lab runs no %s", c)
+}
+
+// Dir returns the lab's directory as an absolute path.
+func (l *Lab) Dir() string { return l.layout.dir }
+
+// Cluster returns the cluster's name.
+func (l *Lab) Cluster() string { return l.state.Cluster }
+
+// Kubeconfig returns the path of a kubeconfig with all rights.
+func (l *Lab) Kubeconfig() string { return l.layout.kubeconfig(userAdmin) }
+
+// RESTConfig returns a client configuration with all rights and without client-side throttling.
+func (l *Lab) RESTConfig() (*rest.Config, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("reading the lab's kubeconfig: %w", err)
+	}
+	cfg.QPS = -1
+	return cfg, nil
+}
+
+// LogFile returns the path of a component's log.
+func (l *Lab) LogFile(c Component) string { return l.layout.log(c) }
+
+// APIServerURL, UIURL and EC2SimURL return the addresses of the lab's HTTP servers, TemporalAddress the one of Temporal's gRPC frontend.
+func (l *Lab) APIServerURL() string { return "https://" + l.state.address(portAPIServer) }
+
+// UIURL returns the address of Temporal's web UI.
+func (l *Lab) UIURL() string { return "http://" + l.state.address(portTemporalUI) }
+
+// EC2SimURL returns the address of the simulated AWS.
+func (l *Lab) EC2SimURL() string { return "http://" + l.state.address(portEC2Sim) }
+
+// TemporalAddress returns host and port of Temporal's gRPC frontend.
+func (l *Lab) TemporalAddress() string { return l.state.address(portTemporal) }
+
+func (o *Options) complete() error {
+	if o.Dir == "" || o.Bin == "" {
+		return errors.New("a lab needs a directory and a directory of binaries")
+	}
+	var err error
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return fmt.Errorf("lab directory: %w", err)
+	}
+	if o.Bin, err = filepath.Abs(o.Bin); err != nil {
+		return fmt.Errorf("directory of binaries: %w", err)
+	}
+	if len(o.Components) == 0 {
+		o.Components = All()
+	}
+	if o.NodeLease == 0 {
+		o.NodeLease = 40 * time.Second
+	}
+	for _, program := range o.programs() {
+		if _, err := os.Stat(filepath.Join(o.Bin, program)); err != nil {
+			return fmt.Errorf("%s is missing in %s: run `make lab build` first (%w)", program, o.Bin, err)
+		}
+	}
+	return nil
+}
+
+// programs returns the binaries that the chosen components are run from.
+func (o *Options) programs() []string {
+	needed := map[string]bool{}
+	for _, c := range o.Components {
+		needed[programOf(c)] = true
+	}
+	programs := make([]string, 0, len(needed))
+	for program := range needed {
+		programs = append(programs, program)
+	}
+	slices.Sort(programs)
+	return programs
+}

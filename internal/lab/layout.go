@@ -1,0 +1,46 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// layout knows where everything is in a lab's directory.
+type layout struct{ dir string }
+
+func newLayout(dir string) layout { return layout{dir: dir} }
+
+func (l layout) path(elem ...string) string {
+	return filepath.Join(append([]string{l.dir}, elem...)...)
+}
+
+func (l layout) lockFile() string            { return l.path("lock") }
+func (l layout) stateFile() string           { return l.path("lab.json") }
+func (l layout) envFile() string             { return l.path("env") }
+func (l layout) log(c Component) string      { return l.path("logs", string(c)+".log") }
+func (l layout) pidFile(name string) string  { return l.path("pids", name+".pid") }
+func (l layout) pki(file string) string      { return l.path("pki", file) }
+func (l layout) config(file string) string   { return l.path("config", file) }
+func (l layout) etcdData() string            { return l.path("etcd") }
+func (l layout) temporalDB() string          { return l.path("temporal.db") }
+func (l layout) ec2simState() string         { return l.path("ec2sim.json") }
+func (l layout) kubeconfig(user user) string { return l.path("config", string(user)+".kubeconfig") }
+
+func (l layout) create() error {
+	for _, dir := range []string{"", "logs", "pids", "pki", "config", "etcd", "flexvolume"} {
+		if err := os.MkdirAll(l.path(dir), 0o700); err != nil {
+			return fmt.Errorf("creating the lab's directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// writeAtomically replaces a file, so that a reader or a crash never sees half of it.
+func writeAtomically(path string, data []byte) error {
+	partial := path + ".partial"
+	if err := os.WriteFile(partial, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(partial, path)
+}

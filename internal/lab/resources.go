@@ -1,0 +1,122 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/deploy"
+)
+
+// fieldOwner is the field manager of what the lab applies.
+const fieldOwner = client.FieldOwner("tenon-dev")
+
+// applyResources applies the custom resource definitions and, the first time, the default EC2NodeClass and NodePool.
+func (l *Lab) applyResources(ctx context.Context) error {
+	cfg, err := l.RESTConfig()
+	if err != nil {
+		return err
+	}
+	writer, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return fmt.Errorf("connecting to the lab's API server: %w", err)
+	}
+	definitions, err := deploy.CRDs()
+	if err != nil {
+		return err
+	}
+	for _, file := range slices.Sorted(maps.Keys(definitions)) {
+		if err := applyManifest(ctx, writer, definitions[file]); err != nil {
+			return fmt.Errorf("applying %s: %w", file, err)
+		}
+	}
+	if err := awaitEstablished(ctx, writer, len(definitions)); err != nil {
+		return err
+	}
+	if l.state.DefaultsApplied {
+		return nil
+	}
+	class, err := deploy.DefaultNodeClass(l.state.Cluster)
+	if err != nil {
+		return err
+	}
+	pool, err := deploy.DefaultNodePool(l.state.Cluster)
+	if err != nil {
+		return err
+	}
+	for _, manifest := range [][]byte{class, pool} {
+		if err := applyManifest(ctx, writer, manifest); err != nil {
+			return fmt.Errorf("applying the default resources: %w", err)
+		}
+	}
+	l.state.DefaultsApplied = true
+	return l.state.save(l.layout)
+}
+
+// applyManifest applies every document of a manifest, server-side.
+func applyManifest(ctx context.Context, writer client.Client, manifest []byte) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return fmt.Errorf("decoding: %w", err)
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		unstructured.RemoveNestedField(object.Object, "status") // owned by the API server in a definition
+		err := writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+}
+
+// awaitEstablished waits until the API server serves at least count custom resource definitions, and all that exist.
+func awaitEstablished(ctx context.Context, reader client.Reader, count int) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var list unstructured.UnstructuredList
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: apiextensionsv1.GroupName, Version: "v1", Kind: "CustomResourceDefinitionList"})
+		if err := reader.List(ctx, &list); err != nil {
+			return fmt.Errorf("listing custom resource definitions: %w", err)
+		}
+		established := 0
+		for _, definition := range list.Items {
+			if isEstablished(definition) {
+				established++
+			}
+		}
+		if established == len(list.Items) && established >= count {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d custom resource definitions are served: %w", established, len(list.Items), ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+func isEstablished(definition unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, ok := c.(map[string]any)
+		return ok && condition["type"] == string(apiextensionsv1.Established) && condition["status"] == string(apiextensionsv1.ConditionTrue)
+	})
+}
