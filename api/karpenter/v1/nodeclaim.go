@@ -96,12 +96,6 @@ type ResourceRequirements struct {
 
 // NodeClassReference names a node class of any provider.
 type NodeClassReference struct {
-	// group is the API group of the class, without a version.
-	// +kubebuilder:validation:Pattern=`^[^/]*$`
-	// +kubebuilder:validation:XValidation:rule="self != ''",message="group may not be empty"
-	// +required
-	Group string `json:"group"`
-
 	// kind is the kind of the class.
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="kind may not be empty"
 	// +required
@@ -111,6 +105,12 @@ type NodeClassReference struct {
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="name may not be empty"
 	// +required
 	Name string `json:"name"`
+
+	// group is the API group of the class, without a version.
+	// +kubebuilder:validation:Pattern=`^[^/]*$`
+	// +kubebuilder:validation:XValidation:rule="self != ''",message="group may not be empty"
+	// +required
+	Group string `json:"group"`
 }
 
 // GroupKind returns the group and kind of the class.
