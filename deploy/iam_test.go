@@ -1,0 +1,250 @@
+package deploy_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// controllerPolicies are the worker's; together they are all it may do.
+var controllerPolicies = []string{"node-lifecycle", "instance-profiles", "discovery"}
+
+// implied are actions that AWS asks for although no operation of that name is called.
+var implied = map[string]string{
+	"ec2:RunInstances":       "CreateFleet is authorised as RunInstances for what it launches",
+	"ec2:CreateTags":         "creating something with tags",
+	"iam:PassRole":           "launching with an instance profile, adding a role to one",
+	"iam:TagInstanceProfile": "creating an instance profile with tags",
+}
+
+// list is a JSON value that may be one string or several.
+type list []string
+
+func (l *list) UnmarshalJSON(data []byte) error {
+	if bytes.HasPrefix(data, []byte(`"`)) {
+		var one string
+		err := json.Unmarshal(data, &one)
+		*l = list{one}
+		return err
+	}
+	return json.Unmarshal(data, (*[]string)(l))
+}
+
+type policy struct {
+	Version   string
+	Statement []statement
+}
+
+type statement struct {
+	Sid       string
+	Effect    string
+	Action    list
+	Resource  list
+	Principal map[string]list
+	// Condition is operator → key → values.
+	Condition map[string]map[string]list
+}
+
+func TestPolicyAllowsWhatIsCalledAndNoMore(t *testing.T) {
+	t.Parallel()
+	called := awsOperations(t, "../cloud/aws")
+	allowed := map[string]bool{}
+	for _, name := range controllerPolicies {
+		for _, s := range readPolicy(t, name).Statement {
+			for _, action := range s.Action {
+				allowed[action] = true
+			}
+		}
+	}
+	for action, where := range called {
+		if !allowed[action] {
+			t.Errorf("%s calls %s, which no policy allows", where, action)
+		}
+	}
+	for action := range allowed {
+		if called[action] == "" && implied[action] == "" {
+			t.Errorf("%s is allowed, but cloud/aws never calls it", action)
+		}
+	}
+}
+
+func TestPolicyChangesOnlyWhatIsTagged(t *testing.T) {
+	t.Parallel()
+	// unscoped are the statements that change something without asking for the cluster's tags.
+	unscoped := map[string]string{
+		"LaunchFromSharedResources":  "images, subnets and security groups belong to others; what is launched from them is scoped",
+		"HandTheNodeRoleToInstances": "scoped to one role and to EC2 instead",
+	}
+	for _, name := range controllerPolicies {
+		for _, s := range readPolicy(t, name).Statement {
+			if s.Effect != "Allow" {
+				t.Errorf("%s/%s: effect %q, want Allow", name, s.Sid, s.Effect)
+			}
+			for _, action := range s.Action {
+				if strings.Contains(action, "*") {
+					t.Errorf("%s/%s: action %q is a pattern", name, s.Sid, action)
+				}
+			}
+			if readOnly(s.Action) {
+				continue
+			}
+			if slices.Contains(s.Resource, "*") {
+				t.Errorf("%s/%s changes things and is for every resource", name, s.Sid)
+			}
+			if unscoped[s.Sid] == "" && !askForOwnership(s) {
+				t.Errorf("%s/%s changes things and does not ask for the cluster's tags", name, s.Sid)
+			}
+		}
+	}
+}
+
+func TestPassRoleIsForOneRoleAndEC2(t *testing.T) {
+	t.Parallel()
+	for _, s := range readPolicy(t, "instance-profiles").Statement {
+		if !slices.Contains(s.Action, "iam:PassRole") {
+			continue
+		}
+		if len(s.Action) != 1 || len(s.Resource) != 1 || strings.Contains(s.Resource[0], "*") {
+			t.Errorf("PassRole is for %v on %v, want one role", s.Action, s.Resource)
+		}
+		if got := s.Condition["StringEquals"]["iam:PassedToService"]; len(got) == 0 {
+			t.Error("PassRole is not limited to a service")
+		}
+		return
+	}
+	t.Error("no statement passes the node role")
+}
+
+// TestPolicyFits holds the documents to what IAM accepts: 6,144 characters without white space, and no placeholder that
+// the README does not explain.
+func TestPolicyFits(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("iam/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob("iam/*.json")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no policies found: %v", err)
+	}
+	for _, file := range names {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		if got := readPolicy(t, name).Version; got != "2012-10-17" {
+			t.Errorf("%s: version %q", file, got)
+		}
+		for _, placeholder := range regexp.MustCompile(`\$\{[^}]*\}`).FindAllString(string(data), -1) {
+			if !bytes.Contains(readme, []byte("`"+placeholder+"`")) {
+				t.Errorf("%s: the README does not explain %s", file, placeholder)
+			}
+		}
+		// The longest cluster name has 100 characters.
+		filled := strings.ReplaceAll(string(data), "${CLUSTER_NAME}", strings.Repeat("c", 100))
+		var packed bytes.Buffer
+		if err := json.Compact(&packed, []byte(filled)); err != nil {
+			t.Fatal(err)
+		}
+		if packed.Len() > 6144 {
+			t.Errorf("%s: %d characters, IAM takes 6144", file, packed.Len())
+		}
+	}
+}
+
+// askForOwnership says whether a statement holds only for what carries, or gets, both tags of the cluster.
+func askForOwnership(s statement) bool {
+	for _, at := range []string{"aws:ResourceTag/", "aws:RequestTag/"} {
+		if slices.Equal(s.Condition["StringEquals"][at+"kubernetes.io/cluster/${CLUSTER_NAME}"], []string{"owned"}) &&
+			slices.Equal(s.Condition["StringLike"][at+"karpenter.k8s.aws/ec2nodeclass"], []string{"*"}) {
+			return true
+		}
+	}
+	return false
+}
+
+func readOnly(actions []string) bool {
+	return !slices.ContainsFunc(actions, func(action string) bool {
+		_, verb, _ := strings.Cut(action, ":")
+		return !strings.HasPrefix(verb, "Describe") && !strings.HasPrefix(verb, "Get") && !strings.HasPrefix(verb, "List")
+	})
+}
+
+func readPolicy(t *testing.T, name string) policy {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("iam", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	var p policy
+	if err := dec.Decode(&p); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return p
+}
+
+// awsOperations finds the operations that a package calls, as IAM actions with the file that calls them: every call of
+// the SDK takes a struct named after the operation, such as ec2.CreateFleetInput.
+func awsOperations(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	const services = "github.com/aws/aws-sdk-go-v2/service/"
+	operations := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		imported := map[string]string{}
+		for _, spec := range file.Imports {
+			importPath, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			service, ok := strings.CutPrefix(importPath, services)
+			if !ok || strings.Contains(service, "/") {
+				continue
+			}
+			name := service
+			if spec.Name != nil {
+				name = spec.Name.Name
+			}
+			imported[name] = service
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			selector, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			pkg, isName := selector.X.(*ast.Ident)
+			operation, isInput := strings.CutSuffix(selector.Sel.Name, "Input")
+			if isName && isInput && imported[pkg.Name] != "" {
+				operations[imported[pkg.Name]+":"+operation] = path
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(operations) == 0 {
+		t.Fatalf("%s calls nothing of AWS", dir)
+	}
+	return operations
+}
