@@ -36,9 +36,9 @@ type apiServer struct {
 	epoch int
 	// down makes every request fail, listOnly refuses streamed initial state.
 	down, listOnly bool
-	// held names resources whose watches deliver nothing for now.
-	held map[string]bool
-	url  string
+	// held names resources whose watches deliver nothing for now, refused those that cannot be watched or listed.
+	held, refused map[string]bool
+	url           string
 }
 
 type object struct {
@@ -54,7 +54,7 @@ type change struct {
 }
 
 func newAPIServer() *apiServer {
-	return &apiServer{version: 100, objects: map[string]map[string]object{}, news: make(chan struct{}), held: map[string]bool{}}
+	return &apiServer{version: 100, objects: map[string]map[string]object{}, news: make(chan struct{}), held: map[string]bool{}, refused: map[string]bool{}}
 }
 
 // start serves until the test ends.
@@ -142,8 +142,13 @@ func (s *apiServer) wake() {
 // endWatches ends all watches in the orderly way.
 func (s *apiServer) endWatches() { s.set(func() { s.epoch++ }) }
 
-// compact forgets history, so that interrupted watches have to start anew.
-func (s *apiServer) compact() { s.set(func() { s.oldest, s.history = s.version, nil }) }
+// compact forgets history and ends the watches that might still need it, so that they have to start anew.
+func (s *apiServer) compact() {
+	s.set(func() {
+		s.oldest, s.history = s.version, nil
+		s.epoch++
+	})
+}
 
 // set changes a fault.
 func (s *apiServer) set(change func()) {
@@ -178,9 +183,9 @@ var kinds = map[string][2]string{
 // ServeHTTP implements http.Handler.
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	down, listOnly := s.down, s.listOnly
-	s.mu.Unlock()
 	resource := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+	down, listOnly := s.down || s.refused[resource], s.listOnly
+	s.mu.Unlock()
 	query := r.URL.Query()
 	switch {
 	case down:
@@ -281,7 +286,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource strin
 func (s *apiServer) since(resource string, from uint64, epoch int) ([]change, uint64, chan struct{}, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.epoch != epoch || s.down {
+	if s.epoch != epoch || s.down || s.refused[resource] {
 		return nil, from, nil, true
 	}
 	if s.held[resource] {
