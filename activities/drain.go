@@ -1,0 +1,145 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// Drains empties nodes. Evict looks at the node and its pods in the API server itself and then follows them, so that it
+// neither polls nor decides on a stale view; plan.Drain says what comes next. It keeps nothing that matters: a worker
+// killed at any line is followed by another that finds the cordon in place and evicts what is left, each eviction bound
+// to the UID of its pod.
+type Drains struct {
+	// Client reads from and writes to the API server without a cache between.
+	Client client.WithWatch
+	// Events tells people with kubectl what happens; nil tells nobody.
+	Events Events
+	Log    *zap.Logger
+}
+
+// Events is how people hear of a drain with kubectl. A client-go record.EventRecorder is one.
+type Events interface {
+	Event(object runtime.Object, eventType, reason, message string)
+}
+
+// heartbeatEvery is the pause between two heartbeats, the first of which is sent only after it: heartbeats are actions,
+// and the drain of an empty node is over by then.
+const heartbeatEvery = 4 * time.Second
+
+// errWorkerStopping has another worker go on.
+var errWorkerStopping = errors.New("this worker is stopping; another one goes on")
+
+// evictProgress travels in heartbeats from one try to the next.
+type evictProgress struct {
+	Started time.Time `json:"started"`
+	Evicted int       `json:"evicted"`
+}
+
+// Evict cordons a node and evicts its pods in the order of plan.Drain. It returns when the node is drained or gone, at
+// the deadline, when what blocks has changed and settled, after half an hour, or when it is cancelled; all but the
+// first two leave Done and Gone false, and the workflow decides what to do. Errors of the API server are returned and
+// retried; refused evictions are no errors but blockers.
+func (d *Drains) Evict(ctx context.Context, in workflows.EvictInput) (workflows.EvictResult, error) {
+	progress := evictProgress{Started: time.Now()}
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &progress); err != nil {
+			return workflows.EvictResult{}, fmt.Errorf("read progress of the last try: %w", err)
+		}
+	}
+	node, err := d.node(ctx, in.Node, in.NodeUID)
+	if err != nil {
+		return workflows.EvictResult{}, err
+	}
+	if node == nil {
+		return workflows.EvictResult{Gone: true}, nil
+	}
+	if node, err = d.cordon(ctx, node, in.Claim != ""); err != nil {
+		return workflows.EvictResult{}, err
+	}
+	p := newPass(d, in, node, progress)
+	defer p.close()
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go beat(ctx, stopped, progress.Started, &p.evicted)
+
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	stopping := activity.GetWorkerStopChannel(ctx)
+	go func() {
+		select {
+		case <-stopping:
+			stop(errWorkerStopping)
+		case <-stopped:
+		}
+	}()
+	err = p.run(running)
+	p.result.Evicted = int(p.evicted.Load())
+	if cause := context.Cause(running); cause != nil {
+		if temporal.IsCanceledError(cause) {
+			return p.result, nil
+		}
+		return workflows.EvictResult{}, fmt.Errorf("evict the pods of %s: %w", in.Node, cause)
+	}
+	return p.result, err
+}
+
+// beat sends heartbeats until stopped is closed. A cancellation reaches the activity with the answer to one.
+func beat(ctx context.Context, stopped <-chan struct{}, started time.Time, evicted *atomic.Int64) {
+	ticker := time.NewTicker(heartbeatEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			activity.RecordHeartbeat(ctx, evictProgress{Started: started, Evicted: int(evicted.Load())})
+		case <-stopped:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Uncordon makes a node schedulable again after its drain was taken back. It undoes only what Evict has done: a node
+// that somebody else had cordoned before stays so. A node that is gone needs nothing.
+func (d *Drains) Uncordon(ctx context.Context, in workflows.UncordonInput) (struct{}, error) {
+	node, err := d.node(ctx, in.Node, in.NodeUID)
+	if err != nil || node == nil {
+		return struct{}{}, err
+	}
+	return struct{}{}, d.uncordon(ctx, node)
+}
+
+// node reads the node; nil when there is none of that name and UID.
+func (d *Drains) node(ctx context.Context, name, uid string) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	err := d.Client.Get(ctx, types.NamespacedName{Name: name}, node)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read node %s: %w", name, err)
+	case uid != "" && string(node.UID) != uid:
+		return nil, nil
+	}
+	return node, nil
+}
+
+func (d *Drains) tell(object runtime.Object, eventType, reason, message string) {
+	if d.Events != nil {
+		d.Events.Event(object, eventType, reason, message)
+	}
+}

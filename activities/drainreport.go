@@ -1,0 +1,104 @@
+package activities
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+func (p *pass) recordEviction(pod *corev1.Pod, deleted bool) {
+	p.Log.Info("pod removed from node", zap.String("node", p.in.Node), zap.String("claim", p.in.Claim), zap.String("namespace", pod.Namespace),
+		zap.String("pod", pod.Name), zap.String("reason", p.in.Reason), zap.Bool("forced", deleted))
+	reason := p.in.Reason
+	if deleted {
+		reason = "the deadline of the drain"
+	}
+	p.tell(pod, corev1.EventTypeNormal, "Evicted", fmt.Sprintf("Evicted from node %s: %s", p.in.Node, reason))
+}
+
+// report brings p.result up to date with what is left and what blocks.
+func (p *pass) report(now time.Time, s situation) {
+	blockers := slices.Clone(s.volumes)
+	for _, block := range s.Blocks {
+		blockers = append(blockers, workflows.Blocker{Pod: block.Pod.Key(), Cause: string(block.Cause), By: block.By, Message: block.Message})
+	}
+	for _, pod := range s.Evict {
+		if r := p.evictions[pod.UID]; r != nil && r.blocker != nil {
+			blockers = append(blockers, *r.blocker)
+		}
+	}
+	for _, pod := range s.Delete {
+		if r := p.deletions[pod.Pod.UID]; r != nil && r.blocker != nil {
+			blockers = append(blockers, *r.blocker)
+		}
+	}
+	if p.past(now) {
+		blockers = p.addRemaining(blockers)
+	}
+	slices.SortFunc(blockers, func(a, b workflows.Blocker) int {
+		return cmp.Or(strings.Compare(a.Pod, b.Pod), strings.Compare(a.Cause, b.Cause), strings.Compare(a.By, b.By))
+	})
+	if digest := digestOf(blockers); digest != p.digest {
+		p.digest, p.digestSince = digest, now
+	}
+	p.result = workflows.EvictResult{Evicted: int(p.evicted.Load()), Left: s.Left, Digest: p.digest, Blockers: blockers[:min(len(blockers), workflows.MaxBlockers)]}
+}
+
+// addRemaining names the pods that are still there at the deadline although they were deleted.
+func (p *pass) addRemaining(blockers []workflows.Blocker) []workflows.Blocker {
+	named := map[string]bool{}
+	for _, blocker := range blockers {
+		named[blocker.Pod] = true
+	}
+	for uid := range p.deletions {
+		pod := p.pods.pods[uid]
+		if pod == nil || named[pod.Namespace+"/"+pod.Name] {
+			continue
+		}
+		by := "kubelet"
+		if len(pod.Finalizers) > 0 {
+			by = pod.Finalizers[0]
+		}
+		blockers = append(blockers, workflows.Blocker{Pod: pod.Namespace + "/" + pod.Name, Cause: blockedByShutdown, By: by,
+			Message: "was deleted because of the deadline and is not gone yet"})
+	}
+	return blockers
+}
+
+// digestOf identifies a sorted list of blockers by what they are, not by the numbers in their messages.
+func digestOf(blockers []workflows.Blocker) string {
+	if len(blockers) == 0 {
+		return ""
+	}
+	hash := sha256.New()
+	for _, blocker := range blockers {
+		fmt.Fprintf(hash, "%q%q%q", blocker.Pod, blocker.Cause, blocker.By)
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:8])
+}
+
+// announce tells people with kubectl what blocks, when it is not what they were told before.
+func (p *pass) announce() {
+	if p.digest == "" || p.digest == p.in.Known {
+		return
+	}
+	var reasons []string
+	for _, blocker := range p.result.Blockers[:min(3, len(p.result.Blockers))] {
+		reasons = append(reasons, strings.TrimSpace(blocker.Pod+" "+blocker.Message))
+	}
+	if more := len(p.result.Blockers) - len(reasons); more > 0 {
+		reasons = append(reasons, fmt.Sprintf("and %d more", more))
+	}
+	message := fmt.Sprintf("%d pods are left: %s", p.result.Left, strings.Join(reasons, "; "))
+	p.Log.Info("drain is blocked", zap.String("node", p.in.Node), zap.String("claim", p.in.Claim), zap.String("blockers", message))
+	p.tell(p.node, corev1.EventTypeWarning, "FailedDraining", message)
+}

@@ -1,0 +1,327 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+const (
+	// passLength is how long one Evict lasts at most; the workflow starts the next.
+	passLength = 30 * time.Minute
+	// settleFirst and settleNext are how long blockers have to stay the same before the workflow is told: soon the first
+	// time, so that a person sees them, later less often, so that a rollout under a budget does not fill the history.
+	settleFirst = 5 * time.Second
+	settleNext  = 30 * time.Second
+	// settleVolumes is how long volumes alone may take to be detached before that is worth a word.
+	settleVolumes = 20 * time.Second
+	// bindingSettle is how long after the cordon the last look at the pods is taken: the kube-scheduler may have been
+	// binding a pod to the node at that moment.
+	bindingSettle = time.Second
+	// deregistration is how long a node from which pods were evicted stays at least, so that load balancers have taken
+	// note of the label (Karpenter's minimum drain time).
+	deregistration = 5 * time.Second
+	// backoffFirst and backoffMost bound the pause between two requests for one pod.
+	backoffFirst = 100 * time.Millisecond
+	backoffMost  = 10 * time.Second
+	// requestsAtOnce bounds the requests in flight for one node.
+	requestsAtOnce = 8
+)
+
+// pass is one Evict.
+type pass struct {
+	*Drains
+	in       workflows.EvictInput
+	node     *corev1.Node
+	interner *plan.Interner
+	pods     nodeWatch
+	volumes  volumeWatch
+
+	started time.Time // of the first try
+	begun   time.Time // of this try
+	evicted atomic.Int64
+
+	evictions, deletions map[types.UID]*request
+	digest               string
+	digestSince          time.Time
+
+	result workflows.EvictResult
+}
+
+// request is what became so far of asking for one pod's end.
+type request struct {
+	next    time.Time
+	pause   time.Duration
+	counted bool
+	blocker *workflows.Blocker
+}
+
+func newPass(d *Drains, in workflows.EvictInput, node *corev1.Node, progress evictProgress) *pass {
+	p := &pass{Drains: d, in: in, node: node, interner: plan.NewInterner(),
+		pods:    nodeWatch{client: d.Client, node: node},
+		volumes: volumeWatch{client: d.Client, node: node.Name},
+		started: progress.Started, begun: time.Now(),
+		evictions: map[types.UID]*request{}, deletions: map[types.UID]*request{}}
+	p.evicted.Store(int64(progress.Evicted))
+	p.digestSince = p.begun
+	return p
+}
+
+func (p *pass) close() {
+	p.pods.close()
+	p.volumes.close()
+}
+
+// run evicts until there is something to report. It fills p.result also when it returns an error or is cancelled.
+func (p *pass) run(ctx context.Context) error {
+	if err := p.pods.list(ctx); err != nil {
+		return err
+	}
+	for {
+		step, err := p.step(ctx)
+		if err != nil {
+			return err
+		}
+		if step.ready.IsZero() {
+			if anew, err := p.pods.follow(ctx); err != nil {
+				return err
+			} else if anew {
+				continue
+			}
+		}
+		if p.pods.gone {
+			p.result.Gone = true
+			return nil
+		}
+		if accepted := p.ask(ctx, step.DrainStep); ctx.Err() != nil {
+			return ctx.Err()
+		} else if accepted {
+			continue
+		}
+		now := time.Now()
+		p.report(now, step)
+		if step.ready.IsZero() && (p.over(now) || p.newsworthy(now)) {
+			p.announce()
+			return nil
+		}
+		if step.ready.IsZero() || now.Before(step.ready) {
+			if err := p.wait(ctx, p.wake(step)); err != nil {
+				return err
+			}
+			continue
+		}
+		if done, err := p.confirm(ctx); done || err != nil {
+			return err
+		}
+	}
+}
+
+// situation is a step of the plan and what belongs to the node besides its pods.
+type situation struct {
+	plan.DrainStep
+	volumes []workflows.Blocker
+	// ready is when the node may count as drained if nothing changes; zero while something is left.
+	ready time.Time
+}
+
+// step plans what is next over the pods as they are now.
+func (p *pass) step(ctx context.Context) (situation, error) {
+	pods := make([]plan.DrainPod, 0, len(p.pods.pods))
+	for _, pod := range p.pods.pods {
+		pods = append(pods, p.interner.DrainPod(pod))
+	}
+	s := situation{DrainStep: plan.Drain(pods, plan.DrainTerms{Now: time.Now(), Deadline: p.in.Deadline, Force: p.in.Force, Cordon: cordonTaint(p.in.Claim != "")})}
+	if s.Left > 0 {
+		return s, nil
+	}
+	if err := p.volumes.follow(ctx); err != nil {
+		return s, err
+	}
+	staying := make([]*corev1.Pod, len(s.Staying))
+	for i, pod := range s.Staying {
+		staying[i] = p.pods.pods[pod.UID]
+	}
+	var err error
+	if s.volumes, err = p.volumes.blockers(ctx, staying); err != nil {
+		return s, err
+	}
+	if len(s.volumes) == 0 {
+		s.ready = p.begun.Add(bindingSettle)
+		if registered := p.started.Add(deregistration); p.in.Claim != "" && p.evicted.Load() > 0 && registered.After(s.ready) {
+			s.ready = registered
+		}
+	}
+	return s, nil
+}
+
+// confirm takes the last look: the node is drained when the API server itself has no pod that counts.
+func (p *pass) confirm(ctx context.Context) (bool, error) {
+	if err := p.pods.list(ctx); err != nil {
+		return false, err
+	}
+	step, err := p.step(ctx)
+	if err != nil || step.ready.IsZero() {
+		return false, err
+	}
+	p.result.Done = true
+	return true, nil
+}
+
+// ask sends the requests that are due, some at once, and reports whether any was accepted.
+func (p *pass) ask(ctx context.Context, step plan.DrainStep) bool {
+	type due struct {
+		*request
+		pod    *corev1.Pod
+		delete bool
+		grace  time.Duration
+		answer answer
+	}
+	now := time.Now()
+	var asking []*due
+	for _, pod := range step.Delete {
+		if r := requestOf(p.deletions, pod.Pod.UID); !r.next.After(now) {
+			asking = append(asking, &due{request: r, pod: p.pods.pods[pod.Pod.UID], delete: true, grace: pod.Grace})
+		}
+	}
+	for _, pod := range step.Evict {
+		if r := requestOf(p.evictions, pod.UID); !r.next.After(now) {
+			asking = append(asking, &due{request: r, pod: p.pods.pods[pod.UID]})
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(requestsAtOnce)
+	for _, due := range asking {
+		group.Go(func() error {
+			if due.delete {
+				due.answer = p.remove(ctx, due.pod, due.grace)
+			} else {
+				due.answer = p.evict(ctx, due.pod)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	accepted := false
+	for _, due := range asking {
+		due.take(due.answer)
+		if due.answer.accepted && !due.counted {
+			accepted, due.counted = true, true
+			p.evicted.Add(1)
+			p.recordEviction(due.pod, due.delete)
+		}
+	}
+	return accepted
+}
+
+func requestOf(requests map[types.UID]*request, uid types.UID) *request {
+	r := requests[uid]
+	if r == nil {
+		r = &request{pause: backoffFirst}
+		requests[uid] = r
+	}
+	return r
+}
+
+// take notes an answer. A pod whose end was accepted is asked for again only if nothing is seen of that for long.
+func (r *request) take(a answer) {
+	r.blocker = a.blocker
+	if a.accepted {
+		r.next = time.Now().Add(backoffMost)
+		return
+	}
+	r.next = time.Now().Add(r.pause)
+	r.pause = min(2*r.pause, backoffMost)
+}
+
+// past reports whether the deadline has come.
+func (p *pass) past(now time.Time) bool {
+	return !p.in.Deadline.IsZero() && !now.Before(p.in.Deadline)
+}
+
+// over reports whether the pass has come to its end undecided.
+func (p *pass) over(now time.Time) bool {
+	return p.past(now) || now.Sub(p.begun) >= passLength
+}
+
+// newsworthy reports whether the workflow has to learn of other blockers than it shows.
+func (p *pass) newsworthy(now time.Time) bool {
+	return p.digest != p.in.Known && !now.Before(p.digestSince.Add(p.settle()))
+}
+
+func (p *pass) settle() time.Duration {
+	onlyVolumes := !slices.ContainsFunc(p.result.Blockers, func(b workflows.Blocker) bool { return b.Cause != blockedByVolume })
+	switch {
+	case p.in.Known != "":
+		return settleNext
+	case onlyVolumes:
+		return settleVolumes
+	}
+	return settleFirst
+}
+
+// wake is when the pass has to look again although nothing has happened.
+func (p *pass) wake(s situation) time.Time {
+	at := p.begun.Add(passLength)
+	sooner := func(t time.Time) {
+		if !t.IsZero() && t.Before(at) {
+			at = t
+		}
+	}
+	sooner(s.Next)
+	sooner(p.in.Deadline)
+	sooner(s.ready)
+	for _, pod := range s.Evict {
+		sooner(p.evictions[pod.UID].next)
+	}
+	for _, pod := range s.Delete {
+		sooner(p.deletions[pod.Pod.UID].next)
+	}
+	if p.digest != p.in.Known && s.ready.IsZero() {
+		sooner(p.digestSince.Add(p.settle()))
+	}
+	return at
+}
+
+// wait returns when something has happened to the node, its pods or its volumes, or at the given time.
+func (p *pass) wait(ctx context.Context, until time.Time) error {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	case event, open := <-results(p.pods.podEvents):
+		p.pods.pod(event, open)
+	case event, open := <-results(p.pods.nodeEvent):
+		p.pods.nodeChange(event, open)
+	case event, open := <-results(p.volumes.events):
+		p.volumes.change(event, open)
+	}
+	p.rest()
+	return nil
+}
+
+// rest takes in the events that have arrived already, so that a burst of them is planned over once.
+func (p *pass) rest() {
+	for {
+		select {
+		case event, open := <-results(p.pods.podEvents):
+			p.pods.pod(event, open)
+		case event, open := <-results(p.pods.nodeEvent):
+			p.pods.nodeChange(event, open)
+		case event, open := <-results(p.volumes.events):
+			p.volumes.change(event, open)
+		default:
+			return
+		}
+	}
+}
