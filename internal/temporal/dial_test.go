@@ -1,0 +1,58 @@
+package temporal
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "go.temporal.io/sdk/log"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+func TestDialNamesTheAddress(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TEMPORAL_ADDRESS", address)
+	t.Setenv("TEMPORAL_NAMESPACE", "fleet")
+	t.Setenv("TEMPORAL_CONFIG_FILE", t.TempDir()+"/none.toml")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err = Dial(ctx, zap.NewNop())
+	if err == nil {
+		t.Fatal("connected to a server that does not run")
+	}
+	for _, want := range []string{address, "fleet"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q does not name %q", err, want)
+		}
+	}
+}
+
+func TestLoggerKeepsFieldsAndCaller(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zapcore.InfoLevel)
+	log := NewLogger(zap.New(core, zap.AddCaller()))
+	sdk.With(log, "node", "n-1").Info("drained", "evicted", 3)
+	entries := logs.All()
+	if len(entries) != 1 {
+		t.Fatalf("%d lines, want 1", len(entries))
+	}
+	got := entries[0]
+	fields := got.ContextMap()
+	if got.Message != "drained" || fields["node"] != "n-1" || fields["evicted"] != int64(3) {
+		t.Errorf("got %q %v", got.Message, fields)
+	}
+	if !strings.HasSuffix(got.Caller.File, "dial_test.go") {
+		t.Errorf("caller is %s, want this test", got.Caller.File)
+	}
+}
