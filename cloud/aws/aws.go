@@ -96,11 +96,15 @@ type Provider struct {
 	unavailable *unavailable
 	resolved    *ttlCache[string, *resolvedClass]
 	parameters  *ttlCache[string, string]
-	validated   *ttlCache[string, validation]
+	validated   *ttlCache[string, finding]
 	profiles    *ttlCache[string, struct{}]
+	oldProfiles *ttlCache[string, time.Time]
+	launched    *ttlCache[string, struct{}]
+	cleaned     *ttlCache[string, struct{}]
 	subnets     *subnetPool
 	templates   *templateStore
-	terminator  *terminator
+	describer   *batcher[cloud.Instance]
+	terminator  *batcher[error]
 }
 
 var _ cloud.Provider = (*Provider)(nil)
@@ -151,12 +155,16 @@ func build(cfg aws.Config, options Options) *Provider {
 		unavailable: newUnavailable(options.Now),
 		resolved:    newTTLCache[string, *resolvedClass](time.Hour, 64, options.Now),
 		parameters:  newTTLCache[string, string](24*time.Hour, 256, options.Now),
-		validated:   newTTLCache[string, validation](30*time.Minute, 256, options.Now),
+		validated:   newTTLCache[string, finding](validationTTL, 256, options.Now),
 		profiles:    newTTLCache[string, struct{}](15*time.Minute, 256, options.Now),
+		oldProfiles: newTTLCache[string, time.Time](24*time.Hour, 256, options.Now),
+		cleaned:     newTTLCache[string, struct{}](templateIdle/3, 256, options.Now),
+		launched:    newTTLCache[string, struct{}](time.Hour, 4096, options.Now),
 	}
 	p.subnets = newSubnetPool(p.ec2, options.Now)
 	p.templates = newTemplateStore(p.ec2, options.Cluster, options.Now)
-	p.terminator = newTerminator(p.terminateOwned)
+	p.describer = newBatcher(p.bg, p.describeIDs)
+	p.terminator = newBatcher(p.bg, p.terminateBatch)
 	eksAPI := eks.NewFromConfig(cfg)
 	pricingAPI := pricing.NewFromConfig(cfg, func(o *pricing.Options) { o.Region = pricingRegion(cfg.Region) })
 	p.cluster = refresh(p, "cluster", refreshCluster, func(ctx context.Context) (clusterFacts, error) {

@@ -95,11 +95,14 @@ func classify(operation string, err error) error {
 		return err
 	}
 	v := verdictOf(err)
-	out := &cloud.Error{Kind: v.kind, Reason: v.reason, Operation: operation, Err: err}
-	if v.kind == cloud.Throttled {
-		out.RetryAfter = throttleDelay
+	return &cloud.Error{Kind: v.kind, Reason: v.reason, Operation: operation, RetryAfter: retryAfter(v.kind), Err: err}
+}
+
+func retryAfter(kind cloud.ErrorKind) time.Duration {
+	if kind == cloud.Throttled {
+		return throttleDelay
 	}
-	return out
+	return 0
 }
 
 // verdictOf judges an error by the code AWS gave it.

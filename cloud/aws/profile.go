@@ -6,10 +6,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+	"go.uber.org/zap"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
@@ -49,7 +51,45 @@ func (p *Provider) ensureProfile(ctx context.Context, class *awsv1.EC2NodeClass)
 		return "", err
 	}
 	p.profiles.put(name, struct{}{})
+	if err := p.removeOldProfiles(ctx, class, name); err != nil {
+		p.log.Warn("old instance profiles stay for now", zap.String("nodeClass", class.Name), zap.Error(err))
+	}
 	return name, nil
+}
+
+// removeOldProfiles deletes the profiles a class had for other roles: an hour after they were first seen to be old,
+// because launches prepared with them may still be under way, and only when no instance runs with them.
+func (p *Provider) removeOldProfiles(ctx context.Context, class *awsv1.EC2NodeClass, current string) error {
+	profiles, err := p.profilesOf(ctx, class)
+	if err != nil {
+		return err
+	}
+	for i := range profiles {
+		profile := &profiles[i]
+		name := aws.ToString(profile.InstanceProfileName)
+		if name == current {
+			continue
+		}
+		since, ok := p.oldProfiles.get(name)
+		if !ok {
+			p.oldProfiles.put(name, p.now())
+			continue
+		}
+		if p.now().Sub(since) < time.Hour {
+			continue
+		}
+		users, err := p.describeInstances(ctx, filter("iam-instance-profile.arn", aws.ToString(profile.Arn)), filter(stateFilter, liveStates...))
+		if err != nil {
+			return err
+		}
+		if len(users) > 0 {
+			continue
+		}
+		if err := p.removeProfile(ctx, profile); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // roleName is a role without its path, which IAM's calls do not take.
@@ -94,10 +134,6 @@ func (p *Provider) attachRole(ctx context.Context, profile *types.InstanceProfil
 	_, err := p.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
 		InstanceProfileName: profile.InstanceProfileName, RoleName: aws.String(role),
 	})
-	if hasCode(err, "LimitExceeded") {
-		// Somebody else has just attached one; whether the right one shows when the profile is read next.
-		return nil
-	}
 	return classify("AddRoleToInstanceProfile", err)
 }
 

@@ -2,16 +2,17 @@ package aws
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/mitchellh/hashstructure/v2"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/tenon-sh/tenon/cloud"
@@ -35,11 +36,12 @@ type template struct {
 
 // name returns a name that two templates share only if they are equal.
 func (t template) name() (string, error) {
-	hash, err := hashstructure.Hash(t, hashstructure.FormatV2, nil)
+	content, err := json.Marshal(t)
 	if err != nil {
 		return "", fmt.Errorf("hash launch template: %w", err)
 	}
-	return templatePrefix + strconv.FormatUint(hash, 16), nil
+	sum := sha256.Sum256(content)
+	return templatePrefix + hex.EncodeToString(sum[:16]), nil
 }
 
 // newTemplate renders the launch template of a class for one image and one user data.

@@ -17,9 +17,6 @@ import (
 	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// maxUserData is EC2's limit for user data before it is encoded.
-const maxUserData = 16384
-
 // boundary separates the parts of the user data. It is fixed, so that equal user data are equal bytes.
 const boundary = "//"
 

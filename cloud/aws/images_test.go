@@ -1,0 +1,107 @@
+package aws
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+func TestPreferred(t *testing.T) {
+	t.Parallel()
+	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+	amd := []corev1.NodeSelectorRequirement{require(corev1.LabelArchStable, "amd64")}
+	arm := []corev1.NodeSelectorRequirement{require(corev1.LabelArchStable, "arm64")}
+	for _, tc := range []struct {
+		why    string
+		images []image
+		want   []string
+	}{
+		{"the newest of each architecture", []image{
+			{id: "a1", created: day(1), requirements: amd}, {id: "a2", created: day(2), requirements: amd}, {id: "b1", created: day(1), requirements: arm},
+		}, []string{"a2", "b1"}},
+		{"a deprecated one only where there is no other", []image{
+			{id: "a1", created: day(1), requirements: amd}, {id: "a2", created: day(2), deprecated: true, requirements: amd},
+			{id: "b1", created: day(3), deprecated: true, requirements: arm},
+		}, []string{"b1", "a1"}},
+		{"the name decides between equals", []image{
+			{id: "x", name: "b", created: day(1), requirements: amd}, {id: "y", name: "a", created: day(1), requirements: amd},
+		}, []string{"y"}},
+	} {
+		var got []string
+		for _, i := range preferred(tc.images) {
+			got = append(got, i.id)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.why, diff)
+		}
+	}
+}
+
+func TestReduceImage(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	got, ok := reduceImage(&types.Image{
+		ImageId: aws.String("ami-1"), Architecture: types.ArchitectureValuesArm64,
+		CreationDate: aws.String("2026-01-01T00:00:00.000Z"), DeprecationTime: aws.String("2026-05-01T00:00:00.000Z"),
+	}, now)
+	if !ok || !got.deprecated || got.created.Year() != 2026 || got.requirements[0].Values[0] != "arm64" {
+		t.Errorf("reduceImage = %+v, %v", got, ok)
+	}
+	if _, ok := reduceImage(&types.Image{Architecture: types.ArchitectureValuesI386}, now); ok {
+		t.Error("took a 32-bit image")
+	}
+}
+
+func TestImageFor(t *testing.T) {
+	t.Parallel()
+	plain := func(arch string) []corev1.NodeSelectorRequirement {
+		return append([]corev1.NodeSelectorRequirement{require(corev1.LabelArchStable, arch)}, plainOnly...)
+	}
+	images := imageSelectors([]awsv1.AMI{
+		{ID: "ami-amd", Requirements: plain("amd64")},
+		{ID: "ami-arm", Requirements: plain("arm64")},
+		{ID: "ami-gpu", Requirements: append([]corev1.NodeSelectorRequirement{require(corev1.LabelArchStable, "amd64")}, gpuOnly...)},
+	})
+	for _, tc := range []struct {
+		labels map[string]string
+		want   string
+	}{
+		{map[string]string{corev1.LabelArchStable: "amd64"}, "ami-amd"},
+		{map[string]string{corev1.LabelArchStable: "arm64"}, "ami-arm"},
+		{map[string]string{corev1.LabelArchStable: "amd64", awsv1.LabelInstanceGPUCount: "1"}, "ami-gpu"},
+		{map[string]string{corev1.LabelArchStable: "arm64", awsv1.LabelInstanceGPUCount: "1"}, ""},
+	} {
+		if got, _ := images.imageFor(&machine{labels: tc.labels}); got != tc.want {
+			t.Errorf("image for %v is %q; want %q", tc.labels, got, tc.want)
+		}
+	}
+}
+
+func TestAliasVariants(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		alias awsv1.Alias
+		first string
+		count int
+	}{
+		{awsv1.Alias{Family: awsv1.AMIFamilyAL2023, Version: "latest"}, "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id", 5},
+		{awsv1.Alias{Family: awsv1.AMIFamilyAL2023, Version: "v20260101"}, "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/amazon-eks-node-al2023-x86_64-standard-1.34-v20260101/image_id", 5},
+		{awsv1.Alias{Family: awsv1.AMIFamilyBottlerocket, Version: "v1.30.0"}, "/aws/service/bottlerocket/aws-k8s-1.34/x86_64/1.30.0/image_id", 4},
+		{awsv1.Alias{Family: awsv1.AMIFamilyAL2, Version: "latest"}, "/aws/service/eks/optimized-ami/1.34/amazon-linux-2/recommended/image_id", 4},
+		{awsv1.Alias{Family: awsv1.AMIFamilyWindows2022, Version: "latest"}, "/aws/service/ami-windows-latest/Windows_Server-2022-English-Core-EKS_Optimized-1.34/image_id", 1},
+	} {
+		got := aliasVariants(tc.alias, "1.34")
+		if len(got) != tc.count || got[0].parameter != tc.first {
+			t.Errorf("aliasVariants(%s) = %d of them, first %s; want %d, %s", tc.alias, len(got), got[0].parameter, tc.count, tc.first)
+		}
+	}
+	if unsupportedAlias(awsv1.Alias{Family: awsv1.AMIFamilyAL2, Version: "latest"}, "1.33") == "" {
+		t.Error("AL2 passes for Kubernetes 1.33")
+	}
+}

@@ -1,0 +1,147 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+const stateFilter = "instance-state-name"
+
+// liveStates are those of instances that exist and are meant to.
+var liveStates = []string{
+	string(types.InstanceStateNamePending), string(types.InstanceStateNameRunning),
+	string(types.InstanceStateNameStopping), string(types.InstanceStateNameStopped),
+}
+
+// Instances implements cloud.Provider. Ids are looked up together with those other callers ask for at the same time.
+// They are a filter, not the call's own list of ids, because that one fails as a whole for one id EC2 does not know yet.
+func (p *Provider) Instances(ctx context.Context, query cloud.Query) ([]cloud.Instance, error) {
+	var found []cloud.Instance
+	var err error
+	if len(query.IDs) > 0 {
+		found, err = p.instancesByID(ctx, query.IDs)
+	} else {
+		filters := ownershipFilters(p.options.Cluster)
+		if query.LaunchGroup != "" {
+			filters = append(filters, filter("tag:"+launchGroupTag, query.LaunchGroup))
+		}
+		states := liveStates
+		if query.Terminating {
+			states = append(slices.Clone(states), string(types.InstanceStateNameShuttingDown))
+		}
+		found, err = p.describeInstances(ctx, append(filters, filter(stateFilter, states...))...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(i cloud.Instance) bool { return !p.wanted(query, i) })
+	slices.SortFunc(found, func(a, b cloud.Instance) int { return cmp.Compare(a.ID, b.ID) })
+	return found, nil
+}
+
+// wanted is the query once more, over what EC2 answered.
+func (p *Provider) wanted(query cloud.Query, i cloud.Instance) bool {
+	switch types.InstanceStateName(i.State) {
+	case types.InstanceStateNameTerminated:
+		return false
+	case types.InstanceStateNameShuttingDown:
+		if !query.Terminating {
+			return false
+		}
+	}
+	return isOwned(p.options.Cluster, i.Tags) && (query.LaunchGroup == "" || i.LaunchGroup == query.LaunchGroup)
+}
+
+// instancesByID looks instances up, whoever they belong to.
+func (p *Provider) instancesByID(ctx context.Context, ids []string) ([]cloud.Instance, error) {
+	answers, err := p.describer.do(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]cloud.Instance, 0, len(ids))
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		if instance, ok := answers[id]; ok {
+			found = append(found, instance)
+		}
+	}
+	return found, nil
+}
+
+// describeIDs is the batch behind instancesByID.
+func (p *Provider) describeIDs(ctx context.Context, ids []string) (map[string]cloud.Instance, error) {
+	found := make(map[string]cloud.Instance, len(ids))
+	for chunk := range slices.Chunk(ids, maxFilterValues) {
+		instances, err := p.describeInstances(ctx, filter("instance-id", chunk...))
+		if err != nil {
+			return nil, err
+		}
+		for _, instance := range instances {
+			found[instance.ID] = instance
+		}
+	}
+	return found, nil
+}
+
+// describeInstances reads all pages of what the filters select.
+func (p *Provider) describeInstances(ctx context.Context, filters ...types.Filter) ([]cloud.Instance, error) {
+	var out []cloud.Instance
+	pages := ec2.NewDescribeInstancesPaginator(p.ec2, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, classify("DescribeInstances", err)
+		}
+		for _, reservation := range page.Reservations {
+			for i := range reservation.Instances {
+				out = append(out, p.readInstance(&reservation.Instances[i]))
+			}
+		}
+	}
+	return out, nil
+}
+
+// readInstance reduces EC2's description.
+func (p *Provider) readInstance(in *types.Instance) cloud.Instance {
+	out := cloud.Instance{
+		ID:           aws.ToString(in.InstanceId),
+		InstanceType: string(in.InstanceType),
+		CapacityType: karpenterv1.CapacityTypeOnDemand,
+		Image:        aws.ToString(in.ImageId),
+		LaunchTime:   aws.ToTime(in.LaunchTime).UTC(),
+		Subnet:       aws.ToString(in.SubnetId),
+		Tags:         tagMap(in.Tags),
+	}
+	if in.State != nil {
+		out.State = string(in.State.Name)
+	}
+	if in.InstanceLifecycle == types.InstanceLifecycleTypeSpot || aws.ToString(in.SpotInstanceRequestId) != "" {
+		out.CapacityType = karpenterv1.CapacityTypeSpot
+	}
+	if in.Placement != nil {
+		out.Zone = aws.ToString(in.Placement.AvailabilityZone)
+		out.ZoneID = aws.ToString(in.Placement.AvailabilityZoneId)
+	}
+	if out.ZoneID == "" {
+		out.ZoneID = p.subnets.zoneID(out.Subnet)
+	}
+	for _, group := range in.SecurityGroups {
+		out.SecurityGroups = append(out.SecurityGroups, aws.ToString(group.GroupId))
+	}
+	slices.Sort(out.SecurityGroups)
+	out.ProviderID = providerID(out.Zone, out.ID)
+	out.LaunchGroup, out.NodePool = out.Tags[launchGroupTag], out.Tags[awsv1.NodePoolTagKey]
+	return out
+}
+
+// providerID is the Node's spec.providerID for an instance, as AWS's cloud controller writes it.
+func providerID(zone, id string) string { return "aws:///" + zone + "/" + id }

@@ -1,0 +1,208 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// resolvedClass is what a node class makes of the machines of the region. The machines' sizes never change for it;
+// its offerings follow prices and capacity.
+type resolvedClass struct {
+	key    string
+	nodes  []classNode
+	byName map[string]*classNode
+	zones  map[string][]awsv1.Subnet
+
+	mu        sync.Mutex
+	version   offeringsVersion
+	offerings []*cloud.InstanceType
+}
+
+// classNode is a machine as a node of the class.
+type classNode struct {
+	machine               *machine
+	image                 string
+	pods                  int64
+	capacity, allocatable corev1.ResourceList
+}
+
+// offeringsVersion changes when any offering of the class may have.
+type offeringsVersion struct{ onDemand, spot, unavailable uint64 }
+
+// InstanceTypes implements cloud.Provider.
+func (p *Provider) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
+	resolved, err := p.resolve(ctx, class)
+	if err != nil {
+		return nil, err
+	}
+	onDemand, onDemandSeq, err := p.onDemand.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	spot, spotSeq, err := p.spot.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	version := offeringsVersion{onDemandSeq, spotSeq, p.unavailable.version()}
+	resolved.mu.Lock()
+	defer resolved.mu.Unlock()
+	if resolved.offerings == nil || resolved.version != version {
+		market := market{onDemand: onDemand, spot: spot, unavailable: p.unavailable}
+		resolved.offerings, resolved.version = resolved.price(market), version
+	}
+	return slices.Clone(resolved.offerings), nil
+}
+
+// notReady is the error for a class that cannot be launched from as it is.
+func notReady(operation, reason, message string) error {
+	return &cloud.Error{Kind: cloud.NodeClassNotReady, Reason: reason, Operation: operation, Err: errors.New(message)}
+}
+
+// resolve returns what the class makes of the machines, from memory when nothing about either has changed.
+func (p *Provider) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*resolvedClass, error) {
+	switch {
+	case len(class.Status.AMIs) == 0:
+		return nil, notReady("InstanceTypes", "AMIsNotReady", "the node class has no images in its status")
+	case len(class.Status.Subnets) == 0:
+		return nil, notReady("InstanceTypes", "SubnetsNotReady", "the node class has no subnets in its status")
+	}
+	machines, seq, err := p.machines.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key, err := resolveKey(class, seq)
+	if err != nil {
+		return nil, err
+	}
+	// One entry per class: sizes of a thousand types are megabytes, and only the present ones are of use.
+	name := resolvedName(class)
+	if resolved, ok := p.resolved.get(name); ok && resolved.key == key {
+		return resolved, nil
+	}
+	resolved, err := resolveClass(class, machines, shapeOf(class, *p.options.VMMemoryOverhead, int64(p.options.ReservedENIs)))
+	if err != nil {
+		return nil, &cloud.Error{Kind: cloud.Invalid, Reason: "KubeletConfigurationInvalid", Operation: "InstanceTypes", Err: err}
+	}
+	resolved.key = key
+	p.resolved.put(name, resolved)
+	return resolved, nil
+}
+
+// resolvedName is a class's place in memory.
+func resolvedName(class *awsv1.EC2NodeClass) string { return class.Name + "/" + string(class.UID) }
+
+// resolveKey names everything resolveClass looks at. The order of the subnets is not part of it.
+func resolveKey(class *awsv1.EC2NodeClass, machines uint64) (string, error) {
+	subnets := slices.SortedFunc(slices.Values(class.Status.Subnets), func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) })
+	key, err := json.Marshal([]any{
+		machines, class.AMIFamily(), class.Spec.Kubelet, class.Spec.BlockDeviceMappings, class.Spec.InstanceStorePolicy,
+		class.Spec.NetworkInterfaces, class.Status.AMIs, subnets,
+	})
+	if err != nil {
+		return "", fmt.Errorf("key of node class %s: %w", class.Name, err)
+	}
+	return string(key), nil
+}
+
+// resolveClass sizes every machine that an image of the class runs on and that one of its zones has.
+func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape) (*resolvedClass, error) {
+	resolved := &resolvedClass{zones: make(map[string][]awsv1.Subnet)}
+	for _, subnet := range class.Status.Subnets {
+		resolved.zones[subnet.Zone] = append(resolved.zones[subnet.Zone], subnet)
+	}
+	images := imageSelectors(class.Status.AMIs)
+	for _, m := range machines {
+		if size.family == awsv1.AMIFamilyAL2023 && m.labels[awsv1.LabelInstanceFamily] == "a1" {
+			// Amazon Linux 2023 does not run on the first Graviton.
+			continue
+		}
+		if !slices.ContainsFunc(m.zones, func(zone string) bool { return len(resolved.zones[zone]) > 0 }) {
+			continue
+		}
+		image, ok := images.imageFor(m)
+		if !ok {
+			continue
+		}
+		capacity, allocatable, err := size.resources(m)
+		if err != nil {
+			return nil, err
+		}
+		resolved.nodes = append(resolved.nodes, classNode{m, image, size.pods(m), capacity, allocatable})
+	}
+	resolved.byName = make(map[string]*classNode, len(resolved.nodes))
+	for i := range resolved.nodes {
+		resolved.byName[resolved.nodes[i].machine.name] = &resolved.nodes[i]
+	}
+	return resolved, nil
+}
+
+// market is what things cost and what can be had at the moment.
+type market struct {
+	onDemand    map[string]float64
+	spot        map[spotPool]float64
+	unavailable *unavailable
+}
+
+// price returns the price of an offering, false where nobody knows it.
+func (m market) price(key cloud.OfferingKey) (float64, bool) {
+	if key.CapacityType == karpenterv1.CapacityTypeSpot {
+		price, ok := m.spot[spotPool{key.InstanceType, key.Zone}]
+		return price, ok
+	}
+	if price, ok := m.onDemand[key.InstanceType]; ok {
+		return price, true
+	}
+	return staticPrice(key.InstanceType)
+}
+
+// price attaches the offerings of this moment to the nodes of the class.
+func (r *resolvedClass) price(market market) []*cloud.InstanceType {
+	out := make([]*cloud.InstanceType, len(r.nodes))
+	for i := range r.nodes {
+		node := &r.nodes[i]
+		out[i] = &cloud.InstanceType{
+			Name:        node.machine.name,
+			Labels:      node.machine.labels,
+			Capacity:    node.capacity,
+			Allocatable: node.allocatable,
+			Offerings:   r.offeringsOf(node.machine, market),
+		}
+	}
+	return out
+}
+
+// offeringsOf returns a machine's offerings in the class's zones, ordered by zone and capacity type.
+func (r *resolvedClass) offeringsOf(m *machine, market market) []cloud.Offering {
+	offerings := make([]cloud.Offering, 0, len(m.zones)*len(m.usage))
+	for _, zone := range m.zones {
+		subnets := r.zones[zone]
+		if len(subnets) == 0 {
+			continue
+		}
+		addresses := slices.ContainsFunc(subnets, func(s awsv1.Subnet) bool { return !market.unavailable.subnet(s.ID) })
+		for _, capacityType := range m.usage {
+			key := cloud.OfferingKey{InstanceType: m.name, Zone: zone, CapacityType: capacityType}
+			price, known := market.price(key)
+			offerings = append(offerings, cloud.Offering{
+				CapacityType: capacityType,
+				Zone:         zone,
+				ZoneID:       subnets[0].ZoneID,
+				Price:        price,
+				Available:    known && addresses && !market.unavailable.offering(key),
+			})
+		}
+	}
+	return offerings
+}

@@ -1,0 +1,197 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"go.uber.org/zap"
+
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// podAddresses is how many addresses a new instance is expected to take from its subnet at first: its own and one
+// warm interface's worth of the smallest types.
+const podAddresses = 10
+
+// Launch implements cloud.Provider.
+func (p *Provider) Launch(ctx context.Context, request cloud.LaunchRequest) (cloud.LaunchResult, error) {
+	if request.Token == "" {
+		return cloud.LaunchResult{}, invalid("CreateFleet", errors.New("the request has no token"))
+	}
+	if len(request.Overrides) == 0 {
+		return cloud.LaunchResult{}, invalid("CreateFleet", errors.New("the request has no overrides"))
+	}
+	reply, err := p.ec2.CreateFleet(ctx, fleet(request))
+	if err != nil {
+		err = classify("CreateFleet", err)
+		p.learn(request, err)
+		return cloud.LaunchResult{}, err
+	}
+	result := cloud.LaunchResult{Instances: p.launchedInstances(request, reply.Instances)}
+	failure := p.refusals(request, reply.Errors, &result)
+	if len(result.Instances) == 0 {
+		p.learn(request, failure)
+		return result, failure
+	}
+	if failure != nil && len(result.Instances) < request.Count && cloud.KindOf(failure) != cloud.InsufficientCapacity {
+		p.log.Warn("part of a launch failed", zap.String("launchGroup", request.Group), zap.Error(failure))
+	}
+	return result, nil
+}
+
+// learn draws the conclusions from a launch that brought nothing.
+func (p *Provider) learn(request cloud.LaunchRequest, err error) {
+	switch {
+	case cloud.KindOf(err) == cloud.StaleRequest:
+		p.templates.forget(request)
+	case cloud.ReasonOf(err) == "SpotSLRCreationFailed":
+		p.unavailable.markCapacityType(karpenterv1.CapacityTypeSpot)
+	}
+}
+
+// fleet renders the request. It depends on nothing else, so that a repetition is equal to the last byte.
+func fleet(request cloud.LaunchRequest) *ec2.CreateFleetInput {
+	tags := tagList(request.Tags)
+	input := &ec2.CreateFleetInput{
+		Type:                  types.FleetTypeInstant,
+		ClientToken:           aws.String(request.Token),
+		LaunchTemplateConfigs: fleetConfigs(request.Overrides),
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
+			TotalTargetCapacity:       aws.Int32(int32(request.Count)),
+			DefaultTargetCapacityType: types.DefaultTargetCapacityType(request.CapacityType),
+		},
+	}
+	for _, resource := range []types.ResourceType{
+		types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface, types.ResourceTypeFleet,
+	} {
+		input.TagSpecifications = append(input.TagSpecifications, types.TagSpecification{ResourceType: resource, Tags: tags})
+	}
+	if request.Context != "" {
+		input.Context = aws.String(request.Context)
+	}
+	if request.CapacityType == karpenterv1.CapacityTypeSpot {
+		input.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized}
+	} else {
+		input.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
+	}
+	return input
+}
+
+// fleetConfigs groups the overrides by launch template, in their order.
+func fleetConfigs(overrides []cloud.Override) []types.FleetLaunchTemplateConfigRequest {
+	var configs []types.FleetLaunchTemplateConfigRequest
+	index := make(map[string]int)
+	for _, override := range overrides {
+		i, ok := index[override.LaunchTemplate]
+		if !ok {
+			i = len(configs)
+			index[override.LaunchTemplate] = i
+			configs = append(configs, types.FleetLaunchTemplateConfigRequest{
+				LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
+					LaunchTemplateName: aws.String(override.LaunchTemplate), Version: aws.String("$Latest"),
+				},
+			})
+		}
+		configs[i].Overrides = append(configs[i].Overrides, types.FleetLaunchTemplateOverridesRequest{
+			InstanceType: types.InstanceType(override.InstanceType), SubnetId: aws.String(override.Subnet),
+		})
+	}
+	return configs
+}
+
+// overrideOf finds the override a part of the reply is about, by instance type and subnet.
+func overrideOf(request cloud.LaunchRequest, reply *types.LaunchTemplateAndOverridesResponse) (cloud.Override, bool) {
+	if reply == nil || reply.Overrides == nil {
+		return cloud.Override{}, false
+	}
+	for _, override := range request.Overrides {
+		if override.InstanceType == string(reply.Overrides.InstanceType) && override.Subnet == aws.ToString(reply.Overrides.SubnetId) {
+			return override, true
+		}
+	}
+	return cloud.Override{}, false
+}
+
+// launchedInstances reads the instances of a reply, ordered by id.
+func (p *Provider) launchedInstances(request cloud.LaunchRequest, sets []types.CreateFleetInstance) []cloud.Instance {
+	var out []cloud.Instance
+	for i := range sets {
+		set := &sets[i]
+		override, ok := overrideOf(request, set.LaunchTemplateAndOverrides)
+		if !ok {
+			// The instances exist and have to be accounted for, even if the reply hides where they came from.
+			override = cloud.Override{InstanceType: string(set.InstanceType), Zone: aws.ToString(set.AvailabilityZone), Subnet: aws.ToString(set.SubnetId)}
+		}
+		p.subnets.took(override.Subnet, int64(len(set.InstanceIds))*podAddresses)
+		for _, id := range set.InstanceIds {
+			p.launched.put(id, struct{}{})
+			out = append(out, cloud.Instance{
+				ID:           id,
+				ProviderID:   providerID(override.Zone, id),
+				InstanceType: override.InstanceType,
+				Zone:         override.Zone,
+				ZoneID:       p.subnets.zoneID(override.Subnet),
+				CapacityType: request.CapacityType,
+				Image:        override.Image,
+				State:        string(types.InstanceStateNamePending),
+				LaunchTime:   p.now().UTC(),
+				Subnet:       override.Subnet,
+				LaunchGroup:  request.Group,
+				NodePool:     request.Tags[awsv1.NodePoolTagKey],
+				Tags:         request.Tags,
+			})
+		}
+	}
+	slices.SortFunc(out, func(a, b cloud.Instance) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// refusals reads the errors of a reply: offerings without capacity go into the result and are remembered. It returns
+// what the launch failed of if it brought nothing: the first error that is not about capacity, because that one will
+// not go away by asking for other offerings.
+func (p *Provider) refusals(request cloud.LaunchRequest, failures []types.CreateFleetError, result *cloud.LaunchResult) error {
+	var failure error
+	reason := ""
+	refused := make(map[cloud.OfferingKey]bool)
+	for i := range failures {
+		code, message := aws.ToString(failures[i].ErrorCode), aws.ToString(failures[i].ErrorMessage)
+		v := verdictOfCode(code, message)
+		if v.kind != cloud.InsufficientCapacity {
+			if failure == nil {
+				failure = &cloud.Error{Kind: v.kind, Reason: v.reason, Operation: "CreateFleet", RetryAfter: retryAfter(v.kind), Err: fmt.Errorf("%s: %s", code, message)}
+			}
+			continue
+		}
+		reason = cmp.Or(reason, v.reason)
+		override, ok := overrideOf(request, failures[i].LaunchTemplateAndOverrides)
+		if !ok {
+			continue
+		}
+		key := cloud.OfferingKey{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: request.CapacityType}
+		if code == "InsufficientFreeAddressesInSubnet" {
+			p.unavailable.markSubnet(override.Subnet)
+		} else {
+			p.unavailable.markOffering(key)
+		}
+		if !refused[key] {
+			refused[key] = true
+			result.Refused = append(result.Refused, cloud.Refusal{OfferingKey: key, Code: code, Message: message})
+		}
+	}
+	if failure != nil {
+		return failure
+	}
+	return &cloud.Error{
+		Kind: cloud.InsufficientCapacity, Reason: cmp.Or(reason, "InsufficientCapacity"), Operation: "CreateFleet",
+		Err: fmt.Errorf("%d of %d offerings had no capacity", len(result.Refused), len(request.Overrides)),
+	}
+}

@@ -1,0 +1,132 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+const (
+	notFound = "InvalidInstanceID.NotFound"
+	// terminateConcurrency bounds the calls that end the instances of a failed batch one by one.
+	terminateConcurrency = 5
+)
+
+// Terminate implements cloud.Provider. Concurrent callers share their calls.
+func (p *Provider) Terminate(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	answers, err := p.terminator.do(ctx, ids)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, id := range ids {
+		failed = append(failed, answers[id])
+	}
+	return errors.Join(failed...)
+}
+
+// terminateBatch ends the instances of a batch that are ours and returns what went wrong, by id.
+func (p *Provider) terminateBatch(ctx context.Context, ids []string) (map[string]error, error) {
+	found, err := p.describeIDs(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	answers := make(map[string]error)
+	var targets []string
+	for _, id := range ids {
+		instance, known := found[id]
+		switch {
+		case !known:
+			// EC2 may not have heard of its own instance yet. What was launched here is ours all the same; of any
+			// other unknown id there is nothing left to end.
+			if _, ours := p.launched.get(id); ours {
+				targets = append(targets, id)
+			}
+		case !isOwned(p.options.Cluster, instance.Tags):
+			answers[id] = foreign("TerminateInstances", id)
+		case instance.State != string(types.InstanceStateNameTerminated) && instance.State != string(types.InstanceStateNameShuttingDown):
+			targets = append(targets, id)
+		}
+	}
+	slices.Sort(targets)
+	for chunk := range slices.Chunk(targets, batchSize) {
+		p.terminateAll(ctx, chunk, answers)
+	}
+	return answers, nil
+}
+
+// foreign is the refusal to touch an instance that is not this cluster's.
+func foreign(operation, id string) error {
+	return &cloud.Error{
+		Kind: cloud.Forbidden, Reason: "NotOwned", Operation: operation,
+		Err: fmt.Errorf("instance %s does not carry the ownership tags of this cluster", id),
+	}
+}
+
+// terminateAll ends instances in one call, and one by one where that call fails because of some of them.
+func (p *Provider) terminateAll(ctx context.Context, ids []string, answers map[string]error) {
+	err := p.terminateCall(ctx, ids)
+	if err == nil || (len(ids) == 1 && hasCode(err, notFound)) {
+		return
+	}
+	kind := cloud.KindOf(classify("TerminateInstances", err))
+	if len(ids) == 1 || kind == cloud.Throttled || ctx.Err() != nil {
+		for _, id := range ids {
+			answers[id] = classify("TerminateInstances", err)
+		}
+		return
+	}
+	each := make([]error, len(ids))
+	var group errgroup.Group
+	group.SetLimit(terminateConcurrency)
+	for i, id := range ids {
+		group.Go(func() error {
+			each[i] = p.terminateCall(ctx, []string{id})
+			return nil
+		})
+	}
+	_ = group.Wait() // its functions return no errors
+	for i, id := range ids {
+		if each[i] != nil && !hasCode(each[i], notFound) {
+			answers[id] = classify("TerminateInstances", each[i])
+		}
+	}
+}
+
+func (p *Provider) terminateCall(ctx context.Context, ids []string) error {
+	_, err := p.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
+	return err
+}
+
+// Tag implements cloud.Provider.
+func (p *Provider) Tag(ctx context.Context, id string, tags map[string]string) error {
+	if len(tags) == 0 {
+		return nil
+	}
+	found, err := p.instancesByID(ctx, []string{id})
+	if err != nil {
+		return err
+	}
+	_, launched := p.launched.get(id)
+	switch {
+	case len(found) == 1 && !isOwned(p.options.Cluster, found[0].Tags):
+		return foreign("CreateTags", id)
+	case len(found) == 0 && !launched:
+		return &cloud.Error{
+			Kind: cloud.Transient, Reason: "InstanceNotFound", Operation: "CreateTags",
+			Err: fmt.Errorf("EC2 knows no instance %s (yet)", id),
+		}
+	}
+	_, err = p.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tagList(tags)})
+	return classify("CreateTags", err)
+}

@@ -1,0 +1,133 @@
+package aws
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func testBootstrap() *bootstrap {
+	return &bootstrap{
+		cluster: clusterFacts{name: "blue", endpoint: "https://api.blue", authority: "Q0E=", serviceCIDR: "10.100.0.0/16"},
+		kubelet: map[string]any{"podsPerCore": 10, "maxPods": 5},
+		maxPods: 29,
+		labels: map[string]string{
+			"team": "a", "karpenter.sh/nodepool": "default", "kubernetes.io/arch": "arm64", "topology.k8s.aws/zone-id": "use1-az1",
+		},
+		taints: []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
+	}
+}
+
+func TestNodeConfig(t *testing.T) {
+	t.Parallel()
+	b := testBootstrap()
+	b.raid0 = true
+	text, err := b.nodeConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := yaml.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"apiVersion": "node.eks.aws/v1alpha1",
+		"kind":       "NodeConfig",
+		"spec": map[string]any{
+			"cluster": map[string]any{
+				"name": "blue", "apiServerEndpoint": "https://api.blue", "certificateAuthority": "Q0E=", "cidr": "10.100.0.0/16",
+			},
+			"kubelet": map[string]any{
+				"config": map[string]any{
+					"maxPods": 29.0, "podsPerCore": 10.0,
+					"registerWithTaints": []any{
+						map[string]any{"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
+						map[string]any{"key": "gpu", "value": "yes", "effect": "NoSchedule"},
+					},
+				},
+				// A kubelet may not label itself in Kubernetes' own domains.
+				"flags": []any{"--node-labels=karpenter.sh/nodepool=default,team=a,topology.k8s.aws/zone-id=use1-az1"},
+			},
+			"instance": map[string]any{"localStorage": map[string]any{"strategy": "RAID0"}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("NodeConfig (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnregisteredTaintComesOnce(t *testing.T) {
+	t.Parallel()
+	got := withUnregistered(withUnregistered(nil))
+	if len(got) != 1 {
+		t.Errorf("taints %v; want the unregistered one alone", got)
+	}
+}
+
+func TestUserDataKeepsTheUsersParts(t *testing.T) {
+	t.Parallel()
+	mime := "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"X\"\n\n--X\nContent-Type: text/cloud-config; charset=\"us-ascii\"\n\n#cloud-config\n--X\n" +
+		"Content-Type: text/x-shellscript\nContent-Transfer-Encoding: base64\n\nZWNobwo=\n--X--\n"
+	for _, tc := range []struct {
+		custom string
+		types  []string
+		why    string
+	}{
+		{"", nil, "nothing to keep"},
+		{"#!/bin/sh\necho", []string{shellScriptPart}, "a script"},
+		{"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n", []string{nodeConfigPart}, "a bare NodeConfig"},
+		{mime, []string{`text/cloud-config; charset="us-ascii"`, "text/x-shellscript"}, "an archive"},
+	} {
+		b := testBootstrap()
+		b.custom = tc.custom
+		text, err := b.al2023()
+		if err != nil {
+			t.Fatalf("%s: %v", tc.why, err)
+		}
+		parts, err := splitUserData(text)
+		if err != nil {
+			t.Fatalf("%s: the result cannot be read again: %v", tc.why, err)
+		}
+		var types []string
+		for _, p := range parts {
+			types = append(types, p.header.Get("Content-Type"))
+		}
+		if diff := cmp.Diff(append(tc.types, nodeConfigPart), types); diff != "" {
+			t.Errorf("%s: parts, ours last (-want +got):\n%s", tc.why, diff)
+		}
+		if again, _ := b.al2023(); again != text {
+			t.Errorf("%s: the same user data differ, which makes a second launch template", tc.why)
+		}
+	}
+	if !strings.Contains(mustUserData(t, mime), "Content-Transfer-Encoding: base64") {
+		t.Error("a part lost its encoding")
+	}
+}
+
+func mustUserData(t *testing.T, custom string) string {
+	t.Helper()
+	b := testBootstrap()
+	b.custom = custom
+	text, err := b.al2023()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestUserDataRefusesBrokenArchives(t *testing.T) {
+	t.Parallel()
+	for _, custom := range []string{
+		"MIME-Version: 1.0\nContent-Type: text/plain\n\nhello",
+		"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"X\"\n\n--X\nno end",
+	} {
+		b := testBootstrap()
+		b.custom = custom
+		if _, err := b.al2023(); err == nil {
+			t.Errorf("took %q", custom)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+const (
+	// validationTTL is how long EC2's consent to a class is believed.
+	validationTTL = 30 * time.Minute
+	// refusalTTL is how long a refusal is: less, since somebody will be waiting for it to go away.
+	refusalTTL = 5 * time.Minute
+	// rehearsal is the pool and launch group that dry runs are tagged with, since policies ask for the tags.
+	rehearsal = "tenon-validation"
+)
+
+// validate finds out whether launches of the class would work: by looking at it, and by asking EC2 with dry runs. It
+// wants the other parts resolved first.
+func (p *Provider) validate(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
+	switch family := class.AMIFamily(); family {
+	case awsv1.AMIFamilyAL2023, awsv1.AMIFamilyCustom:
+	default:
+		return bad(unsupportedFamily, "%s", unsupportedFamilyMessage(family)), nil
+	}
+	if errs := class.Validate(); len(errs) > 0 {
+		return bad("ValidationFailed", "%v", errs.ToAggregate()), nil
+	}
+	for _, part := range []string{
+		awsv1.ConditionTypeAMIsReady, awsv1.ConditionTypeSubnetsReady, awsv1.ConditionTypeSecurityGroupsReady,
+		awsv1.ConditionTypeInstanceProfileReady, awsv1.ConditionTypePlacementGroupReady,
+	} {
+		if !class.IsTrue(part) {
+			return finding{metav1.ConditionUnknown, "DependenciesNotReady", "waiting for " + part}, nil
+		}
+	}
+	key, err := validationKey(class)
+	if err != nil {
+		return finding{}, err
+	}
+	if known, ok := p.validated.get(key); ok {
+		return known, nil
+	}
+	found, err := p.rehearse(ctx, class)
+	if err != nil {
+		return finding{}, err
+	}
+	switch found.status {
+	case metav1.ConditionTrue:
+		p.validated.put(key, found)
+	case metav1.ConditionFalse:
+		p.validated.putFor(key, found, refusalTTL)
+	}
+	return found, nil
+}
+
+// validationKey is a hash over what validate depends on.
+func validationKey(class *awsv1.EC2NodeClass) (string, error) {
+	subnets := slices.SortedFunc(slices.Values(class.Status.Subnets), func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) })
+	content, err := json.Marshal([]any{
+		class.UID, class.Spec, class.Status.AMIs, subnets, class.Status.SecurityGroups, class.Status.InstanceProfile,
+	})
+	if err != nil {
+		return "", fmt.Errorf("key of node class %s: %w", class.Name, err)
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// rehearse prepares a launch of one ordinary instance and asks EC2 whether it would go through with it.
+func (p *Provider) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
+	if class.AMIFamily() == awsv1.AMIFamilyAL2023 {
+		cluster, _, err := p.cluster.get(ctx)
+		if err != nil {
+			return finding{}, err
+		}
+		if cluster.serviceCIDR == "" {
+			return bad("ClusterCIDRResolutionFailed", "EKS does not say which range of service addresses the cluster has"), nil
+		}
+	}
+	resolved, err := p.resolve(ctx, class)
+	if err != nil {
+		return finding{}, err
+	}
+	node := ordinary(resolved)
+	if node == nil {
+		return bad("NoCompatibleInstanceTypes", "no instance type is offered in the selected subnets' zones and runs the selected AMIs"), nil
+	}
+	launch, err := p.templateFor(ctx, class, rehearsal, nil, nil, templateKey{node.image, node.pods})
+	if err != nil || p.options.DisableDryRun {
+		return fine, err
+	}
+	name, err := p.templates.ensure(ctx, launch)
+	if err != nil {
+		return refusal("CreateLaunchTemplateAuthCheckFailed", err)
+	}
+	defer func() {
+		if err := p.templates.remove(ctx, name); err != nil {
+			p.log.Warn("the launch template of a validation stays for now", zap.String("launchTemplate", name), zap.Error(err))
+		}
+	}()
+	return p.dryRuns(ctx, class, resolved, node, name)
+}
+
+// ordinary returns the node a rehearsal launches: m5.large or m6g.large where they are among the class's, else the
+// smallest that is not exotic, else any.
+func ordinary(resolved *resolvedClass) *classNode {
+	for _, name := range []string{"m5.large", "m6g.large"} {
+		if node := resolved.byName[name]; node != nil {
+			return node
+		}
+	}
+	var best *classNode
+	for i := range resolved.nodes {
+		node := &resolved.nodes[i]
+		if best == nil || (best.machine.exotic() && !node.machine.exotic()) ||
+			(best.machine.exotic() == node.machine.exotic() && node.machine.memoryMiB < best.machine.memoryMiB) {
+			best = node
+		}
+	}
+	return best
+}
+
+// dryRuns asks EC2 with CreateFleet, and with RunInstances in one subnet after the other until one would work.
+func (p *Provider) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, resolved *resolvedClass, node *classNode, launchTemplate string) (finding, error) {
+	tags := classTags(p.options.Cluster, class)
+	tags[awsv1.NodePoolTagKey], tags[launchGroupTag] = rehearsal, rehearsal
+	var subnets []awsv1.Subnet
+	for _, zone := range node.machine.zones {
+		subnets = append(subnets, resolved.zones[zone]...)
+	}
+	request := cloud.LaunchRequest{
+		Group: rehearsal, Token: rehearsal, Count: 1, CapacityType: karpenterv1.CapacityTypeOnDemand, Tags: tags,
+		Overrides: []cloud.Override{{
+			InstanceType: node.machine.name, Zone: subnets[0].Zone, Subnet: subnets[0].ID, LaunchTemplate: launchTemplate, Image: node.image,
+		}},
+	}
+	input := fleet(request)
+	input.DryRun, input.ClientToken = aws.Bool(true), nil
+	if _, err := p.ec2.CreateFleet(ctx, input); !isDryRun(err) {
+		if found, err := refusal("CreateFleetAuthCheckFailed", classify("CreateFleet", err)); err != nil || found.status == metav1.ConditionFalse {
+			return found, err
+		}
+	}
+	found := fine
+	for _, subnet := range subnets {
+		_, err := p.ec2.RunInstances(ctx, dryInstance(class, request, subnet.ID))
+		if err == nil || isDryRun(err) {
+			return fine, nil
+		}
+		if found, err = refusal("RunInstancesAuthCheckFailed", classify("RunInstances", err)); err != nil || found.status == metav1.ConditionTrue {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// dryInstance renders the RunInstances dry run of a rehearsal. A template with interfaces of its own wants the subnet
+// on the interface.
+func dryInstance(class *awsv1.EC2NodeClass, request cloud.LaunchRequest, subnet string) *ec2.RunInstancesInput {
+	override := request.Overrides[0]
+	input := &ec2.RunInstancesInput{
+		DryRun:   aws.Bool(true),
+		MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		InstanceType: types.InstanceType(override.InstanceType),
+		LaunchTemplate: &types.LaunchTemplateSpecification{
+			LaunchTemplateName: aws.String(override.LaunchTemplate), Version: aws.String("$Latest"),
+		},
+	}
+	for _, resource := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface} {
+		input.TagSpecifications = append(input.TagSpecifications, types.TagSpecification{ResourceType: resource, Tags: tagList(request.Tags)})
+	}
+	var data types.RequestLaunchTemplateData
+	templateNetwork(class, &data)
+	if len(data.NetworkInterfaces) == 0 {
+		input.SubnetId = aws.String(subnet)
+		return input
+	}
+	primary := types.InstanceNetworkInterfaceSpecification{
+		DeviceIndex: aws.Int32(0), NetworkCardIndex: aws.Int32(0), SubnetId: aws.String(subnet), Groups: data.NetworkInterfaces[0].Groups,
+	}
+	input.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{primary}
+	return input
+}
+
+// refusal judges a failed rehearsal: missing permissions and bad parameters are the class's fault, a want of capacity
+// is nobody's, and everything else is asked again.
+func refusal(reason string, err error) (finding, error) {
+	switch cloud.KindOf(err) {
+	case "", cloud.InsufficientCapacity:
+		return fine, nil
+	case cloud.Forbidden:
+		return bad(reason, "%v", err), nil
+	case cloud.Invalid, cloud.StaleRequest:
+		return bad(cloud.ReasonOf(err), "%v", err), nil
+	}
+	if cloud.ReasonOf(err) == "InstanceProfileNameInvalid" {
+		return finding{metav1.ConditionUnknown, "InstanceProfileNameInvalid", "EC2 does not know the instance profile yet"}, nil
+	}
+	return finding{}, err
+}
