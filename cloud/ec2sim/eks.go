@@ -12,7 +12,7 @@ var clusterPath = regexp.MustCompile(`^/clusters/([^/]+)/?$`)
 func describeCluster(s *Server, c *call) (any, error) {
 	match := clusterPath.FindStringSubmatch(c.form.value)
 	if match == nil || match[1] != s.opts.Cluster {
-		return nil, &apiError{http.StatusNotFound, "ResourceNotFoundException", "No cluster found for name: " + match[1] + "."}
+		return nil, &apiError{http.StatusNotFound, "ResourceNotFoundException", "No cluster found for " + c.form.value}
 	}
 	subnets := []string{}
 	for _, n := range s.account.subnets {

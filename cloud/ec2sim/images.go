@@ -79,6 +79,8 @@ func newBottlerocketImage(minor, arch string, n int, release time.Time, latest b
 	return im
 }
 
-func imageID(name string) string { return fmt.Sprintf("ami-0%016x", uint64(unit("image", name)*(1<<53))) }
+func imageID(name string) string {
+	return fmt.Sprintf("ami-0%016x", uint64(unit("image", name)*(1<<53)))
+}
 
 func (im *image) deprecated() time.Time { return im.Created.AddDate(2, 0, 0) }

@@ -8,31 +8,31 @@ import (
 )
 
 type instanceTypeXML struct {
-	Type              string             `xml:"instanceType"`
-	CurrentGeneration bool               `xml:"currentGeneration"`
-	FreeTier          bool               `xml:"freeTierEligible"`
-	UsageClasses      []string           `xml:"supportedUsageClasses>item"`
-	RootDevices       []string           `xml:"supportedRootDeviceTypes>item"`
-	Virtualization    []string           `xml:"supportedVirtualizationTypes>item"`
-	BareMetal         bool               `xml:"bareMetal"`
-	Hypervisor        string             `xml:"hypervisor,omitempty"`
-	Processor         processorXML       `xml:"processorInfo"`
-	VCPU              vcpuXML            `xml:"vCpuInfo"`
-	MemoryMiB         int64              `xml:"memoryInfo>sizeInMiB"`
-	StorageSupported  bool               `xml:"instanceStorageSupported"`
-	Storage           *storageXML        `xml:"instanceStorageInfo"`
-	EBS               ebsInfoXML         `xml:"ebsInfo"`
-	Network           networkXML         `xml:"networkInfo"`
-	GPU               *gpuXML            `xml:"gpuInfo"`
-	Inference         *inferenceXML      `xml:"inferenceAcceleratorInfo"`
-	Neuron            *neuronXML         `xml:"neuronInfo"`
-	Placement         []string           `xml:"placementGroupInfo>supportedStrategies>item"`
-	Hibernation       bool               `xml:"hibernationSupported"`
-	Burstable         bool               `xml:"burstablePerformanceSupported"`
-	DedicatedHosts    bool               `xml:"dedicatedHostsSupported"`
-	AutoRecovery      bool               `xml:"autoRecoverySupported"`
-	BootModes         []string           `xml:"supportedBootModes>item"`
-	Enclaves          string             `xml:"nitroEnclavesSupport"`
+	Type              string        `xml:"instanceType"`
+	CurrentGeneration bool          `xml:"currentGeneration"`
+	FreeTier          bool          `xml:"freeTierEligible"`
+	UsageClasses      []string      `xml:"supportedUsageClasses>item"`
+	RootDevices       []string      `xml:"supportedRootDeviceTypes>item"`
+	Virtualization    []string      `xml:"supportedVirtualizationTypes>item"`
+	BareMetal         bool          `xml:"bareMetal"`
+	Hypervisor        string        `xml:"hypervisor,omitempty"`
+	Processor         processorXML  `xml:"processorInfo"`
+	VCPU              vcpuXML       `xml:"vCpuInfo"`
+	MemoryMiB         int64         `xml:"memoryInfo>sizeInMiB"`
+	StorageSupported  bool          `xml:"instanceStorageSupported"`
+	Storage           *storageXML   `xml:"instanceStorageInfo"`
+	EBS               ebsInfoXML    `xml:"ebsInfo"`
+	Network           networkXML    `xml:"networkInfo"`
+	GPU               *gpuXML       `xml:"gpuInfo"`
+	Inference         *inferenceXML `xml:"inferenceAcceleratorInfo"`
+	Neuron            *neuronXML    `xml:"neuronInfo"`
+	Placement         []string      `xml:"placementGroupInfo>supportedStrategies>item"`
+	Hibernation       bool          `xml:"hibernationSupported"`
+	Burstable         bool          `xml:"burstablePerformanceSupported"`
+	DedicatedHosts    bool          `xml:"dedicatedHostsSupported"`
+	AutoRecovery      bool          `xml:"autoRecoverySupported"`
+	BootModes         []string      `xml:"supportedBootModes>item"`
+	Enclaves          string        `xml:"nitroEnclavesSupport"`
 }
 
 type processorXML struct {

@@ -179,9 +179,7 @@ func (s *Server) obtain(o *launchOrder, index int, now time.Time) (*instance, er
 	i := s.newInstance(o, index, now)
 	s.instances.put(i.ID, i)
 	s.notBefore(i)
-	if s.kubelets != nil {
-		s.kubelets.wake()
-	}
+	s.wakeKubelets()
 	return i, nil
 }
 
@@ -342,7 +340,5 @@ func (s *Server) end(i *instance, at time.Time, code, reason string) {
 	s.instances.put(i.ID, i)
 	s.notBefore(i)
 	s.announce(i, at, stateChangeEvent(i, "shutting-down"))
-	if s.kubelets != nil {
-		s.kubelets.wake()
-	}
+	s.wakeKubelets()
 }

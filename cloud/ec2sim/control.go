@@ -1,0 +1,238 @@
+package ec2sim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Instance is a simulated instance as inspection shows it: the truth, without lag.
+type Instance struct {
+	ID           string            `json:"id"`
+	Type         string            `json:"type"`
+	Zone         string            `json:"zone"`
+	CapacityType string            `json:"capacityType"`
+	State        string            `json:"state"`
+	Fleet        string            `json:"fleet,omitempty"`
+	ClientToken  string            `json:"clientToken,omitempty"`
+	PrivateDNS   string            `json:"privateDNS"`
+	PriceUSD     float64           `json:"priceUSD"` // per hour
+	LaunchedAt   time.Time         `json:"launchedAt"`
+	EndedAt      *time.Time        `json:"endedAt,omitempty"`
+	EndCode      string            `json:"endCode,omitempty"`
+	Node         string            `json:"node,omitempty"`       // "joined", "failed" or "stopped"
+	NodeReason   string            `json:"nodeReason,omitempty"` // why the kubelet did not come up
+	Tags         map[string]string `json:"tags,omitempty"`
+}
+
+// Instances returns every instance that is not forgotten yet, terminated ones included, ordered by id.
+func (s *Server) Instances() []Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	s.settle(now)
+	out := []Instance{}
+	for _, i := range s.instances.sorted() {
+		x := Instance{
+			ID: i.ID, Type: i.Type, Zone: i.Zone, CapacityType: i.capacityType(), State: i.state(now).name, Fleet: i.Fleet,
+			ClientToken: i.ClientToken, PrivateDNS: s.account.privateDNS(i.PrivateIP), LaunchedAt: i.LaunchedAt,
+			PriceUSD: s.hourly(i), EndCode: i.EndCode, Node: string(i.Node), NodeReason: i.NodeReason, Tags: i.Tags,
+		}
+		if i.ended() {
+			ended := i.EndedAt
+			x.EndedAt = &ended
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func (s *Server) hourly(i *instance) float64 {
+	if t := s.catalogue.Type(i.Type); t != nil {
+		return i.pool().price(t)
+	}
+	return 0
+}
+
+// Cost is what the living instances cost.
+type Cost struct {
+	Instances int            `json:"instances"`
+	USDPerHr  float64        `json:"usdPerHour"`
+	ByType    map[string]int `json:"byType"`
+}
+
+// Cost sums up the instances that are pending or running.
+func (s *Server) Cost() Cost {
+	c := Cost{ByType: map[string]int{}}
+	for _, i := range s.Instances() {
+		if i.EndedAt == nil {
+			c.Instances++
+			c.USDPerHr += i.PriceUSD
+			c.ByType[i.Type]++
+		}
+	}
+	c.USDPerHr = roundPrice(c.USDPerHr)
+	return c
+}
+
+// Interrupt announces a spot interruption of the instances and ends them when the notice has passed; EC2 gives two minutes.
+// It is an error if one is not a living spot instance; then nothing happens to any.
+func (s *Server) Interrupt(notice time.Duration, ids ...string) error {
+	return s.locked(func(now time.Time) error {
+		found, err := s.living(ids)
+		if err != nil {
+			return err
+		}
+		for _, i := range found {
+			if !i.Spot {
+				return fmt.Errorf("instance %s is not a spot instance", i.ID)
+			}
+		}
+		for _, i := range found {
+			i.InterruptAt = now.Add(notice)
+			s.instances.put(i.ID, i)
+			s.notBefore(i)
+			s.announce(i, now, interruptionEvent(i))
+		}
+		s.wakeKubelets()
+		return nil
+	})
+}
+
+// Rebalance announces a rebalance recommendation for the instances. Nothing else happens to them.
+func (s *Server) Rebalance(ids ...string) error {
+	return s.locked(func(now time.Time) error {
+		found, err := s.living(ids)
+		for _, i := range found {
+			s.announce(i, now, rebalanceEvent(i))
+		}
+		return err
+	})
+}
+
+// Kill ends the instances at once, as a failure of their hosts would.
+func (s *Server) Kill(ids ...string) error {
+	return s.locked(func(now time.Time) error {
+		found, err := s.living(ids)
+		for _, i := range found {
+			s.end(i, now, "Server.InternalError", "Server.InternalError: Internal error")
+		}
+		return err
+	})
+}
+
+func (s *Server) living(ids []string) ([]*instance, error) {
+	var found []*instance
+	for _, id := range ids {
+		i := s.instances.rows[id]
+		if i == nil || i.ended() {
+			return nil, fmt.Errorf("no living instance %s", id)
+		}
+		found = append(found, i)
+	}
+	return found, nil
+}
+
+// Reset forgets everything but the seeded account: instances, templates, profiles, queues, tokens, faults and calls.
+// Nodes that joined stay in the cluster.
+func (s *Server) Reset() error {
+	s.calls.reset()
+	return s.locked(func(time.Time) error {
+		s.instances.clear()
+		s.templates.clear()
+		s.fleets.clear()
+		s.replies.clear()
+		s.profiles.clear()
+		s.tags.clear()
+		s.queues.clear()
+		s.addresses.clear()
+		s.userData.clear()
+		s.faultRow.put(faultsID, &Faults{})
+		clear(s.hits)
+		clear(s.buckets)
+		return nil
+	})
+}
+
+type instancesRequest struct {
+	Instances []string `json:"instances"`
+	Notice    Duration `json:"notice,omitempty"`
+}
+
+// spotNotice is the warning time EC2 gives.
+const spotNotice = Duration(2 * time.Minute)
+
+// serveControl is the endpoint described in the package comment.
+func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
+	var in instancesRequest
+	var faults Faults
+	var out any = struct{}{}
+	var err error
+	switch r.Method + " " + r.URL.Path {
+	case "GET /_sim/health":
+	case "GET /_sim/instances":
+		out = s.Instances()
+	case "GET /_sim/calls":
+		if action := r.URL.Query().Get("action"); action != "" {
+			calls := s.Calls(action)
+			out = append([]Call{}, calls...)
+		} else {
+			out = s.CallCounts()
+		}
+	case "POST /_sim/calls/reset":
+		s.calls.reset()
+	case "GET /_sim/cost":
+		out = s.Cost()
+	case "GET /_sim/faults":
+		out = s.Faults()
+	case "PUT /_sim/faults":
+		if err = decodeControl(r, &faults); err == nil {
+			err = s.SetFaults(faults)
+		}
+	case "DELETE /_sim/faults":
+		err = s.SetFaults(Faults{})
+	case "POST /_sim/interrupt":
+		in.Notice = spotNotice
+		if err = decodeControl(r, &in); err == nil {
+			err = s.Interrupt(time.Duration(in.Notice), in.Instances...)
+		}
+	case "POST /_sim/rebalance":
+		if err = decodeControl(r, &in); err == nil {
+			err = s.Rebalance(in.Instances...)
+		}
+	case "POST /_sim/kill":
+		if err = decodeControl(r, &in); err == nil {
+			err = s.Kill(in.Instances...)
+		}
+	case "POST /_sim/reset":
+		err = s.Reset()
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		err = errors.New("no such control: " + r.Method + " " + r.URL.Path)
+		out = map[string]string{"error": err.Error()}
+		err = nil
+	}
+	s.writeControl(w, out, err)
+}
+
+// decodeControl is strict, so that a misspelt fault does not silently do nothing.
+func decodeControl(r *http.Request, into any) error {
+	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxRequestBody))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+func (s *Server) writeControl(w http.ResponseWriter, out any, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		out = map[string]string{"error": err.Error()}
+	}
+	if err := json.NewEncoder(w).Encode(out); err != nil {
+		s.log.Debug("answer control request", zap.Error(err))
+	}
+}

@@ -1,0 +1,62 @@
+// Package ec2sim plays an AWS account over HTTP: a server that speaks the wire protocols of EC2, SSM, IAM, EKS, Pricing,
+// SQS and STS, so that unmodified AWS SDKs and tools can be pointed at it. It exists so that everything that launches
+// nodes can be tested, and shown, without an account.
+//
+// # Shape
+//
+// One mutex guards the account. A request is taken apart (request.go: the service is told by the credential scope of its
+// signature, the action by what the protocol uses), faults are drawn for it (faults.go, throttle.go), its handler runs
+// with the account locked (actions.go lists them all), the changes are written to the journal (journal.go), and only then
+// it is answered. So whatever a client was told is on disk, and a SIGKILL at any moment loses nothing that was promised.
+//
+// An instance carries instants, not a state: when it was launched, will run, was ended. What it is at any moment follows
+// from the clock (instance.go). Nothing has to be advanced, and a simulator that was down for an hour finds every instance
+// where an hour has brought it. Spot prices and pool depths follow from names alone (market.go), so runs repeat.
+//
+// # The account
+//
+// Region us-east-1 with zones a, b and c; a VPC, a private /19 subnet per zone and the cluster's security group, tagged
+// karpenter.sh/discovery=<cluster>; Amazon's AL2023 and Bottlerocket images with their SSM parameters; any IAM role;
+// one EKS cluster; no capacity reservations and no placement groups. The instance types are real ones (catalogue.txt).
+//
+// # Nodes
+//
+// With Options.Kubernetes set, an instance that has booted joins the cluster as its kubelet would (kubelets.go, node.go):
+// what the Node looks like follows from the instance type and from the user data of its launch template.
+//
+// # Control
+//
+// Beside the AWS protocols the server answers JSON over HTTP below /_sim/; see ControlHelp. The same is there as methods of
+// Server.
+package ec2sim
+
+// ControlHelp describes the control endpoint.
+const ControlHelp = `Control and inspection, JSON over HTTP below /_sim/:
+  GET    /_sim/health          answers as soon as the simulator serves
+  GET    /_sim/instances       every instance as it truly is, without describe lag; terminated ones for an hour
+  GET    /_sim/cost            number of living instances, their price per hour, and how many of each type
+  GET    /_sim/calls           per action: total, throttled, failed, lost; since the start or the last reset
+  GET    /_sim/calls?action=P  the calls themselves, with time, error code and client token; P may have * and ?
+  POST   /_sim/calls/reset     forget the calls
+  GET    /_sim/faults          the faults in force
+  PUT    /_sim/faults          replace them (below)
+  DELETE /_sim/faults          heal everything
+  POST   /_sim/interrupt       {"instances":["i-..."],"notice":"2m"}: spot interruption, with the event to every SQS queue
+  POST   /_sim/rebalance       {"instances":["i-..."]}: rebalance recommendation to every SQS queue
+  POST   /_sim/kill            {"instances":["i-..."]}: the machines die at once
+  POST   /_sim/reset           back to the empty account, without faults
+
+Faults, all optional; patterns have * and ?, durations are text like "30s", and "times" and "probability" limit how
+often a fault strikes:
+  {"capacity":      [{"instanceType":"m5.*","zone":"us-east-1a","capacityType":"spot","remaining":2,"code":"..."}],
+   "zonesOut":      ["us-east-1b"],
+   "throttle":      0.1,              EC2's published request buckets, times this; 0 turns throttling off
+   "errors":        [{"action":"Describe*","code":"InternalError","message":"...","status":500,"times":3}],
+   "lost":          [{"action":"CreateFleet","times":1}],         done, but the answer never arrives
+   "slow":          [{"action":"*","delay":"2s","probability":0.5}],
+   "describeLag":   "30s",            Describe calls learn of launches and ends this late
+   "neverRegister": [{"instanceType":"c5.*","times":1}],          booted, but no Node appears
+   "neverReady":    [{"zone":"us-east-1c"}],
+   "die":           [{"after":"45s","probability":0.1}],
+   "freeAddresses": {"subnet-...":3}}
+`

@@ -1,0 +1,270 @@
+package ec2sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"path"
+	"time"
+)
+
+// Faults are what can go wrong on demand. The zero value is a healthy cloud.
+type Faults struct {
+	// Capacity lists pools that run dry.
+	Capacity []CapacityFault `json:"capacity,omitempty"`
+	// ZonesOut are zones without any capacity, of every type and price.
+	ZonesOut []string `json:"zonesOut,omitempty"`
+	// Throttle turns EC2's token buckets on: 1 is EC2 as published, 0.1 an account with a tenth of it. 0 turns them off.
+	Throttle float64 `json:"throttle,omitempty"`
+	// Errors are refusals by action.
+	Errors []ErrorFault `json:"errors,omitempty"`
+	// Lost are answers that never arrive: the operation happens, then the connection is dropped.
+	Lost []ReplyFault `json:"lost,omitempty"`
+	// Slow are answers that arrive late. The operation itself happens at once.
+	Slow []ReplyFault `json:"slow,omitempty"`
+	// DescribeLag is how long Describe calls do not know of a launch or a termination.
+	DescribeLag Duration `json:"describeLag,omitempty"`
+	// NeverRegister and NeverReady are instances whose kubelet never comes up, or never becomes Ready.
+	NeverRegister []BootFault `json:"neverRegister,omitempty"`
+	NeverReady    []BootFault `json:"neverReady,omitempty"`
+	// Die are instances that fail some time after their launch.
+	Die []BootFault `json:"die,omitempty"`
+	// FreeAddresses overrides how many addresses are free, by subnet id.
+	FreeAddresses map[string]int `json:"freeAddresses,omitempty"`
+}
+
+// PoolPattern selects pools. Each field is a pattern with * and ?, and empty means any.
+type PoolPattern struct {
+	InstanceType string `json:"instanceType,omitempty"`
+	Zone         string `json:"zone,omitempty"`
+	CapacityType string `json:"capacityType,omitempty"` // "on-demand" or "spot"
+}
+
+func (p PoolPattern) matches(q pool) bool {
+	return anyOr(p.InstanceType, q.instanceType) && anyOr(p.Zone, q.zone) && anyOr(p.CapacityType, q.capacityType)
+}
+
+func anyOr(pattern, value string) bool { return pattern == "" || wildcard(pattern, value) }
+
+// CapacityFault makes the pools it matches give Remaining more instances, in total, and then refuse.
+type CapacityFault struct {
+	PoolPattern
+	Remaining int `json:"remaining,omitempty"`
+	// Code of the refusal. Default InsufficientInstanceCapacity.
+	Code string `json:"code,omitempty"`
+}
+
+// Occurrence says how often a fault strikes: always, or with a probability, or a number of times, or both.
+type Occurrence struct {
+	// Times is how many requests or instances it strikes; 0 is no limit.
+	Times int `json:"times,omitempty"`
+	// Probability of each to be struck; 0 means 1.
+	Probability float64 `json:"probability,omitempty"`
+}
+
+// ErrorFault refuses requests for an action with a code.
+type ErrorFault struct {
+	Occurrence
+	Action  string `json:"action"` // a pattern with * and ?
+	Code    string `json:"code"`
+	Message string `json:"message,omitempty"`
+	Status  int    `json:"status,omitempty"` // HTTP status; default 400, and 503 or 500 for the codes that mean them
+}
+
+// ReplyFault loses or delays the answers to an action.
+type ReplyFault struct {
+	Occurrence
+	Action string   `json:"action"`          // a pattern with * and ?
+	Delay  Duration `json:"delay,omitempty"` // slow answers only
+}
+
+// BootFault strikes instances as they are launched.
+type BootFault struct {
+	Occurrence
+	PoolPattern
+	After Duration `json:"after,omitempty"` // dying instances only: their age at death
+}
+
+// Duration is a time.Duration that JSON writes as text, "1m30s".
+type Duration time.Duration
+
+// MarshalJSON writes the duration as text.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON reads text like "1m30s".
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("a duration is written as text like \"30s\": %w", err)
+	}
+	parsed, err := time.ParseDuration(text)
+	*d = Duration(parsed)
+	return err
+}
+
+// faultsID is the one row of the fault table.
+const faultsID = "faults"
+
+func (s *Server) faults() *Faults { return s.faultRow.rows[faultsID] }
+
+// Faults returns the faults in force.
+func (s *Server) Faults() Faults {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *s.faults()
+}
+
+// SetFaults replaces all faults and starts their counts anew.
+func (s *Server) SetFaults(f Faults) error {
+	return s.locked(func(time.Time) error {
+		if err := f.validate(); err != nil {
+			return err
+		}
+		s.faultRow.put(faultsID, &f)
+		clear(s.hits)
+		clear(s.buckets)
+		return nil
+	})
+}
+
+func (f *Faults) validate() error {
+	for _, e := range f.Errors {
+		if e.Action == "" || e.Code == "" {
+			return fmt.Errorf("an error fault needs an action and a code")
+		}
+	}
+	for _, r := range append(append([]ReplyFault{}, f.Lost...), f.Slow...) {
+		if r.Action == "" {
+			return fmt.Errorf("a lost or slow reply needs an action")
+		}
+	}
+	if f.Throttle < 0 {
+		return fmt.Errorf("throttle %g is negative", f.Throttle)
+	}
+	return nil
+}
+
+// strikes decides whether a fault strikes now, and counts it. The key tells the fault among its like.
+func (s *Server) strikes(o Occurrence, kind string, n int) bool {
+	key := path.Join(kind, fmt.Sprint(n))
+	if o.Times > 0 && s.hits[key] >= o.Times || o.Probability > 0 && rand.Float64() >= o.Probability {
+		return false
+	}
+	s.hits[key]++
+	return true
+}
+
+// faultPlan is what will go wrong with one request.
+type faultPlan struct {
+	refusal *apiError
+	lost    bool
+	delay   time.Duration
+}
+
+func (s *Server) faultPlan(c *call) faultPlan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.faults()
+	var plan faultPlan
+	if !s.spendRequest(c, f.Throttle) {
+		plan.refusal = errThrottled
+		return plan
+	}
+	for n, e := range f.Errors {
+		if wildcard(e.Action, c.action) && s.strikes(e.Occurrence, "error", n) {
+			plan.refusal = e.refusal()
+			return plan
+		}
+	}
+	for n, l := range f.Lost {
+		if !plan.lost && wildcard(l.Action, c.action) {
+			plan.lost = s.strikes(l.Occurrence, "lost", n)
+		}
+	}
+	for n, l := range f.Slow {
+		if plan.delay == 0 && wildcard(l.Action, c.action) && s.strikes(l.Occurrence, "slow", n) {
+			plan.delay = time.Duration(l.Delay)
+		}
+	}
+	return plan
+}
+
+func (e ErrorFault) refusal() *apiError {
+	out := &apiError{status: e.Status, code: e.Code, message: e.Message}
+	if out.status == 0 {
+		switch e.Code {
+		case "RequestLimitExceeded", "Unavailable", "ServiceUnavailable":
+			out.status = http.StatusServiceUnavailable
+		case "InternalError", "InternalFailure":
+			out.status = http.StatusInternalServerError
+		case "UnauthorizedOperation":
+			out.status = http.StatusForbidden
+		default:
+			out.status = http.StatusBadRequest
+		}
+	}
+	setDefault(&out.message, "A fault was asked for.")
+	return out
+}
+
+// poolRefuses says why a pool gives nothing, or nil.
+func (s *Server) poolRefuses(p pool) error {
+	f := s.faults()
+	for _, z := range f.ZonesOut {
+		if wildcard(z, p.zone) {
+			return noCapacity(p, "")
+		}
+	}
+	for n, fault := range f.Capacity {
+		if fault.matches(p) && s.hits[capacityKey(n)] >= fault.Remaining {
+			return noCapacity(p, fault.Code)
+		}
+	}
+	return nil
+}
+
+func capacityKey(n int) string { return fmt.Sprintf("capacity/%d", n) }
+
+// poolTaken counts an instance against the capacity that the pool has left.
+func (s *Server) poolTaken(p pool) {
+	for n, fault := range s.faults().Capacity {
+		if fault.matches(p) {
+			s.hits[capacityKey(n)]++
+		}
+	}
+}
+
+func noCapacity(p pool, code string) error {
+	setDefault(&code, "InsufficientInstanceCapacity")
+	switch code {
+	case "InsufficientInstanceCapacity":
+		if p.capacityType == capacitySpot {
+			return refuse(code, "There is no Spot capacity available that matches your request.")
+		}
+		return refuse(code, "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", p.instanceType, p.zone)
+	case "VcpuLimitExceeded":
+		return refuse(code, "You have requested more vCPU capacity than your current vCPU limit allows for the instance bucket that the specified instance type belongs to.")
+	}
+	return refuse(code, "The pool %s in %s gives nothing.", p.instanceType, p.zone)
+}
+
+// bootFaults decides the fate of a new instance.
+func (s *Server) bootFaults(i *instance, now time.Time) {
+	f, p := s.faults(), i.pool()
+	for n, fault := range f.NeverRegister {
+		if fault.matches(p) && s.strikes(fault.Occurrence, "register", n) {
+			i.BootAt, i.ReadyAt = time.Time{}, time.Time{}
+		}
+	}
+	for n, fault := range f.NeverReady {
+		if fault.matches(p) && s.strikes(fault.Occurrence, "ready", n) {
+			i.ReadyAt = time.Time{}
+		}
+	}
+	for n, fault := range f.Die {
+		if fault.matches(p) && s.strikes(fault.Occurrence, "die", n) {
+			i.DieAt = now.Add(time.Duration(fault.After))
+		}
+	}
+}

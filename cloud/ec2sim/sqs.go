@@ -1,0 +1,279 @@
+package ec2sim
+
+import (
+	"context"
+	"crypto/md5" //nolint:gosec // SQS defines its checksums as MD5
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// queue is an SQS standard queue, oldest message first.
+type queue struct {
+	Name       string
+	Attributes map[string]string
+	Messages   []message
+}
+
+type message struct {
+	ID        string
+	Body      string
+	SentAt    time.Time
+	VisibleAt time.Time
+	Receipt   string `json:",omitempty"` // of the last receipt
+	Received  int
+}
+
+const (
+	defaultVisibility = 30 * time.Second
+	maxWait           = 20 // seconds
+	maxBatch          = 10
+)
+
+func sqsRefuse(code, text string) error { return &apiError{http.StatusBadRequest, code, text} }
+
+const queueMissing = "com.amazonaws.sqs#QueueDoesNotExist"
+
+// sqsLegacyCode is the code of the old query protocol, which clients report to their callers.
+func sqsLegacyCode(code string) string {
+	if code == queueMissing {
+		return "AWS.SimpleQueueService.NonExistentQueue"
+	}
+	return strings.TrimPrefix(code, "com.amazonaws.sqs#")
+}
+
+func (s *Server) queueURL(c *call, name string) string {
+	return "http://" + c.host + "/" + accountID + "/" + name
+}
+
+// findQueue finds a queue by the last part of its URL.
+func (s *Server) findQueue(url string) (*queue, error) {
+	q := s.queues.rows[url[strings.LastIndexByte(url, '/')+1:]]
+	if q == nil {
+		return nil, sqsRefuse(queueMissing, "The specified queue does not exist.")
+	}
+	return q, nil
+}
+
+func createQueue(s *Server, c *call) (any, error) {
+	in, err := decodeJSON[struct {
+		QueueName  string
+		Attributes map[string]string
+	}](c)
+	if err != nil {
+		return nil, err
+	}
+	if in.QueueName == "" || len(in.QueueName) > 80 {
+		return nil, sqsRefuse("com.amazonaws.sqs#InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
+	}
+	if s.queues.rows[in.QueueName] == nil {
+		s.queues.put(in.QueueName, &queue{Name: in.QueueName, Attributes: in.Attributes})
+	}
+	return map[string]string{"QueueUrl": s.queueURL(c, in.QueueName)}, nil
+}
+
+func getQueueURL(s *Server, c *call) (any, error) {
+	in, err := decodeJSON[struct{ QueueName string }](c)
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.findQueue(in.QueueName)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"QueueUrl": s.queueURL(c, q.Name)}, nil
+}
+
+func getQueueAttributes(s *Server, c *call) (any, error) {
+	in, err := decodeJSON[struct {
+		QueueUrl       string //nolint:revive // the wire's spelling
+		AttributeNames []string
+	}](c)
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.findQueue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	waiting := 0
+	for _, m := range q.Messages {
+		if !c.at.Before(m.VisibleAt) {
+			waiting++
+		}
+	}
+	all := map[string]string{
+		"QueueArn":                              s.account.arn("sqs", q.Name),
+		"ApproximateNumberOfMessages":           strconv.Itoa(waiting),
+		"ApproximateNumberOfMessagesNotVisible": strconv.Itoa(len(q.Messages) - waiting),
+		"VisibilityTimeout":                     strconv.Itoa(int(defaultVisibility / time.Second)),
+	}
+	for k, v := range q.Attributes {
+		all[k] = v
+	}
+	for k := range all {
+		if !slices.Contains(in.AttributeNames, "All") && !slices.Contains(in.AttributeNames, k) {
+			delete(all, k)
+		}
+	}
+	return map[string]any{"Attributes": all}, nil
+}
+
+func checksum(body string) string {
+	sum := md5.Sum([]byte(body)) //nolint:gosec // SQS defines its checksums as MD5
+	return hex.EncodeToString(sum[:])
+}
+
+func sendMessage(s *Server, c *call) (any, error) {
+	in, err := decodeJSON[struct {
+		QueueUrl     string //nolint:revive // the wire's spelling
+		MessageBody  string
+		DelaySeconds int
+	}](c)
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.findQueue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	id := s.post(q, in.MessageBody, c.at, time.Duration(in.DelaySeconds)*time.Second)
+	return map[string]string{"MessageId": id, "MD5OfMessageBody": checksum(in.MessageBody)}, nil
+}
+
+// post puts a message into a queue and wakes those who wait for one.
+func (s *Server) post(q *queue, body string, at time.Time, delay time.Duration) string {
+	m := message{ID: uuid.NewString(), Body: body, SentAt: at, VisibleAt: at.Add(delay)}
+	q.Messages = append(q.Messages, m)
+	s.queues.put(q.Name, q)
+	close(s.posted)
+	s.posted = make(chan struct{})
+	return m.ID
+}
+
+// messageWait is what ReceiveMessage returns instead of an answer while it may still wait.
+type messageWait struct {
+	posted  <-chan struct{}
+	visible time.Duration // until a message that somebody received comes back
+	left    time.Duration
+}
+
+// forMessage waits until it is worth looking again, and says false when the waiting time is over.
+func (w *messageWait) forMessage(ctx context.Context, _ *Server) bool {
+	pause := min(w.left, w.visible)
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-w.posted:
+		return true
+	case <-timer.C:
+		return pause < w.left
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (w *messageWait) empty() (any, error) { return map[string]any{}, nil }
+
+func receiveMessage(s *Server, c *call) (any, error) {
+	in, err := decodeJSON[struct {
+		QueueUrl            string //nolint:revive // the wire's spelling
+		MaxNumberOfMessages int
+		WaitTimeSeconds     int
+		VisibilityTimeout   *int
+	}](c)
+	if err != nil {
+		return nil, err
+	}
+	setDefault(&in.MaxNumberOfMessages, 1)
+	if in.MaxNumberOfMessages < 1 || in.MaxNumberOfMessages > maxBatch || in.WaitTimeSeconds < 0 || in.WaitTimeSeconds > maxWait {
+		return nil, sqsRefuse("com.amazonaws.sqs#InvalidParameterValue", "MaxNumberOfMessages must be 1 to 10 and WaitTimeSeconds 0 to 20")
+	}
+	q, err := s.findQueue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	hidden := defaultVisibility
+	if in.VisibilityTimeout != nil {
+		hidden = time.Duration(*in.VisibilityTimeout) * time.Second
+	}
+	now := s.now()
+	out := []map[string]any{}
+	wait := &messageWait{posted: s.posted, visible: maxWait * time.Second}
+	for n := range q.Messages {
+		m := &q.Messages[n]
+		if now.Before(m.VisibleAt) {
+			wait.visible = min(wait.visible, m.VisibleAt.Sub(now))
+			continue
+		}
+		if len(out) == in.MaxNumberOfMessages {
+			break
+		}
+		m.VisibleAt, m.Receipt, m.Received = now.Add(hidden), uuid.NewString(), m.Received+1
+		out = append(out, map[string]any{
+			"MessageId": m.ID, "ReceiptHandle": m.Receipt, "Body": m.Body, "MD5OfBody": checksum(m.Body),
+			"Attributes": map[string]string{
+				"SentTimestamp":           strconv.FormatInt(m.SentAt.UnixMilli(), 10),
+				"ApproximateReceiveCount": strconv.Itoa(m.Received),
+			},
+		})
+	}
+	if len(out) > 0 {
+		s.queues.put(q.Name, q)
+		return map[string]any{"Messages": out}, nil
+	}
+	if wait.left = time.Duration(in.WaitTimeSeconds)*time.Second - now.Sub(c.at); wait.left <= 0 {
+		return map[string]any{}, nil
+	}
+	return wait, nil
+}
+
+// remove deletes the message with the receipt; deleting one that is gone succeeds, as in SQS.
+func (s *Server) remove(q *queue, receipt string) {
+	q.Messages = slices.DeleteFunc(q.Messages, func(m message) bool { return m.Receipt == receipt && receipt != "" })
+	s.queues.put(q.Name, q)
+}
+
+func deleteMessage(s *Server, c *call) (any, error) {
+	in, err := decodeJSON[struct {
+		QueueUrl      string //nolint:revive // the wire's spelling
+		ReceiptHandle string
+	}](c)
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.findQueue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	s.remove(q, in.ReceiptHandle)
+	return struct{}{}, nil
+}
+
+func deleteMessageBatch(s *Server, c *call) (any, error) {
+	in, err := decodeJSON[struct {
+		QueueUrl string                               //nolint:revive // the wire's spelling
+		Entries  []struct{ Id, ReceiptHandle string } //nolint:revive // the wire's spelling
+	}](c)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Entries) < 1 || len(in.Entries) > maxBatch {
+		return nil, sqsRefuse("com.amazonaws.sqs#EmptyBatchRequest", "There should be 1 to 10 DeleteMessageBatchRequestEntry in the request.")
+	}
+	q, err := s.findQueue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	done := []map[string]string{}
+	for _, e := range in.Entries {
+		s.remove(q, e.ReceiptHandle)
+		done = append(done, map[string]string{"Id": e.Id})
+	}
+	return map[string]any{"Successful": done, "Failed": []any{}}, nil
+}

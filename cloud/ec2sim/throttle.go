@@ -1,0 +1,85 @@
+package ec2sim
+
+import (
+	"strings"
+	"time"
+)
+
+// bucket is a token bucket.
+type bucket struct {
+	tokens float64
+	last   time.Time
+}
+
+// bucketSize is a bucket's capacity and its refill per second.
+type bucketSize struct{ capacity, refill float64 }
+
+// EC2's published request buckets (EC2 developer guide, "Request throttling for the Amazon EC2 API"). Each action has a
+// bucket of its own, sized by its kind.
+var (
+	readBucket           = bucketSize{100, 20}
+	unfilteredReadBucket = bucketSize{50, 10}
+	mutatingBucket       = bucketSize{50, 5}
+	actionBuckets        = map[string]bucketSize{
+		"RunInstances":       {5, 2},
+		"CreateFleet":        {5, 2}, // an instant fleet launches like RunInstances
+		"TerminateInstances": {100, 5},
+		"CreateTags":         {100, 10},
+		"DeleteTags":         {100, 10},
+	}
+	// launchBucket is the resource bucket of instances launched, shared by the actions that launch.
+	launchBucket = bucketSize{1000, 2}
+)
+
+func requestBucket(c *call) bucketSize {
+	if size, ok := actionBuckets[c.action]; ok {
+		return size
+	}
+	if !strings.HasPrefix(c.action, "Describe") {
+		return mutatingBucket
+	}
+	ids := false
+	for key := range c.form.children {
+		ids = ids || strings.HasSuffix(key, "Id") || key == "InstanceType"
+	}
+	if !ids && !c.form.has("Filter") && !c.form.has("MaxResults") && !c.form.has("NextToken") {
+		return unfilteredReadBucket
+	}
+	return readBucket
+}
+
+// spend takes tokens out of a bucket, or says false and takes none. The factor scales the refill and, below 1, the
+// capacity: a throttled account has smaller buckets.
+func (s *Server) spend(name string, size bucketSize, factor, tokens float64) bool {
+	now := s.now()
+	capacity := max(1, size.capacity*min(1, factor))
+	b := s.buckets[name]
+	if b == nil {
+		b = &bucket{tokens: capacity, last: now}
+		s.buckets[name] = b
+	}
+	b.tokens = min(capacity, b.tokens+max(0, now.Sub(b.last).Seconds())*size.refill*factor)
+	b.last = now
+	if b.tokens < tokens {
+		return false
+	}
+	b.tokens -= tokens
+	return true
+}
+
+// spendRequest charges a request to EC2's buckets, if throttling is on. Other services are not throttled.
+func (s *Server) spendRequest(c *call, factor float64) bool {
+	if factor <= 0 || c.service != "ec2" {
+		return true
+	}
+	return s.spend("request/"+c.action, requestBucket(c), factor, 1)
+}
+
+// spendLaunches charges instances to be launched. The factor does not apply to this bucket: it limits how much is launched,
+// not how often is asked.
+func (s *Server) spendLaunches(n int) error {
+	if s.faults().Throttle <= 0 || s.spend("launch", launchBucket, 1, float64(n)) {
+		return nil
+	}
+	return errThrottled
+}
