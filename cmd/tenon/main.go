@@ -33,6 +33,8 @@ replacement runs as a durable Temporal workflow.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.AddCommand(newDevCommand())
+	root.AddCommand(newEC2SimCommand())
 	root.AddCommand(newVersionCommand())
 	return root
 }

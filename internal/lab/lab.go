@@ -79,9 +79,14 @@ type Options struct {
 	Dir string
 	// Bin is the directory that holds kubelab, temporal and tenon.
 	Bin string
+	// Tenon is the program that the simulator and the worker are run from, tenon in Bin when empty.
+	Tenon string
+	// Supervisor is the name under which the calling process has a pid file among those of the components; none
+	// when empty.
+	Supervisor string
 	// Cluster names the cluster. A directory keeps the name it was first started with.
 	Cluster string
-	// Components are the processes to run, all of them when empty. A component whose needs are left out is refused.
+	// Components are the processes to run, all of them when empty. A component is not made to wait for one that is left out.
 	Components []Component
 	// Bare leaves the cluster without the custom resource definitions and the default NodePool and EC2NodeClass.
 	Bare bool
@@ -136,6 +141,11 @@ func Start(ctx context.Context, opts Options) (*Lab, error) {
 func (l *Lab) start(ctx context.Context) error {
 	if err := killLeftovers(l.layout); err != nil {
 		return err
+	}
+	if l.opts.Supervisor != "" {
+		if err := l.layout.writePID(l.opts.Supervisor, os.Getpid()); err != nil {
+			return err
+		}
 	}
 	state, err := openState(l.layout, l.opts.Cluster)
 	if err != nil {
@@ -244,6 +254,9 @@ func (l *Lab) release() error {
 	if l.spawner != nil {
 		l.spawner.close()
 	}
+	if l.opts.Supervisor != "" {
+		_ = os.Remove(l.layout.pidFile(l.opts.Supervisor))
+	}
 	return l.lock.release()
 }
 
@@ -324,7 +337,7 @@ func (l *Lab) RESTConfig() (*rest.Config, error) {
 // LogFile returns the path of a component's log.
 func (l *Lab) LogFile(c Component) string { return l.layout.log(c) }
 
-// APIServerURL, UIURL and EC2SimURL return the addresses of the lab's HTTP servers, TemporalAddress the one of Temporal's gRPC frontend.
+// APIServerURL returns the address of the API server.
 func (l *Lab) APIServerURL() string { return "https://" + l.state.address(portAPIServer) }
 
 // UIURL returns the address of Temporal's web UI.
@@ -353,24 +366,25 @@ func (o *Options) complete() error {
 	if o.NodeLease == 0 {
 		o.NodeLease = 40 * time.Second
 	}
-	for _, program := range o.programs() {
-		if _, err := os.Stat(filepath.Join(o.Bin, program)); err != nil {
-			return fmt.Errorf("%s is missing in %s: run `make lab build` first (%w)", program, o.Bin, err)
+	if o.Tenon == "" {
+		o.Tenon = filepath.Join(o.Bin, "tenon")
+	}
+	for _, c := range o.Components {
+		if _, err := os.Stat(o.program(c)); err != nil {
+			return fmt.Errorf("the program of %s is missing, run `make lab build`: %w", c, err)
 		}
 	}
 	return nil
 }
 
-// programs returns the binaries that the chosen components are run from.
-func (o *Options) programs() []string {
-	needed := map[string]bool{}
-	for _, c := range o.Components {
-		needed[programOf(c)] = true
+// program returns the path of the binary that a component is run from.
+func (o *Options) program(c Component) string {
+	switch c {
+	case Temporal:
+		return filepath.Join(o.Bin, "temporal")
+	case EC2Sim, Worker:
+		return o.Tenon
+	default:
+		return filepath.Join(o.Bin, "kubelab")
 	}
-	programs := make([]string, 0, len(needed))
-	for program := range needed {
-		programs = append(programs, program)
-	}
-	slices.Sort(programs)
-	return programs
 }

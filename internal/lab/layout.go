@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // layout knows where everything is in a lab's directory.
@@ -32,6 +33,13 @@ func (l layout) create() error {
 		if err := os.MkdirAll(l.path(dir), 0o700); err != nil {
 			return fmt.Errorf("creating the lab's directory: %w", err)
 		}
+	}
+	return nil
+}
+
+func (l layout) writePID(name string, pid int) error {
+	if err := writeAtomically(l.pidFile(name), []byte(strconv.Itoa(pid)+"\n")); err != nil {
+		return fmt.Errorf("writing the pid file of %s: %w", name, err)
 	}
 	return nil
 }

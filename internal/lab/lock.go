@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,6 +63,10 @@ func holderOf(path string) int {
 // StopRunning stops the lab that another process runs on dir and waits until its last process is gone. When no lab runs there it
 // only ends what a crash may have left, and returns false.
 func StopRunning(ctx context.Context, dir string) (bool, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return false, fmt.Errorf("lab directory: %w", err)
+	}
 	layout := newLayout(dir)
 	if _, err := os.Stat(layout.stateFile()); err != nil {
 		return false, fmt.Errorf("%s holds no lab: %w", dir, err)

@@ -2,11 +2,11 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -170,17 +170,16 @@ func (p *process) run(ctx context.Context) error {
 	if err := p.launch(ctx, cmd); err != nil {
 		return err
 	}
-	pidFile := p.layout.pidFile(string(p.spec.name))
-	if err := writeAtomically(pidFile, []byte(strconv.Itoa(cmd.Process.Pid)+"\n")); err != nil {
-		p.progress.printf("%s: writing its pid file: %v", p.spec.name, err)
+	if err := p.layout.writePID(string(p.spec.name), cmd.Process.Pid); err != nil {
+		p.progress.printf("%v", err)
 	}
 	err = cmd.Wait()
 	p.mu.Lock()
 	p.cmd = nil
 	p.mu.Unlock()
-	_ = os.Remove(pidFile)
+	_ = os.Remove(p.layout.pidFile(string(p.spec.name)))
 	if err == nil {
-		return fmt.Errorf("exit status 0")
+		return errors.New("exit status 0")
 	}
 	return err
 }

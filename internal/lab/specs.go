@@ -4,22 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
-
-// programOf returns the binary that a component is run from.
-func programOf(c Component) string {
-	switch c {
-	case Temporal:
-		return "temporal"
-	case EC2Sim, Worker:
-		return "tenon"
-	default:
-		return "kubelab"
-	}
-}
 
 // specs returns the command lines of every component, in the order in which they start.
 func (l *Lab) specs() []spec {
@@ -28,8 +15,8 @@ func (l *Lab) specs() []spec {
 	}
 	for i := range specs {
 		s := &specs[i]
-		s.path = filepath.Join(l.opts.Bin, programOf(s.name))
-		if programOf(s.name) == "kubelab" {
+		s.path = l.opts.program(s.name)
+		if slices.Contains(ControlPlane(), s.name) { // programs of a multi-call binary
 			s.args = append([]string{string(s.name)}, s.args...)
 		}
 		s.args = append(s.args, l.opts.Args[s.name]...)
