@@ -1,2 +1,140 @@
-// Package plan decides, and does nothing else: a snapshot of the cluster goes in, a plan with reasons comes out.
+// Package plan decides, and does nothing else: a Snapshot of the cluster, the NodePools and what can be bought for them
+// go in; a Plan comes out, with a reason for every pod it leaves. It does no I/O, reads no clock but Snapshot.Time, and
+// gives the same answer to the same question.
+//
+// # How Pack works
+//
+// Pods that ask the same of a node are one Class (the Interner finds them when they enter the mirror), and all work is
+// done per class. Everything that can be bought is a machine: an instance type of a NodePool with one capacity type.
+// What a class accepts is a bitset of machines and a mask of zones; what it asks for is a vector of integers, as is what
+// a machine has left when its DaemonSets run. From there:
+//
+//  1. Classes fill existing nodes, initialized ones first, then claims in flight. Pods that were promised to a node go
+//     back to it.
+//  2. NodePools are tried by weight, all pools of one weight together. A class takes the best capacity type that it
+//     finds there: reserved, spot, on-demand, in this order.
+//  3. New machines are bought for price. A small linear program over the whole batch says what each resource is worth
+//     where the machines are the cheapest for their size (see prices.go). Then machines are filled by turns: each
+//     candidate is filled with what is left, and the one that carries the most worth per dollar is bought, as many
+//     times as the same content repeats. A machine can never carry more than its size is worth, so most candidates are
+//     ruled out unfilled.
+//  4. Every machine bought is given the cheapest type that holds its content, and machines of the same type become one
+//     launch group with the alternatives that hold the content of each of them.
+//
+// # Price and flexibility
+//
+// A claim lists its cheapest type first and then up to sixty that are large enough for every claim of its group, at
+// rising prices. On-demand launches take the cheapest that has capacity, so choice costs nothing. Spot launches weigh
+// price against the risk of interruption; what is dearer than the cheapest on-demand machine for the job is not listed.
+// Machines with devices nobody asked for are listed only where there is nothing else. Between machines that are within
+// a percent or two of each other, moderate sizes win over very large ones, because a node is also a thing that fails.
 package plan
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// MaxInstanceTypes is how many instance types one launch chooses from.
+const MaxInstanceTypes = 60
+
+// MinValuesPolicy says what becomes of a NodePool whose minValues cannot be met.
+type MinValuesPolicy string
+
+// The policies.
+const (
+	// MinValuesStrict launches nothing that leaves less choice than minValues demands.
+	MinValuesStrict MinValuesPolicy = "Strict"
+	// MinValuesBestEffort launches with the choice there is and marks the claim.
+	MinValuesBestEffort MinValuesPolicy = "BestEffort"
+)
+
+// Input is everything Pack knows.
+type Input struct {
+	Snapshot *Snapshot
+	// Pools are the NodePools that may be used, with what can be bought for each. Order does not matter.
+	Pools []Pool
+	// Unavailable are offerings that recently had no capacity, with the time until which they are left out.
+	Unavailable map[cloud.OfferingKey]time.Time
+	// MinValues is the policy for minValues; empty means MinValuesStrict.
+	MinValues MinValuesPolicy
+}
+
+// Pool is a NodePool and what can be launched for its node class.
+type Pool struct {
+	NodePool *karpv1.NodePool
+	Types    []*cloud.InstanceType
+	// Problem says why Types could not be had; empty if they could.
+	Problem string
+}
+
+// Plan is what Pack decided.
+type Plan struct {
+	// Claims are the nodes to create, alike ones next to each other.
+	Claims []Claim
+	// Placements are the pods that fit on nodes which exist or are on their way.
+	Placements []Placement
+	// Unplaced are the pods nothing could be done for.
+	Unplaced []Unplaced
+}
+
+// PricePerHour is what the plan's claims cost, in US dollars, when each gets its cheapest offering.
+func (p Plan) PricePerHour() float64 {
+	sum := 0.0
+	for i := range p.Claims {
+		sum += p.Claims[i].PricePerHour
+	}
+	return sum
+}
+
+// Placement is a pod that fits on a node which exists or is on its way.
+type Placement struct {
+	Pod *Pod
+	// Node is the Key of the Node.
+	Node string
+}
+
+// Unplaced is a pod that stays without a node, and why.
+type Unplaced struct {
+	Pod *Pod
+	// Reasons are shared between pods of one class: one for each NodePool, or a single one without NodePool when
+	// there is no NodePool, or none could ever help. They are ordered by NodePool.
+	Reasons []Reason
+}
+
+// Reason is why a NodePool cannot serve a pod.
+type Reason struct {
+	NodePool string
+	Message  string
+}
+
+// Claim is one node to create.
+type Claim struct {
+	NodePool  string
+	NodeClass string
+	// CapacityType is the one to buy.
+	CapacityType string
+	// InstanceTypes may be launched, the cheapest first, MaxInstanceTypes at most.
+	InstanceTypes []string
+	// Zones may be launched into, ordered by name.
+	Zones []string
+	// Requirements are the NodeClaim's: the pool's, narrowed to the fields above.
+	Requirements []karpv1.NodeSelectorRequirementWithMinValues
+	// Requests are the sum of the pods and of the DaemonSets the cheapest type will run.
+	Requests corev1.ResourceList
+	// Labels are what the claim and its node carry beyond what the instance type and offering say.
+	Labels map[string]string
+	// Pods are the pods the node is for.
+	Pods []types.UID
+	// PricePerHour is the cheapest offering's, in US dollars.
+	PricePerHour float64
+	// Group is equal for claims that can be launched by one call.
+	Group string
+	// MinValuesRelaxed says that the pool's minValues could not be met.
+	MinValuesRelaxed bool
+}

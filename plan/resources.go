@@ -162,3 +162,19 @@ func (r Resources) String() string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// quantity writes an amount of a resource for people.
+func quantity(name string, value int64) string {
+	q := resource.NewQuantity(value, resource.DecimalSI)
+	switch {
+	case name == string(corev1.ResourceCPU):
+		q = resource.NewMilliQuantity(value, resource.DecimalSI)
+	case name == string(corev1.ResourceMemory) || name == string(corev1.ResourceEphemeralStorage):
+		if value >= 1<<30 {
+			// More precision than a tenth of a GiB only hides the figure.
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(value)/(1<<30)), ".0") + "Gi"
+		}
+		q = resource.NewQuantity(value, resource.BinarySI)
+	}
+	return q.String()
+}

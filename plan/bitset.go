@@ -1,0 +1,65 @@
+package plan
+
+import "math/bits"
+
+// bitset is a set of small integers.
+type bitset []uint64
+
+func newBitset(size int) bitset { return make(bitset, (size+63)/64) }
+
+func (b bitset) set(i int)      { b[i>>6] |= 1 << (i & 63) }
+func (b bitset) clear(i int)    { b[i>>6] &^= 1 << (i & 63) }
+func (b bitset) has(i int) bool { return b[i>>6]&(1<<(i&63)) != 0 }
+
+// intersect removes what is not in other.
+func (b bitset) intersect(other bitset) {
+	for i := range b {
+		b[i] &= other[i]
+	}
+}
+
+// unite adds what is in other.
+func (b bitset) unite(other bitset) {
+	for i := range b {
+		b[i] |= other[i]
+	}
+}
+
+// subtract removes what is in other.
+func (b bitset) subtract(other bitset) {
+	for i := range b {
+		b[i] &^= other[i]
+	}
+}
+
+func (b bitset) intersects(other bitset) bool {
+	for i := range b {
+		if b[i]&other[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (b bitset) empty() bool {
+	for _, word := range b {
+		if word != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (b bitset) clone() bitset { return append(bitset(nil), b...) }
+
+// all calls yield for every member in rising order.
+func (b bitset) all(yield func(int) bool) {
+	for w, word := range b {
+		for word != 0 {
+			if !yield(w<<6 + bits.TrailingZeros64(word)) {
+				return
+			}
+			word &= word - 1
+		}
+	}
+}

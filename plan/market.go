@@ -1,0 +1,413 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// zoneIDLabel is the label for a zone's identity across accounts.
+const zoneIDLabel = "topology.k8s.aws/zone-id"
+
+// maxZones is how many zones fit into a mask. No region comes near it.
+const maxZones = 64
+
+// capacityTypes are ordered by preference.
+var capacityTypes = [...]string{karpv1.CapacityTypeReserved, karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand}
+
+// machine is an instance type of a pool with one capacity type: something that can be bought.
+type machine struct {
+	pool     int
+	typ      *cloud.InstanceType
+	capacity int // index of capacityTypes
+	// zones are where it can be had now.
+	zones uint64
+	// price is the cheapest zone's.
+	price float64
+	// usable is what pods have of it when the DaemonSets run.
+	usable []int64
+	// devices says that it has devices beyond what every machine has.
+	devices bool
+}
+
+// seller is one NodePool as the planner sees it.
+type seller struct {
+	Pool
+	name string
+	// closed says why nothing at all can be bought; empty if something can.
+	closed string
+	// labels are those its nodes have whatever is bought. open are the custom labels the pool leaves to the pods.
+	labels map[string]string
+	open   map[string]term
+	// required are those of labels that follow from requirements with one value.
+	required map[string]string
+	// machines of the pool are market.machines[first:last].
+	first, last int
+	// budget is what limits leave, by resource.
+	budget []allowance
+	// minimums are the pool's minValues.
+	minimums []minimum
+}
+
+// market is everything that can be bought in one Pack.
+type market struct {
+	now         time.Time
+	dims        *dimensions
+	sellers     []*seller
+	machines    []machine
+	zones       []string
+	zoneIDs     []string
+	zoneIndex   map[string]int
+	zonePrice   []float64 // by machine and zone
+	wellKnown   map[string]bool
+	columns     map[string]*column
+	sets        map[string]bitset
+	daemonPorts map[int][]HostPort // by machine
+	policy      MinValuesPolicy
+}
+
+// column is one label of every machine.
+type column struct {
+	values []string
+	// ids are indexes of values by machine, or absent or open.
+	ids []int32
+}
+
+const (
+	absentID int32 = -1
+	openID   int32 = -2
+)
+
+func newMarket(in *Input, dims *dimensions) *market {
+	m := &market{
+		now: in.Snapshot.Time, dims: dims, zoneIndex: map[string]int{}, wellKnown: map[string]bool{},
+		columns: map[string]*column{}, sets: map[string]bitset{}, daemonPorts: map[int][]HostPort{}, policy: in.MinValues,
+	}
+	for key := range karpv1.WellKnownLabels() {
+		m.wellKnown[key] = true
+	}
+	pools := slices.Clone(in.Pools)
+	slices.SortFunc(pools, func(a, b Pool) int {
+		return cmp.Or(-cmp.Compare(weight(a.NodePool), weight(b.NodePool)), cmp.Compare(a.NodePool.Name, b.NodePool.Name))
+	})
+	m.numberZones(pools)
+	for i := range pools {
+		m.sellers = append(m.sellers, m.open(in, pools[i], i))
+	}
+	m.runDaemons(in.Snapshot.DaemonSets)
+	for _, s := range m.sellers {
+		s.budget = budgetOf(s, in.Snapshot)
+		s.minimums = minimumsOf(s.NodePool)
+	}
+	return m
+}
+
+func weight(pool *karpv1.NodePool) int32 { return valueOr(pool.Spec.Weight, 0) }
+
+func (m *market) numberZones(pools []Pool) {
+	ids := map[string]string{}
+	for _, pool := range pools {
+		for _, typ := range pool.Types {
+			for i := range typ.Offerings {
+				ids[typ.Offerings[i].Zone] = typ.Offerings[i].ZoneID
+			}
+		}
+	}
+	m.zones = slices.Sorted(maps.Keys(ids))
+	if len(m.zones) > maxZones {
+		m.zones = m.zones[:maxZones]
+	}
+	for i, zone := range m.zones {
+		m.zoneIndex[zone] = i
+		m.zoneIDs = append(m.zoneIDs, ids[zone])
+	}
+}
+
+// open lists what a pool sells.
+func (m *market) open(in *Input, pool Pool, index int) *seller {
+	s := &seller{Pool: pool, name: pool.NodePool.Name, first: len(m.machines), last: len(m.machines)}
+	s.closed = closedBecause(pool)
+	requirements := conditionsOf(pool.NodePool.Spec.Template.Spec.Requirements)
+	m.label(s, requirements)
+	if s.closed != "" {
+		return s
+	}
+	var ofType, ofZone, ofCapacity term
+	for _, c := range requirements {
+		switch {
+		case m.zonal(c.key):
+			ofZone = append(ofZone, c)
+		case c.key == karpv1.CapacityTypeLabelKey:
+			ofCapacity = append(ofCapacity, c)
+		case m.wellKnown[c.key] && c.key != karpv1.NodePoolLabelKey:
+			ofType = append(ofType, c)
+		}
+	}
+	zones := m.zoneMask(ofZone)
+	for _, typ := range pool.Types {
+		if !ofType.admitsType(typ, s.labels) {
+			continue
+		}
+		for c, name := range capacityTypes {
+			if ofCapacity.admits(map[string]string{karpv1.CapacityTypeLabelKey: name}) {
+				m.sell(in, index, typ, c, zones)
+			}
+		}
+	}
+	s.last = len(m.machines)
+	if s.first == s.last {
+		s.closed = "no instance type and offering meets the pool's requirements"
+	}
+	return s
+}
+
+// admitsType says whether an instance type, with the labels of its pool, meets the term.
+func (t term) admitsType(typ *cloud.InstanceType, pool map[string]string) bool {
+	for i := range t {
+		value, present := typ.Labels[t[i].key]
+		if !present && t[i].key == corev1.LabelInstanceTypeStable {
+			value, present = typ.Name, true
+		}
+		if !present {
+			value, present = pool[t[i].key]
+		}
+		if !t[i].admits(value, present) {
+			return false
+		}
+	}
+	return true
+}
+
+func closedBecause(pool Pool) string {
+	np := pool.NodePool
+	switch {
+	case np.DeletionTimestamp != nil:
+		return "it is being deleted"
+	case np.Spec.Replicas != nil:
+		return "it is static: its size does not follow the pods"
+	case pool.Problem != "":
+		return pool.Problem
+	}
+	ready := np.Condition(karpv1.ConditionTypeReady)
+	if ready == nil {
+		return "it is not Ready yet"
+	}
+	if ready.Status != "True" {
+		if ready.Message != "" {
+			return "it is not Ready: " + ready.Message
+		}
+		return "it is not Ready: " + ready.Reason
+	}
+	return ""
+}
+
+// label works out the labels of a pool's nodes that do not depend on what is bought.
+func (m *market) label(s *seller, requirements term) {
+	template := &s.NodePool.Spec.Template
+	s.labels = map[string]string{}
+	maps.Copy(s.labels, template.Labels)
+	s.labels[karpv1.NodePoolLabelKey] = s.name
+	if ref := template.Spec.NodeClassRef; ref != nil {
+		s.labels[karpv1.NodeClassLabelKey(ref.GroupKind())] = ref.Name
+	}
+	s.open = map[string]term{}
+	for _, c := range requirements {
+		if _, fixed := s.labels[c.key]; !fixed && !m.wellKnown[c.key] {
+			s.open[c.key] = append(s.open[c.key], c)
+		}
+	}
+	for key, conditions := range s.open {
+		if value, present, single := conditions.only(); single {
+			delete(s.open, key)
+			if present {
+				s.labels[key] = value
+				if s.required == nil {
+					s.required = map[string]string{}
+				}
+				s.required[key] = value
+			}
+		}
+	}
+}
+
+// sell adds one machine where it has an offering to be bought now.
+func (m *market) sell(in *Input, pool int, typ *cloud.InstanceType, capacity int, zones uint64) {
+	name := capacityTypes[capacity]
+	mach := machine{pool: pool, typ: typ, capacity: capacity, price: math.Inf(1)}
+	prices := make([]float64, len(m.zones))
+	for i := range typ.Offerings {
+		offering := &typ.Offerings[i]
+		zone, known := m.zoneIndex[offering.Zone]
+		if !known || offering.CapacityType != name || !offering.Available || zones&(1<<zone) == 0 || offering.Price <= 0 {
+			continue
+		}
+		until, refused := in.Unavailable[cloud.OfferingKey{InstanceType: typ.Name, Zone: offering.Zone, CapacityType: name}]
+		if refused && m.now.Before(until) {
+			continue
+		}
+		mach.zones |= 1 << zone
+		prices[zone] = offering.Price
+		mach.price = min(mach.price, offering.Price)
+	}
+	if mach.zones == 0 {
+		return
+	}
+	allocatable := ResourcesOf(typ.Allocatable)
+	mach.usable = m.dims.vector(allocatable)
+	mach.devices = slices.ContainsFunc(allocatable.Extended, func(a Amount) bool { return isDevice(a.Name) })
+	m.machines = append(m.machines, mach)
+	m.zonePrice = append(m.zonePrice, prices...)
+}
+
+// priceIn is the machine's lowest price in some zones, which have to include one of its own.
+func (m *market) priceIn(index int, zones uint64) float64 {
+	mach := &m.machines[index]
+	if mach.zones&^zones == 0 {
+		return mach.price
+	}
+	lowest := math.Inf(1)
+	for z := range m.zones {
+		if mach.zones&zones&(1<<z) != 0 {
+			lowest = min(lowest, m.zonePrice[index*len(m.zones)+z])
+		}
+	}
+	return lowest
+}
+
+// zonal says whether a label follows from the zone.
+func (m *market) zonal(key string) bool {
+	return key == corev1.LabelTopologyZone || key == zoneIDLabel || key == corev1.LabelTopologyRegion
+}
+
+func (m *market) zoneMask(t term) uint64 {
+	var mask uint64
+	for z := range m.zones {
+		if t.admits(m.zoneLabels(z)) {
+			mask |= 1 << z
+		}
+	}
+	return mask
+}
+
+func (m *market) zoneLabels(z int) map[string]string {
+	labels := map[string]string{corev1.LabelTopologyZone: m.zones[z], corev1.LabelTopologyRegion: regionOf(m.zones[z])}
+	if m.zoneIDs[z] != "" {
+		labels[zoneIDLabel] = m.zoneIDs[z]
+	}
+	return labels
+}
+
+func (m *market) zoneNames(mask uint64) []string {
+	var names []string
+	for z, name := range m.zones {
+		if mask&(1<<z) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// regionOf is the region of an availability zone, which is the zone's name without its last letter.
+func regionOf(zone string) string {
+	if zone == "" {
+		return ""
+	}
+	return zone[:len(zone)-1]
+}
+
+// column returns the values of a label that does not follow from the zone.
+func (m *market) column(key string) *column {
+	if c, ok := m.columns[key]; ok {
+		return c
+	}
+	c := &column{ids: make([]int32, len(m.machines))}
+	ids := map[string]int32{}
+	for i := range m.machines {
+		mach := &m.machines[i]
+		s := m.sellers[mach.pool]
+		value, present := mach.typ.Labels[key]
+		switch {
+		case present:
+		case key == karpv1.CapacityTypeLabelKey:
+			value, present = capacityTypes[mach.capacity], true
+		case key == corev1.LabelInstanceTypeStable:
+			value, present = mach.typ.Name, true
+		case key == corev1.LabelHostname:
+			// Every node has one, which nobody can ask for before the node exists.
+			value, present = "\x00", true
+		case key == karpv1.NodeRegisteredLabelKey || key == karpv1.NodeInitializedLabelKey:
+			value, present = "true", true
+		default:
+			if value, present = s.labels[key]; !present && s.open[key] != nil {
+				c.ids[i] = openID
+				continue
+			}
+		}
+		if !present {
+			c.ids[i] = absentID
+			continue
+		}
+		id, known := ids[value]
+		if !known {
+			id = int32(len(c.values))
+			ids[value] = id
+			c.values = append(c.values, value)
+		}
+		c.ids[i] = id
+	}
+	m.columns[key] = c
+	return c
+}
+
+// admitted is the set of machines that meet a condition on a label which does not follow from the zone.
+func (m *market) admitted(c *condition) bitset {
+	id := c.id()
+	if set, ok := m.sets[id]; ok {
+		return set
+	}
+	col := m.column(c.key)
+	verdicts := make([]bool, len(col.values))
+	for i, value := range col.values {
+		verdicts[i] = c.admits(value, true)
+	}
+	absent := c.admits("", false)
+	set := newBitset(len(m.machines))
+	for i, value := range col.ids {
+		admits := absent
+		switch {
+		case value >= 0:
+			admits = verdicts[value]
+		case value == openID:
+			_, _, admits = append(slices.Clone(m.sellers[m.machines[i].pool].open[c.key]), *c).resolve()
+		}
+		if admits {
+			set.set(i)
+		}
+	}
+	m.sets[id] = set
+	return set
+}
+
+// openAnywhere says whether some pool leaves the label to the pods.
+func (m *market) openAnywhere(key string) bool {
+	for _, s := range m.sellers {
+		if s.open[key] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// isDevice says whether a resource is a device that makes a machine dear, not something every machine has.
+func isDevice(name string) bool {
+	return !hasPrefix(name, "vpc.amazonaws.com/") && !hasPrefix(name, "hugepages-")
+}
+
+func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }
