@@ -1,0 +1,202 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// ErrNothingToLaunch says that no instance type and offering meets a claim.
+var ErrNothingToLaunch = errors.New("no instance type and available offering meets the claim")
+
+// Offerings are the ways to launch a NodeClaim, whether it was planned or written by hand: the cheapest first, of one
+// capacity type (reserved before spot before on-demand), of at most MaxInstanceTypes types. Types have to hold the
+// claim's requests, in which DaemonSets are included. Types with devices that were not asked for are left out while
+// there are others, and so is spot that is dearer than the cheapest on-demand offering. The error wraps
+// ErrNothingToLaunch.
+func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time,
+	now time.Time, policy MinValuesPolicy,
+) ([]cloud.OfferingKey, error) {
+	sales, err := salesFor(claim, types, unavailable, now)
+	if err != nil {
+		return nil, err
+	}
+	sales = withoutDearSpot(sales)
+	best := slices.MinFunc(sales, func(a, b sale) int { return cmp.Compare(a.rank, b.rank) }).rank
+	sales = slices.DeleteFunc(sales, func(s sale) bool { return s.rank != best })
+	slices.SortStableFunc(sales, func(a, b sale) int {
+		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.typ.Name, b.typ.Name), cmp.Compare(a.key.Zone, b.key.Zone))
+	})
+	kept, met := choices(sales, claim.Spec.Requirements)
+	relaxed := policy == MinValuesBestEffort || claim.Annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] == "true"
+	if !met && !relaxed {
+		return nil, fmt.Errorf("too few values to choose from for minValues: %w", ErrNothingToLaunch)
+	}
+	var keys []cloud.OfferingKey
+	for _, s := range sales {
+		if kept[s.typ.Name] {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys, nil
+}
+
+// sale is one offering of one type.
+type sale struct {
+	typ   *cloud.InstanceType
+	key   cloud.OfferingKey
+	price float64
+	rank  int // of the capacity type
+}
+
+func salesFor(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time) ([]sale, error) {
+	var ofType, ofOffering term
+	for _, c := range conditionsOf(claim.Spec.Requirements) {
+		switch c.key {
+		case corev1.LabelTopologyZone, corev1.LabelTopologyRegion, zoneIDLabel, karpv1.CapacityTypeLabelKey:
+			ofOffering = append(ofOffering, c)
+		default:
+			if karpv1.WellKnownLabels().Has(c.key) {
+				ofType = append(ofType, c)
+			}
+		}
+	}
+	dims := newDimensions([]*Class{{Requests: ResourcesOf(claim.Spec.Resources.Requests)}})
+	requests := dims.vector(ResourcesOf(claim.Spec.Resources.Requests))
+	var plain, withDevices []sale
+	for _, typ := range types {
+		allocatable := ResourcesOf(typ.Allocatable)
+		if !ofType.admitsType(typ, claim.Labels) || !fits(requests, dims.vector(allocatable)) {
+			continue
+		}
+		sold := salesOf(typ, ofOffering, unavailable, now)
+		if idleDevices(allocatable, dims) {
+			withDevices = append(withDevices, sold...)
+		} else {
+			plain = append(plain, sold...)
+		}
+	}
+	switch {
+	case len(plain) > 0:
+		return plain, nil
+	case len(withDevices) > 0:
+		return withDevices, nil
+	}
+	return nil, fmt.Errorf("NodeClaim %s: %w", claim.Name, ErrNothingToLaunch)
+}
+
+// idleDevices says that a machine has devices, and none of a kind that was asked for.
+func idleDevices(allocatable Resources, dims *dimensions) bool {
+	idle := false
+	for _, amount := range allocatable.Extended {
+		if !isDevice(amount.Name) {
+			continue
+		}
+		if _, asked := dims.index[amount.Name]; asked {
+			return false
+		}
+		idle = true
+	}
+	return idle
+}
+
+func salesOf(typ *cloud.InstanceType, conditions term, unavailable map[cloud.OfferingKey]time.Time, now time.Time) []sale {
+	var sales []sale
+	for i := range typ.Offerings {
+		offering := &typ.Offerings[i]
+		rank := slices.Index(capacityTypes[:], offering.CapacityType)
+		key := cloud.OfferingKey{InstanceType: typ.Name, Zone: offering.Zone, CapacityType: offering.CapacityType}
+		if until, refused := unavailable[key]; rank < 0 || !offering.Available || offering.Price <= 0 || refused && now.Before(until) {
+			continue
+		}
+		labels := map[string]string{
+			karpv1.CapacityTypeLabelKey: offering.CapacityType,
+			corev1.LabelTopologyZone:    offering.Zone,
+			corev1.LabelTopologyRegion:  regionOf(offering.Zone),
+		}
+		if offering.ZoneID != "" {
+			labels[zoneIDLabel] = offering.ZoneID
+		}
+		if conditions.admits(labels) {
+			sales = append(sales, sale{typ: typ, key: key, price: offering.Price, rank: rank})
+		}
+	}
+	return sales
+}
+
+// withoutDearSpot drops spot offerings dearer than the cheapest on-demand one, but not all of them: who asks for spot
+// shall get it.
+func withoutDearSpot(sales []sale) []sale {
+	ceiling, cheapest := math.Inf(1), math.Inf(1)
+	for _, s := range sales {
+		switch s.key.CapacityType {
+		case karpv1.CapacityTypeOnDemand:
+			ceiling = min(ceiling, s.price)
+		case karpv1.CapacityTypeSpot:
+			cheapest = min(cheapest, s.price)
+		}
+	}
+	ceiling = max(ceiling, cheapest)
+	return slices.DeleteFunc(sales, func(s sale) bool {
+		return s.key.CapacityType == karpv1.CapacityTypeSpot && s.price > ceiling
+	})
+}
+
+// choices picks the instance types of sorted sales, and says whether they meet the requirements' minValues.
+func choices(sales []sale, requirements []karpv1.NodeSelectorRequirementWithMinValues) (map[string]bool, bool) {
+	counts := make([]map[string]bool, len(requirements))
+	missing := func(s sale) bool {
+		for i, r := range requirements {
+			if r.MinValues != nil && len(counts[i]) < *r.MinValues && !counts[i][s.label(r.Key)] {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range counts {
+		counts[i] = map[string]bool{}
+	}
+	kept := map[string]bool{}
+	for _, s := range sales {
+		if len(kept) == 0 || len(kept) < MaxInstanceTypes && missing(s) || kept[s.typ.Name] {
+			kept[s.typ.Name] = true
+			for i, r := range requirements {
+				counts[i][s.label(r.Key)] = true
+			}
+		}
+	}
+	for _, s := range sales {
+		if len(kept) < MaxInstanceTypes {
+			kept[s.typ.Name] = true
+		}
+	}
+	for i, r := range requirements {
+		if r.MinValues != nil && len(counts[i]) < *r.MinValues {
+			return kept, false
+		}
+	}
+	return kept, true
+}
+
+// label is the value a label has on what is sold.
+func (s *sale) label(key string) string {
+	switch karpv1.NormalizedLabelKey(key) {
+	case karpv1.CapacityTypeLabelKey:
+		return s.key.CapacityType
+	case corev1.LabelTopologyZone:
+		return s.key.Zone
+	case corev1.LabelTopologyRegion:
+		return regionOf(s.key.Zone)
+	case corev1.LabelInstanceTypeStable:
+		return s.typ.Name
+	}
+	return s.typ.Labels[karpv1.NormalizedLabelKey(key)]
+}
