@@ -14,6 +14,20 @@ lab: ## Build the local Kubernetes control plane and Temporal (about 15 minutes 
 	@tools/build.sh kubelab
 	@tools/build.sh temporal
 
+# The Go command's own cache makes a second build of these a matter of linking.
+bin/helm: tools/helm/go.mod tools/helm/go.sum
+	@echo "building helm, about two minutes when nothing is cached"
+	@$(GO) build -C tools/helm -ldflags "-s -w" -o $(CURDIR)/bin/ tool
+	@touch $@
+
+bin/staticcheck bin/workflowcheck &: tools/lint/go.mod tools/lint/go.sum
+	@echo "building staticcheck and workflowcheck"
+	@$(GO) build -C tools/lint -o $(CURDIR)/bin/ tool
+	@touch bin/staticcheck bin/workflowcheck
+
+.PHONY: tools
+tools: bin/helm bin/staticcheck bin/workflowcheck ## Build the tools that check: helm, staticcheck, workflowcheck.
+
 .PHONY: build
 build: ## Build bin/tenon.
 	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/tenon ./cmd/tenon
@@ -23,8 +37,23 @@ demo: lab build ## Tell the whole story on a laboratory of its own, and check it
 	bin/tenon demo
 
 .PHONY: test
-test: lab build ## Run every test, the end-to-end tests included.
+test: lab build bin/helm ## Run every test, the end-to-end tests included.
 	$(GO) test -timeout 30m ./...
+
+# The chart's and the policies' tests are among the deploy tests: lint, render, and a dry run on the lab's API server.
+.PHONY: check
+check: lab tools ## Check the code, the generated files and the chart without running the tests.
+	@echo "== gofmt"; files=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$files" || { echo "not formatted:"; echo "$$files"; exit 1; }
+	@echo "== go vet"; $(GO) vet ./...
+	@echo "== staticcheck"; bin/staticcheck ./...
+	@echo "== workflowcheck"; bin/workflowcheck ./workflows
+	@echo "== generated files"; $(GO) run -C tools/gen . -root $(CURDIR) -check
+	@echo "== directions of imports"; $(GO) test ./internal/architecture
+	@echo "== chart, policies and examples"; $(GO) test ./deploy/...
+
+.PHONY: generate
+generate: ## Generate deep copies and custom resource definitions from the Go types.
+	$(GO) run -C tools/gen . -root $(CURDIR)
 
 .PHONY: replay
 replay: ## Replay the recorded histories of every workflow with today's code.
@@ -33,3 +62,11 @@ replay: ## Replay the recorded histories of every workflow with today's code.
 .PHONY: bench
 bench: ## Run the benchmarks.
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: generate
+generate: ## Generate deep copies and custom resource definitions from the types in api/.
+	$(GO) -C tools/gen run . -root $(CURDIR)
+
+.PHONY: check-generated
+check-generated: ## Fail if generated files are stale.
+	$(GO) -C tools/gen run . -root $(CURDIR) -check
