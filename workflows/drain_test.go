@@ -1,0 +1,482 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// drainLab runs one Drain against activities that are played by functions.
+type drainLab struct {
+	*testsuite.TestWorkflowEnvironment
+	t *testing.T
+
+	// evict plays one pass; the passes are numbered from 1.
+	evict     func(ctx context.Context, pass int, in EvictInput) (EvictResult, error)
+	passes    []EvictInput
+	deleted   []DeleteClaimInput
+	uncordons int
+	told      map[string]DrainResult
+	phases    []string
+}
+
+func newDrainLab(t *testing.T) *drainLab {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	lab := &drainLab{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, told: map[string]DrainResult{}}
+	lab.RegisterWorkflowWithOptions(Drain, workflow.RegisterOptions{Name: DrainType})
+	lab.RegisterActivityWithOptions(func(ctx context.Context, in EvictInput) (EvictResult, error) {
+		lab.passes = append(lab.passes, in)
+		return lab.evict(ctx, len(lab.passes), in)
+	}, activity.RegisterOptions{Name: EvictActivity.Name})
+	lab.RegisterActivityWithOptions(func(context.Context, UncordonInput) (struct{}, error) {
+		lab.uncordons++
+		return struct{}{}, nil
+	}, activity.RegisterOptions{Name: UncordonActivity.Name})
+	lab.RegisterActivityWithOptions(func(_ context.Context, in DeleteClaimInput) (Ending, error) {
+		lab.deleted = append(lab.deleted, in)
+		return Ending{}, nil
+	}, activity.RegisterOptions{Name: DeleteClaimActivity.Name})
+	lab.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&drainWitness{lab: lab}}})
+	lab.evict = func(context.Context, int, EvictInput) (EvictResult, error) {
+		return EvictResult{Done: true, Evicted: 2}, nil
+	}
+	return lab
+}
+
+// drainWitness records what the drain tells the outside world: signals to other workflows and search attributes.
+type drainWitness struct {
+	interceptor.WorkerInterceptorBase
+	interceptor.WorkflowInboundInterceptorBase
+	interceptor.WorkflowOutboundInterceptorBase
+	lab *drainLab
+}
+
+func (w *drainWitness) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	w.WorkflowInboundInterceptorBase.Next = next
+	return w
+}
+
+func (w *drainWitness) Init(outbound interceptor.WorkflowOutboundInterceptor) error {
+	w.WorkflowOutboundInterceptorBase.Next = outbound
+	return w.WorkflowInboundInterceptorBase.Init(w)
+}
+
+func (w *drainWitness) SignalExternalWorkflow(ctx workflow.Context, workflowID, _, _ string, arg any) workflow.Future {
+	w.lab.told[workflowID] = arg.(DrainResult)
+	future, settable := workflow.NewFuture(ctx)
+	settable.SetValue(nil)
+	return future
+}
+
+func (w *drainWitness) UpsertTypedSearchAttributes(_ workflow.Context, attributes ...temporal.SearchAttributeUpdate) error {
+	phase, _ := temporal.NewSearchAttributes(attributes...).GetKeyword(AttrPhase)
+	w.lab.phases = append(w.lab.phases, phase)
+	return nil
+}
+
+func (l *drainLab) run(in DrainInput) DrainResult {
+	l.t.Helper()
+	l.ExecuteWorkflow(DrainType, in)
+	if !l.IsWorkflowCompleted() {
+		l.t.Fatal("the drain has not ended")
+	}
+	if err := l.GetWorkflowError(); err != nil {
+		l.t.Fatal(err)
+	}
+	var result DrainResult
+	if err := l.GetWorkflowResult(&result); err != nil {
+		l.t.Fatal(err)
+	}
+	return result
+}
+
+// order sends an update after a while and returns what becomes of it.
+func (l *drainLab) order(after time.Duration, update string, order DrainOrder) *orderResult {
+	result := &orderResult{}
+	l.RegisterDelayedCallback(func() {
+		l.UpdateWorkflow(update, update+"-"+after.String(), &testsuite.TestUpdateCallback{
+			OnAccept:   func() {},
+			OnReject:   func(err error) { result.rejected = err },
+			OnComplete: func(value any, err error) { result.status, _ = value.(DrainStatus); result.err = err },
+		}, order)
+	}, after)
+	return result
+}
+
+type orderResult struct {
+	rejected, err error
+	status        DrainStatus
+}
+
+func (l *drainLab) status() DrainStatus {
+	l.t.Helper()
+	value, err := l.QueryWorkflow(QueryStatus)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var status DrainStatus
+	if err := value.Get(&status); err != nil {
+		l.t.Fatal(err)
+	}
+	return status
+}
+
+// untilCanceled is a pass that goes on until the workflow cancels it, without holding up the test's clock.
+func untilCanceled(context.Context, int, EvictInput) (EvictResult, error) {
+	return EvictResult{}, activity.ErrResultPending
+}
+
+func manualDrain() DrainInput {
+	return DrainInput{Cluster: "c", Node: "n", NodeUID: "uid", Claim: "claim", ClaimUID: "claim-uid", NodePool: "pool", Reason: ReasonManualDrain, Delete: true}
+}
+
+var webBudget = Blocker{Pod: "team/web-1", Cause: "PodDisruptionBudget", By: "web", Message: "PodDisruptionBudget web needs 2 healthy pods and has 2"}
+
+func TestDrainEmptiesAndDeletes(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	got := lab.run(manualDrain())
+	if diff := cmp.Diff(DrainResult{Outcome: Drained, Evicted: 2}, got); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]DeleteClaimInput{{Claim: "claim", UID: "claim-uid", Reason: ReasonManualDrain}}, lab.deleted); diff != "" {
+		t.Errorf("deleted claims (-want +got):\n%s", diff)
+	}
+	if len(lab.passes) != 1 || len(lab.phases) != 0 || lab.uncordons != 0 {
+		t.Errorf("%d passes, phases %v, %d uncordons; an uneventful drain is one pass and nothing else", len(lab.passes), lab.phases, lab.uncordons)
+	}
+	if status := lab.status(); status.Phase != PhaseFinished || status.Outcome != Drained {
+		t.Errorf("afterwards the status is %+v", status)
+	}
+}
+
+func TestDrainOfAnEndingClaimLeavesItAlone(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	in := manualDrain()
+	in.Reason, in.Delete = ReasonEmpty, false
+	if got := lab.run(in); got.Outcome != Drained {
+		t.Errorf("outcome %s", got.Outcome)
+	}
+	if len(lab.deleted) != 0 {
+		t.Errorf("deleted %v; the claim's own workflow does that", lab.deleted)
+	}
+}
+
+func TestDrainShowsBlockersAndGoesOn(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	var shown DrainStatus
+	lab.evict = func(_ context.Context, pass int, in EvictInput) (EvictResult, error) {
+		switch pass {
+		case 1:
+			return EvictResult{Evicted: 1, Left: 3, Blockers: []Blocker{webBudget}, Digest: "d1"}, nil
+		case 2:
+			if in.Known != "d1" {
+				t.Errorf("the second pass knows %q, want d1", in.Known)
+			}
+			shown = lab.status()
+			return EvictResult{Left: 1}, nil
+		}
+		return EvictResult{Done: true, Evicted: 3}, nil
+	}
+	got := lab.run(manualDrain())
+	if diff := cmp.Diff(DrainResult{Outcome: Drained, Evicted: 4}, got); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+	want := DrainStatus{Node: "n", Claim: "claim", NodePool: "pool", Phase: PhaseBlocked, Reason: ReasonManualDrain, Delete: true, Evicted: 1, Left: 3, Blockers: []Blocker{webBudget}}
+	if diff := cmp.Diff(want, shown, cmpopts.IgnoreFields(DrainStatus{}, "Started")); diff != "" {
+		t.Errorf("status while blocked (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{PhaseBlocked, PhaseDraining}, lab.phases); diff != "" {
+		t.Errorf("phases shown (-want +got):\n%s", diff)
+	}
+}
+
+func TestDrainDetailsNameTheBlocker(t *testing.T) {
+	t.Parallel()
+	d := drain{DrainInput: manualDrain()}
+	d.Progress.Blockers, d.Progress.Left, d.Note = []Blocker{webBudget}, 3, "kernel | fix"
+	details := d.details()
+	for _, want := range []string{"**Blocked**", "3 pods are left", "team/web-1", "PodDisruptionBudget web", "needs 2 healthy pods", `kernel \| fix`, "the node is terminated"} {
+		if !strings.Contains(details, want) {
+			t.Errorf("details do not say %q:\n%s", want, details)
+		}
+	}
+}
+
+func TestDrainOfAMissingNode(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	lab.evict = func(context.Context, int, EvictInput) (EvictResult, error) { return EvictResult{Gone: true}, nil }
+	if got := lab.run(manualDrain()); got.Outcome != NodeGone {
+		t.Errorf("outcome %s", got.Outcome)
+	}
+	if len(lab.deleted) != 0 {
+		t.Error("a claim whose node is gone ends by itself")
+	}
+}
+
+func TestDrainFailsWhereItCannotGoOn(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	lab.evict = func(context.Context, int, EvictInput) (EvictResult, error) {
+		return EvictResult{}, temporal.NewNonRetryableApplicationError("no", "Broken", nil)
+	}
+	lab.ExecuteWorkflow(DrainType, manualDrain())
+	if err := lab.GetWorkflowError(); FailureType(err) != "Broken" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDrainPauseAndResume(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	lab.evict = func(ctx context.Context, pass int, in EvictInput) (EvictResult, error) {
+		if pass == 1 {
+			return untilCanceled(ctx, pass, in)
+		}
+		return EvictResult{Done: true, Evicted: 4}, nil
+	}
+	early := lab.order(time.Minute, UpdateResume, DrainOrder{})
+	paused := lab.order(2*time.Minute, UpdatePause, DrainOrder{Note: "incident"})
+	var between DrainStatus
+	lab.RegisterDelayedCallback(func() { between = lab.status() }, time.Hour)
+	resumed := lab.order(2*time.Hour, UpdateResume, DrainOrder{})
+	if got := lab.run(manualDrain()); got.Outcome != Drained || got.Evicted != 4 {
+		t.Errorf("result %+v", got)
+	}
+	if early.rejected == nil || !strings.Contains(early.rejected.Error(), "not paused") {
+		t.Errorf("resume of a running drain: %v", early.rejected)
+	}
+	if paused.rejected != nil || paused.status.Phase != PhasePaused || paused.status.Note != "pause: incident" {
+		t.Errorf("pause: %v, %+v", paused.rejected, paused.status)
+	}
+	if between.Phase != PhasePaused {
+		t.Errorf("an hour later: %+v", between)
+	}
+	if resumed.rejected != nil || len(lab.passes) != 2 {
+		t.Errorf("resume: %v; %d passes, want 2", resumed.rejected, len(lab.passes))
+	}
+}
+
+func TestDrainCancel(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	lab.evict = untilCanceled
+	canceled := lab.order(time.Minute, UpdateCancel, DrainOrder{})
+	if got := lab.run(manualDrain()); got.Outcome != DrainCanceled {
+		t.Errorf("result %+v", got)
+	}
+	if canceled.rejected != nil || canceled.status.Phase != PhaseCanceling {
+		t.Errorf("cancel: %v, %+v", canceled.rejected, canceled.status)
+	}
+	if lab.uncordons != 1 || len(lab.deleted) != 0 {
+		t.Errorf("%d uncordons, deleted %v", lab.uncordons, lab.deleted)
+	}
+}
+
+func TestDrainCancelIsRefusedWhenTheNodeGoesAnyway(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason string
+		notify bool
+	}{
+		"ClaimEnds":     {reason: ReasonExpired},
+		"ClaimEndsThen": {reason: ReasonManualDrain, notify: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lab := newDrainLab(t)
+			in := manualDrain()
+			in.Reason = test.reason
+			lab.evict = func(ctx context.Context, pass int, in EvictInput) (EvictResult, error) {
+				if pass == 1 {
+					return untilCanceled(ctx, pass, in)
+				}
+				return EvictResult{Done: true}, nil
+			}
+			if test.notify {
+				lab.RegisterDelayedCallback(func() { lab.SignalWorkflow(SignalDrainNotify, DrainWaiter{Workflow: "c/nodeclaim/claim"}) }, time.Second)
+			}
+			canceled := lab.order(time.Minute, UpdateCancel, DrainOrder{})
+			lab.order(2*time.Minute, UpdatePause, DrainOrder{})
+			lab.order(3*time.Minute, UpdateResume, DrainOrder{})
+			if got := lab.run(in); got.Outcome != Drained {
+				t.Errorf("result %+v", got)
+			}
+			if canceled.rejected == nil || !strings.Contains(canceled.rejected.Error(), "NodeClaim claim is being deleted") {
+				t.Errorf("cancel: %v", canceled.rejected)
+			}
+			if lab.uncordons != 0 {
+				t.Error("made schedulable again")
+			}
+		})
+	}
+}
+
+func TestDrainForce(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	began := lab.Now()
+	lab.evict = func(ctx context.Context, pass int, in EvictInput) (EvictResult, error) {
+		if pass == 1 {
+			return untilCanceled(ctx, pass, in)
+		}
+		if !in.Force {
+			t.Error("the second pass is not forced")
+		}
+		if want := began.Add(time.Hour + forceWithin); in.Deadline.Sub(want).Abs() > time.Second {
+			t.Errorf("deadline %s, want %s", in.Deadline, want)
+		}
+		return EvictResult{Done: true, Evicted: 1}, nil
+	}
+	forced := lab.order(time.Hour, UpdateForce, DrainOrder{})
+	again := lab.order(time.Hour, UpdateForce, DrainOrder{Note: "again"})
+	if got := lab.run(manualDrain()); got.Outcome != Drained {
+		t.Errorf("result %+v", got)
+	}
+	if forced.rejected != nil || !forced.status.Forced {
+		t.Errorf("force: %v, %+v", forced.rejected, forced.status)
+	}
+	if again.rejected == nil {
+		t.Error("forced twice")
+	}
+}
+
+func TestDrainDeadline(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		reason   string
+		deadline time.Duration
+		order    time.Duration
+		pause    bool
+		want     time.Duration
+	}{
+		"Kept":           {reason: "the drain ends soon after its deadline though no worker reports", deadline: time.Hour, want: time.Hour + deadlineSlack},
+		"Earlier":        {reason: "an earlier deadline counts", deadline: time.Hour, order: 30 * time.Minute, want: 30*time.Minute + deadlineSlack},
+		"Later":          {reason: "a later deadline counts", deadline: time.Hour, order: 3 * time.Hour, want: 3*time.Hour + deadlineSlack},
+		"New":            {reason: "a drain without a deadline is given one", order: time.Hour, want: time.Hour + deadlineSlack},
+		"PausedIsNoStop": {reason: "the deadline keeps running while paused", deadline: time.Hour, pause: true, want: time.Hour + deadlineSlack},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lab := newDrainLab(t)
+			lab.SetStartTime(start)
+			lab.evict = untilCanceled
+			in := manualDrain()
+			if test.deadline > 0 {
+				in.Deadline = start.Add(test.deadline)
+			}
+			if test.order > 0 {
+				if moved := lab.order(time.Minute, UpdateDeadline, DrainOrder{Deadline: start.Add(test.order)}); moved.rejected != nil {
+					t.Error(moved.rejected)
+				}
+			}
+			if test.pause {
+				lab.order(time.Minute, UpdatePause, DrainOrder{})
+			}
+			past := lab.order(2*time.Minute, UpdateDeadline, DrainOrder{Deadline: start.Add(time.Minute)})
+			got := lab.run(in)
+			if got.Outcome != DeadlineReached {
+				t.Errorf("%s: result %+v", test.reason, got)
+			}
+			if took := lab.Now().Sub(start); took < test.want || took > test.want+time.Second {
+				t.Errorf("%s: took %s, want %s", test.reason, took, test.want)
+			}
+			if len(lab.deleted) != 1 {
+				t.Errorf("deleted %v; the node goes at the deadline", lab.deleted)
+			}
+			if past.rejected == nil || !strings.Contains(past.rejected.Error(), "is past") {
+				t.Errorf("a deadline in the past: %v", past.rejected)
+			}
+		})
+	}
+}
+
+func TestDrainReportsWhatWasLeftAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	in := manualDrain()
+	in.Deadline = lab.Now().Add(-time.Second)
+	lab.evict = func(context.Context, int, EvictInput) (EvictResult, error) {
+		return EvictResult{Left: 1, Blockers: []Blocker{webBudget}, Digest: "d"}, nil
+	}
+	if diff := cmp.Diff(DrainResult{Outcome: DeadlineReached, Blockers: []Blocker{webBudget}}, lab.run(in)); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+}
+
+func TestDrainTellsWaiters(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	in := manualDrain()
+	in.Delete = false
+	lab.evict = func(ctx context.Context, pass int, in EvictInput) (EvictResult, error) {
+		if pass == 1 {
+			return untilCanceled(ctx, pass, in)
+		}
+		if in.Deadline.IsZero() {
+			t.Error("the waiter's deadline does not count")
+		}
+		return EvictResult{Done: true, Evicted: 1}, nil
+	}
+	lab.RegisterDelayedCallback(func() {
+		lab.SignalWorkflow(SignalDrainNotify, DrainWaiter{Workflow: "c/nodeclaim/claim", Deadline: lab.Now().Add(time.Hour)})
+	}, time.Minute)
+	got := lab.run(in)
+	if diff := cmp.Diff(map[string]DrainResult{"c/nodeclaim/claim": got}, lab.told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+func TestDrainWorkflowCanceledUndoesNothing(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	lab.evict = untilCanceled
+	lab.RegisterDelayedCallback(lab.CancelWorkflow, time.Minute)
+	if got := lab.run(manualDrain()); got.Outcome != DrainCanceled {
+		t.Errorf("result %+v", got)
+	}
+	if lab.uncordons != 0 || len(lab.deleted) != 0 {
+		t.Errorf("%d uncordons, deleted %v", lab.uncordons, lab.deleted)
+	}
+}
+
+func TestDrainContinuesAsNew(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	lab.SetContinueAsNewSuggested(true)
+	lab.RegisterDelayedCallback(func() { lab.SignalWorkflow(SignalDrainNotify, DrainWaiter{Workflow: "w"}) }, 0)
+	lab.evict = func(context.Context, int, EvictInput) (EvictResult, error) {
+		return EvictResult{Evicted: 1, Left: 3, Blockers: []Blocker{webBudget}, Digest: "d1"}, nil
+	}
+	lab.ExecuteWorkflow(DrainType, manualDrain())
+	var next *workflow.ContinueAsNewError
+	if err := lab.GetWorkflowError(); !errors.As(err, &next) {
+		t.Fatalf("error %v, want to continue as new", err)
+	}
+	var carried DrainInput
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &carried); err != nil {
+		t.Fatal(err)
+	}
+	want := manualDrain()
+	want.Progress = DrainProgress{Evicted: 1, Left: 3, Blockers: []Blocker{webBudget}, Digest: "d1", Waiters: []string{"w"}}
+	if diff := cmp.Diff(want, carried); diff != "" {
+		t.Errorf("carried over (-want +got):\n%s", diff)
+	}
+}
