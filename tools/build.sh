@@ -20,7 +20,7 @@ kubelab)
 	duration="about ten minutes"
 	package=.
 	kubernetes=$(version_of k8s.io/kubernetes)
-	# The API server refuses its own feature gates unless it knows its version; kubectl compares its own with the server's.
+	# Without its version the API server calls itself v0.0.0 and refuses to serve its own API versions.
 	ldflags="-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=$(version_of sigs.k8s.io/kwok)"
 	for v in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 		minor=${kubernetes#v1.}

@@ -23,8 +23,8 @@
 //
 // # What is different from a cluster in production
 //
-// Every component has its own user in the API server, which shows in audit logs, but none is held back by RBAC save
-// the scheduler and the controller manager. etcd does not wait for the disk: a power cut may lose data, a killed process
+// Every component has its own user in the API server, which shows in audit logs. Tenon's worker has the rights that
+// the Helm chart grants it; the simulator and kwok, which have no counterpart in production, have all. etcd does not wait for the disk: a power cut may lose data, a killed process
 // does not. Nodes exist only where the simulated cloud created them: kwok manages nodes labelled SimulatedNodeLabel and no others.
 package lab
 
@@ -39,7 +39,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -69,9 +68,6 @@ func All() []Component { return append(ControlPlane(), Temporal, EC2Sim, Worker)
 
 // DefaultCluster is the name of the cluster when Options names none.
 const DefaultCluster = "tenon-dev"
-
-// startTimeout bounds how long one component may take to become healthy; a loaded machine takes a tenth of it.
-const startTimeout = 3 * time.Minute
 
 // Options say what Start starts. Only Dir and Bin are required.
 type Options struct {
@@ -164,70 +160,10 @@ func (l *Lab) start(ctx context.Context) error {
 			l.processes = append(l.processes, newProcess(spec, l.layout, l.spawner, l.progress))
 		}
 	}
-	if err := l.startAll(ctx); err != nil {
+	if err := l.startProcesses(ctx); err != nil {
 		return err
 	}
 	return os.WriteFile(l.layout.envFile(), l.envFile(), 0o600)
-}
-
-// startAll starts every process as soon as those it needs are healthy. The resources are applied as soon as the API
-// server answers; the worker waits for them.
-func (l *Lab) startAll(ctx context.Context) error {
-	began := time.Now()
-	healthy := map[Component]chan struct{}{}
-	for _, p := range l.processes {
-		healthy[p.spec.name] = make(chan struct{})
-	}
-	applied := make(chan struct{})
-	group, ctx := errgroup.WithContext(ctx)
-	await := func(ready <-chan struct{}) error {
-		if ready == nil {
-			return nil
-		}
-		select {
-		case <-ready:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	for _, p := range l.processes {
-		group.Go(func() error {
-			for _, need := range p.spec.needs {
-				if err := await(healthy[need]); err != nil {
-					return err
-				}
-			}
-			if p.spec.name == Worker {
-				if err := await(applied); err != nil {
-					return err
-				}
-			}
-			started := time.Now()
-			p.start()
-			if err := p.awaitHealthy(ctx); err != nil {
-				return err
-			}
-			l.progress.printf("%-24s healthy after %.1f s", p.spec.name, time.Since(started).Seconds())
-			close(healthy[p.spec.name])
-			return nil
-		})
-	}
-	group.Go(func() error {
-		defer close(applied)
-		if l.opts.Bare || healthy[APIServer] == nil {
-			return nil
-		}
-		if err := await(healthy[APIServer]); err != nil {
-			return err
-		}
-		return l.applyResources(ctx)
-	})
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	l.progress.printf("lab up after %.1f s", time.Since(began).Seconds())
-	return nil
 }
 
 // Stop ends every process, the last started first, and frees the directory. Everything that must survive is kept.

@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +25,8 @@ import (
 
 const namespace = metav1.NamespaceDefault
 
-// TestControlPlane walks one control plane through what Tenon's tests rely on. It is one test, because starting a control plane
-// takes longer than everything else in it.
+// TestControlPlane walks one control plane through what Tenon's tests rely on. It is one test, because starting a
+// control plane takes longer than everything else in it.
 func TestControlPlane(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -56,6 +57,7 @@ func TestControlPlane(t *testing.T) {
 	t.Run("a simulated node becomes ready when told", func(t *testing.T) { nodeBecomesReady(ctx, t, clients) })
 	t.Run("an evicted pod goes, if its budget allows", func(t *testing.T) { evict(ctx, t, clients) })
 	t.Run("a job finishes", func(t *testing.T) { finishJob(ctx, t, clients) })
+	t.Run("a volume is attached", func(t *testing.T) { attachVolume(ctx, t, clients) })
 	t.Run("a dead component comes back", func(t *testing.T) { comeBack(ctx, t, l) })
 	t.Run("a crash loses nothing", func(t *testing.T) {
 		if err := l.Crash(); err != nil {
@@ -195,6 +197,24 @@ func finishJob(ctx context.Context, t *testing.T, clients kubernetes.Interface) 
 	await(ctx, t, "the job has succeeded", func(ctx context.Context) (bool, error) {
 		j, err := clients.BatchV1().Jobs(namespace).Get(ctx, "short", metav1.GetOptions{})
 		return err == nil && j.Status.Succeeded == 1, err
+	})
+}
+
+func attachVolume(ctx context.Context, t *testing.T, clients kubernetes.Interface) {
+	volume := "data"
+	attachment := &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "attachment"},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "ebs.csi.aws.com", NodeName: "simulated", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+		},
+	}
+	attachments := clients.StorageV1().VolumeAttachments()
+	if _, err := attachments.Create(ctx, attachment, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(ctx, t, "the volume is attached", func(ctx context.Context) (bool, error) {
+		a, err := attachments.Get(ctx, "attachment", metav1.GetOptions{})
+		return err == nil && a.Status.Attached, err
 	})
 }
 

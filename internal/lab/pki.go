@@ -44,10 +44,11 @@ const (
 	userTenon             user = "tenon"
 )
 
-// groupOf returns the group a user belongs to. The control plane's own users get their rights by name.
+// groupOf returns the group a user belongs to. The control plane's own users get their rights by name, and the worker
+// has those that the chart grants it.
 func groupOf(u user) string {
 	switch u {
-	case userControllerManager, userScheduler:
+	case userControllerManager, userScheduler, userTenon:
 		return ""
 	default:
 		return "system:masters"

@@ -29,9 +29,12 @@ const (
 type spec struct {
 	name  Component
 	needs []Component
-	path  string
-	args  []string
-	env   []string
+	// needsResources makes the component wait for the custom resource definitions and its rights as well.
+	needsResources bool
+
+	path string
+	args []string
+	env  []string
 	// prepare runs before every start; nil means nothing to do.
 	prepare func(ctx context.Context) error
 	healthy func(ctx context.Context) error

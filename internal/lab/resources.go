@@ -10,8 +10,11 @@ import (
 	"slices"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,7 +25,14 @@ import (
 // fieldOwner is the field manager of what the lab applies.
 const fieldOwner = client.FieldOwner("tenon-dev")
 
-// applyResources applies the custom resource definitions and, the first time, the default EC2NodeClass and NodePool.
+// The Lease of the worker that leads, in the laboratory.
+const (
+	leaseNamespace = metav1.NamespaceSystem
+	leaseName      = "karpenter-leader-election"
+)
+
+// applyResources applies the worker's rights and, unless the lab is bare, the custom resource definitions and, the
+// first time, the default EC2NodeClass and NodePool.
 func (l *Lab) applyResources(ctx context.Context) error {
 	cfg, err := l.RESTConfig()
 	if err != nil {
@@ -32,6 +42,45 @@ func (l *Lab) applyResources(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the lab's API server: %w", err)
 	}
+	if err := applyWorkerRoles(ctx, writer); err != nil {
+		return fmt.Errorf("applying the worker's roles: %w", err)
+	}
+	if l.opts.Bare {
+		return nil
+	}
+	if err := applyDefinitions(ctx, writer); err != nil {
+		return err
+	}
+	if l.state.DefaultsApplied {
+		return nil
+	}
+	if err := applyDefaults(ctx, writer, l.state.Cluster); err != nil {
+		return fmt.Errorf("applying the default resources: %w", err)
+	}
+	l.state.DefaultsApplied = true
+	return l.state.save(l.layout)
+}
+
+// applyWorkerRoles grants the worker's user what the chart grants the worker, so that a right the chart lacks is missed here.
+func applyWorkerRoles(ctx context.Context, writer client.Client) error {
+	subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: string(userTenon)}
+	roles, err := deploy.WorkerRoles("tenon", subject, leaseNamespace, leaseName)
+	if err != nil {
+		return err
+	}
+	for _, role := range []runtime.Object{roles.ClusterRole, roles.ClusterRoleBinding, roles.Role, roles.RoleBinding} {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(role)
+		if err != nil {
+			return fmt.Errorf("encoding: %w", err)
+		}
+		if err := apply(ctx, writer, &unstructured.Unstructured{Object: object}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func applyDefinitions(ctx context.Context, writer client.Client) error {
 	definitions, err := deploy.CRDs()
 	if err != nil {
 		return err
@@ -41,27 +90,24 @@ func (l *Lab) applyResources(ctx context.Context) error {
 			return fmt.Errorf("applying %s: %w", file, err)
 		}
 	}
-	if err := awaitEstablished(ctx, writer, len(definitions)); err != nil {
-		return err
-	}
-	if l.state.DefaultsApplied {
-		return nil
-	}
-	class, err := deploy.DefaultNodeClass(l.state.Cluster)
+	return awaitEstablished(ctx, writer, len(definitions))
+}
+
+func applyDefaults(ctx context.Context, writer client.Client, cluster string) error {
+	class, err := deploy.DefaultNodeClass(cluster)
 	if err != nil {
 		return err
 	}
-	pool, err := deploy.DefaultNodePool(l.state.Cluster)
+	pool, err := deploy.DefaultNodePool(cluster)
 	if err != nil {
 		return err
 	}
 	for _, manifest := range [][]byte{class, pool} {
 		if err := applyManifest(ctx, writer, manifest); err != nil {
-			return fmt.Errorf("applying the default resources: %w", err)
+			return err
 		}
 	}
-	l.state.DefaultsApplied = true
-	return l.state.save(l.layout)
+	return nil
 }
 
 // applyManifest applies every document of a manifest, server-side.
@@ -78,12 +124,19 @@ func applyManifest(ctx context.Context, writer client.Client, manifest []byte) e
 		if len(object.Object) == 0 {
 			continue
 		}
-		unstructured.RemoveNestedField(object.Object, "status") // owned by the API server in a definition
-		err := writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership)
-		if err != nil {
-			return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
+		if err := apply(ctx, writer, object); err != nil {
+			return err
 		}
 	}
+}
+
+func apply(ctx context.Context, writer client.Client, object *unstructured.Unstructured) error {
+	unstructured.RemoveNestedField(object.Object, "status") // the API server's own
+	err := writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
 }
 
 // awaitEstablished waits until the API server serves at least count custom resource definitions, and all that exist.

@@ -226,14 +226,18 @@ func (l *Lab) worker() spec {
 		"KUBECONFIG="+l.layout.kubeconfig(userTenon),
 		"TENON_HEALTH_PROBE_ADDRESS="+health,
 		"TENON_METRICS_ADDRESS="+l.state.address(portWorkerMetrics),
-		"TENON_LEADER_ELECTION_NAMESPACE=kube-system",
+		"TENON_LEADER_ELECTION_NAMESPACE="+leaseNamespace,
+		"TENON_LEADER_ELECTION_NAME="+leaseName,
+		// A stable identity lets the successor of a killed worker take over its Lease at once.
+		"TENON_IDENTITY="+l.state.Cluster+"-worker",
 	)
 	return spec{
-		name:    Worker,
-		needs:   []Component{APIServer, Temporal, EC2Sim},
-		args:    []string{"worker"},
-		env:     env,
-		healthy: httpOK("http://" + health + "/readyz"),
+		name:           Worker,
+		needs:          []Component{APIServer, Temporal, EC2Sim},
+		needsResources: true,
+		args:           []string{"worker"},
+		env:            env,
+		healthy:        httpOK("http://" + health + "/readyz"),
 	}
 }
 
