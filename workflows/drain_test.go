@@ -342,18 +342,18 @@ func TestDrainForce(t *testing.T) {
 		if want := began.Add(time.Hour + forceWithin); in.Deadline.Sub(want).Abs() > time.Second {
 			t.Errorf("deadline %s, want %s", in.Deadline, want)
 		}
-		return EvictResult{Done: true, Evicted: 1}, nil
+		return untilCanceled(ctx, pass, in)
 	}
 	forced := lab.order(time.Hour, UpdateForce, DrainOrder{})
-	again := lab.order(time.Hour, UpdateForce, DrainOrder{Note: "again"})
-	if got := lab.run(manualDrain()); got.Outcome != Drained {
-		t.Errorf("result %+v", got)
+	again := lab.order(time.Hour+time.Second, UpdateForce, DrainOrder{Note: "again"})
+	if got := lab.run(manualDrain()); got.Outcome != DeadlineReached {
+		t.Errorf("result %+v; what does not even go by force does not hold up the end", got)
 	}
 	if forced.rejected != nil || !forced.status.Forced {
 		t.Errorf("force: %v, %+v", forced.rejected, forced.status)
 	}
-	if again.rejected == nil {
-		t.Error("forced twice")
+	if again.rejected == nil || !strings.Contains(again.rejected.Error(), "forced already") {
+		t.Errorf("forced twice: %v", again.rejected)
 	}
 }
 
