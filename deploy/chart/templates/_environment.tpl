@@ -1,5 +1,9 @@
 {{/* The worker's own settings: each is the environment's form of a flag of `tenon worker`. */}}
 {{- define "tenon.settingsEnv" -}}
+- name: POD_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
 - name: TENON_CLUSTER
   value: {{ required "settings.clusterName is required: the name of the EKS cluster" .Values.settings.clusterName | quote }}
 {{- with .Values.settings.clusterEndpoint }}

@@ -1,0 +1,368 @@
+package deploy_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tenon-sh/tenon/deploy"
+	"github.com/tenon-sh/tenon/worker"
+)
+
+// everything sets every value that adds something to what is rendered.
+const everything = `
+settings: {clusterName: blue, clusterEndpoint: "https://10.0.0.1", clusterCABundle: Zm9v}
+additionalLabels: {team: platform}
+additionalAnnotations: {contact: platform}
+additionalClusterRoleRules: [{apiGroups: [""], resources: [events], verbs: [create]}]
+imagePullSecrets: [{name: registry}]
+service: {annotations: {a: b}}
+serviceAccount: {annotations: {eks.amazonaws.com/role-arn: "arn:aws:iam::111122223333:role/TenonController-blue"}}
+podDisruptionBudget: {name: other}
+podLabels: {l: m}
+podAnnotations: {n: o}
+dnsConfig: {options: [{name: ndots, value: "2"}]}
+schedulerName: default-scheduler
+hostNetwork: true
+initContainers: [{name: init, image: busybox}]
+extraVolumes: [{name: scratch, emptyDir: {}}]
+controller:
+  image: {digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123"}
+  envFrom: [{configMapRef: {name: more}}]
+  extraVolumeMounts: [{name: scratch, mountPath: /tmp}]
+  sidecarContainer: [{name: sidecar, image: busybox}]
+temporal:
+  apiKey: {existingSecret: temporal-api-key}
+  tls: {enabled: true, serverName: temporal.example, existingSecret: temporal-tls, serverCA: true}
+`
+
+// karpenterValues is a values file as people have it for Karpenter's chart, with settings Tenon has and has not.
+const karpenterValues = `
+logLevel: info
+logOutputPaths: [stdout]
+logErrorOutputPaths: [stderr]
+replicas: 2
+priorityClassName: system-cluster-critical
+serviceAccount: {annotations: {eks.amazonaws.com/role-arn: "arn:aws:iam::111122223333:role/KarpenterController"}}
+serviceMonitor: {enabled: true, endpointConfig: {interval: 30s}}
+controller:
+  resources: {requests: {cpu: "1", memory: 1Gi}, limits: {cpu: "1", memory: 1Gi}}
+settings:
+  clusterName: blue
+  interruptionQueue: blue
+  reservedENIs: "1"
+  preferencePolicy: Respect
+  featureGates: {spotToSpotConsolidation: true}
+`
+
+func TestLint(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string]string{"smallest": "settings: {clusterName: blue}", "everything": everything, "Karpenter's": karpenterValues} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if out, err := helm(t, "lint", "--strict", "chart", "--values", valuesFile(t, values)); err != nil {
+				t.Errorf("helm lint: %v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func TestDefaultsAreSafe(t *testing.T) {
+	t.Parallel()
+	deployment := find[appsv1.Deployment](t, render(t, "settings: {clusterName: blue}"), "Deployment", "tenon")
+	spec := deployment.Spec.Template.Spec
+	if got := *deployment.Spec.Replicas; got != 2 {
+		t.Errorf("replicas: %d, want 2", got)
+	}
+	container := spec.Containers[0]
+	security := container.SecurityContext
+	if !*security.RunAsNonRoot || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem ||
+		!slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) || security.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("the container's security context is not restricted: %+v", security)
+	}
+	if container.LivenessProbe.HTTPGet.Path != "/healthz" || container.ReadinessProbe.HTTPGet.Path != "/readyz" {
+		t.Error("the probes do not ask /healthz and /readyz")
+	}
+	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	want := []corev1.NodeSelectorRequirement{{Key: "karpenter.sh/nodepool", Operator: corev1.NodeSelectorOpDoesNotExist}}
+	if diff := cmp.Diff(want, terms[0].MatchExpressions); diff != "" {
+		t.Errorf("the worker may run on a node that it manages (-want +got):\n%s", diff)
+	}
+	for _, term := range spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+		if diff := cmp.Diff(deployment.Spec.Selector, term.LabelSelector); diff != "" {
+			t.Errorf("the replicas do not keep away from each other (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestEnvironmentIsTheWorkers holds the chart's variables to flags the worker has, with the defaults it has.
+func TestEnvironmentIsTheWorkers(t *testing.T) {
+	t.Parallel()
+	config := worker.DefaultConfig()
+	flags := pflag.NewFlagSet("worker", pflag.ContinueOnError)
+	config.Flags(flags)
+	// The AWS provider's flags belong to the command, not to the worker.
+	aws := []string{"cluster-endpoint", "cluster-ca-bundle", "vm-memory-overhead-percent", "reserved-enis", "disable-dry-run"}
+	deployment := find[appsv1.Deployment](t, render(t, "settings: {clusterName: blue}"), "Deployment", "tenon")
+	for _, env := range deployment.Spec.Template.Spec.Containers[0].Env {
+		name, ours := strings.CutPrefix(env.Name, "TENON_")
+		if !ours {
+			continue
+		}
+		name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
+		flag := flags.Lookup(name)
+		switch {
+		case slices.Contains(aws, name), name == "cluster":
+		case flag == nil:
+			t.Errorf("%s: the worker has no flag --%s", env.Name, name)
+		case flag.DefValue != env.Value:
+			t.Errorf("%s=%s by default, the worker's own default is %s", env.Name, env.Value, flag.DefValue)
+		}
+	}
+}
+
+func TestTemporalConnection(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		reason, values string
+		want           map[string]string
+	}{
+		{"a server inside the cluster needs no TLS", "settings: {clusterName: blue}", map[string]string{
+			"TEMPORAL_ADDRESS": "temporal-frontend.temporal.svc:7233", "TEMPORAL_NAMESPACE": "tenon",
+		}},
+		{"an API key is a secret and implies TLS", "settings: {clusterName: blue}\ntemporal: {apiKey: {existingSecret: key}}", map[string]string{
+			"TEMPORAL_ADDRESS": "temporal-frontend.temporal.svc:7233", "TEMPORAL_NAMESPACE": "tenon",
+			"TEMPORAL_API_KEY": "secret key/api-key", "TEMPORAL_TLS": "true",
+		}},
+		{"mutual TLS with a private authority", "settings: {clusterName: blue}\ntemporal: {tls: {enabled: true, existingSecret: tls, serverCA: true, serverName: x}}", map[string]string{
+			"TEMPORAL_ADDRESS": "temporal-frontend.temporal.svc:7233", "TEMPORAL_NAMESPACE": "tenon",
+			"TEMPORAL_TLS": "true", "TEMPORAL_TLS_SERVER_NAME": "x",
+			"TEMPORAL_TLS_CLIENT_CERT_PATH":    "/var/run/tenon/temporal-tls/tls.crt",
+			"TEMPORAL_TLS_CLIENT_KEY_PATH":     "/var/run/tenon/temporal-tls/tls.key",
+			"TEMPORAL_TLS_SERVER_CA_CERT_PATH": "/var/run/tenon/temporal-tls/ca.crt",
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			deployment := find[appsv1.Deployment](t, render(t, test.values), "Deployment", "tenon")
+			got := map[string]string{}
+			for _, env := range deployment.Spec.Template.Spec.Containers[0].Env {
+				switch {
+				case !strings.HasPrefix(env.Name, "TEMPORAL_"):
+				case env.ValueFrom != nil:
+					got[env.Name] = "secret " + env.ValueFrom.SecretKeyRef.Name + "/" + env.ValueFrom.SecretKeyRef.Key
+				default:
+					got[env.Name] = env.Value
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("environment (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBadValuesAreRefused(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ reason, values, want string }{
+		{"no cluster", "{}", "clusterName"},
+		{"a setting nobody knows", "settings: {clusterName: blue, clustreEndpoint: x}", "clustreEndpoint"},
+		{"a value at the top nobody knows", "settings: {clusterName: blue}\nreplica: 3", "replica"},
+		{"not a policy", "settings: {clusterName: blue, minValuesPolicy: Loose}", "minValuesPolicy"},
+		{"an address that is a URL", "settings: {clusterName: blue}\ntemporal: {address: 'http://temporal:7233'}", "address"},
+		{"an account that is said to exist but has no name", "settings: {clusterName: blue}\nserviceAccount: {create: false}", "serviceAccount.name"},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			out, err := helm(t, "template", "tenon", "chart", "--values", valuesFile(t, test.values))
+			if err == nil || !strings.Contains(out, test.want) {
+				t.Errorf("got error %v, want one that names %s:\n%s", err, test.want, out)
+			}
+		})
+	}
+}
+
+func TestNotesNameWhatHasNoEffect(t *testing.T) {
+	t.Parallel()
+	out, err := helm(t, "install", "tenon", "chart", "--dry-run=client", "--values", valuesFile(t, karpenterValues))
+	if err != nil {
+		t.Fatalf("helm install --dry-run: %v\n%s", err, out)
+	}
+	for _, setting := range []string{"settings.interruptionQueue", "settings.featureGates", "logOutputPaths"} {
+		if !strings.Contains(out, setting) {
+			t.Errorf("the notes do not say that %s has no effect:\n%s", setting, out)
+		}
+	}
+	if ignored := regexp.MustCompile(`settings\.(clusterName|reservedENIs)`).FindString(out); ignored != "" {
+		t.Errorf("the notes say that %s has no effect, but it has", ignored)
+	}
+}
+
+// TestRolesAreTheCharts keeps the roles of the laboratory's worker the same as those of the chart.
+func TestRolesAreTheCharts(t *testing.T) {
+	t.Parallel()
+	roles, err := deploy.WorkerRoles("tenon", rbacv1.Subject{Kind: rbacv1.UserKind, Name: "tenon"}, "kube-system", "karpenter-leader-election")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered := render(t, "settings: {clusterName: blue}")
+	if diff := cmp.Diff(find[rbacv1.ClusterRole](t, rendered, "ClusterRole", "tenon").Rules, roles.ClusterRole.Rules); diff != "" {
+		t.Errorf("ClusterRole (-chart +package):\n%s", diff)
+	}
+	if diff := cmp.Diff(find[rbacv1.Role](t, rendered, "Role", "tenon-lease").Rules, roles.Role.Rules); diff != "" {
+		t.Errorf("Role (-chart +package):\n%s", diff)
+	}
+}
+
+func TestNobodyMayDoEverything(t *testing.T) {
+	t.Parallel()
+	roles, err := deploy.WorkerRoles("tenon", rbacv1.Subject{}, "kube-system", "lease")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range slices.Concat(roles.ClusterRole.Rules, roles.Role.Rules) {
+		if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Resources, "*") || slices.Contains(rule.APIGroups, "*") {
+			t.Errorf("a rule is for everything: %+v", rule)
+		}
+		if slices.Contains(rule.Resources, "secrets") {
+			t.Errorf("the worker reads secrets: %+v", rule)
+		}
+	}
+}
+
+// values are the parts of the chart's defaults that tests compare with other files.
+type values struct {
+	Temporal struct{ Address, Namespace string }
+}
+
+func chartValues(t *testing.T) values {
+	t.Helper()
+	data, err := os.ReadFile("chart/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v values
+	if err := yaml.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// helm runs the Helm that the Makefile builds and returns all it wrote.
+func helm(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	program, err := filepath.Abs("../bin/helm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
+		t.Fatal("bin/helm is missing: run `make tools`")
+	}
+	// The go command remembers a test's result by the files the test itself opened, not those Helm did.
+	err = filepath.WalkDir("chart", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			_, err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home, "KUBECONFIG="+filepath.Join(home, "none"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// render returns the objects that the chart makes of some values, in the order in which they are applied.
+func render(t *testing.T, values string) []*unstructured.Unstructured {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := helm(t, "template", "tenon", "chart", "--namespace", "tenon", "--values", valuesFile(t, values), "--output-dir", dir)
+	if err != nil {
+		t.Fatalf("helm template: %v\n%s", err, out)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "tenon", "templates", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("helm template wrote nothing: %v\n%s", err, out)
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, documents(t, data)...)
+	}
+	return objects
+}
+
+// documents parses YAML of several documents, leaving out empty ones.
+func documents(t *testing.T, data []byte) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for dec := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); errors.Is(err, io.EOF) {
+			return objects
+		} else if err != nil {
+			t.Fatalf("parse YAML: %v\n%s", err, data)
+		}
+		if len(raw) == 0 || string(raw) == "null" {
+			continue
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(raw); err != nil {
+			t.Fatalf("not a Kubernetes object: %v\n%s", err, raw)
+		}
+		objects = append(objects, object)
+	}
+}
+
+// find returns the rendered object of a kind and name as its Go type. A field the type does not have is an error.
+func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) T {
+	t.Helper()
+	var typed T
+	for _, object := range objects {
+		if object.GetKind() != kind || object.GetName() != name {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &typed, true); err != nil {
+			t.Fatalf("%s %s: %v", kind, name, err)
+		}
+		return typed
+	}
+	t.Fatalf("the chart renders no %s %s", kind, name)
+	return typed
+}
+
+func valuesFile(t *testing.T, values string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
