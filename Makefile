@@ -47,13 +47,17 @@ check: lab tools ## Check the code, the generated files and the chart without ru
 	@echo "== go vet"; $(GO) vet ./...
 	@echo "== staticcheck"; bin/staticcheck ./...
 	@echo "== workflowcheck"; bin/workflowcheck ./workflows
-	@echo "== generated files"; $(GO) run -C tools/gen . -root $(CURDIR) -check
+	@echo "== generated files"; $(MAKE) --no-print-directory check-generated
 	@echo "== directions of imports"; $(GO) test ./internal/architecture
 	@echo "== chart, policies and examples"; $(GO) test ./deploy/...
 
 .PHONY: generate
 generate: ## Generate deep copies and custom resource definitions from the Go types.
 	$(GO) run -C tools/gen . -root $(CURDIR)
+
+.PHONY: check-generated
+check-generated: ## Fail if generated files are stale.
+	$(GO) run -C tools/gen . -root $(CURDIR) -check
 
 .PHONY: replay
 replay: ## Replay the recorded histories of every workflow with today's code.
@@ -62,11 +66,3 @@ replay: ## Replay the recorded histories of every workflow with today's code.
 .PHONY: bench
 bench: ## Run the benchmarks.
 	$(GO) test -run '^$$' -bench . -benchmem ./...
-
-.PHONY: generate
-generate: ## Generate deep copies and custom resource definitions from the types in api/.
-	$(GO) -C tools/gen run . -root $(CURDIR)
-
-.PHONY: check-generated
-check-generated: ## Fail if generated files are stale.
-	$(GO) -C tools/gen run . -root $(CURDIR) -check
