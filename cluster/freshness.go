@@ -52,7 +52,7 @@ func (m *Mirror) staleness() (time.Duration, string) {
 	if m.heard.IsZero() {
 		return math.MaxInt64, "the API server has not answered yet" + because(m.unheard)
 	}
-	oldest, cause := m.heard, "the API server was last heard of then"+because(m.unheard)
+	oldest, cause := m.heard, "the API server has not answered since"+because(m.unheard)
 	for _, watched := range m.watches {
 		if !watched.pulse.synced() {
 			return math.MaxInt64, watched.pulse.resource + " are not listed yet"

@@ -18,7 +18,7 @@ import (
 )
 
 // soon bounds every wait in these tests; none of them is expected to take nearly as long.
-const soon = 30 * time.Second
+const soon = time.Minute
 
 func within(t testing.TB) context.Context {
 	t.Helper()
