@@ -87,6 +87,7 @@ func (p *Provider) describeIDs(ctx context.Context, ids []string) (map[string]cl
 		}
 		for _, instance := range instances {
 			found[instance.ID] = instance
+			p.launched.remove(instance.ID)
 		}
 	}
 	return found, nil

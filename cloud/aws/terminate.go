@@ -47,9 +47,9 @@ func (p *Provider) terminateBatch(ctx context.Context, ids []string) (map[string
 		instance, known := found[id]
 		switch {
 		case !known:
-			// EC2 may not have heard of its own instance yet. What was launched here is ours all the same; of any
-			// other unknown id there is nothing left to end.
-			if _, ours := p.launched.get(id); ours {
+			// Of an id nobody knows there is nothing left to end, except that EC2 may not have heard of its own
+			// instance yet: that one is ours all the same.
+			if p.justLaunched(id) {
 				targets = append(targets, id)
 			}
 		case !isOwned(p.options.Cluster, instance.Tags):
@@ -76,13 +76,12 @@ func foreign(operation, id string) error {
 // terminateAll ends instances in one call, and one by one where that call fails because of some of them.
 func (p *Provider) terminateAll(ctx context.Context, ids []string, answers map[string]error) {
 	err := p.terminateCall(ctx, ids)
-	if err == nil || (len(ids) == 1 && hasCode(err, notFound)) {
+	if err == nil {
 		return
 	}
-	kind := cloud.KindOf(classify("TerminateInstances", err))
-	if len(ids) == 1 || kind == cloud.Throttled || ctx.Err() != nil {
+	if len(ids) == 1 || cloud.KindOf(classify("TerminateInstances", err)) == cloud.Throttled || ctx.Err() != nil {
 		for _, id := range ids {
-			answers[id] = classify("TerminateInstances", err)
+			answers[id] = p.terminateError(id, err)
 		}
 		return
 	}
@@ -97,9 +96,33 @@ func (p *Provider) terminateAll(ctx context.Context, ids []string, answers map[s
 	}
 	_ = group.Wait() // its functions return no errors
 	for i, id := range ids {
-		if each[i] != nil && !hasCode(each[i], notFound) {
-			answers[id] = classify("TerminateInstances", each[i])
-		}
+		answers[id] = p.terminateError(id, each[i])
+	}
+}
+
+// terminateError judges an instance's failure to end. One that is not found is gone, unless EC2 has yet to hear of it.
+func (p *Provider) terminateError(id string, err error) error {
+	switch {
+	case !hasCode(err, notFound):
+		return classify("TerminateInstances", err)
+	case p.justLaunched(id):
+		return unheardOf("TerminateInstances", id)
+	default:
+		return nil
+	}
+}
+
+// justLaunched reports whether an instance was launched here lately and EC2 has not listed it since.
+func (p *Provider) justLaunched(id string) bool {
+	_, ok := p.launched.get(id)
+	return ok
+}
+
+// unheardOf is the error for an instance that EC2 will know of later.
+func unheardOf(operation, id string) error {
+	return &cloud.Error{
+		Kind: cloud.Transient, Reason: "InstanceNotFound", Operation: operation,
+		Err: fmt.Errorf("EC2 does not know of instance %s yet", id),
 	}
 }
 
@@ -117,15 +140,11 @@ func (p *Provider) Tag(ctx context.Context, id string, tags map[string]string) e
 	if err != nil {
 		return err
 	}
-	_, launched := p.launched.get(id)
 	switch {
 	case len(found) == 1 && !isOwned(p.options.Cluster, found[0].Tags):
 		return foreign("CreateTags", id)
-	case len(found) == 0 && !launched:
-		return &cloud.Error{
-			Kind: cloud.Transient, Reason: "InstanceNotFound", Operation: "CreateTags",
-			Err: fmt.Errorf("EC2 knows no instance %s (yet)", id),
-		}
+	case len(found) == 0 && !p.justLaunched(id):
+		return unheardOf("CreateTags", id)
 	}
 	_, err = p.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tagList(tags)})
 	return classify("CreateTags", err)

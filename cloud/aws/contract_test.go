@@ -1,0 +1,180 @@
+package aws_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws"
+	"github.com/tenon-sh/tenon/cloud/cloudtest"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+// account is a simulated AWS account, a provider for it, and a clock that both go by.
+type account struct {
+	t        *testing.T
+	sim      *ec2sim.Server
+	provider *aws.Provider
+	ec2      *ec2.Client
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newAccount(t *testing.T) *account {
+	t.Helper()
+	a := &account{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	var err error
+	if a.sim, err = ec2sim.New(ec2sim.Options{Cluster: "blue", Now: a.Now}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.sim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.sim.Close(); err != nil {
+			t.Errorf("close the simulator: %v", err)
+		}
+	})
+	a.provider = a.newProvider()
+	cfg, err := config.LoadDefaultConfig(t.Context(), a.load()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.ec2 = ec2.NewFromConfig(cfg)
+	return a
+}
+
+// newProvider is a worker that has just started.
+func (a *account) newProvider() *aws.Provider {
+	a.t.Helper()
+	provider, err := aws.New(a.t.Context(), aws.Options{Cluster: "blue", Load: a.load(), Now: a.Now})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(provider.Close)
+	return provider
+}
+
+func (a *account) load() []func(*config.LoadOptions) error {
+	return []func(*config.LoadOptions) error{
+		config.WithRegion("us-east-1"),
+		config.WithBaseEndpoint(a.sim.URL()),
+		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "")),
+		config.WithSharedConfigFiles(nil), config.WithSharedCredentialsFiles(nil),
+	}
+}
+
+func (a *account) Now() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.now
+}
+
+func (a *account) Advance(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.now = a.now.Add(d)
+}
+
+func (a *account) NodeClass() *awsv1.EC2NodeClass {
+	discovery := map[string]string{"karpenter.sh/discovery": "blue"}
+	return &awsv1.EC2NodeClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "0b2a7a4e-0000-4000-8000-000000000001", Generation: 1},
+		Spec: awsv1.EC2NodeClassSpec{
+			Role:                       "KarpenterNodeRole-blue",
+			AMISelectorTerms:           []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
+			SubnetSelectorTerms:        []awsv1.SubnetSelectorTerm{{Tags: discovery}},
+			SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: discovery}},
+			Tags:                       map[string]string{"team": "blue"},
+		},
+	}
+}
+
+// change changes the faults in force.
+func (a *account) change(change func(*ec2sim.Faults)) {
+	a.t.Helper()
+	faults := a.sim.Faults()
+	change(&faults)
+	if err := a.sim.SetFaults(faults); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *account) LoseLaunchReplies(n int) {
+	a.t.Helper()
+	a.change(func(f *ec2sim.Faults) {
+		f.Lost = []ec2sim.ReplyFault{{Action: "CreateFleet", Occurrence: ec2sim.Occurrence{Times: n}}}
+	})
+}
+
+func (a *account) LimitCapacity(key cloud.OfferingKey, remaining int) {
+	a.t.Helper()
+	a.change(func(f *ec2sim.Faults) {
+		f.Capacity = nil
+		if remaining != cloudtest.Unlimited {
+			pools := ec2sim.PoolPattern{InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType}
+			f.Capacity = []ec2sim.CapacityFault{{PoolPattern: pools, Remaining: remaining}}
+		}
+	})
+}
+
+func (a *account) HideNewInstances(d time.Duration) {
+	a.t.Helper()
+	a.change(func(f *ec2sim.Faults) { f.DescribeLag = ec2sim.Duration(d) })
+}
+
+// ForeignInstance launches what a managed node group of the same cluster looks like: it has the cluster's tag, too.
+func (a *account) ForeignInstance() string {
+	a.t.Helper()
+	images, err := a.ec2.DescribeImages(a.t.Context(), &ec2.DescribeImagesInput{
+		Filters: []types.Filter{{Name: awssdk.String("architecture"), Values: []string{"x86_64"}}},
+	})
+	if err != nil || len(images.Images) == 0 {
+		a.t.Fatalf("no image for a foreign instance: %v", err)
+	}
+	subnets, err := a.ec2.DescribeSubnets(a.t.Context(), &ec2.DescribeSubnetsInput{})
+	if err != nil || len(subnets.Subnets) == 0 {
+		a.t.Fatalf("no subnet for a foreign instance: %v", err)
+	}
+	out, err := a.ec2.RunInstances(a.t.Context(), &ec2.RunInstancesInput{
+		SubnetId: subnets.Subnets[0].SubnetId,
+		ImageId:  images.Images[0].ImageId, InstanceType: types.InstanceTypeM5Large, MinCount: awssdk.Int32(1), MaxCount: awssdk.Int32(1),
+		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: []types.Tag{
+			{Key: awssdk.String("kubernetes.io/cluster/blue"), Value: awssdk.String("owned")},
+			{Key: awssdk.String("eks:nodegroup-name"), Value: awssdk.String("system")},
+		}}},
+	})
+	if err != nil {
+		a.t.Fatalf("launch a foreign instance: %v", err)
+	}
+	return awssdk.ToString(out.Instances[0].InstanceId)
+}
+
+func (a *account) Alive() []string {
+	alive := []string{}
+	for _, i := range a.sim.Instances() {
+		if i.EndedAt == nil {
+			alive = append(alive, i.ID)
+		}
+	}
+	return alive
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	cloudtest.Run(t, func(t *testing.T) (cloud.Provider, cloudtest.Harness) {
+		a := newAccount(t)
+		return a.provider, a
+	})
+}

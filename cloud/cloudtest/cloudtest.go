@@ -1,0 +1,198 @@
+// Package cloudtest is what every cloud provider has to pass. It knows the contract of package cloud and nothing of any
+// cloud: what a test needs to go wrong, it asks of a Harness.
+//
+// A provider's own tests call Run with a function that makes a fresh account, a provider for it and the harness that
+// controls both. The suite's tests run in parallel, each on its own account.
+package cloudtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+// Harness controls the cloud under a provider. Its methods fail the test when they cannot do as told.
+type Harness interface {
+	// NodeClass returns a class that can be launched from, without a status. Each call returns a new value.
+	NodeClass() *awsv1.EC2NodeClass
+	// Advance moves the provider's clock and the cloud's.
+	Advance(d time.Duration)
+	// LoseLaunchReplies makes the next n launches happen without their replies arriving.
+	LoseLaunchReplies(n int)
+	// LimitCapacity leaves that many more instances in every pool that matches the key, in total; empty fields of
+	// the key match anything. A second call replaces the first, and Unlimited ends it.
+	LimitCapacity(key cloud.OfferingKey, remaining int)
+	// HideNewInstances keeps new instances from being listed until the clock has advanced by d.
+	HideNewInstances(d time.Duration)
+	// ForeignInstance launches an instance that carries the tags another owner would give it, and returns its id.
+	ForeignInstance() string
+	// Alive returns the truth: the ids of all instances that have been launched and not ended, whoever owns them.
+	Alive() []string
+}
+
+// Unlimited is the capacity of a healthy cloud.
+const Unlimited = -1
+
+// Run holds a provider to the contract. The function is called once for each test.
+func Run(t *testing.T, setup func(t *testing.T) (cloud.Provider, Harness)) {
+	for name, test := range map[string]func(*suite){
+		"NodeClassResolves":                    (*suite).nodeClassResolves,
+		"NodeClassWithoutMatches":              (*suite).nodeClassWithoutMatches,
+		"ReleaseIsIdempotent":                  (*suite).releaseIsIdempotent,
+		"InstanceTypesAreSane":                 (*suite).instanceTypesAreSane,
+		"InstanceTypesNeedAResolvedClass":      (*suite).instanceTypesNeedAResolvedClass,
+		"PreparingTwiceAsksTheSame":            (*suite).preparingTwiceAsksTheSame,
+		"LaunchGivesWhatWasAskedFor":           (*suite).launchGivesWhatWasAskedFor,
+		"LaunchOfSpot":                         (*suite).launchOfSpot,
+		"SameTokenLaunchesOnce":                (*suite).sameTokenLaunchesOnce,
+		"LostReply":                            (*suite).lostReply,
+		"SameTokenOtherRequest":                (*suite).sameTokenOtherRequest,
+		"PartialFulfilment":                    (*suite).partialFulfilment,
+		"NoCapacityAtAll":                      (*suite).noCapacityAtAll,
+		"UnavailableOfferingsComeBack":         (*suite).unavailableOfferingsComeBack,
+		"TerminateIsIdempotent":                (*suite).terminateIsIdempotent,
+		"TerminateBeforeTheInstanceIsListed":   (*suite).terminateBeforeListed,
+		"UnknownInstancesAreLeftOut":           (*suite).unknownInstancesAreLeftOut,
+		"ForeignInstancesAreNeverTouched":      (*suite).foreignInstances,
+		"TagsAreAdded":                         (*suite).tagsAreAdded,
+		"InstancesAreFoundByTheirLaunchGroups": (*suite).launchGroups,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			provider, harness := setup(t)
+			test(&suite{T: t, cloud: provider, harness: harness})
+		})
+	}
+}
+
+// suite is one test on one account.
+type suite struct {
+	*testing.T
+	cloud   cloud.Provider
+	harness Harness
+	groups  int
+}
+
+func (s *suite) ctx() context.Context { return s.Context() }
+
+// class returns a resolved class.
+func (s *suite) class() *awsv1.EC2NodeClass {
+	s.Helper()
+	class := s.harness.NodeClass()
+	s.resolve(class)
+	if !class.IsTrue("Ready") {
+		s.Fatalf("the harness's class is not ready: %+v", class.Status.Conditions)
+	}
+	return class
+}
+
+func (s *suite) resolve(class *awsv1.EC2NodeClass) {
+	s.Helper()
+	status, err := s.cloud.ResolveNodeClass(s.ctx(), class)
+	if err != nil {
+		s.Fatalf("ResolveNodeClass: %v", err)
+	}
+	class.Status = status
+}
+
+func (s *suite) instanceTypes(class *awsv1.EC2NodeClass) []*cloud.InstanceType {
+	s.Helper()
+	types, err := s.cloud.InstanceTypes(s.ctx(), class)
+	if err != nil {
+		s.Fatalf("InstanceTypes: %v", err)
+	}
+	return types
+}
+
+// spec asks for ordinary instances of a few types and all their zones.
+func (s *suite) spec(class *awsv1.EC2NodeClass, count int, capacityType string) cloud.LaunchSpec {
+	s.Helper()
+	s.groups++
+	spec := cloud.LaunchSpec{
+		Group: fmt.Sprintf("group-%d", s.groups), Count: count, Class: class, NodePool: "default", CapacityType: capacityType,
+		Labels: map[string]string{"karpenter.sh/nodepool": "default"},
+	}
+	types := 0
+	for _, instanceType := range s.instanceTypes(class) {
+		ordinary := instanceType.Labels[awsv1.LabelInstanceGPUCount] == "" && instanceType.Labels[awsv1.LabelInstanceAcceleratorCount] == "" &&
+			instanceType.Labels[awsv1.LabelInstanceHypervisor] == "nitro" && instanceType.Labels[awsv1.LabelInstanceSize] == "large"
+		before := len(spec.Offerings)
+		for _, offering := range instanceType.Offerings {
+			if ordinary && offering.Available && offering.CapacityType == capacityType {
+				spec.Offerings = append(spec.Offerings, cloud.OfferingKey{
+					InstanceType: instanceType.Name, Zone: offering.Zone, CapacityType: capacityType,
+				})
+			}
+		}
+		if len(spec.Offerings) > before {
+			types++
+		}
+		if types == 5 {
+			break
+		}
+	}
+	if types == 0 {
+		s.Fatal("no ordinary instance type is available")
+	}
+	return spec
+}
+
+// prepare prepares a launch and gives it a token.
+func (s *suite) prepare(spec cloud.LaunchSpec) cloud.LaunchRequest {
+	s.Helper()
+	request, err := s.cloud.PrepareLaunch(s.ctx(), spec)
+	if err != nil {
+		s.Fatalf("PrepareLaunch: %v", err)
+	}
+	request.Token = "token-" + spec.Group
+	return request
+}
+
+func (s *suite) launch(request cloud.LaunchRequest) cloud.LaunchResult {
+	s.Helper()
+	result, err := s.cloud.Launch(s.ctx(), request)
+	if err != nil {
+		s.Fatalf("Launch: %v", err)
+	}
+	return result
+}
+
+func (s *suite) instances(query cloud.Query) []cloud.Instance {
+	s.Helper()
+	instances, err := s.cloud.Instances(s.ctx(), query)
+	if err != nil {
+		s.Fatalf("Instances(%+v): %v", query, err)
+	}
+	return instances
+}
+
+func (s *suite) wantKind(err error, kind cloud.ErrorKind) {
+	s.Helper()
+	if cloud.KindOf(err) != kind {
+		s.Errorf("the error's kind is %q, want %q: %v", cloud.KindOf(err), kind, err)
+	}
+	if classified := new(cloud.Error); err != nil && !errors.As(err, &classified) {
+		s.Errorf("the error is not a *cloud.Error: %v", err)
+	}
+}
+
+func (s *suite) wantAlive(count int) {
+	s.Helper()
+	if alive := s.harness.Alive(); len(alive) != count {
+		s.Errorf("%d instances are alive, want %d: %v", len(alive), count, alive)
+	}
+}
+
+func ids(instances []cloud.Instance) []string {
+	out := make([]string, len(instances))
+	for i, instance := range instances {
+		out[i] = instance.ID
+	}
+	return out
+}
