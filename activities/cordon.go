@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,53 +30,58 @@ func cordonTaint(claimed bool) corev1.Taint {
 // cordon keeps new pods off the node, and external load balancers too where the node is Tenon's and will go. It is one
 // write, and none where everything is in place.
 func (d *Drains) cordon(ctx context.Context, node *corev1.Node, claimed bool) (*corev1.Node, error) {
-	return d.change(ctx, node, "cordon", func(node *corev1.Node) {
-		if !claimed {
-			if !node.Spec.Unschedulable {
-				node.Spec.Unschedulable = true
-				setAnnotation(node, cordonedAnnotation, "true")
-			}
-			return
-		}
-		taint := cordonTaint(claimed)
-		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
-			node.Spec.Taints = append(node.Spec.Taints, taint)
-		}
-		if node.Labels == nil {
-			node.Labels = map[string]string{}
-		}
-		node.Labels[corev1.LabelNodeExcludeBalancers] = karpv1.ExcludeFromLoadBalancersValue
-	})
+	edit := cordonForeign
+	if claimed {
+		edit = cordonClaimed
+	}
+	return d.change(ctx, node, "cordon", edit)
 }
 
-// uncordon takes back what cordon did.
-func (d *Drains) uncordon(ctx context.Context, node *corev1.Node) error {
-	_, err := d.change(ctx, node, "uncordon", func(node *corev1.Node) {
-		taint := cordonTaint(true)
-		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
-		if node.Labels[corev1.LabelNodeExcludeBalancers] == karpv1.ExcludeFromLoadBalancersValue {
-			delete(node.Labels, corev1.LabelNodeExcludeBalancers)
-		}
-		if _, ours := node.Annotations[cordonedAnnotation]; ours {
-			node.Spec.Unschedulable = false
-			delete(node.Annotations, cordonedAnnotation)
-		}
-	})
-	return err
+// cordonClaimed puts Karpenter's taint and label for a node that will go on a node of a claim.
+func cordonClaimed(node *corev1.Node) {
+	taint := cordonTaint(true)
+	if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+		node.Spec.Taints = append(node.Spec.Taints, taint)
+	}
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	node.Labels[corev1.LabelNodeExcludeBalancers] = karpv1.ExcludeFromLoadBalancersValue
+}
+
+// cordonForeign makes a node that is not Tenon's unschedulable, and marks it if it was not so already.
+func cordonForeign(node *corev1.Node) {
+	if node.Spec.Unschedulable {
+		return
+	}
+	node.Spec.Unschedulable = true
+	setAnnotation(node, cordonedAnnotation, "true")
+}
+
+// uncordonNode takes back what cordonClaimed or cordonForeign did.
+func uncordonNode(node *corev1.Node) {
+	taint := cordonTaint(true)
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+	if node.Labels[corev1.LabelNodeExcludeBalancers] == karpv1.ExcludeFromLoadBalancersValue {
+		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
+	}
+	if _, ours := node.Annotations[cordonedAnnotation]; ours {
+		node.Spec.Unschedulable = false
+		delete(node.Annotations, cordonedAnnotation)
+	}
 }
 
 // change patches the node to what edit makes of it, and writes nothing where edit changes nothing. The patch holds the
-// resource version, because taints are one list that others write too; on a conflict the node is read again. The node
-// that comes back may be nil when it vanished meanwhile.
+// resource version, because taints are one list that others write too; on a conflict the node is read again. A node that
+// has vanished needs no change.
 func (d *Drains) change(ctx context.Context, node *corev1.Node, doing string, edit func(*corev1.Node)) (*corev1.Node, error) {
 	changed := node.DeepCopy()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		edit(changed)
-		patch := client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
-		if same(node, changed) {
+		if equality.Semantic.DeepEqual(node, changed) {
 			return nil
 		}
-		err := d.Client.Patch(ctx, changed, patch)
+		err := d.Client.Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}))
 		if err == nil {
 			return nil
 		}
@@ -88,14 +94,6 @@ func (d *Drains) change(ctx context.Context, node *corev1.Node, doing string, ed
 		return nil, fmt.Errorf("%s node %s: %w", doing, node.Name, err)
 	}
 	return changed, nil
-}
-
-// same compares the parts of a node that a drain writes.
-func same(a, b *corev1.Node) bool {
-	return a.Spec.Unschedulable == b.Spec.Unschedulable &&
-		slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, func(x, y corev1.Taint) bool { return x.MatchTaint(&y) }) &&
-		a.Labels[corev1.LabelNodeExcludeBalancers] == b.Labels[corev1.LabelNodeExcludeBalancers] &&
-		a.Annotations[cordonedAnnotation] == b.Annotations[cordonedAnnotation]
 }
 
 func setAnnotation(node *corev1.Node, key, value string) {

@@ -120,7 +120,8 @@ func (d *Drains) Uncordon(ctx context.Context, in workflows.UncordonInput) (stru
 	if err != nil || node == nil {
 		return struct{}{}, err
 	}
-	return struct{}{}, d.uncordon(ctx, node)
+	_, err = d.change(ctx, node, "uncordon", uncordonNode)
+	return struct{}{}, err
 }
 
 // node reads the node; nil when there is none of that name and UID.

@@ -27,11 +27,10 @@ func (d *drain) show(ctx workflow.Context) error {
 
 // details renders the drain as markdown.
 func (d *drain) details() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** %s\n\n| | |\n|---|---|\n", d.phase(), d.sentence())
+	b := fmt.Appendf(nil, "**%s** %s\n\n| | |\n|---|---|\n", d.phase(), d.sentence())
 	row := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(&b, "| %s | %s |\n", name, cell(value))
+			b = fmt.Appendf(b, "| %s | %s |\n", name, cell(value))
 		}
 	}
 	row("Node", d.Node)
@@ -47,13 +46,13 @@ func (d *drain) details() string {
 	}
 	row("Evicted", fmt.Sprint(d.Progress.Evicted))
 	if len(d.Progress.Blockers) == 0 || d.ended == Drained {
-		return b.String()
+		return string(b)
 	}
-	b.WriteString("\n| Pod | Blocked by | |\n|---|---|---|\n")
+	b = append(b, "\n| Pod | Blocked by | |\n|---|---|---|\n"...)
 	for _, blocker := range d.Progress.Blockers {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(blocker.Pod), cell(strings.TrimSpace(blocker.Cause+" "+blocker.By)), cell(blocker.Message))
+		b = fmt.Appendf(b, "| %s | %s | %s |\n", cell(blocker.Pod), cell(strings.TrimSpace(blocker.Cause+" "+blocker.By)), cell(blocker.Message))
 	}
-	return b.String()
+	return string(b)
 }
 
 func (d *drain) sentence() string {
