@@ -42,6 +42,8 @@ type Ending struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Deleting says that the NodeClaim object is being deleted already.
 	Deleting bool `json:"deleting,omitempty"`
+	// Lost says that the instance is gone, so that nothing is left to drain.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // JoinInput asks for a claim's node to be brought up.
@@ -168,7 +170,7 @@ func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 		}
 		n.Ending.Deadline, n.Ending.Deleting = ending.Deadline, true
 	}
-	if n.Joined.Node != "" && n.Ending.Reason != ReasonInstanceGone {
+	if n.Joined.Node != "" && !n.lost() {
 		drain, err := n.drain(ctx)
 		if err != nil {
 			return result, err
@@ -242,7 +244,7 @@ func (n *nodeClaim) leaving() bool {
 // lost reports whether the instance turned out to be gone while its node was being drained.
 func (n *nodeClaim) lost() bool {
 	n.receive()
-	return n.Ending.Reason == ReasonInstanceGone
+	return n.Ending.Lost
 }
 
 func (n *nodeClaim) receive() {
@@ -253,12 +255,12 @@ func (n *nodeClaim) receive() {
 	}
 }
 
-// leave records why the claim ends. The first reason stays, except that a lost instance overrides it, since it changes
-// what can still be done; a deadline once known is kept.
+// leave records why the claim ends. The first reason stays: a removal has one. A deadline once known is kept.
 func (n *nodeClaim) leave(ending Ending) {
-	if n.Ending.Reason == "" || ending.Reason == ReasonInstanceGone {
+	if n.Ending.Reason == "" {
 		n.Ending.Reason = ending.Reason
 	}
+	n.Ending.Lost = n.Ending.Lost || ending.Lost
 	n.Ending.Deleting = n.Ending.Deleting || ending.Deleting
 	if !ending.Deadline.IsZero() {
 		n.Ending.Deadline = ending.Deadline

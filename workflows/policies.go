@@ -8,8 +8,9 @@ import "time"
 //     it waiting in a throttled queue, so a minute.
 //   - Total is set only where somebody has to decide differently afterwards. Whatever must happen in the end (terminate,
 //     take a finalizer off) has none: giving up would leak.
-//   - Activities that wait for the world have a Heartbeat. A worker that is killed is noticed after that long, and a
-//     cancellation reaches the activity with the next heartbeat.
+//   - Every activity has a Heartbeat: a worker that is killed is noticed after that long, and a cancellation reaches the
+//     activity with the next one. An activity that is over before half of it has passed sends none. Waiting for a boot
+//     beats slowly, since each heartbeat is an action that somebody pays for.
 //   - Pauses double from First to Most. Activities that know better (EC2 said when to come back, a budget is blocked)
 //     ask for their own next delay.
 var (
@@ -19,7 +20,7 @@ var (
 
 	// PrepareLaunchActivity resolves a launch group into the complete fleet request. Karpenter gives a launch five
 	// minutes (its LaunchTimeout); after that the claims are given back and their pods planned again.
-	PrepareLaunchActivity = Activity[LaunchGroup, PreparedLaunch]{"PrepareLaunch", Policy{Attempt: time.Minute, Total: launchTimeout, First: 500 * time.Millisecond, Most: 15 * time.Second}}
+	PrepareLaunchActivity = Activity[LaunchGroup, PreparedLaunch]{"PrepareLaunch", Policy{Attempt: time.Minute, Total: launchTimeout, Heartbeat: 10 * time.Second, First: 500 * time.Millisecond, Most: 15 * time.Second}}
 	// CreateFleetActivity sends the request. A throttled call may sit in the client's own queue for a while before it is
 	// sent, hence the long attempt.
 	CreateFleetActivity = Activity[CreateFleetInput, Fleet]{"CreateFleet", Policy{Attempt: 90 * time.Second, Total: launchTimeout, Heartbeat: 15 * time.Second, First: time.Second, Most: 15 * time.Second}}
@@ -32,7 +33,7 @@ var (
 	// JoinActivity records the launch on the claim, waits for the Node, registers it and waits until it is initialized.
 	// It is one activity and not three with signals between them because a life must fit its budget of events. It
 	// returns after twenty minutes whatever has happened, since a node may take for ever to initialize.
-	JoinActivity = Activity[JoinInput, JoinResult]{"Join", Policy{Attempt: 25 * time.Minute, Heartbeat: 20 * time.Second, First: 500 * time.Millisecond, Most: 15 * time.Second}}
+	JoinActivity = Activity[JoinInput, JoinResult]{"Join", Policy{Attempt: 25 * time.Minute, Heartbeat: 30 * time.Second, First: 500 * time.Millisecond, Most: 15 * time.Second}}
 	// TerminateActivity ends the instance, waits until the cloud says it is gone, and takes the finalizers off.
 	TerminateActivity = Activity[TerminateInput, struct{}]{"Terminate", Policy{Attempt: 20 * time.Minute, Heartbeat: 20 * time.Second, First: time.Second, Most: 30 * time.Second}}
 	// DeleteClaimActivity deletes the NodeClaim object and returns by when its node must be drained.
@@ -46,16 +47,16 @@ var (
 
 	// EvaluateActivity decides over the mirror which nodes are not needed. A stale mirror is an error, so it is retried
 	// until the view is fresh again: nothing is disrupted on an old one.
-	EvaluateActivity = Activity[EvaluateInput, Evaluation]{"Evaluate", Policy{Attempt: time.Minute, First: time.Second, Most: 30 * time.Second}}
+	EvaluateActivity = Activity[EvaluateInput, Evaluation]{"Evaluate", Policy{Attempt: time.Minute, Heartbeat: 10 * time.Second, First: time.Second, Most: 30 * time.Second}}
 	// RemoveActivity taints the nodes of a removal, looks once more whether they are needed, and deletes their claims.
-	RemoveActivity = Activity[Removal, RemovalResult]{"Remove", Policy{Attempt: 2 * time.Minute, First: 500 * time.Millisecond, Most: 15 * time.Second}}
+	RemoveActivity = Activity[Removal, RemovalResult]{"Remove", Policy{Attempt: 2 * time.Minute, Heartbeat: 10 * time.Second, First: 500 * time.Millisecond, Most: 15 * time.Second}}
 
 	// SweepActivity compares everything with everything. It is tried twice; the next sweep comes soon anyway.
 	SweepActivity = Activity[SweepInput, SweepResult]{"Sweep", Policy{Attempt: 2 * time.Minute, Heartbeat: 30 * time.Second, First: 5 * time.Second, Most: 10 * time.Second, Tries: 2}}
 )
 
 // kubeWrite is for single writes to the API server: quick, idempotent, and tried until they succeed.
-var kubeWrite = Policy{Attempt: 30 * time.Second, First: 200 * time.Millisecond, Most: 10 * time.Second}
+var kubeWrite = Policy{Attempt: 30 * time.Second, Heartbeat: 10 * time.Second, First: 200 * time.Millisecond, Most: 10 * time.Second}
 
 const (
 	// launchTimeout is Karpenter's: a claim that is not launched by then is deleted and its pods are planned again.

@@ -29,7 +29,7 @@ const mostUnavailable = 400
 type ProvisioningInput struct {
 	Cluster Cluster `json:"cluster"`
 	// Series tells this Provisioning from an earlier one that was terminated, so that plan ids never repeat. It is
-	// the first run's id, set by the workflow itself.
+	// the first run's id, which a reset does not change, set by the workflow itself.
 	Series string `json:"series,omitempty"`
 	// Round counts the plans made.
 	Round int `json:"round"`
@@ -93,7 +93,7 @@ func Provisioning(ctx workflow.Context, state ProvisioningInput) error {
 	p := provisioning{ProvisioningInput: state, refused: workflow.GetSignalChannel(ctx, SignalCapacityRefused),
 		pending: workflow.GetSignalChannel(ctx, SignalPodsPending)}
 	if p.Series == "" {
-		p.Series = workflow.GetInfo(ctx).FirstRunID
+		p.Series = workflow.GetInfo(ctx).OriginalRunID
 	}
 	for {
 		p.describe(ctx)

@@ -36,5 +36,6 @@ replacement runs as a durable Temporal workflow.`,
 	root.AddCommand(newDevCommand())
 	root.AddCommand(newEC2SimCommand())
 	root.AddCommand(newVersionCommand())
+	root.AddCommand(newWorkerCommand())
 	return root
 }

@@ -1,0 +1,106 @@
+// Package activities is every side effect Tenon has on a cluster and on its cloud, each of them once and idempotent.
+//
+// # Rules
+//
+// An activity may be killed at any line and run again, on another machine, while the first one still runs. So each one
+// looks at what is there before it acts, names what it means by UID, writes only what is not so already, and keeps
+// nothing in memory that the next try would need. What has to be remembered is on the objects themselves: a plan's id
+// and a launch group's on the NodeClaims it made, ownership tags on instances, finalizers on what must not vanish.
+//
+// Decisions are made by package plan over a snapshot of the mirror; reality is read again before anything is taken away.
+//
+// # Errors
+//
+// An activity returns an error to be tried again by its policy, or a failure of one of the types named in package
+// workflows, which ends the tries and tells the workflow what to do instead. Where the cloud said when to come back,
+// the next try waits for that. See failure.go.
+//
+// # Writes
+//
+// The API server pays for every write, so a node's whole life is to cost at most twelve: create the claim; its labels
+// and its status after the launch; the Node's registration; the claim's status; the Node's initialized label; the
+// claim's status; delete the claim; cordon the Node; the claim's status; the Node's finalizer; the claim's finalizer.
+// The Node object itself goes with its owner, the claim.
+package activities
+
+import (
+	"context"
+	"time"
+
+	temporal "go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// Mirror is the live view of the cluster that activities plan over and wait on. Objects are shared and read-only.
+type Mirror interface {
+	// Snapshot is the cluster as planning sees it.
+	Snapshot() *plan.Snapshot
+	// Fresh returns an error when the view may be older than most.
+	Fresh(most time.Duration) error
+	// Assume shows claims that were just created before the watch delivers them.
+	Assume(claims ...*karpv1.NodeClaim)
+	// Promise keeps pending pods that were planned for a node or claim in mind, until they are bound or the time is up.
+	Promise(nodeOrClaim string, pods []types.UID, until time.Time)
+	// AwaitClaims returns once the view of NodeClaims is at least as new as a resource version.
+	AwaitClaims(ctx context.Context, resourceVersion string) error
+	// QuietPods returns once no further pending pod has arrived for idle, or after most.
+	QuietPods(ctx context.Context, idle, most time.Duration) error
+	// AwaitNode returns once the condition holds for the Node of a machine and its claim, either of which may be nil,
+	// and cluster.ErrClaimDeleted once the claim is on its way out.
+	AwaitNode(ctx context.Context, providerID string, ok func(*corev1.Node, *karpv1.NodeClaim) bool) (*corev1.Node, *karpv1.NodeClaim, error)
+	NodeByProviderID(id string) *corev1.Node
+	NodePools() []*karpv1.NodePool
+	NodePool(name string) *karpv1.NodePool
+	NodeClass(name string) *awsv1.EC2NodeClass
+}
+
+// Config is what the activities work with.
+type Config struct {
+	Cluster workflows.Cluster
+	// Kube reads from and writes to the API server itself, without a cache between.
+	Kube   client.WithWatch
+	Mirror Mirror
+	Cloud  cloud.Provider
+	// Temporal is how the sweep finds and starts workflows.
+	Temporal temporal.Client
+	// Events records Kubernetes Events about nodes and pods.
+	Events record.EventRecorder
+	Log    *zap.Logger
+	// BatchIdle and BatchMost are the window in which pending pods are collected before they are planned.
+	BatchIdle, BatchMost time.Duration
+	// MinValues is what happens to claims whose pool's minValues cannot be kept.
+	MinValues plan.MinValuesPolicy
+}
+
+// Activities implements workflows.Activities.
+type Activities struct {
+	Config
+	drains *Drains
+}
+
+var _ workflows.Activities = (*Activities)(nil)
+
+// New returns the activities of one cluster.
+func New(config Config) *Activities {
+	return &Activities{Config: config, drains: &Drains{Client: config.Kube, Events: config.Events, Log: config.Log}}
+}
+
+// Evict is Drains.Evict.
+func (a *Activities) Evict(ctx context.Context, in workflows.EvictInput) (workflows.EvictResult, error) {
+	return a.drains.Evict(ctx, in)
+}
+
+// Uncordon is Drains.Uncordon.
+func (a *Activities) Uncordon(ctx context.Context, in workflows.UncordonInput) (struct{}, error) {
+	return a.drains.Uncordon(ctx, in)
+}

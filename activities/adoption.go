@@ -1,0 +1,42 @@
+package activities
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// ReasonAnnotation is put on a Node by whoever decides that it goes, before its claim is deleted: the claim's workflow
+// records it as the reason.
+const ReasonAnnotation = "tenon.sh/removal-reason"
+
+// SoloGroup is the launch group of a claim that nobody planned: a group of its own.
+func SoloGroup(claim *karpv1.NodeClaim) string { return "claim-" + string(claim.UID) }
+
+// ClaimInput is the input of the NodeClaim workflow for a launched claim, made from the claim alone. It is how a claim
+// that was found without a workflow is adopted.
+func ClaimInput(c workflows.Cluster, claim *karpv1.NodeClaim) workflows.NodeClaimInput {
+	labels := claim.Labels
+	return workflows.NodeClaimInput{
+		Cluster:  c,
+		Claim:    workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)},
+		NodePool: labels[karpv1.NodePoolLabelKey],
+		Group:    claim.Annotations[karpv1.LaunchGroupAnnotationKey],
+		Instance: workflows.Instance{
+			ID:           InstanceID(claim.Status.ProviderID),
+			ProviderID:   claim.Status.ProviderID,
+			InstanceType: labels[corev1.LabelInstanceTypeStable],
+			Zone:         labels[corev1.LabelTopologyZone],
+			CapacityType: labels[karpv1.CapacityTypeLabelKey],
+			Image:        claim.Status.ImageID,
+		},
+	}
+}
+
+// InstanceID is the last part of a provider id: i-0123 of aws:///us-east-1a/i-0123.
+func InstanceID(providerID string) string {
+	return providerID[strings.LastIndexByte(providerID, '/')+1:]
+}

@@ -1,0 +1,85 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// DeleteClaim deletes a NodeClaim and returns by when its node has to be drained. A claim that is being deleted, or is
+// gone, is left as it is.
+func (a *Activities) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput) (workflows.Ending, error) {
+	defer heartbeat(ctx)()
+	claim, err := a.claim(ctx, workflows.ClaimRef{Name: in.Claim, UID: in.UID})
+	if err != nil {
+		return workflows.Ending{}, err
+	}
+	if claim == nil {
+		return workflows.Ending{Reason: in.Reason, Deleting: true}, nil
+	}
+	if claim.DeletionTimestamp.IsZero() {
+		if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+			return workflows.Ending{}, ignoreNotFound("delete NodeClaim "+claim.Name, err)
+		}
+		a.Log.Info("deleted claim", zap.String("claim", claim.Name), zap.String("reason", in.Reason))
+		return workflows.Ending{Reason: in.Reason, Deadline: DrainDeadline(claim, time.Now()), Deleting: true}, nil
+	}
+	return workflows.Ending{Reason: in.Reason, Deadline: DrainDeadline(claim, claim.DeletionTimestamp.Time), Deleting: true}, nil
+}
+
+// DrainDeadline is by when the node of a claim deleted at that moment has to be drained, zero for never. The
+// annotation karpenter.sh/nodeclaim-termination-timestamp wins over the claim's terminationGracePeriod, so that people
+// and other tools may shorten or lengthen it as they do with Karpenter.
+func DrainDeadline(claim *karpv1.NodeClaim, deleted time.Time) time.Time {
+	if text, ok := claim.Annotations[karpv1.NodeClaimTerminationTimestampAnnotationKey]; ok {
+		if at, err := time.Parse(time.RFC3339, text); err == nil {
+			return at
+		}
+	}
+	if claim.Spec.TerminationGracePeriod == nil {
+		return time.Time{}
+	}
+	return deleted.Add(claim.Spec.TerminationGracePeriod.Duration)
+}
+
+// ReleaseClaims deletes claims that got no instance and lets them go at once: no workflow will.
+func (a *Activities) ReleaseClaims(ctx context.Context, in workflows.ReleaseClaimsInput) (struct{}, error) {
+	defer heartbeat(ctx)()
+	for _, ref := range in.Claims {
+		claim, err := a.claim(ctx, ref)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if claim == nil {
+			continue
+		}
+		if claim.DeletionTimestamp.IsZero() {
+			if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+				if err := ignoreNotFound("delete NodeClaim "+claim.Name, err); err != nil {
+					return struct{}{}, err
+				}
+				continue
+			}
+		}
+		if err := a.releaseClaim(ctx, claim); err != nil {
+			return struct{}{}, err
+		}
+	}
+	a.Log.Info("released claims", zap.Int("claims", len(in.Claims)), zap.String("reason", in.Reason), zap.String("message", in.Message))
+	return struct{}{}, nil
+}
+
+// listClaims reads all NodeClaims, or those with the given labels, from the API server itself.
+func (a *Activities) listClaims(ctx context.Context, options ...client.ListOption) ([]karpv1.NodeClaim, error) {
+	var list karpv1.NodeClaimList
+	if err := a.Kube.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("list NodeClaims: %w", err)
+	}
+	return list.Items, nil
+}

@@ -1,0 +1,65 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// giveUp ends an activity's tries with a failure its workflow knows.
+func giveUp(failure, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	return temporal.NewNonRetryableApplicationError(err.Error(), failure, err)
+}
+
+// cloudFailure turns a provider's error into what Temporal should do about it: the only place where kinds of cloud
+// errors are translated.
+func cloudFailure(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	switch kind := cloud.KindOf(err); kind {
+	case cloud.InsufficientCapacity:
+		return giveUp(workflows.FailureInsufficientCapacity, "%s: %w", doing, err)
+	case cloud.NodeClassNotReady:
+		return giveUp(workflows.FailureNodeClassNotReady, "%s: %w", doing, err)
+	case cloud.StaleRequest:
+		return giveUp(workflows.FailureStaleRequest, "%s: %w", doing, err)
+	case cloud.Throttled:
+		return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("%s: %v", doing, err), string(kind), temporal.ApplicationErrorOptions{
+			Cause: err, NextRetryDelay: throttleDelay(err), Category: temporal.ApplicationErrorCategoryBenign})
+	default:
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+}
+
+// heartbeat reports at intervals that the activity is alive, until stop is called. Cancellation of the activity arrives
+// with the reports, as cancellation of its context.
+func heartbeat(ctx context.Context) (stop func()) {
+	timeout := activity.GetInfo(ctx).HeartbeatTimeout
+	if timeout == 0 {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(timeout / 2)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				activity.RecordHeartbeat(ctx)
+			case <-done:
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}

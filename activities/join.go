@@ -1,0 +1,261 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// initializeFor is how long one Join waits for a registered node to initialize before it returns to be called again;
+// patience is how long nobody needs to be told why it takes a while.
+const (
+	initializeFor = 20 * time.Minute
+	patience      = time.Minute
+)
+
+// Join brings a claim's node up: it records the launch on the claim, waits for the Node to join, registers it, waits
+// until it is initialized, and says so on both objects. Each step is skipped where an earlier try has done it.
+func (a *Activities) Join(ctx context.Context, in workflows.JoinInput) (workflows.JoinResult, error) {
+	defer heartbeat(ctx)()
+	claim, err := a.claim(ctx, in.Claim)
+	if err != nil {
+		return workflows.JoinResult{}, err
+	}
+	if claim == nil || !claim.DeletionTimestamp.IsZero() {
+		return workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}, nil
+	}
+	if claim, err = a.recordLaunch(ctx, claim, in.Instance); err != nil {
+		return workflows.JoinResult{}, err
+	}
+	result := workflows.JoinResult{ExpireAt: expireAt(claim)}
+	node, failed, err := a.awaitRegistration(ctx, claim)
+	if err != nil || failed != "" {
+		result.Failed = failed
+		return result, err
+	}
+	result.Node, result.NodeUID = node.Name, string(node.UID)
+	result.Initialized, result.Failed, err = a.awaitInitialization(ctx, claim)
+	return result, err
+}
+
+// claim reads a NodeClaim; one that is gone, or has been replaced by another of its name, is nil.
+func (a *Activities) claim(ctx context.Context, ref workflows.ClaimRef) (*karpv1.NodeClaim, error) {
+	claim := &karpv1.NodeClaim{}
+	if err := a.Kube.Get(ctx, client.ObjectKey{Name: ref.Name}, claim); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read NodeClaim %s: %w", ref.Name, err)
+	}
+	if ref.UID != "" && string(claim.UID) != ref.UID {
+		return nil, nil
+	}
+	return claim, nil
+}
+
+// recordLaunch writes onto the claim what was launched for it: labels first, since the status says that all of it is
+// known. The provider's labels are laid under the claim's own.
+func (a *Activities) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (*karpv1.NodeClaim, error) {
+	if claim.IsTrue(karpv1.ConditionTypeLaunched) {
+		return claim, nil
+	}
+	kind, err := a.instanceType(ctx, claim, instance.InstanceType)
+	if err != nil {
+		return nil, err
+	}
+	labelled := claim.DeepCopy()
+	labelled.Labels = launchedLabels(claim, kind, instance)
+	if err := a.Kube.Patch(ctx, labelled, client.MergeFrom(claim)); err != nil {
+		return nil, fmt.Errorf("label NodeClaim %s: %w", claim.Name, err)
+	}
+	launched := labelled.DeepCopy()
+	launched.Status.ProviderID, launched.Status.ImageID = instance.ProviderID, instance.Image
+	launched.Status.Capacity, launched.Status.Allocatable = kind.Capacity, kind.Allocatable
+	launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionTrue})
+	launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeRegistered, Status: metav1.ConditionUnknown, Reason: "NodeNotFound", Message: "Node not registered with cluster"})
+	launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: "NodeNotFound", Message: "Node not registered with cluster"})
+	if err := a.patchStatus(ctx, launched, labelled); err != nil {
+		return nil, err
+	}
+	a.Log.Info("launched", zap.String("claim", claim.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
+		zap.String("instance", instance.ID), zap.String("type", instance.InstanceType), zap.String("zone", instance.Zone))
+	return launched, nil
+}
+
+// instanceType returns what the provider says of a type for the claim's node class.
+func (a *Activities) instanceType(ctx context.Context, claim *karpv1.NodeClaim, name string) (*cloud.InstanceType, error) {
+	class := a.nodeClass(claim)
+	if class == nil {
+		return nil, fmt.Errorf("EC2NodeClass %q of NodeClaim %s not found", claim.Spec.NodeClassRef.Name, claim.Name)
+	}
+	kinds, err := a.Cloud.InstanceTypes(ctx, class)
+	if err != nil {
+		return nil, fmt.Errorf("instance types of EC2NodeClass %s: %w", class.Name, err)
+	}
+	for _, kind := range kinds {
+		if kind.Name == name {
+			return kind, nil
+		}
+	}
+	return nil, fmt.Errorf("instance type %s is not one of EC2NodeClass %s", name, class.Name)
+}
+
+// nodeClass returns the claim's node class from the mirror, nil where there is none.
+func (a *Activities) nodeClass(claim *karpv1.NodeClaim) *awsv1.EC2NodeClass {
+	if claim.Spec.NodeClassRef == nil {
+		return nil
+	}
+	return a.Mirror.NodeClass(claim.Spec.NodeClassRef.Name)
+}
+
+// launchedLabels are the claim's labels once its machine is known.
+func launchedLabels(claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance workflows.Instance) map[string]string {
+	labels := maps.Clone(kind.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[corev1.LabelInstanceTypeStable] = instance.InstanceType
+	labels[corev1.LabelTopologyZone] = instance.Zone
+	labels[karpv1.CapacityTypeLabelKey] = instance.CapacityType
+	if instance.ZoneID != "" {
+		labels["topology.k8s.aws/zone-id"] = instance.ZoneID
+	}
+	maps.Copy(labels, claim.Labels)
+	return labels
+}
+
+// expireAt is when the claim expires, zero for never.
+func expireAt(claim *karpv1.NodeClaim) time.Time {
+	if claim.Spec.ExpireAfter.IsNever() {
+		return time.Time{}
+	}
+	return claim.CreationTimestamp.Add(*claim.Spec.ExpireAfter.Duration)
+}
+
+// awaitRegistration waits for the claim's Node and registers it. It returns why the claim has to end where it does.
+func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, string, error) {
+	waiting, stop := context.WithDeadline(ctx, claim.Condition(karpv1.ConditionTypeLaunched).LastTransitionTime.Add(workflows.RegistrationTimeout))
+	defer stop()
+	node, _, err := a.Mirror.AwaitNode(waiting, claim.Status.ProviderID, func(node *corev1.Node, _ *karpv1.NodeClaim) bool { return node != nil })
+	switch {
+	case errors.Is(err, cluster.ErrClaimDeleted):
+		return nil, workflows.ReasonClaimDeleted, nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return nil, workflows.ReasonRegistrationTimeout, nil
+	case err != nil:
+		return nil, "", fmt.Errorf("wait for the Node of %s: %w", claim.Status.ProviderID, err)
+	}
+	if !registered(node) || !owned(node, claim) {
+		changed := node.DeepCopy()
+		register(changed, claim)
+		if err := a.Kube.Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})); err != nil {
+			return nil, "", fmt.Errorf("register Node %s: %w", node.Name, err)
+		}
+		node = changed
+		a.Log.Info("registered", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
+	}
+	if !claim.IsTrue(karpv1.ConditionTypeRegistered) {
+		before := claim.DeepCopy()
+		claim.Status.NodeName = node.Name
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeRegistered, Status: metav1.ConditionTrue})
+		reason, message := initialization(node, claim)
+		if reason == "" {
+			reason, message = "NodeNotReady", "Waiting for the node to settle"
+		}
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
+		if err := a.patchStatus(ctx, claim, before); err != nil {
+			return nil, "", err
+		}
+	}
+	return node, "", nil
+}
+
+// awaitInitialization waits until the node serves pods, and writes that down.
+func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.NodeClaim) (initialized bool, failed string, err error) {
+	until := time.Now().Add(initializeFor)
+	told := ""
+	for time.Now().Before(until) {
+		waiting, stop := context.WithTimeout(ctx, patience)
+		node, _, err := a.Mirror.AwaitNode(waiting, claim.Status.ProviderID, func(node *corev1.Node, _ *karpv1.NodeClaim) bool {
+			if node == nil {
+				return true
+			}
+			reason, _ := initialization(node, claim)
+			return reason == "" && registered(node)
+		})
+		stop()
+		switch {
+		case errors.Is(err, cluster.ErrClaimDeleted):
+			return false, workflows.ReasonClaimDeleted, nil
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			if told, err = a.tellWaiting(ctx, claim, node, told); err != nil {
+				return false, "", err
+			}
+			continue
+		case err != nil:
+			return false, "", fmt.Errorf("wait for Node of %s to initialize: %w", claim.Name, err)
+		case node == nil:
+			return false, workflows.ReasonNodeDeleted, nil
+		}
+		return true, "", a.initialize(ctx, node, claim)
+	}
+	return false, "", nil
+}
+
+// initialize marks a node that serves pods, on the Node and on the claim.
+func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) error {
+	if node.Labels[karpv1.NodeInitializedLabelKey] != "true" {
+		changed := node.DeepCopy()
+		changed.Labels[karpv1.NodeInitializedLabelKey] = "true"
+		if err := a.Kube.Patch(ctx, changed, client.MergeFrom(node)); err != nil {
+			return fmt.Errorf("label Node %s initialized: %w", node.Name, err)
+		}
+	}
+	if claim.IsTrue(karpv1.ConditionTypeInitialized) {
+		return nil
+	}
+	before := claim.DeepCopy()
+	claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
+	claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionTrue})
+	if err := a.patchStatus(ctx, claim, before); err != nil {
+		return err
+	}
+	a.Log.Info("initialized", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
+	return nil
+}
+
+// tellWaiting writes onto the claim what its node is waiting for, when that has changed.
+func (a *Activities) tellWaiting(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, told string) (string, error) {
+	if node == nil {
+		return told, nil
+	}
+	reason, message := initialization(node, claim)
+	if reason == "" || message == told {
+		return told, nil
+	}
+	before := claim.DeepCopy()
+	claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
+	return message, a.patchStatus(ctx, claim, before)
+}
+
+// patchStatus writes a claim's status. The claim's own workflow is the only writer, so there is nothing to lock against.
+func (a *Activities) patchStatus(ctx context.Context, claim, before *karpv1.NodeClaim) error {
+	if err := a.Kube.Status().Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("write status of NodeClaim %s: %w", claim.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package activities
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// noteMost bounds the lines of a note: it is shown in the Temporal UI and recorded in a history.
+const noteMost = 12
+
+// planNote says in markdown what a plan does: the claims it creates, alike ones as one line, and the reasons for which
+// pods are left, the most frequent first.
+func planNote(packed plan.Plan, pending int) string {
+	var note strings.Builder
+	fmt.Fprintf(&note, "%d pods pending: %d go to nodes that are there or on their way, %d claims ($%.3f/h) are for the others, %d pods are left.\n",
+		pending, len(packed.Placements), len(packed.Claims), packed.PricePerHour(), len(packed.Unplaced))
+	lines := 0
+	for start := 0; start < len(packed.Claims); {
+		end, first := start, packed.Claims[start]
+		pods := 0
+		for ; end < len(packed.Claims) && packed.Claims[end].Group == first.Group; end++ {
+			pods += len(packed.Claims[end].Pods)
+		}
+		if lines++; lines <= noteMost {
+			fmt.Fprintf(&note, "\n- %d × %s %s (or %d other types) in %s from NodePool %s for %d pods", end-start, first.CapacityType,
+				first.InstanceTypes[0], len(first.InstanceTypes)-1, strings.Join(first.Zones, ", "), first.NodePool, pods)
+		}
+		start = end
+	}
+	if lines > noteMost {
+		fmt.Fprintf(&note, "\n- and %d more groups", lines-noteMost)
+	}
+	count := map[string]int{}
+	for _, u := range packed.Unplaced {
+		count[reasons(u.Reasons)]++
+	}
+	left := make([]string, 0, len(count))
+	for reason := range count {
+		left = append(left, reason)
+	}
+	slices.SortFunc(left, func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
+	for i, reason := range left {
+		if i == noteMost {
+			fmt.Fprintf(&note, "\n- and %d more reasons", len(left)-noteMost)
+			break
+		}
+		fmt.Fprintf(&note, "\n- %d pods left: %s", count[reason], reason)
+	}
+	return note.String()
+}
+
+// reasons joins the reasons of an unplaced pod into one sentence.
+func reasons(all []plan.Reason) string {
+	sentences := make([]string, len(all))
+	for i, r := range all {
+		sentences[i] = r.Message
+		if r.NodePool != "" {
+			sentences[i] = fmt.Sprintf("NodePool %q: %s", r.NodePool, r.Message)
+		}
+	}
+	return strings.Join(sentences, "; ")
+}
+
+// verdictNote says in markdown what an evaluation found.
+func verdictNote(found plan.Disruption) string {
+	var note strings.Builder
+	going := 0
+	for _, command := range found.Commands {
+		going += len(command.Nodes)
+		fmt.Fprintf(&note, "- %d nodes of NodePool %s go: %s\n", len(command.Nodes), command.Pool, command.Reason)
+	}
+	count := map[string]int{}
+	for _, v := range found.Verdicts {
+		count[v.Message]++
+	}
+	stay := make([]string, 0, len(count))
+	for message := range count {
+		stay = append(stay, message)
+	}
+	slices.SortFunc(stay, func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
+	for i, message := range stay {
+		if i == noteMost {
+			break
+		}
+		fmt.Fprintf(&note, "- %d nodes stay: %s\n", count[message], message)
+	}
+	return note.String()
+}

@@ -1,0 +1,99 @@
+package activities
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// register changes a Node that has just joined into one of Tenon's: finalizer, owner, the claim's labels, annotations
+// and taints, and the taint that kept pods away until now is gone. Doing it twice changes nothing.
+func register(node *corev1.Node, claim *karpv1.NodeClaim) {
+	controllerutil.AddFinalizer(node, karpv1.TerminationFinalizer)
+	own(node, claim)
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	maps.Copy(node.Labels, claim.Labels)
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	maps.Copy(node.Annotations, claim.Annotations)
+	if node.Labels[karpv1.NodeDoNotSyncTaintsLabelKey] != "true" && node.Labels[karpv1.NodeRegisteredLabelKey] != "true" {
+		for _, taint := range slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints) {
+			if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+				node.Spec.Taints = append(node.Spec.Taints, taint)
+			}
+		}
+	}
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.UnregisteredTaintKey })
+	node.Labels[karpv1.NodeRegisteredLabelKey] = "true"
+}
+
+// own makes the claim the Node's owner: when the claim is gone, so is the Node.
+func own(node *corev1.Node, claim *karpv1.NodeClaim) {
+	if owned(node, claim) {
+		return
+	}
+	block := true
+	node.OwnerReferences = append(node.OwnerReferences, metav1.OwnerReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodeClaim",
+		Name: claim.Name, UID: claim.UID, BlockOwnerDeletion: &block})
+}
+
+func owned(node *corev1.Node, claim *karpv1.NodeClaim) bool {
+	return slices.ContainsFunc(node.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == claim.UID })
+}
+
+// registered reports whether the Node was registered already.
+func registered(node *corev1.Node) bool { return node.Labels[karpv1.NodeRegisteredLabelKey] == "true" }
+
+// initialization says how far a registered Node is from serving pods: an empty reason means it is there. The reasons are
+// Karpenter's.
+func initialization(node *corev1.Node, claim *karpv1.NodeClaim) (reason, message string) {
+	if !ready(node) {
+		return "NodeNotReady", "Node status is not Ready"
+	}
+	for _, taint := range claim.Spec.StartupTaints {
+		if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+			return "StartupTaintsExist", fmt.Sprintf("StartupTaint %q still exists", taint.ToString())
+		}
+	}
+	for _, taint := range node.Spec.Taints {
+		if ephemeral(taint) {
+			return "KnownEphemeralTaintsExist", fmt.Sprintf("KnownEphemeralTaint %q still exists", taint.ToString())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(claim.Spec.Resources.Requests)) {
+		requested, allocatable := claim.Spec.Resources.Requests[name], node.Status.Allocatable[name]
+		if !requested.IsZero() && allocatable.IsZero() {
+			return "ResourceNotRegistered", fmt.Sprintf("Resource %q was requested but not registered", name)
+		}
+	}
+	return "", ""
+}
+
+func ready(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// ephemeral reports whether a taint is one that goes by itself while a node starts.
+func ephemeral(t corev1.Taint) bool {
+	switch t.Key {
+	case corev1.TaintNodeNotReady:
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	case corev1.TaintNodeUnreachable:
+		return t.Effect == corev1.TaintEffectNoSchedule
+	case "node.cloudprovider.kubernetes.io/uninitialized", karpv1.UnregisteredTaintKey:
+		return true
+	}
+	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
+}

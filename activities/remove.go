@@ -1,0 +1,147 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// removers is how many nodes of a removal are worked on at once; removeMost bounds the nodes of one evaluation.
+const removers, removeMost = 16, 500
+
+// Evaluate decides over the mirror which nodes are not needed. A view that may be stale is an error: nothing is
+// disrupted on one.
+func (a *Activities) Evaluate(ctx context.Context, _ workflows.EvaluateInput) (workflows.Evaluation, error) {
+	defer heartbeat(ctx)()
+	if err := a.Mirror.Fresh(freshEnough); err != nil {
+		return workflows.Evaluation{}, fmt.Errorf("evaluate: %w", err)
+	}
+	snapshot := a.Mirror.Snapshot()
+	found := plan.Emptiness(snapshot)
+	nodes := make(map[string]*plan.Node, len(snapshot.Nodes))
+	for _, node := range snapshot.Nodes {
+		nodes[node.Key()] = node
+	}
+	result := workflows.Evaluation{NextLook: found.NextLook, Note: verdictNote(found)}
+	left := removeMost
+	for _, command := range found.Commands {
+		if len(command.Nodes) > left {
+			command.Nodes, result.Again = command.Nodes[:left], true
+		}
+		left -= len(command.Nodes)
+		removal := workflows.Removal{Reason: string(command.Reason)}
+		for _, key := range command.Nodes {
+			node := nodes[key]
+			removal.Nodes = append(removal.Nodes, workflows.RemovedNode{Node: node.Name, NodeUID: string(node.UID),
+				Claim: workflows.ClaimRef{Name: node.Claim, UID: string(node.ClaimUID)}})
+		}
+		if len(removal.Nodes) > 0 {
+			result.Commands = append(result.Commands, removal)
+		}
+	}
+	return result, nil
+}
+
+// Remove takes away nodes that an evaluation found to be empty. Each is tainted first, so that nothing new can be bound
+// to it; then the API server itself is asked whether it is still empty; only then its claim is deleted. A node that got
+// a pod in between is given back.
+func (a *Activities) Remove(ctx context.Context, removal workflows.Removal) (workflows.RemovalResult, error) {
+	defer heartbeat(ctx)()
+	var mu sync.Mutex
+	var result workflows.RemovalResult
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(removers)
+	for _, gone := range removal.Nodes {
+		group.Go(func() error {
+			kept, err := a.removeEmpty(ctx, gone, removal.Reason)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if kept != "" {
+				result.Kept = append(result.Kept, gone.Node+": "+kept)
+			} else {
+				result.Removed++
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	slices.Sort(result.Kept)
+	return result, err
+}
+
+// removeEmpty removes one node, or says why it is kept.
+func (a *Activities) removeEmpty(ctx context.Context, gone workflows.RemovedNode, reason string) (kept string, err error) {
+	claim, err := a.claim(ctx, gone.Claim)
+	if err != nil {
+		return "", err
+	}
+	if claim == nil || !claim.DeletionTimestamp.IsZero() {
+		return "", nil
+	}
+	node, err := a.drains.node(ctx, gone.Node, gone.NodeUID)
+	if err != nil {
+		return "", err
+	}
+	if node == nil {
+		return "the Node is gone", nil
+	}
+	if node, err = a.drains.change(ctx, node, "taint", func(node *corev1.Node) { markRemoved(node, reason) }); err != nil {
+		return "", err
+	}
+	pod, err := a.needed(ctx, gone.Node)
+	if err != nil {
+		return "", err
+	}
+	if pod != "" {
+		if _, err := a.drains.change(ctx, node, "give back", giveBack); err != nil {
+			return "", err
+		}
+		return "pod " + pod + " runs on it", nil
+	}
+	if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+		return "", ignoreNotFound("delete NodeClaim "+claim.Name, err)
+	}
+	a.Log.Info("removed", zap.String("claim", claim.Name), zap.String("node", gone.Node), zap.String("reason", reason),
+		zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
+	return "", nil
+}
+
+// needed returns a pod for which a node is needed, nothing where there is none.
+func (a *Activities) needed(ctx context.Context, node string) (string, error) {
+	var pods corev1.PodList
+	if err := a.Kube.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return "", fmt.Errorf("list pods of Node %s: %w", node, err)
+	}
+	reduce := plan.NewInterner()
+	for i := range pods.Items {
+		if pod := reduce.Pod(&pods.Items[i]); pod.Reschedulable() {
+			return pod.Key(), nil
+		}
+	}
+	return "", nil
+}
+
+// markRemoved cordons a node that is about to be removed and notes why.
+func markRemoved(node *corev1.Node, reason string) {
+	cordonClaimed(node)
+	setAnnotation(node, ReasonAnnotation, reason)
+}
+
+// giveBack undoes markRemoved.
+func giveBack(node *corev1.Node) {
+	uncordonNode(node)
+	delete(node.Annotations, ReasonAnnotation)
+}

@@ -1,0 +1,293 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+const (
+	// orphanAge is how old an instance without a claim must be before it counts as nobody's: Karpenter's thirty seconds.
+	orphanAge = 30 * time.Second
+	// adoptAge is how old a claim without a workflow must be before it is adopted.
+	adoptAge = time.Minute
+	// tagMost bounds the names written onto instances in one sweep; EC2 grants few such calls.
+	tagMost = 50
+)
+
+// The tags that tell people in the EC2 console what an instance is. The cloud needs neither.
+const (
+	tagName  = "Name"
+	tagClaim = "karpenter.sh/nodeclaim"
+)
+
+// Sweep compares cloud, cluster and workflows. What it finds was left by a crash at an unlucky line, by a bug or by a
+// person, so it is careful: it reads the claims after the instances, acts only on what is old enough, and asks Temporal
+// about each workflow by id, since the list of workflows may lag.
+func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflows.SweepResult, error) {
+	defer heartbeat(ctx)()
+	instances, err := a.Cloud.Instances(ctx, cloud.Query{})
+	if err != nil {
+		return workflows.SweepResult{}, cloudFailure("list instances", err)
+	}
+	claims, err := a.listClaims(ctx)
+	if err != nil {
+		return workflows.SweepResult{}, err
+	}
+	s := sweep{Activities: a, now: time.Now(), instances: map[string]cloud.Instance{}, claims: map[string]*karpv1.NodeClaim{},
+		result: workflows.SweepResult{Instances: len(instances), Claims: len(claims)}}
+	for _, instance := range instances {
+		s.instances[instance.ProviderID] = instance
+	}
+	for i := range claims {
+		if id := claims[i].Status.ProviderID; id != "" {
+			s.claims[id] = &claims[i]
+		}
+	}
+	if err := s.list(ctx); err != nil {
+		return s.result, err
+	}
+	err = errors.Join(s.orphans(ctx, instances), s.adoptions(ctx, claims), s.nodes(ctx))
+	s.nameInstances(ctx)
+	if len(s.result.Terminated)+len(s.result.Adopted)+len(s.result.Lost)+len(s.result.Nodes) > 0 {
+		a.Log.Warn("sweep put something right", zap.Strings("terminated", s.result.Terminated), zap.Strings("adopted", s.result.Adopted),
+			zap.Strings("lost", s.result.Lost), zap.Strings("nodes", s.result.Nodes))
+	}
+	return s.result, err
+}
+
+// sweep is one comparison: instances and launched claims by provider id.
+type sweep struct {
+	*Activities
+	now time.Time
+	// listed are the workflows that run according to Temporal's list, which may lag: what it lacks is asked for by id.
+	listed    map[string]bool
+	instances map[string]cloud.Instance
+	claims    map[string]*karpv1.NodeClaim
+	result    workflows.SweepResult
+}
+
+// orphans terminates instances that no claim has and no launch will still hand out.
+func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) error {
+	var ids []string
+	launching := map[string]bool{}
+	for _, instance := range instances {
+		if s.claims[instance.ProviderID] != nil || s.now.Sub(instance.LaunchTime) < orphanAge {
+			continue
+		}
+		group := instance.LaunchGroup
+		if _, known := launching[group]; !known {
+			busy, err := s.groupBusy(ctx, group)
+			if err != nil {
+				return err
+			}
+			launching[group] = busy
+		}
+		if !launching[group] {
+			ids = append(ids, instance.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := s.Cloud.Terminate(ctx, ids); err != nil {
+		return cloudFailure("terminate instances nobody owns", err)
+	}
+	s.result.Terminated = ids
+	return nil
+}
+
+// groupBusy reports whether instances of a launch group may still get a claim: its Launch runs, or one of its claims
+// has a workflow that has not written the instance down yet.
+func (s *sweep) groupBusy(ctx context.Context, group string) (bool, error) {
+	if group == "" {
+		return false, nil
+	}
+	if running, err := s.running(ctx, s.Cluster.LaunchID(group)); running || err != nil {
+		return running, err
+	}
+	claims, err := s.listClaims(ctx)
+	if err != nil {
+		return false, err
+	}
+	for i := range claims {
+		of := claims[i].Annotations[karpv1.LaunchGroupAnnotationKey]
+		if of == "" {
+			of = SoloGroup(&claims[i])
+		}
+		if of == group && claims[i].Status.ProviderID == "" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// adoptions gives claims without a workflow theirs, and tells claims whose instance is gone.
+func (s *sweep) adoptions(ctx context.Context, claims []karpv1.NodeClaim) error {
+	for i := range claims {
+		claim := &claims[i]
+		if s.now.Sub(claim.CreationTimestamp.Time) < adoptAge {
+			continue
+		}
+		var err error
+		if claim.Status.ProviderID == "" {
+			err = s.adoptLaunch(ctx, claim)
+		} else {
+			err = s.adoptClaim(ctx, claim)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adoptLaunch has a claim launched that has neither instance nor workflow.
+func (s *sweep) adoptLaunch(ctx context.Context, claim *karpv1.NodeClaim) error {
+	if running, err := s.running(ctx, s.Cluster.NodeClaimID(claim.Name)); running || err != nil {
+		return err
+	}
+	group := workflows.LaunchGroup{Group: claim.Annotations[karpv1.LaunchGroupAnnotationKey], NodePool: claim.Labels[karpv1.NodePoolLabelKey],
+		Claims: []workflows.ClaimRef{{Name: claim.Name, UID: string(claim.UID)}}}
+	if group.Group == "" {
+		group.Group = SoloGroup(claim)
+	}
+	if running, err := s.running(ctx, s.Cluster.LaunchID(group.Group)); running || err != nil {
+		return err
+	}
+	in := workflows.LaunchInput{Cluster: s.Cluster, LaunchGroup: group, Adopted: true}
+	if _, err := s.Temporal.ExecuteWorkflow(ctx, workflows.LaunchOptions(s.Cluster, group).Client(), workflows.LaunchType, in); err != nil {
+		return fmt.Errorf("adopt NodeClaim %s: %w", claim.Name, err)
+	}
+	s.result.Adopted = append(s.result.Adopted, claim.Name)
+	return nil
+}
+
+// adoptClaim starts the workflow of a launched claim that has none, and tells it when its instance is gone.
+func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
+	in := ClaimInput(s.Cluster, claim)
+	options := workflows.NodeClaimOptions(in)
+	if s.lost(claim) {
+		ending := workflows.Ending{Reason: workflows.ReasonInstanceGone, Lost: true, Deleting: !claim.DeletionTimestamp.IsZero()}
+		if _, err := s.Temporal.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalEnding, ending, options.Client(), workflows.NodeClaimType, in); err != nil {
+			return fmt.Errorf("tell NodeClaim %s that its instance is gone: %w", claim.Name, err)
+		}
+		s.result.Lost = append(s.result.Lost, claim.Name)
+		return nil
+	}
+	if running, err := s.running(ctx, options.ID); running || err != nil {
+		return err
+	}
+	if _, err := s.Temporal.ExecuteWorkflow(ctx, options.Client(), workflows.NodeClaimType, in); err != nil {
+		return fmt.Errorf("adopt NodeClaim %s: %w", claim.Name, err)
+	}
+	s.result.Adopted = append(s.result.Adopted, claim.Name)
+	return nil
+}
+
+// lost reports whether a claim's instance is gone: the cloud does not show it although it is old enough to be visible,
+// nobody is terminating it, and its Node is not ready.
+func (s *sweep) lost(claim *karpv1.NodeClaim) bool {
+	launched := claim.Condition(karpv1.ConditionTypeLaunched)
+	if _, there := s.instances[claim.Status.ProviderID]; there || launched == nil || s.now.Sub(launched.LastTransitionTime.Time) < consistencyLag ||
+		claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
+		return false
+	}
+	node := s.Mirror.NodeByProviderID(claim.Status.ProviderID)
+	return node == nil || !ready(node)
+}
+
+// nodes lets Node objects go that Tenon once registered and whose claim and instance are both gone.
+func (s *sweep) nodes(ctx context.Context) error {
+	var list corev1.NodeList
+	if err := s.Kube.List(ctx, &list, client.HasLabels{karpv1.NodeRegisteredLabelKey}); err != nil {
+		return fmt.Errorf("list Nodes: %w", err)
+	}
+	for i := range list.Items {
+		node := &list.Items[i]
+		if _, there := s.instances[node.Spec.ProviderID]; there || s.claims[node.Spec.ProviderID] != nil || s.now.Sub(node.CreationTimestamp.Time) < consistencyLag || ready(node) {
+			continue
+		}
+		before := node.DeepCopy()
+		if controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer) {
+			if err := s.Kube.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+				return ignoreNotFound("take the finalizer off Node "+node.Name, err)
+			}
+		}
+		if err := s.Kube.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {
+			if err := ignoreNotFound("delete Node "+node.Name, err); err != nil {
+				return err
+			}
+		}
+		s.result.Nodes = append(s.result.Nodes, node.Name)
+	}
+	return nil
+}
+
+// nameInstances writes onto instances which node and claim they are, a few in each sweep. It is for people only, so a
+// failure is logged and nothing more.
+func (s *sweep) nameInstances(ctx context.Context) {
+	ids := make([]string, 0, len(s.instances))
+	for id, instance := range s.instances {
+		if claim := s.claims[id]; claim != nil && claim.Status.NodeName != "" && instance.Tags[tagClaim] != claim.Name {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range ids[:min(len(ids), tagMost)] {
+		claim := s.claims[id]
+		if err := s.Cloud.Tag(ctx, s.instances[id].ID, map[string]string{tagName: claim.Status.NodeName, tagClaim: claim.Name}); err != nil {
+			s.Log.Warn("could not name an instance", zap.String("instance", s.instances[id].ID), zap.String("claim", claim.Name), zap.Error(err))
+			return
+		}
+	}
+}
+
+// list reads which claims' workflows run, so that a large cluster does not cost a question for each.
+func (s *sweep) list(ctx context.Context) error {
+	s.listed = map[string]bool{}
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("TenonCluster = '%s' AND WorkflowType = '%s' AND ExecutionStatus = 'Running'",
+		s.Cluster, workflows.NodeClaimType)}
+	for {
+		page, err := s.Temporal.ListWorkflow(ctx, request)
+		if err != nil {
+			return fmt.Errorf("list workflows: %w", err)
+		}
+		for _, running := range page.GetExecutions() {
+			s.listed[running.GetExecution().GetWorkflowId()] = true
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return nil
+		}
+	}
+}
+
+// running reports whether a workflow runs.
+func (s *sweep) running(ctx context.Context, id string) (bool, error) {
+	if s.listed[id] {
+		return true, nil
+	}
+	described, err := s.Temporal.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		var missing *serviceerror.NotFound
+		if errors.As(err, &missing) {
+			return false, nil
+		}
+		return false, fmt.Errorf("ask for workflow %s: %w", id, err)
+	}
+	return described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+}

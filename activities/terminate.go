@@ -1,0 +1,180 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+const (
+	// consistencyLag is how long after a launch EC2 may still not know an instance; an unknown instance that young is
+	// not a gone one.
+	consistencyLag = 2 * time.Minute
+	// goneEvery is how often the cloud is asked whether an instance has gone.
+	goneEvery = 2 * time.Second
+)
+
+// Terminate ends an instance and waits until the cloud says it is gone; only then do the Node and the NodeClaim lose
+// their finalizers, in this order. The Node goes with its owner, the claim.
+func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput) (struct{}, error) {
+	defer heartbeat(ctx)()
+	claim, err := a.claim(ctx, in.Claim)
+	if err != nil {
+		return struct{}{}, err
+	}
+	if err := a.tellTerminating(ctx, claim, in); err != nil {
+		return struct{}{}, err
+	}
+	if in.Instance != "" {
+		if err := a.endInstance(ctx, in.Instance, claim); err != nil {
+			return struct{}{}, err
+		}
+	}
+	if err := a.releaseNode(ctx, claim, in); err != nil {
+		return struct{}{}, err
+	}
+	if err := a.releaseClaim(ctx, claim); err != nil {
+		return struct{}{}, err
+	}
+	a.Log.Info("terminated", zap.String("claim", in.Claim.Name), zap.String("node", in.Node), zap.String("instance", in.Instance), zap.String("reason", in.Reason))
+	return struct{}{}, nil
+}
+
+// tellTerminating writes onto the claim how its drain ended and that its instance is going.
+func (a *Activities) tellTerminating(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
+	if claim == nil || claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
+		return nil
+	}
+	before := claim.DeepCopy()
+	switch in.Outcome {
+	case workflows.Drained:
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionTrue})
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeVolumesDetached, Status: metav1.ConditionTrue})
+	case workflows.DeadlineReached:
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionFalse, Reason: "TerminationGracePeriodElapsed"})
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeVolumesDetached, Status: metav1.ConditionFalse, Reason: "TerminationGracePeriodElapsed"})
+	}
+	claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason})
+	claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue})
+	return a.patchStatus(ctx, claim, before)
+}
+
+// endInstance terminates an instance and returns when the cloud says that it is gone. An instance the cloud does not
+// know is gone only once it is too old to be merely not visible yet.
+func (a *Activities) endInstance(ctx context.Context, id string, claim *karpv1.NodeClaim) error {
+	visibleBy := time.Now()
+	if claim != nil {
+		if launched := claim.Condition(karpv1.ConditionTypeLaunched); launched != nil {
+			visibleBy = launched.LastTransitionTime.Add(consistencyLag)
+		} else {
+			visibleBy = time.Now().Add(consistencyLag)
+		}
+	}
+	for {
+		if err := a.Cloud.Terminate(ctx, []string{id}); err != nil {
+			return cloudFailure("terminate "+id, err)
+		}
+		found, err := a.Cloud.Instances(ctx, cloud.Query{IDs: []string{id}, Terminating: true})
+		if err != nil {
+			return cloudFailure("look for "+id, err)
+		}
+		if len(found) == 0 && !time.Now().Before(visibleBy) || len(found) == 1 && found[0].State == stateTerminated {
+			return nil
+		}
+		if err := pause(ctx, goneEvery); err != nil {
+			return fmt.Errorf("wait for %s to end: %w", id, err)
+		}
+	}
+}
+
+// stateTerminated is EC2's name for the state of an instance that is gone for good.
+const stateTerminated = "terminated"
+
+// pause waits, unless the context ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// releaseNode takes the finalizer off the Node. A Node whose claim is not its owner, because it joined but was never
+// registered, is deleted, as nothing else would.
+func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
+	node := &corev1.Node{}
+	name := in.Node
+	if name == "" && claim != nil {
+		name = a.nodeName(claim)
+	}
+	if name == "" {
+		return nil
+	}
+	if err := a.Kube.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return ignoreNotFound("read Node "+name, err)
+	}
+	if in.NodeUID != "" && string(node.UID) != in.NodeUID {
+		return nil
+	}
+	if claim == nil || !owned(node, claim) {
+		if err := a.Kube.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {
+			return ignoreNotFound("delete Node "+name, err)
+		}
+	}
+	before := node.DeepCopy()
+	if !controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer) {
+		return nil
+	}
+	if err := a.Kube.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return ignoreNotFound("take the finalizer off Node "+name, err)
+	}
+	return nil
+}
+
+// nodeName returns the name of a claim's Node, also of one that joined without the claim learning of it, or nothing.
+func (a *Activities) nodeName(claim *karpv1.NodeClaim) string {
+	if claim.Status.NodeName != "" || claim.Status.ProviderID == "" {
+		return claim.Status.NodeName
+	}
+	if node := a.Mirror.NodeByProviderID(claim.Status.ProviderID); node != nil {
+		return node.Name
+	}
+	return ""
+}
+
+// releaseClaim takes the finalizer off the claim, which lets it go.
+func (a *Activities) releaseClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
+	if claim == nil {
+		return nil
+	}
+	before := claim.DeepCopy()
+	if !controllerutil.RemoveFinalizer(claim, karpv1.TerminationFinalizer) {
+		return nil
+	}
+	if err := a.Kube.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+		return ignoreNotFound("take the finalizer off NodeClaim "+claim.Name, err)
+	}
+	return nil
+}
+
+// ignoreNotFound wraps an error with what was being done; an object that is gone is no error.
+func ignoreNotFound(doing string, err error) error {
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// fromEnvironment gives every flag that was not set on the command line the value of its environment variable, where
+// there is one: TENON_BATCH_IDLE_DURATION for --batch-idle-duration.
+func fromEnvironment(flags *pflag.FlagSet) error {
+	var wrong []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := environmentName(f.Name)
+		value, set := os.LookupEnv(name)
+		if !set || f.Changed {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			wrong = append(wrong, fmt.Errorf("%s=%q: %w", name, value, err))
+		}
+	})
+	return errors.Join(wrong...)
+}
+
+// environmentName is the environment variable of a flag.
+func environmentName(flag string) string {
+	return "TENON_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}

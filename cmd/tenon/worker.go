@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+	kubeconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"github.com/tenon-sh/tenon/cloud/aws"
+	"github.com/tenon-sh/tenon/internal/failpoint"
+	"github.com/tenon-sh/tenon/internal/temporal"
+	"github.com/tenon-sh/tenon/worker"
+)
+
+// awsFlags are the settings of the AWS provider. The names are those of Karpenter's own options.
+type awsFlags struct {
+	endpoint, caBundle string
+	memoryOverhead     float64
+	reservedENIs       int
+	disableDryRun      bool
+}
+
+func (a *awsFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&a.endpoint, "cluster-endpoint", "", "API server nodes join (default: what EKS says)")
+	flags.StringVar(&a.caBundle, "cluster-ca-bundle", "", "the API server's CA, base64 of PEM (default: what EKS says)")
+	flags.Float64Var(&a.memoryOverhead, "vm-memory-overhead-percent", aws.DefaultVMMemoryOverhead, "share of an instance's memory that is not the node's, 0 to 1")
+	flags.IntVar(&a.reservedENIs, "reserved-enis", 0, "network interfaces of each instance whose addresses pods do not get")
+	flags.BoolVar(&a.disableDryRun, "disable-dry-run", false, "do not test an EC2NodeClass's permissions with dry runs")
+}
+
+func newWorkerCommand() *cobra.Command {
+	settings := worker.DefaultConfig()
+	var cloud awsFlags
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Run a worker: the process that is deployed into a cluster",
+		Long: `Runs a worker of one Kubernetes cluster until it is told to stop. Any number of replicas may run; one of
+them, the holder of a Lease, also watches the cluster for all.
+
+Every flag has an environment variable: TENON_CLUSTER for --cluster. Temporal is found through its own standard
+configuration (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_..., or a configuration file), AWS
+through AWS's, and Kubernetes through KUBECONFIG or the pod's service account.`,
+		Example: `  tenon worker --cluster my-eks-cluster
+  TEMPORAL_ADDRESS=temporal:7233 TENON_CLUSTER=my-eks-cluster tenon worker`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := settings.Validate(); err != nil {
+				return err
+			}
+			return runWorker(cmd.Context(), settings, cloud)
+		},
+	}
+	settings.Flags(cmd.Flags())
+	cloud.add(cmd.Flags())
+	return cmd
+}
+
+func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) error {
+	log, err := newLogger(settings.LogLevel)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Sync() }()
+	log.Info("configuration", zap.String("version", currentVersion().Version), zap.Any("worker", settings), zap.Any("aws", fmt.Sprintf("%+v", cloud)))
+	kubernetes, err := kubeconfig.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the Kubernetes API server (set KUBECONFIG, or run in a pod): %w", err)
+	}
+	workflows, err := temporal.Dial(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer workflows.Close()
+	options := aws.Options{
+		Cluster: settings.Cluster, ClusterEndpoint: cloud.endpoint, ClusterCA: cloud.caBundle, VMMemoryOverhead: &cloud.memoryOverhead,
+		ReservedENIs: cloud.reservedENIs, DisableDryRun: cloud.disableDryRun, Log: log,
+	}
+	connections := worker.Connections{Kubernetes: kubernetes, Temporal: workflows}
+	if err := installFailpoints(&connections, &options, log); err != nil {
+		return err
+	}
+	if connections.Cloud, err = aws.New(ctx, options); err != nil {
+		return fmt.Errorf("AWS: %w", err)
+	}
+	return worker.Run(ctx, settings, connections, log)
+}
+
+// installFailpoints has the worker die where a test asks for it through the environment.
+func installFailpoints(to *worker.Connections, options *aws.Options, log *zap.Logger) error {
+	points, err := failpoint.FromEnvironment()
+	if err != nil || points == nil {
+		return err
+	}
+	log.Warn("this worker kills itself at failpoints: it is under test", zap.String("points", os.Getenv(failpoint.PointsVariable)))
+	to.Kubernetes.Wrap(points.Kubernetes)
+	to.Interceptors = append(to.Interceptors, points.Interceptor())
+	options.Load = append(options.Load, config.WithHTTPClient(points.AWS(http.NewBuildableClient())))
+	return nil
+}
+
+// newLogger logs JSON lines to standard error.
+func newLogger(level string) (*zap.Logger, error) {
+	parsed, err := zap.ParseAtomicLevel(level)
+	if err != nil {
+		return nil, fmt.Errorf("--log-level %q: must be debug, info, warn or error", level)
+	}
+	logging := zap.NewProductionConfig()
+	logging.Level = parsed
+	logging.Sampling = nil
+	return logging.Build()
+}

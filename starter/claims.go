@@ -1,0 +1,132 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/activities"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// launchPatience is how long a claim of a launch group may stay without an instance before its Launch is asked for
+// again. Its Provisioning started one; asking is free while that one runs.
+const launchPatience = time.Minute
+
+// claimChanged looks at one claim and says what its workflows have to know. It returns when to look again, zero for
+// not before the next change.
+func (s *Starter) claimChanged(ctx context.Context, name string) (time.Duration, error) {
+	claim := s.Mirror.Claim(name)
+	switch {
+	case claim == nil:
+		return 0, nil
+	case claim.Status.ProviderID == "":
+		return s.unlaunched(ctx, claim)
+	case !claim.DeletionTimestamp.IsZero():
+		return 0, s.claimDeleted(ctx, claim)
+	}
+	return 0, nil
+}
+
+// unlaunched sees to it that a claim without an instance has a Launch: at once where a person made it, and after a
+// while where a plan did, since its own Launch is on the way.
+func (s *Starter) unlaunched(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
+	group := claim.Annotations[karpv1.LaunchGroupAnnotationKey]
+	byHand := group == ""
+	if byHand {
+		group = activities.SoloGroup(claim)
+	}
+	if age := time.Since(claim.CreationTimestamp.Time); !byHand && age < launchPatience {
+		return launchPatience - age, nil
+	}
+	if byHand && !s.told.news(claim.UID, "launch") {
+		return launchPatience, nil
+	}
+	in := workflows.LaunchInput{Cluster: s.Cluster, LaunchGroup: workflows.LaunchGroup{Group: group, NodePool: claim.Labels[karpv1.NodePoolLabelKey],
+		Claims: []workflows.ClaimRef{{Name: claim.Name, UID: string(claim.UID)}}}, Adopted: !byHand}
+	if err := s.start(ctx, workflows.LaunchOptions(s.Cluster, in.LaunchGroup), workflows.LaunchType, in); err != nil {
+		return 0, err
+	}
+	s.told.keep(claim.UID, "launch")
+	s.Log.Info("launch asked for", zap.String("claim", claim.Name), zap.String("group", group), zap.Bool("byHand", byHand))
+	return launchPatience, nil
+}
+
+// claimDeleted tells the claim's workflow that the claim is being deleted, and by when its node has to be drained.
+func (s *Starter) claimDeleted(ctx context.Context, claim *karpv1.NodeClaim) error {
+	if !s.told.news(claim.UID, workflows.ReasonClaimDeleted) {
+		return nil
+	}
+	deadline := activities.DrainDeadline(claim, claim.DeletionTimestamp.Time)
+	if err := s.noteDeadline(ctx, claim, deadline); err != nil {
+		return err
+	}
+	ending := workflows.Ending{Reason: s.recordedReason(claim), Deadline: deadline, Deleting: true}
+	if err := s.end(ctx, claim, ending); err != nil {
+		return err
+	}
+	s.told.keep(claim.UID, workflows.ReasonClaimDeleted)
+	return nil
+}
+
+// recordedReason is why a claim is being deleted: what the one who deleted it noted on its Node, and otherwise that
+// somebody deleted the claim.
+func (s *Starter) recordedReason(claim *karpv1.NodeClaim) string {
+	if node := s.Mirror.Node(claim.Status.NodeName); node != nil && node.Annotations[activities.ReasonAnnotation] != "" {
+		return node.Annotations[activities.ReasonAnnotation]
+	}
+	return workflows.ReasonClaimDeleted
+}
+
+// noteDeadline writes the drain's deadline onto the claim where Karpenter's users look for it.
+func (s *Starter) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim, deadline time.Time) error {
+	if deadline.IsZero() || claim.Annotations[karpv1.NodeClaimTerminationTimestampAnnotationKey] != "" {
+		return nil
+	}
+	noted := claim.DeepCopy()
+	if noted.Annotations == nil {
+		noted.Annotations = map[string]string{}
+	}
+	noted.Annotations[karpv1.NodeClaimTerminationTimestampAnnotationKey] = deadline.UTC().Format(time.RFC3339)
+	if err := s.Kube.Patch(ctx, noted, kube.MergeFrom(claim)); err != nil {
+		return kube.IgnoreNotFound(fmt.Errorf("note the drain deadline on NodeClaim %s: %w", claim.Name, err))
+	}
+	return nil
+}
+
+// end signals an ending to a claim's workflow. A claim without one, because it came with the cluster or because a
+// person terminated the workflow, gets it now, with the instance its status names.
+func (s *Starter) end(ctx context.Context, claim *karpv1.NodeClaim, ending workflows.Ending) error {
+	in := activities.ClaimInput(s.Cluster, claim)
+	return s.signal(ctx, workflows.NodeClaimOptions(in), workflows.NodeClaimType, in, workflows.SignalEnding, ending)
+}
+
+// nodeChanged tells the workflow of a Node's claim that the Node is being deleted, as kubectl delete node does: the
+// Node's finalizer keeps it until the workflow has drained it.
+func (s *Starter) nodeChanged(ctx context.Context, name string) error {
+	node := s.Mirror.Node(name)
+	if node == nil || node.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	claim := s.Mirror.ClaimOfNode(name)
+	if claim == nil || !claim.DeletionTimestamp.IsZero() || !s.told.news(node.UID, workflows.ReasonNodeDeleted) {
+		return nil
+	}
+	if err := s.end(ctx, claim, workflows.Ending{Reason: nodeDeletedReason(node)}); err != nil {
+		return err
+	}
+	s.told.keep(node.UID, workflows.ReasonNodeDeleted)
+	return nil
+}
+
+func nodeDeletedReason(node *corev1.Node) string {
+	if reason := node.Annotations[activities.ReasonAnnotation]; reason != "" {
+		return reason
+	}
+	return workflows.ReasonNodeDeleted
+}

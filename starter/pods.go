@@ -1,0 +1,105 @@
+package starter
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+const (
+	// signalEvery spaces the signals of a burst: the plan waits for the burst's end anyway.
+	signalEvery = time.Second
+	// retryFirst and retryMost bound how often pods that no plan could place are planned again: Karpenter's ten seconds
+	// at first, and ever less often, so that a pod that fits nowhere does not cost for ever.
+	retryFirst = 10 * time.Second
+	retryMost  = 5 * time.Minute
+)
+
+// pending decides when Provisioning hears of pending pods. Its methods are pure but for the fields.
+type pending struct {
+	announced map[types.UID]bool
+	signalled time.Time
+	retry     time.Duration
+}
+
+// due says whether to signal now, and otherwise when to look again; zero means only after a change. News, pools or
+// classes having changed, counts like a new pod.
+func (p *pending) due(now time.Time, pods []*plan.Pod, news bool) (signal bool, wait time.Duration) {
+	waiting := map[types.UID]bool{}
+	for _, pod := range pods {
+		if pod.Provisionable() {
+			waiting[pod.UID] = true
+			news = news || !p.announced[pod.UID]
+		}
+	}
+	if len(waiting) == 0 {
+		p.announced, p.retry = nil, 0
+		return false, 0
+	}
+	pause := p.retry
+	if news {
+		pause = signalEvery
+	}
+	if rest := pause - now.Sub(p.signalled); rest > 0 {
+		return false, rest
+	}
+	p.retry = min(max(2*p.retry, retryFirst), retryMost)
+	if news {
+		p.retry = retryFirst
+	}
+	p.announced, p.signalled = waiting, now
+	return true, p.retry
+}
+
+// watchPods signals Provisioning while pods are pending.
+func (s *Starter) watchPods(ctx context.Context) error {
+	events := s.Mirror.Subscribe(cluster.PodsPending, cluster.PoolChanged, cluster.ClassChanged)
+	defer events.Close()
+	state := pending{}
+	news := true
+	for {
+		signal, wait := state.due(time.Now(), s.Mirror.Snapshot().Pending, news)
+		if signal {
+			if err := s.signal(ctx, workflows.ProvisioningOptions(s.Cluster), workflows.ProvisioningType,
+				workflows.ProvisioningInput{Cluster: s.Cluster}, workflows.SignalPodsPending, nil); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				s.Log.Warn("could not announce pending pods", zap.Error(err))
+				state, wait = pending{signalled: time.Now()}, signalEvery
+			}
+		}
+		if signal || wait == 0 {
+			news = false
+		}
+		for _, event := range awaitEvents(ctx, events, wait) {
+			news = news || event.Kind != cluster.PodsPending
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// awaitEvents waits for events, at most for wait where it is not zero.
+func awaitEvents(ctx context.Context, events *cluster.Subscription, wait time.Duration) []cluster.Event {
+	var over <-chan time.Time
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-over:
+	case <-events.C:
+		return events.Take()
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+// Package starter is the edge between Kubernetes and Temporal: it turns what is seen in the cluster into the start of a
+// workflow or a signal to one.
+//
+// Every edge is level-triggered. A subscription to the mirror only says that something may have changed; what is then
+// done follows from what the mirror shows, and is asked again after every failure, after every restart and whenever
+// another replica takes over. Starting a workflow that runs and signalling a fact that is known change nothing, so a
+// missed or doubled event costs a delay or an action, never a node.
+//
+//	pods are pending             → Provisioning is signalled (pods.go)
+//	a claim was made by hand     → its Launch is started (claims.go)
+//	a claim or Node is deleted   → its NodeClaim workflow is signalled, and started where it is missing (claims.go, nodes.go)
+//	a node is not needed         → Disruption is signalled (disruption.go)
+//	every two minutes            → a Schedule starts the Sweep, which finds what all of this has missed (schedule.go)
+//
+// An idle cluster causes no action at all besides the Sweep's schedule: nothing is signalled that a look at the mirror
+// says to be pointless.
+//
+// One replica does this at a time, the holder of a Lease. It is the Lease Karpenter uses, so that the two never act on
+// one cluster at once (election.go).
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// handlers is how many events are handled at once. Each waits some milliseconds for Temporal.
+const handlers = 16
+
+// Mirror is the live view of the cluster that the edges watch.
+type Mirror interface {
+	WaitSynced(ctx context.Context) error
+	Fresh(most time.Duration) error
+	Snapshot() *plan.Snapshot
+	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
+	Claim(name string) *karpv1.NodeClaim
+	Claims() []*karpv1.NodeClaim
+	ClaimOfNode(name string) *karpv1.NodeClaim
+	Node(name string) *corev1.Node
+	Nodes() []*corev1.Node
+}
+
+// Config is what a starter works with.
+type Config struct {
+	Cluster  workflows.Cluster
+	Mirror   Mirror
+	Kube     kube.Client
+	Temporal client.Client
+	Log      *zap.Logger
+	// SweepEvery is how often the sweep runs.
+	SweepEvery time.Duration
+}
+
+// Starter watches a cluster for its workflows.
+type Starter struct {
+	Config
+	queue workqueue.TypedRateLimitingInterface[cluster.Event]
+	told  told
+}
+
+// New returns a starter; Run does the work.
+func New(config Config) *Starter {
+	return &Starter{
+		Config: config,
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cluster.Event](
+			200*time.Millisecond, 30*time.Second)),
+		told: told{},
+	}
+}
+
+// Run watches until ctx ends. It is to be called by the holder of the Lease only, and at most once.
+func (s *Starter) Run(ctx context.Context) error {
+	if err := s.Mirror.WaitSynced(ctx); err != nil {
+		return fmt.Errorf("starter: wait for the mirror: %w", err)
+	}
+	events := s.Mirror.Subscribe(cluster.ClaimChanged, cluster.NodeChanged)
+	defer events.Close()
+	s.Log.Info("starter runs", zap.String("cluster", string(s.Cluster)))
+	for _, claim := range s.Mirror.Claims() {
+		s.queue.Add(cluster.Event{Kind: cluster.ClaimChanged, Name: claim.Name})
+	}
+	for _, node := range s.Mirror.Nodes() {
+		s.queue.Add(cluster.Event{Kind: cluster.NodeChanged, Name: node.Name})
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.forward(ctx, events) })
+	for range handlers {
+		group.Go(func() error { s.handle(ctx); return nil })
+	}
+	group.Go(func() error { return s.watchPods(ctx) })
+	group.Go(func() error { return s.watchDisruption(ctx) })
+	group.Go(func() error { return s.keepSchedule(ctx) })
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("starter: %w", err)
+	}
+	return nil
+}
+
+// forward moves events into the queue, which merges and retries them.
+func (s *Starter) forward(ctx context.Context, events *cluster.Subscription) error {
+	defer s.queue.ShutDown()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-events.C:
+			for _, event := range events.Take() {
+				s.queue.Add(event)
+			}
+		}
+	}
+}
+
+// handle works the queue off. What fails is tried again, ever more slowly.
+func (s *Starter) handle(ctx context.Context) {
+	for {
+		event, done := s.queue.Get()
+		if done {
+			return
+		}
+		var again time.Duration
+		var err error
+		switch event.Kind {
+		case cluster.ClaimChanged:
+			again, err = s.claimChanged(ctx, event.Name)
+		case cluster.NodeChanged:
+			err = s.nodeChanged(ctx, event.Name)
+		}
+		switch {
+		case err != nil && ctx.Err() == nil:
+			s.Log.Warn("starter will try again", zap.String("event", string(event.Kind)), zap.String("name", event.Name), zap.Error(err))
+			s.queue.AddRateLimited(event)
+		default:
+			s.queue.Forget(event)
+			if again > 0 {
+				s.queue.AddAfter(event, again)
+			}
+		}
+		s.queue.Done(event)
+	}
+}
+
+// start starts a workflow unless it runs.
+func (s *Starter) start(ctx context.Context, options workflows.Start, workflowType string, input any) error {
+	if _, err := s.Temporal.ExecuteWorkflow(ctx, options.Client(), workflowType, input); err != nil {
+		var running *serviceerror.WorkflowExecutionAlreadyStarted
+		if errors.As(err, &running) {
+			return nil
+		}
+		return fmt.Errorf("start %s: %w", options.ID, err)
+	}
+	return nil
+}
+
+// signal signals a workflow, and starts it first where it does not run.
+func (s *Starter) signal(ctx context.Context, options workflows.Start, workflowType string, input any, signal string, fact any) error {
+	if _, err := s.Temporal.SignalWithStartWorkflow(ctx, options.ID, signal, fact, options.Client(), workflowType, input); err != nil {
+		return fmt.Errorf("signal %s to %s: %w", signal, options.ID, err)
+	}
+	return nil
+}

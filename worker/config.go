@@ -1,0 +1,93 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/pflag"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// Config is everything a worker can be told. Flags sets it; every flag has an environment variable of the same name,
+// TENON_CLUSTER for --cluster. How Temporal is reached is Temporal's own standard configuration (TEMPORAL_ADDRESS,
+// TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_...), how AWS is reached AWS's, and Kubernetes is found through
+// KUBECONFIG or the pod's service account.
+type Config struct {
+	// Cluster is the cluster's name: the EKS cluster, the Temporal task queue and the first part of every workflow id.
+	Cluster string
+	// HealthProbeAddress is where /healthz and /readyz are served, MetricsAddress where /metrics is; empty turns it off.
+	HealthProbeAddress, MetricsAddress string
+	// BatchIdle and BatchMost are the window in which pending pods are collected.
+	BatchIdle, BatchMost time.Duration
+	// MinValues is Strict or BestEffort.
+	MinValues string
+	// LeaseName, LeaseNamespace and Identity say who acts on the cluster.
+	LeaseName, LeaseNamespace, Identity string
+	// SweepEvery is how often cloud, cluster and workflows are compared.
+	SweepEvery time.Duration
+	// KubeQPS and KubeBurst bound requests to the API server, per second and at once.
+	KubeQPS   float32
+	KubeBurst int
+	// LogLevel is debug, info, warn or error.
+	LogLevel string
+}
+
+// DefaultConfig is the configuration of a worker that is told only its cluster's name.
+func DefaultConfig() Config {
+	return Config{
+		HealthProbeAddress: ":8081", MetricsAddress: ":8080",
+		BatchIdle: time.Second, BatchMost: 10 * time.Second,
+		MinValues: string(plan.MinValuesStrict),
+		LeaseName: "karpenter-leader-election", LeaseNamespace: "kube-system",
+		SweepEvery: 2 * time.Minute,
+		KubeQPS:    200, KubeBurst: 300,
+		LogLevel: "info",
+	}
+}
+
+// Flags adds a flag for every setting, with its present value as the default.
+func (c *Config) Flags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.Cluster, "cluster", c.Cluster, "name of the EKS cluster; required")
+	flags.StringVar(&c.HealthProbeAddress, "health-probe-address", c.HealthProbeAddress, "address of /healthz and /readyz; empty turns them off")
+	flags.StringVar(&c.MetricsAddress, "metrics-address", c.MetricsAddress, "address of /metrics; empty turns it off")
+	flags.DurationVar(&c.BatchIdle, "batch-idle-duration", c.BatchIdle, "plan once no further pod has become pending for this long")
+	flags.DurationVar(&c.BatchMost, "batch-max-duration", c.BatchMost, "plan after this long even if pods keep coming")
+	flags.StringVar(&c.MinValues, "min-values-policy", c.MinValues, "Strict or BestEffort")
+	flags.StringVar(&c.LeaseName, "leader-election-name", c.LeaseName, "Lease that says who acts on the cluster; Karpenter's own by default, so that both never do")
+	flags.StringVar(&c.LeaseNamespace, "leader-election-namespace", c.LeaseNamespace, "namespace of the Lease")
+	flags.StringVar(&c.Identity, "identity", c.Identity, "holder's name in the Lease (default: POD_NAME, or host name and a random part)")
+	flags.DurationVar(&c.SweepEvery, "sweep-interval", c.SweepEvery, "how often cloud, cluster and workflows are compared")
+	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
+	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
+	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
+}
+
+// Validate fills in what was left open and returns every mistake, each naming its flag.
+func (c *Config) Validate() error {
+	var wrong []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Cluster != "", "--cluster (TENON_CLUSTER): name the EKS cluster")
+	check(c.BatchIdle > 0, "--batch-idle-duration %s: must be positive", c.BatchIdle)
+	check(c.BatchMost >= c.BatchIdle, "--batch-max-duration %s: must not be below --batch-idle-duration %s", c.BatchMost, c.BatchIdle)
+	check(c.MinValues == string(plan.MinValuesStrict) || c.MinValues == string(plan.MinValuesBestEffort), "--min-values-policy %q: must be Strict or BestEffort", c.MinValues)
+	check(c.SweepEvery >= 10*time.Second, "--sweep-interval %s: must be at least 10s", c.SweepEvery)
+	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
+	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")
+	if c.Identity == "" {
+		c.Identity = os.Getenv("POD_NAME")
+	}
+	if c.Identity == "" {
+		host, err := os.Hostname()
+		check(err == nil, "--identity: the host name is not known: %v", err)
+		c.Identity = host + "_" + uuid.NewString()
+	}
+	return errors.Join(wrong...)
+}

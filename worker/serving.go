@@ -1,0 +1,67 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tenon-sh/tenon/cluster"
+)
+
+// probes answers the kubelet.
+type probes struct {
+	mirror *cluster.Mirror
+	polls  atomic.Bool
+}
+
+// serve answers /healthz, which only says that the process runs, and /readyz, which says that it can do its work.
+func (p *probes) serve(ctx context.Context, address string) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := p.ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	return serve(ctx, address, mux)
+}
+
+func (p *probes) ready() error {
+	if !p.polls.Load() {
+		return errors.New("not polling the task queue yet")
+	}
+	return p.mirror.Fresh(freshAtMost)
+}
+
+func serveMetrics(ctx context.Context, address string) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.Handler())
+	return serve(ctx, address, mux)
+}
+
+// serve serves until ctx ends; without an address it only waits.
+func serve(ctx context.Context, address string, handler http.Handler) error {
+	if address == "" {
+		<-ctx.Done()
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", address, err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve on %s: %w", address, err)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+// Package worker is the process that runs in a cluster: it keeps the mirror, polls the cluster's task queue and runs
+// workflows and activities; one replica of it, the holder of the Lease, runs the starter.
+//
+//	         ┌ mirror ───── watches the API server
+//	worker ──┼ task queue ─ workflows and activities, any number of replicas
+//	         └ Lease ────── starter: edges from Kubernetes to Temporal, NodePool and EC2NodeClass status; one replica
+//
+// A worker holds nothing that a crash could lose: what was decided is in Temporal's histories, what was made is in the
+// API server and in EC2. It is ready once its mirror is synchronized and it polls.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	sdk "go.temporal.io/sdk/worker"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/activities"
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/starter"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// freshAtMost is how old the mirror may be for a worker to count as ready.
+const freshAtMost = 30 * time.Second
+
+// Connections are what a worker is connected to.
+type Connections struct {
+	Kubernetes *rest.Config
+	Temporal   client.Client
+	Cloud      cloud.Provider
+	// Interceptors stand around every workflow and activity.
+	Interceptors []interceptor.WorkerInterceptor
+}
+
+// Run runs a worker until ctx ends, or something it cannot do without fails.
+func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) error {
+	restConfig := rest.CopyConfig(to.Kubernetes)
+	restConfig.QPS, restConfig.Burst = config.KubeQPS, config.KubeBurst
+	restConfig.UserAgent = "tenon"
+	direct, err := kube.NewWithWatch(restConfig, kube.Options{Scheme: Scheme()})
+	if err != nil {
+		return fmt.Errorf("worker: Kubernetes client: %w", err)
+	}
+	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Log: log})
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	events, stopEvents, err := recorder(restConfig)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	defer stopEvents()
+
+	name := workflows.Cluster(config.Cluster)
+	doing := activities.New(activities.Config{
+		Cluster: name, Kube: direct, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
+		BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues),
+	})
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return mirror.Run(ctx) })
+	probes := &probes{mirror: mirror}
+	group.Go(func() error { return probes.serve(ctx, config.HealthProbeAddress) })
+	group.Go(func() error { return serveMetrics(ctx, config.MetricsAddress) })
+	group.Go(func() error {
+		if err := mirror.WaitSynced(ctx); err != nil {
+			return fmt.Errorf("wait for the mirror: %w", err)
+		}
+		log.Info("mirror synchronized", zap.Int("nodes", len(mirror.Nodes())), zap.Int("claims", len(mirror.Claims())))
+		return poll(ctx, name, to, doing, probes)
+	})
+	group.Go(func() error {
+		return lead(ctx, config, restConfig, starter.Config{Cluster: name, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log,
+			SweepEvery: config.SweepEvery}, to.Cloud)
+	})
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("worker: %w", err)
+	}
+	return nil
+}
+
+// poll runs workflows and activities until ctx ends. Activities wait for nodes and drains, so there may be thousands at
+// once, each of them a goroutine that sleeps.
+func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *activities.Activities, probes *probes) error {
+	failed := make(chan error, 1)
+	w := sdk.New(to.Temporal, name.TaskQueue(), sdk.Options{
+		MaxConcurrentActivityExecutionSize: 5000,
+		WorkflowTaskPollerBehavior:         sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{}),
+		ActivityTaskPollerBehavior:         sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{}),
+		MaxHeartbeatThrottleInterval:       5 * time.Second,
+		WorkerStopTimeout:                  10 * time.Second,
+		Interceptors:                       to.Interceptors,
+		OnFatalError:                       func(err error) { failed <- err },
+	})
+	workflows.Register(w)
+	workflows.RegisterActivities(w, doing)
+	if err := w.Start(); err != nil {
+		return fmt.Errorf("poll task queue %s: %w", name.TaskQueue(), err)
+	}
+	defer w.Stop()
+	probes.polls.Store(true)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-failed:
+		return fmt.Errorf("poll task queue %s: %w", name.TaskQueue(), err)
+	}
+}
+
+// lead runs the starter and the status controllers whenever this replica holds the Lease.
+func lead(ctx context.Context, config Config, restConfig *rest.Config, edges starter.Config, provider cloud.Provider) error {
+	lease := starter.Lease{Name: config.LeaseName, Namespace: config.LeaseNamespace, Identity: config.Identity}
+	for {
+		err := starter.Lead(ctx, restConfig, lease, edges.Log, func(ctx context.Context) error {
+			group, ctx := errgroup.WithContext(ctx)
+			group.Go(func() error { return starter.New(edges).Run(ctx) })
+			return group.Wait()
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		edges.Log.Warn("no longer the leader", zap.Error(err))
+	}
+}
+
+// Scheme knows every resource Tenon reads or writes.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			// Only two types of one name could be refused, and there are none.
+			panic(fmt.Sprintf("scheme: %v", err))
+		}
+	}
+	return scheme
+}
+
+// recorder records Events in the API server.
+func recorder(config *rest.Config) (record.EventRecorder, func(), error) {
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("events client: %w", err)
+	}
+	broadcaster := record.NewBroadcaster()
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: clients.CoreV1().Events("")})
+	return broadcaster.NewRecorder(Scheme(), corev1.EventSource{Component: "tenon"}), broadcaster.Shutdown, nil
+}

@@ -1,0 +1,86 @@
+package workflows
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// fakes are activities whose answers a test chooses. What a test leaves out must not be called.
+type fakes struct {
+	Activities
+	plan    func(PlanInput) (PlanResult, error)
+	prepare func(LaunchGroup) (PreparedLaunch, error)
+	fleet   func(CreateFleetInput) (Fleet, error)
+	find    func(FindInstancesInput) (Fleet, error)
+	release func(ReleaseClaimsInput)
+	join    func(context.Context, JoinInput) (JoinResult, error)
+	end     func(TerminateInput)
+	delete  func(DeleteClaimInput) Ending
+	look    func() Evaluation
+	remove  func(Removal) RemovalResult
+}
+
+func (f *fakes) Plan(_ context.Context, in PlanInput) (PlanResult, error) { return f.plan(in) }
+func (f *fakes) PrepareLaunch(_ context.Context, in LaunchGroup) (PreparedLaunch, error) {
+	return f.prepare(in)
+}
+func (f *fakes) CreateFleet(_ context.Context, in CreateFleetInput) (Fleet, error) {
+	return f.fleet(in)
+}
+func (f *fakes) FindInstances(_ context.Context, in FindInstancesInput) (Fleet, error) {
+	return f.find(in)
+}
+func (f *fakes) ReleaseClaims(_ context.Context, in ReleaseClaimsInput) (struct{}, error) {
+	f.release(in)
+	return struct{}{}, nil
+}
+func (f *fakes) Join(ctx context.Context, in JoinInput) (JoinResult, error) { return f.join(ctx, in) }
+func (f *fakes) Terminate(_ context.Context, in TerminateInput) (struct{}, error) {
+	f.end(in)
+	return struct{}{}, nil
+}
+func (f *fakes) DeleteClaim(_ context.Context, in DeleteClaimInput) (Ending, error) {
+	return f.delete(in), nil
+}
+func (f *fakes) Evaluate(context.Context, EvaluateInput) (Evaluation, error) { return f.look(), nil }
+func (f *fakes) Remove(_ context.Context, in Removal) (RemovalResult, error) {
+	return f.remove(in), nil
+}
+
+// environment is a workflow environment with these activities, in which a claim's launch never fails by itself.
+func environment(t *testing.T, f *fakes) *testsuite.TestWorkflowEnvironment {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(30 * time.Second)
+	Register(env)
+	f.register(env)
+	return env
+}
+
+func (f *fakes) register(env *testsuite.TestWorkflowEnvironment) {
+	PlanActivity.register(env, f.Plan)
+	PrepareLaunchActivity.register(env, f.PrepareLaunch)
+	CreateFleetActivity.register(env, f.CreateFleet)
+	FindInstancesActivity.register(env, f.FindInstances)
+	ReleaseClaimsActivity.register(env, f.ReleaseClaims)
+	JoinActivity.register(env, f.Join)
+	TerminateActivity.register(env, f.Terminate)
+	DeleteClaimActivity.register(env, f.DeleteClaim)
+	EvaluateActivity.register(env, f.Evaluate)
+	RemoveActivity.register(env, f.Remove)
+}
+
+// prepared is a prepared launch of these claims.
+func prepared(claims ...ClaimRef) PreparedLaunch {
+	return PreparedLaunch{Claims: claims, Request: cloud.LaunchRequest{Group: "g", Count: len(claims), CapacityType: "on-demand"}}
+}
+
+func instance(id string) Instance {
+	return Instance{ID: id, ProviderID: "aws:///us-east-1a/" + id, InstanceType: "m6i.large", Zone: "us-east-1a", CapacityType: "on-demand"}
+}

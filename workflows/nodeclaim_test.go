@@ -1,0 +1,165 @@
+package workflows
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+)
+
+const anything = mock.Anything
+
+// life runs a NodeClaim workflow whose node joins at once, and returns its result with what was done to the world.
+type life struct {
+	deleted    []string
+	drains     []DrainInput
+	terminated []TerminateInput
+	result     NodeClaimResult
+}
+
+func live(t *testing.T, joined JoinResult, arrange func(*testsuite.TestWorkflowEnvironment), drain func(workflow.Context, DrainInput) (DrainResult, error)) life {
+	t.Helper()
+	var l life
+	f := &fakes{
+		join: func(context.Context, JoinInput) (JoinResult, error) { return joined, nil },
+		end:  func(in TerminateInput) { l.terminated = append(l.terminated, in) },
+		delete: func(in DeleteClaimInput) Ending {
+			l.deleted = append(l.deleted, in.Reason)
+			return Ending{Deleting: true}
+		},
+	}
+	env := environment(t, f)
+	env.OnWorkflow(DrainType, anything, anything).Return(func(ctx workflow.Context, in DrainInput) (DrainResult, error) {
+		l.drains = append(l.drains, in)
+		if drain != nil {
+			return drain(ctx, in)
+		}
+		return DrainResult{Outcome: Drained}, nil
+	})
+	arrange(env)
+	env.ExecuteWorkflow(NodeClaimType, NodeClaimInput{Cluster: "c", Claim: ClaimRef{"a", "1"}, NodePool: "p", Instance: instance("i-1")})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatalf("workflow failed: %v", err)
+	}
+	if err := env.GetWorkflowResult(&l.result); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestNodeClaim(t *testing.T) {
+	t.Parallel()
+	node := JoinResult{Node: "n", NodeUID: "u", Initialized: true}
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	deadline := start.Add(2 * time.Hour)
+	expiring := node
+	expiring.ExpireAt = start.Add(time.Hour)
+	signal := func(after time.Duration, endings ...Ending) func(*testsuite.TestWorkflowEnvironment) {
+		return func(env *testsuite.TestWorkflowEnvironment) {
+			env.SetStartTime(start)
+			env.RegisterDelayedCallback(func() {
+				for _, ending := range endings {
+					env.SignalWorkflow(SignalEnding, ending)
+				}
+			}, after)
+		}
+	}
+	tests := map[string]struct {
+		reason  string
+		joined  JoinResult
+		arrange func(*testsuite.TestWorkflowEnvironment)
+		want    NodeClaimResult
+		deleted []string
+		drains  int
+	}{
+		"deleted while serving": {
+			reason: "the object is being deleted already, so only its node is drained and terminated", joined: node,
+			arrange: signal(time.Minute, Ending{Reason: ReasonClaimDeleted, Deleting: true, Deadline: deadline}),
+			want:    NodeClaimResult{Reason: ReasonClaimDeleted, Node: "n", Drain: Drained}, drains: 1,
+		},
+		"expired": {
+			reason: "a durable timer ends the life, and the claim is deleted by the workflow", joined: expiring, arrange: signal(3 * time.Hour),
+			want: NodeClaimResult{Reason: ReasonExpired, Node: "n", Drain: Drained}, deleted: []string{ReasonExpired}, drains: 1,
+		},
+		"node deleted": {
+			reason: "whoever deletes the Node means the claim", joined: node, arrange: signal(time.Minute, Ending{Reason: ReasonNodeDeleted}),
+			want: NodeClaimResult{Reason: ReasonNodeDeleted, Node: "n", Drain: Drained}, deleted: []string{ReasonNodeDeleted}, drains: 1,
+		},
+		"first reason counts": {
+			reason: "one removal has one reason, whatever follows", joined: node,
+			arrange: signal(time.Minute, Ending{Reason: ReasonEmpty, Deleting: true}, Ending{Reason: ReasonClaimDeleted, Deleting: true}),
+			want:    NodeClaimResult{Reason: ReasonEmpty, Node: "n", Drain: Drained}, drains: 1,
+		},
+		"never registered": {
+			reason: "there is no node to drain", joined: JoinResult{Failed: ReasonRegistrationTimeout}, arrange: signal(24 * time.Hour),
+			want: NodeClaimResult{Reason: ReasonRegistrationTimeout}, deleted: []string{ReasonRegistrationTimeout},
+		},
+		"instance gone": {
+			reason: "pods of a dead machine cannot be evicted, so nothing waits for them", joined: node,
+			arrange: signal(time.Minute, Ending{Reason: ReasonInstanceGone, Lost: true}),
+			want:    NodeClaimResult{Reason: ReasonInstanceGone, Node: "n"}, deleted: []string{ReasonInstanceGone},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := live(t, test.joined, test.arrange, nil)
+			if diff := cmp.Diff(test.want, got.result); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+			if diff := cmp.Diff(test.deleted, got.deleted); diff != "" {
+				t.Errorf("%s: deleted (-want +got):\n%s", test.reason, diff)
+			}
+			if len(got.drains) != test.drains || len(got.terminated) != 1 || got.terminated[0].Instance != "i-1" {
+				t.Errorf("%s: %d drains, want %d; terminated %+v", test.reason, len(got.drains), test.drains, got.terminated)
+			}
+		})
+	}
+}
+
+func TestNodeClaimPassesTheDeadlineOn(t *testing.T) {
+	t.Parallel()
+	deadline := time.Date(2026, 1, 2, 5, 0, 0, 0, time.UTC)
+	got := live(t, JoinResult{Node: "n", NodeUID: "u", Initialized: true}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() {
+			env.SignalWorkflow(SignalEnding, Ending{Reason: ReasonClaimDeleted, Deleting: true, Deadline: deadline})
+		}, time.Minute)
+	}, nil)
+	if !got.drains[0].Deadline.Equal(deadline) {
+		t.Errorf("drain has deadline %s, want the claim's %s", got.drains[0].Deadline, deadline)
+	}
+}
+
+func TestNodeClaimStopsADrainWhoseInstanceIsGone(t *testing.T) {
+	t.Parallel()
+	got := live(t, JoinResult{Node: "n", NodeUID: "u", Initialized: true}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEnding, Ending{Reason: ReasonClaimDeleted, Deleting: true}) }, time.Minute)
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEnding, Ending{Reason: ReasonInstanceGone, Lost: true}) }, time.Hour)
+	}, func(ctx workflow.Context, _ DrainInput) (DrainResult, error) {
+		_ = workflow.Sleep(ctx, 100*time.Hour)
+		return DrainResult{Outcome: DrainCanceled}, nil
+	})
+	if want := (NodeClaimResult{Reason: ReasonClaimDeleted, Node: "n", Drain: NodeGone}); got.result != want {
+		t.Errorf("result %+v, want %+v", got.result, want)
+	}
+}
+
+func TestNodeClaimDrainsAgainAfterACancelledDrain(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	got := live(t, JoinResult{Node: "n", NodeUID: "u", Initialized: true}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEnding, Ending{Reason: ReasonClaimDeleted, Deleting: true}) }, time.Minute)
+	}, func(workflow.Context, DrainInput) (DrainResult, error) {
+		if tries++; tries == 1 {
+			return DrainResult{Outcome: DrainCanceled}, nil
+		}
+		return DrainResult{Outcome: Drained}, nil
+	})
+	if got.result.Drain != Drained || len(got.drains) != 2 {
+		t.Errorf("a claim that is being deleted cannot stay: %d drains, outcome %s", len(got.drains), got.result.Drain)
+	}
+}

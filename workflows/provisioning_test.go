@@ -1,0 +1,134 @@
+package workflows
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// provision runs Provisioning until it continues as new, and returns the state it carries on.
+func provision(t *testing.T, f *fakes, state ProvisioningInput, arrange func(*testsuite.TestWorkflowEnvironment)) ProvisioningInput {
+	t.Helper()
+	env := environment(t, f)
+	arrange(env)
+	env.RegisterDelayedCallback(func() {
+		env.SetContinueAsNewSuggested(true)
+		env.SignalWorkflow(SignalCapacityRefused, CapacityRefused{})
+	}, time.Hour)
+	env.ExecuteWorkflow(ProvisioningType, state)
+	var next *workflow.ContinueAsNewError
+	if err := env.GetWorkflowError(); !errors.As(err, &next) {
+		t.Fatalf("want continue-as-new, got %v", err)
+	}
+	var carried ProvisioningInput
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &carried); err != nil {
+		t.Fatal(err)
+	}
+	return carried
+}
+
+func TestProvisioningPlansABurstOnce(t *testing.T) {
+	t.Parallel()
+	var plans []PlanInput
+	f := &fakes{plan: func(in PlanInput) (PlanResult, error) {
+		plans = append(plans, in)
+		return PlanResult{SeenVersion: "42", Again: len(plans) == 1}, nil
+	}}
+	carried := provision(t, f, ProvisioningInput{Cluster: "c"}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() {
+			for range 5 {
+				env.SignalWorkflow(SignalPodsPending, nil)
+			}
+		}, time.Minute)
+	})
+	if len(plans) != 2 || plans[0].Plan == plans[1].Plan || plans[1].SeenVersion != "42" {
+		t.Errorf("five signals are one plan, and a plan that asks for another gets it, with a new id and what was seen: %+v", plans)
+	}
+	if carried.Round != 2 || carried.SeenVersion != "42" {
+		t.Errorf("state carried on: %+v", carried)
+	}
+}
+
+func TestProvisioningRemembersRefusedOfferings(t *testing.T) {
+	t.Parallel()
+	key := cloud.OfferingKey{InstanceType: "m6i.large", Zone: "us-east-1a", CapacityType: "spot"}
+	var seen [][]cloud.OfferingKey
+	f := &fakes{plan: func(in PlanInput) (PlanResult, error) {
+		var keys []cloud.OfferingKey
+		for _, u := range in.Unavailable {
+			keys = append(keys, u.OfferingKey)
+		}
+		seen = append(seen, keys)
+		return PlanResult{}, nil
+	}}
+	provision(t, f, ProvisioningInput{Cluster: "c"}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() {
+			env.SignalWorkflow(SignalCapacityRefused, CapacityRefused{Refused: []cloud.OfferingKey{key}})
+		}, time.Minute)
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalPodsPending, nil) }, time.Minute+UnavailableFor+time.Second)
+	})
+	if diff := cmp.Diff([][]cloud.OfferingKey{{key}, nil}, seen[:2]); diff != "" {
+		t.Errorf("a refusal is planned around at once and forgotten after %s (-want +got):\n%s", UnavailableFor, diff)
+	}
+}
+
+func TestProvisioningStartsALaunchPerGroup(t *testing.T) {
+	t.Parallel()
+	groups := []LaunchGroup{{Group: "x-1-0", Claims: []ClaimRef{{"a", "1"}}}, {Group: "x-1-1", Claims: []ClaimRef{{"b", "2"}}}}
+	f := &fakes{plan: func(in PlanInput) (PlanResult, error) {
+		return PlanResult{Groups: groups}, nil
+	}}
+	started := map[string]bool{}
+	provision(t, f, ProvisioningInput{Cluster: "c"}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.OnWorkflow(LaunchType, anything, anything).Return(func(ctx workflow.Context, in LaunchInput) (LaunchOutcome, error) {
+			started[workflow.GetInfo(ctx).WorkflowExecution.ID] = true
+			return LaunchOutcome{}, nil
+		})
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalPodsPending, nil) }, time.Minute)
+	})
+	if diff := cmp.Diff(map[string]bool{"c/launch/x-1-0": true, "c/launch/x-1-1": true}, started); diff != "" {
+		t.Errorf("launches (-want +got):\n%s", diff)
+	}
+}
+
+func TestDisruptionLooksAgainWhenDue(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var looks []time.Time
+	var removed []Removal
+	f := &fakes{}
+	env := environment(t, f)
+	env.SetStartTime(start)
+	removal := Removal{Reason: ReasonEmpty, Nodes: []RemovedNode{{Node: "n", Claim: ClaimRef{"a", "1"}}}}
+	f.look = func() Evaluation {
+		looks = append(looks, env.Now())
+		if len(looks) == 1 {
+			return Evaluation{NextLook: start.Add(10 * time.Minute)}
+		}
+		return Evaluation{Commands: []Removal{removal}}
+	}
+	f.remove = func(r Removal) RemovalResult { removed = append(removed, r); return RemovalResult{Removed: 1} }
+	env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEvaluate, nil) }, time.Minute)
+	env.RegisterDelayedCallback(func() {
+		env.SetContinueAsNewSuggested(true)
+		env.SignalWorkflow(SignalEvaluate, nil)
+	}, time.Hour)
+	env.ExecuteWorkflow(DisruptionType, DisruptionInput{Cluster: "c"})
+	if len(looks) != 2 || !looks[1].Equal(start.Add(10*time.Minute)) {
+		t.Errorf("looks at %v: want one after the change and one when the first said so", looks)
+	}
+	if diff := cmp.Diff([]Removal{removal}, removed); diff != "" {
+		t.Errorf("removed (-want +got):\n%s", diff)
+	}
+	var next *workflow.ContinueAsNewError
+	if err := env.GetWorkflowError(); !errors.As(err, &next) {
+		t.Errorf("want continue-as-new, got %v", err)
+	}
+}
