@@ -1,9 +1,6 @@
 package admission
 
-import (
-	"fmt"
-	"testing"
-)
+import "fmt"
 
 // minimalEC2NodeClass is the shortest EC2NodeClass there can be.
 const minimalEC2NodeClass = `
@@ -17,15 +14,13 @@ spec:
   securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: dev}}]
 `
 
-func TestEC2NodeClassRefusals(t *testing.T) {
-	t.Parallel()
+func ec2NodeClassRefusals() []refusal {
 	var refusals []refusal
 	refusals = append(refusals, identityRefusals()...)
 	refusals = append(refusals, amiRefusals()...)
 	refusals = append(refusals, selectorRefusals()...)
 	refusals = append(refusals, kubeletRefusals()...)
-	refusals = append(refusals, instanceRefusals()...)
-	check(t, "EC2NodeClass", minimalEC2NodeClass, refusals)
+	return append(refusals, instanceRefusals()...)
 }
 
 func identityRefusals() []refusal {

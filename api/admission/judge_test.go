@@ -147,41 +147,68 @@ type refusal struct {
 	field, message string
 }
 
-// check runs refusals on a base manifest and holds that together they cover every CEL rule of the kind.
-func check(t *testing.T, kind, base string, refusals []refusal) {
-	t.Helper()
-	j := judges(t)[kind]
-	if j == nil {
-		t.Fatalf("there is no definition of %s", kind)
+// cases are the refusals of every kind, each with the base manifest that the patches break.
+func cases() []struct {
+	kind, base string
+	refusals   []refusal
+} {
+	return []struct {
+		kind, base string
+		refusals   []refusal
+	}{
+		{"NodePool", minimalNodePool, nodePoolRefusals()},
+		{"NodeClaim", minimalNodeClaim, nodeClaimRefusals()},
+		{"EC2NodeClass", minimalEC2NodeClass, ec2NodeClassRefusals()},
 	}
-	if errs := j.admit(patched(t, base, ""), nil); len(errs) > 0 {
-		t.Fatalf("the base is refused: %v", errs.ToAggregate())
-	}
-	uncovered := j.messages()
-	for _, r := range refusals {
-		var old map[string]any
-		if r.before != "" {
-			old = patched(t, base, r.before)
-			if errs := j.admit(old, nil); len(errs) > 0 {
-				t.Errorf("%s: the old object is refused: %v", r.reason, errs.ToAggregate())
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	all := judges(t)
+	for _, c := range cases() {
+		j := all[c.kind]
+		if j == nil {
+			t.Fatalf("there is no definition of %s", c.kind)
+		}
+		if errs := j.admit(patched(t, c.base, ""), nil); len(errs) > 0 {
+			t.Fatalf("%s: the base is refused: %v", c.kind, errs.ToAggregate())
+		}
+		for _, r := range c.refusals {
+			var old map[string]any
+			if r.before != "" {
+				old = patched(t, c.base, r.before)
+				if errs := j.admit(old, nil); len(errs) > 0 {
+					t.Errorf("%s: %s: the old object is refused: %v", c.kind, r.reason, errs.ToAggregate())
+				}
+			}
+			errs := j.admit(patched(t, c.base, r.patch), old)
+			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
+				return err.Field == r.field && strings.Contains(err.Error(), r.message)
+			}) {
+				t.Errorf("%s: %s: errors %v, want one about %s that says %s", c.kind, r.reason, errs.ToAggregate(), r.field, r.message)
 			}
 		}
-		errs := j.admit(patched(t, base, r.patch), old)
-		if !slices.ContainsFunc(errs, func(err *field.Error) bool {
-			return err.Field == r.field && strings.Contains(err.Error(), r.message)
-		}) {
-			t.Errorf("%s: errors %v, want one about %s that says %s", r.reason, errs.ToAggregate(), r.field, r.message)
-		}
-		for message := range uncovered {
-			if strings.Contains(r.message, message) {
-				if uncovered[message]--; uncovered[message] <= 0 {
-					delete(uncovered, message)
+	}
+}
+
+// TestEveryRuleIsBroken holds that the refusals cover every CEL rule of every definition.
+func TestEveryRuleIsBroken(t *testing.T) {
+	t.Parallel()
+	all := judges(t)
+	for _, c := range cases() {
+		missing := all[c.kind].messages()
+		for _, r := range c.refusals {
+			for message := range missing {
+				if strings.Contains(r.message, message) {
+					missing[message]--
 				}
 			}
 		}
-	}
-	for _, message := range slices.Sorted(maps.Keys(uncovered)) {
-		t.Errorf("no manifest breaks the rule with the message: %s (%d more needed)", message, uncovered[message])
+		for _, message := range slices.Sorted(maps.Keys(missing)) {
+			if missing[message] > 0 {
+				t.Errorf("%s: %d more manifests have to break the rule with the message: %s", c.kind, missing[message], message)
+			}
+		}
 	}
 }
 

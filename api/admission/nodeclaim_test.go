@@ -12,9 +12,8 @@ spec:
   requirements: []
 `
 
-func TestNodeClaimRefusals(t *testing.T) {
-	t.Parallel()
-	check(t, "NodeClaim", minimalNodeClaim, append(requirementRefusals("spec.requirements"), []refusal{
+func nodeClaimRefusals() []refusal {
+	return append(requirementRefusals("spec.requirements"), []refusal{
 		{
 			reason: "a claim never changes", before: set("spec.terminationGracePeriod", "1h"), patch: set("spec.terminationGracePeriod", "2h"),
 			field: "spec", message: "spec is immutable",
@@ -30,7 +29,7 @@ func TestNodeClaimRefusals(t *testing.T) {
 		{reason: "a request is a quantity", patch: set("spec.resources.requests.cpu", `"some"`), field: "spec.resources.requests.cpu", message: "should match"},
 		{reason: "an effect that does not exist", patch: set("spec.taints", `[{key: a, effect: Evict}]`), field: "spec.taints[0].effect", message: "NoExecute"},
 		{reason: "expiry in days", patch: set("spec.expireAfter", "30d"), field: "spec.expireAfter", message: "should match"},
-	}...))
+	}...)
 }
 
 func TestNodeClaimStatusOfOldKarpenterIsAccepted(t *testing.T) {

@@ -1,7 +1,5 @@
 package admission
 
-import "testing"
-
 // minimalNodePool is the shortest NodePool there can be.
 const minimalNodePool = `
 apiVersion: karpenter.sh/v1
@@ -14,15 +12,14 @@ spec:
       requirements: []
 `
 
-func TestNodePoolRefusals(t *testing.T) {
-	t.Parallel()
+func nodePoolRefusals() []refusal {
 	const (
 		spec         = "spec.template.spec"
 		requirements = spec + ".requirements"
 		labels       = "spec.template.metadata.labels"
 		budgets      = "spec.disruption.budgets"
 	)
-	check(t, "NodePool", minimalNodePool, append(requirementRefusals(requirements), []refusal{
+	return append(requirementRefusals(requirements), []refusal{
 		{
 			reason: "a pool does not become static",
 			before: set("spec.weight", "null"), patch: set("spec.replicas", "3"),
@@ -103,7 +100,7 @@ func TestNodePoolRefusals(t *testing.T) {
 		{reason: "a taint without key", patch: set(spec+".taints", `[{key: "", effect: NoSchedule}]`), field: spec + ".taints[0].key", message: "at least 1 chars"},
 		{reason: "a taint with a bad key", patch: set(spec+".startupTaints", `[{key: "a b", effect: NoSchedule}]`), field: spec + ".startupTaints[0].key", message: "should match"},
 		{reason: "an effect that does not exist", patch: set(spec+".taints", `[{key: a, effect: Evict}]`), field: spec + ".taints[0].effect", message: "NoExecute"},
-	}...))
+	}...)
 }
 
 // requirementRefusals are the refusals that NodePools and NodeClaims have in common.
@@ -111,6 +108,10 @@ func requirementRefusals(path string) []refusal {
 	return []refusal{
 		{
 			reason: "In needs a value", patch: set(path, `[{key: kubernetes.io/arch, operator: In, values: []}]`),
+			field: path, message: "requirements with operator 'In' must have a value defined",
+		},
+		{
+			reason: "In needs the field, too", patch: set(path, `[{key: kubernetes.io/arch, operator: In}]`),
 			field: path, message: "requirements with operator 'In' must have a value defined",
 		},
 		{
