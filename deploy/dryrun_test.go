@@ -1,0 +1,165 @@
+package deploy_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/deploy"
+	"github.com/tenon-sh/tenon/internal/lab"
+)
+
+// named keeps what the chart makes apart from the roles under which the laboratory runs its own worker.
+const named = "\nfullnameOverride: chart\n"
+
+// owner is whom the API server records as the one who applied something.
+const owner = client.FieldOwner("deploy-test")
+
+// TestDryRun lets a real API server judge everything a person would apply: the definitions, every example, and the chart
+// with its defaults, with everything switched on, and with values written for Karpenter's chart.
+func TestDryRun(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	server, api := apiServer(ctx, t)
+	for _, namespace := range []string{"tenon", "karpenter"} {
+		if err := api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Without a controller-manager nobody makes the account that pods run as.
+	if err := api.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: metav1.NamespaceDefault}}); err != nil {
+		t.Fatal(err)
+	}
+	installDefinitions(ctx, t, api)
+
+	t.Run("examples", func(t *testing.T) {
+		names, err := deploy.Examples()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			data, err := deploy.Example(name, "blue")
+			if err != nil {
+				t.Fatal(err)
+			}
+			dryRun(ctx, t, api, "example "+name, documents(t, data))
+		}
+	})
+	t.Run("chart", func(t *testing.T) {
+		dryRun(ctx, t, api, "defaults", render(t, "settings: {clusterName: blue}"+named))
+		dryRun(ctx, t, api, "everything", render(t, everything+named))
+		objects := render(t, karpenterValues+named)
+		// The definition of a ServiceMonitor is Prometheus', not ours.
+		dryRun(ctx, t, api, "Karpenter's values", slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ServiceMonitor" }))
+	})
+	t.Run("install", func(t *testing.T) {
+		install := []string{
+			"install", "tenon", "chart", "--namespace", "tenon", "--dry-run=server", "--kubeconfig", server.Kubeconfig(),
+			"--values", valuesFile(t, "settings: {clusterName: blue}"+named),
+		}
+		if out, err := helm(t, install...); err != nil {
+			t.Errorf("helm install --dry-run=server: %v\n%s", err, out)
+		}
+		// Somebody else's Lease of the same name in another namespace would be no protection at all.
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "karpenter-leader-election", Namespace: "karpenter"}}
+		if err := api.Create(ctx, lease); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := helm(t, install...); err == nil || !strings.Contains(out, "leaderElection.namespace=karpenter") {
+			t.Errorf("with a Lease of Karpenter's in another namespace: got %v, want a refusal that names the setting:\n%s", err, out)
+		}
+		if out, err := helm(t, append(install, "--set", "leaderElection.namespace=karpenter")...); err != nil {
+			t.Errorf("with the Lease's namespace set: %v\n%s", err, out)
+		}
+	})
+}
+
+// apiServer starts an API server without anything that acts on what it holds.
+func apiServer(ctx context.Context, t *testing.T) (*lab.Lab, client.Client) {
+	t.Helper()
+	bin, err := filepath.Abs("../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := lab.Start(ctx, lab.Options{
+		Dir: t.TempDir(), Bin: bin, Components: []lab.Component{lab.Etcd, lab.APIServer}, Bare: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	config, err := server.RESTConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, api
+}
+
+// installDefinitions applies the custom resource definitions and waits until they are served.
+func installDefinitions(ctx context.Context, t *testing.T, api client.Client) {
+	t.Helper()
+	definitions, err := deploy.CRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, data := range definitions {
+		for _, object := range documents(t, data) {
+			if err := api.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), owner); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+				var definition apiextensionsv1.CustomResourceDefinition
+				if err := api.Get(ctx, client.ObjectKey{Name: object.GetName()}, &definition); err != nil {
+					return false, err
+				}
+				return slices.ContainsFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+					return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+				}), nil
+			})
+			if err != nil {
+				t.Fatalf("%s is not established: %v", object.GetName(), err)
+			}
+		}
+	}
+}
+
+// dryRun asks the API server to apply objects without doing so. Server-side apply also refuses fields that no schema has.
+func dryRun(ctx context.Context, t *testing.T, api client.Client, what string, objects []*unstructured.Unstructured) {
+	t.Helper()
+	if len(objects) == 0 {
+		t.Errorf("%s: no objects", what)
+	}
+	for _, object := range objects {
+		if err := api.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), owner, client.DryRunAll); err != nil {
+			t.Errorf("%s: %s %s: %v", what, object.GetKind(), object.GetName(), err)
+		}
+	}
+}
