@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .PHONY: help
 help: ## Say what the targets do.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: lab
 lab: ## Build the local Kubernetes control plane and Temporal (about 15 minutes once per machine).
@@ -38,6 +38,7 @@ demo: lab build ## Tell the whole story on a laboratory of its own, and check it
 
 .PHONY: test
 test: lab build bin/helm ## Run every test, the end-to-end tests included.
+	@tools/chromium.sh
 	$(GO) test -timeout 30m ./...
 
 # The chart's and the policies' tests are among the deploy tests: lint, render, and a dry run on the lab's API server.
@@ -47,7 +48,7 @@ check: lab tools ## Check the code, the generated files and the chart without ru
 	@echo "== go vet"; $(GO) vet ./...
 	@echo "== staticcheck"; bin/staticcheck ./...
 	@echo "== workflowcheck"; bin/workflowcheck ./workflows
-	@echo "== generated files"; $(MAKE) --no-print-directory check-generated
+	@echo "== generated files"; $(MAKE) --no-print-directory check-generated && $(GO) test -C tools/gen ./...
 	@echo "== directions of imports"; $(GO) test ./internal/architecture
 	@echo "== chart, policies and examples"; $(GO) test ./deploy/...
 
