@@ -2,19 +2,44 @@ package ec2sim
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"time"
 
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
-// kubelets brings booted instances into a cluster.
+// kubelets plays the kubelets of the instances as far as the cluster sees a kubelet come and go: it creates the Node of an
+// instance that has booted, once, and when the instance ends takes away the label by which kwok keeps the Node alive. The
+// Node itself stays, NotReady, for others to remove; and a Node that somebody deletes while its instance runs does not
+// come back, since a kubelet registers at its start only.
 type kubelets struct {
 	sim    *Server
 	client kubernetes.Interface
 	woken  chan struct{}
+	slots  chan struct{}   // bounds the requests under way
+	busy   map[string]bool // instances being worked on; guarded by sim.mu
 }
 
+const (
+	kubeletRequests = 64
+	kubeletRetry    = time.Second
+)
+
 func newKubelets(s *Server, client kubernetes.Interface) *kubelets {
-	return &kubelets{sim: s, client: client, woken: make(chan struct{}, 1)}
+	return &kubelets{
+		sim: s, client: client, woken: make(chan struct{}, 1), slots: make(chan struct{}, kubeletRequests), busy: map[string]bool{},
+	}
+}
+
+func (s *Server) wakeKubelets() {
+	if s.kubelets != nil {
+		s.kubelets.wake()
+	}
 }
 
 // wake makes the loop look again.
@@ -25,10 +50,166 @@ func (k *kubelets) wake() {
 	}
 }
 
-func (k *kubelets) run(ctx context.Context) { <-ctx.Done() }
-
-func (s *Server) wakeKubelets() {
-	if s.kubelets != nil {
-		s.kubelets.wake()
+// run works until the context ends, and returns when nothing is under way any more.
+func (k *kubelets) run(ctx context.Context) {
+	defer func() {
+		for range cap(k.slots) {
+			k.slots <- struct{}{}
+		}
+	}()
+	for {
+		work, next := k.due()
+		for _, job := range work {
+			select {
+			case k.slots <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			go func() {
+				defer func() { <-k.slots }()
+				k.do(ctx, job)
+			}()
+		}
+		var timer <-chan time.Time
+		if !next.IsZero() {
+			timer = time.After(max(time.Millisecond, next.Sub(k.sim.now())))
+		}
+		select {
+		case <-k.woken:
+		case <-timer:
+		case <-ctx.Done():
+			return
+		}
 	}
+}
+
+// job is one step of one kubelet.
+type job struct {
+	machine machine
+	stop    bool // the instance ended; else it has booted
+}
+
+// due lists what there is to do now, and when there will be more.
+func (k *kubelets) due() (work []job, next time.Time) {
+	s := k.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	s.settle(now)
+	if err := s.journal.commit(); err != nil {
+		s.log.Error("keep state", zap.Error(err))
+	}
+	next = s.nextDue
+	for id, i := range s.instances.rows {
+		boot := i.Node == nodeAbsent && !i.ended() && !i.BootAt.IsZero()
+		switch {
+		case k.busy[id]:
+		case boot && now.Before(i.BootAt):
+			if next.IsZero() || i.BootAt.Before(next) {
+				next = i.BootAt
+			}
+		case boot, i.ended() && i.Node == nodeJoined:
+			k.busy[id] = true
+			work = append(work, job{machine: s.machine(i), stop: i.ended()})
+		}
+	}
+	return work, next
+}
+
+// machine gathers what the Node of an instance follows from.
+func (s *Server) machine(i *instance) machine {
+	m := machine{
+		instance: *i, itype: s.catalogue.Type(i.Type), image: s.image(i.Image), region: s.account.region, zoneID: s.zoneOf(i).id,
+		hostname: s.account.privateDNS(i.PrivateIP), endpoint: s.opts.ClusterEndpoint, caKnown: len(s.opts.ClusterCA) > 0,
+	}
+	if u := s.userData.rows[i.UserData]; u != nil {
+		m.userData = u.Text
+	}
+	m.kubeletVer = "v" + m.image.Kubernetes + ".0-eks-simulated"
+	return m
+}
+
+// do takes a step and records it; a step that failed is tried again a moment later.
+func (k *kubelets) do(ctx context.Context, j job) {
+	phase, reason := nodeJoined, ""
+	var err error
+	if j.stop {
+		phase = nodeStopped
+		err = k.silence(ctx, j.machine)
+	} else {
+		node, refusal := j.machine.node()
+		if refusal != nil {
+			phase, reason = nodeFailed, refusal.Error()
+		} else {
+			_, err = k.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				err = k.adopt(ctx, node.Name, node.Spec.ProviderID)
+			}
+		}
+	}
+	id := j.machine.instance.ID
+	log := k.sim.log.With(zap.String("instance", id), zap.String("node", j.machine.hostname))
+	if err != nil && ctx.Err() == nil {
+		log.Warn("a kubelet's step failed", zap.Bool("stop", j.stop), zap.Error(err))
+		select {
+		case <-time.After(kubeletRetry):
+		case <-ctx.Done():
+		}
+	}
+	if err == nil && reason != "" {
+		log.Warn("kubelet did not come up", zap.String("reason", reason))
+	}
+	keep := k.sim.locked(func(time.Time) error {
+		delete(k.busy, id)
+		if i := k.sim.instances.rows[id]; err == nil && i != nil {
+			i.Node, i.NodeReason = phase, reason
+			k.sim.instances.put(id, i)
+		}
+		return nil
+	})
+	if keep != nil {
+		log.Error("keep state", zap.Error(keep))
+	}
+	k.wake()
+}
+
+// adopt accepts a Node of this very instance, created by a request whose answer was lost.
+func (k *kubelets) adopt(ctx context.Context, name, providerID string) error {
+	node, err := k.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("look at existing node: %w", err)
+	}
+	if node.Spec.ProviderID != providerID {
+		return fmt.Errorf("node %s belongs to %s still", name, node.Spec.ProviderID)
+	}
+	return nil
+}
+
+// silence takes the label off the Node of an instance that ended.
+func (k *kubelets) silence(ctx context.Context, m machine) error {
+	nodes := k.client.CoreV1().Nodes()
+	node, err := nodes.Get(ctx, m.hostname, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at node: %w", err)
+	}
+	if node.Spec.ProviderID != "aws:///"+m.instance.Zone+"/"+m.instance.ID {
+		return nil // the name has passed to another instance
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": node.UID, "labels": map[string]any{SimulatedLabel: nil}},
+	})
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	_, err = nodes.Patch(ctx, m.hostname, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // deleted meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("silence node: %w", err)
+	}
+	return nil
 }

@@ -44,6 +44,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveControl(w, r)
 		return
 	}
+	if r.URL.Path == "/healthz" {
+		w.WriteHeader(http.StatusOK)
+		return
+	}
 	c, err := readCall(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -53,11 +57,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	plan := s.faultPlan(c)
 	out, failure := s.answer(r, c, plan)
 	s.calls.record(c, failure, plan.lost)
-	if plan.delay > 0 {
-		select {
-		case <-time.After(plan.delay):
-		case <-r.Context().Done():
-		}
+	select {
+	case <-time.After(s.opts.Latency + plan.delay):
+	case <-r.Context().Done():
 	}
 	if plan.lost {
 		panic(http.ErrAbortHandler) // closes the connection without an answer

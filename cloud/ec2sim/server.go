@@ -46,6 +46,11 @@ type Options struct {
 	ShuttingDownFor time.Duration
 	KeepTerminated  time.Duration
 
+	// Latency is the least time an answer takes, 5 ms by default. EC2 takes tens of milliseconds, and the AWS SDK for Go
+	// counts on it: when an answer overtakes the end of its own request's write, it closes the connection it is reading
+	// from.
+	Latency time.Duration
+
 	// Faults are the faults to start with. Faults kept in the state file win over them.
 	Faults Faults
 
@@ -62,6 +67,7 @@ func (o *Options) fill() {
 	setDefault(&o.PendingFor, time.Second)
 	setDefault(&o.ShuttingDownFor, 2*time.Second)
 	setDefault(&o.KeepTerminated, time.Hour)
+	setDefault(&o.Latency, 5*time.Millisecond)
 	if len(o.Zones) == 0 {
 		o.Zones = []string{o.Region + "a", o.Region + "b", o.Region + "c"}
 	}
@@ -140,6 +146,10 @@ func New(opts Options) (*Server, error) {
 	if err := j.open(); err != nil {
 		return nil, err
 	}
+	if err := s.checkState(); err != nil {
+		return nil, errors.Join(err, j.close())
+	}
+	s.scheduleDue()
 	if s.faultRow.rows[faultsID] == nil {
 		faults := opts.Faults
 		s.faultRow.put(faultsID, &faults)
@@ -151,6 +161,17 @@ func New(opts Options) (*Server, error) {
 		s.kubelets = newKubelets(s, opts.Kubernetes)
 	}
 	return s, nil
+}
+
+// checkState refuses a state file that this catalogue and these images cannot explain.
+func (s *Server) checkState() error {
+	for id, i := range s.instances.rows {
+		if s.catalogue.Type(i.Type) == nil || s.image(i.Image) == nil || s.account.subnet(i.Subnet) == nil {
+			return fmt.Errorf("state %s: instance %s (%s, %s, %s) is not of this account: other catalogue, version or zones",
+				s.opts.StateFile, id, i.Type, i.Image, i.Subnet)
+		}
+	}
+	return nil
 }
 
 func loadCatalogue(path string) (*Catalogue, error) {

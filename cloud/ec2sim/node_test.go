@@ -1,0 +1,174 @@
+package ec2sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const nodeConfigMIME = `MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="//"
+
+--//
+Content-Type: text/x-shellscript; charset="us-ascii"
+
+#!/bin/bash
+echo hello
+
+--//
+Content-Type: application/node.eks.aws
+
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster:
+    name: tenon
+    apiServerEndpoint: https://10.0.0.1
+    certificateAuthority: UEVN
+    cidr: 10.96.0.0/16
+  kubelet:
+    config:
+      maxPods: 29
+      clusterDNS: [10.96.0.10]
+      registerWithTaints:
+        - {key: karpenter.sh/unregistered, effect: NoExecute}
+    flags:
+      - --node-labels="karpenter.sh/nodepool=default,karpenter.sh/capacity-type=spot"
+
+--//--
+`
+
+func testMachine(t *testing.T, typeName, userData string) *machine {
+	t.Helper()
+	c, err := BuiltinCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	boot := time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
+	return &machine{
+		instance: instance{
+			ID: "i-0123456789abcdef0", Zone: "us-east-1b", PrivateIP: "192.168.64.5", Volumes: []volume{{Device: rootDevice, SizeGiB: 20}},
+			BootAt: boot, ReadyAt: boot.Add(5 * time.Second),
+		},
+		itype: c.Type(typeName), image: &image{Family: "AL2023", Kubernetes: "1.36"}, region: "us-east-1", zoneID: "use1-az2",
+		hostname: "ip-192-168-64-5.ec2.internal", userData: userData, endpoint: "https://10.0.0.1", caKnown: true, kubeletVer: "v1.36.0",
+	}
+}
+
+func TestNodeOfANodeConfig(t *testing.T) {
+	t.Parallel()
+	node, err := testMachine(t, "m5.large", nodeConfigMIME).node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if node.Name != "ip-192-168-64-5.ec2.internal" || node.Spec.ProviderID != "aws:///us-east-1b/i-0123456789abcdef0" {
+		t.Errorf("node %s has provider id %s", node.Name, node.Spec.ProviderID)
+	}
+	wantTaints := []corev1.Taint{
+		{Key: "node.kubernetes.io/not-ready", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute},
+	}
+	if diff := cmp.Diff(wantTaints, node.Spec.Taints); diff != "" {
+		t.Errorf("taints (-want +got):\n%s", diff)
+	}
+	for key, want := range map[string]string{
+		"karpenter.sh/nodepool": "default", "karpenter.sh/capacity-type": "spot", "kubernetes.io/arch": "amd64",
+		"node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/zone": "us-east-1b", "topology.k8s.aws/zone-id": "use1-az2",
+		"kubernetes.io/hostname": node.Name, SimulatedLabel: "true",
+	} {
+		if got := node.Labels[key]; got != want {
+			t.Errorf("label %s is %q, want %q", key, got, want)
+		}
+	}
+	if got := node.Annotations[ReadyAtAnnotation]; got != "2026-11-21T12:00:05Z" {
+		t.Errorf("ready at %s", got)
+	}
+	capacity, allocatable := node.Status.Capacity, node.Status.Allocatable
+	memory := capacity.Memory().Value()
+	if memory > 8192*mib*97/100 || memory < 8192*mib*94/100 {
+		t.Errorf("memory capacity %d is not that of a real m5.large", memory)
+	}
+	// 11 MiB for each of 29 pods and 255 MiB are reserved, 100 MiB are the eviction threshold.
+	if got, want := memory-allocatable.Memory().Value(), int64(11*29+255+100)*mib; got != want {
+		t.Errorf("%d bytes of memory are kept back, want %d", got, want)
+	}
+	if got := allocatable.Cpu().MilliValue(); got != 1930 {
+		t.Errorf("allocatable cpu is %dm, want 1930m", got)
+	}
+	if capacity.Pods().Value() != 29 {
+		t.Errorf("pods: %s", capacity.Pods())
+	}
+	ready := node.Status.Conditions[len(node.Status.Conditions)-1]
+	if ready.Type != corev1.NodeReady || ready.Status != corev1.ConditionFalse {
+		t.Errorf("condition at creation: %+v", ready)
+	}
+}
+
+func TestKubeletDoesNotComeUp(t *testing.T) {
+	t.Parallel()
+	for reason, userData := range map[string]string{
+		"Name is missing":      "",
+		"not this cluster":     strings.ReplaceAll(nodeConfigMIME, "https://10.0.0.1", "https://10.9.9.9"),
+		"k8s.io' labels":       strings.ReplaceAll(nodeConfigMIME, "karpenter.sh/nodepool=", "node-role.kubernetes.io/worker="),
+		"is not MIME":          "MIME-Version: 1.0\n\n",
+		"NodeConfig":           "apiVersion: node.eks.aws/v1alpha1\nkind: [",
+		"reserved memory":      strings.ReplaceAll(nodeConfigMIME, "maxPods: 29", "kubeReserved: {memory: lots}"),
+		"document of kind":     "apiVersion: node.eks.aws/v1alpha1\nkind: Pod",
+		"evictionHard memory":  strings.ReplaceAll(nodeConfigMIME, "maxPods: 29", "evictionHard: {memory.available: lots}"),
+		"Certificate authorit": strings.ReplaceAll(nodeConfigMIME, "certificateAuthority: UEVN", ""),
+	} {
+		if _, err := testMachine(t, "m5.large", userData).node(); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("error is %v, want one that says %q", err, reason)
+		}
+	}
+}
+
+func TestNodeOfABootstrapScript(t *testing.T) {
+	t.Parallel()
+	script := `#!/bin/bash -xe
+/etc/eks/bootstrap.sh 'tenon' --apiserver-endpoint 'https://10.0.0.1' --b64-cluster-ca 'UEVN' \
+  --use-max-pods false \
+  --kubelet-extra-args '--node-labels=a=b,c=d --max-pods=20 --register-with-taints=k=v:NoSchedule'
+`
+	node, err := testMachine(t, "g5.12xlarge", script).node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if node.Labels["a"] != "b" || node.Labels["c"] != "d" || node.Status.Capacity.Pods().Value() != 20 || len(node.Spec.Taints) != 2 {
+		t.Errorf("node: %+v", node)
+	}
+	if gpus := node.Status.Capacity["nvidia.com/gpu"]; gpus.Value() != 4 {
+		t.Errorf("GPUs: %s", gpus.String())
+	}
+}
+
+// TestVisibleMemoryCoversEstimate holds the simulated machines to what autoscalers rely on: a real node never has less than
+// the advertised memory minus 7.5 %, from 2 GiB upwards.
+func TestVisibleMemoryCoversEstimate(t *testing.T) {
+	t.Parallel()
+	c, err := BuiltinCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range c.Types() {
+		nominal := it.MemoryMiB * mib
+		if it.Arch == "arm64" {
+			nominal -= 64 * mib
+		}
+		if got := visibleMemory(it); it.MemoryMiB >= 2048 && got < nominal*925/1000 {
+			t.Errorf("%s shows %d of %d MiB", it.Name, got/mib, it.MemoryMiB)
+		}
+	}
+}
+
+func TestDefaultCPUReserve(t *testing.T) {
+	t.Parallel()
+	for cores, want := range map[int]string{1: "60m", 2: "70m", 4: "80m", 8: "90m", 96: "310m"} {
+		if got := defaultCPUReserve(cores); got != want {
+			t.Errorf("%d cores: %s, want %s", cores, got, want)
+		}
+	}
+}

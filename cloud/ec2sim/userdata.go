@@ -1,0 +1,297 @@
+package ec2sim
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
+	"net/mail"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// kubeletSetup is what the user data of a machine tells its kubelet.
+type kubeletSetup struct {
+	clusterName    string
+	endpoint       string
+	caGiven        bool
+	cidr           string
+	labels         map[string]string
+	taints         []corev1.Taint
+	maxPods        int
+	podsPerCore    int
+	kubeReserved   map[string]string
+	systemReserved map[string]string
+	evictionHard   map[string]string
+	raid0          bool // instance store holds the pods' ephemeral storage
+}
+
+// nodeConfig is the part of nodeadm's NodeConfig (node.eks.aws/v1alpha1) that shows on the Node.
+type nodeConfig struct {
+	Kind string `json:"kind"`
+	Spec struct {
+		Cluster struct {
+			Name                 string `json:"name"`
+			APIServerEndpoint    string `json:"apiServerEndpoint"`
+			CertificateAuthority string `json:"certificateAuthority"`
+			CIDR                 string `json:"cidr"`
+		} `json:"cluster"`
+		Kubelet struct {
+			Config kubeletConfig `json:"config"`
+			Flags  []string      `json:"flags"`
+		} `json:"kubelet"`
+		Instance struct {
+			LocalStorage struct {
+				Strategy string `json:"strategy"`
+			} `json:"localStorage"`
+		} `json:"instance"`
+	} `json:"spec"`
+}
+
+type kubeletConfig struct {
+	MaxPods            int               `json:"maxPods"`
+	PodsPerCore        int               `json:"podsPerCore"`
+	RegisterWithTaints []corev1.Taint    `json:"registerWithTaints"`
+	KubeReserved       map[string]string `json:"kubeReserved"`
+	SystemReserved     map[string]string `json:"systemReserved"`
+	EvictionHard       map[string]string `json:"evictionHard"`
+}
+
+// parseUserData reads user data as an AL2023 machine does: MIME parts or a bare document; NodeConfigs are merged in order,
+// and a call of bootstrap.sh in a shell script is read for its kubelet arguments.
+func parseUserData(text string) (*kubeletSetup, error) {
+	setup := &kubeletSetup{
+		labels: map[string]string{}, kubeReserved: map[string]string{}, systemReserved: map[string]string{}, evictionHard: map[string]string{},
+	}
+	parts, err := splitUserData(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
+		switch p.kind {
+		case "application/node.eks.aws":
+			err = setup.applyNodeConfig(p.body)
+		case "text/x-shellscript":
+			err = setup.applyScript(p.body)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return setup, nil
+}
+
+type userDataPart struct {
+	kind string
+	body string
+}
+
+func splitUserData(text string) ([]userDataPart, error) {
+	if !strings.HasPrefix(text, "MIME-Version:") && !strings.HasPrefix(text, "Content-Type:") {
+		return []userDataPart{{bareKind(text), text}}, nil
+	}
+	msg, err := mail.ReadMessage(strings.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("user data is not a MIME message: %w", err)
+	}
+	kind, args, err := mime.ParseMediaType(msg.Header.Get("Content-Type"))
+	if err != nil || !strings.HasPrefix(kind, "multipart/") {
+		return nil, fmt.Errorf("user data is not MIME multipart but %q", msg.Header.Get("Content-Type"))
+	}
+	var parts []userDataPart
+	reader := multipart.NewReader(msg.Body, args["boundary"])
+	for {
+		part, err := reader.NextPart()
+		if errors.Is(err, io.EOF) {
+			return parts, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("user data: %w", err)
+		}
+		body, err := io.ReadAll(part)
+		if err != nil {
+			return nil, fmt.Errorf("user data: %w", err)
+		}
+		kind, _, err := mime.ParseMediaType(part.Header.Get("Content-Type"))
+		if err != nil {
+			kind = bareKind(string(body))
+		}
+		parts = append(parts, userDataPart{kind, string(body)})
+	}
+}
+
+// bareKind guesses what a document without a content type is.
+func bareKind(text string) string {
+	switch {
+	case strings.Contains(text, "node.eks.aws/"):
+		return "application/node.eks.aws"
+	case strings.HasPrefix(text, "#!"):
+		return "text/x-shellscript"
+	}
+	return ""
+}
+
+func (k *kubeletSetup) applyNodeConfig(body string) error {
+	for _, document := range bytes.Split([]byte(body), []byte("\n---\n")) {
+		var c nodeConfig
+		if err := yaml.Unmarshal(document, &c); err != nil {
+			return fmt.Errorf("NodeConfig: %w", err)
+		}
+		if c.Kind != "NodeConfig" {
+			return fmt.Errorf("document of kind %q in place of a NodeConfig", c.Kind)
+		}
+		overlayText(&k.clusterName, c.Spec.Cluster.Name)
+		overlayText(&k.endpoint, c.Spec.Cluster.APIServerEndpoint)
+		overlayText(&k.cidr, c.Spec.Cluster.CIDR)
+		k.caGiven = k.caGiven || c.Spec.Cluster.CertificateAuthority != ""
+		k.raid0 = k.raid0 || c.Spec.Instance.LocalStorage.Strategy == "RAID0"
+		config := c.Spec.Kubelet.Config
+		if config.MaxPods > 0 {
+			k.maxPods = config.MaxPods
+		}
+		if config.PodsPerCore > 0 {
+			k.podsPerCore = config.PodsPerCore
+		}
+		if config.RegisterWithTaints != nil {
+			k.taints = config.RegisterWithTaints
+		}
+		maps.Copy(k.kubeReserved, config.KubeReserved)
+		maps.Copy(k.systemReserved, config.SystemReserved)
+		maps.Copy(k.evictionHard, config.EvictionHard)
+		for _, flag := range c.Spec.Kubelet.Flags {
+			if err := k.applyFlag(flag); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func overlayText(to *string, from string) {
+	if from != "" {
+		*to = from
+	}
+}
+
+// applyFlag reads one kubelet flag. Those that do not show on the Node are passed over.
+func (k *kubeletSetup) applyFlag(flag string) error {
+	name, value, _ := strings.Cut(strings.TrimSpace(flag), "=")
+	value = strings.Trim(value, `"'`)
+	switch name {
+	case "--node-labels":
+		for pair := range strings.SplitSeq(value, ",") {
+			if key, v, _ := strings.Cut(pair, "="); key != "" {
+				k.labels[key] = v
+			}
+		}
+	case "--register-with-taints":
+		for text := range strings.SplitSeq(value, ",") {
+			taint, err := parseTaint(text)
+			if err != nil {
+				return err
+			}
+			k.taints = append(k.taints, taint)
+		}
+	case "--max-pods":
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			return fmt.Errorf("--max-pods: %w", err)
+		}
+		k.maxPods = n
+	case "--kube-reserved":
+		copyPairs(k.kubeReserved, value, "=")
+	case "--system-reserved":
+		copyPairs(k.systemReserved, value, "=")
+	case "--eviction-hard":
+		copyPairs(k.evictionHard, value, "<")
+	}
+	return nil
+}
+
+func copyPairs(to map[string]string, list, separator string) {
+	for pair := range strings.SplitSeq(list, ",") {
+		if key, value, ok := strings.Cut(pair, separator); ok {
+			to[key] = value
+		}
+	}
+}
+
+// parseTaint reads key=value:Effect or key:Effect.
+func parseTaint(text string) (corev1.Taint, error) {
+	pair, effect, ok := strings.Cut(text, ":")
+	key, value, _ := strings.Cut(pair, "=")
+	taint := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
+	switch taint.Effect {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		if ok && key != "" {
+			return taint, nil
+		}
+	}
+	return taint, fmt.Errorf("%q is not a taint", text)
+}
+
+// applyScript looks for a call of AL2's /etc/eks/bootstrap.sh.
+func (k *kubeletSetup) applyScript(body string) error {
+	lines := bufio.NewScanner(strings.NewReader(strings.ReplaceAll(body, "\\\n", " ")))
+	for lines.Scan() {
+		words := shellWords(lines.Text())
+		if len(words) < 2 || !strings.HasSuffix(words[0], "/etc/eks/bootstrap.sh") {
+			continue
+		}
+		k.clusterName = strings.Trim(words[1], `'"`)
+		for n := 2; n+1 < len(words); n += 2 {
+			switch words[n] {
+			case "--apiserver-endpoint":
+				k.endpoint = words[n+1]
+			case "--b64-cluster-ca":
+				k.caGiven = true
+			case "--kubelet-extra-args":
+				for flag := range strings.FieldsSeq(words[n+1]) {
+					if err := k.applyFlag(flag); err != nil {
+						return err
+					}
+				}
+			case "--use-max-pods", "--container-runtime", "--dns-cluster-ip", "--ip-family":
+			default:
+				n-- // a flag without a value
+			}
+		}
+	}
+	return lines.Err()
+}
+
+// shellWords splits a line at blanks outside quotes and drops the quotes.
+func shellWords(line string) []string {
+	var words []string
+	var word strings.Builder
+	quote := rune(0)
+	open := false
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, open = r, true
+		case quote == 0 && (r == ' ' || r == '\t'):
+			if open {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			open = false
+		default:
+			word.WriteRune(r)
+			open = true
+		}
+	}
+	if open {
+		words = append(words, word.String())
+	}
+	return words
+}
