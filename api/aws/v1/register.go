@@ -9,6 +9,9 @@ import (
 // Group is the API group of EC2NodeClass, and the domain of the labels and annotations of the AWS provider.
 const Group = "karpenter.k8s.aws"
 
+// Kind is the kind of the node classes of the AWS provider.
+const Kind = "EC2NodeClass"
+
 // SchemeGroupVersion is the group and version of the types in this package.
 var SchemeGroupVersion = schema.GroupVersion{Group: Group, Version: "v1"}
 

@@ -1,0 +1,248 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cluster"
+)
+
+const (
+	// statusEvery is how often the status of a NodePool is written at most.
+	statusEvery = 2 * time.Second
+	// statusRetry is how long after a failed write it is tried again.
+	statusRetry = 5 * time.Second
+	// maxConditionMessage is how long the message of a condition may be, in bytes.
+	maxConditionMessage = 32768
+)
+
+// NodePoolMirror is what the status of NodePools follows from.
+type NodePoolMirror interface {
+	WaitSynced(ctx context.Context) error
+	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
+	NodePools() []*karpv1.NodePool
+	NodeClass(name string) *awsv1.EC2NodeClass
+	Claims() []*karpv1.NodeClaim
+	NodeByProviderID(id string) *corev1.Node
+}
+
+// NodePoolStatus keeps the status and the hash of every NodePool truthful: whether it may be used and why not, what its
+// nodes add up to, and what its template is. All of it follows from the mirror, so that a pass over it needs no memory
+// and may be repeated at will; what has not changed is not written.
+type NodePoolStatus struct {
+	kube   kube.Client
+	mirror NodePoolMirror
+	log    *zap.Logger
+}
+
+// NewNodePoolStatus returns what keeps the NodePools of a cluster; Run does the work. client must not read from a cache.
+func NewNodePoolStatus(client kube.Client, mirror NodePoolMirror, log *zap.Logger) *NodePoolStatus {
+	return &NodePoolStatus{kube: client, mirror: mirror, log: log}
+}
+
+// Run keeps the NodePools until ctx ends. The first change after a quiet time shows at once; of a burst, each pool is
+// written once every statusEvery.
+func (s *NodePoolStatus) Run(ctx context.Context) error {
+	if err := s.mirror.WaitSynced(ctx); err != nil {
+		return fmt.Errorf("NodePool status: wait for the mirror: %w", err)
+	}
+	events := s.mirror.Subscribe(cluster.PoolChanged, cluster.ClassChanged, cluster.ClaimChanged, cluster.NodeChanged)
+	defer events.Close()
+	for {
+		events.Take()
+		var again time.Duration
+		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
+			again = statusRetry
+			s.log.Warn("NodePool status will be written again", zap.Error(err))
+		}
+		if err := sleep(ctx, statusEvery); err != nil {
+			return err
+		}
+		awaitEvents(ctx, events, again)
+	}
+}
+
+// pass brings every NodePool up to date.
+func (s *NodePoolStatus) pass(ctx context.Context) error {
+	claims := map[string][]*karpv1.NodeClaim{}
+	for _, claim := range s.mirror.Claims() {
+		if pool := claim.Labels[karpv1.NodePoolLabelKey]; pool != "" {
+			claims[pool] = append(claims[pool], claim)
+		}
+	}
+	var errs []error
+	for _, pool := range s.mirror.NodePools() {
+		if err := s.keep(ctx, pool.DeepCopy(), claims[pool.Name]); err != nil {
+			errs = append(errs, fmt.Errorf("NodePool %s: %w", pool.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// keep brings one NodePool up to date. A conflict means that the mirror is behind; its next change brings it here again.
+func (s *NodePoolStatus) keep(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim) error {
+	err := s.keepHash(ctx, pool, claims)
+	if err == nil {
+		err = s.keepStatus(ctx, pool, claims)
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// keepHash brings the hash of the pool's template onto the pool. Where claims carry a hash of another version, which
+// cannot be compared, they get today's: they count as made from the pool as it is, unless they are known to have
+// drifted already.
+func (s *NodePoolStatus) keepHash(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim) error {
+	hash, err := pool.Hash()
+	if err != nil {
+		return err
+	}
+	for _, claim := range claims {
+		version := claim.Annotations[karpv1.NodePoolHashVersionAnnotationKey]
+		if version == "" || version == karpv1.NodePoolHashVersion {
+			continue
+		}
+		annotations := map[string]string{karpv1.NodePoolHashVersionAnnotationKey: karpv1.NodePoolHashVersion}
+		if !claim.IsTrue(karpv1.ConditionTypeDrifted) {
+			annotations[karpv1.NodePoolHashAnnotationKey] = hash
+		}
+		if err := s.annotate(ctx, claim.DeepCopy(), annotations); kube.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("hash of claim %s: %w", claim.Name, err)
+		}
+	}
+	return s.annotate(ctx, pool, map[string]string{
+		karpv1.NodePoolHashAnnotationKey:        hash,
+		karpv1.NodePoolHashVersionAnnotationKey: karpv1.NodePoolHashVersion,
+	})
+}
+
+// annotate sets annotations of an object that are not set yet. The object becomes what the API server has then.
+func (s *NodePoolStatus) annotate(ctx context.Context, object kube.Object, annotations map[string]string) error {
+	before := object.DeepCopyObject().(kube.Object)
+	current := object.GetAnnotations()
+	if current == nil {
+		current = map[string]string{}
+	}
+	changed := false
+	for key, value := range annotations {
+		changed = changed || current[key] != value
+		current[key] = value
+	}
+	if !changed {
+		return nil
+	}
+	object.SetAnnotations(current)
+	return s.kube.Patch(ctx, object, kube.MergeFrom(before))
+}
+
+// keepStatus brings the pool's status up to date.
+func (s *NodePoolStatus) keepStatus(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim) error {
+	before := pool.DeepCopy()
+	pool.SetCondition(validationSucceeded(pool))
+	pool.SetCondition(nodeClassReady(pool, s.mirror.NodeClass))
+	pool.Status.Resources = s.poolResources(claims)
+	nodes := pool.Status.Resources[karpv1.ResourceNodes]
+	pool.Status.Nodes = new(nodes.Value())
+	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
+		return nil
+	}
+	return s.kube.Status().Patch(ctx, pool, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{}))
+}
+
+// poolResources is what the nodes of a pool add up to: what the Node says once it is initialized, and what was bought until then.
+// Claims without an instance have no node yet. The resources everybody looks for are there even when they are zero.
+func (s *NodePoolStatus) poolResources(claims []*karpv1.NodeClaim) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{
+		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage, karpv1.ResourceNodes,
+	} {
+		sum[name] = resource.Quantity{}
+	}
+	for _, claim := range claims {
+		if claim.Status.ProviderID == "" {
+			continue
+		}
+		capacity := claim.Status.Capacity
+		if node := s.mirror.NodeByProviderID(claim.Status.ProviderID); node != nil && node.Labels[karpv1.NodeInitializedLabelKey] == "true" {
+			capacity = node.Status.Capacity
+		}
+		addResources(sum, capacity)
+		addResources(sum, corev1.ResourceList{karpv1.ResourceNodes: *resource.NewQuantity(1, resource.DecimalSI)})
+	}
+	return sum
+}
+
+// addResources adds what is not zero.
+func addResources(sum, more corev1.ResourceList) {
+	for name, quantity := range more {
+		if quantity.IsZero() {
+			continue
+		}
+		total := sum[name]
+		total.Add(quantity)
+		sum[name] = total
+	}
+}
+
+// validationSucceeded says whether the pool keeps the rules that the API server could not check.
+func validationSucceeded(pool *karpv1.NodePool) metav1.Condition {
+	condition := metav1.Condition{Type: karpv1.ConditionTypeValidationSucceeded, Status: metav1.ConditionTrue}
+	if errs := pool.Validate(); len(errs) > 0 {
+		message := errs.ToAggregate().Error()
+		condition.Status, condition.Reason = metav1.ConditionFalse, karpv1.ReasonNodePoolValidationFailed
+		condition.Message = message[:min(len(message), maxConditionMessage)]
+	}
+	return condition
+}
+
+// nodeClassReady says whether the class of the pool can be used.
+func nodeClassReady(pool *karpv1.NodePool, find func(name string) *awsv1.EC2NodeClass) metav1.Condition {
+	condition := metav1.Condition{Type: karpv1.ConditionTypeNodeClassReady, Status: metav1.ConditionFalse}
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	ours := ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
+	var class *awsv1.EC2NodeClass
+	if ours {
+		class = find(ref.Name)
+	}
+	switch {
+	case ref == nil:
+		condition.Reason, condition.Message = karpv1.ReasonNodeClassNotFound, "spec.template.spec.nodeClassRef is not set"
+	case !ours:
+		condition.Reason = karpv1.ReasonNodeClassNotFound
+		condition.Message = fmt.Sprintf("spec.template.spec.nodeClassRef: node classes are of the kind %s in the group %s, not %s in %q",
+			awsv1.Kind, awsv1.Group, ref.Kind, ref.Group)
+	case class == nil:
+		condition.Reason, condition.Message = karpv1.ReasonNodeClassNotFound, fmt.Sprintf("there is no %s %q", ref.Kind, ref.Name)
+	case !class.DeletionTimestamp.IsZero():
+		condition.Reason, condition.Message = karpv1.ReasonNodeClassTerminating, fmt.Sprintf("%s %q is being deleted", ref.Kind, ref.Name)
+	default:
+		ready := class.Condition(karpv1.ConditionTypeReady)
+		if ready == nil || ready.ObservedGeneration < class.Generation {
+			condition.Status, condition.Reason = metav1.ConditionUnknown, karpv1.ReasonNodeClassReadinessUnknown
+			condition.Message = fmt.Sprintf("%s %q has not been looked at since it changed", ref.Kind, ref.Name)
+			break
+		}
+		condition.Status = ready.Status
+		if ready.Status != metav1.ConditionTrue {
+			condition.Reason, condition.Message = ready.Reason, ready.Message
+		}
+		if ready.Status == metav1.ConditionUnknown {
+			condition.Reason = karpv1.ReasonNodeClassReadinessUnknown
+		}
+	}
+	return condition
+}
