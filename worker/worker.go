@@ -88,7 +88,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		return poll(ctx, name, to, doing, probes)
 	})
 	group.Go(func() error {
-		return lead(ctx, config, restConfig, starter.Config{Cluster: name, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log,
+		return lead(ctx, config, restConfig, mirror, starter.Config{Cluster: name, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log,
 			SweepEvery: config.SweepEvery}, to.Cloud)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -126,12 +126,13 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *ac
 }
 
 // lead runs the starter and the status controllers whenever this replica holds the Lease.
-func lead(ctx context.Context, config Config, restConfig *rest.Config, edges starter.Config, provider cloud.Provider) error {
+func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, edges starter.Config, provider cloud.Provider) error {
 	lease := starter.Lease{Name: config.LeaseName, Namespace: config.LeaseNamespace, Identity: config.Identity}
 	for {
 		err := starter.Lead(ctx, restConfig, lease, edges.Log, func(ctx context.Context) error {
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return starter.New(edges).Run(ctx) })
+			group.Go(func() error { return starter.NewNodeClassStatus(mirror, edges.Kube, provider, edges.Log).Run(ctx) })
 			return group.Wait()
 		})
 		if ctx.Err() != nil {

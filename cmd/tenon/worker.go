@@ -7,10 +7,13 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
+	"k8s.io/klog/v2"
 	kubeconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tenon-sh/tenon/cloud/aws"
 	"github.com/tenon-sh/tenon/internal/failpoint"
@@ -70,6 +73,8 @@ func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) erro
 		return err
 	}
 	defer func() { _ = log.Sync() }()
+	klog.SetLogger(zapr.NewLogger(log))
+	logf.SetLogger(zapr.NewLogger(log))
 	log.Info("configuration", zap.String("version", currentVersion().Version), zap.Any("worker", settings), zap.Any("aws", fmt.Sprintf("%+v", cloud)))
 	kubernetes, err := kubeconfig.GetConfig()
 	if err != nil {
