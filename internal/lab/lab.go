@@ -5,16 +5,16 @@
 //
 // # One directory
 //
-// Everything a lab knows is in one directory: what must survive (etcd's data, Temporal's SQLite file, the simulator's state,
-// keys, the ports chosen) and what is written again at every start (kubeconfigs, component configurations, env,
-// pids/NAME.pid, logs/NAME.log). Starting on a directory that holds a lab resumes it, however it ended. A lock held on a file in the directory
-// keeps a second lab away; the kernel frees it when its holder dies.
+// Everything a lab knows is in one directory: what must survive (etcd's data, Temporal's SQLite file, the simulator's
+// state, keys, the ports chosen) and what is written again at every start (kubeconfigs, component configurations, env,
+// pids/NAME.pid, logs/NAME.log). Starting on a directory that holds a lab resumes it, however it ended. A lock held on
+// a file in the directory keeps a second lab away; the kernel frees it when its holder dies.
 //
 // # Processes
 //
-// Every component is a child process, supervised: one that dies is started again after a pause that doubles from
-// 0.2 s to 5 s. Components start as soon as those they need are healthy, and stop in the reverse order. The kernel kills
-// the children should the supervising process die without stopping them (on Linux), so nothing is ever left behind.
+// Every component is a child process, supervised: one that dies is started again after a pause that doubles from 0.2 s
+// to 5 s. Components start as soon as those they need are healthy, and stop in the reverse order. The kernel kills the
+// children should the supervising process die without stopping them (on Linux), so nothing is ever left behind.
 //
 // # Ports
 //
@@ -23,9 +23,10 @@
 //
 // # What is different from a cluster in production
 //
-// Every component has its own user in the API server, which shows in audit logs. Tenon's worker has the rights that
-// the Helm chart grants it; the simulator and kwok, which have no counterpart in production, have all. etcd does not wait for the disk: a power cut may lose data, a killed process
-// does not. Nodes exist only where the simulated cloud created them: kwok manages nodes labelled SimulatedNodeLabel and no others.
+// Every component has its own user in the API server, which shows in audit logs. Tenon's worker has the rights that the
+// Helm chart grants it; the simulator and kwok, which have no counterpart in production, have all. etcd does not wait
+// for the disk: a power cut may lose data, a killed process does not. Nodes exist only where the simulated cloud
+// created them: kwok manages nodes labelled SimulatedNodeLabel and no others.
 package lab
 
 import (
@@ -82,7 +83,8 @@ type Options struct {
 	Supervisor string
 	// Cluster names the cluster. A directory keeps the name it was first started with.
 	Cluster string
-	// Components are the processes to run, all of them when empty. A component is not made to wait for one that is left out.
+	// Components are the processes to run, all of them when empty. A component is not made to wait for one that is left
+	// out.
 	Components []Component
 	// Bare leaves the cluster without the custom resource definitions and the default NodePool and EC2NodeClass.
 	Bare bool

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// directoryVariable is the environment variable that marks every child with its lab's directory. It tells a leftover from
-// a stranger that got the same process id.
+// directoryVariable is the environment variable that marks every child with its lab's directory. It tells a leftover
+// from a stranger that got the same process id.
 const directoryVariable = "TENON_LAB_DIR"
 
 // killLeftovers ends the processes that a lab on this directory left behind and removes their pid files. The caller

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// lock keeps two labs off one directory. The file holds the process id of its holder; the kernel frees the lock when the holder dies.
+// lock keeps two labs off one directory. The file holds the process id of its holder; the kernel frees the lock when
+// the holder dies.
 type lock struct{ file *os.File }
 
 func acquire(path string) (*lock, error) {
@@ -60,8 +61,8 @@ func holderOf(path string) int {
 	return pid
 }
 
-// StopRunning stops the lab that another process runs on dir and waits until its last process is gone. When no lab runs there it
-// only ends what a crash may have left, and returns false.
+// StopRunning stops the lab that another process runs on dir and waits until its last process is gone. When no lab runs
+// there it only ends what a crash may have left, and returns false.
 func StopRunning(ctx context.Context, dir string) (bool, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -42,7 +42,8 @@ func supervise(dir string) int {
 	select {}
 }
 
-// TestChildrenDieWithTheirSupervisor kills a supervising process so that it cannot stop anything, and looks for its children.
+// TestChildrenDieWithTheirSupervisor kills a supervising process so that it cannot stop anything, and looks for its
+// children.
 func TestChildrenDieWithTheirSupervisor(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

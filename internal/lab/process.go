@@ -202,8 +202,8 @@ func (p *process) launch(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// awaitHealthy waits until the component is healthy. It fails when the component keeps dying, when startTimeout is over or
-// when ctx ends, with the end of the component's log.
+// awaitHealthy waits until the component is healthy. It fails when the component keeps dying, when startTimeout is over
+// or when ctx ends, with the end of the component's log.
 func (p *process) awaitHealthy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not healthy within %s", startTimeout))
 	defer cancel()

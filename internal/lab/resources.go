@@ -61,7 +61,8 @@ func (l *Lab) applyResources(ctx context.Context) error {
 	return l.state.save(l.layout)
 }
 
-// applyWorkerRoles grants the worker's user what the chart grants the worker, so that a right the chart lacks is missed here.
+// applyWorkerRoles grants the worker's user what the chart grants the worker, so that a right the chart lacks is missed
+// here.
 func applyWorkerRoles(ctx context.Context, writer client.Client) error {
 	subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: string(userTenon)}
 	roles, err := deploy.WorkerRoles("tenon", subject, leaseNamespace, leaseName)

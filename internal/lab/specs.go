@@ -25,8 +25,8 @@ func (l *Lab) specs() []spec {
 	return specs
 }
 
-// inheritedEnv is this process's environment without what could lead a component to another cluster, another Temporal server or
-// the real AWS.
+// inheritedEnv is this process's environment without what could lead a component to another cluster, another Temporal
+// server or the real AWS.
 func inheritedEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		for _, prefix := range []string{"AWS_", "KUBE", "TEMPORAL_"} {
@@ -162,7 +162,8 @@ func (l *Lab) kwok() spec {
 	}
 }
 
-// searchAttributes are the workflow attributes that Tenon's workflows set, all of type Keyword. SQL visibility has room for ten.
+// searchAttributes are the workflow attributes that Tenon's workflows set, all of type Keyword. SQL visibility has room
+// for ten.
 func searchAttributes() []string {
 	return []string{"TenonCluster", "NodePool", "NodeClaim", "Node", "Instance", "Zone", "Phase", "Reason"}
 }

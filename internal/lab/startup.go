@@ -29,14 +29,16 @@ func (l *Lab) startProcesses(ctx context.Context) error {
 		group.Go(func() error { return l.startProcess(ctx, p, s) })
 	}
 	group.Go(func() error {
-		defer close(s.applied)
-		if s.healthy[APIServer] == nil {
-			return nil
+		if s.healthy[APIServer] != nil {
+			if err := await(ctx, s.healthy[APIServer]); err != nil {
+				return err
+			}
+			if err := l.applyResources(ctx); err != nil {
+				return err
+			}
 		}
-		if err := await(ctx, s.healthy[APIServer]); err != nil {
-			return err
-		}
-		return l.applyResources(ctx)
+		close(s.applied)
+		return nil
 	})
 	if err := group.Wait(); err != nil {
 		return err
@@ -73,7 +75,7 @@ func await(ctx context.Context, done <-chan struct{}) error {
 	}
 	select {
 	case <-done:
-		return ctx.Err()
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -39,8 +39,8 @@ func allPorts() []port {
 type state struct {
 	Cluster string       `json:"cluster"`
 	Ports   map[port]int `json:"ports"`
-	// DefaultsApplied says that the default NodePool and EC2NodeClass were created once. They belong to the user from then
-	// on: a later start neither restores nor changes them.
+	// DefaultsApplied says that the default NodePool and EC2NodeClass were created once. They belong to the user from
+	// then on: a later start neither restores nor changes them.
 	DefaultsApplied bool `json:"defaultsApplied"`
 }
 
@@ -105,8 +105,8 @@ func (s *state) choosePorts() error {
 	return nil
 }
 
-// randomPort picks from below the range that kernels take the ports of outgoing connections from: a port found free there
-// stays free until its component listens.
+// randomPort picks from below the range that kernels take the ports of outgoing connections from: a port found free
+// there stays free until its component listens.
 func randomPort() int {
 	const lowest, highest = 20000, 32000
 	return lowest + rand.IntN(highest-lowest)
