@@ -1,8 +1,18 @@
 package plan
 
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
 // LowerBound is what no plan for the pods that wait can undercut, in US dollars per hour, given that pods take the
-// capacity types they would be planned for and existing nodes take none of them: the worth of all pods, were machines
-// divisible (see prices.go). It is what plans are measured against.
+// capacity types they would be planned for and existing nodes take none of them. It is what plans are measured against.
+//
+// The worths of program.go would be such a bound if no load at all carried more than its machine costs. The loads that
+// were tried do not, but there are others. So each machine is given a limit that no load can exceed, the value of its
+// knapsack when pods are divisible, and the worths are scaled down until every limit is within its price (Farley, "A note
+// on bounding a class of linear programming problems", 1990).
 func LowerBound(in Input) float64 {
 	items := itemsOf(waiting(in.Snapshot))
 	m := marketFor(&in, items)
@@ -17,44 +27,200 @@ func LowerBound(in Input) float64 {
 	stocks := m.preferred(items, all)
 	for c := range stocks {
 		for _, group := range m.components(stocks[c]) {
-			bound += m.boundOf(group)
+			b := newBuyer(m, group)
+			for k, it := range group {
+				b.left[k] = it.left
+			}
+			bound += b.lowerBound()
 		}
 	}
 	return bound
 }
 
-// boundOf is the lower bound for items that share machines. All are first valued as if each could use every machine;
-// then each set of items that is confined to fewer machines is valued higher, for as long as no machine could carry
-// more than its price.
-func (m *market) boundOf(group []stocked) float64 {
-	demand := make([]int64, m.dims.count())
-	reach := newBitset(len(m.machines))
-	for _, it := range group {
-		take(demand, it.request, -it.left)
-		reach.unite(it.stock)
-	}
-	var offers []offer
-	for i := range reach.all {
-		offers = append(offers, offer{m.machines[i].usable, m.machines[i].price})
-	}
-	lambda := worths(offers, demand)
-	markup := make([]float64, len(group))
-	for k := range markup {
-		markup[k] = 1
-	}
-	for k, it := range group {
-		// A machine's load is worth at most its size valued at the highest markup of those who may use it.
-		room := 1e9
-		for i := range it.stock.all {
-			if load := worth(lambda, m.machines[i].usable); load > 0 {
-				room = min(room, m.machines[i].price/load)
+// lowerBound solves the program with exact knapsacks where they are small enough, and scales its value by what is not
+// proven.
+func (b *buyer) lowerBound() float64 {
+	p := b.newProgram()
+	scale := 1.0
+	for range maxProofs {
+		p.solve(provingRounds)
+		copy(b.worth, p.dual)
+		scale = 1.0
+		var better []load
+		for i := range b.goods {
+			g := &b.goods[i]
+			limit, l := b.heaviest(g)
+			if l != nil {
+				better = append(better, *l)
+			}
+			if limit > 0 {
+				scale = min(scale, g.price/limit)
 			}
 		}
-		markup[k] = max(1, room)
+		improved := false
+		for i := range better {
+			improved = p.carries(&better[i]) > better[i].price*enough && p.enter(&better[i]) || improved
+		}
+		if !improved {
+			break
+		}
 	}
-	bound := 0.0
-	for k, it := range group {
-		bound += markup[k] * worth(lambda, it.request) * float64(it.left)
+	total := 0.0
+	for k, worth := range b.worth {
+		total += worth * float64(b.left[k])
 	}
-	return bound
+	return scale * total
+}
+
+// Bounds of the effort a proof is worth.
+const (
+	provingRounds = 400
+	maxProofs     = 60
+	maxBranches   = 300_000
+)
+
+// search looks for the most valuable load of a good by branch and bound.
+type search struct {
+	b     *buyer
+	g     *good
+	items []int // by falling surplus
+	// surplus is each item's worth beyond the price of the room it takes, at the knapsack's prices.
+	surplus  []float64
+	prices   []float64
+	best     float64
+	found    []int
+	counts   []int
+	branches int
+}
+
+// heaviest returns an upper limit for the worth of any load of the good, and a load worth more than its price if the
+// search found one. The limit is at least the price: whether less is possible does not matter.
+func (b *buyer) heaviest(g *good) (float64, *load) {
+	limit, prices := b.knapsack(g)
+	if limit <= g.price*enough {
+		return max(limit, g.price), nil
+	}
+	s := &search{b: b, g: g, prices: prices, best: g.price * enough, items: slices.Clone(g.members), surplus: make([]float64, len(b.items))}
+	for _, k := range s.items {
+		s.surplus[k] = b.worth[k]
+		for d, amount := range b.items[k].request {
+			s.surplus[k] -= prices[d] * float64(amount)
+		}
+	}
+	// What is worth its room comes first: it is in the best load as often as it fits.
+	slices.SortStableFunc(s.items, func(x, y int) int {
+		return -cmp.Compare(s.surplus[x]/b.worth[x], s.surplus[y]/b.worth[y])
+	})
+	s.counts = make([]int, len(b.items))
+	s.branch(0, slices.Clone(g.room), 0)
+	if s.branches > maxBranches {
+		return limit, s.load()
+	}
+	return s.best, s.load()
+}
+
+func (s *search) load() *load {
+	if s.found == nil {
+		return nil
+	}
+	l := &load{good: s.g, price: s.g.price, value: s.best}
+	for k, n := range s.found {
+		if n > 0 {
+			l.counts = append(l.counts, count{item: k, n: n})
+		}
+	}
+	return l
+}
+
+// branch decides how often each item from a position on is loaded.
+func (s *search) branch(position int, free []int64, value float64) {
+	if value > s.best {
+		s.best, s.found = value, slices.Clone(s.counts)
+	}
+	s.branches++
+	if position == len(s.items) || s.branches > maxBranches {
+		return
+	}
+	limit := value
+	for d, price := range s.prices {
+		limit += price * float64(max(0, free[d]))
+	}
+	for _, k := range s.items[position:] {
+		if s.surplus[k] > 0 {
+			limit += s.surplus[k] * float64(min(s.b.left[k], times(s.b.items[k].request, free)))
+		}
+	}
+	if limit <= s.best {
+		return
+	}
+	k := s.items[position]
+	request := s.b.items[k].request
+	rest := slices.Clone(free)
+	n := min(s.b.left[k], times(request, free))
+	take(rest, request, n)
+	for ; n >= 0; n-- {
+		s.counts[k] = n
+		s.branch(position+1, rest, value+float64(n)*s.b.worth[k])
+		take(rest, request, -1)
+	}
+	s.counts[k] = 0
+}
+
+// knapsack is the most worth a good could carry were pods divisible, no more of an item than there are or than fit a
+// machine to itself. By duality, any prices for the room give an upper limit:
+//
+//	Σ price(d)·room(d) + Σ limit(k)·max(0, worth(k) − Σ price(d)·request(k,d))
+//
+// It is convex in the prices; the least value found by subgradient steps is returned with
+// its prices.
+func (b *buyer) knapsack(g *good) (limit float64, prices []float64) {
+	dims := len(g.room)
+	step := make([]float64, dims)
+	limit = math.Inf(1)
+	gradient := make([]float64, dims)
+	var limits []float64
+	for _, k := range g.members {
+		limits = append(limits, float64(min(b.left[k], times(b.items[k].request, g.room))))
+	}
+	stride := g.price
+	for range 4000 {
+		value := 0.0
+		for d := range dims {
+			room := float64(max(0, g.room[d]))
+			gradient[d] = room
+			value += step[d] * room
+		}
+		for j, k := range g.members {
+			surplus := b.worth[k]
+			for d, amount := range b.items[k].request {
+				surplus -= step[d] * float64(amount)
+			}
+			if surplus > 0 {
+				value += limits[j] * surplus
+				for d, amount := range b.items[k].request {
+					gradient[d] -= limits[j] * float64(amount)
+				}
+			}
+		}
+		if value < limit {
+			limit, prices = value, slices.Clone(step)
+		}
+		// Each dimension is measured in machines, so that a step means the same in all of them.
+		length := 0.0
+		for d := range dims {
+			if room := float64(g.room[d]); room > 0 {
+				length += (gradient[d] / room) * (gradient[d] / room)
+			}
+		}
+		if length == 0 {
+			break
+		}
+		for d := range dims {
+			if room := float64(g.room[d]); room > 0 {
+				step[d] = max(0, step[d]-stride*gradient[d]/room/math.Sqrt(length)/room)
+			}
+		}
+		stride *= 0.997
+	}
+	return limit, prices
 }

@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// good is a machine that may be bought for a group of items.
+type good struct {
+	index int
+	// room is what can be filled: less than the machine's where minValues demands smaller alternatives.
+	room  []int64
+	price float64
+	// handicap lets smaller machines win over very large ones of nearly the same value.
+	handicap float64
+	// members are the positions of the items that may go there.
+	members []int
+	users   bitset
+}
+
+// goodsFor are the machines worth looking at: those that no other beats. One that is as large and as cheap, and open to
+// the same items in the same zones, makes another superfluous.
+func (m *market) goodsFor(items []stocked) []good {
+	reach := newBitset(len(m.machines))
+	for _, it := range items {
+		reach.unite(it.stock)
+	}
+	var goods []good
+	for i := range reach.all {
+		g := good{index: i, room: m.machines[i].usable, price: m.machines[i].price, handicap: handicap(&m.machines[i]),
+			users: newBitset(len(items))}
+		for k, it := range items {
+			if it.stock.has(i) {
+				g.users.set(k)
+				g.members = append(g.members, k)
+			}
+		}
+		goods = append(goods, g)
+	}
+	goods = m.withChoice(goods)
+	slices.SortStableFunc(goods, func(x, y good) int {
+		return cmp.Or(cmp.Compare(x.price, y.price), -cmp.Compare(x.room[dimCPU], y.room[dimCPU]), -cmp.Compare(x.room[dimMemory], y.room[dimMemory]))
+	})
+	var front []good
+	for _, g := range goods {
+		if !slices.ContainsFunc(front, func(other good) bool { return m.beats(&other, &g) }) {
+			front = append(front, g)
+		}
+	}
+	return front
+}
+
+// beats says that whatever fits one good fits the other, which is not dearer.
+func (m *market) beats(other, g *good) bool {
+	a, b := &m.machines[other.index], &m.machines[g.index]
+	if a.pool != b.pool && !m.interchangeable(a.pool, b.pool) || b.zones&^a.zones != 0 {
+		return false
+	}
+	for d := range g.room {
+		if other.room[d] < g.room[d] {
+			return false
+		}
+	}
+	for w := range g.users {
+		if g.users[w]&^other.users[w] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// interchangeable says that no limit makes it matter from which of two pools of the same weight a machine comes.
+func (m *market) interchangeable(a, b int) bool {
+	return len(m.sellers[a].budget) == 0 && len(m.sellers[a].open) == 0 && len(m.sellers[b].open) == 0
+}
+
+// handicap is small: four thousandths for each doubling beyond 32 cores. It settles near-ties in favour of more and
+// smaller machines, so that one failure takes fewer pods with it.
+func handicap(mach *machine) float64 {
+	cores := float64(mach.usable[dimCPU]) / 1000
+	if cores <= 32 {
+		return 1
+	}
+	return 1 - 0.004*math.Log2(cores/32)
+}

@@ -1,0 +1,190 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// What is one pod worth? A batch of pods is served at the least cost by the solution of
+//
+//	minimize   Σ price(l)·x(l)          over all loads l that fit a machine
+//	subject to Σ count(l,k)·x(l) = n(k) for every item k
+//
+// (Gilmore and Gomory, "A linear programming approach to the cutting-stock problem", 1961). There are far too many loads
+// to write down, so they are generated: the duals of the loads known so far say what a pod of each item is worth; filling
+// the machines by that worth finds loads that carry more than they cost; they enter the program, and the worths fall,
+// until no machine can be filled with more worth than its price. The worths then guide all further buying, and what the
+// solution wants in whole numbers is bought at once.
+
+// program is the linear program in revised simplex form: one row per item, and the basis's inverse.
+type program struct {
+	b       *buyer
+	basis   []load
+	level   []float64 // how often each load of the basis is bought
+	inverse []float64 // rows × rows
+	dual    []float64
+}
+
+// Bounds of the work: rounds of filling all goods, and steps times the square of the rows.
+const (
+	maxRounds = 60
+	maxWork   = 1 << 26
+	// enough is how much more than its price a load has to carry to be worth another step.
+	enough = 1.002
+)
+
+// newProgram starts with each item on machines of its own: the cheapest per pod.
+func (b *buyer) newProgram() *program {
+	n := len(b.items)
+	p := &program{b: b, basis: make([]load, n), level: make([]float64, n), inverse: make([]float64, n*n), dual: make([]float64, n)}
+	for k := range b.items {
+		cheapest := math.Inf(1)
+		for i := range b.goods {
+			g := &b.goods[i]
+			if !g.users.has(k) {
+				continue
+			}
+			fit := min(times(b.items[k].request, g.room), max(1, b.left[k]))
+			if len(b.items[k].class.HostPorts) > 0 {
+				fit = min(fit, 1)
+			}
+			if fit > 0 && g.price/float64(fit) < cheapest {
+				cheapest = g.price / float64(fit)
+				p.basis[k] = load{good: g, counts: []count{{item: k, n: fit}}, price: g.price}
+			}
+		}
+		if math.IsInf(cheapest, 1) {
+			continue
+		}
+		size := float64(p.basis[k].counts[0].n)
+		p.inverse[k*n+k] = 1 / size
+		p.level[k] = float64(b.left[k]) / size
+		p.dual[k] = cheapest
+	}
+	return p
+}
+
+// solve generates loads until none is worth its step, or the work is too much.
+func (p *program) solve(rounds int) {
+	rows := len(p.dual)
+	budget := maxWork / max(1, rows*rows)
+	for range rounds {
+		p.discard()
+		copy(p.b.worth, p.dual)
+		loads := p.offers()
+		if len(loads) == 0 {
+			return
+		}
+		stepped := false
+		for i := range loads {
+			if budget == 0 {
+				return
+			}
+			if p.carries(&loads[i]) > loads[i].price*enough && p.enter(&loads[i]) {
+				stepped = true
+				budget--
+			}
+		}
+		if !stepped {
+			return
+		}
+	}
+}
+
+// discard brings the slack of items with a negative worth into the basis: to have one pod less is never dearer.
+func (p *program) discard() {
+	for range len(p.dual) {
+		k := slices.IndexFunc(p.dual, func(worth float64) bool { return worth < -1e-12 })
+		if k < 0 || !p.enter(&load{counts: []count{{item: k, n: -1}}}) {
+			return
+		}
+	}
+}
+
+// offers are loads that carry more than they cost by the present duals, the most profitable first.
+func (p *program) offers() []load {
+	var loads []load
+	for i := range p.b.goods {
+		var best *load
+		for _, bias := range biases[:2] {
+			if l := p.b.fill(&p.b.goods[i], bias); l != nil && (best == nil || l.value > best.value) {
+				best = l
+			}
+		}
+		if best != nil && best.value > best.price*enough {
+			loads = append(loads, *best)
+		}
+	}
+	slices.SortStableFunc(loads, func(x, y load) int { return -cmp.Compare(x.value/x.price, y.value/y.price) })
+	return loads
+}
+
+// carries is what a load is worth by the present duals.
+func (p *program) carries(l *load) float64 {
+	value := 0.0
+	for _, c := range l.counts {
+		value += float64(c.n) * p.dual[c.item]
+	}
+	return value
+}
+
+// enter brings a load into the basis.
+func (p *program) enter(l *load) bool {
+	n := len(p.dual)
+	direction := make([]float64, n)
+	for i := range n {
+		row := p.inverse[i*n : (i+1)*n]
+		for _, c := range l.counts {
+			direction[i] += row[c.item] * float64(c.n)
+		}
+	}
+	leaving, ratio := -1, math.Inf(1)
+	for i, d := range direction {
+		if d > 1e-9 && p.level[i]/d < ratio {
+			leaving, ratio = i, p.level[i]/d
+		}
+	}
+	if leaving < 0 {
+		return false
+	}
+	gain := l.price - p.carries(l)
+	pivot := p.inverse[leaving*n : (leaving+1)*n]
+	for r := range pivot {
+		pivot[r] /= direction[leaving]
+	}
+	p.level[leaving] = ratio
+	for i, d := range direction {
+		if i == leaving || d == 0 {
+			continue
+		}
+		row := p.inverse[i*n : (i+1)*n]
+		for r := range row {
+			row[r] -= d * pivot[r]
+		}
+		p.level[i] = max(0, p.level[i]-d*ratio)
+	}
+	for r := range p.dual {
+		p.dual[r] += gain * pivot[r]
+	}
+	p.basis[leaving] = *l
+	return true
+}
+
+// whole is a load to be bought a whole number of times.
+type whole struct {
+	load
+	copies int
+}
+
+// wholes are the whole parts of the solution.
+func (p *program) wholes() []whole {
+	var wholes []whole
+	for i, level := range p.level {
+		if copies := int(level + 1e-6); copies > 0 && p.basis[i].good != nil {
+			wholes = append(wholes, whole{p.basis[i], copies})
+		}
+	}
+	slices.SortStableFunc(wholes, func(x, y whole) int { return -cmp.Compare(x.copies, y.copies) })
+	return wholes
+}
