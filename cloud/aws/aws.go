@@ -32,6 +32,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -47,8 +48,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// attemptTimeout bounds one attempt of one call, so that a reply that never comes is noticed. The largest instant fleets
-// take some ten seconds.
+// attemptTimeout bounds the wait for the reply to one attempt of one call, so that one that never comes is noticed. The
+// largest instant fleets take some ten seconds.
 const attemptTimeout = time.Minute
 
 // DefaultVMMemoryOverhead is the share of an instance's memory that its hypervisor is expected to take.
@@ -124,7 +125,9 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 		options.VMMemoryOverhead = aws.Float64(DefaultVMMemoryOverhead)
 	}
 	load := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(attemptTimeout)),
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(transport *http.Transport) {
+			transport.ResponseHeaderTimeout = attemptTimeout
+		})),
 	}
 	if options.Region != "" {
 		load = append(load, config.WithRegion(options.Region))
@@ -136,6 +139,7 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 	if cfg.Region == "" {
 		return nil, errors.New("aws: no region is configured")
 	}
+	cfg.HTTPClient = wholeRequests{cfg.HTTPClient}
 	return build(cfg, options), nil
 }
 

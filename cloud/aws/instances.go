@@ -37,7 +37,7 @@ func (p *Provider) Instances(ctx context.Context, query cloud.Query) ([]cloud.In
 		}
 		states := liveStates
 		if query.Terminating {
-			states = append(slices.Clone(states), string(types.InstanceStateNameShuttingDown))
+			states = append(slices.Clone(states), string(types.InstanceStateNameShuttingDown), string(types.InstanceStateNameTerminated))
 		}
 		found, err = p.describeInstances(ctx, append(filters, filter(stateFilter, states...))...)
 	}
@@ -52,9 +52,7 @@ func (p *Provider) Instances(ctx context.Context, query cloud.Query) ([]cloud.In
 // wanted is the query once more, over what EC2 answered.
 func (p *Provider) wanted(query cloud.Query, i cloud.Instance) bool {
 	switch types.InstanceStateName(i.State) {
-	case types.InstanceStateNameTerminated:
-		return false
-	case types.InstanceStateNameShuttingDown:
+	case types.InstanceStateNameShuttingDown, types.InstanceStateNameTerminated:
 		if !query.Terminating {
 			return false
 		}
