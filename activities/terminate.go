@@ -81,9 +81,11 @@ func (a *Activities) endInstance(ctx context.Context, id string, claim *karpv1.N
 			visibleBy = time.Now().Add(consistencyLag)
 		}
 	}
-	for {
-		if err := a.Cloud.Terminate(ctx, []string{id}); err != nil {
-			return cloudFailure("terminate "+id, err)
+	for ended := false; ; {
+		if !ended {
+			if err := a.Cloud.Terminate(ctx, []string{id}); err != nil {
+				return cloudFailure("terminate "+id, err)
+			}
 		}
 		found, err := a.Cloud.Instances(ctx, cloud.Query{IDs: []string{id}, Terminating: true})
 		if err != nil {
@@ -92,14 +94,19 @@ func (a *Activities) endInstance(ctx context.Context, id string, claim *karpv1.N
 		if len(found) == 0 && !time.Now().Before(visibleBy) || len(found) == 1 && found[0].State == stateTerminated {
 			return nil
 		}
+		// Only what is seen to be shutting down need not be told again.
+		ended = len(found) == 1 && found[0].State == stateShuttingDown
 		if err := pause(ctx, goneEvery); err != nil {
 			return fmt.Errorf("wait for %s to end: %w", id, err)
 		}
 	}
 }
 
-// stateTerminated is EC2's name for the state of an instance that is gone for good.
-const stateTerminated = "terminated"
+// EC2's names for the states of an instance that is going, and of one that is gone for good.
+const (
+	stateShuttingDown = "shutting-down"
+	stateTerminated   = "terminated"
+)
 
 // pause waits, unless the context ends first.
 func pause(ctx context.Context, d time.Duration) error {

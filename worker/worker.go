@@ -132,6 +132,7 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 		err := starter.Lead(ctx, restConfig, lease, edges.Log, func(ctx context.Context) error {
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return starter.New(edges).Run(ctx) })
+			group.Go(func() error { return starter.NewNodePoolStatus(edges.Kube, mirror, edges.Log).Run(ctx) })
 			group.Go(func() error { return starter.NewNodeClassStatus(mirror, edges.Kube, provider, edges.Log).Run(ctx) })
 			return group.Wait()
 		})
