@@ -23,7 +23,8 @@ var schedulerTemplate string
 //go:embed kwok.yaml
 var kwokTemplate string
 
-// SimulatedNodeLabel, with the value "true", marks the Nodes that the simulated cloud created and that kwok plays.
+// SimulatedNodeLabel is the label, with the value "true", of the Nodes that the simulated cloud created. kwok plays
+// these and no others.
 const SimulatedNodeLabel = "tenon.sh/simulated-node"
 
 // writeFiles writes everything that is derived from the options, the keys and the ports.

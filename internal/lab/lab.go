@@ -106,6 +106,7 @@ type Lab struct {
 	layout    layout
 	state     *state
 	lock      *lock
+	reserved  reservedPorts
 	spawner   *spawner
 	progress  *progress
 	processes []*process
@@ -145,11 +146,11 @@ func (l *Lab) start(ctx context.Context) error {
 			return err
 		}
 	}
-	state, err := openState(l.layout, l.opts.Cluster)
+	state, reserved, err := openState(l.layout, l.opts.Cluster)
 	if err != nil {
 		return err
 	}
-	l.state = state
+	l.state, l.reserved = state, reserved
 	if err := writePKI(l.layout); err != nil {
 		return err
 	}
@@ -159,7 +160,9 @@ func (l *Lab) start(ctx context.Context) error {
 	l.spawner = newSpawner()
 	for _, spec := range l.specs() {
 		if slices.Contains(l.opts.Components, spec.name) {
-			l.processes = append(l.processes, newProcess(spec, l.layout, l.spawner, l.progress))
+			l.processes = append(l.processes, newProcess(spec, l))
+		} else {
+			reserved.release(spec.ports...) // somebody else may run the component there
 		}
 	}
 	if err := l.startProcesses(ctx); err != nil {
@@ -189,6 +192,7 @@ func (l *Lab) Crash() error {
 }
 
 func (l *Lab) release() error {
+	l.reserved.release(allPorts()...)
 	if l.spawner != nil {
 		l.spawner.close()
 	}

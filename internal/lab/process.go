@@ -32,9 +32,11 @@ type spec struct {
 	// needsResources makes the component wait for the custom resource definitions and its rights as well.
 	needsResources bool
 
-	path string
-	args []string
-	env  []string
+	// ports are those the component listens on.
+	ports []port
+	path  string
+	args  []string
+	env   []string
 	// prepare runs before every start; nil means nothing to do.
 	prepare func(ctx context.Context) error
 	healthy func(ctx context.Context) error
@@ -44,6 +46,7 @@ type spec struct {
 type process struct {
 	spec     spec
 	layout   layout
+	reserved reservedPorts
 	spawner  *spawner
 	progress *progress
 
@@ -55,8 +58,8 @@ type process struct {
 	failure error         // why it died last
 }
 
-func newProcess(s spec, l layout, sp *spawner, pr *progress) *process {
-	return &process{spec: s, layout: l, spawner: sp, progress: pr}
+func newProcess(s spec, l *Lab) *process {
+	return &process{spec: s, layout: l.layout, reserved: l.reserved, spawner: l.spawner, progress: l.progress}
 }
 
 // start begins supervision; it does nothing when the component is supervised already.
@@ -170,6 +173,7 @@ func (p *process) run(ctx context.Context) error {
 	cmd.Env = p.spec.env
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = childAttributes()
+	p.reserved.release(p.spec.ports...)
 	if err := p.launch(ctx, cmd); err != nil {
 		return err
 	}

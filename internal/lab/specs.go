@@ -41,7 +41,8 @@ func inheritedEnv() []string {
 func (l *Lab) etcd() spec {
 	client, peer := "http://"+l.state.address(portEtcd), "http://"+l.state.address(portEtcdPeer)
 	return spec{
-		name: Etcd,
+		name:  Etcd,
+		ports: []port{portEtcd, portEtcdPeer},
 		args: []string{
 			"--name=lab",
 			"--data-dir=" + l.layout.etcdData(),
@@ -65,6 +66,7 @@ func (l *Lab) apiServer() spec {
 	pki := l.layout.pki
 	return spec{
 		name:  APIServer,
+		ports: []port{portAPIServer},
 		needs: []Component{Etcd},
 		args: []string{
 			"--etcd-servers=http://" + l.state.address(portEtcd),
@@ -97,6 +99,7 @@ func (l *Lab) controllerManager() spec {
 	url := "https://" + l.state.address(portControllerManager)
 	return spec{
 		name:  ControllerManager,
+		ports: []port{portControllerManager},
 		needs: []Component{APIServer},
 		args: []string{
 			"--kubeconfig=" + kubeconfig,
@@ -133,6 +136,7 @@ func (l *Lab) scheduler() spec {
 	kubeconfig := l.layout.kubeconfig(userScheduler)
 	return spec{
 		name:  Scheduler,
+		ports: []port{portScheduler},
 		needs: []Component{APIServer},
 		args: []string{
 			"--config=" + l.layout.config(schedulerConfig),
@@ -150,6 +154,7 @@ func (l *Lab) scheduler() spec {
 func (l *Lab) kwok() spec {
 	return spec{
 		name:  Kwok,
+		ports: []port{portKwok},
 		needs: []Component{APIServer},
 		args: []string{
 			"--config=" + l.layout.config(kwokConfig),
@@ -197,6 +202,7 @@ func (l *Lab) temporal() spec {
 	}
 	return spec{
 		name:    Temporal,
+		ports:   []port{portTemporal, portTemporalUI},
 		args:    args,
 		healthy: allOf(httpOK(l.UIURL()+"/"), l.temporalServes),
 	}
@@ -215,6 +221,7 @@ func (l *Lab) ec2sim() spec {
 	}
 	return spec{
 		name:    EC2Sim,
+		ports:   []port{portEC2Sim},
 		needs:   []Component{APIServer},
 		args:    args,
 		healthy: httpAnswers(l.EC2SimURL() + "/healthz"),
@@ -234,6 +241,7 @@ func (l *Lab) worker() spec {
 	)
 	return spec{
 		name:           Worker,
+		ports:          []port{portWorkerHealth, portWorkerMetrics},
 		needs:          []Component{APIServer, Temporal, EC2Sim},
 		needsResources: true,
 		args:           []string{"worker"},

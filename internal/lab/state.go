@@ -44,9 +44,9 @@ type state struct {
 	DefaultsApplied bool `json:"defaultsApplied"`
 }
 
-// openState reads the directory's state, or makes it, and replaces the ports that are not free any more. It fails
-// when the directory belongs to a cluster of another name.
-func openState(l layout, cluster string) (*state, error) {
+// openState reads the directory's state, or makes it, and replaces the ports that are not free any more. All its ports
+// are reserved. It fails when the directory belongs to a cluster of another name.
+func openState(l layout, cluster string) (*state, reservedPorts, error) {
 	s := &state{}
 	data, err := os.ReadFile(l.stateFile())
 	switch {
@@ -56,19 +56,24 @@ func openState(l layout, cluster string) (*state, error) {
 			s.Cluster = DefaultCluster
 		}
 	case err != nil:
-		return nil, fmt.Errorf("reading the lab's state: %w", err)
+		return nil, nil, fmt.Errorf("reading the lab's state: %w", err)
 	default:
 		if err := json.Unmarshal(data, s); err != nil {
-			return nil, fmt.Errorf("reading the lab's state %s: %w", l.stateFile(), err)
+			return nil, nil, fmt.Errorf("reading the lab's state %s: %w", l.stateFile(), err)
 		}
 		if cluster != "" && cluster != s.Cluster {
-			return nil, fmt.Errorf("%s holds a lab of cluster %q, not %q: use another directory", l.dir, s.Cluster, cluster)
+			return nil, nil, fmt.Errorf("%s holds a lab of cluster %q, not %q: use another directory", l.dir, s.Cluster, cluster)
 		}
 	}
-	if err := s.choosePorts(); err != nil {
-		return nil, err
+	reserved, err := s.choosePorts()
+	if err != nil {
+		return nil, nil, err
 	}
-	return s, s.save(l)
+	if err := s.save(l); err != nil {
+		reserved.release(allPorts()...)
+		return nil, nil, err
+	}
+	return s, reserved, nil
 }
 
 func (s *state) save(l layout) error {
@@ -87,35 +92,46 @@ func (s *state) address(p port) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Ports[p]))
 }
 
-// choosePorts keeps the ports that are free and finds new ones for the others.
-func (s *state) choosePorts() error {
-	ports := make(map[port]int, len(allPorts()))
-	taken := map[int]bool{}
+// reservedPorts are listeners on the ports that a lab chose. They keep the ports from every other process until their
+// components listen themselves.
+type reservedPorts map[port]net.Listener
+
+// release frees ports; those that are free already do not matter.
+func (r reservedPorts) release(ports ...port) {
+	for _, p := range ports {
+		if listener := r[p]; listener != nil {
+			_ = listener.Close() // nothing was ever accepted
+		}
+	}
+}
+
+// choosePorts keeps the ports that are free, finds new ones for the others, and reserves them all.
+func (s *state) choosePorts() (reservedPorts, error) {
+	const attempts = 1000
+	ports, reserved := make(map[port]int, len(allPorts())), reservedPorts{}
 	for _, p := range allPorts() {
 		number := s.Ports[p]
-		for attempts := 0; number == 0 || taken[number] || !free(number); attempts++ {
-			if attempts == 1000 {
-				return errors.New("found no free port on 127.0.0.1")
+		for range attempts {
+			if number != 0 {
+				if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(number))); err == nil {
+					ports[p], reserved[p] = number, listener
+					break
+				}
 			}
 			number = randomPort()
 		}
-		ports[p], taken[number] = number, true
+		if reserved[p] == nil {
+			reserved.release(allPorts()...)
+			return nil, errors.New("found no free port on 127.0.0.1")
+		}
 	}
 	s.Ports = ports
-	return nil
+	return reserved, nil
 }
 
-// randomPort picks from below the range that kernels take the ports of outgoing connections from: a port found free
-// there stays free until its component listens.
+// randomPort picks from below the range that kernels take the ports of outgoing connections from, so that a component
+// finds its port free again when it is restarted.
 func randomPort() int {
 	const lowest, highest = 20000, 32000
 	return lowest + rand.IntN(highest-lowest)
-}
-
-func free(number int) bool {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(number)))
-	if err != nil {
-		return false
-	}
-	return listener.Close() == nil
 }
