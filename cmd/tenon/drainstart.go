@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// start starts the drain of a node, and waits for its end if that is wanted.
+func (d *drains) start(ctx context.Context, node string, flags drainFlags) error {
+	in, err := d.describe(ctx, node, flags)
+	if err != nil {
+		return err
+	}
+	options := workflows.DrainOptions(in).Client()
+	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	options.WorkflowExecutionErrorWhenAlreadyStarted = true
+	options.StaticDetails = flags.note
+	run, err := d.temporal.ExecuteWorkflow(ctx, options, workflows.DrainType, in)
+	var running *serviceerror.WorkflowExecutionAlreadyStarted
+	switch {
+	case errors.As(err, &running):
+		return d.alreadyRunning(ctx, node)
+	case err != nil:
+		return fmt.Errorf("start the drain of %s: %w", node, err)
+	}
+	d.warnWithoutWorker(ctx)
+	if flags.wait {
+		return d.await(ctx, run, in)
+	}
+	if d.json {
+		return d.print(workflows.DrainStatus{Node: in.Node, Claim: in.Claim, NodePool: in.NodePool, Phase: workflows.PhaseDraining, Reason: in.Reason,
+			Note: in.Note, Delete: in.Delete, Started: time.Now().UTC().Truncate(time.Second), Deadline: in.Deadline})
+	}
+	then := "stays, cordoned"
+	if in.Delete {
+		then = "is terminated, with NodeClaim " + in.Claim
+	}
+	_, err = fmt.Fprintf(d.out, "node %s is being drained; afterwards it %s\nworkflow %s; tenon drain status %s shows how far it is\n", node, then, run.GetID(), node)
+	return err
+}
+
+// describe finds out about the node what its drain has to know.
+func (d *drains) describe(ctx context.Context, name string, flags drainFlags) (workflows.DrainInput, error) {
+	in := workflows.DrainInput{Cluster: d.cluster, Node: name, Reason: workflows.ReasonManualDrain, Note: flags.note}
+	if flags.deadline != "" {
+		deadline, err := parseDeadline(flags.deadline, time.Now())
+		if err != nil {
+			return in, err
+		}
+		in.Deadline = deadline
+	}
+	var node corev1.Node
+	err := d.kube.Get(ctx, kube.ObjectKey{Name: name}, &node)
+	switch {
+	case apierrors.IsNotFound(err):
+		return in, fmt.Errorf("there is no node %s in this Kubernetes cluster", name)
+	case err != nil:
+		return in, fmt.Errorf("read node %s: %w", name, err)
+	}
+	in.NodeUID, in.NodePool = string(node.UID), node.Labels[karpv1.NodePoolLabelKey]
+	claim, err := d.claimOf(ctx, &node)
+	if err != nil || claim == nil {
+		return in, err
+	}
+	if claim.DeletionTimestamp != nil {
+		return in, fmt.Errorf("NodeClaim %s of node %s is being deleted already; `tenon drain status %s` shows how far it is", claim.Name, name, name)
+	}
+	in.Claim, in.ClaimUID, in.Delete = claim.Name, string(claim.UID), !flags.keep
+	return in, nil
+}
+
+// claimOf returns the NodeClaim of a node; nil when the node is not Tenon's.
+func (d *drains) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
+	var claims karpv1.NodeClaimList
+	err := d.kube.List(ctx, &claims)
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		// Tenon's resources are not installed, so no node is Tenon's.
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("list NodeClaims: %w", err)
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if claim.Status.NodeName == node.Name || (node.Spec.ProviderID != "" && claim.Status.ProviderID == node.Spec.ProviderID) {
+			return claim, nil
+		}
+	}
+	return nil, nil
+}
+
+func (d *drains) alreadyRunning(ctx context.Context, node string) error {
+	status, err := d.status(ctx, node)
+	if err != nil {
+		return fmt.Errorf("node %s is being drained already", node)
+	}
+	return fmt.Errorf("node %s is being drained already: %s, since %s, because of %s; `tenon drain status %[1]s --wait` follows it",
+		node, status.Phase, status.Started.Local().Format(time.TimeOnly), status.Reason)
+}
+
+// warnWithoutWorker says so when nobody would do the work.
+func (d *drains) warnWithoutWorker(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	queue, err := d.temporal.DescribeTaskQueue(ctx, d.cluster.TaskQueue(), enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+	if err == nil && len(queue.GetPollers()) == 0 {
+		_, _ = fmt.Fprintf(d.progress, "warning: no worker of cluster %s is running; the drain begins when one does\n", d.cluster)
+	}
+}

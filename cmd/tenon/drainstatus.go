@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	sdk "go.temporal.io/sdk/temporal"
+
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// answerTimeout bounds waiting for a worker to answer a query or an order.
+const answerTimeout = 15 * time.Second
+
+// status asks the latest drain of a node, which may have ended.
+func (d *drains) status(ctx context.Context, node string) (workflows.DrainStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	var status workflows.DrainStatus
+	value, err := d.temporal.QueryWorkflow(ctx, d.cluster.DrainID(node), "", workflows.QueryStatus)
+	if err != nil {
+		return status, d.unanswered(ctx, node, err)
+	}
+	if err := value.Get(&status); err != nil {
+		return status, fmt.Errorf("read the status of the drain of %s: %w", node, err)
+	}
+	return status, nil
+}
+
+// unanswered says why a drain did not answer.
+func (d *drains) unanswered(ctx context.Context, node string, err error) error {
+	var missing *serviceerror.NotFound
+	switch {
+	case errors.As(err, &missing):
+		return fmt.Errorf("no drain of node %s is known in cluster %s", node, d.cluster)
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("no worker of cluster %s answered within %s; is one running?", d.cluster, answerTimeout)
+	}
+	return fmt.Errorf("ask the drain of %s: %w", node, err)
+}
+
+// order gives a running drain an order and prints where that leads.
+func (d *drains) order(ctx context.Context, node, update string, order workflows.DrainOrder) error {
+	within, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	handle, err := d.temporal.UpdateWorkflow(within, client.UpdateWorkflowOptions{WorkflowID: d.cluster.DrainID(node), UpdateName: update,
+		Args: []any{order}, WaitForStage: client.WorkflowUpdateStageCompleted})
+	var status workflows.DrainStatus
+	if err == nil {
+		err = handle.Get(within, &status)
+	}
+	var refused *sdk.ApplicationError
+	var missing *serviceerror.NotFound
+	switch {
+	case errors.As(err, &refused):
+		return fmt.Errorf("%s: %s", update, refused.Message())
+	case errors.As(err, &missing):
+		if ended, statusErr := d.status(ctx, node); statusErr == nil {
+			return fmt.Errorf("%s: the drain of %s has ended: %s", update, node, ended.Outcome)
+		}
+		return fmt.Errorf("%s: %w", update, d.unanswered(within, node, err))
+	case err != nil:
+		return fmt.Errorf("%s: %w", update, d.unanswered(within, node, err))
+	}
+	return d.print(status)
+}
+
+// list prints the drains that are under way.
+func (d *drains) list(ctx context.Context) error {
+	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND %s = '%s'", workflows.DrainType, workflows.AttrCluster.GetName(), d.cluster)
+	all := []workflows.DrainStatus{}
+	for token := []byte(nil); ; {
+		page, err := d.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: token})
+		if err != nil {
+			return fmt.Errorf("list drains: %w", err)
+		}
+		for _, execution := range page.GetExecutions() {
+			node := strings.TrimPrefix(execution.GetExecution().GetWorkflowId(), d.cluster.DrainID(""))
+			status, err := d.status(ctx, node)
+			if err != nil {
+				return err
+			}
+			all = append(all, status)
+		}
+		if token = page.GetNextPageToken(); len(token) == 0 {
+			break
+		}
+	}
+	if d.json {
+		return d.encode(all)
+	}
+	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	if len(all) == 0 {
+		_, err := fmt.Fprintf(d.out, "no node of cluster %s is being drained\n", d.cluster)
+		return err
+	}
+	_, _ = fmt.Fprintln(table, "NODE\tPHASE\tREASON\tEVICTED\tLEFT\tDEADLINE\tBLOCKED BY")
+	for _, status := range all {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", status.Node, status.Phase, status.Reason, status.Evicted, status.Left, inWords(status.Deadline), firstBlocker(status.Blockers))
+	}
+	return table.Flush()
+}
+
+func firstBlocker(blockers []workflows.Blocker) string {
+	if len(blockers) == 0 {
+		return ""
+	}
+	first := strings.TrimSpace(blockers[0].Cause + " " + blockers[0].By)
+	if more := len(blockers) - 1; more > 0 {
+		return fmt.Sprintf("%s and %d more", first, more)
+	}
+	return first
+}
+
+func inWords(deadline time.Time) string {
+	if deadline.IsZero() {
+		return "none"
+	}
+	return deadline.Local().Format(time.RFC3339)
+}
+
+// print shows one drain.
+func (d *drains) print(status workflows.DrainStatus) error {
+	if d.json {
+		return d.encode(status)
+	}
+	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	row := func(name, value string) {
+		if value != "" {
+			_, _ = fmt.Fprintf(table, "%s:\t%s\n", name, value)
+		}
+	}
+	phase := status.Phase
+	if status.Outcome != "" {
+		phase = string(status.Outcome)
+	}
+	row("Node", status.Node)
+	row("NodeClaim", status.Claim)
+	row("Phase", phase)
+	row("Reason", status.Reason)
+	row("Note", status.Note)
+	row("Deadline", inWords(status.Deadline))
+	row("Evicted", fmt.Sprint(status.Evicted))
+	if status.Outcome != workflows.Drained {
+		row("Left", fmt.Sprint(status.Left))
+		for _, blocker := range status.Blockers {
+			row("Blocked", blockerInWords(blocker))
+		}
+	}
+	return table.Flush()
+}
+
+func blockerInWords(blocker workflows.Blocker) string {
+	return strings.TrimSpace(blocker.Pod + " " + blocker.Message)
+}
+
+func (d *drains) encode(value any) error {
+	encoder := json.NewEncoder(d.out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
