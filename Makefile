@@ -40,6 +40,7 @@ demo: lab build ## Tell the whole story on a laboratory of its own, and check it
 test: lab build bin/helm ## Run every test, the end-to-end tests included.
 	@tools/chromium.sh
 	$(GO) test -timeout 30m ./...
+	$(GO) test -C tools/temporal/cliext ./...
 
 # The chart's and the policies' tests are among the deploy tests: lint, render, and a dry run on the lab's API server.
 .PHONY: check

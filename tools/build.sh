@@ -44,7 +44,7 @@ esac
 
 hash=$({
 	go env GOVERSION GOOS GOARCH
-	find . ../build.sh -type f | LC_ALL=C sort | while read -r file; do
+	find . ../build.sh -type f ! -name '*_test.go' | LC_ALL=C sort | while read -r file; do
 		echo "$file $(git hash-object --no-filters "$file")"
 	done
 } | git hash-object --stdin)
