@@ -31,11 +31,15 @@ type account struct {
 	now time.Time
 }
 
-func newAccount(t *testing.T) *account {
+// newAccount has a dozen instance types; a test does not have to wait for hundreds.
+func newAccount(t *testing.T) *account { return newAccountWith(t, "testdata/catalogue.json") }
+
+// newAccountWith has the instance types of a catalogue file, the simulator's own if it is empty.
+func newAccountWith(t *testing.T, catalogue string) *account {
 	t.Helper()
 	a := &account{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	var err error
-	if a.sim, err = ec2sim.New(ec2sim.Options{Cluster: "blue", Now: a.Now}); err != nil {
+	if a.sim, err = ec2sim.New(ec2sim.Options{Cluster: "blue", CatalogueFile: catalogue, Now: a.Now}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.sim.Start(); err != nil {

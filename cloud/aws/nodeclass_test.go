@@ -1,0 +1,248 @@
+package aws_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+func (a *account) resolve(provider *aws.Provider, class *awsv1.EC2NodeClass) {
+	a.t.Helper()
+	status, err := provider.ResolveNodeClass(a.t.Context(), class)
+	if err != nil {
+		a.t.Fatalf("ResolveNodeClass: %v", err)
+	}
+	class.Status = status
+}
+
+// spec asks for m5.large and m6g.large wherever they are.
+func (a *account) spec(class *awsv1.EC2NodeClass, group string, count int) cloud.LaunchSpec {
+	spec := cloud.LaunchSpec{Group: group, Count: count, Class: class, NodePool: "default", CapacityType: "on-demand"}
+	for _, name := range []string{"m6g.large", "m5.large"} {
+		for _, subnet := range class.Status.Subnets {
+			spec.Offerings = append(spec.Offerings, cloud.OfferingKey{InstanceType: name, Zone: subnet.Zone, CapacityType: "on-demand"})
+		}
+	}
+	return spec
+}
+
+func TestBrokenNodeClasses(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		why       string
+		spoil     func(*awsv1.EC2NodeClass)
+		fault     *ec2sim.ErrorFault
+		condition string
+		reason    string
+	}{
+		{"a family whose user data nobody writes", func(c *awsv1.EC2NodeClass) {
+			c.Spec.AMIFamily = awssdk.String(awsv1.AMIFamilyBottlerocket)
+			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "amazon-eks-*"}}
+		}, nil, awsv1.ConditionTypeValidationSucceeded, "UnsupportedAMIFamily"},
+		{"AL2 on a Kubernetes that has none", func(c *awsv1.EC2NodeClass) {
+			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2@latest"}}
+		}, nil, awsv1.ConditionTypeAMIsReady, "UnsupportedAlias"},
+		{"an instance profile nobody made", func(c *awsv1.EC2NodeClass) {
+			c.Spec.Role, c.Spec.InstanceProfile = "", awssdk.String("no-such-profile")
+		}, nil, awsv1.ConditionTypeInstanceProfileReady, "InstanceProfileNotFound"},
+		{"a placement group", func(c *awsv1.EC2NodeClass) {
+			c.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: awssdk.String("pg")}
+		}, nil, awsv1.ConditionTypePlacementGroupReady, "PlacementGroupsNotSupported"},
+		{"no permission for CreateFleet", nil,
+			&ec2sim.ErrorFault{Action: "CreateFleet", Code: "UnauthorizedOperation"}, awsv1.ConditionTypeValidationSucceeded, "CreateFleetAuthCheckFailed"},
+		{"no permission for RunInstances", nil,
+			&ec2sim.ErrorFault{Action: "RunInstances", Code: "UnauthorizedOperation"}, awsv1.ConditionTypeValidationSucceeded, "RunInstancesAuthCheckFailed"},
+		{"no permission for CreateLaunchTemplate", nil,
+			&ec2sim.ErrorFault{Action: "CreateLaunchTemplate", Code: "UnauthorizedOperation"}, awsv1.ConditionTypeValidationSucceeded, "CreateLaunchTemplateAuthCheckFailed"},
+		{"no permission to look", nil,
+			&ec2sim.ErrorFault{Action: "DescribeSubnets", Code: "UnauthorizedOperation"}, awsv1.ConditionTypeSubnetsReady, "Unauthorized"},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			t.Parallel()
+			a := newAccount(t)
+			class := a.NodeClass()
+			if tc.spoil != nil {
+				tc.spoil(class)
+			}
+			if tc.fault != nil {
+				a.change(func(f *ec2sim.Faults) { f.Errors = []ec2sim.ErrorFault{*tc.fault} })
+			}
+			a.resolve(a.provider, class)
+			got := meta.FindStatusCondition(class.Status.Conditions, tc.condition)
+			if got == nil || got.Status != metav1.ConditionFalse || got.Reason != tc.reason || got.Message == "" {
+				t.Errorf("condition %s is %+v; want False, %s", tc.condition, got, tc.reason)
+			}
+			if class.IsTrue("Ready") {
+				t.Error("the class is ready all the same")
+			}
+		})
+	}
+}
+
+func TestInstanceProfileFollowsTheRole(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	class := a.NodeClass()
+	a.resolve(a.provider, class)
+	first := class.Status.InstanceProfile
+	if !strings.HasPrefix(first, "blue_") {
+		t.Errorf("the profile is called %s", first)
+	}
+	restarted := a.newProvider()
+	a.resolve(restarted, class)
+	if class.Status.InstanceProfile != first {
+		t.Errorf("a new worker made the profile %s; the first made %s", class.Status.InstanceProfile, first)
+	}
+	class.Spec.Role = "another-role"
+	a.resolve(restarted, class)
+	if class.Status.InstanceProfile == first || !class.IsTrue("Ready") {
+		t.Errorf("after a change of role the profile is %s, ready %v", class.Status.InstanceProfile, class.IsTrue("Ready"))
+	}
+}
+
+func TestLaunchTemplatesAreSharedAndCleanedUp(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	class := a.NodeClass()
+	a.resolve(a.provider, class)
+	if names := a.templates(); len(names) != 0 {
+		t.Errorf("validation left the templates %v", names)
+	}
+	first, err := a.provider.PrepareLaunch(t.Context(), a.spec(class, "one", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := a.templates()
+	if len(names) != 2 {
+		t.Errorf("templates %v; want one for each architecture", names)
+	}
+	made := a.sim.CallCounts()["CreateLaunchTemplate"].Total
+	restarted := a.newProvider()
+	a.resolve(restarted, class)
+	second, err := restarted.PrepareLaunch(t.Context(), a.spec(class, "two", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Overrides[0].LaunchTemplate != second.Overrides[0].LaunchTemplate {
+		t.Error("a new worker names the same template otherwise")
+	}
+	// One call more is the new worker's validation.
+	if again := a.sim.CallCounts()["CreateLaunchTemplate"].Total; again > made+1 {
+		t.Errorf("a new worker made %d templates that were there", again-made-1)
+	}
+	a.Advance(31 * time.Minute)
+	a.resolve(restarted, class)
+	if names := a.templates(); len(names) != 0 {
+		t.Errorf("templates %v are left half an hour after their last use", names)
+	}
+	second.Token = "token"
+	_, err = restarted.Launch(t.Context(), second)
+	if cloud.KindOf(err) != cloud.StaleRequest {
+		t.Errorf("launching from a removed template: %v; want kind %s", err, cloud.StaleRequest)
+	}
+	third, err := restarted.PrepareLaunch(t.Context(), a.spec(class, "two", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	third.Token = "another"
+	if _, err := restarted.Launch(t.Context(), third); err != nil {
+		t.Errorf("launching from a template made again: %v", err)
+	}
+}
+
+func (a *account) templates() []string {
+	a.t.Helper()
+	out, err := a.ec2.DescribeLaunchTemplates(a.t.Context(), &ec2.DescribeLaunchTemplatesInput{
+		Filters: []types.Filter{{Name: awssdk.String("tag:karpenter.k8s.aws/ec2nodeclass"), Values: []string{"default"}}},
+	})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var names []string
+	for _, template := range out.LaunchTemplates {
+		names = append(names, awssdk.ToString(template.LaunchTemplateName))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestKubeletSettingsSizeTheNodes(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	class := a.NodeClass()
+	class.Spec.Kubelet = &awsv1.KubeletConfiguration{MaxPods: awssdk.Int32(17), SystemReserved: map[string]string{"cpu": "1"}}
+	class.Spec.BlockDeviceMappings = []*awsv1.BlockDeviceMapping{{
+		DeviceName: awssdk.String("/dev/xvda"), EBS: &awsv1.BlockDevice{VolumeSize: quantity("100Gi")},
+	}}
+	a.resolve(a.provider, class)
+	instanceTypes, err := a.provider.InstanceTypes(t.Context(), class)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(instanceTypes, func(i *cloud.InstanceType) bool { return i.Name == "m5.large" })
+	if i < 0 {
+		t.Fatal("m5.large is not there")
+	}
+	for _, got := range []struct{ what, got, want string }{
+		{"pods", instanceTypes[i].Capacity.Pods().String(), "17"},
+		{"allocatable CPU", instanceTypes[i].Allocatable.Cpu().String(), "930m"},
+		{"ephemeral storage", instanceTypes[i].Capacity.StorageEphemeral().String(), "100Gi"},
+	} {
+		if got.got != got.want {
+			t.Errorf("%s of m5.large: %s; want %s", got.what, got.got, got.want)
+		}
+	}
+	for _, instanceType := range instanceTypes {
+		if instanceType.Name == "a1.large" {
+			t.Error("a1.large does not run Amazon Linux 2023")
+		}
+	}
+}
+
+func TestTheWholeCatalogue(t *testing.T) {
+	t.Parallel()
+	a := newAccountWith(t, "")
+	class := a.NodeClass()
+	a.resolve(a.provider, class)
+	instanceTypes, err := a.provider.InstanceTypes(t.Context(), class)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := make(map[string]string)
+	for _, instanceType := range instanceTypes {
+		pods[instanceType.Name] = instanceType.Capacity.Pods().String()
+		if len(instanceType.Offerings) == 0 || instanceType.Labels[awsv1.LabelInstanceFamily] == "" {
+			t.Errorf("%s is not complete: %+v", instanceType.Name, instanceType)
+		}
+	}
+	if len(pods) < 400 {
+		t.Errorf("%d types; the simulator has at least 400, on more than one page", len(pods))
+	}
+	// From the list EKS publishes.
+	for name, want := range map[string]string{
+		"m5.large": "29", "c5.4xlarge": "234", "t3.small": "11", "r6g.16xlarge": "737", "g4dn.xlarge": "29", "m5.metal": "737",
+	} {
+		if pods[name] != want {
+			t.Errorf("%s runs %s pods; want %s", name, pods[name], want)
+		}
+	}
+}
+
+func quantity(text string) *resource.Quantity {
+	q := resource.MustParse(text)
+	return &q
+}
