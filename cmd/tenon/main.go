@@ -33,7 +33,9 @@ replacement runs as a durable Temporal workflow.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.AddCommand(newDemoCommand())
 	root.AddCommand(newDevCommand())
+	root.AddCommand(newDrainCommand())
 	root.AddCommand(newEC2SimCommand())
 	root.AddCommand(newVersionCommand())
 	root.AddCommand(newWorkerCommand())

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tenon-sh/tenon/internal/demo"
+)
+
+func newDemoCommand() *cobra.Command {
+	var options demo.Options
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Tell the whole story on a laboratory of its own, and check it",
+		Long: `Starts a laboratory (see "tenon dev"), lets pods become pending and sees them get nodes, drains a node by hand
+while a PodDisruptionBudget stands in the way, scales everything to zero and sees every node and instance go.
+It ends with a timeline, and exits 0 only if each step truly happened.`,
+		Example: "  tenon demo\n  tenon demo --pods 500 --dir /tmp/demo",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			executable, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("finding this program: %w", err)
+			}
+			options.Tenon = executable
+			if options.Bin == "" {
+				options.Bin = filepath.Dir(executable)
+			}
+			options.Out = cmd.OutOrStdout()
+			return demo.Run(cmd.Context(), options)
+		},
+	}
+	cmd.Flags().IntVar(&options.Pods, "pods", 200, "how many pods become pending")
+	cmd.Flags().StringVar(&options.Dir, "dir", "", "directory of the laboratory, kept afterwards (default: a temporary one)")
+	cmd.Flags().StringVar(&options.Bin, "bin", "", "directory that holds kubelab and temporal (default: this program's own)")
+	return cmd
+}
