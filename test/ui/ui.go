@@ -1,0 +1,235 @@
+// Package ui looks at Temporal's web UI the way a person does: it opens it in a headless Chromium, follows the links, and
+// compares what is written on the pages with what has to be there. What the API would answer does not count.
+//
+// Check is for tests that run a lab: they know which workflows exist and what these should say about themselves. The
+// screenshots it takes on the way are the pictures in docs/.
+package ui
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// defaultPatience is how long one page may take; a loaded machine takes a tenth of it.
+const defaultPatience = 45 * time.Second
+
+// reloadAfter is how long the list is looked at before it is loaded again: what it shows is a little behind, and stays so.
+const reloadAfter = 5 * time.Second
+
+// programs are the names Chromium goes by, the preferred first.
+var programs = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
+
+// ErrNoBrowser is returned when no Chromium is installed; its text says how to change that.
+var ErrNoBrowser = errors.New("no Chromium is installed: run tools/chromium.sh, or on Debian: apt-get install -y chromium")
+
+// Expectation is what the UI has to show.
+type Expectation struct {
+	// URL is the UI's, such as http://127.0.0.1:8233.
+	URL string
+	// Namespace is the Temporal namespace.
+	Namespace string
+	// Query, when not empty, is the filter of the list in Temporal's list filter language.
+	Query string
+	// Workflows have to be in the list, and each of their pages has to show what it says.
+	Workflows []Workflow
+	// Screenshot, when not empty, is the PNG file the list is saved to.
+	Screenshot string
+	// Patience bounds how long one page may take to show what is expected of it; zero means 45 s.
+	Patience time.Duration
+}
+
+// Workflow is what the pages of one workflow have to show.
+type Workflow struct {
+	// ID is the workflow's id; its latest run is opened.
+	ID string
+	// Timeline are texts on its first page: the name of its type, the summaries of its activities and timers.
+	Timeline []string
+	// Details are texts of its summary and of its static or current details.
+	Details []string
+	// Attributes are search attributes with their values.
+	Attributes map[string]string
+	// Screenshot, when not empty, is the PNG file its first page is saved to.
+	Screenshot string
+}
+
+// Check opens the UI and returns an error that names the page, what is missing on it and what is there instead. Without
+// a browser the error is ErrNoBrowser.
+func Check(ctx context.Context, want Expectation) error {
+	tab, closeTab, err := open(ctx, cmp.Or(want.Patience, defaultPatience))
+	if err != nil {
+		return err
+	}
+	defer closeTab()
+	list := want.URL + "/namespaces/" + url.PathEscape(want.Namespace) + "/workflows"
+	if err := tab.lists(list, want); err != nil {
+		return fmt.Errorf("the list of workflows: %w", err)
+	}
+	if err := tab.save(want.Screenshot); err != nil {
+		return err
+	}
+	for _, workflow := range want.Workflows {
+		if err := tab.check(list+"/"+url.PathEscape(workflow.ID), workflow); err != nil {
+			return fmt.Errorf("workflow %s: %w", workflow.ID, err)
+		}
+	}
+	return nil
+}
+
+// tab is a page of a running browser.
+type tab struct {
+	ctx      context.Context
+	patience time.Duration
+}
+
+// open starts a browser of its own, without a trace of other sessions. The returned function ends it.
+func open(ctx context.Context, patience time.Duration) (tab, func(), error) {
+	var program string
+	for _, name := range programs {
+		if path, err := exec.LookPath(name); err == nil {
+			program = path
+			break
+		}
+	}
+	if program == "" {
+		return tab{}, nil, ErrNoBrowser
+	}
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(program)}
+	if os.Geteuid() == 0 {
+		// Chromium's sandbox refuses to work for root; the only site it opens here is our own.
+		options = append(options, chromedp.NoSandbox)
+	}
+	browser, end := chromedp.NewContext(ctx, chromedp.WithAllocatorOptions(options...))
+	if err := chromedp.Do(browser, chromedp.EmulateViewport(1500, 950)); err != nil {
+		end()
+		return tab{}, nil, fmt.Errorf("start %s: %w", program, err)
+	}
+	return tab{ctx: browser, patience: patience}, end, nil
+}
+
+// lists waits until the list shows every workflow, loading it again now and then.
+func (t tab) lists(list string, want Expectation) error {
+	var ids []string
+	for _, workflow := range want.Workflows {
+		ids = append(ids, workflow.ID)
+	}
+	if want.Query != "" {
+		list += "?query=" + url.QueryEscape(want.Query)
+	}
+	for deadline := time.Now().Add(t.patience); ; {
+		if err := t.visit(list); err != nil {
+			return err
+		}
+		err := t.shows(ids, reloadAfter)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+func (t tab) check(page string, workflow Workflow) error {
+	if err := t.visit(page); err != nil {
+		return err
+	}
+	if err := t.shows(append([]string{workflow.ID}, workflow.Timeline...), t.patience); err != nil {
+		return fmt.Errorf("its timeline: %w", err)
+	}
+	if err := t.save(workflow.Screenshot); err != nil {
+		return err
+	}
+	if len(workflow.Details) > 0 {
+		if err := t.press("User Metadata"); err != nil {
+			return err
+		}
+		if err := t.shows(workflow.Details, t.patience); err != nil {
+			return fmt.Errorf("its metadata: %w", err)
+		}
+	}
+	if len(workflow.Attributes) > 0 {
+		if err := t.press("Search Attributes"); err != nil {
+			return err
+		}
+		var texts []string
+		for name, value := range workflow.Attributes {
+			texts = append(texts, name, value)
+		}
+		if err := t.shows(texts, t.patience); err != nil {
+			return fmt.Errorf("its search attributes: %w", err)
+		}
+	}
+	return nil
+}
+
+func (t tab) visit(page string) error {
+	ctx, cancel := context.WithTimeout(t.ctx, t.patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, chromedp.Navigate(page)); err != nil {
+		return fmt.Errorf("open %s: %w", page, err)
+	}
+	return nil
+}
+
+// press follows the link with this label, as soon as there is one.
+func (t tab) press(label string) error {
+	quoted, err := json.Marshal(label)
+	if err != nil {
+		return err
+	}
+	link := `[...document.querySelectorAll("a, button")].find(e => e.innerText.trim() === ` + string(quoted) + `)`
+	pressed, err := chromedp.Run(t.ctx, chromedp.Poll[bool](`(() => { const e = `+link+`; if (e) e.click(); return !!e })()`, chromedp.WithPollingTimeout(t.patience)))
+	if err != nil || !pressed {
+		return fmt.Errorf("there is nothing labelled %q to press: %w", label, err)
+	}
+	return nil
+}
+
+// visible is what can be read on the page: the text of the document and of the frames in which the UI renders Markdown.
+const visible = `[document, ...[...document.querySelectorAll("iframe")].map(frame => frame.contentDocument)].map(d => d?.body?.innerText ?? "").join("\n")`
+
+// shows waits until every text can be read on the page. Whoever reads does not mind where lines are broken.
+func (t tab) shows(texts []string, within time.Duration) error {
+	quoted, err := json.Marshal(texts)
+	if err != nil {
+		return err
+	}
+	const fold = `.replace(/\s+/g, " ")`
+	missing := string(quoted) + `.filter(text => !(` + visible + `)` + fold + `.includes(text` + fold + `))`
+	_, err = chromedp.Run(t.ctx, chromedp.Poll[bool](missing+`.length === 0`, chromedp.WithPollingTimeout(within)))
+	if err == nil {
+		return nil
+	}
+	left, evalErr := chromedp.Run(t.ctx, chromedp.Evaluate[[]string](missing))
+	if evalErr != nil {
+		return errors.Join(err, evalErr)
+	}
+	there, evalErr := chromedp.Run(t.ctx, chromedp.Evaluate[string](visible))
+	if evalErr != nil {
+		return errors.Join(err, evalErr)
+	}
+	return fmt.Errorf("does not show %q: %w; it shows:\n%s", left, err, strings.TrimSpace(there))
+}
+
+// save writes a picture of the page to a PNG file; no name, no picture.
+func (t tab) save(file string) error {
+	if file == "" {
+		return nil
+	}
+	// What the page shows is there when this is called; what moves (the timeline's bars) settles in less than a second.
+	picture, err := chromedp.Run(t.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		return fmt.Errorf("take a picture: %w", err)
+	}
+	if err := os.WriteFile(file, picture, 0o644); err != nil {
+		return fmt.Errorf("save a picture: %w", err)
+	}
+	return nil
+}
