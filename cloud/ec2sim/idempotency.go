@@ -41,5 +41,23 @@ func (s *Server) idempotent(c *call, run func() (any, error)) (any, error) {
 		return nil, err
 	}
 	s.replies.put(key, &savedReply{Hash: hash, Inner: string(inner), At: c.at})
+	s.forget(c.at)
 	return inner, nil
+}
+
+// keepReplies is how long a client token is remembered; EC2 promises no more.
+const keepReplies = 24 * time.Hour
+
+// forget drops tokens and instant fleets that are too old to be asked for.
+func (s *Server) forget(now time.Time) {
+	for key, r := range s.replies.rows {
+		if now.Sub(r.At) > keepReplies {
+			s.replies.del(key)
+		}
+	}
+	for id, f := range s.fleets.rows {
+		if now.Sub(f.CreatedAt) > keepReplies {
+			s.fleets.del(id)
+		}
+	}
 }

@@ -1,0 +1,152 @@
+package ec2sim
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func instanceNotFound(ids ...string) error {
+	if len(ids) == 1 {
+		return refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", ids[0])
+	}
+	return refuse("InvalidInstanceID.NotFound", "The instance IDs '%s' do not exist", strings.Join(ids, ", "))
+}
+
+type reservationXML struct {
+	ID        string        `xml:"reservationId"`
+	OwnerID   string        `xml:"ownerId"`
+	Groups    []groupXML    `xml:"groupSet>item,omitempty"`
+	Instances []instanceXML `xml:"instancesSet>item"`
+}
+
+type describeInstancesXML struct {
+	Reservations []reservationXML `xml:"reservationSet>item"`
+	Next         string           `xml:"nextToken,omitempty"`
+}
+
+// visibleInstances are those with the ids, or all, that Describe calls know of by now.
+func (s *Server) visibleInstances(ids []string, now time.Time) ([]*instance, error) {
+	if len(ids) > 0 {
+		var found []*instance
+		var missing []string
+		for _, id := range ids {
+			i := s.instances.rows[id]
+			switch {
+			case !strings.HasPrefix(id, "i-"):
+				return nil, refuse("InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
+			case i == nil || !i.visible(now):
+				missing = append(missing, id)
+			case !slices.Contains(found, i):
+				found = append(found, i)
+			}
+		}
+		if missing != nil {
+			return nil, instanceNotFound(missing...)
+		}
+		return found, nil
+	}
+	var all []*instance
+	for _, i := range s.instances.rows {
+		if i.visible(now) {
+			all = append(all, i)
+		}
+	}
+	return all, nil
+}
+
+func describeInstances(s *Server, c *call) (any, error) {
+	ids := c.form.strings("InstanceId")
+	if len(ids) > 0 && c.form.has("MaxResults") {
+		return nil, refuse("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
+	}
+	found, err := s.visibleInstances(ids, c.at)
+	if err != nil {
+		return nil, err
+	}
+	found, err = sift(found, parseFilters(c.form), func(i *instance) attributes { return s.instanceAttributes(i, c.at) })
+	if err != nil {
+		return nil, err
+	}
+	size, err := pageSize(c.form, 5, 1000, 1000)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := paginate(found, func(i *instance) string {
+		return strconv.FormatInt(i.LaunchedAt.UnixNano(), 36) + i.Reservation + i.ID
+	}, c.form.str("NextToken"), size)
+	if err != nil {
+		return nil, err
+	}
+	out := describeInstancesXML{Next: next}
+	for _, i := range page {
+		last := len(out.Reservations) - 1
+		if last < 0 || out.Reservations[last].ID != i.Reservation {
+			out.Reservations = append(out.Reservations, reservationXML{ID: i.Reservation, OwnerID: accountID})
+			last++
+		}
+		out.Reservations[last].Instances = append(out.Reservations[last].Instances, s.instanceXML(i, c.at))
+	}
+	return out, nil
+}
+
+// instanceAttributes are the filters of DescribeInstances.
+func (s *Server) instanceAttributes(i *instance, now time.Time) attributes {
+	return tagged(i.Tags, func(name string) ([]string, bool) {
+		one := func(v string) ([]string, bool) { return []string{v}, true }
+		state := i.seen(now)
+		switch name {
+		case "instance-id":
+			return one(i.ID)
+		case "instance-state-name":
+			return one(state.name)
+		case "instance-state-code":
+			return one(strconv.Itoa(state.code))
+		case "instance-type":
+			return one(i.Type)
+		case "instance-lifecycle":
+			if i.Spot {
+				return one("spot")
+			}
+			return nil, true
+		case "availability-zone":
+			return one(i.Zone)
+		case "availability-zone-id":
+			return one(s.zoneOf(i).id)
+		case "architecture":
+			return one(s.catalogue.Type(i.Type).ec2Arch())
+		case "image-id":
+			return one(i.Image)
+		case "subnet-id":
+			return one(i.Subnet)
+		case "vpc-id":
+			return one(vpcID)
+		case "private-ip-address":
+			return one(i.PrivateIP)
+		case "private-dns-name":
+			return one(s.account.privateDNS(i.PrivateIP))
+		case "client-token":
+			return one(i.ClientToken)
+		case "reservation-id":
+			return one(i.Reservation)
+		case "spot-instance-request-id":
+			return one(i.SpotRequest)
+		case "owner-id":
+			return one(accountID)
+		case "key-name":
+			return one(i.KeyName)
+		case "launch-time":
+			return one(timestamp(i.LaunchedAt))
+		case "iam-instance-profile.arn":
+			return one(i.Profile)
+		case "instance.group-id":
+			return i.Groups, true
+		case "placement-group-name":
+			return one(i.PlacementGroup)
+		case "tenancy":
+			return one("default")
+		}
+		return nil, false
+	})
+}

@@ -1,0 +1,195 @@
+package ec2sim
+
+import (
+	"strings"
+	"time"
+)
+
+type placementXML struct {
+	Zone    string `xml:"availabilityZone,omitempty"`
+	ZoneID  string `xml:"availabilityZoneId,omitempty"`
+	Group   string `xml:"groupName"`
+	Tenancy string `xml:"tenancy,omitempty"`
+}
+
+type stateXML struct {
+	Code int    `xml:"code"`
+	Name string `xml:"name"`
+}
+
+type groupXML struct {
+	ID   string `xml:"groupId"`
+	Name string `xml:"groupName"`
+}
+
+type stateReasonXML struct {
+	Code    string `xml:"code"`
+	Message string `xml:"message"`
+}
+
+type attachedVolumeXML struct {
+	Device string `xml:"deviceName"`
+	EBS    struct {
+		ID                  string `xml:"volumeId"`
+		Status              string `xml:"status"`
+		AttachedAt          string `xml:"attachTime"`
+		DeleteOnTermination bool   `xml:"deleteOnTermination"`
+	} `xml:"ebs"`
+}
+
+type attachedInterfaceXML struct {
+	ID          string     `xml:"networkInterfaceId"`
+	SubnetID    string     `xml:"subnetId"`
+	VPCID       string     `xml:"vpcId"`
+	Description string     `xml:"description"`
+	OwnerID     string     `xml:"ownerId"`
+	Status      string     `xml:"status"`
+	Type        string     `xml:"interfaceType"`
+	PrivateIP   string     `xml:"privateIpAddress,omitempty"`
+	PrivateDNS  string     `xml:"privateDnsName,omitempty"`
+	Groups      []groupXML `xml:"groupSet>item"`
+	Attachment  struct {
+		DeviceIndex         int    `xml:"deviceIndex"`
+		CardIndex           int    `xml:"networkCardIndex"`
+		Status              string `xml:"status"`
+		AttachedAt          string `xml:"attachTime"`
+		DeleteOnTermination bool   `xml:"deleteOnTermination"`
+	} `xml:"attachment"`
+}
+
+type instanceXML struct {
+	ID             string                 `xml:"instanceId"`
+	ImageID        string                 `xml:"imageId"`
+	State          stateXML               `xml:"instanceState"`
+	PrivateDNS     string                 `xml:"privateDnsName"`
+	Reason         string                 `xml:"reason"`
+	StateReason    *stateReasonXML        `xml:"stateReason"`
+	KeyName        string                 `xml:"keyName,omitempty"`
+	LaunchIndex    int                    `xml:"amiLaunchIndex"`
+	Type           string                 `xml:"instanceType"`
+	LaunchedAt     string                 `xml:"launchTime"`
+	Placement      placementXML           `xml:"placement"`
+	Monitoring     monitoringXML          `xml:"monitoring"`
+	SubnetID       string                 `xml:"subnetId,omitempty"`
+	VPCID          string                 `xml:"vpcId,omitempty"`
+	PrivateIP      string                 `xml:"privateIpAddress,omitempty"`
+	SourceCheck    bool                   `xml:"sourceDestCheck"`
+	Groups         []groupXML             `xml:"groupSet>item,omitempty"`
+	Architecture   string                 `xml:"architecture"`
+	RootDeviceType string                 `xml:"rootDeviceType"`
+	RootDeviceName string                 `xml:"rootDeviceName"`
+	Volumes        []attachedVolumeXML    `xml:"blockDeviceMapping>item,omitempty"`
+	Virtualization string                 `xml:"virtualizationType"`
+	ClientToken    string                 `xml:"clientToken"`
+	Tags           []tagXML               `xml:"tagSet>item,omitempty"`
+	Hypervisor     string                 `xml:"hypervisor"`
+	Interfaces     []attachedInterfaceXML `xml:"networkInterfaceSet>item,omitempty"`
+	Profile        *profileRefXML         `xml:"iamInstanceProfile"`
+	Lifecycle      string                 `xml:"instanceLifecycle,omitempty"`
+	SpotRequest    string                 `xml:"spotInstanceRequestId,omitempty"`
+	EBSOptimized   bool                   `xml:"ebsOptimized"`
+	ENA            bool                   `xml:"enaSupport"`
+	CPU            cpuOptionsXML          `xml:"cpuOptions"`
+	Metadata       struct {
+		State string `xml:"state"`
+		metadataOptions
+	} `xml:"metadataOptions"`
+	Platform string `xml:"platformDetails"`
+}
+
+type monitoringXML struct {
+	State string `xml:"state"`
+}
+
+type cpuOptionsXML struct {
+	Cores   int `xml:"coreCount"`
+	Threads int `xml:"threadsPerCore"`
+}
+
+// instanceXML prints an instance as Describe calls see it at an instant.
+func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
+	state := i.seen(now)
+	t, z := s.catalogue.Type(i.Type), s.zoneOf(i)
+	x := instanceXML{
+		ID: i.ID, ImageID: i.Image, State: stateXML{state.code, state.name}, KeyName: i.KeyName, LaunchIndex: i.LaunchIndex,
+		Type: i.Type, LaunchedAt: timestamp(i.LaunchedAt), Placement: placementXML{i.Zone, z.id, i.PlacementGroup, "default"},
+		Monitoring: monitoringXML{"disabled"}, SourceCheck: true, Architecture: t.ec2Arch(), RootDeviceType: "ebs", RootDeviceName: rootDevice,
+		Virtualization: "hvm", ClientToken: i.ClientToken, Tags: tagsXML(i.Tags), Hypervisor: "xen",
+		SpotRequest: i.SpotRequest, EBSOptimized: i.EBSOptimized, ENA: true, Platform: "Linux/UNIX", CPU: cpuOptions(t),
+	}
+	setDefault(&x.Placement.Tenancy, i.Tenancy)
+	x.Metadata.State, x.Metadata.metadataOptions = "applied", i.Metadata
+	if i.Monitoring {
+		x.Monitoring.State = "enabled"
+	}
+	if i.Spot {
+		x.Lifecycle = "spot"
+	}
+	if i.Profile != "" {
+		x.Profile = &profileRefXML{ARN: i.Profile}
+		if p := s.profiles.rows[i.Profile[strings.LastIndexByte(i.Profile, '/')+1:]]; p != nil {
+			x.Profile.ID = p.ID
+		}
+	}
+	if state == stateShuttingDown || state == stateTerminated {
+		x.Reason = i.EndReason
+		x.StateReason = &stateReasonXML{i.EndCode, i.EndReason}
+	}
+	if state == stateTerminated {
+		return x // EC2 forgets the network and the disks
+	}
+	x.SubnetID, x.VPCID, x.PrivateIP, x.PrivateDNS = i.Subnet, vpcID, i.PrivateIP, s.account.privateDNS(i.PrivateIP)
+	x.Groups = s.groupsXML(i.Groups)
+	for _, v := range i.Volumes {
+		a := attachedVolumeXML{Device: v.Device}
+		a.EBS.ID, a.EBS.Status, a.EBS.AttachedAt, a.EBS.DeleteOnTermination = v.ID, "attached", timestamp(i.LaunchedAt), !v.Keep
+		x.Volumes = append(x.Volumes, a)
+	}
+	for _, n := range i.Interfaces {
+		x.Interfaces = append(x.Interfaces, s.attachedInterfaceXML(i, n))
+	}
+	return x
+}
+
+func (s *Server) attachedInterfaceXML(i *instance, n networkInterface) attachedInterfaceXML {
+	a := attachedInterfaceXML{
+		ID: n.ID, SubnetID: i.Subnet, VPCID: vpcID, Description: n.Description, OwnerID: accountID, Status: "in-use",
+		Type: n.Type, Groups: s.groupsXML(n.Groups),
+	}
+	if n.DeviceIndex == 0 && n.CardIndex == 0 {
+		a.PrivateIP, a.PrivateDNS = i.PrivateIP, s.account.privateDNS(i.PrivateIP)
+	}
+	a.Attachment.DeviceIndex, a.Attachment.CardIndex = n.DeviceIndex, n.CardIndex
+	a.Attachment.Status, a.Attachment.AttachedAt, a.Attachment.DeleteOnTermination = "attached", timestamp(i.LaunchedAt), true
+	return a
+}
+
+func (s *Server) groupsXML(ids []string) []groupXML {
+	var out []groupXML
+	for _, id := range ids {
+		if g := s.account.group(id); g != nil {
+			out = append(out, groupXML{g.ID, g.Name})
+		}
+	}
+	return out
+}
+
+// zoneOf finds the zone of an instance, which may no longer be configured after a restart.
+func (s *Server) zoneOf(i *instance) zone {
+	z, ok := s.account.zone(i.Zone)
+	if !ok {
+		z.name = i.Zone
+	}
+	return z
+}
+
+// cpuOptions tells cores from vCPUs: x86 types have two threads per core, but for AMD's from the 7th generation on and
+// the bursting T2; Graviton has one.
+func cpuOptions(t *InstanceType) cpuOptionsXML {
+	family, _, _ := strings.Cut(t.Name, ".")
+	single := t.Arch == "arm64" || family == "t2" || t.CPUManufacturer == "AMD" && (strings.Contains(family, "7a") || strings.Contains(family, "8a"))
+	if single || t.VCPUs == 1 {
+		return cpuOptionsXML{t.VCPUs, 1}
+	}
+	return cpuOptionsXML{t.VCPUs / 2, 2}
+}

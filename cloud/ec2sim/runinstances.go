@@ -1,0 +1,75 @@
+package ec2sim
+
+type runInstancesXML struct {
+	ID        string        `xml:"reservationId"`
+	OwnerID   string        `xml:"ownerId"`
+	Groups    []groupXML    `xml:"groupSet>item,omitempty"`
+	Instances []instanceXML `xml:"instancesSet>item"`
+}
+
+func runInstances(s *Server, c *call) (any, error) {
+	return s.idempotent(c, func() (any, error) {
+		var n numbers
+		least, most := n.read(c.form, "MinCount"), n.read(c.form, "MaxCount")
+		if n.err != nil {
+			return nil, n.err
+		}
+		if least < 1 || most < least {
+			return nil, invalidValue("MinCount (%d) and MaxCount (%d) are not valid", least, most)
+		}
+		order, err := s.runOrder(c)
+		if err != nil {
+			return nil, err
+		}
+		if *orFalse(c.form.flag("DryRun")) {
+			return nil, errDryRun
+		}
+		if err := s.spendLaunches(most); err != nil {
+			return nil, err
+		}
+		var made []*instance
+		for len(made) < most {
+			i, err := s.obtain(order, len(made), c.at)
+			if err != nil && len(made) >= least {
+				break
+			}
+			if err != nil {
+				for _, m := range made {
+					s.instances.del(m.ID)
+				}
+				return nil, err
+			}
+			made = append(made, i)
+		}
+		out := runInstancesXML{ID: order.reservation, OwnerID: accountID}
+		for _, i := range made {
+			out.Instances = append(out.Instances, s.instanceXML(i, c.at))
+		}
+		return out, nil
+	})
+}
+
+// runOrder looks up what RunInstances asks for.
+func (s *Server) runOrder(c *call) (*launchOrder, error) {
+	spec, err := parseLaunchSpec(c.form)
+	if err != nil {
+		return nil, err
+	}
+	var t *launchTemplate
+	number := 0
+	if ref := c.form.sub("LaunchTemplate"); ref != nil {
+		template, version, err := s.findTemplate(ref, ref.str("Version"))
+		if err != nil {
+			return nil, err
+		}
+		spec, t, number = version.Spec.overlay(spec), template, version.Number
+	}
+	setDefault(&spec.InstanceType, "m1.small") // EC2's default, which no modern image fits
+	order, err := s.prepare(spec)
+	if err != nil {
+		return nil, err
+	}
+	order.template, order.version = t, number
+	order.spot, order.token, order.reservation = spec.MarketType == "spot", c.form.str("ClientToken"), newID("r")
+	return order, nil
+}
