@@ -42,6 +42,8 @@ func TestDrains(t *testing.T) {
 		"pause, resume and cancel":                                 drainByOrder,
 		"a node that vanishes ends the drain":                      drainVanishing,
 		"a node of the same name is not touched":                   drainNamesake,
+		"the command waits until node and claim are gone":          commandDrainsAndWaits,
+		"the command keeps and cancels":                            commandKeepsAndCancels,
 	} {
 		checks.Go(func() {
 			t.Run(name, func(t *testing.T) { check(ctx, t, w) })

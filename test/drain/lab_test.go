@@ -4,8 +4,10 @@ package drain_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -15,7 +17,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/worker"
+	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -25,12 +27,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
-	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tenon-sh/tenon/activities"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/worker"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -42,6 +45,9 @@ type world struct {
 	temporal client.Client
 	events   *eventLog
 	claims   *claimLog
+	// binary is the tenon command, env what it needs to reach the lab.
+	binary string
+	env    map[string]string
 	// replaceOnEviction names pods, as namespace/name, that are replaced by one of the same name just before their first
 	// eviction reaches the API server.
 	replaceOnEviction sync.Map
@@ -69,17 +75,23 @@ func (e *eventLog) all() []string {
 	return append([]string(nil), e.events...)
 }
 
-// claimLog plays the deletion of NodeClaims.
+// claimLog plays the end of a NodeClaim: it and its Node are deleted at once.
 type claimLog struct {
+	kube    kube.Client
 	mutex   sync.Mutex
 	deleted []string
 }
 
-func (c *claimLog) delete(_ context.Context, in workflows.DeleteClaimInput) (workflows.Ending, error) {
+func (c *claimLog) delete(ctx context.Context, in workflows.DeleteClaimInput) (workflows.Ending, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.deleted = append(c.deleted, in.Claim)
-	return workflows.Ending{}, nil
+	var claim karpv1.NodeClaim
+	if err := c.kube.Get(ctx, kube.ObjectKey{Name: in.Claim}, &claim); err != nil {
+		return workflows.Ending{}, kube.IgnoreNotFound(err)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claim.Status.NodeName}}
+	return workflows.Ending{}, errors.Join(c.kube.Delete(ctx, &claim), c.kube.Delete(ctx, node))
 }
 
 func (c *claimLog) all() []string {
@@ -95,7 +107,7 @@ func startWorld(ctx context.Context, t *testing.T) *world {
 	if _, err := os.Stat(filepath.Join(bin, "kubelab")); err != nil {
 		t.Fatalf("the laboratory is not built (make lab): %v", err)
 	}
-	l, err := lab.Start(ctx, lab.Options{Dir: t.TempDir(), Bin: bin, Bare: true, Components: append(lab.ControlPlane(), lab.Temporal)})
+	l, err := lab.Start(ctx, lab.Options{Dir: t.TempDir(), Bin: bin, Components: append(lab.ControlPlane(), lab.Temporal)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +121,7 @@ func startWorld(ctx context.Context, t *testing.T) *world {
 		t.Fatal(err)
 	}
 	config.QPS, config.Burst = 200, 400
-	direct, err := kube.NewWithWatch(config, kube.Options{Scheme: kubescheme.Scheme})
+	direct, err := kube.NewWithWatch(config, kube.Options{Scheme: worker.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,9 +130,20 @@ func startWorld(ctx context.Context, t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(temporal.Close)
-	w := &world{WithWatch: direct, temporal: temporal, events: &eventLog{}, claims: &claimLog{}}
+	w := &world{WithWatch: direct, temporal: temporal, events: &eventLog{}, claims: &claimLog{kube: direct},
+		binary: buildTenon(ctx, t), env: l.Env()}
 	w.work(t)
 	return w
+}
+
+// buildTenon builds the command.
+func buildTenon(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "tenon")
+	if output, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "../../cmd/tenon").CombinedOutput(); err != nil {
+		t.Fatalf("build tenon: %v\n%s", err, output)
+	}
+	return binary
 }
 
 // work runs a worker until the test ends.
@@ -128,7 +151,7 @@ func (w *world) work(t *testing.T) {
 	t.Helper()
 	drains := &activities.Drains{Events: w.events, Log: zap.NewNop(),
 		Client: interceptor.NewClient(w.WithWatch, interceptor.Funcs{SubResourceCreate: w.replaceThenEvict})}
-	running := worker.New(w.temporal, cluster.TaskQueue(), worker.Options{MaxHeartbeatThrottleInterval: time.Second})
+	running := sdk.New(w.temporal, cluster.TaskQueue(), sdk.Options{MaxHeartbeatThrottleInterval: time.Second})
 	running.RegisterWorkflowWithOptions(workflows.Drain, workflow.RegisterOptions{Name: workflows.DrainType})
 	running.RegisterActivityWithOptions(drains.Evict, activity.RegisterOptions{Name: workflows.EvictActivity.Name})
 	running.RegisterActivityWithOptions(drains.Uncordon, activity.RegisterOptions{Name: workflows.UncordonActivity.Name})
