@@ -160,12 +160,9 @@ func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeCl
 		return nil, "", fmt.Errorf("wait for the Node of %s: %w", claim.Status.ProviderID, err)
 	}
 	if !registered(node) || !owned(node, claim) {
-		changed := node.DeepCopy()
-		register(changed, claim)
-		if err := a.Kube.Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})); err != nil {
-			return nil, "", fmt.Errorf("register Node %s: %w", node.Name, err)
+		if node, err = a.drains.change(ctx, node, "register", func(node *corev1.Node) { register(node, claim) }); err != nil {
+			return nil, "", err
 		}
-		node = changed
 		a.Log.Info("registered", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
 	}
 	if !claim.IsTrue(karpv1.ConditionTypeRegistered) {

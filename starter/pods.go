@@ -28,33 +28,54 @@ type pending struct {
 	retry     time.Duration
 }
 
-// due says whether to signal now, and otherwise when to look again; zero means only after a change. News, pools or
-// classes having changed, counts like a new pod.
-func (p *pending) due(now time.Time, pods []*plan.Pod, news bool) (signal bool, wait time.Duration) {
+// due says whether to signal now, and otherwise when to look again; zero means only after a change. Pods that a plan has
+// promised to a machine which is still starting are not waited for; those whose machine is there get a while to be
+// bound. News, pools or classes having changed, counts like a new pod.
+func (p *pending) due(snapshot *plan.Snapshot, news bool) (signal bool, wait time.Duration) {
+	coming, promised := promises(snapshot.Nodes)
 	waiting := map[types.UID]bool{}
-	for _, pod := range pods {
-		if pod.Provisionable() {
+	for _, pod := range snapshot.Pending {
+		if pod.Provisionable() && !coming[pod.UID] {
 			waiting[pod.UID] = true
-			news = news || !p.announced[pod.UID]
+			news = news || !promised[pod.UID] && !p.announced[pod.UID]
 		}
 	}
-	if len(waiting) == 0 {
+	switch {
+	case len(waiting) == 0:
 		p.announced, p.retry = nil, 0
+		if len(coming) > 0 {
+			return false, retryFirst
+		}
 		return false, 0
+	case !news && p.retry == 0:
+		p.retry, p.signalled = retryFirst, snapshot.Time
+		return false, retryFirst
 	}
 	pause := p.retry
 	if news {
 		pause = signalEvery
 	}
-	if rest := pause - now.Sub(p.signalled); rest > 0 {
+	if rest := pause - snapshot.Time.Sub(p.signalled); rest > 0 {
 		return false, rest
 	}
 	p.retry = min(max(2*p.retry, retryFirst), retryMost)
 	if news {
 		p.retry = retryFirst
 	}
-	p.announced, p.signalled = waiting, now
+	p.announced, p.signalled = waiting, snapshot.Time
 	return true, p.retry
+}
+
+// promises returns the pods that were planned for machines still starting, and those planned for any.
+func promises(nodes []*plan.Node) (coming, promised map[types.UID]bool) {
+	coming, promised = map[types.UID]bool{}, map[types.UID]bool{}
+	for _, node := range nodes {
+		for _, uid := range node.Promised {
+			promised[uid] = true
+			coming[uid] = coming[uid] || !node.Initialized
+		}
+	}
+	return coming, promised
 }
 
 // watchPods signals Provisioning while pods are pending.
@@ -64,7 +85,7 @@ func (s *Starter) watchPods(ctx context.Context) error {
 	state := pending{}
 	news := true
 	for {
-		signal, wait := state.due(time.Now(), s.Mirror.Snapshot().Pending, news)
+		signal, wait := state.due(s.Mirror.Snapshot(), news)
 		if signal {
 			if err := s.signal(ctx, workflows.ProvisioningOptions(s.Cluster), workflows.ProvisioningType,
 				workflows.ProvisioningInput{Cluster: s.Cluster}, workflows.SignalPodsPending, nil); err != nil {

@@ -64,6 +64,9 @@ func (s *story) scaleOut(ctx context.Context) error {
 	if err := s.cloud(ctx, "/_sim/cost", &s.peak); err != nil {
 		return err
 	}
+	if s.peak.PricePerHour <= 0 {
+		return fmt.Errorf("%d instances cannot cost %v $/hour", s.peak.Instances, s.peak.PricePerHour)
+	}
 	claims, nodes, err := s.claimsAndNodes(ctx)
 	if err != nil {
 		return err

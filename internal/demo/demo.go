@@ -104,7 +104,7 @@ type step struct {
 // bill is what the simulated cloud charges.
 type bill struct {
 	Instances    int     `json:"instances"`
-	PricePerHour float64 `json:"pricePerHour"`
+	PricePerHour float64 `json:"usdPerHour"`
 }
 
 // say prints a line of the story.

@@ -1,0 +1,70 @@
+package starter
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// waitingPods are pods the kube-scheduler found no node for.
+func waitingPods(uids ...types.UID) []*plan.Pod {
+	var pods []*plan.Pod
+	for _, uid := range uids {
+		pods = append(pods, &plan.Pod{UID: uid, Unschedulable: true, Class: &plan.Class{}})
+	}
+	return pods
+}
+
+func TestPendingPodsAreAnnounced(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	type look struct {
+		reason string
+		after  time.Duration
+		pods   []*plan.Pod
+		nodes  []*plan.Node
+		news   bool
+		signal bool
+		wait   time.Duration
+	}
+	promised := func(initialized bool, uids ...types.UID) []*plan.Node {
+		return []*plan.Node{{Name: "n", Initialized: initialized, Promised: uids}}
+	}
+	tests := map[string][]look{
+		"a burst": {
+			{reason: "the first pod is announced at once", pods: waitingPods("a"), signal: true, wait: retryFirst},
+			{reason: "a second one within the second waits", after: 300 * time.Millisecond, pods: waitingPods("a", "b"), wait: 700 * time.Millisecond},
+			{reason: "and is announced then", after: time.Second, pods: waitingPods("a", "b"), signal: true, wait: retryFirst},
+		},
+		"a pod that fits nowhere": {
+			{reason: "it is announced", pods: waitingPods("a"), signal: true, wait: retryFirst},
+			{reason: "again after ten seconds", after: retryFirst, pods: waitingPods("a"), signal: true, wait: 2 * retryFirst},
+			{reason: "and ever less often", after: 2 * retryFirst, pods: waitingPods("a"), wait: retryFirst},
+			{reason: "unless something has changed", after: 2 * retryFirst, pods: waitingPods("a"), news: true, signal: true, wait: retryFirst},
+		},
+		"a pod that is being served": {
+			{reason: "its machine is starting, so nobody needs to know", pods: waitingPods("a"), nodes: promised(false, "a"), wait: retryFirst},
+			{reason: "the kube-scheduler gets a while once it is there", after: time.Minute, pods: waitingPods("a"), nodes: promised(true, "a"), wait: retryFirst},
+			{reason: "then it is planned again", after: time.Minute + retryFirst, pods: waitingPods("a"), nodes: promised(true, "a"), signal: true, wait: 2 * retryFirst},
+		},
+		"nothing": {
+			{reason: "an idle cluster signals nothing and looks at nothing"},
+			{reason: "pods that are not unschedulable are none of ours", pods: []*plan.Pod{{UID: "x", Class: &plan.Class{}}}},
+		},
+	}
+	for name, looks := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := pending{}
+			for _, l := range looks {
+				signal, wait := p.due(&plan.Snapshot{Time: start.Add(l.after), Pending: l.pods, Nodes: l.nodes}, l.news)
+				if signal != l.signal || wait != l.wait {
+					t.Errorf("%s: signal %t after %s, want %t after %s", l.reason, signal, wait, l.signal, l.wait)
+				}
+			}
+		})
+	}
+}
