@@ -25,7 +25,8 @@ var layers = [][]string{
 	{"cluster"},
 	{"workflows"},
 	{"activities"},
-	{"worker", "starter"},
+	{"starter"},
+	{"worker"},
 	{"cmd"},
 }
 
