@@ -103,50 +103,16 @@ func (s *NodePoolStatus) keep(ctx context.Context, pool *karpv1.NodePool, claims
 	return err
 }
 
-// keepHash brings the hash of the pool's template onto the pool. Where claims carry a hash of another version, which
-// cannot be compared, they get today's: they count as made from the pool as it is, unless they are known to have
-// drifted already.
+// keepHash brings the hash of the pool's template onto the pool, and onto the claims whose hash cannot be compared.
 func (s *NodePoolStatus) keepHash(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim) error {
 	hash, err := pool.Hash()
 	if err != nil {
 		return err
 	}
-	for _, claim := range claims {
-		version := claim.Annotations[karpv1.NodePoolHashVersionAnnotationKey]
-		if version == "" || version == karpv1.NodePoolHashVersion {
-			continue
-		}
-		annotations := map[string]string{karpv1.NodePoolHashVersionAnnotationKey: karpv1.NodePoolHashVersion}
-		if !claim.IsTrue(karpv1.ConditionTypeDrifted) {
-			annotations[karpv1.NodePoolHashAnnotationKey] = hash
-		}
-		if err := s.annotate(ctx, claim.DeepCopy(), annotations); kube.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("hash of claim %s: %w", claim.Name, err)
-		}
+	if err := nodePoolHash().renew(ctx, s.kube, claims, hash); err != nil {
+		return err
 	}
-	return s.annotate(ctx, pool, map[string]string{
-		karpv1.NodePoolHashAnnotationKey:        hash,
-		karpv1.NodePoolHashVersionAnnotationKey: karpv1.NodePoolHashVersion,
-	})
-}
-
-// annotate sets annotations of an object that are not set yet. The object becomes what the API server has then.
-func (s *NodePoolStatus) annotate(ctx context.Context, object kube.Object, annotations map[string]string) error {
-	before := object.DeepCopyObject().(kube.Object)
-	current := object.GetAnnotations()
-	if current == nil {
-		current = map[string]string{}
-	}
-	changed := false
-	for key, value := range annotations {
-		changed = changed || current[key] != value
-		current[key] = value
-	}
-	if !changed {
-		return nil
-	}
-	object.SetAnnotations(current)
-	return s.kube.Patch(ctx, object, kube.MergeFrom(before))
+	return patch(ctx, s.kube, pool, func() { nodePoolHash().put(pool, hash) })
 }
 
 // keepStatus brings the pool's status up to date.

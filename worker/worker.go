@@ -127,13 +127,17 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *ac
 
 // lead runs the starter and the status controllers whenever this replica holds the Lease.
 func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, edges starter.Config, provider cloud.Provider) error {
+	caBundle, err := starter.ClusterCA(restConfig)
+	if err != nil {
+		return err
+	}
 	lease := starter.Lease{Name: config.LeaseName, Namespace: config.LeaseNamespace, Identity: config.Identity}
 	for {
 		err := starter.Lead(ctx, restConfig, lease, edges.Log, func(ctx context.Context) error {
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return starter.New(edges).Run(ctx) })
 			group.Go(func() error { return starter.NewNodePoolStatus(edges.Kube, mirror, edges.Log).Run(ctx) })
-			group.Go(func() error { return starter.NewNodeClassStatus(mirror, edges.Kube, provider, edges.Log).Run(ctx) })
+			group.Go(func() error { return starter.NewNodeClassStatus(mirror, edges.Kube, provider, caBundle, edges.Log).Run(ctx) })
 			return group.Wait()
 		})
 		if ctx.Err() != nil {
