@@ -69,14 +69,15 @@ func (b *buyer) lowerBound() float64 {
 	for k, worth := range b.worth {
 		total += worth * float64(b.left[k])
 	}
+	println("LP", int(1000*total), "scale", int(scale*10000))
 	return scale * total
 }
 
 // Bounds of the effort a proof is worth.
 const (
-	provingRounds = 400
+	provingRounds = 100
 	maxProofs     = 60
-	maxBranches   = 300_000
+	maxBranches   = 30_000
 )
 
 // search looks for the most valuable load of a good by branch and bound.

@@ -22,25 +22,55 @@ func newBuyer(m *market, items []stocked) *buyer {
 	return b
 }
 
-// run buys until nothing is left or nothing can be bought.
+// again is the share of the worth that may be bought before what is left is valued anew.
+const again = 0.3
+
+// run buys until nothing is left or nothing can be bought. What the program wants in whole numbers is bought at once;
+// then the best load, one by one, until so much is gone that the rest is better valued anew: few pods that fill no
+// machine are worth something else than many that do.
 func (b *buyer) run() []*bin {
 	for k, it := range b.items {
 		b.left[k] = it.left
 	}
-	program := b.newProgram()
-	program.solve(maxRounds)
-	copy(b.worth, program.dual)
-	for _, whole := range program.wholes() {
-		b.commit(&whole.load, whole.copies)
-	}
+	valued := math.Inf(1)
+	var wanted []load
 	for {
-		load := b.best()
+		if total := b.total(); total < (1-again)*valued {
+			program := b.newProgram()
+			program.solve(maxRounds)
+			b.value(program.dual)
+			valued = b.total()
+			wanted = program.wanted()
+			for _, whole := range program.wholes() {
+				b.commit(&whole.load, whole.copies)
+			}
+		}
+		load := b.best(wanted)
 		if load == nil {
-			break
+			return b.bins
 		}
 		b.commit(load, math.MaxInt32)
 	}
-	return b.bins
+}
+
+// value takes the duals as worths. No pod is worth nothing: it has to go somewhere.
+func (b *buyer) value(duals []float64) {
+	least := math.Inf(1)
+	for i := range b.goods {
+		least = min(least, b.goods[i].price)
+	}
+	for k, dual := range duals {
+		b.worth[k] = max(dual, least*1e-4)
+	}
+}
+
+// total is the worth of what is left.
+func (b *buyer) total() float64 {
+	total := 0.0
+	for k, worth := range b.worth {
+		total += worth * float64(b.left[k])
+	}
+	return total
 }
 
 // load is a machine and a way to fill it.
@@ -51,6 +81,8 @@ type load struct {
 	value float64
 	// price is that of the machine in the zones that the content leaves.
 	price float64
+	// merit is the worth it carries for each dollar, weighed by preferences.
+	merit float64
 }
 
 // count is a number of pods of one item, admitted by one variant.
@@ -58,30 +90,68 @@ type count struct {
 	item, variant, n int
 }
 
-// merit is the worth a load carries for each dollar.
-func (l *load) merit() float64 { return l.value / l.price * l.good.handicap }
-
 // best fills the goods by turns with what is left and returns the load of the highest merit, or nil if nothing can be
-// bought any more.
-func (b *buyer) best() *load {
+// bought any more. What the program wanted in part is tried as well, as far as it is still there.
+func (b *buyer) best(wanted []load) *load {
 	var best *load
-	for i := range b.goods {
-		g := &b.goods[i]
-		if !b.wanted(g) {
-			continue
-		}
-		mach := &b.m.machines[g.index]
-		if n, why := b.m.sellers[mach.pool].affordable(ResourcesOf(mach.typ.Capacity)); n == 0 {
-			b.blame(g, why)
-			continue
-		}
-		for _, bias := range biases {
-			if l := b.fill(g, bias); l != nil && (best == nil || l.merit() > best.merit()*(1+1e-9)) {
+	consider := func(l *load, preference float64) {
+		if l != nil {
+			l.merit = l.value / l.price * l.good.handicap * preference
+			if best == nil || l.merit > best.merit*(1+1e-9) {
 				best = l
 			}
 		}
 	}
+	for i := range b.goods {
+		g := &b.goods[i]
+		if !b.wanted(g) || !b.affordable(g) {
+			continue
+		}
+		for _, bias := range biases {
+			consider(b.fill(g, bias, nil), 1)
+		}
+		consider(b.fill(g, biases[0], b.fairShare(g)), representative)
+	}
+	for i := range wanted {
+		if g := wanted[i].good; b.wanted(g) && b.affordable(g) {
+			consider(b.fill(g, biases[0], wanted[i].counts), 1)
+		}
+	}
 	return best
+}
+
+// representative is how much a load is preferred that leaves the rest in the same proportions as before.
+const representative = 1.004
+
+// fairShare is the part of what is left that fits one good when everybody is cut by the same factor.
+func (b *buyer) fairShare(g *good) []count {
+	demand := make([]int64, len(g.room))
+	for _, k := range g.members {
+		take(demand, b.items[k].request, -b.left[k])
+	}
+	factor := 1.0
+	for d, amount := range demand {
+		if amount > 0 {
+			factor = min(factor, float64(max(0, g.room[d]))/float64(amount))
+		}
+	}
+	var share []count
+	for _, k := range g.members {
+		if n := int(factor * float64(b.left[k])); n > 0 {
+			share = append(share, count{item: k, n: n})
+		}
+	}
+	return share
+}
+
+// affordable says whether the limits of the good's pool leave room for it, and tells the items if they do not.
+func (b *buyer) affordable(g *good) bool {
+	mach := &b.m.machines[g.index]
+	n, why := b.m.sellers[mach.pool].affordable(mach.size)
+	if n == 0 {
+		b.blame(g, why)
+	}
+	return n > 0
 }
 
 // wanted says whether somebody is left who could use the good.
@@ -108,16 +178,25 @@ func (b *buyer) blame(g *good, why string) {
 // pods that are worth much, which are harder to place later.
 var biases = [...]float64{0, 0.3, 1}
 
-// fill loads one good with what is left. It takes, again and again, pods of the item that is worth most for the room it
-// takes, where a resource counts the more the less is left of it. It returns nil if nothing fits.
-func (b *buyer) fill(g *good, bias float64) *load {
+// fill loads one good with what is left, beginning with as much of a given content as there is. Then it takes, again and
+// again, pods of the item that is worth most for the room it takes, where a resource counts the more the less is left of
+// it. It returns nil if nothing fits.
+func (b *buyer) fill(g *good, bias float64, content []count) *load {
 	mach := &b.m.machines[g.index]
-	trial := bin{machine: g.index, zones: mach.zones, free: slices.Clone(g.room), used: make([]int64, len(g.room))}
-	l := &load{good: g}
-	loaded := make([]int, len(b.items))
-	candidates := slices.DeleteFunc(slices.Clone(g.members), func(k int) bool { return b.left[k] == 0 })
+	f := filling{
+		b: b, load: &load{good: g}, loaded: make([]int, len(b.items)),
+		trial: bin{machine: g.index, zones: mach.zones, free: slices.Clone(g.room), used: make([]int64, len(g.room))},
+	}
+	for _, c := range content {
+		f.put(c.item, c.n)
+	}
+	candidates := make([]int, 0, len(g.members))
 	factors := make([]float64, len(b.items))
-	for _, k := range candidates {
+	for _, k := range g.members {
+		if b.left[k] == f.loaded[k] {
+			continue
+		}
+		candidates = append(candidates, k)
 		factors[k] = b.worth[k]
 		if bias > 0 {
 			factors[k] *= math.Pow(b.worth[k], bias)
@@ -126,32 +205,50 @@ func (b *buyer) fill(g *good, bias float64) *load {
 	scarcity := make([]float64, len(g.room))
 	for len(candidates) > 0 {
 		pick := -1
-		candidates, pick = b.pick(candidates, factors, trial.free, scarcity)
+		candidates, pick = b.pick(candidates, factors, f.trial.free, scarcity)
 		if pick < 0 {
 			break
 		}
 		k := candidates[pick]
-		it := b.items[k].item
-		n := min(b.left[k]-loaded[k], times(it.request, trial.free))
+		n := min(b.left[k]-f.loaded[k], times(b.items[k].request, f.trial.free))
 		if n > 3 {
 			n = (n + 2) / 3
 		}
-		n, variant := trial.admits(b.m, it, n)
-		if n > 0 {
-			trial.account(it, variant, n)
-			loaded[k] += n
-			l.add(count{k, variant, n})
-			l.value += float64(n) * b.worth[k]
-		}
-		if n == 0 || loaded[k] == b.left[k] || len(it.class.HostPorts) > 0 {
+		n = f.put(k, n)
+		if n == 0 || f.loaded[k] == b.left[k] || len(b.items[k].class.HostPorts) > 0 {
 			candidates = slices.Delete(candidates, pick, pick+1)
 		}
 	}
-	if len(l.counts) == 0 {
+	if len(f.load.counts) == 0 {
 		return nil
 	}
-	l.price = max(g.price, b.m.priceIn(g.index, trial.zones))
-	return l
+	f.load.price = max(g.price, b.m.priceIn(g.index, f.trial.zones))
+	return f.load
+}
+
+// filling is a load in the making.
+type filling struct {
+	b      *buyer
+	load   *load
+	trial  bin
+	loaded []int
+}
+
+// put adds up to n pods of an item and returns how many there was room for.
+func (f *filling) put(k, n int) int {
+	it := f.b.items[k].item
+	n = min(n, f.b.left[k]-f.loaded[k], times(it.request, f.trial.free))
+	if n <= 0 {
+		return 0
+	}
+	n, variant := f.trial.admits(f.b.m, it, n)
+	if n > 0 {
+		f.trial.account(it, variant, n)
+		f.loaded[k] += n
+		f.load.add(count{k, variant, n})
+		f.load.value += float64(n) * f.b.worth[k]
+	}
+	return n
 }
 
 // pick drops the candidates that have no room and returns the position of the best of the others, or -1.
@@ -195,13 +292,12 @@ func (l *load) add(c count) {
 func (b *buyer) commit(l *load, copies int) {
 	mach := &b.m.machines[l.good.index]
 	s := b.m.sellers[mach.pool]
-	capacity := ResourcesOf(mach.typ.Capacity)
-	allowed, _ := s.affordable(capacity)
+	allowed, _ := s.affordable(mach.size)
 	copies = min(copies, allowed)
 	for _, c := range l.counts {
 		copies = min(copies, b.left[c.item]/c.n)
 	}
-	s.spend(capacity, copies)
+	s.spend(mach.size, copies)
 	for range copies {
 		bought := &bin{machine: l.good.index, zones: mach.zones, free: slices.Clone(l.good.room), used: make([]int64, len(l.good.room))}
 		for _, c := range l.counts {

@@ -79,10 +79,10 @@ func (m *market) holdersOf(s *seller, bins []*bin) []bitset {
 	for a := range s.budget {
 		extra := int64(0)
 		for i, b := range bins {
-			own := countOf(s.budget[a].name, ResourcesOf(m.machines[b.machine].typ.Capacity))
+			own := countOf(s.budget[a].name, m.machines[b.machine].size)
 			largest := own
 			for h := range holders[i].all {
-				largest = max(largest, countOf(s.budget[a].name, ResourcesOf(m.machines[h].typ.Capacity)))
+				largest = max(largest, countOf(s.budget[a].name, m.machines[h].size))
 			}
 			extra += largest - own
 		}
@@ -92,10 +92,10 @@ func (m *market) holdersOf(s *seller, bins []*bin) []bitset {
 		return holders
 	}
 	for i, b := range bins {
-		own := ResourcesOf(m.machines[b.machine].typ.Capacity)
+		own := m.machines[b.machine].size
 		modest := holders[i].clone()
 		for h := range holders[i].all {
-			capacity := ResourcesOf(m.machines[h].typ.Capacity)
+			capacity := m.machines[h].size
 			for a := range s.budget {
 				if countOf(s.budget[a].name, capacity) > countOf(s.budget[a].name, own) {
 					modest.clear(h)

@@ -33,6 +33,8 @@ type machine struct {
 	price float64
 	// usable is what pods have of it when the DaemonSets run.
 	usable []int64
+	// size is the capacity limits count.
+	size Resources
 	// devices says that it has devices beyond what every machine has.
 	devices bool
 }
@@ -240,7 +242,7 @@ func (m *market) label(s *seller, requirements term) {
 // sell adds one machine where it has an offering to be bought now.
 func (m *market) sell(in *Input, pool int, typ *cloud.InstanceType, capacity int, zones uint64) {
 	name := capacityTypes[capacity]
-	mach := machine{pool: pool, typ: typ, capacity: capacity, price: math.Inf(1)}
+	mach := machine{pool: pool, typ: typ, capacity: capacity, price: math.Inf(1), size: ResourcesOf(typ.Capacity)}
 	prices := make([]float64, len(m.zones))
 	for i := range typ.Offerings {
 		offering := &typ.Offerings[i]

@@ -66,7 +66,7 @@ func TestPriceIsNearTheLowerBound(t *testing.T) {
 					types[c.InstanceTypes[0]]++
 				}
 				ratio := p.PricePerHour() / bound
-				t.Logf("%d nodes in %d groups, $%.3f/h, %.4f times the bound; %v", len(p.Claims), len(groups), p.PricePerHour(), ratio, types)
+				t.Logf("%s: %d nodes in %d groups, $%.3f/h, %.4f times the bound; %v", mix.name, len(p.Claims), len(groups), p.PricePerHour(), ratio, types)
 				if ratio > 1.05 {
 					t.Errorf("the plan costs %.4f times the lower bound", ratio)
 				}

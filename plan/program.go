@@ -32,6 +32,8 @@ const (
 	maxWork   = 1 << 26
 	// enough is how much more than its price a load has to carry to be worth another step.
 	enough = 1.002
+	// smoothing is the weight of the best duals so far.
+	smoothing = 0.5
 )
 
 // newProgram starts with each item on machines of its own: the cheapest per pod.
@@ -65,30 +67,39 @@ func (b *buyer) newProgram() *program {
 	return p
 }
 
-// solve generates loads until none is worth its step, or the work is too much.
+// solve generates loads until none is worth its step, or the work is too much. The duals swing wildly at first, so loads
+// are sought halfway between them and the best ones so far, which are those that proved the highest bound (Wentges,
+// "Weighted Dantzig-Wolfe decomposition for linear mixed-integer programming", 1997).
 func (p *program) solve(rounds int) {
 	rows := len(p.dual)
 	budget := maxWork / max(1, rows*rows)
+	center, highest, smooth := slices.Clone(p.dual), 0.0, false
 	for range rounds {
 		p.discard()
-		copy(p.b.worth, p.dual)
-		loads := p.offers()
-		if len(loads) == 0 {
-			return
+		for k := range p.dual {
+			p.b.worth[k] = max(0, p.dual[k])
+			if smooth {
+				p.b.worth[k] = smoothing*center[k] + (1-smoothing)*p.b.worth[k]
+			}
+		}
+		loads, scale := p.offers()
+		if bound := scale * p.b.total(); bound > highest {
+			highest = bound
+			for k, worth := range p.b.worth {
+				center[k] = scale * worth
+			}
 		}
 		stepped := false
 		for i := range loads {
-			if budget == 0 {
-				return
-			}
-			if p.carries(&loads[i]) > loads[i].price*enough && p.enter(&loads[i]) {
+			if budget > 0 && p.carries(&loads[i]) > loads[i].price*enough && p.enter(&loads[i]) {
 				stepped = true
 				budget--
 			}
 		}
-		if !stepped {
+		if budget == 0 || !stepped && !smooth {
 			return
 		}
+		smooth = stepped
 	}
 }
 
@@ -102,22 +113,27 @@ func (p *program) discard() {
 	}
 }
 
-// offers are loads that carry more than they cost by the present duals, the most profitable first.
-func (p *program) offers() []load {
-	var loads []load
+// offers fills every good by the buyer's worths. It returns the loads, the most profitable first, and by what the
+// worths have to be multiplied so that none of them carries more than its price.
+func (p *program) offers() (loads []load, scale float64) {
+	scale = math.Inf(1)
 	for i := range p.b.goods {
 		var best *load
 		for _, bias := range biases[:2] {
-			if l := p.b.fill(&p.b.goods[i], bias); l != nil && (best == nil || l.value > best.value) {
+			if l := p.b.fill(&p.b.goods[i], bias, nil); l != nil && (best == nil || l.value > best.value) {
 				best = l
 			}
 		}
-		if best != nil && best.value > best.price*enough {
+		if best != nil && best.value > 0 {
 			loads = append(loads, *best)
+			scale = min(scale, best.price/best.value)
 		}
 	}
+	if len(loads) == 0 {
+		return nil, 0
+	}
 	slices.SortStableFunc(loads, func(x, y load) int { return -cmp.Compare(x.value/x.price, y.value/y.price) })
-	return loads
+	return loads, scale
 }
 
 // carries is what a load is worth by the present duals.
@@ -187,4 +203,21 @@ func (p *program) wholes() []whole {
 	}
 	slices.SortStableFunc(wholes, func(x, y whole) int { return -cmp.Compare(x.copies, y.copies) })
 	return wholes
+}
+
+// wanted are the loads of the solution, those wanted most nearly once more than in whole numbers first.
+func (p *program) wanted() []load {
+	var order []int
+	part := func(i int) float64 { return p.level[i] - math.Floor(p.level[i]+1e-6) }
+	for i := range p.level {
+		if p.basis[i].good != nil && part(i) > 1e-3 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return -cmp.Compare(part(x), part(y)) })
+	loads := make([]load, len(order))
+	for n, i := range order {
+		loads[n] = p.basis[i]
+	}
+	return loads
 }
