@@ -137,7 +137,9 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return starter.New(edges).Run(ctx) })
 			group.Go(func() error { return starter.NewNodePoolStatus(edges.Kube, mirror, edges.Log).Run(ctx) })
-			group.Go(func() error { return starter.NewNodeClassStatus(mirror, edges.Kube, provider, caBundle, edges.Log).Run(ctx) })
+			group.Go(func() error {
+				return starter.NewNodeClassStatus(mirror, edges.Kube, provider, caBundle, edges.Log).Run(ctx)
+			})
 			return group.Wait()
 		})
 		if ctx.Err() != nil {
