@@ -54,7 +54,8 @@ type evictProgress struct {
 // first two leave Done and Gone false, and the workflow decides what to do. Errors of the API server are returned and
 // retried; refused evictions are no errors but blockers.
 func (d *Drains) Evict(ctx context.Context, in workflows.EvictInput) (workflows.EvictResult, error) {
-	progress := evictProgress{Started: time.Now()}
+	begun, local := activity.GetInfo(ctx).StartedTime, time.Now()
+	progress := evictProgress{Started: begun}
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &progress); err != nil {
 			return workflows.EvictResult{}, fmt.Errorf("read progress of the last try: %w", err)
@@ -70,7 +71,7 @@ func (d *Drains) Evict(ctx context.Context, in workflows.EvictInput) (workflows.
 	if node, err = d.cordon(ctx, node, in.Claim != ""); err != nil {
 		return workflows.EvictResult{}, err
 	}
-	p := newPass(d, in, node, progress)
+	p := newPass(d, in, node, begun, local, progress)
 	defer p.close()
 	stopped := make(chan struct{})
 	defer close(stopped)

@@ -45,9 +45,11 @@ type pass struct {
 	pods     nodeWatch
 	volumes  volumeWatch
 
-	started time.Time // of the first try
-	begun   time.Time // of this try
-	evicted atomic.Int64
+	// begun is when Temporal started this try, and local the same moment on this machine's clock.
+	begun, local time.Time
+	// started is when the first try began, cordoned when this one had made sure of the cordon.
+	started, cordoned time.Time
+	evicted           atomic.Int64
 
 	evictions, deletions map[types.UID]*request
 	digest               string
@@ -64,16 +66,21 @@ type request struct {
 	blocker *workflows.Blocker
 }
 
-func newPass(d *Drains, in workflows.EvictInput, node *corev1.Node, progress evictProgress) *pass {
-	p := &pass{Drains: d, in: in, node: node, interner: plan.NewInterner(),
-		pods:    nodeWatch{client: d.Client, node: node},
-		volumes: volumeWatch{client: d.Client, node: node.Name},
-		started: progress.Started, begun: time.Now(),
+func newPass(d *Drains, in workflows.EvictInput, node *corev1.Node, begun, local time.Time, progress evictProgress) *pass {
+	p := &pass{Drains: d, in: in, node: node, interner: plan.NewInterner(), begun: begun, local: local,
+		pods:      nodeWatch{client: d.Client, node: node},
+		volumes:   volumeWatch{client: d.Client, node: node.Name},
+		started:   progress.Started,
 		evictions: map[types.UID]*request{}, deletions: map[types.UID]*request{}}
 	p.evicted.Store(int64(progress.Evicted))
-	p.digestSince = p.begun
+	p.cordoned = p.now()
+	p.digestSince = p.cordoned
 	return p
 }
+
+// now is the time by Temporal's clock, which the deadline was set by: a machine whose own clock is wrong must not delete
+// pods early, and one whose clock jumps must not either.
+func (p *pass) now() time.Time { return p.begun.Add(time.Since(p.local)) }
 
 func (p *pass) close() {
 	p.pods.close()
@@ -106,7 +113,7 @@ func (p *pass) run(ctx context.Context) error {
 		} else if accepted {
 			continue
 		}
-		now := time.Now()
+		now := p.now()
 		p.report(now, step)
 		if step.ready.IsZero() && (p.over(now) || p.newsworthy(now)) {
 			p.announce()
@@ -138,7 +145,7 @@ func (p *pass) step(ctx context.Context) (situation, error) {
 	for _, pod := range p.pods.pods {
 		pods = append(pods, p.interner.DrainPod(pod))
 	}
-	s := situation{DrainStep: plan.Drain(pods, plan.DrainTerms{Now: time.Now(), Deadline: p.in.Deadline, Force: p.in.Force, Cordon: cordonTaint(p.in.Claim != "")})}
+	s := situation{DrainStep: plan.Drain(pods, plan.DrainTerms{Now: p.now(), Deadline: p.in.Deadline, Force: p.in.Force, Cordon: cordonTaint(p.in.Claim != "")})}
 	if s.Left > 0 {
 		return s, nil
 	}
@@ -154,7 +161,7 @@ func (p *pass) step(ctx context.Context) (situation, error) {
 		return s, err
 	}
 	if len(s.volumes) == 0 {
-		s.ready = p.begun.Add(bindingSettle)
+		s.ready = p.cordoned.Add(bindingSettle)
 		if registered := p.started.Add(deregistration); p.in.Claim != "" && p.evicted.Load() > 0 && registered.After(s.ready) {
 			s.ready = registered
 		}
@@ -184,7 +191,7 @@ func (p *pass) ask(ctx context.Context, step plan.DrainStep) bool {
 		grace  time.Duration
 		answer answer
 	}
-	now := time.Now()
+	now := p.now()
 	var asking []*due
 	for _, pod := range step.Delete {
 		if r := requestOf(p.deletions, pod.Pod.UID); !r.next.After(now) {
@@ -211,7 +218,7 @@ func (p *pass) ask(ctx context.Context, step plan.DrainStep) bool {
 	_ = group.Wait()
 	accepted := false
 	for _, due := range asking {
-		due.take(due.answer)
+		due.take(due.answer, p.now())
 		if due.answer.accepted && !due.counted {
 			accepted, due.counted = true, true
 			p.evicted.Add(1)
@@ -231,13 +238,13 @@ func requestOf(requests map[types.UID]*request, uid types.UID) *request {
 }
 
 // take notes an answer. A pod whose end was accepted is asked for again only if nothing is seen of that for long.
-func (r *request) take(a answer) {
+func (r *request) take(a answer, now time.Time) {
 	r.blocker = a.blocker
 	if a.accepted {
-		r.next = time.Now().Add(backoffMost)
+		r.next = now.Add(backoffMost)
 		return
 	}
-	r.next = time.Now().Add(r.pause)
+	r.next = now.Add(r.pause)
 	r.pause = min(2*r.pause, backoffMost)
 }
 
@@ -292,7 +299,7 @@ func (p *pass) wake(s situation) time.Time {
 
 // wait returns when something has happened to the node, its pods or its volumes, or at the given time.
 func (p *pass) wait(ctx context.Context, until time.Time) error {
-	timer := time.NewTimer(time.Until(until))
+	timer := time.NewTimer(until.Sub(p.now()))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
