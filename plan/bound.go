@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -97,7 +96,8 @@ type search struct {
 // heaviest returns an upper limit for the worth of any load of the good, and a load worth more than its price if the
 // search found one. The limit is at least the price: whether less is possible does not matter.
 func (b *buyer) heaviest(g *good) (float64, *load) {
-	limit, prices := b.knapsack(g)
+	limit := b.knapsack(g, 3000, 0.997)
+	prices := g.prices
 	if limit <= g.price*enough {
 		return max(limit, g.price), nil
 	}
@@ -165,63 +165,4 @@ func (s *search) branch(position int, free []int64, value float64) {
 		take(rest, request, -1)
 	}
 	s.counts[k] = 0
-}
-
-// knapsack is the most worth a good could carry were pods divisible, no more of an item than there are or than fit a
-// machine to itself. By duality, any prices for the room give an upper limit:
-//
-//	Σ price(d)·room(d) + Σ limit(k)·max(0, worth(k) − Σ price(d)·request(k,d))
-//
-// It is convex in the prices; the least value found by subgradient steps is returned with
-// its prices.
-func (b *buyer) knapsack(g *good) (limit float64, prices []float64) {
-	dims := len(g.room)
-	step := make([]float64, dims)
-	limit = math.Inf(1)
-	gradient := make([]float64, dims)
-	var limits []float64
-	for _, k := range g.members {
-		limits = append(limits, float64(min(b.left[k], times(b.items[k].request, g.room))))
-	}
-	stride := g.price
-	for range 4000 {
-		value := 0.0
-		for d := range dims {
-			room := float64(max(0, g.room[d]))
-			gradient[d] = room
-			value += step[d] * room
-		}
-		for j, k := range g.members {
-			surplus := b.worth[k]
-			for d, amount := range b.items[k].request {
-				surplus -= step[d] * float64(amount)
-			}
-			if surplus > 0 {
-				value += limits[j] * surplus
-				for d, amount := range b.items[k].request {
-					gradient[d] -= limits[j] * float64(amount)
-				}
-			}
-		}
-		if value < limit {
-			limit, prices = value, slices.Clone(step)
-		}
-		// Each dimension is measured in machines, so that a step means the same in all of them.
-		length := 0.0
-		for d := range dims {
-			if room := float64(g.room[d]); room > 0 {
-				length += (gradient[d] / room) * (gradient[d] / room)
-			}
-		}
-		if length == 0 {
-			break
-		}
-		for d := range dims {
-			if room := float64(g.room[d]); room > 0 {
-				step[d] = max(0, step[d]-stride*gradient[d]/room/math.Sqrt(length)/room)
-			}
-		}
-		stride *= 0.997
-	}
-	return limit, prices
 }

@@ -110,6 +110,8 @@ func (b *buyer) best(wanted []load) *load {
 		for _, bias := range biases {
 			consider(b.fill(g, bias, nil), 1)
 		}
+		b.knapsack(g, knapsackSteps, knapsackDecay)
+		consider(b.fillPriced(g), 1)
 		consider(b.fill(g, biases[0], b.fairShare(g)), representative)
 	}
 	for i := range wanted {
@@ -182,11 +184,7 @@ var biases = [...]float64{0, 0.3, 1}
 // again, pods of the item that is worth most for the room it takes, where a resource counts the more the less is left of
 // it. It returns nil if nothing fits.
 func (b *buyer) fill(g *good, bias float64, content []count) *load {
-	mach := &b.m.machines[g.index]
-	f := filling{
-		b: b, load: &load{good: g}, loaded: make([]int, len(b.items)),
-		trial: bin{machine: g.index, zones: mach.zones, free: slices.Clone(g.room), used: make([]int64, len(g.room))},
-	}
+	f := b.newFilling(g)
 	for _, c := range content {
 		f.put(c.item, c.n)
 	}
@@ -219,11 +217,7 @@ func (b *buyer) fill(g *good, bias float64, content []count) *load {
 			candidates = slices.Delete(candidates, pick, pick+1)
 		}
 	}
-	if len(f.load.counts) == 0 {
-		return nil
-	}
-	f.load.price = max(g.price, b.m.priceIn(g.index, f.trial.zones))
-	return f.load
+	return f.done()
 }
 
 // filling is a load in the making.
@@ -232,6 +226,23 @@ type filling struct {
 	load   *load
 	trial  bin
 	loaded []int
+}
+
+func (b *buyer) newFilling(g *good) *filling {
+	return &filling{
+		b: b, load: &load{good: g}, loaded: make([]int, len(b.items)),
+		trial: bin{machine: g.index, zones: b.m.machines[g.index].zones, free: slices.Clone(g.room), used: make([]int64, len(g.room))},
+	}
+}
+
+// done is the finished load, or nil if it is empty.
+func (f *filling) done() *load {
+	if len(f.load.counts) == 0 {
+		return nil
+	}
+	g := f.load.good
+	f.load.price = max(g.price, f.b.m.priceIn(g.index, f.trial.zones))
+	return f.load
 }
 
 // put adds up to n pods of an item and returns how many there was room for.

@@ -17,6 +17,10 @@ type good struct {
 	// members are the positions of the items that may go there.
 	members []int
 	users   bitset
+	// fit is how many pods of each member fit a machine to themselves.
+	fit []int
+	// prices are what a unit of each resource of the good is worth, by knapsack.
+	prices []float64
 }
 
 // goodsFor are the machines worth looking at: those that no other beats. One that is as large and as cheap, and open to
@@ -46,6 +50,13 @@ func (m *market) goodsFor(items []stocked) []good {
 	for _, g := range goods {
 		if !slices.ContainsFunc(front, func(other good) bool { return m.beats(&other, &g) }) {
 			front = append(front, g)
+		}
+	}
+	for i := range front {
+		g := &front[i]
+		g.fit = make([]int, len(g.members))
+		for j, k := range g.members {
+			g.fit[j] = times(items[k].request, g.room)
 		}
 	}
 	return front

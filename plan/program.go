@@ -34,6 +34,9 @@ const (
 	enough = 1.002
 	// smoothing is the weight of the best duals so far.
 	smoothing = 0.5
+	// Steps of the knapsack, which starts where it ended the last time.
+	knapsackSteps = 40
+	knapsackDecay = 0.85
 )
 
 // newProgram starts with each item on machines of its own: the cheapest per pod.
@@ -119,8 +122,10 @@ func (p *program) offers() (loads []load, scale float64) {
 	scale = math.Inf(1)
 	for i := range p.b.goods {
 		var best *load
-		for _, bias := range biases[:2] {
-			if l := p.b.fill(&p.b.goods[i], bias, nil); l != nil && (best == nil || l.value > best.value) {
+		g := &p.b.goods[i]
+		p.b.knapsack(g, knapsackSteps, knapsackDecay)
+		for _, l := range [...]*load{p.b.fillPriced(g), p.b.fill(g, biases[0], nil)} {
+			if l != nil && (best == nil || l.value > best.value) {
 				best = l
 			}
 		}

@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// knapsack works out what a good's room is worth to those who could use it, and returns the most worth the good could
+// carry were pods divisible, no more of an item than there are or than fit a machine to itself. By duality, any prices
+// for the room give an upper limit:
+//
+//	Σ price(d)·room(d) + Σ limit(k)·max(0, worth(k) − Σ price(d)·request(k,d))
+//
+// It is convex in the prices. Subgradient steps, each shorter than the last by the factor decay, look for the least
+// value, from the prices found last time on. The best prices are left in the good.
+func (b *buyer) knapsack(g *good, steps int, decay float64) float64 {
+	dims := len(g.room)
+	if g.prices == nil {
+		g.prices = make([]float64, dims)
+	}
+	at := slices.Clone(g.prices)
+	gradient := make([]float64, dims)
+	least := math.Inf(1)
+	stride := g.price
+	for range steps {
+		value := 0.0
+		for d, room := range g.room {
+			gradient[d] = float64(max(0, room))
+			value += at[d] * gradient[d]
+		}
+		for j, k := range g.members {
+			surplus := b.worth[k]
+			request := b.items[k].request
+			for d, amount := range request {
+				surplus -= at[d] * float64(amount)
+			}
+			if surplus <= 0 {
+				continue
+			}
+			limit := float64(min(b.left[k], g.fit[j]))
+			value += limit * surplus
+			for d, amount := range request {
+				gradient[d] -= limit * float64(amount)
+			}
+		}
+		if value < least {
+			least = value
+			copy(g.prices, at)
+		}
+		// Each dimension is measured in machines, so that a step means the same in all of them.
+		length := 0.0
+		for d, room := range g.room {
+			if room > 0 {
+				gradient[d] /= float64(room)
+				length += gradient[d] * gradient[d]
+			}
+		}
+		if length == 0 {
+			break
+		}
+		length = math.Sqrt(length)
+		for d, room := range g.room {
+			if room > 0 {
+				at[d] = max(0, at[d]-stride*gradient[d]/length/float64(room))
+			}
+		}
+		stride *= decay
+	}
+	return least
+}
+
+// fillPriced loads one good in a single pass: items in the order of what they are worth for the room they take at the
+// knapsack's prices, as many of each as fit.
+func (b *buyer) fillPriced(g *good) *load {
+	f := b.newFilling(g)
+	order := make([]int, 0, len(g.members))
+	ratio := make([]float64, len(b.items))
+	for _, k := range g.members {
+		if b.left[k] == 0 {
+			continue
+		}
+		cost := 0.0
+		for d, amount := range b.items[k].request {
+			cost += g.prices[d] * float64(amount)
+		}
+		ratio[k] = b.worth[k] / (cost + 1e-12)
+		order = append(order, k)
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return -cmp.Compare(ratio[x], ratio[y]) })
+	for _, k := range order {
+		f.put(k, b.left[k])
+	}
+	return f.done()
+}
