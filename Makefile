@@ -59,6 +59,7 @@ generate: ## Generate deep copies and custom resource definitions from the Go ty
 
 .PHONY: check-generated
 check-generated: ## Fail if generated files are stale.
+	@$(GO) test -C tools/gen ./...
 	$(GO) run -C tools/gen . -root $(CURDIR) -check
 
 .PHONY: replay
