@@ -91,6 +91,9 @@ func (d *drains) awaitResult(ctx context.Context, run client.WorkflowRun, in wor
 	for {
 		select {
 		case e := <-ended:
+			if ctx.Err() != nil {
+				return e.result, fmt.Errorf("no longer waiting; the drain of %s goes on, tenon drain status %[1]s shows how far it is", in.Node)
+			}
 			if e.err != nil {
 				return e.result, fmt.Errorf("wait for the drain of %s: %w", in.Node, e.err)
 			}

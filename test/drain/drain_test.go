@@ -78,6 +78,7 @@ func drainEmpty(ctx context.Context, t *testing.T, w *world) {
 			t.Errorf("event %q about an uneventful drain", event)
 		}
 	}
+	w.record(ctx, t, run, "empty")
 }
 
 func drainInOrder(ctx context.Context, t *testing.T, w *world) {
@@ -142,6 +143,7 @@ func drainUnderBudget(ctx context.Context, t *testing.T, w *world) {
 	if drained := w.status(ctx, t, run); drained.Phase != workflows.PhaseFinished {
 		t.Errorf("status afterwards %+v", drained)
 	}
+	w.record(ctx, t, run, "blocked-then-deleted")
 }
 
 func drainUnderTwoBudgets(ctx context.Context, t *testing.T, w *world) {
@@ -204,6 +206,7 @@ func drainPastDeadline(ctx context.Context, t *testing.T, w *world) {
 	if got.Outcome != workflows.DeadlineReached || len(got.Blockers) != 1 || got.Blockers[0].Pod != "late/hangs" || got.Blockers[0].Cause != "Terminating" {
 		t.Errorf("result %+v", got)
 	}
+	w.record(ctx, t, run, "deadline")
 }
 
 func drainByForce(ctx context.Context, t *testing.T, w *world) {
@@ -220,6 +223,7 @@ func drainByForce(ctx context.Context, t *testing.T, w *world) {
 	if got := result(ctx, t, run); got.Outcome != workflows.Drained || got.Evicted != 1 {
 		t.Errorf("result %+v", got)
 	}
+	w.record(ctx, t, run, "forced")
 }
 
 func drainReplacedPod(ctx context.Context, t *testing.T, w *world) {
@@ -293,6 +297,7 @@ func drainForeign(ctx context.Context, t *testing.T, w *world) {
 	if err := w.Get(ctx, kube.ObjectKey{Namespace: "foreign", Name: "agent"}, &corev1.Pod{}); err != nil {
 		t.Errorf("the daemon's pod: %v", err)
 	}
+	w.record(ctx, t, run, "canceled")
 }
 
 func drainForeignCordoned(ctx context.Context, t *testing.T, w *world) {
@@ -344,6 +349,7 @@ func drainByOrder(ctx context.Context, t *testing.T, w *world) {
 	if got := result(ctx, t, run); got.Outcome != workflows.Drained || got.Evicted != 1 {
 		t.Errorf("result %+v", got)
 	}
+	w.record(ctx, t, run, "paused-and-resumed")
 }
 
 func drainVanishing(ctx context.Context, t *testing.T, w *world) {
@@ -358,6 +364,7 @@ func drainVanishing(ctx context.Context, t *testing.T, w *world) {
 	if got := result(ctx, t, run); got.Outcome != workflows.NodeGone {
 		t.Errorf("result %+v", got)
 	}
+	w.record(ctx, t, run, "node-gone")
 }
 
 func drainNamesake(ctx context.Context, t *testing.T, w *world) {

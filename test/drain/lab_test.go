@@ -3,6 +3,8 @@
 package drain_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +22,7 @@ import (
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
+	"google.golang.org/protobuf/encoding/protojson"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -125,7 +128,7 @@ func startWorld(ctx context.Context, t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	temporal, err := client.Dial(client.Options{HostPort: l.TemporalAddress()})
+	temporal, err := client.Dial(client.Options{HostPort: l.TemporalAddress(), Identity: "tenon"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,6 +334,26 @@ func (w *world) history(ctx context.Context, t *testing.T, run client.WorkflowRu
 		events = append(events, event)
 	}
 	return events
+}
+
+// record keeps the history of a drain for the replay tests, when TENON_RECORD_HISTORIES names the directory for it. The
+// histories under workflows/testdata are made so; a new one is added when a workflow takes a new path.
+func (w *world) record(ctx context.Context, t *testing.T, run client.WorkflowRun, what string) {
+	t.Helper()
+	dir := os.Getenv("TENON_RECORD_HISTORIES")
+	if dir == "" {
+		return
+	}
+	data, err := protojson.Marshal(&historypb.History{Events: w.history(ctx, t, run)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	_, err = zip.Write(data)
+	if err := errors.Join(err, zip.Close(), os.WriteFile(filepath.Join(dir, "drain-"+what+".json.gz"), packed.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (w *world) await(ctx context.Context, t *testing.T, what string, ok func(context.Context) (bool, error)) {

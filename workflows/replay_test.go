@@ -1,0 +1,61 @@
+package workflows
+
+import (
+	"compress/gzip"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/temporalproto"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+)
+
+// TestReplay runs today's workflows over histories that were recorded with a real server. One that no longer fits would
+// stop every workflow of its kind that is under way when a new version is rolled out.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "histories", "*.json.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatal("there are no histories to replay")
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			replayer := worker.NewWorkflowReplayer()
+			Register(replayer)
+			quiet := log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+			if err := replayer.ReplayWorkflowHistory(quiet, readHistory(t, file)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func readHistory(t *testing.T, file string) *historypb.History {
+	t.Helper()
+	packed, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	unpacked, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(unpacked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var history historypb.History
+	if err := (temporalproto.CustomJSONUnmarshalOptions{}).Unmarshal(data, &history); err != nil {
+		t.Fatal(err)
+	}
+	return &history
+}
