@@ -154,6 +154,7 @@ func (s *Server) Reset() error {
 		s.faultRow.put(faultsID, &Faults{})
 		clear(s.hits)
 		clear(s.buckets)
+		clear(s.inUse)
 		return nil
 	})
 }

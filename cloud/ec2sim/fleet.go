@@ -289,7 +289,7 @@ func withoutKind(tags map[string]map[string]string, kind string) map[string]map[
 func (s *Server) undo(f *fleet, candidates []*fleetCandidate) {
 	for _, k := range candidates {
 		for _, i := range k.made {
-			s.instances.del(i.ID)
+			s.takeBack(i)
 			f.Instances = slices.DeleteFunc(f.Instances, func(id string) bool { return id == i.ID })
 		}
 		k.made = nil

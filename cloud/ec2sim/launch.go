@@ -15,9 +15,6 @@ type userData struct {
 	Text string // decoded
 }
 
-// addressCounter remembers the last address handed out in a subnet, so that an address is not reused at once.
-type addressCounter struct{ Last int }
-
 // launchOrder is one instance to be made, with everything looked up.
 type launchOrder struct {
 	spec        *launchSpec
@@ -171,8 +168,7 @@ func (s *Server) obtain(o *launchOrder, index int, now time.Time) (*instance, er
 	if o.spot && !o.itype.Supports("spot") {
 		return nil, refuse("InvalidFleetConfiguration", "The instance type %s is not supported for Spot", o.itype.Name)
 	}
-	needed := max(1, len(o.spec.Interfaces))
-	if s.freeAddresses(o.subnet) < needed {
+	if s.freeAddresses(o.subnet) < 1 {
 		return nil, refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", o.subnet.ID)
 	}
 	s.poolTaken(o.pool())
@@ -293,40 +289,10 @@ func (s *Server) keepUserData(encoded string) string {
 	return key
 }
 
-// freeAddresses is the subnet's AvailableIpAddressCount: EC2 counts the addresses of all interfaces that exist.
-func (s *Server) freeAddresses(n *subnet) int {
-	if left, ok := s.faults().FreeAddresses[n.ID]; ok {
-		return left
-	}
-	used := 0
-	for _, i := range s.instances.rows {
-		if i.Subnet == n.ID && !i.ended() {
-			used += max(1, len(i.Interfaces))
-		}
-	}
-	return n.size() - used
-}
-
-func (s *Server) takeAddress(n *subnet) string {
-	used := map[string]bool{}
-	for _, i := range s.instances.rows {
-		if i.Subnet == n.ID && !i.ended() {
-			used[i.PrivateIP] = true
-		}
-	}
-	counter := addressCounter{}
-	if have := s.addresses.rows[n.ID]; have != nil {
-		counter = *have
-	}
-	for range n.size() {
-		counter.Last++
-		ip := n.address(counter.Last).String()
-		if !used[ip] {
-			s.addresses.put(n.ID, &counter)
-			return ip
-		}
-	}
-	return n.address(0).String() // not reached: free addresses are checked first
+// takeBack undoes the launch of an instance that nobody has heard of yet.
+func (s *Server) takeBack(i *instance) {
+	s.releaseAddress(i)
+	s.instances.del(i.ID)
 }
 
 // end terminates an instance at an instant, for a reason.
@@ -335,6 +301,7 @@ func (s *Server) end(i *instance, at time.Time, code, reason string) {
 		return
 	}
 	i.EndedAt, i.EndCode, i.EndReason = at, code, reason
+	s.releaseAddress(i)
 	i.EndSeenAt = at.Add(time.Duration(s.faults().DescribeLag))
 	i.GoneAt = at.Add(s.opts.ShuttingDownFor)
 	s.instances.put(i.ID, i)

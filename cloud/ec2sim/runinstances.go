@@ -35,7 +35,7 @@ func runInstances(s *Server, c *call) (any, error) {
 			}
 			if err != nil {
 				for _, m := range made {
-					s.instances.del(m.ID)
+					s.takeBack(m)
 				}
 				return nil, err
 			}

@@ -106,6 +106,7 @@ type Server struct {
 	tags      *table[tagSet]
 	queues    *table[queue]
 	addresses *table[addressCounter]
+	inUse     map[string]map[string]bool // private addresses of living instances, by subnet
 	userData  *table[userData]
 	faultRow  *table[Faults]
 	buckets   map[string]*bucket
@@ -141,7 +142,7 @@ func New(opts Options) (*Server, error) {
 		profiles: newTable[instanceProfile](j, "profile"), tags: newTable[tagSet](j, "tags"),
 		queues: newTable[queue](j, "queue"), addresses: newTable[addressCounter](j, "addresses"),
 		userData: newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),
-		buckets: map[string]*bucket{}, hits: map[string]int{}, posted: make(chan struct{}),
+		inUse: map[string]map[string]bool{}, buckets: map[string]*bucket{}, hits: map[string]int{}, posted: make(chan struct{}),
 	}
 	if err := j.open(); err != nil {
 		return nil, err
@@ -150,6 +151,7 @@ func New(opts Options) (*Server, error) {
 		return nil, errors.Join(err, j.close())
 	}
 	s.scheduleDue()
+	s.countAddresses()
 	if s.faultRow.rows[faultsID] == nil {
 		faults := opts.Faults
 		s.faultRow.put(faultsID, &faults)
