@@ -14,6 +14,8 @@ type buyer struct {
 	worth []float64
 	// left is how many pods of each item are left to load.
 	left []int
+	// pool are the loads found so far that what is left could still fill.
+	pool []load
 	bins []*bin
 }
 
@@ -36,6 +38,7 @@ func (b *buyer) run() []*bin {
 	var wanted []load
 	for {
 		if total := b.total(); total < (1-again)*valued {
+			b.pool = slices.DeleteFunc(b.pool, b.tooMuch)
 			program := b.newProgram()
 			program.solve(maxRounds)
 			b.value(program.dual)
@@ -51,6 +54,11 @@ func (b *buyer) run() []*bin {
 		}
 		b.commit(load, math.MaxInt32)
 	}
+}
+
+// tooMuch says that a load holds more of an item than is left.
+func (b *buyer) tooMuch(l load) bool {
+	return slices.ContainsFunc(l.counts, func(c count) bool { return c.n > b.left[c.item] })
 }
 
 // value takes the duals as worths. No pod is worth nothing: it has to go somewhere.

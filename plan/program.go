@@ -76,6 +76,9 @@ func (b *buyer) newProgram() *program {
 func (p *program) solve(rounds int) {
 	rows := len(p.dual)
 	budget := maxWork / max(1, rows*rows)
+	for p.enterAll(p.b.pool, &budget) {
+		p.discard()
+	}
 	center, highest, smooth := slices.Clone(p.dual), 0.0, false
 	for range rounds {
 		p.discard()
@@ -92,18 +95,28 @@ func (p *program) solve(rounds int) {
 				center[k] = scale * worth
 			}
 		}
-		stepped := false
-		for i := range loads {
-			if budget > 0 && p.carries(&loads[i]) > loads[i].price*enough && p.enter(&loads[i]) {
-				stepped = true
-				budget--
-			}
+		p.b.pool = append(p.b.pool, loads...)
+		stepped := p.enterAll(loads, &budget)
+		for stepped && p.enterAll(p.b.pool, &budget) {
+			// Loads of earlier rounds cost nothing to find.
 		}
 		if budget == 0 || !stepped && !smooth {
 			return
 		}
 		smooth = stepped
 	}
+}
+
+// enterAll brings the loads into the basis that are worth a step, and says whether there were any.
+func (p *program) enterAll(loads []load, budget *int) bool {
+	entered := false
+	for i := range loads {
+		if *budget > 0 && p.carries(&loads[i]) > loads[i].price*enough && p.enter(&loads[i]) {
+			entered = true
+			*budget--
+		}
+	}
+	return entered
 }
 
 // discard brings the slack of items with a negative worth into the basis: to have one pod less is never dearer.
