@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
@@ -46,19 +47,62 @@ func limitOf(action string) limit {
 	return mutating
 }
 
-// slowest is the share of the published refill rate below which a bucket does not slow down.
-const slowest = 1.0 / 20
+const (
+	// slowest is the share of the published refill rate below which a bucket does not slow down.
+	slowest = 1.0 / 20
+	// slowDown and speedUp are what a rate is multiplied with after a throttled and after a good reply: around the rate
+	// that the account really has, about one call in five is throttled.
+	slowDown = 0.7
+	speedUp  = 1.1
+)
 
 // bucket is the client's image of one of EC2's token buckets. The account's other users drink from the same bucket, so
-// the image is corrected by what EC2 says: each throttled reply halves the rate, each good one gives a twentieth back.
+// the image is corrected by what EC2 says: a throttled reply lowers the rate, each good one gives a little back.
 type bucket struct {
 	published limit
 	limiter   *rate.Limiter
-	mu        sync.Mutex
+	// turn lets one caller wait for its token at a time, because a wait keeps the rate it began with.
+	turn chan struct{}
+
+	mu      sync.Mutex
+	slowed  time.Time
+	allowed rate.Limit
 }
 
 func newBucket(l limit) *bucket {
-	return &bucket{published: l, limiter: rate.NewLimiter(l.refill, l.burst)}
+	return &bucket{published: l, limiter: rate.NewLimiter(l.refill, l.burst), turn: make(chan struct{}, 1), allowed: l.refill}
+}
+
+// take waits for a token and returns when it got it.
+func (b *bucket) take(ctx context.Context) (time.Time, error) {
+	select {
+	case b.turn <- struct{}{}:
+		defer func() { <-b.turn }()
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	}
+	err := b.limiter.Wait(ctx)
+	return time.Now(), err
+}
+
+// report takes over what EC2 said to a call that took its token at an instant. Calls that were under way when the
+// bucket last slowed down say nothing new.
+func (b *bucket) report(taken time.Time, throttled bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	full := b.published.refill
+	switch {
+	case throttled && !taken.Before(b.slowed):
+		b.slowed = time.Now()
+		b.allowed = max(b.allowed*slowDown, full*slowest)
+		b.limiter.SetBurst(1)
+		b.limiter.SetLimit(b.allowed)
+	case !throttled && b.allowed < full:
+		if b.allowed = min(b.allowed*speedUp, full); b.allowed == full {
+			b.limiter.SetBurst(b.published.burst)
+		}
+		b.limiter.SetLimit(b.allowed)
+	}
 }
 
 // bucketError means a token would not have come before the caller's deadline.
@@ -72,23 +116,6 @@ func (e *bucketError) Error() string {
 }
 
 func (e *bucketError) Unwrap() error { return e.err }
-
-func (b *bucket) report(throttled bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	full := b.published.refill
-	now := b.limiter.Limit()
-	switch {
-	case throttled:
-		b.limiter.SetLimit(max(now/2, full*slowest))
-		b.limiter.SetBurst(1)
-	case now < full:
-		if now = min(now+full/20, full); now == full {
-			b.limiter.SetBurst(b.published.burst)
-		}
-		b.limiter.SetLimit(now)
-	}
-}
 
 // buckets holds one bucket per action and makes EC2 clients take a token for each attempt, retries included.
 type buckets struct {
@@ -119,11 +146,12 @@ func (b *buckets) take(ctx context.Context, in middleware.FinalizeInput, next mi
 ) {
 	action := awsmiddleware.GetOperationName(ctx)
 	bucket := b.of(action)
-	if err := bucket.limiter.Wait(ctx); err != nil {
+	taken, err := bucket.take(ctx)
+	if err != nil {
 		return out, metadata, &bucketError{action: action, err: err}
 	}
 	out, metadata, err = next.HandleFinalize(ctx, in)
-	bucket.report(isThrottle(err))
+	bucket.report(taken, isThrottle(err))
 	return out, metadata, err
 }
 
