@@ -19,8 +19,8 @@
 //
 // The API server pays for every write, so a node's whole life is to cost at most twelve: create the claim; its labels
 // and its status after the launch; the Node's registration; the claim's status; the Node's initialized label; the
-// claim's status; delete the claim; cordon the Node; the claim's status; the Node's finalizer; the claim's finalizer.
-// The Node object itself goes with its owner, the claim.
+// claim's status; delete the claim; cordon the Node; the Node's finalizer; the claim's finalizer; and, where the instance
+// takes its time to end, the claim's status once more. The Node object itself goes with its owner, the claim.
 package activities
 
 import (

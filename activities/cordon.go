@@ -2,13 +2,9 @@ package activities
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -69,31 +65,6 @@ func uncordonNode(node *corev1.Node) {
 		node.Spec.Unschedulable = false
 		delete(node.Annotations, cordonedAnnotation)
 	}
-}
-
-// change patches the node to what edit makes of it, and writes nothing where edit changes nothing. The patch holds the
-// resource version, because taints are one list that others write too; on a conflict the node is read again. A node that
-// has vanished needs no change.
-func (d *Drains) change(ctx context.Context, node *corev1.Node, doing string, edit func(*corev1.Node)) (*corev1.Node, error) {
-	changed := node.DeepCopy()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		edit(changed)
-		if equality.Semantic.DeepEqual(node, changed) {
-			return nil
-		}
-		err := d.Client.Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}))
-		if err == nil {
-			return nil
-		}
-		if fresh, readErr := d.node(ctx, node.Name, string(node.UID)); readErr == nil && fresh != nil {
-			node, changed = fresh, fresh.DeepCopy()
-		}
-		return err
-	})
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("%s node %s: %w", doing, node.Name, err)
-	}
-	return changed, nil
 }
 
 func setAnnotation(node *corev1.Node, key, value string) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
@@ -198,6 +199,11 @@ func (a *Activities) createClaim(ctx context.Context, planned plan.Claim, group,
 			claim.Annotations = map[string]string{}
 		}
 		claim.Annotations[karpv1.LaunchGroupAnnotationKey] = group
+		if class := a.nodeClass(claim); class != nil {
+			for _, key := range []string{awsv1.AnnotationEC2NodeClassHash, awsv1.AnnotationEC2NodeClassHashVersion} {
+				claim.Annotations[key] = class.Annotations[key]
+			}
+		}
 		err = a.Kube.Create(ctx, claim)
 		if err == nil {
 			return claim, nil

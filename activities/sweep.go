@@ -222,11 +222,10 @@ func (s *sweep) nodes(ctx context.Context) error {
 		if _, there := s.instances[node.Spec.ProviderID]; there || s.claims[node.Spec.ProviderID] != nil || s.now.Sub(node.CreationTimestamp.Time) < consistencyLag || ready(node) {
 			continue
 		}
-		before := node.DeepCopy()
-		if controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer) {
-			if err := s.Kube.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-				return ignoreNotFound("take the finalizer off Node "+node.Name, err)
-			}
+		if _, err := s.drains.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
+			controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer)
+		}); err != nil {
+			return err
 		}
 		if err := s.Kube.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {
 			if err := ignoreNotFound("delete Node "+node.Name, err); err != nil {

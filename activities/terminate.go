@@ -21,6 +21,8 @@ const (
 	// consistencyLag is how long after a launch EC2 may still not know an instance; an unknown instance that young is
 	// not a gone one.
 	consistencyLag = 2 * time.Minute
+	// tellAfter is how long an instance may take to end before the claim's conditions say what is being waited for.
+	tellAfter = 5 * time.Second
 	// goneEvery is how often the cloud is asked whether an instance has gone.
 	goneEvery = 2 * time.Second
 )
@@ -33,11 +35,8 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 	if err != nil {
 		return struct{}{}, err
 	}
-	if err := a.tellTerminating(ctx, claim, in); err != nil {
-		return struct{}{}, err
-	}
 	if in.Instance != "" {
-		if err := a.endInstance(ctx, in.Instance, claim); err != nil {
+		if err := a.endInstance(ctx, claim, in); err != nil {
 			return struct{}{}, err
 		}
 	}
@@ -72,8 +71,8 @@ func (a *Activities) tellTerminating(ctx context.Context, claim *karpv1.NodeClai
 
 // endInstance terminates an instance and returns when the cloud says that it is gone. An instance the cloud does not
 // know is gone only once it is too old to be merely not visible yet.
-func (a *Activities) endInstance(ctx context.Context, id string, claim *karpv1.NodeClaim) error {
-	visibleBy := time.Now()
+func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
+	id, began, visibleBy := in.Instance, time.Now(), time.Now()
 	if claim != nil {
 		if launched := claim.Condition(karpv1.ConditionTypeLaunched); launched != nil {
 			visibleBy = launched.LastTransitionTime.Add(consistencyLag)
@@ -93,6 +92,11 @@ func (a *Activities) endInstance(ctx context.Context, id string, claim *karpv1.N
 		}
 		if len(found) == 0 && !time.Now().Before(visibleBy) || len(found) == 1 && found[0].State == stateTerminated {
 			return nil
+		}
+		if time.Since(began) >= tellAfter {
+			if err := a.tellTerminating(ctx, claim, in); err != nil {
+				return err
+			}
 		}
 		// Only what is seen to be shutting down need not be told again.
 		ended = len(found) == 1 && found[0].State == stateShuttingDown
@@ -142,14 +146,10 @@ func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, i
 			return ignoreNotFound("delete Node "+name, err)
 		}
 	}
-	before := node.DeepCopy()
-	if !controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer) {
-		return nil
-	}
-	if err := a.Kube.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return ignoreNotFound("take the finalizer off Node "+name, err)
-	}
-	return nil
+	_, err := a.drains.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
+		controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer)
+	})
+	return err
 }
 
 // nodeName returns the name of a claim's Node, also of one that joined without the claim learning of it, or nothing.

@@ -1,0 +1,349 @@
+// Package world is the laboratory as the end-to-end tests see it: a real Kubernetes control plane, a real Temporal server,
+// EC2 played over HTTP, and Tenon's worker as a process that can be killed. Tests act on it as people and clusters do,
+// and believe only what the API server, the Temporal server and the simulated cloud say.
+package world
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	temporal "go.temporal.io/sdk/client"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/worker"
+)
+
+// World is a running laboratory.
+type World struct {
+	T testing.TB
+	client.WithWatch
+	Temporal temporal.Client
+	Lab      *lab.Lab
+	options  lab.Options
+}
+
+// Options are what a test wants to be different.
+type Options struct {
+	// Worker and Simulator are further flags of tenon worker and tenon ec2sim.
+	Worker, Simulator []string
+	// WorkerEnv are further environment variables of the worker, as NAME=VALUE.
+	WorkerEnv []string
+	// BootDelay is how long an instance takes to boot; two seconds when zero.
+	BootDelay time.Duration
+}
+
+// auditPolicy has the API server note every write, with who asked for it, and nothing else.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection]
+- level: None
+`
+
+// Start starts a laboratory in a directory of its own, with the default EC2NodeClass and NodePool, and stops it when the
+// test ends. The logs of a failed test are kept and named.
+func Start(t testing.TB, o Options) *World {
+	t.Helper()
+	bin, err := filepath.Abs(filepath.Join("..", "..", "bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(bin, "kubelab")); err != nil {
+		t.Fatalf("the laboratory is not built (make lab): %v", err)
+	}
+	dir, err := os.MkdirTemp("", "tenon-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := filepath.Join(dir, "audit-policy.yaml")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o.BootDelay == 0 {
+		o.BootDelay = 2 * time.Second
+	}
+	w := &World{T: t, options: lab.Options{
+		Dir: dir, Bin: bin, Tenon: tenon(t, bin), BootDelay: o.BootDelay,
+		Args: map[lab.Component][]string{
+			lab.APIServer: {"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(dir, "audit.log")},
+			lab.Worker:    o.Worker, lab.EC2Sim: o.Simulator,
+		},
+		Env: map[lab.Component][]string{lab.Worker: o.WorkerEnv},
+	}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("logs of all processes: %s", filepath.Join(dir, "logs"))
+			return
+		}
+		_ = os.RemoveAll(dir)
+	})
+	w.start()
+	t.Cleanup(func() {
+		if err := w.Lab.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+var buildOnce sync.Once
+
+// tenon builds the program as it is now, once per test binary.
+func tenon(t testing.TB, bin string) string {
+	t.Helper()
+	program := filepath.Join(os.TempDir(), fmt.Sprintf("tenon-under-test-%d", os.Getpid()))
+	buildOnce.Do(func() {
+		build := exec.Command("go", "build", "-o", program, "./cmd/tenon")
+		build.Dir = filepath.Dir(bin)
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build tenon: %v\n%s", err, out)
+		}
+	})
+	return program
+}
+
+// start starts or resumes the laboratory and connects to it.
+func (w *World) start() {
+	w.T.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer stop()
+	var err error
+	if w.Lab, err = lab.Start(ctx, w.options); err != nil {
+		w.T.Fatal(err)
+	}
+	config, err := w.Lab.RESTConfig()
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	config.QPS, config.Burst = 500, 1000
+	if w.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: worker.Scheme()}); err != nil {
+		w.T.Fatal(err)
+	}
+	if w.Temporal, err = temporal.Dial(temporal.Options{HostPort: w.Lab.TemporalAddress(), Logger: silent{}}); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// CrashAndResume kills every process of the laboratory at once and starts it again on its directory.
+func (w *World) CrashAndResume() {
+	w.T.Helper()
+	w.Temporal.Close()
+	if err := w.Lab.Crash(); err != nil {
+		w.T.Fatal(err)
+	}
+	w.start()
+}
+
+// Context is cancelled when the test ends.
+func (w *World) Context() context.Context { return w.T.Context() }
+
+// Apply applies manifests by server-side apply.
+func (w *World) Apply(manifests string) {
+	w.T.Helper()
+	if err := w.TryApply(manifests); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// TryApply is Apply for manifests that may be refused.
+func (w *World) TryApply(manifests string) error {
+	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifests)))
+	for {
+		document, err := documents.Read()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read manifests: %w", err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			return fmt.Errorf("read manifest: %w", err)
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		if err := w.WithWatch.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test"), client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+}
+
+// Await asks until the answer is yes; a test that waits longer than the limit has failed, and says how far it got.
+func (w *World) Await(what string, limit time.Duration, done func() (ok bool, state string)) {
+	w.T.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		ok, state := done()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.T.Fatalf("%s: not within %s: %s", what, limit, state)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// Claims returns all NodeClaims.
+func (w *World) Claims() []karpv1.NodeClaim {
+	w.T.Helper()
+	var list karpv1.NodeClaimList
+	if err := w.List(w.Context(), &list); err != nil {
+		w.T.Fatalf("list NodeClaims: %v", err)
+	}
+	return list.Items
+}
+
+// Nodes returns all Nodes.
+func (w *World) Nodes() []corev1.Node {
+	w.T.Helper()
+	var list corev1.NodeList
+	if err := w.List(w.Context(), &list); err != nil {
+		w.T.Fatalf("list Nodes: %v", err)
+	}
+	return list.Items
+}
+
+// Pods returns the pods of a namespace.
+func (w *World) Pods(namespace string) []corev1.Pod {
+	w.T.Helper()
+	var list corev1.PodList
+	if err := w.List(w.Context(), &list, client.InNamespace(namespace)); err != nil {
+		w.T.Fatalf("list pods: %v", err)
+	}
+	return list.Items
+}
+
+// AwaitRunning waits until exactly so many pods of a namespace run.
+func (w *World) AwaitRunning(namespace string, want int, limit time.Duration) {
+	w.T.Helper()
+	w.Await(fmt.Sprintf("%d pods of %s Running", want, namespace), limit, func() (bool, string) {
+		running := 0
+		for _, pod := range w.Pods(namespace) {
+			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero() {
+				running++
+			}
+		}
+		return running == want, fmt.Sprintf("%d run, %d claims, %d nodes", running, len(w.Claims()), len(w.Nodes()))
+	})
+}
+
+// AwaitNothing waits until no claim, node or living instance is left.
+func (w *World) AwaitNothing(limit time.Duration) {
+	w.T.Helper()
+	w.Await("everything gone", limit, func() (bool, string) {
+		claims, nodes, instances := len(w.Claims()), len(w.Nodes()), len(w.Living())
+		return claims+nodes+instances == 0, fmt.Sprintf("%d claims, %d nodes, %d instances", claims, nodes, instances)
+	})
+}
+
+// Instances returns every instance the simulated cloud remembers, as it truly is.
+func (w *World) Instances() []ec2sim.Instance {
+	w.T.Helper()
+	var all []ec2sim.Instance
+	w.Sim(http.MethodGet, "/_sim/instances", nil, &all)
+	return all
+}
+
+// Living returns the instances that exist and have not been ended.
+func (w *World) Living() []ec2sim.Instance {
+	w.T.Helper()
+	var living []ec2sim.Instance
+	for _, instance := range w.Instances() {
+		if instance.EndedAt == nil {
+			living = append(living, instance)
+		}
+	}
+	return living
+}
+
+// Cost is what the living instances cost, in US dollars per hour.
+func (w *World) Cost() ec2sim.Cost {
+	w.T.Helper()
+	var cost ec2sim.Cost
+	w.Sim(http.MethodGet, "/_sim/cost", nil, &cost)
+	return cost
+}
+
+// Faults puts faults in force, replacing those that were.
+func (w *World) Faults(faults ec2sim.Faults) {
+	w.T.Helper()
+	w.Sim(http.MethodPut, "/_sim/faults", faults, nil)
+}
+
+// Heal ends all faults.
+func (w *World) Heal() {
+	w.T.Helper()
+	w.Sim(http.MethodDelete, "/_sim/faults", nil, nil)
+}
+
+// Sim talks to the simulator's control endpoint.
+func (w *World) Sim(method, path string, question, answer any) {
+	w.T.Helper()
+	var body io.Reader
+	if question != nil {
+		encoded, err := json.Marshal(question)
+		if err != nil {
+			w.T.Fatal(err)
+		}
+		body = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(context.Background(), method, w.Lab.EC2SimURL()+path, body)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		w.T.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode >= 300 {
+		text, _ := io.ReadAll(response.Body)
+		w.T.Fatalf("%s %s: %s: %s", method, path, response.Status, text)
+	}
+	if answer != nil {
+		if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
+			w.T.Fatalf("%s %s: %v", method, path, err)
+		}
+	}
+}
+
+// Tenon runs the tenon command as a person would.
+func (w *World) Tenon(args ...string) (string, error) {
+	cmd := exec.CommandContext(w.Context(), w.options.Tenon, args...)
+	cmd.Env = os.Environ()
+	for name, value := range w.Lab.Env() {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// silent keeps the Temporal client's log out of the tests'.
+type silent struct{}
+
+func (silent) Debug(string, ...any) {}
+func (silent) Info(string, ...any)  {}
+func (silent) Warn(string, ...any)  {}
+func (silent) Error(string, ...any) {}
