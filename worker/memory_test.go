@@ -66,9 +66,11 @@ func BenchmarkWorkerMemory(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		awaitPlan(ctx, b, clients)
+		awaitPlan(ctx, b, l, clients)
 		b.ReportMetric(memoryOf(b, pid, "VmRSS:"), "MiB-RSS")
 		b.ReportMetric(memoryOf(b, pid, "VmHWM:"), "MiB-RSS-peak")
+		// The rest of the resident memory is the program's own text, which the kernel can drop and read again.
+		b.ReportMetric(memoryOf(b, pid, "RssAnon:"), "MiB-RSS-anonymous")
 		if err := l.Halt(lab.Worker); err != nil {
 			b.Fatal(err)
 		}
@@ -76,13 +78,16 @@ func BenchmarkWorkerMemory(b *testing.B) {
 }
 
 // awaitPlan waits until the worker has planned, which it says of the pods it cannot place.
-func awaitPlan(ctx context.Context, b *testing.B, clients kubernetes.Interface) {
+func awaitPlan(ctx context.Context, b *testing.B, l *lab.Lab, clients kubernetes.Interface) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
 	err := wait.PollUntilContextCancel(ctx, time.Second, false, func(ctx context.Context) (bool, error) {
 		events, err := clients.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedScheduling"})
 		return err == nil && len(events.Items) > 0, err
 	})
 	if err != nil {
-		b.Fatalf("the worker has not planned: %v", err)
+		log, _ := os.ReadFile(l.LogFile(lab.Worker))
+		b.Fatalf("the worker has not planned: %v\n%s", err, log[max(0, len(log)-4096):])
 	}
 	if err := clients.CoreV1().Events(metav1.NamespaceDefault).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		b.Fatal(err)
