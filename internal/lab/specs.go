@@ -104,6 +104,7 @@ func (l *Lab) controllerManager() spec {
 		args: []string{
 			"--kubeconfig=" + kubeconfig,
 			"--authentication-kubeconfig=" + kubeconfig,
+			"--authentication-skip-lookup=true", // there is no front proxy to learn of
 			"--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", l.state.Ports[portControllerManager]),
@@ -141,6 +142,7 @@ func (l *Lab) scheduler() spec {
 		args: []string{
 			"--config=" + l.layout.config(schedulerConfig),
 			"--authentication-kubeconfig=" + kubeconfig,
+			"--authentication-skip-lookup=true", // there is no front proxy to learn of
 			"--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", l.state.Ports[portScheduler]),
@@ -197,6 +199,7 @@ func (l *Lab) temporal() spec {
 		"history.timerProcessorMaxPollRPS=1000",
 		"history.visibilityProcessorMaxPollRPS=100",
 		`history.timerProcessorMaxTimeShift="100ms"`,
+		"frontend.enableServerVersionCheck=false", // a laboratory calls nobody
 	} {
 		args = append(args, "--dynamic-config-value="+setting)
 	}
