@@ -145,7 +145,12 @@ func countingClient(node *corev1.Node, conflicts int) (client.WithWatch, *int) {
 				}
 			}
 			writes++
-			return c.Patch(ctx, object, patch, opts...)
+			err := c.Patch(ctx, object, patch, opts...)
+			if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
+				// The API server answers a failed test of a JSON patch so; the fake one passes the bare error on.
+				return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "nodes"}, "n", err.Error(), 0, false)
+			}
+			return err
 		}}).Build(), &writes
 }
 
