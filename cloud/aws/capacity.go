@@ -109,6 +109,9 @@ func (s *shape) resources(m *machine) (capacity, allocatable corev1.ResourceList
 	for name, count := range m.extended {
 		capacity[name] = count
 	}
+	if n := branchInterfaces(m.name); n > 0 {
+		capacity[awsv1.ResourceAWSPodENI] = *resource.NewQuantity(n, resource.DecimalSI)
+	}
 	if s.efas > 0 {
 		capacity[awsv1.ResourceEFA] = *resource.NewQuantity(s.efas, resource.DecimalSI)
 	}

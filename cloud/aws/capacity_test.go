@@ -106,3 +106,19 @@ func TestResourcesRefusesNonsense(t *testing.T) {
 		}
 	}
 }
+
+func TestDevicesAreCapacity(t *testing.T) {
+	t.Parallel()
+	m := *m5large
+	m.extended = corev1.ResourceList{awsv1.ResourceNVIDIAGPU: resource.MustParse("4")}
+	s := shape{rootVolume: 20 << 30, efas: 1}
+	capacity, allocatable, err := s.resources(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[corev1.ResourceName]int64{awsv1.ResourceNVIDIAGPU: 4, awsv1.ResourceEFA: 1, awsv1.ResourceAWSPodENI: 9} {
+		if got := capacity[name]; got.Value() != want || got.Cmp(allocatable[name]) != 0 {
+			t.Errorf("%s: capacity %s; want %d, all of it allocatable", name, got.String(), want)
+		}
+	}
+}
