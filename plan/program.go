@@ -30,6 +30,9 @@ type program struct {
 const (
 	maxRounds = 60
 	maxWork   = 1 << 26
+	// Rounds of searching when filling finds nothing more, and branches each search may take.
+	maxSearches = 6
+	maxBranches = 600
 	// enough is how much more than its price a load has to carry to be worth another step.
 	enough = 1.002
 	// smoothing is the weight of the best duals so far.
@@ -47,19 +50,18 @@ func (b *buyer) newProgram() *program {
 		cheapest := math.Inf(1)
 		for i := range b.goods {
 			g := &b.goods[i]
-			if !g.users.has(k) {
+			if !g.users.has(k) || b.left[k] == 0 {
 				continue
 			}
-			fit := min(times(b.items[k].request, g.room), max(1, b.left[k]))
-			if len(b.items[k].class.HostPorts) > 0 {
-				fit = min(fit, 1)
-			}
-			if fit > 0 && g.price/float64(fit) < cheapest {
-				cheapest = g.price / float64(fit)
-				p.basis[k] = load{good: g, counts: []count{{item: k, n: fit}}, price: g.price}
+			f := b.newFilling(g)
+			f.put(k, b.left[k])
+			if l := f.done(); l != nil && l.price/float64(l.counts[0].n) < cheapest {
+				cheapest = l.price / float64(l.counts[0].n)
+				p.basis[k] = *l
 			}
 		}
 		if math.IsInf(cheapest, 1) {
+			p.inverse[k*n+k] = 1 // nothing is left of the item, or nothing may be bought for it
 			continue
 		}
 		size := float64(p.basis[k].counts[0].n)
@@ -76,6 +78,7 @@ func (b *buyer) newProgram() *program {
 func (p *program) solve(rounds int) {
 	rows := len(p.dual)
 	budget := maxWork / max(1, rows*rows)
+	searches := maxSearches
 	for p.enterAll(p.b.pool, &budget) {
 		p.discard()
 	}
@@ -100,11 +103,36 @@ func (p *program) solve(rounds int) {
 		for stepped && p.enterAll(p.b.pool, &budget) {
 			// Loads of earlier rounds cost nothing to find.
 		}
+		if !stepped && !smooth && searches > 0 {
+			searches--
+			stepped = p.enterAll(p.searched(), &budget)
+		}
 		if budget == 0 || !stepped && !smooth {
 			return
 		}
 		smooth = stepped
 	}
+}
+
+// searched are loads that simple filling does not find: few large pods on a machine have to be combined with care.
+func (p *program) searched() []load {
+	var loads []load
+	for i := range p.b.goods {
+		_, found := p.b.heaviest(&p.b.goods[i], knapsackSteps, knapsackDecay, maxBranches)
+		if found == nil {
+			continue
+		}
+		// The search looks at room alone; filling knows ports, zones and labels as well.
+		f := p.b.newFilling(found.good)
+		for _, c := range found.counts {
+			f.put(c.item, c.n)
+		}
+		if l := f.done(); l != nil {
+			loads = append(loads, *l)
+		}
+	}
+	p.b.pool = append(p.b.pool, loads...)
+	return loads
 }
 
 // enterAll brings the loads into the basis that are worth a step, and says whether there were any.
