@@ -22,7 +22,7 @@ import (
 
 // account is a simulated AWS account, a provider for it, and a clock that both go by.
 type account struct {
-	t        *testing.T
+	t        testing.TB
 	sim      *ec2sim.Server
 	provider *aws.Provider
 	ec2      *ec2.Client
@@ -32,10 +32,10 @@ type account struct {
 }
 
 // newAccount has a dozen instance types; a test does not have to wait for hundreds.
-func newAccount(t *testing.T) *account { return newAccountWith(t, "testdata/catalogue.json") }
+func newAccount(t testing.TB) *account { return newAccountWith(t, "testdata/catalogue.json") }
 
 // newAccountWith has the instance types of a catalogue file, the simulator's own if it is empty.
-func newAccountWith(t *testing.T, catalogue string) *account {
+func newAccountWith(t testing.TB, catalogue string) *account {
 	t.Helper()
 	a := &account{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	var err error

@@ -1,0 +1,20 @@
+package aws_test
+
+import "testing"
+
+// BenchmarkInstanceTypes measures a planner's call when nothing has changed since the last one.
+func BenchmarkInstanceTypes(b *testing.B) {
+	a := newAccountWith(b, "")
+	class := a.NodeClass()
+	status, err := a.provider.ResolveNodeClass(b.Context(), class)
+	if err != nil {
+		b.Fatal(err)
+	}
+	class.Status = status
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := a.provider.InstanceTypes(b.Context(), class); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
