@@ -121,12 +121,13 @@ func (s *apiServer) remove(resource string, obj metav1.Object) {
 	}
 }
 
-// bookmark tells the watches of a resource how far they are.
-func (s *apiServer) bookmark(resource string) {
+// bookmark tells the watches of a resource how far they are, and returns it.
+func (s *apiServer) bookmark(resource string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
 	s.record(resource, watch.Bookmark, bookmarkAt(s.version, false))
+	return strconv.FormatUint(s.version, 10)
 }
 
 func (s *apiServer) record(resource string, event watch.EventType, raw json.RawMessage) {

@@ -57,6 +57,9 @@ func TestAssumedClaimCountsUntilTheWatchPassesIt(t *testing.T) {
 	}
 	m.Assume(created)
 	awaitShape(t, m, "a claim that the watch has already seen deleted is not brought back")
+	if err := m.AwaitClaims(within(t), server.bookmark("nodeclaims")); err != nil {
+		t.Errorf("a bookmark says that everything up to it has been seen: %v", err)
+	}
 }
 
 func TestAssumedClaimThatIsDeletedBeforeItIsSeen(t *testing.T) {

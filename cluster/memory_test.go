@@ -259,7 +259,7 @@ func managedFields(managers int) []metav1.ManagedFieldsEntry {
 	var entries []metav1.ManagedFieldsEntry
 	for i := range managers {
 		entries = append(entries, metav1.ManagedFieldsEntry{Manager: fmt.Sprintf("manager-%d", i), Operation: metav1.ManagedFieldsOperationUpdate,
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:env":{},"f:image":{},"f:resources":{}}},"f:dnsPolicy":{},"f:restartPolicy":{}}}`)}})
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:env":{},"f:image":{},"f:resources":{}}},"f:dnsPolicy":{},"f:restartPolicy":{}}}`)})
 	}
 	return entries
 }
