@@ -76,6 +76,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer runs the action and encodes its outcome.
 func (s *Server) answer(r *http.Request, c *call, plan faultPlan) (reply, *apiError) {
 	p, h := protocolOf(c)
+	if c.service == "" {
+		e := &apiError{http.StatusForbidden, "MissingAuthenticationToken", "Request is missing Authentication Token"}
+		return p.failure(c, e), e
+	}
 	if h == nil {
 		e := &apiError{http.StatusBadRequest, "InvalidAction", fmt.Sprintf("The action %s is not valid for this web service.", c.action)}
 		return p.failure(c, e), e

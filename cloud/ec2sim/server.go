@@ -125,6 +125,17 @@ type Server struct {
 // New makes a simulator, with the state of Options.StateFile if there is one. It does not listen yet.
 func New(opts Options) (*Server, error) {
 	opts.fill()
+	for name, d := range map[string]time.Duration{
+		"boot delay": opts.BootDelay, "ready delay": opts.ReadyDelay, "pending time": opts.PendingFor,
+		"shutting-down time": opts.ShuttingDownFor, "time kept terminated": opts.KeepTerminated, "latency": opts.Latency,
+	} {
+		if d < 0 {
+			return nil, fmt.Errorf("%s %v is negative", name, d)
+		}
+	}
+	if err := opts.Faults.validate(); err != nil {
+		return nil, err
+	}
 	catalogue, err := loadCatalogue(opts.CatalogueFile)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,9 @@ With --kubeconfig, an instance that boots joins that cluster as a Node, as its k
   curl -X PUT 127.0.0.1:4566/_sim/faults -d '{"capacity":[{"instanceType":"m5.*","zone":"us-east-1a"}]}'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return err
+			}
 			log, err := zap.NewProduction()
 			if err != nil {
 				return fmt.Errorf("logger: %w", err)
