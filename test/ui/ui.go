@@ -58,7 +58,8 @@ type Workflow struct {
 	Details []string
 	// Attributes are search attributes with their values.
 	Attributes map[string]string
-	// Screenshot, when not empty, is the PNG file its first page is saved to.
+	// Screenshot, when not empty, is the PNG file that the page with its details is saved to, or its first page if no
+	// details are expected.
 	Screenshot string
 }
 
@@ -109,7 +110,7 @@ func open(ctx context.Context, patience time.Duration) (tab, func(), error) {
 		options = append(options, chromedp.NoSandbox)
 	}
 	browser, end := chromedp.NewContext(ctx, chromedp.WithAllocatorOptions(options...))
-	if err := chromedp.Do(browser, chromedp.EmulateViewport(1500, 950)); err != nil {
+	if err := chromedp.Do(browser, chromedp.EmulateViewport(1500, 900)); err != nil {
 		end()
 		return tab{}, nil, fmt.Errorf("start %s: %w", program, err)
 	}
@@ -143,9 +144,6 @@ func (t tab) check(page string, workflow Workflow) error {
 	if err := t.shows(append([]string{workflow.ID}, workflow.Timeline...), t.patience); err != nil {
 		return fmt.Errorf("its timeline: %w", err)
 	}
-	if err := t.save(workflow.Screenshot); err != nil {
-		return err
-	}
 	if len(workflow.Details) > 0 {
 		if err := t.press("User Metadata"); err != nil {
 			return err
@@ -153,6 +151,9 @@ func (t tab) check(page string, workflow Workflow) error {
 		if err := t.shows(workflow.Details, t.patience); err != nil {
 			return fmt.Errorf("its metadata: %w", err)
 		}
+	}
+	if err := t.save(workflow.Screenshot); err != nil {
+		return err
 	}
 	if len(workflow.Attributes) > 0 {
 		if err := t.press("Search Attributes"); err != nil {
