@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -20,6 +21,10 @@ import (
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/worker"
 )
+
+// workerGCPercent is the worker's GOGC: half of Go's own, since a worker shares its machine with what it serves, and its
+// garbage is little beside what it keeps.
+const workerGCPercent = 50
 
 // awsFlags are the settings of the AWS provider. The names are those of Karpenter's own options.
 type awsFlags struct {
@@ -73,6 +78,9 @@ func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) erro
 		return err
 	}
 	defer func() { _ = log.Sync() }()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(workerGCPercent)
+	}
 	klog.SetLogger(zapr.NewLogger(log))
 	logf.SetLogger(zapr.NewLogger(log))
 	log.Info("configuration", zap.String("version", currentVersion().Version), zap.Any("worker", settings), zap.Any("aws", fmt.Sprintf("%+v", cloud)))
