@@ -42,7 +42,7 @@ func (p *Provider) Launch(ctx context.Context, request cloud.LaunchRequest) (clo
 		p.learn(request, failure)
 		return result, failure
 	}
-	if failure != nil && len(result.Instances) < request.Count && cloud.KindOf(failure) != cloud.InsufficientCapacity {
+	if len(result.Instances) < request.Count && cloud.KindOf(failure) != cloud.InsufficientCapacity {
 		p.log.Warn("part of a launch failed", zap.String("launchGroup", request.Group), zap.Error(failure))
 	}
 	return result, nil
