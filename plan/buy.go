@@ -7,8 +7,9 @@ type bin struct {
 	machine int
 	zones   uint64
 	content []portion
-	// used is what the content takes, free what it leaves.
+	// used is what the content takes, free what it leaves. slack is the share of a machine that shall stay free.
 	used, free []int64
+	slack      float64
 	ports      []HostPort
 	// custom are the content's conditions on labels its pool leaves open.
 	custom term
@@ -50,8 +51,7 @@ func (m *market) buyFrom(sellers []*seller, items []*item) []*bin {
 	for capacity := len(capacityTypes) - 1; capacity >= 0; capacity-- {
 		for _, group := range m.components(stocks[capacity]) {
 			topUp(m, bins, group)
-			b := newBuyer(m, group)
-			bins = append(bins, b.run()...)
+			bins = append(bins, newBuyer(m, group).run()...)
 		}
 	}
 	return bins

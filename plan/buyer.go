@@ -16,7 +16,10 @@ type buyer struct {
 	left []int
 	// pool are the loads found so far that what is left could still fill.
 	pool []load
-	bins []*bin
+	// slack is the share of every machine that is kept free.
+	slack float64
+	// bought is what was decided so far.
+	bought []load
 }
 
 func newBuyer(m *market, items []stocked) *buyer {
@@ -27,13 +30,11 @@ func newBuyer(m *market, items []stocked) *buyer {
 // again is the share of the worth that may be bought before what is left is valued anew.
 const again = 0.3
 
-// run buys until nothing is left or nothing can be bought. What the program wants in whole numbers is bought at once;
-// then the best load, one by one, until so much is gone that the rest is better valued anew: few pods that fill no
-// machine are worth something else than many that do.
-func (b *buyer) run() []*bin {
-	for k, it := range b.items {
-		b.left[k] = it.left
-	}
+// lean buys for the least price, as if every pod went where it is planned. What the program wants in whole numbers is
+// bought at once; then the best load, one by one, until so much is gone that the rest is better valued anew: few pods
+// that fill no machine are worth something else than many that do.
+func (b *buyer) lean() {
+	b.pool = nil
 	valued := math.Inf(1)
 	var wanted []load
 	for {
@@ -45,14 +46,14 @@ func (b *buyer) run() []*bin {
 			valued = b.total()
 			wanted = program.wanted()
 			for _, whole := range program.wholes() {
-				b.commit(&whole.load, whole.copies)
+				b.buy(&whole.load, whole.copies)
 			}
 		}
 		load := b.best(wanted)
 		if load == nil {
-			return b.bins
+			return
 		}
-		b.commit(load, math.MaxInt32)
+		b.buy(load, math.MaxInt32)
 	}
 }
 
@@ -239,8 +240,24 @@ type filling struct {
 func (b *buyer) newFilling(g *good) *filling {
 	return &filling{
 		b: b, load: &load{good: g}, loaded: make([]int, len(b.items)),
-		trial: bin{machine: g.index, zones: b.m.machines[g.index].zones, free: slices.Clone(g.room), used: make([]int64, len(g.room))},
+		trial: bin{machine: g.index, zones: b.m.machines[g.index].zones, free: b.roomOf(g), used: make([]int64, len(g.room))},
 	}
+}
+
+// roomOf is what may be filled of a good: all but the slack, and in any case as much as its largest pod needs.
+func (b *buyer) roomOf(g *good) []int64 {
+	room := slices.Clone(g.room)
+	if b.slack == 0 {
+		return room
+	}
+	for d := range room {
+		largest := int64(0)
+		for _, k := range g.members {
+			largest = max(largest, b.items[k].request[d])
+		}
+		room[d] = min(room[d], max(largest, room[d]-int64(b.slack*float64(room[d]))))
+	}
+	return room
 }
 
 // done is the finished load, or nil if it is empty.
@@ -307,8 +324,8 @@ func (l *load) add(c count) {
 	l.counts = append(l.counts, c)
 }
 
-// commit buys the load as often as wanted, as its content is there and as the pool's limits allow.
-func (b *buyer) commit(l *load, copies int) {
+// buy decides for the load as often as wanted, as its content is there and as the pool's limits allow.
+func (b *buyer) buy(l *load, copies int) {
 	mach := &b.m.machines[l.good.index]
 	s := b.m.sellers[mach.pool]
 	allowed, _ := s.affordable(mach.size)
@@ -318,11 +335,9 @@ func (b *buyer) commit(l *load, copies int) {
 	}
 	s.spend(mach.size, copies)
 	for range copies {
-		bought := &bin{machine: l.good.index, zones: mach.zones, free: slices.Clone(l.good.room), used: make([]int64, len(l.good.room))}
+		b.bought = append(b.bought, *l)
 		for _, c := range l.counts {
-			bought.put(b.items[c.item].item, c.variant, c.n)
 			b.left[c.item] -= c.n
 		}
-		b.bins = append(b.bins, bought)
 	}
 }

@@ -128,9 +128,13 @@ func sameContent(a, b *bin) bool {
 // holders are the machines of the bin's pool and capacity type that hold its content in its zones.
 func (m *market) holders(s *seller, b *bin) bitset {
 	set := newBitset(len(m.machines))
+	need := slices.Clone(b.used)
+	for d, amount := range need {
+		need[d] = max(amount, min(int64(float64(amount)/(1-b.slack)), m.machines[b.machine].usable[d]))
+	}
 	for i := s.first; i < s.last; i++ {
 		mach := &m.machines[i]
-		if mach.capacity == m.machines[b.machine].capacity && mach.zones&b.zones != 0 && fits(b.used, mach.usable) {
+		if mach.capacity == m.machines[b.machine].capacity && mach.zones&b.zones != 0 && fits(need, mach.usable) {
 			set.set(i)
 		}
 	}

@@ -1,0 +1,209 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// A plan says how many machines there will be, but the kube-scheduler decides which pod goes to which of them. It knows
+// nothing of the plan: it takes pods as they come and spreads them. Machines cut to measure for certain pods are filled
+// with others, and pods for which they were bought need a second round of machines. So several ways to buy are
+// compared by what they cost in the end: the plan of the least price, and fleets of alike machines that carry the same
+// mixture each, with more or less slack. The end is found by playing the scheduler (see scatter.go).
+
+// Bounds of the comparison.
+const (
+	// maxFleets is how many machines are tried as the only one of a fleet.
+	maxFleets = 10
+	// delay is how much more a machine costs that is bought in a second round: its pods have to wait twice.
+	delay = 1.1
+	// crowded is the number of pods that should not all depend on very few machines.
+	crowded = 30
+)
+
+// slacks are the shares of a fleet's machines that may be kept free.
+var slacks = [...]float64{0, 0.02, 0.05, 0.09}
+
+// offer is one way to buy for all items of a buyer.
+type offer struct {
+	loads []load
+	slack float64
+	// left are the pods for which nothing could be bought.
+	left int
+	// price is what the loads cost; total is what it comes to in the end, and what a decision is made by.
+	price, total float64
+}
+
+// run buys until nothing is left or nothing can be bought.
+func (b *buyer) run() []*bin {
+	all := make([]int, len(b.items))
+	for k, it := range b.items {
+		all[k] = it.left
+	}
+	var best *offer
+	consider := func(o *offer) {
+		if best != nil && (o.left > best.left || o.left == best.left && o.price*b.crowding(o) >= best.total) {
+			return
+		}
+		o.total = b.judge(o)
+		if best == nil || o.left < best.left || o.left == best.left && o.total < best.total {
+			best = o
+		}
+	}
+	for _, g := range b.fleets() {
+		for _, slack := range slacks {
+			consider(b.offer(slack, all, func() { b.fleet(g) }))
+		}
+	}
+	consider(b.offer(0, all, b.lean))
+	return b.deliver(best)
+}
+
+// offer tries one way to buy for a number of pods of each item, and leaves no trace of it.
+func (b *buyer) offer(slack float64, left []int, way func()) *offer {
+	budgets := make([][]allowance, len(b.m.sellers))
+	for i, s := range b.m.sellers {
+		budgets[i] = slices.Clone(s.budget)
+	}
+	copy(b.left, left)
+	b.slack, b.bought = slack, nil
+	way()
+	o := &offer{slack: slack}
+	for _, n := range b.left {
+		o.left += n
+	}
+	for i := range b.bought {
+		o.loads = append(o.loads, b.trimmed(&b.bought[i]))
+		o.price += o.loads[i].price
+	}
+	for i, s := range b.m.sellers {
+		s.budget = budgets[i]
+	}
+	return o
+}
+
+// trimmed is the load on the cheapest good that holds it and still has the slack.
+func (b *buyer) trimmed(l *load) load {
+	need := make([]int64, len(l.good.room))
+	zones := ^uint64(0)
+	for _, c := range l.counts {
+		take(need, b.items[c.item].request, -c.n)
+		zones &= b.items[c.item].variants[c.variant].zones
+	}
+	for d, amount := range need {
+		need[d] = max(amount, min(int64(float64(amount)/(1-b.slack)), l.good.room[d]))
+	}
+	result := *l
+	for i := range b.goods {
+		g := &b.goods[i]
+		if g.price >= result.price || !fits(need, g.room) || b.m.machines[g.index].zones&zones == 0 || !b.sameTerms(g, l) {
+			continue
+		}
+		if price := b.m.priceIn(g.index, zones); price < result.price {
+			result.good, result.price = g, price
+		}
+	}
+	return result
+}
+
+// sameTerms says whether the load's content may go to the good by the same variants, and from the same pool.
+func (b *buyer) sameTerms(g *good, l *load) bool {
+	if b.m.machines[g.index].pool != b.m.machines[l.good.index].pool {
+		return false
+	}
+	for _, c := range l.counts {
+		if !b.items[c.item].variants[c.variant].machines.has(g.index) {
+			return false
+		}
+	}
+	return true
+}
+
+// fleets are the goods of which a fleet would be cheapest for the whole demand, each machine carrying its share.
+func (b *buyer) fleets() []*good {
+	type candidate struct {
+		good  *good
+		price float64
+	}
+	var candidates []candidate
+	for i := range b.goods {
+		g := &b.goods[i]
+		demand := make([]int64, len(g.room))
+		for _, k := range g.members {
+			take(demand, b.items[k].request, -b.items[k].left)
+		}
+		// What the good cannot take has to be bought beside it, as dear as the same worth on the good.
+		machines, members := 0.0, 0
+		for d, amount := range demand {
+			if amount > 0 && g.room[d] > 0 {
+				machines = max(machines, float64(amount)/float64(g.room[d]))
+			}
+		}
+		all := 0
+		for _, it := range b.items {
+			all += it.left
+		}
+		for _, k := range g.members {
+			members += b.items[k].left
+		}
+		if members == 0 {
+			continue
+		}
+		price := math.Max(1, machines) * g.price / g.handicap * float64(all) / float64(members)
+		candidates = append(candidates, candidate{g, price})
+	}
+	slices.SortStableFunc(candidates, func(x, y candidate) int { return cmp.Compare(x.price, y.price) })
+	var fleets []*good
+	for _, c := range candidates[:min(len(candidates), maxFleets)] {
+		fleets = append(fleets, c.good)
+	}
+	return fleets
+}
+
+// fleet buys alike machines with the same mixture on each, and whatever serves best what they cannot take.
+func (b *buyer) fleet(g *good) {
+	demand := make([]int64, len(g.room))
+	for _, k := range g.members {
+		take(demand, b.items[k].request, -b.left[k])
+	}
+	prices := make([]float64, len(g.room))
+	for d, amount := range demand {
+		if amount > 0 && g.room[d] > 0 {
+			prices[d] = float64(amount) / float64(g.room[d]) / float64(g.room[d])
+		}
+	}
+	for k := range b.items {
+		b.worth[k] = 0
+		for d, amount := range b.items[k].request {
+			b.worth[k] += prices[d] * float64(amount)
+		}
+	}
+	for b.wanted(g) && b.affordable(g) {
+		l := b.fill(g, biases[len(biases)-1], b.fairShare(g))
+		if l == nil {
+			break
+		}
+		b.buy(l, 1)
+	}
+	if slices.Max(b.left) > 0 {
+		b.lean()
+	}
+}
+
+// deliver makes bins of the best offer.
+func (b *buyer) deliver(o *offer) []*bin {
+	bins := make([]*bin, 0, len(o.loads))
+	for i := range o.loads {
+		l := &o.loads[i]
+		mach := &b.m.machines[l.good.index]
+		b.m.sellers[mach.pool].spend(mach.size, 1)
+		bought := &bin{machine: l.good.index, zones: mach.zones, slack: o.slack,
+			free: slices.Clone(l.good.room), used: make([]int64, len(l.good.room))}
+		for _, c := range l.counts {
+			bought.put(b.items[c.item].item, c.variant, c.n)
+		}
+		bins = append(bins, bought)
+	}
+	return bins
+}
