@@ -1,101 +1,161 @@
 // Package failpoint lets a test kill a worker at a chosen side effect, as a power cut would.
 //
-// A point is named by the side effect and the moment: `PATCH nodes before`, `EC2 CreateFleet after`, `Join ack`.
+// A point is named by the side effect and the moment, as in `PATCH nodes before`, `EC2 CreateFleet after`, `Join ack`:
 //
 //	before  the request has not been sent
 //	after   the reply has been received, and nothing has been done with it
 //	ack     an activity is over, and Temporal has not been told
 //
-// `PATCH nodes#2 after` is the second such request that got as far as this moment. The environment variable
-// TENON_FAILPOINTS lists points separated by commas; TENON_FAILPOINTS_DIR is a directory in which each point that has
-// struck leaves a file of its name, so that it strikes once, and so that a test sees which have. Occurrences are counted
-// there as well, over all restarts. At a point the process sends itself SIGKILL: nothing is flushed, closed or deferred.
+// Where that is not exact enough, the activity, a part of the request's body and which of several occurrences is meant
+// can be named too: `Evict: PATCH nodes{disrupted}#2 before`.
 //
-// The points sit where a worker meets the world, in its HTTP transports and in an interceptor around activities, so no
-// line of the product knows of them. Without the variable nothing is installed.
+// The environment variable TENON_FAILPOINTS lists points separated by commas; TENON_FAILPOINTS_DIR is a directory in
+// which each point that has struck leaves a file of its name, so that it strikes once, and so that a test sees which
+// have. Occurrences are counted there as well, over all restarts. At a point the process sends itself SIGKILL: nothing is
+// flushed, closed or deferred. TENON_FAILPOINTS_HEARTBEAT bounds the heartbeat timeout of every activity, so that a test
+// that kills often need not wait for each death to be noticed.
+//
+// The points sit where a worker meets the world, in its HTTP transports (transport.go) and in interceptors around
+// activities (interceptor.go), so no line of the product knows of them. Without the variable nothing is installed.
 package failpoint
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
-
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/interceptor"
+	"time"
 )
 
 // The environment variables FromEnvironment reads.
 const (
-	PointsVariable = "TENON_FAILPOINTS"
-	DirVariable    = "TENON_FAILPOINTS_DIR"
+	PointsVariable    = "TENON_FAILPOINTS"
+	DirVariable       = "TENON_FAILPOINTS_DIR"
+	HeartbeatVariable = "TENON_FAILPOINTS_HEARTBEAT"
 )
 
-// Points are the places at which this process kills itself. A nil *Points has none.
+// Points are the places at which this process kills itself.
 type Points struct {
 	dir string
-	mu  sync.Mutex
-	// left are the points that have not struck, by name.
-	left map[string]bool
+	// heartbeat bounds heartbeat timeouts; zero leaves them as they are.
+	heartbeat time.Duration
+	mu        sync.Mutex
+	// left are the points that have not struck.
+	left []point
+}
+
+// point is one place, taken apart.
+type point struct {
+	name, activity, effect, text, moment string
+	// nth is the occurrence that is meant; zero is the first.
+	nth int
 }
 
 // FromEnvironment returns the points the environment asks for, nil where it asks for none.
 func FromEnvironment() (*Points, error) {
-	list, dir := os.Getenv(PointsVariable), os.Getenv(DirVariable)
+	list, dir, heartbeat := os.Getenv(PointsVariable), os.Getenv(DirVariable), os.Getenv(HeartbeatVariable)
 	if list == "" {
 		return nil, nil
 	}
 	if dir == "" {
 		return nil, fmt.Errorf("%s is set without %s, the directory that remembers which points have struck", PointsVariable, DirVariable)
 	}
-	p := &Points{dir: dir, left: map[string]bool{}}
+	p := &Points{dir: dir}
+	if heartbeat != "" {
+		var err error
+		if p.heartbeat, err = time.ParseDuration(heartbeat); err != nil {
+			return nil, fmt.Errorf("%s: %w", HeartbeatVariable, err)
+		}
+	}
 	for name := range strings.SplitSeq(list, ",") {
+		parsed, err := parse(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", PointsVariable, err)
+		}
 		if _, err := os.Stat(filepath.Join(dir, file(name))); errors.Is(err, os.ErrNotExist) {
-			p.left[name] = true
+			p.left = append(p.left, parsed)
 		}
 	}
 	return p, nil
 }
 
-// Struck returns the points that have struck according to a directory.
-func Struck(dir string, names []string) (struck, left []string) {
+// Struck returns the points that have struck according to a directory, with the time at which each did.
+func Struck(dir string, names []string) map[string]time.Time {
+	struck := map[string]time.Time{}
 	for _, name := range names {
-		if _, err := os.Stat(filepath.Join(dir, file(name))); err == nil {
-			struck = append(struck, name)
-		} else {
-			left = append(left, name)
+		if info, err := os.Stat(filepath.Join(dir, file(name))); err == nil {
+			struck[name] = info.ModTime()
 		}
 	}
-	return struck, left
+	return struck
+}
+
+// parse takes a point's name apart.
+func parse(name string) (point, error) {
+	p := point{name: name}
+	effect, moment, ok := cutLast(name, " ")
+	if !ok || moment != "before" && moment != "after" && moment != "ack" {
+		return p, fmt.Errorf("point %q: must end in before, after or ack", name)
+	}
+	p.moment = moment
+	if head, nth, numbered := cutLast(effect, "#"); numbered {
+		var err error
+		if p.nth, err = strconv.Atoi(nth); err != nil || p.nth < 1 {
+			return p, fmt.Errorf("point %q: %q is not the number of an occurrence", name, nth)
+		}
+		effect = head
+	}
+	if head, text, bounded := strings.Cut(effect, "{"); bounded {
+		effect, p.text = head, strings.TrimSuffix(text, "}")
+	}
+	p.effect = effect
+	if activity, rest, bounded := strings.Cut(effect, ": "); bounded {
+		p.activity, p.effect = activity, rest
+	}
+	return p, nil
+}
+
+func cutLast(s, separator string) (before, after string, found bool) {
+	at := strings.LastIndex(s, separator)
+	if at < 0 {
+		return s, "", false
+	}
+	return s[:at], s[at+len(separator):], true
 }
 
 // file is the name of a point's file.
 func file(name string) string { return url.PathEscape(name) }
 
+// side is a side effect as it happens.
+type side struct {
+	// activity is the activity that causes it, empty for what runs outside of any.
+	activity string
+	// effect is the method and resource of a request, or the name of an activity that is over.
+	effect string
+	body   []byte
+}
+
+func (p point) means(s side, moment string) bool {
+	return p.effect == s.effect && p.moment == moment && (p.activity == "" || p.activity == s.activity) &&
+		(p.text == "" || strings.Contains(string(s.body), p.text))
+}
+
 // hit is called at every moment of every side effect, and does not return from a point.
-func (p *Points) hit(effect, moment string) {
+func (p *Points) hit(s side, moment string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.concerns(effect, moment) {
-		return
-	}
-	count := p.count(effect + " " + moment)
-	for _, name := range []string{effect + " " + moment, fmt.Sprintf("%s#%d %s", effect, count, moment)} {
-		if !p.left[name] {
+	for _, point := range p.left {
+		if !point.means(s, moment) || point.nth > 0 && p.count(point.name) != point.nth {
 			continue
 		}
-		marker, err := os.OpenFile(filepath.Join(p.dir, file(name)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		marker, err := os.OpenFile(filepath.Join(p.dir, file(point.name)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
-			delete(p.left, name)
-			continue
+			continue // another worker was struck here
 		}
 		_ = marker.Close()
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -103,24 +163,9 @@ func (p *Points) hit(effect, moment string) {
 	}
 }
 
-// concerns reports whether a point is about this effect and moment, so that others need not be counted.
-func (p *Points) concerns(effect, moment string) bool {
-	for name := range p.left {
-		bare := name
-		if head, tail, numbered := strings.Cut(name, "#"); numbered {
-			_, at, _ := strings.Cut(tail, " ")
-			bare = head + " " + at
-		}
-		if bare == effect+" "+moment {
-			return true
-		}
-	}
-	return false
-}
-
-// count counts an occurrence, over all restarts.
-func (p *Points) count(what string) int {
-	counter, err := os.OpenFile(filepath.Join(p.dir, file("count "+what)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+// count counts an occurrence of what a point means, over all restarts.
+func (p *Points) count(name string) int {
+	counter, err := os.OpenFile(filepath.Join(p.dir, file("count "+name)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0
 	}
@@ -133,132 +178,4 @@ func (p *Points) count(what string) int {
 		return 0
 	}
 	return int(info.Size())
-}
-
-// Kubernetes puts the points around a transport to the API server.
-func (p *Points) Kubernetes(next http.RoundTripper) http.RoundTripper {
-	return transport{points: p, next: next, name: kubernetesEffect}
-}
-
-// AWS puts the points around an AWS SDK's HTTP client.
-func (p *Points) AWS(next interface {
-	Do(*http.Request) (*http.Response, error)
-}) *AWSClient {
-	return &AWSClient{transport{points: p, next: roundTrip(next.Do), name: awsEffect}}
-}
-
-// AWSClient is an HTTP client for the AWS SDK.
-type AWSClient struct{ transport transport }
-
-// Do sends a request.
-func (c *AWSClient) Do(r *http.Request) (*http.Response, error) { return c.transport.RoundTrip(r) }
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// transport is an HTTP transport with points before and after each side effect.
-type transport struct {
-	points *Points
-	next   http.RoundTripper
-	// name returns the side effect a request is, nothing for one that only reads.
-	name func(*http.Request) string
-}
-
-// RoundTrip sends a request, unless a point strikes first.
-func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	effect := t.name(r)
-	if effect == "" {
-		return t.next.RoundTrip(r)
-	}
-	t.points.hit(effect, "before")
-	response, err := t.next.RoundTrip(r)
-	if err == nil && response.StatusCode < 300 {
-		t.points.hit(effect, "after")
-	}
-	return response, err
-}
-
-// kubernetesEffect names a write to the API server: method, resource and subresource.
-func kubernetesEffect(r *http.Request) string {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return ""
-	}
-	// /api/v1/... or /apis/<group>/<version>/..., then namespaces/<namespace>/ where there is one.
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	skip := 2
-	if parts[0] == "apis" {
-		skip = 3
-	}
-	if len(parts) <= skip {
-		return ""
-	}
-	parts = parts[skip:]
-	if parts[0] == "namespaces" && len(parts) > 2 {
-		parts = parts[2:]
-	}
-	switch parts[0] {
-	case "events", "leases":
-		return ""
-	}
-	effect := r.Method + " " + parts[0]
-	if len(parts) > 2 {
-		effect += "/" + parts[2]
-	}
-	return effect
-}
-
-// awsEffect names a call to EC2 or IAM that is not a mere look: the Action of the Query protocol.
-func awsEffect(r *http.Request) string {
-	if r.Body == nil || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
-		return ""
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return ""
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return ""
-	}
-	action := form.Get("Action")
-	for _, reading := range []string{"Describe", "Get", "List"} {
-		if strings.HasPrefix(action, reading) {
-			return ""
-		}
-	}
-	if form.Get("DryRun") == "true" {
-		return ""
-	}
-	return "EC2 " + action
-}
-
-// Interceptor puts a point between the end of an activity and Temporal's hearing of it.
-func (p *Points) Interceptor() interceptor.WorkerInterceptor { return &workers{points: p} }
-
-type workers struct {
-	interceptor.WorkerInterceptorBase
-	points *Points
-}
-
-// InterceptActivity implements interceptor.WorkerInterceptor.
-func (w *workers) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	inbound := &acknowledged{points: w.points}
-	inbound.Next = next
-	return inbound
-}
-
-type acknowledged struct {
-	interceptor.ActivityInboundInterceptorBase
-	points *Points
-}
-
-// ExecuteActivity implements interceptor.ActivityInboundInterceptor.
-func (a *acknowledged) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	result, err := a.Next.ExecuteActivity(ctx, in)
-	if err == nil {
-		a.points.hit(activity.GetInfo(ctx).ActivityType.Name, "ack")
-	}
-	return result, err
 }
