@@ -15,7 +15,8 @@ import (
 // DeleteClaim deletes a NodeClaim and returns by when its node has to be drained. A claim that is being deleted, or is
 // gone, is left as it is.
 func (a *Activities) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput) (workflows.Ending, error) {
-	defer heartbeat(ctx)()
+	ctx, done := attend(ctx)
+	defer done()
 	claim, err := a.claim(ctx, workflows.ClaimRef{Name: in.Claim, UID: in.UID})
 	if err != nil {
 		return workflows.Ending{}, err
@@ -50,7 +51,8 @@ func DrainDeadline(claim *karpv1.NodeClaim, deleted time.Time) time.Time {
 
 // ReleaseClaims deletes claims that got no instance and lets them go at once: no workflow will.
 func (a *Activities) ReleaseClaims(ctx context.Context, in workflows.ReleaseClaimsInput) (struct{}, error) {
-	defer heartbeat(ctx)()
+	ctx, done := attend(ctx)
+	defer done()
 	for _, ref := range in.Claims {
 		claim, err := a.claim(ctx, ref)
 		if err != nil {

@@ -1,11 +1,8 @@
 package activities
 
 import (
-	"context"
 	"fmt"
-	"time"
 
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/tenon-sh/tenon/cloud"
@@ -37,29 +34,4 @@ func cloudFailure(doing string, err error) error {
 	default:
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-}
-
-// heartbeat reports at intervals that the activity is alive, until stop is called. Cancellation of the activity arrives
-// with the reports, as cancellation of its context.
-func heartbeat(ctx context.Context) (stop func()) {
-	timeout := activity.GetInfo(ctx).HeartbeatTimeout
-	if timeout == 0 {
-		return func() {}
-	}
-	done := make(chan struct{})
-	go func() {
-		ticker := time.NewTicker(timeout / 2)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				activity.RecordHeartbeat(ctx)
-			case <-done:
-				return
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return func() { close(done) }
 }

@@ -30,7 +30,8 @@ const (
 // Join brings a claim's node up: it records the launch on the claim, waits for the Node to join, registers it, waits
 // until it is initialized, and says so on both objects. Each step is skipped where an earlier try has done it.
 func (a *Activities) Join(ctx context.Context, in workflows.JoinInput) (workflows.JoinResult, error) {
-	defer heartbeat(ctx)()
+	ctx, done := attend(ctx)
+	defer done()
 	claim, err := a.claim(ctx, in.Claim)
 	if err != nil {
 		return workflows.JoinResult{}, err
@@ -96,22 +97,25 @@ func (a *Activities) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, 
 	return launched, nil
 }
 
-// instanceType returns what the provider says of a type for the claim's node class.
+// instanceType returns what the provider says of a launched type. The machine runs whether or not its class can still be
+// launched from, so where the provider no longer knows the type, what the instance itself says has to do.
 func (a *Activities) instanceType(ctx context.Context, claim *karpv1.NodeClaim, name string) (*cloud.InstanceType, error) {
+	unknown := &cloud.InstanceType{Name: name}
 	class := a.nodeClass(claim)
 	if class == nil {
-		return nil, fmt.Errorf("EC2NodeClass %q of NodeClaim %s not found", claim.Spec.NodeClassRef.Name, claim.Name)
+		return unknown, nil
 	}
 	kinds, err := a.Cloud.InstanceTypes(ctx, class)
-	if err != nil {
-		return nil, fmt.Errorf("instance types of EC2NodeClass %s: %w", class.Name, err)
+	switch cloud.KindOf(err) {
+	case cloud.Transient, cloud.Throttled:
+		return nil, cloudFailure("instance types of EC2NodeClass "+class.Name, err)
 	}
 	for _, kind := range kinds {
 		if kind.Name == name {
 			return kind, nil
 		}
 	}
-	return nil, fmt.Errorf("instance type %s is not one of EC2NodeClass %s", name, class.Name)
+	return unknown, nil
 }
 
 // nodeClass returns the claim's node class from the mirror, nil where there is none.

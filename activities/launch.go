@@ -22,7 +22,8 @@ import (
 // PrepareLaunch reads the claims of a launch group and resolves what all of them allow into one fleet request. Claims
 // that were deleted meanwhile are let go: nothing was launched for them.
 func (a *Activities) PrepareLaunch(ctx context.Context, group workflows.LaunchGroup) (workflows.PreparedLaunch, error) {
-	defer heartbeat(ctx)()
+	ctx, done := attend(ctx)
+	defer done()
 	wanted, err := a.wantedClaims(ctx, group)
 	if err != nil || len(wanted) == 0 {
 		return workflows.PreparedLaunch{}, err
@@ -99,7 +100,8 @@ func registrationLabels(claim *karpv1.NodeClaim) map[string]string {
 
 // CreateFleet sends a launch. The request carries its token, so a second try is the same question.
 func (a *Activities) CreateFleet(ctx context.Context, in workflows.CreateFleetInput) (workflows.Fleet, error) {
-	defer heartbeat(ctx)()
+	ctx, done := attend(ctx)
+	defer done()
 	result, err := a.Cloud.Launch(ctx, in.Request)
 	switch cloud.KindOf(err) {
 	case "", cloud.InsufficientCapacity:
@@ -145,7 +147,8 @@ func reduceInstance(i cloud.Instance) workflows.Instance {
 
 // FindInstances looks for the instances of a launch group that no claim has yet.
 func (a *Activities) FindInstances(ctx context.Context, in workflows.FindInstancesInput) (workflows.Fleet, error) {
-	defer heartbeat(ctx)()
+	ctx, done := attend(ctx)
+	defer done()
 	return a.findInstances(ctx, in)
 }
 

@@ -41,7 +41,8 @@ const (
 // and claims are named after the plan's id, so that a second try finds what the first one created and plans nothing
 // twice: it returns those groups, and what else is pending is for the next plan.
 func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflows.PlanResult, error) {
-	defer heartbeat(ctx)()
+	ctx, done := attend(ctx)
+	defer done()
 	if activity.GetInfo(ctx).Attempt > 1 {
 		if earlier, err := a.created(ctx, in.Plan); err != nil || len(earlier.Groups) > 0 {
 			return earlier, err

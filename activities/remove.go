@@ -22,7 +22,8 @@ const removers, removeMost = 16, 500
 // Evaluate decides over the mirror which nodes are not needed. A view that may be stale is an error: nothing is
 // disrupted on one.
 func (a *Activities) Evaluate(ctx context.Context, _ workflows.EvaluateInput) (workflows.Evaluation, error) {
-	defer heartbeat(ctx)()
+	ctx, done := attend(ctx)
+	defer done()
 	if err := a.Mirror.Fresh(freshEnough); err != nil {
 		return workflows.Evaluation{}, fmt.Errorf("evaluate: %w", err)
 	}
@@ -56,7 +57,8 @@ func (a *Activities) Evaluate(ctx context.Context, _ workflows.EvaluateInput) (w
 // to it; then the API server itself is asked whether it is still empty; only then its claim is deleted. A node that got
 // a pod in between is given back.
 func (a *Activities) Remove(ctx context.Context, removal workflows.Removal) (workflows.RemovalResult, error) {
-	defer heartbeat(ctx)()
+	ctx, done := attend(ctx)
+	defer done()
 	var mu sync.Mutex
 	var result workflows.RemovalResult
 	group, ctx := errgroup.WithContext(ctx)

@@ -39,7 +39,8 @@ const (
 // person, so it is careful: it reads the claims after the instances, acts only on what is old enough, and asks Temporal
 // about each workflow by id, since the list of workflows may lag.
 func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflows.SweepResult, error) {
-	defer heartbeat(ctx)()
+	ctx, done := attend(ctx)
+	defer done()
 	instances, err := a.Cloud.Instances(ctx, cloud.Query{})
 	if err != nil {
 		return workflows.SweepResult{}, cloudFailure("list instances", err)

@@ -30,7 +30,8 @@ const (
 // Terminate ends an instance and waits until the cloud says it is gone; only then do the Node and the NodeClaim lose
 // their finalizers, in this order. The Node goes with its owner, the claim.
 func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput) (struct{}, error) {
-	defer heartbeat(ctx)()
+	ctx, done := attend(ctx)
+	defer done()
 	claim, err := a.claim(ctx, in.Claim)
 	if err != nil {
 		return struct{}{}, err

@@ -51,6 +51,12 @@ var (
 	AttrReason    = temporal.NewSearchAttributeKeyKeyword("Reason")
 )
 
+// Attributes returns the names of the search attributes a Temporal namespace must have.
+func Attributes() []string {
+	return []string{AttrCluster.GetName(), AttrNodePool.GetName(), AttrNodeClaim.GetName(), AttrNode.GetName(), AttrInstance.GetName(),
+		AttrZone.GetName(), AttrPhase.GetName(), AttrReason.GetName()}
+}
+
 // Reasons for which a node goes away. Each removal records exactly one of them.
 const (
 	ReasonEmpty               = "Empty"

@@ -20,6 +20,7 @@ import (
 	"github.com/tenon-sh/tenon/internal/failpoint"
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/worker"
+	"github.com/tenon-sh/tenon/workflows"
 )
 
 // workerGCPercent is the worker's GOGC: half of Go's own, since a worker shares its machine with what it serves, and its
@@ -88,16 +89,16 @@ func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) erro
 	if err != nil {
 		return fmt.Errorf("find the Kubernetes API server (set KUBECONFIG, or run in a pod): %w", err)
 	}
-	workflows, err := temporal.Dial(ctx, log)
+	connection, err := temporal.DialWorker(ctx, workflows.Attributes(), log)
 	if err != nil {
 		return err
 	}
-	defer workflows.Close()
+	defer connection.Close()
 	options := aws.Options{
 		Cluster: settings.Cluster, ClusterEndpoint: cloud.endpoint, ClusterCA: cloud.caBundle, VMMemoryOverhead: &cloud.memoryOverhead,
 		ReservedENIs: cloud.reservedENIs, DisableDryRun: cloud.disableDryRun, Log: log,
 	}
-	connections := worker.Connections{Kubernetes: kubernetes, Temporal: workflows}
+	connections := worker.Connections{Kubernetes: kubernetes, Temporal: connection}
 	if err := installFailpoints(&connections, &options, log); err != nil {
 		return err
 	}

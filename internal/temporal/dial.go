@@ -16,9 +16,15 @@ import (
 
 // Dial connects to the Temporal server and checks that it answers and has the namespace. The error names the address.
 func Dial(ctx context.Context, log *zap.Logger) (client.Client, error) {
+	connection, _, err := dial(ctx, log)
+	return connection, err
+}
+
+// dial is Dial, and says which namespace it is.
+func dial(ctx context.Context, log *zap.Logger) (client.Client, string, error) {
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
-		return nil, fmt.Errorf("read Temporal's configuration: %w", err)
+		return nil, "", fmt.Errorf("read Temporal's configuration: %w", err)
 	}
 	if options.HostPort == "" {
 		options.HostPort = client.DefaultHostPort
@@ -31,9 +37,9 @@ func Dial(ctx context.Context, log *zap.Logger) (client.Client, error) {
 	var missing *serviceerror.NamespaceNotFound
 	switch {
 	case errors.As(err, &missing):
-		return nil, fmt.Errorf("the Temporal server at %s has no namespace %q (TEMPORAL_NAMESPACE): %w", options.HostPort, options.Namespace, err)
+		return nil, "", fmt.Errorf("the Temporal server at %s has no namespace %q (TEMPORAL_NAMESPACE): %w", options.HostPort, options.Namespace, err)
 	case err != nil:
-		return nil, fmt.Errorf("connect to Temporal at %s, namespace %q (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE): %w", options.HostPort, options.Namespace, err)
+		return nil, "", fmt.Errorf("connect to Temporal at %s, namespace %q (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE): %w", options.HostPort, options.Namespace, err)
 	}
-	return connection, nil
+	return connection, options.Namespace, nil
 }

@@ -1,0 +1,37 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+)
+
+// attend reports at intervals that an activity is alive, until done is called. Cancellation of the activity arrives with
+// the reports, as cancellation of its context; the context that is returned ends also when the worker is told to stop,
+// so that another one can go on at once instead of after a heartbeat's timeout.
+func attend(ctx context.Context) (attended context.Context, done func()) {
+	attended, cancel := context.WithCancelCause(ctx)
+	finished := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(max(activity.GetInfo(ctx).HeartbeatTimeout/2, time.Second))
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				activity.RecordHeartbeat(ctx)
+			case <-activity.GetWorkerStopChannel(ctx):
+				cancel(errWorkerStopping)
+				return
+			case <-ctx.Done():
+				return
+			case <-finished:
+				return
+			}
+		}
+	}()
+	return attended, func() {
+		close(finished)
+		cancel(nil)
+	}
+}
