@@ -20,11 +20,12 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// initializeFor is how long one Join waits for a registered node to initialize before it returns to be called again;
-// patience is how long nobody needs to be told why it takes a while.
+// joinFor is how long one Join waits for a registered node to initialize before it returns to be called again; it is
+// longer than a registration may take and shorter than the activity may. patience is how long nobody needs to be told
+// why it takes a while.
 const (
-	initializeFor = 20 * time.Minute
-	patience      = time.Minute
+	joinFor  = 20 * time.Minute
+	patience = time.Minute
 )
 
 // Join brings a claim's node up: it records the launch on the claim, waits for the Node to join, registers it, waits
@@ -32,6 +33,7 @@ const (
 func (a *Activities) Join(ctx context.Context, in workflows.JoinInput) (workflows.JoinResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
+	until := time.Now().Add(joinFor)
 	claim, err := a.claim(ctx, in.Claim)
 	if err != nil {
 		return workflows.JoinResult{}, err
@@ -49,7 +51,7 @@ func (a *Activities) Join(ctx context.Context, in workflows.JoinInput) (workflow
 		return result, err
 	}
 	result.Node, result.NodeUID = node.Name, string(node.UID)
-	result.Initialized, result.Failed, err = a.awaitInitialization(ctx, claim)
+	result.Initialized, result.Failed, err = a.awaitInitialization(ctx, claim, until)
 	return result, err
 }
 
@@ -186,8 +188,7 @@ func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeCl
 }
 
 // awaitInitialization waits until the node serves pods, and writes that down.
-func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.NodeClaim) (initialized bool, failed string, err error) {
-	until := time.Now().Add(initializeFor)
+func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.NodeClaim, until time.Time) (initialized bool, failed string, err error) {
 	told := ""
 	for time.Now().Before(until) {
 		waiting, stop := context.WithTimeout(ctx, patience)

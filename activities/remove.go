@@ -21,9 +21,7 @@ const removers, removeMost = 16, 500
 
 // Evaluate decides over the mirror which nodes are not needed. A view that may be stale is an error: nothing is
 // disrupted on one.
-func (a *Activities) Evaluate(ctx context.Context, _ workflows.EvaluateInput) (workflows.Evaluation, error) {
-	ctx, done := attend(ctx)
-	defer done()
+func (a *Activities) Evaluate(context.Context, workflows.EvaluateInput) (workflows.Evaluation, error) {
 	if err := a.Mirror.Fresh(freshEnough); err != nil {
 		return workflows.Evaluation{}, fmt.Errorf("evaluate: %w", err)
 	}
