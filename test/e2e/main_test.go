@@ -12,24 +12,25 @@ import (
 
 // TestProduct is the one test of this package: its parts share a laboratory.
 func TestProduct(t *testing.T) {
-	w := world.Start(t, world.Options{})
+	// The sweep comes often, so that what it has to put right is not waited for.
+	w := world.Start(t, world.Options{Worker: []string{"--sweep-interval=10s"}})
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T, *world.World)
 	}{
 		{"ThousandPods", thousandPods},
+		{"AlikeNodes", alikeNodes},
 	} {
-		t.Run(part.name, func(t *testing.T) {
-			outer := w.T
-			w.T = t
-			defer func() { w.T = outer }()
-			part.run(t, w)
-		})
+		if !t.Run(part.name, func(t *testing.T) { part.run(t, w.For(t)) }) {
+			// What a failed part has left behind would only blur the parts that follow.
+			return
+		}
 	}
 }
 
-// deployment is the manifest of a Deployment in a namespace that is created with it.
-func deployment(namespace, name string, replicas int, requests string) string {
+// deployment is the manifest of a Deployment in a namespace that is created with it. Further lines of the pods' spec may
+// be given, in YAML's flow style.
+func deployment(namespace, name string, replicas int, requests string, further ...string) string {
 	return fmt.Sprintf(strings.TrimSpace(`
 apiVersion: v1
 kind: Namespace
@@ -49,7 +50,50 @@ spec:
       - name: app
         image: app
         resources: {requests: {%[4]s}}
-`), namespace, name, replicas, requests)
+`), namespace, name, replicas, requests) + indent(6, further...)
+}
+
+// of has pods take nodes of one NodePool only.
+func of(pool string) string { return "nodeSelector: {karpenter.sh/nodepool: " + pool + "}" }
+
+// nodePool is the manifest of a NodePool of the default EC2NodeClass. Requirements are flow style items, further lines
+// belong to the spec of its template.
+func nodePool(name, consolidateAfter string, requirements []string, further ...string) string {
+	return fmt.Sprintf(strings.TrimSpace(`
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: %s}
+spec:
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: %s, budgets: [{nodes: "100%%"}]}
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+`), name, consolidateAfter) + indent(6, dashed(requirements)...) + indent(6, further...)
+}
+
+// types requires instance types.
+func types(names ...string) []string {
+	return []string{"{key: node.kubernetes.io/instance-type, operator: In, values: [" + strings.Join(names, ", ") + "]}"}
+}
+
+// onDemand requires on-demand capacity.
+const onDemand = "{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}"
+
+func dashed(items []string) []string {
+	var lines []string
+	for _, item := range items {
+		lines = append(lines, "- "+item)
+	}
+	return lines
+}
+
+func indent(by int, lines ...string) string {
+	var out strings.Builder
+	for _, line := range lines {
+		out.WriteString("\n" + strings.Repeat(" ", by) + line)
+	}
+	return out.String()
 }
 
 // emptyAfter has empty nodes of the default NodePool go after a while, all at once.

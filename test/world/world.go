@@ -21,6 +21,8 @@ import (
 
 	temporal "go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -154,6 +156,13 @@ func (w *World) CrashAndResume() {
 	w.start()
 }
 
+// For returns the same laboratory on behalf of another test, one that runs within this one's time.
+func (w *World) For(t testing.TB) *World {
+	other := *w
+	other.T = t
+	return &other
+}
+
 // Context is cancelled when the test ends.
 func (w *World) Context() context.Context { return w.T.Context() }
 
@@ -256,6 +265,27 @@ func (w *World) AwaitNothing(limit time.Duration) {
 		claims, nodes, instances := len(w.Claims()), len(w.Nodes()), len(w.Living())
 		return claims+nodes+instances == 0, fmt.Sprintf("%d claims, %d nodes, %d instances", claims, nodes, instances)
 	})
+}
+
+// DeletePool deletes a NodePool and waits until it is gone.
+func (w *World) DeletePool(name string) {
+	w.T.Helper()
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := w.Delete(w.Context(), pool); client.IgnoreNotFound(err) != nil {
+		w.T.Fatalf("delete NodePool %s: %v", name, err)
+	}
+	w.Await("NodePool "+name+" gone", time.Minute, func() (bool, string) {
+		err := w.Get(w.Context(), client.ObjectKey{Name: name}, pool)
+		return apierrors.IsNotFound(err), "it is still there"
+	})
+}
+
+// Kubectl runs kubectl as the cluster's administrator would.
+func (w *World) Kubectl(args ...string) (string, error) {
+	cmd := exec.CommandContext(w.Context(), filepath.Join(w.options.Bin, "kubectl"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.Lab.Kubeconfig())
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // Instances returns every instance the simulated cloud remembers, as it truly is.

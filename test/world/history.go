@@ -1,0 +1,145 @@
+package world
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+// RecordEnv names the directory into which Record writes histories for the replay tests.
+const RecordEnv = "TENON_RECORD_HISTORIES"
+
+// Run is one run of a workflow with its history.
+type Run struct {
+	ID, RunID, Type string
+	Status          enumspb.WorkflowExecutionStatus
+	Events          []*historypb.HistoryEvent
+}
+
+// Cost is what runs have cost.
+type Cost struct {
+	Runs, Events, Actions int
+	// Heartbeats is how many activity heartbeats may have been sent, each of them an action as well. No history shows
+	// them, so this is what the activities' durations allow for.
+	Heartbeats int
+}
+
+// Add sums costs up.
+func (c Cost) Add(other Cost) Cost {
+	return Cost{c.Runs + other.Runs, c.Events + other.Events, c.Actions + other.Actions, c.Heartbeats + other.Heartbeats}
+}
+
+// Executions lists the cluster's workflows that match a query in Temporal's list filter language, running and closed.
+func (w *World) Executions(query string) []*workflowpb.WorkflowExecutionInfo {
+	w.T.Helper()
+	var all []*workflowpb.WorkflowExecutionInfo
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query}
+	for {
+		page, err := w.Temporal.ListWorkflow(w.Context(), request)
+		if err != nil {
+			w.T.Fatalf("list workflows %q: %v", query, err)
+		}
+		all = append(all, page.GetExecutions()...)
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return all
+		}
+	}
+}
+
+// Runs returns the runs that match a query with their histories, the oldest first.
+func (w *World) Runs(query string) []Run {
+	w.T.Helper()
+	var runs []Run
+	for _, execution := range w.Executions(query) {
+		id, run := execution.GetExecution().GetWorkflowId(), execution.GetExecution().GetRunId()
+		runs = append(runs, Run{id, run, execution.GetType().GetName(), execution.GetStatus(), w.History(id, run)})
+	}
+	slices.SortStableFunc(runs, func(a, b Run) int {
+		return a.Events[0].GetEventTime().AsTime().Compare(b.Events[0].GetEventTime().AsTime())
+	})
+	return runs
+}
+
+// History returns the events of a run, or of the latest run where none is named.
+func (w *World) History(id, run string) []*historypb.HistoryEvent {
+	w.T.Helper()
+	var events []*historypb.HistoryEvent
+	for it := w.Temporal.GetWorkflowHistory(w.Context(), id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); it.HasNext(); {
+		event, err := it.Next()
+		if err != nil {
+			w.T.Fatalf("history of %s: %v", id, err)
+		}
+		events = append(events, event)
+	}
+	return events
+}
+
+// CostOf counts the events of a history and the actions Temporal Cloud would bill for them
+// (https://docs.temporal.io/cloud/actions): every start of a workflow, two more where a Schedule started it, every
+// activity and every further try of it, timers, signals received, updates, upserts of search attributes, and markers
+// but those of versions. Queries leave no trace and nobody asks them here.
+func CostOf(events []*historypb.HistoryEvent) Cost {
+	cost := Cost{Runs: 1, Events: len(events)}
+	beat, started := map[int64]time.Duration{}, map[int64]time.Time{}
+	for _, event := range events {
+		switch event.GetEventType() {
+		case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+			cost.Actions++
+			if _, scheduled := event.GetWorkflowExecutionStartedEventAttributes().GetSearchAttributes().GetIndexedFields()["TemporalScheduledById"]; scheduled {
+				cost.Actions += 2
+			}
+		case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+			cost.Actions++
+			beat[event.GetEventId()] = event.GetActivityTaskScheduledEventAttributes().GetHeartbeatTimeout().AsDuration() / 2
+		case enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED:
+			attributes := event.GetActivityTaskStartedEventAttributes()
+			cost.Actions += int(attributes.GetAttempt()) - 1
+			started[attributes.GetScheduledEventId()] = event.GetEventTime().AsTime()
+		case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+			scheduled := event.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()
+			if every := beat[scheduled]; every > 0 {
+				cost.Heartbeats += int(event.GetEventTime().AsTime().Sub(started[scheduled]) / every)
+			}
+		case enumspb.EVENT_TYPE_TIMER_STARTED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED, enumspb.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES,
+			enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
+			cost.Actions++
+		case enumspb.EVENT_TYPE_MARKER_RECORDED:
+			if event.GetMarkerRecordedEventAttributes().GetMarkerName() != "Version" {
+				cost.Actions++
+			}
+		}
+	}
+	return cost
+}
+
+// Record keeps a history for the replay tests, when TENON_RECORD_HISTORIES names the directory for it.
+func (w *World) Record(run Run, what string) {
+	w.T.Helper()
+	dir := os.Getenv(RecordEnv)
+	if dir == "" {
+		return
+	}
+	data, err := protojson.Marshal(&historypb.History{Events: run.Events})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	_, err = zip.Write(data)
+	file := filepath.Join(dir, fmt.Sprintf("%s-%s.json.gz", strings.ToLower(run.Type), what))
+	if err := errors.Join(err, zip.Close(), os.WriteFile(file, packed.Bytes(), 0o644)); err != nil {
+		w.T.Fatal(err)
+	}
+}
