@@ -12,6 +12,8 @@ type buyer struct {
 	goods []good
 	// worth is what one pod of each item is worth, in dollars per hour.
 	worth []float64
+	// rates are the worths by the program for all that is to be bought.
+	rates []float64
 	// left is how many pods of each item are left to load.
 	left []int
 	// pool are the loads found so far that what is left could still fill.
@@ -43,6 +45,9 @@ func (b *buyer) lean() {
 			program := b.newProgram()
 			program.solve(maxRounds)
 			b.value(program.dual)
+			if b.rates == nil {
+				b.rates = slices.Clone(b.worth)
+			}
 			valued = b.total()
 			wanted = program.wanted()
 			for _, whole := range program.wholes() {

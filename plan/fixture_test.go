@@ -35,10 +35,8 @@ type machineSpec struct {
 	pods    int64
 	price   float64
 	gpus    int64
-	nvme    int64
 	zones   []string
 	kinds   []string
-	maker   string
 	devices string
 }
 

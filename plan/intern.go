@@ -52,12 +52,6 @@ func (t *table[T]) forget(key string) {
 	}
 }
 
-func (t *table[T]) len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.entries)
-}
-
 // maxStrings bounds the string table. When it is full it starts anew: what is lost is only sharing.
 const maxStrings = 1 << 16
 

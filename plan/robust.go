@@ -15,15 +15,15 @@ import (
 // Bounds of the comparison.
 const (
 	// maxFleets is how many machines are tried as the only one of a fleet.
-	maxFleets = 10
-	// delay is how much more a machine costs that is bought in a second round: its pods have to wait twice.
-	delay = 1.1
+	maxFleets = 6
+	// remnants is how much dearer pods are that need a second round of machines: they fill none of them, and waited.
+	remnants = 1.25
 	// crowded is the number of pods that should not all depend on very few machines.
 	crowded = 30
 )
 
 // slacks are the shares of a fleet's machines that may be kept free.
-var slacks = [...]float64{0, 0.02, 0.05, 0.09}
+var slacks = [...]float64{0, 0.02, 0.05}
 
 // offer is one way to buy for all items of a buyer.
 type offer struct {
@@ -41,13 +41,13 @@ func (b *buyer) run() []*bin {
 	for k, it := range b.items {
 		all[k] = it.left
 	}
-	var best *offer
+	best := b.offer(0, all, b.lean)
+	best.total = b.judge(best)
 	consider := func(o *offer) {
-		if best != nil && (o.left > best.left || o.left == best.left && o.price*b.crowding(o) >= best.total) {
+		if o.left > best.left || o.left == best.left && o.price*b.crowding(o) >= best.total {
 			return
 		}
-		o.total = b.judge(o)
-		if best == nil || o.left < best.left || o.left == best.left && o.total < best.total {
+		if o.total = b.judge(o); o.left < best.left || o.total < best.total {
 			best = o
 		}
 	}
@@ -56,7 +56,6 @@ func (b *buyer) run() []*bin {
 			consider(b.offer(slack, all, func() { b.fleet(g) }))
 		}
 	}
-	consider(b.offer(0, all, b.lean))
 	return b.deliver(best)
 }
 
@@ -120,48 +119,33 @@ func (b *buyer) sameTerms(g *good, l *load) bool {
 	return true
 }
 
-// fleets are the goods of which a fleet would be cheapest for the whole demand, each machine carrying its share.
+// fleets are the goods of which a fleet would be cheapest for the whole demand, each machine carrying its share. They
+// have to be large enough for every item.
 func (b *buyer) fleets() []*good {
-	type candidate struct {
-		good  *good
-		price float64
+	demand := make([]int64, b.m.dims.count())
+	for _, it := range b.items {
+		take(demand, it.request, -it.left)
 	}
-	var candidates []candidate
-	for i := range b.goods {
-		g := &b.goods[i]
-		demand := make([]int64, len(g.room))
-		for _, k := range g.members {
-			take(demand, b.items[k].request, -b.items[k].left)
-		}
-		// What the good cannot take has to be bought beside it, as dear as the same worth on the good.
-		machines, members := 0.0, 0
+	price := func(g *good) float64 {
+		machines := 1.0
 		for d, amount := range demand {
 			if amount > 0 && g.room[d] > 0 {
 				machines = max(machines, float64(amount)/float64(g.room[d]))
 			}
 		}
-		all := 0
-		for _, it := range b.items {
-			all += it.left
-		}
-		for _, k := range g.members {
-			members += b.items[k].left
-		}
-		if members == 0 {
-			continue
-		}
-		price := math.Max(1, machines) * g.price / g.handicap * float64(all) / float64(members)
-		candidates = append(candidates, candidate{g, price})
+		return machines * g.price / g.handicap
 	}
-	slices.SortStableFunc(candidates, func(x, y candidate) int { return cmp.Compare(x.price, y.price) })
 	var fleets []*good
-	for _, c := range candidates[:min(len(candidates), maxFleets)] {
-		fleets = append(fleets, c.good)
+	for i := range b.goods {
+		if len(b.goods[i].members) == len(b.items) {
+			fleets = append(fleets, &b.goods[i])
+		}
 	}
-	return fleets
+	slices.SortStableFunc(fleets, func(x, y *good) int { return cmp.Compare(price(x), price(y)) })
+	return fleets[:min(len(fleets), maxFleets)]
 }
 
-// fleet buys alike machines with the same mixture on each, and whatever serves best what they cannot take.
+// fleet buys alike machines with the same mixture on each.
 func (b *buyer) fleet(g *good) {
 	demand := make([]int64, len(g.room))
 	for _, k := range g.members {
@@ -185,9 +169,6 @@ func (b *buyer) fleet(g *good) {
 			break
 		}
 		b.buy(l, 1)
-	}
-	if slices.Max(b.left) > 0 {
-		b.lean()
 	}
 }
 

@@ -3,19 +3,25 @@ package plan
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // judge is what an offer costs in the end, when the kube-scheduler has put the pods where it likes and machines were
 // bought for those that found no room.
 func (b *buyer) judge(o *offer) float64 {
 	loads, factor := sample(o.loads)
-	worst := 0.0
-	for _, spread := range [...]bool{false, true} {
-		left := b.scatter(loads, spread)
-		worst = max(worst, b.secondRound(left))
+	price := o.price
+	for k, n := range b.scatter(loads) {
+		price += (1 - trickling) * remnants * factor * float64(n) * b.rates[k]
 	}
-	return (o.price + delay*factor*worst) * b.crowding(o)
+	for k, n := range b.trickle(loads) {
+		price += trickling * remnants * factor * float64(n) * b.rates[k]
+	}
+	return price * b.crowding(o)
 }
+
+// trickling is how much of a fleet is taken to be filled before the rest of it has joined.
+const trickling = 0.25
 
 // crowding is more than one where many pods would depend on very few machines. A machine is a thing that fails.
 func (b *buyer) crowding(o *offer) float64 {
@@ -31,7 +37,7 @@ func (b *buyer) crowding(o *offer) float64 {
 		dearest = max(dearest, o.loads[i].price)
 	}
 	share := dearest / o.price
-	return 1 + 0.05*max(0, share-0.2)
+	return 1 + 0.08*max(0, share-0.12)
 }
 
 // maxScattered is how many pods are played with. Of a larger plan a part is enough.
@@ -66,17 +72,14 @@ type host struct {
 	ports      []HostPort
 }
 
-// scatter plays the kube-scheduler: the pods of all loads come in any order, and each goes to the machine that has the
-// best mean of the scores LeastAllocated and BalancedAllocation; with spread, pods of a kind are kept apart, as those of
-// one workload are by default. It returns how many pods of each item found no room. The order is the same every time.
-func (b *buyer) scatter(loads []load, spread bool) []int {
-	left := make([]int, len(b.items))
+// hosts are the machines of the loads, empty, and their pods in an order that is the same every time.
+func (b *buyer) hosts(loads []load) ([]host, []int) {
 	var queue []int
 	hosts := make([]host, len(loads))
 	for i := range loads {
 		g := loads[i].good
 		usable := b.m.machines[g.index].usable
-		hosts[i] = host{good: g, free: append([]int64(nil), usable...), cpu: float64(max(1, usable[dimCPU])),
+		hosts[i] = host{good: g, free: slices.Clone(usable), cpu: float64(max(1, usable[dimCPU])),
 			memory: float64(max(1, usable[dimMemory])), population: make([]int32, len(b.items))}
 		for _, c := range loads[i].counts {
 			for range c.n {
@@ -86,10 +89,20 @@ func (b *buyer) scatter(loads []load, spread bool) []int {
 	}
 	random := rand.New(rand.NewPCG(1, uint64(len(queue))))
 	random.Shuffle(len(queue), func(i, j int) { queue[i], queue[j] = queue[j], queue[i] })
+	random.Shuffle(len(hosts), func(i, j int) { hosts[i], hosts[j] = hosts[j], hosts[i] })
+	return hosts, queue
+}
+
+// scatter plays the kube-scheduler with all machines there from the beginning: the pods come in any order, and each goes
+// to the machine that has the best mean of the scores LeastAllocated and BalancedAllocation, where pods of a kind are
+// kept apart as those of one workload are by default. It returns how many pods of each item found no room.
+func (b *buyer) scatter(loads []load) []int {
+	hosts, queue := b.hosts(loads)
+	left := make([]int, len(b.items))
 	for _, k := range queue {
 		best, highest := -1, math.Inf(-1)
 		for h := range hosts {
-			if score := b.score(&hosts[h], k, spread); score > highest {
+			if score := b.score(&hosts[h], k); score > highest {
 				best, highest = h, score
 			}
 		}
@@ -97,16 +110,40 @@ func (b *buyer) scatter(loads []load, spread bool) []int {
 			left[k]++
 			continue
 		}
-		host := &hosts[best]
-		take(host.free, b.items[k].request, 1)
-		host.population[k]++
-		host.ports = append(host.ports, b.items[k].class.HostPorts...)
+		b.settle(&hosts[best], k)
 	}
 	return left
 }
 
+// trickle plays it with machines that join one after another: each is filled with the first pods of the queue that fit.
+func (b *buyer) trickle(loads []load) []int {
+	hosts, queue := b.hosts(loads)
+	for h := range hosts {
+		kept := queue[:0]
+		for _, k := range queue {
+			if math.IsInf(b.score(&hosts[h], k), -1) {
+				kept = append(kept, k)
+				continue
+			}
+			b.settle(&hosts[h], k)
+		}
+		queue = kept
+	}
+	left := make([]int, len(b.items))
+	for _, k := range queue {
+		left[k]++
+	}
+	return left
+}
+
+func (b *buyer) settle(h *host, k int) {
+	take(h.free, b.items[k].request, 1)
+	h.population[k]++
+	h.ports = append(h.ports, b.items[k].class.HostPorts...)
+}
+
 // score is how much the kube-scheduler likes a host for a pod of an item; minus infinity if there is no room.
-func (b *buyer) score(h *host, k int, spread bool) float64 {
+func (b *buyer) score(h *host, k int) float64 {
 	it := b.items[k]
 	if !fits(it.request, h.free) || !h.good.users.has(k) || len(it.class.HostPorts) > 0 && portsConflict(h.ports, it.class.HostPorts) {
 		return math.Inf(-1)
@@ -114,24 +151,5 @@ func (b *buyer) score(h *host, k int, spread bool) float64 {
 	cpu := float64(h.free[dimCPU]-it.request[dimCPU]) / h.cpu
 	memory := float64(h.free[dimMemory]-it.request[dimMemory]) / h.memory
 	score := (cpu+memory)/2 + 1 - math.Abs(cpu-memory)/2
-	if spread {
-		score -= 0.2 * float64(h.population[k])
-	}
-	return score
-}
-
-// secondRound is the price of machines for pods that found no room.
-func (b *buyer) secondRound(left []int) float64 {
-	total := 0
-	for _, n := range left {
-		total += n
-	}
-	if total == 0 {
-		return 0
-	}
-	return b.offer(0, left, func() {
-		for l := b.best(nil); l != nil; l = b.best(nil) {
-			b.buy(l, math.MaxInt32)
-		}
-	}).price
+	return score - 0.1*float64(h.population[k])
 }

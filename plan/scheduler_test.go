@@ -16,7 +16,7 @@ import (
 // settle launches what is planned and lets a scheduler that knows nothing of the plan place the pods in any order:
 // LeastAllocated and BalancedAllocation over what fits. What finds no room is planned for again, until all pods run.
 // It returns the price per hour of all nodes and the number of rounds.
-func settle(t *testing.T, w *world, seed uint64) (price float64, rounds, nodes int) {
+func settle(t *testing.T, w *world, seed uint64, parts int) (price float64, rounds, nodes int) {
 	t.Helper()
 	catalogue := map[string]*cloud.InstanceType{}
 	for _, typ := range w.pools[0].Types {
@@ -42,7 +42,14 @@ func settle(t *testing.T, w *world, seed uint64) (price float64, rounds, nodes i
 				Launched: true, Registered: true, Initialized: true, Ready: true})
 		}
 		r.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
-		waiting = schedule(w, waiting)
+		all := w.nodes
+		old := len(all) - len(p.Claims)
+		r.Shuffle(len(p.Claims), func(i, j int) { all[old+i], all[old+j] = all[old+j], all[old+i] })
+		// Machines do not join at the same moment.
+		for part := 1; part <= parts; part++ {
+			w.nodes = all[:old+len(p.Claims)*part/parts]
+			waiting = schedule(w, waiting)
+		}
 	}
 	return price, rounds, len(w.nodes)
 }
@@ -108,7 +115,9 @@ func TestPriceWhenTheSchedulerIsDone(t *testing.T) {
 		requires("karpenter.k8s.aws/instance-generation", corev1.NodeSelectorOpGt, "2"))
 	cases := map[string]func() []*corev1.Pod{
 		"eight shapes": func() []*corev1.Pod { return eightShapes("") },
-		"two shapes":   func() []*corev1.Pod { return append(manyPods(150, "a", "500m", "1Gi"), manyPods(50, "b", "900m", "3Gi")...) },
+		"two shapes": func() []*corev1.Pod {
+			return append(manyPods(150, "a", "500m", "1Gi"), manyPods(50, "b", "900m", "3Gi")...)
+		},
 	}
 	for _, mix := range mixes {
 		cases[mix.name] = func() []*corev1.Pod { return mix.pods(rand.New(rand.NewPCG(5, 5))) }
@@ -126,7 +135,7 @@ func TestPriceWhenTheSchedulerIsDone(t *testing.T) {
 			nodes := 0
 			for seed := range uint64(seeds) {
 				w := world{pods: pods(), pools: first.pools, intern: first.interner()}
-				price, rounds, n := settle(t, &w, seed)
+				price, rounds, n := settle(t, &w, seed, 1+int(seed%3)*2)
 				worst, mean = max(worst, price/bound), mean+price/bound/seeds
 				roundsSum += rounds
 				nodes = n
