@@ -19,6 +19,8 @@ func TestProduct(t *testing.T) {
 		run  func(*testing.T, *world.World)
 	}{
 		{"ThousandPods", thousandPods},
+		{"Scenes", scenes},
+		{"EC2Faults", ec2Faults},
 		{"AlikeNodes", alikeNodes},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(t, w.For(t)) }) {

@@ -1,0 +1,166 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// onlyLeft is the one type and zone that still has machines while all others are dry.
+const onlyLeft, onlyLeftZone = "m6i.4xlarge", "us-east-1c"
+
+// ec2Faults makes EC2 fail in the ways it does. Whatever it is, the outcome is the same: every pod runs, every claim has an
+// instance of its own, nothing else was launched, all of it goes again, and EC2 was not asked more often than it allows.
+func ec2Faults(t *testing.T, w *world.World) {
+	emptyAfter(w, "2s")
+	for _, row := range []struct {
+		reason string
+		faults ec2sim.Faults
+		check  func(*testing.T, *world.World)
+	}{
+		{"the replies to launches are lost, more often than one call is tried again",
+			ec2sim.Faults{Lost: []ec2sim.ReplyFault{{Action: "CreateFleet", Occurrence: ec2sim.Occurrence{Times: 5}}}}, lost},
+		{"the account has a tenth of EC2's request rates", ec2sim.Faults{Throttle: 0.1}, nil},
+		{"all types but one are out of capacity, and that one is left in one zone", dryBut(), onlyOneType},
+		{"what is launched and ended shows late", ec2sim.Faults{DescribeLag: ec2sim.Duration(15 * time.Second)}, nil},
+	} {
+		t.Run(strings.ReplaceAll(row.reason, " ", "-"), func(t *testing.T) {
+			w := w.For(t)
+			w.Sim(http.MethodPost, "/_sim/calls/reset", nil, nil)
+			w.Faults(row.faults)
+			defer w.Heal()
+			w.Apply(deployment("faults", "small", 30, "cpu: 900m, memory: 2Gi"))
+			w.Apply(deployment("faults", "large", 10, "cpu: 3500m, memory: 8Gi"))
+			w.AwaitRunning("faults", 40, 4*time.Minute)
+			oneEach(t, w)
+			if row.check != nil {
+				row.check(t, w)
+			}
+			w.Apply(deployment("faults", "small", 0, "cpu: 900m, memory: 2Gi"))
+			w.Apply(deployment("faults", "large", 0, "cpu: 3500m, memory: 8Gi"))
+			w.AwaitNothing(4 * time.Minute)
+			withinBuckets(t, w)
+		})
+	}
+}
+
+// oneEach sees to it that every claim has an instance, every instance a claim, and no two the same.
+func oneEach(t *testing.T, w *world.World) {
+	t.Helper()
+	w.Await("one instance for each claim", time.Minute, func() (bool, string) {
+		claims, living := w.Claims(), w.Living()
+		owner := map[string]string{}
+		for _, claim := range claims {
+			if id := claim.Status.ProviderID; id != "" && owner[id] != "" {
+				t.Fatalf("NodeClaims %s and %s share %s", owner[id], claim.Name, id)
+			} else if id != "" {
+				owner[id] = claim.Name
+			}
+		}
+		orphans := 0
+		for _, instance := range living {
+			if owner["aws:///"+instance.Zone+"/"+instance.ID] == "" {
+				orphans++
+			}
+		}
+		return orphans == 0 && len(owner) == len(claims) && len(living) == len(claims),
+			fmt.Sprintf("%d claims, %d of them with an instance, %d instances, %d of them without a claim", len(claims), len(owner), len(living), orphans)
+	})
+}
+
+// lost sees to it that replies really were lost, and that what they told was not launched again.
+func lost(t *testing.T, w *world.World) {
+	var counts map[string]ec2sim.CallCount
+	w.Sim(http.MethodGet, "/_sim/calls", nil, &counts)
+	if counts["CreateFleet"].Lost == 0 {
+		t.Errorf("no reply was lost: %+v", counts["CreateFleet"])
+	}
+	byToken := map[string]int{}
+	for _, instance := range w.Living() {
+		byToken[instance.ClientToken]++
+	}
+	t.Logf("%d CreateFleet calls, %d replies lost, %d instances by %d tokens", counts["CreateFleet"].Total, counts["CreateFleet"].Lost, len(w.Living()), len(byToken))
+}
+
+// dryBut leaves one type in one zone of those the default NodePool allows.
+func dryBut() ec2sim.Faults {
+	faults := ec2sim.Faults{ZonesOut: []string{"us-east-1a", "us-east-1b"}}
+	for _, pattern := range []string{"c*", "r*", "t*", "i*", "x*", "z*", "m1*", "m2*", "m3*", "m4*", "m5*", "m7*", "m8*", "m6g*", "m6a*", "m6id*", "m6in*",
+		"m6i.large", "m6i.xlarge", "m6i.2xlarge", "m6i.8xlarge", "m6i.1*", "m6i.2*", "m6i.3*", "m6i.metal"} {
+		faults.Capacity = append(faults.Capacity, ec2sim.CapacityFault{PoolPattern: ec2sim.PoolPattern{InstanceType: pattern}})
+	}
+	return faults
+}
+
+func onlyOneType(t *testing.T, w *world.World) {
+	for _, instance := range w.Living() {
+		if instance.Type != onlyLeft || instance.Zone != onlyLeftZone {
+			t.Errorf("%s is a %s in %s, which should be dry", instance.ID, instance.Type, instance.Zone)
+		}
+	}
+	t.Logf("%d CreateFleet calls until everything ran on %d × %s", len(fleetCalls(w)), len(w.Living()), onlyLeft)
+}
+
+// bucket is a row of EC2's request token table: the tokens it holds and those it gains per second.
+type bucket struct{ holds, gains float64 }
+
+// bucketOf is the row of an action (https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html).
+func bucketOf(action string) bucket {
+	switch action {
+	case "CreateFleet", "RunInstances":
+		return bucket{5, 2}
+	case "TerminateInstances":
+		return bucket{100, 5}
+	case "CreateTags", "DeleteTags":
+		return bucket{100, 10}
+	}
+	if strings.HasPrefix(action, "Describe") {
+		return bucket{100, 20}
+	}
+	return bucket{50, 5}
+}
+
+// withinBuckets plays the calls since the last reset against EC2's published buckets, and says how many of each there were.
+func withinBuckets(t *testing.T, w *world.World) {
+	t.Helper()
+	var calls []ec2sim.Call
+	w.Sim(http.MethodGet, "/_sim/calls?action=*", nil, &calls)
+	slices.SortFunc(calls, func(a, b ec2sim.Call) int { return a.At.Compare(b.At) })
+	left, last := map[string]float64{}, map[string]time.Time{}
+	count, throttled, short := map[string]int{}, map[string]int{}, map[string]int{}
+	for _, call := range calls {
+		if call.Service != "ec2" {
+			continue
+		}
+		row := bucketOf(call.Action)
+		if count[call.Action] == 0 {
+			left[call.Action] = row.holds
+		} else {
+			left[call.Action] = min(row.holds, left[call.Action]+call.At.Sub(last[call.Action]).Seconds()*row.gains)
+		}
+		last[call.Action] = call.At
+		count[call.Action]++
+		left[call.Action]--
+		if left[call.Action] < 0 {
+			short[call.Action]++
+		}
+		if call.Code == "RequestLimitExceeded" {
+			throttled[call.Action]++
+		}
+	}
+	for action, n := range short {
+		t.Errorf("%d calls of %s found EC2's bucket empty", n, action)
+	}
+	var said []string
+	for _, action := range slices.Sorted(maps.Keys(count)) {
+		said = append(said, fmt.Sprintf("%s %d (%d throttled)", action, count[action], throttled[action]))
+	}
+	t.Logf("EC2 was asked: %s", strings.Join(said, ", "))
+}
