@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -253,11 +254,12 @@ func manyPods(count int, prefix, cpu, memory string, options ...func(*corev1.Pod
 
 // world is what a test plans for.
 type world struct {
-	pods    []*corev1.Pod
-	nodes   []*plan.Node
-	daemons []*plan.DaemonSet
-	pools   []plan.Pool
-	intern  *plan.Interner
+	pods       []*corev1.Pod
+	nodes      []*plan.Node
+	daemons    []*plan.DaemonSet
+	daemonSets []*appsv1.DaemonSet
+	pools      []plan.Pool
+	intern     *plan.Interner
 }
 
 func (w *world) interner() *plan.Interner {
