@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,27 @@ const ReasonAnnotation = "tenon.sh/removal-reason"
 
 // SoloGroup is the launch group of a claim that nobody planned: a group of its own.
 func SoloGroup(claim *karpv1.NodeClaim) string { return "claim-" + string(claim.UID) }
+
+// launchGroup is the launch group a claim belongs to.
+func launchGroup(claim *karpv1.NodeClaim) string {
+	if group := claim.Annotations[karpv1.LaunchGroupAnnotationKey]; group != "" {
+		return group
+	}
+	return SoloGroup(claim)
+}
+
+// UnlaunchedGroup is the launch group of a claim with all claims in it that still want an instance. They are adopted
+// together: one after the other, each would have to be told from those whose launch is on its way.
+func UnlaunchedGroup(claim *karpv1.NodeClaim, claims []*karpv1.NodeClaim) workflows.LaunchGroup {
+	group := workflows.LaunchGroup{Group: launchGroup(claim), NodePool: claim.Labels[karpv1.NodePoolLabelKey]}
+	for _, other := range claims {
+		if other.Status.ProviderID == "" && launchGroup(other) == group.Group {
+			group.Claims = append(group.Claims, workflows.ClaimRef{Name: other.Name, UID: string(other.UID)})
+		}
+	}
+	slices.SortFunc(group.Claims, func(a, b workflows.ClaimRef) int { return strings.Compare(a.Name, b.Name) })
+	return group
+}
 
 // ClaimInput is the input of the NodeClaim workflow for a launched claim, made from the claim alone. It is how a claim
 // that was found without a workflow is adopted.

@@ -7,6 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,12 +113,7 @@ func (a *Activities) CreateFleet(ctx context.Context, in workflows.CreateFleetIn
 			zap.Int("refused", len(result.Refused)))
 		return fleet(result, in.Request), nil
 	case cloud.ParameterMismatch:
-		// The token is spent on another request, so somebody may have launched for this group: look before anything else.
-		found, findErr := a.findInstances(ctx, workflows.FindInstancesInput{Group: in.Request.Group, Want: in.Request.Count, Settle: true})
-		if findErr != nil || len(found.Instances) > 0 {
-			return found, findErr
-		}
-		return workflows.Fleet{}, giveUp(workflows.FailureStaleRequest, "launch %s: %w", in.Request.Group, err)
+		return workflows.Fleet{}, giveUp(workflows.FailureTokenSpent, "launch %s: %w", in.Request.Group, err)
 	default:
 		a.tellLaunchRefsFailed(ctx, in.Claims, err)
 		return workflows.Fleet{}, cloudFailure("launch "+in.Request.Group, err)
@@ -145,54 +144,86 @@ func reduceInstance(i cloud.Instance) workflows.Instance {
 		CapacityType: i.CapacityType, Image: i.Image}
 }
 
-// FindInstances looks for the instances of a launch group that no claim has yet.
-func (a *Activities) FindInstances(ctx context.Context, in workflows.FindInstancesInput) (workflows.Fleet, error) {
-	ctx, done := attend(ctx)
-	defer done()
-	return a.findInstances(ctx, in)
-}
-
-// settleFor is how long findInstances keeps looking before it believes that there is nothing: a launch whose reply was
+// settleFor is how long FindInstances keeps looking before it believes that there is nothing: a launch whose reply was
 // lost is visible well within that time, and what is not is terminated by the sweep.
 const settleFor = 30 * time.Second
 
-func (a *Activities) findInstances(ctx context.Context, in workflows.FindInstancesInput) (workflows.Fleet, error) {
+// FindInstances looks for the instances of a launch group that no claim has, and for the claims that have none.
+func (a *Activities) FindInstances(ctx context.Context, in workflows.FindInstancesInput) (workflows.Found, error) {
+	ctx, done := attend(ctx)
+	defer done()
 	until := time.Now()
 	if in.Settle {
-		until = until.Add(settleFor)
+		// What earlier tries have waited counts, or a worker that keeps dying would never come to an end.
+		info := activity.GetInfo(ctx)
+		until = until.Add(settleFor - info.StartedTime.Sub(info.ScheduledTime))
 	}
 	for {
-		fleet, err := a.unclaimed(ctx, in.Group)
-		if err != nil || len(fleet.Instances) >= in.Want || !time.Now().Before(until) {
-			return fleet, err
+		found, err := a.unclaimed(ctx, in)
+		if err != nil || len(found.Instances) >= len(found.Claims) || !time.Now().Before(until) {
+			return found, err
 		}
 		if err := pause(ctx, goneEvery); err != nil {
-			return fleet, fmt.Errorf("look for launch group %s: %w", in.Group, err)
+			return found, fmt.Errorf("look for launch group %s: %w", in.Group, err)
 		}
 	}
 }
 
-// unclaimed returns the instances of a launch group that are on no NodeClaim.
-func (a *Activities) unclaimed(ctx context.Context, group string) (workflows.Fleet, error) {
-	found, err := a.Cloud.Instances(ctx, cloud.Query{LaunchGroup: group})
+// unclaimed returns the instances of a launch group that no claim has, and those of the given claims that have none. An
+// instance belongs to the claim that names it, or whose running workflow was started with it. The instances are read
+// first: one that is handed out meanwhile is seen with its claim.
+func (a *Activities) unclaimed(ctx context.Context, in workflows.FindInstancesInput) (workflows.Found, error) {
+	there, err := a.Cloud.Instances(ctx, cloud.Query{LaunchGroup: in.Group})
 	if err != nil {
-		return workflows.Fleet{}, cloudFailure("look for launch group "+group, err)
+		return workflows.Found{}, cloudFailure("look for launch group "+in.Group, err)
 	}
 	claims, err := a.listClaims(ctx)
 	if err != nil {
-		return workflows.Fleet{}, err
+		return workflows.Found{}, err
 	}
-	taken := make(map[string]bool, len(claims))
+	taken, served := map[string]bool{}, map[string]bool{}
 	for i := range claims {
-		taken[claims[i].Status.ProviderID] = true
+		claim := &claims[i]
+		id, has := InstanceID(claim.Status.ProviderID), claim.Status.ProviderID != ""
+		if !has && launchGroup(claim) == in.Group {
+			if id, has, err = a.handedOut(ctx, claim.Name); err != nil {
+				return workflows.Found{}, err
+			}
+		}
+		taken[id], served[string(claim.UID)] = has, has
 	}
-	var fleet workflows.Fleet
-	for _, instance := range found {
-		if !taken[instance.ProviderID] {
-			fleet.Instances = append(fleet.Instances, reduceInstance(instance))
+	var found workflows.Found
+	for _, instance := range there {
+		if !taken[instance.ID] {
+			found.Instances = append(found.Instances, reduceInstance(instance))
 		}
 	}
-	return fleet, nil
+	for _, ref := range in.Claims {
+		if !served[ref.UID] {
+			found.Claims = append(found.Claims, ref)
+		}
+	}
+	return found, nil
+}
+
+// handedOut returns the instance with which the workflow of a claim was started, if it runs.
+func (a *Activities) handedOut(ctx context.Context, claim string) (instance string, running bool, err error) {
+	id := a.Cluster.NodeClaimID(claim)
+	described, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
+	var missing *serviceerror.NotFound
+	switch {
+	case errors.As(err, &missing):
+		return "", false, nil
+	case err != nil:
+		return "", false, fmt.Errorf("ask for workflow %s: %w", id, err)
+	case described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		return "", false, nil
+	}
+	attribute := described.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()[workflows.AttrInstance.GetName()]
+	if err := converter.GetDefaultDataConverter().FromPayload(attribute, &instance); err != nil {
+		return "", true, fmt.Errorf("read the instance of workflow %s: %w", id, err)
+	}
+	return instance, true, nil
 }
 
 // tellLaunchRefsFailed is tellLaunchFailed for claims that have to be read first.

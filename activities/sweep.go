@@ -126,11 +126,7 @@ func (s *sweep) groupBusy(ctx context.Context, group string) (bool, error) {
 		return false, err
 	}
 	for i := range claims {
-		of := claims[i].Annotations[karpv1.LaunchGroupAnnotationKey]
-		if of == "" {
-			of = SoloGroup(&claims[i])
-		}
-		if of == group && claims[i].Status.ProviderID == "" {
+		if claims[i].Status.ProviderID == "" && launchGroup(&claims[i]) == group {
 			return true, nil
 		}
 	}
@@ -139,14 +135,17 @@ func (s *sweep) groupBusy(ctx context.Context, group string) (bool, error) {
 
 // adoptions gives claims without a workflow theirs, and tells claims whose instance is gone.
 func (s *sweep) adoptions(ctx context.Context, claims []karpv1.NodeClaim) error {
+	all := make([]*karpv1.NodeClaim, len(claims))
 	for i := range claims {
-		claim := &claims[i]
+		all[i] = &claims[i]
+	}
+	for _, claim := range all {
 		if s.now.Sub(claim.CreationTimestamp.Time) < adoptAge {
 			continue
 		}
 		var err error
 		if claim.Status.ProviderID == "" {
-			err = s.adoptLaunch(ctx, claim)
+			err = s.adoptLaunch(ctx, claim, all)
 		} else {
 			err = s.adoptClaim(ctx, claim)
 		}
@@ -158,15 +157,11 @@ func (s *sweep) adoptions(ctx context.Context, claims []karpv1.NodeClaim) error 
 }
 
 // adoptLaunch has a claim launched that has neither instance nor workflow.
-func (s *sweep) adoptLaunch(ctx context.Context, claim *karpv1.NodeClaim) error {
+func (s *sweep) adoptLaunch(ctx context.Context, claim *karpv1.NodeClaim, all []*karpv1.NodeClaim) error {
 	if running, err := s.running(ctx, s.Cluster.NodeClaimID(claim.Name)); running || err != nil {
 		return err
 	}
-	group := workflows.LaunchGroup{Group: claim.Annotations[karpv1.LaunchGroupAnnotationKey], NodePool: claim.Labels[karpv1.NodePoolLabelKey],
-		Claims: []workflows.ClaimRef{{Name: claim.Name, UID: string(claim.UID)}}}
-	if group.Group == "" {
-		group.Group = SoloGroup(claim)
-	}
+	group := UnlaunchedGroup(claim, all)
 	if running, err := s.running(ctx, s.Cluster.LaunchID(group.Group)); running || err != nil {
 		return err
 	}

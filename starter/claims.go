@@ -36,24 +36,19 @@ func (s *Starter) claimChanged(ctx context.Context, name string) (time.Duration,
 // unlaunched sees to it that a claim without an instance has a Launch: at once where a person made it, and after a
 // while where a plan did, since its own Launch is on the way.
 func (s *Starter) unlaunched(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
-	group := claim.Annotations[karpv1.LaunchGroupAnnotationKey]
-	byHand := group == ""
-	if byHand {
-		group = activities.SoloGroup(claim)
-	}
+	byHand := claim.Annotations[karpv1.LaunchGroupAnnotationKey] == ""
 	if age := time.Since(claim.CreationTimestamp.Time); !byHand && age < launchPatience {
 		return launchPatience - age, nil
 	}
 	if byHand && !s.told.news(claim.UID, "launch") {
 		return launchPatience, nil
 	}
-	in := workflows.LaunchInput{Cluster: s.Cluster, LaunchGroup: workflows.LaunchGroup{Group: group, NodePool: claim.Labels[karpv1.NodePoolLabelKey],
-		Claims: []workflows.ClaimRef{{Name: claim.Name, UID: string(claim.UID)}}}, Adopted: !byHand}
+	in := workflows.LaunchInput{Cluster: s.Cluster, LaunchGroup: activities.UnlaunchedGroup(claim, s.Mirror.Claims()), Adopted: !byHand}
 	if err := s.start(ctx, workflows.LaunchOptions(s.Cluster, in.LaunchGroup), workflows.LaunchType, in); err != nil {
 		return 0, err
 	}
 	s.told.keep(claim.UID, "launch")
-	s.Log.Info("launch asked for", zap.String("claim", claim.Name), zap.String("group", group), zap.Bool("byHand", byHand))
+	s.Log.Info("launch asked for", zap.String("claim", claim.Name), zap.String("group", in.Group), zap.Bool("byHand", byHand))
 	return launchPatience, nil
 }
 

@@ -16,7 +16,7 @@ type fakes struct {
 	plan    func(PlanInput) (PlanResult, error)
 	prepare func(LaunchGroup) (PreparedLaunch, error)
 	fleet   func(CreateFleetInput) (Fleet, error)
-	find    func(FindInstancesInput) (Fleet, error)
+	find    func(FindInstancesInput) (Found, error)
 	release func(ReleaseClaimsInput)
 	join    func(context.Context, JoinInput) (JoinResult, error)
 	end     func(TerminateInput)
@@ -32,7 +32,7 @@ func (f *fakes) PrepareLaunch(_ context.Context, in LaunchGroup) (PreparedLaunch
 func (f *fakes) CreateFleet(_ context.Context, in CreateFleetInput) (Fleet, error) {
 	return f.fleet(in)
 }
-func (f *fakes) FindInstances(_ context.Context, in FindInstancesInput) (Fleet, error) {
+func (f *fakes) FindInstances(_ context.Context, in FindInstancesInput) (Found, error) {
 	return f.find(in)
 }
 func (f *fakes) ReleaseClaims(_ context.Context, in ReleaseClaimsInput) (struct{}, error) {

@@ -14,6 +14,8 @@ import (
 const (
 	// FailureStaleRequest means the fleet request names something that is gone, and that it launched nothing.
 	FailureStaleRequest = "StaleRequest"
+	// FailureTokenSpent means the token was used for another request, so that somebody may have launched for the group.
+	FailureTokenSpent = "TokenSpent"
 	// FailureNodeClassNotReady means the claim's node class cannot be launched from.
 	FailureNodeClassNotReady = "NodeClassNotReady"
 	// FailureInsufficientCapacity means no offering the claims allow can be had.
@@ -72,12 +74,19 @@ type Instance struct {
 	Price        float64 `json:"price,omitempty"`
 }
 
-// FindInstancesInput names the launch group to look for.
+// FindInstancesInput names the launch group to look for, and the claims that want its instances.
 type FindInstancesInput struct {
-	Group string `json:"group"`
-	Want  int    `json:"want"`
+	Group  string     `json:"group"`
+	Claims []ClaimRef `json:"claims"`
 	// Settle waits out the cloud's consistency lag before saying that there is nothing.
 	Settle bool `json:"settle,omitempty"`
+}
+
+// Found is what FindInstancesActivity returns: instances that no claim has, and the claims that have none. A claim whose
+// NodeClaim workflow runs has the instance which that was started with, even where it is not written down yet.
+type Found struct {
+	Fleet
+	Claims []ClaimRef `json:"claims,omitempty"`
 }
 
 // ReleaseClaimsInput names claims that got no instance.
@@ -120,10 +129,11 @@ func Launch(ctx workflow.Context, in LaunchInput) (LaunchOutcome, error) {
 // instances than claims means that capacity was refused; an error says why nothing could be launched.
 func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 	if in.Adopted {
-		fleet, err := FindInstancesActivity.Run(ctx, FindInstancesInput{Group: in.Group, Want: len(in.Claims), Settle: true}, "look for "+in.Group)
-		if err != nil || len(fleet.Instances) > 0 {
-			return in.Claims, fleet, err
+		found, err := FindInstancesActivity.Run(ctx, FindInstancesInput{Group: in.Group, Claims: in.Claims, Settle: true}, "look for "+in.Group)
+		if err != nil || len(found.Instances) > 0 || len(found.Claims) == 0 {
+			return found.Claims, found.Fleet, err
 		}
+		in.Claims = found.Claims
 	}
 	for try := 1; ; try++ {
 		prepared, err := PrepareLaunchActivity.Run(ctx, in.LaunchGroup, fmt.Sprintf("prepare %d claims", len(in.Claims)))
@@ -134,7 +144,7 @@ func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 			return nil, Fleet{}, nil
 		}
 		request := prepared.Request
-		request.Token = launchToken(workflow.GetInfo(ctx).WorkflowExecution.ID, try)
+		request.Token = launchToken(workflow.GetInfo(ctx).WorkflowExecution.ID, in.Claims, try)
 		fleet, err := CreateFleetActivity.Run(ctx, CreateFleetInput{Claims: prepared.Claims, Request: request},
 			fmt.Sprintf("CreateFleet %d %s", request.Count, request.CapacityType))
 		if err == nil {
@@ -144,11 +154,14 @@ func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 			continue
 		}
 		// Nobody knows whether the last request was received, so nothing is given back before the cloud was searched.
-		found, findErr := FindInstancesActivity.Run(ctx, FindInstancesInput{Group: in.Group, Want: len(prepared.Claims), Settle: true}, "look for "+in.Group)
+		found, findErr := FindInstancesActivity.Run(ctx, FindInstancesInput{Group: in.Group, Claims: prepared.Claims, Settle: true}, "look for "+in.Group)
 		if findErr != nil {
-			return prepared.Claims, found, findErr
+			return nil, Fleet{}, findErr
 		}
-		return prepared.Claims, found, err
+		if FailureType(err) == FailureTokenSpent && len(found.Instances) == 0 && len(found.Claims) > 0 && try < prepareTries {
+			continue
+		}
+		return found.Claims, found.Fleet, err
 	}
 }
 
@@ -168,11 +181,16 @@ func startNodeClaims(ctx workflow.Context, in LaunchInput, claims []ClaimRef, in
 	return nil
 }
 
-// launchToken makes the idempotency token of a try from the workflow's id, which outlives every run of it: a run that
-// is reset or started again asks with the same token. EC2 allows 64 ASCII characters.
-func launchToken(workflowID string, try int) string {
-	sum := sha256.Sum256([]byte(workflowID))
-	return fmt.Sprintf("tenon-%s-%d", hex.EncodeToString(sum[:20]), try)
+// launchToken makes the idempotency token of a try from the workflow's id and the claims it was started for. Both
+// outlive a run: one that is reset or started again asks with the same token. A run that adopts others of the group's
+// claims must not, or it would be given the instances of the first. EC2 allows 64 ASCII characters.
+func launchToken(workflowID string, claims []ClaimRef, try int) string {
+	sum := sha256.New()
+	fmt.Fprintln(sum, workflowID)
+	for _, claim := range claims {
+		fmt.Fprintln(sum, claim.UID)
+	}
+	return fmt.Sprintf("tenon-%s-%d", hex.EncodeToString(sum.Sum(nil)[:20]), try)
 }
 
 // releaseReason says why claims are given back.

@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,7 @@ func TestLaunch(t *testing.T) {
 		fleets   []Fleet
 		errs     []error
 		found    Fleet
+		has      []ClaimRef
 		adopted  bool
 		pairs    map[string]string
 		released []ClaimRef
@@ -80,6 +82,24 @@ func TestLaunch(t *testing.T) {
 			fleets: []Fleet{{}}, errs: []error{give("whatever")},
 			pairs: map[string]string{}, released: []ClaimRef{a, b}, because: ReasonLaunchTimeout, fleetsAt: 1, told: true,
 		},
+		"spent token": {
+			reason: "a token that was used for another request is followed by another, once nothing of it was found",
+			fleets: []Fleet{{}, {Instances: []Instance{instance("i-1"), instance("i-2")}}}, errs: []error{give(FailureTokenSpent), nil},
+			pairs: map[string]string{"a": "i-1", "b": "i-2"}, fleetsAt: 2,
+		},
+		"spent token with instances": {
+			reason: "what was launched with a token that is spent is used, and nothing else is launched",
+			fleets: []Fleet{{}}, errs: []error{give(FailureTokenSpent)}, found: Fleet{Instances: []Instance{instance("i-1"), instance("i-2")}},
+			pairs: map[string]string{"a": "i-1", "b": "i-2"}, fleetsAt: 1,
+		},
+		"adopted in part": {
+			reason: "a claim whose workflow runs has its instance, even if it is not written down yet", adopted: true, has: []ClaimRef{a},
+			fleets: []Fleet{{Instances: []Instance{instance("i-2")}}}, pairs: map[string]string{"b": "i-2"}, fleetsAt: 1,
+		},
+		"adopted in vain": {
+			reason: "a group whose claims all have their workflows needs nothing, and nothing is given back", adopted: true, has: []ClaimRef{a, b},
+			pairs: map[string]string{},
+		},
 		"adopted": {
 			reason: "a group that an earlier run may have launched is looked for before anything is asked", adopted: true,
 			found: Fleet{Instances: []Instance{instance("i-1"), instance("i-2")}}, pairs: map[string]string{"a": "i-1", "b": "i-2"},
@@ -101,7 +121,9 @@ func TestLaunch(t *testing.T) {
 					}
 					return test.fleets[at], nil
 				},
-				find:    func(FindInstancesInput) (Fleet, error) { return test.found, nil },
+				find: func(in FindInstancesInput) (Found, error) {
+					return Found{test.found, slices.DeleteFunc(in.Claims, func(c ClaimRef) bool { return slices.Contains(test.has, c) })}, nil
+				},
 				release: func(in ReleaseClaimsInput) { released, because = in.Claims, in.Reason },
 			}
 			pairs, told, out := launched(t, f, LaunchInput{Cluster: "c", Adopted: test.adopted,
@@ -150,11 +172,15 @@ func TestLaunchRetriesWithTheSameToken(t *testing.T) {
 func TestLaunchTokenOutlivesRuns(t *testing.T) {
 	t.Parallel()
 	id := Cluster("prod").LaunchID("group-" + strings.Repeat("x", 60))
-	if a, b := launchToken(id, 1), launchToken(id, 1); a != b || len(a) > 64 {
-		t.Errorf("token %q then %q: must be a function of workflow id and try, at most 64 characters", a, b)
+	first, second := []ClaimRef{{"a", "1"}}, []ClaimRef{{"b", "2"}}
+	if a, b := launchToken(id, first, 1), launchToken(id, first, 1); a != b || len(a) > 64 {
+		t.Errorf("token %q then %q: must be a function of workflow id, claims and try, at most 64 characters", a, b)
 	}
-	if launchToken(id, 1) == launchToken(id, 2) {
+	if launchToken(id, first, 1) == launchToken(id, first, 2) {
 		t.Error("another try must have another token")
+	}
+	if launchToken(id, first, 1) == launchToken(id, second, 1) {
+		t.Error("claims of one group that are adopted one by one would be given the same instance")
 	}
 }
 

@@ -26,7 +26,7 @@ var (
 	CreateFleetActivity = Activity[CreateFleetInput, Fleet]{"CreateFleet", Policy{Attempt: 90 * time.Second, Total: launchTimeout, Heartbeat: 15 * time.Second, First: time.Second, Most: 15 * time.Second}}
 	// FindInstancesActivity looks for what a launch group has got. It has no end: as long as nobody knows, an instance
 	// may be running that nobody owns.
-	FindInstancesActivity = Activity[FindInstancesInput, Fleet]{"FindInstances", Policy{Attempt: 2 * time.Minute, Heartbeat: 15 * time.Second, First: time.Second, Most: 30 * time.Second}}
+	FindInstancesActivity = Activity[FindInstancesInput, Found]{"FindInstances", Policy{Attempt: 2 * time.Minute, Heartbeat: 15 * time.Second, First: time.Second, Most: 30 * time.Second}}
 	// ReleaseClaimsActivity deletes claims that got no instance.
 	ReleaseClaimsActivity = Activity[ReleaseClaimsInput, struct{}]{"ReleaseClaims", kubeWrite}
 

@@ -38,7 +38,7 @@ type Activities interface {
 	Plan(context.Context, PlanInput) (PlanResult, error)
 	PrepareLaunch(context.Context, LaunchGroup) (PreparedLaunch, error)
 	CreateFleet(context.Context, CreateFleetInput) (Fleet, error)
-	FindInstances(context.Context, FindInstancesInput) (Fleet, error)
+	FindInstances(context.Context, FindInstancesInput) (Found, error)
 	ReleaseClaims(context.Context, ReleaseClaimsInput) (struct{}, error)
 	Join(context.Context, JoinInput) (JoinResult, error)
 	Terminate(context.Context, TerminateInput) (struct{}, error)

@@ -1,0 +1,117 @@
+package activities
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/testsuite"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// launchedCloud is a cloud of which only the instances are looked at.
+type launchedCloud struct {
+	cloud.Provider
+	ids []string
+}
+
+func (c launchedCloud) Instances(context.Context, cloud.Query) ([]cloud.Instance, error) {
+	var all []cloud.Instance
+	for _, id := range c.ids {
+		all = append(all, cloud.Instance{ID: id, ProviderID: "aws:///us-east-1a/" + id})
+	}
+	return all, nil
+}
+
+// startedWorkflows is a Temporal server on which workflows run with these instances.
+type startedWorkflows struct {
+	temporal.Client
+	instances map[string]string
+}
+
+func (s startedWorkflows) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	instance, ok := s.instances[id]
+	if !ok {
+		return nil, serviceerror.NewNotFound(id)
+	}
+	payload, err := converter.GetDefaultDataConverter().ToPayload(instance)
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Status:           enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{workflows.AttrInstance.GetName(): payload}},
+	}}, err
+}
+
+// groupClaim is a claim of a launch group, with its instance if that is written down.
+func groupClaim(name, group, instance string) *karpv1.NodeClaim {
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
+		Annotations: map[string]string{karpv1.LaunchGroupAnnotationKey: group}}}
+	if instance != "" {
+		claim.Status.ProviderID = "aws:///us-east-1a/" + instance
+	}
+	return claim
+}
+
+func TestFindInstances(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := karpv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	kube := fake.NewClientBuilder().WithScheme(scheme).
+		WithObjects(groupClaim("recorded", "g", "i-1"), groupClaim("started", "g", ""), groupClaim("waiting", "g", "")).Build()
+	a := New(Config{Cluster: "c", Kube: kube, Cloud: launchedCloud{ids: []string{"i-1", "i-2", "i-3"}},
+		Temporal: startedWorkflows{instances: map[string]string{"c/nodeclaim/started": "i-2"}}, Log: zap.NewNop()})
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(a.FindInstances)
+	ref := func(name string) workflows.ClaimRef { return workflows.ClaimRef{Name: name, UID: "uid-" + name} }
+	value, err := env.ExecuteActivity(a.FindInstances, workflows.FindInstancesInput{Group: "g", Settle: true,
+		Claims: []workflows.ClaimRef{ref("recorded"), ref("started"), ref("waiting")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got workflows.Found
+	if err := value.Get(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := workflows.Found{Claims: []workflows.ClaimRef{ref("waiting")},
+		Fleet: workflows.Fleet{Instances: []workflows.Instance{{ID: "i-3", ProviderID: "aws:///us-east-1a/i-3"}}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("an instance is a claim's as soon as its workflow was started with it (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnlaunchedGroup(t *testing.T) {
+	t.Parallel()
+	alone := groupClaim("alone", "", "")
+	claims := []*karpv1.NodeClaim{groupClaim("b", "g", ""), groupClaim("a", "g", ""), groupClaim("launched", "g", "i-1"), groupClaim("other", "h", ""), alone}
+	for _, test := range []struct {
+		reason string
+		claim  *karpv1.NodeClaim
+		want   workflows.LaunchGroup
+	}{
+		{"all claims of the group that have nothing are adopted together", claims[1],
+			workflows.LaunchGroup{Group: "g", Claims: []workflows.ClaimRef{{Name: "a", UID: "uid-a"}, {Name: "b", UID: "uid-b"}}}},
+		{"a claim made by hand is a group of its own", alone,
+			workflows.LaunchGroup{Group: "claim-uid-alone", Claims: []workflows.ClaimRef{{Name: "alone", UID: "uid-alone"}}}},
+	} {
+		if diff := cmp.Diff(test.want, UnlaunchedGroup(test.claim, claims)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+	}
+}

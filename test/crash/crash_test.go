@@ -1,0 +1,50 @@
+// Package crash_test kills things. The worker dies at every side effect of a claim's life and of a drain, before it,
+// after it and before Temporal hears of it; the whole laboratory loses power in the middle of a scale-out; workers stay
+// dead for a while, or die beside one that lives. Afterwards, and all the time, an observer who was told nothing looks
+// whether a machine was launched twice or forgotten, a pod lost, or a disruption budget broken.
+package crash_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tenon-sh/tenon/internal/failpoint"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// TestCrash is the one test of this package: its parts share a laboratory and run one after the other.
+func TestCrash(t *testing.T) {
+	dir := t.TempDir()
+	w := world.Start(t, world.Options{
+		Worker: []string{"--sweep-interval=10s"},
+		WorkerEnv: []string{
+			failpoint.PointsVariable + "=" + strings.Join(points(), ","),
+			failpoint.DirVariable + "=" + dir,
+			// Long enough for the slowest heartbeat, short enough that sixty deaths take minutes.
+			failpoint.HeartbeatVariable + "=8s",
+		},
+	})
+	g := watchOver(w)
+	defer g.end(t)
+	for _, part := range []struct {
+		name string
+		run  func(*world.World, *guard)
+	}{
+		{"Points", func(w *world.World, g *guard) { walk(w, g, dir) }},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(w.For(t), g) })
+	}
+}
+
+// TestMain lets all stories go on at the same time however few processors there are: they wait, they do not compute.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,303 @@
+package crash_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// unownedMost is how long an instance that nobody owns may live.
+const unownedMost = 2 * time.Minute
+
+// guard watches the laboratory from outside and remembers everything it has ever seen, so that what must never happen is
+// noticed even where it was put right a moment later. It goes on through crashes of the whole laboratory.
+type guard struct {
+	kube client.WithWatch
+	sim  string
+
+	mu sync.Mutex
+	// claims are all claims ever, by UID; instances all instances ever, by id.
+	claims    map[types.UID]*claimSeen
+	instances map[string]ec2sim.Instance
+	// claimOf is the one claim a machine was given to, by provider id.
+	claimOf map[string]types.UID
+	unowned map[string]time.Time
+	wrong   []string
+	known   map[string]bool
+	stop    context.CancelFunc
+	ended   sync.WaitGroup
+}
+
+// claimSeen is a claim as it was last seen.
+type claimSeen struct {
+	name, group, providerID string
+	there                   bool
+}
+
+// watchOver starts a guard that watches until end.
+func watchOver(w *world.World) *guard {
+	ctx, stop := context.WithCancel(context.Background())
+	g := &guard{kube: w.WithWatch, sim: w.Lab.EC2SimURL(), claims: map[types.UID]*claimSeen{}, instances: map[string]ec2sim.Instance{},
+		claimOf: map[string]types.UID{}, unowned: map[string]time.Time{}, known: map[string]bool{}, stop: stop}
+	g.ended.Go(func() {
+		for ctx.Err() == nil {
+			// While the laboratory is down there is nothing to see.
+			_ = g.look(ctx)
+			time.Sleep(200 * time.Millisecond)
+		}
+	})
+	return g
+}
+
+// end stops the guard and tells what it saw.
+func (g *guard) end(t testing.TB) {
+	g.stop()
+	g.ended.Wait()
+	g.check(t)
+	t.Logf("the guard has seen %d claims and %d instances", len(g.claims), len(g.instances))
+}
+
+// check fails the test for everything that went wrong since it was last asked.
+func (g *guard) check(t testing.TB) {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, wrong := range g.wrong {
+		t.Error(wrong)
+	}
+	g.wrong = nil
+}
+
+// accuse notes something that must not happen, once.
+func (g *guard) accuse(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !g.known[text] {
+		g.known[text] = true
+		g.wrong = append(g.wrong, time.Now().UTC().Format("15:04:05.000 ")+text)
+	}
+}
+
+// look compares machines and claims once. The machines are read first: a claim is older than its machine.
+func (g *guard) look(ctx context.Context) error {
+	instances, err := g.readInstances(ctx)
+	if err != nil {
+		return err
+	}
+	var claims karpv1.NodeClaimList
+	if err := g.kube.List(ctx, &claims); err != nil {
+		return fmt.Errorf("list NodeClaims: %w", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, seen := range g.claims {
+		seen.there = false
+	}
+	for i := range claims.Items {
+		g.seeClaim(&claims.Items[i])
+	}
+	launched := map[string]int{}
+	for _, instance := range instances {
+		g.instances[instance.ID] = instance
+	}
+	for _, instance := range g.instances {
+		launched[instance.Tags[karpv1.LaunchGroupAnnotationKey]]++
+	}
+	g.count(launched)
+	g.seeUnowned(instances)
+	return nil
+}
+
+func (g *guard) readInstances(ctx context.Context) ([]ec2sim.Instance, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.sim+"/_sim/instances", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var instances []ec2sim.Instance
+	return instances, json.NewDecoder(response.Body).Decode(&instances)
+}
+
+// seeClaim notes a claim. Once it has a machine it keeps it, and no other claim ever has the same.
+func (g *guard) seeClaim(claim *karpv1.NodeClaim) {
+	seen := g.claims[claim.UID]
+	if seen == nil {
+		seen = &claimSeen{name: claim.Name, group: claim.Annotations[karpv1.LaunchGroupAnnotationKey]}
+		if seen.group == "" {
+			seen.group = "claim-" + string(claim.UID)
+		}
+		g.claims[claim.UID] = seen
+	}
+	seen.there = true
+	id := claim.Status.ProviderID
+	if seen.providerID != "" && id != seen.providerID {
+		g.accuse("claim %s had the machine %s and then %s", claim.Name, seen.providerID, id)
+	}
+	if id == "" {
+		return
+	}
+	seen.providerID = id
+	if of, taken := g.claimOf[id]; taken && of != claim.UID {
+		g.accuse("machine %s belongs to the claims %s and %s", id, claim.Name, g.claims[of].name)
+	}
+	g.claimOf[id] = claim.UID
+}
+
+// count holds the machines ever launched for a group against the claims ever made in it.
+func (g *guard) count(launched map[string]int) {
+	wanted := map[string]int{}
+	for _, claim := range g.claims {
+		wanted[claim.group]++
+	}
+	for group, n := range launched {
+		if n > wanted[group] {
+			g.accuse("launch group %q has %d claims and %d machines", group, wanted[group], n)
+		}
+	}
+}
+
+// seeUnowned notes how long machines have lived without a claim that has them or may still get them.
+func (g *guard) seeUnowned(instances []ec2sim.Instance) {
+	waiting := map[string]bool{}
+	for _, claim := range g.claims {
+		if claim.there && claim.providerID == "" {
+			waiting[claim.group] = true
+		}
+	}
+	for _, instance := range instances {
+		owner := g.claims[g.claimOf["aws:///"+instance.Zone+"/"+instance.ID]]
+		if instance.EndedAt != nil || owner != nil && owner.there || waiting[instance.Tags[karpv1.LaunchGroupAnnotationKey]] {
+			delete(g.unowned, instance.ID)
+			continue
+		}
+		since, known := g.unowned[instance.ID]
+		if !known {
+			g.unowned[instance.ID] = time.Now()
+		} else if time.Since(since) > unownedMost {
+			g.accuse("machine %s has lived for %s without a claim", instance.ID, unownedMost)
+		}
+	}
+}
+
+// budget puts a PodDisruptionBudget on a namespace in which that many pods and more are available, and accuses whoever
+// leaves fewer, until release is called.
+func (g *guard) budget(w *world.World, namespace string, least int) (release func()) {
+	w.T.Helper()
+	fewest := intstr.FromInt(least)
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "guard"},
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &fewest, Selector: &metav1.LabelSelector{}}}
+	if err := w.Create(w.Context(), budget); err != nil {
+		w.T.Fatalf("create the disruption budget: %v", err)
+	}
+	w.Await("the disruption budget counts its pods", awaitMost, func() (bool, string) {
+		if err := w.Get(w.Context(), client.ObjectKeyFromObject(budget), budget); err != nil {
+			return false, err.Error()
+		}
+		return int(budget.Status.CurrentHealthy) >= least, fmt.Sprintf("%+v", budget.Status)
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for ctx.Err() == nil {
+			g.followPods(ctx, namespace, least)
+		}
+	})
+	return func() {
+		stop()
+		ended.Wait()
+	}
+}
+
+// followPods counts the available pods of a namespace after every single change, until the watch ends.
+func (g *guard) followPods(ctx context.Context, namespace string, least int) {
+	var list corev1.PodList
+	if err := g.kube.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return
+	}
+	events, err := g.kube.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	if err != nil {
+		return
+	}
+	defer events.Stop()
+	available := map[types.UID]bool{}
+	for i := range list.Items {
+		available[list.Items[i].UID] = isAvailable(&list.Items[i])
+	}
+	for event := range events.ResultChan() {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok {
+			return
+		}
+		available[pod.UID] = event.Type != watch.Deleted && isAvailable(pod)
+		n := 0
+		for _, yes := range available {
+			if yes {
+				n++
+			}
+		}
+		if n < least {
+			g.mu.Lock()
+			g.accuse("only %d pods of %s are available, and its budget wants %d: %s %s (deleted at %v, on %s)", n, namespace, least, event.Type, pod.Name,
+				pod.DeletionTimestamp, pod.Spec.NodeName)
+			g.mu.Unlock()
+		}
+	}
+}
+
+func isAvailable(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// awaitQuiet waits until no workflow of a node is left.
+func (g *guard) awaitQuiet(w *world.World) {
+	w.T.Helper()
+	w.Await("every workflow of a node over", awaitMost, func() (bool, string) {
+		var running []string
+		for _, workflow := range w.Executions("ExecutionStatus = 'Running' AND WorkflowType IN ('Launch', 'NodeClaim', 'Drain')") {
+			running = append(running, workflow.GetExecution().GetWorkflowId())
+		}
+		return len(running) == 0, strings.Join(running, ", ")
+	})
+	g.check(w.T)
+}
+
+// onlyDeletedByDeadline makes sure that pods were evicted, and deleted outright only in the story where a deadline asks
+// for it.
+func (g *guard) onlyDeletedByDeadline(w *world.World) {
+	w.T.Helper()
+	for _, write := range w.Writes() {
+		if write.Verb == "delete" && write.Resource == "pods" && !strings.HasPrefix(write.Name, "deadline-") {
+			w.T.Errorf("pod %s was deleted without asking its budget", write.Name)
+		}
+	}
+}
+
+func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }

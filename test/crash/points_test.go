@@ -1,0 +1,105 @@
+package crash_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tenon-sh/tenon/internal/failpoint"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// effects are the side effects of a claim's life and of a drain, by the activity that has them. The worker is killed
+// before and after each of them.
+var effects = []struct{ effect, what string }{
+	{"Plan: POST nodeclaims", "create the first claim of a plan"},
+	{"PrepareLaunch: PATCH nodeclaims", "put the finalizer on a claim that was made by hand"},
+	{"EC2 CreateLaunchTemplate", "create the launch template of a group"},
+	{"EC2 CreateFleet", "launch a group"},
+	{"ReleaseClaims: DELETE nodeclaims", "give back a claim that got no instance"},
+	{"ReleaseClaims: PATCH nodeclaims", "take the finalizer off a claim that got no instance"},
+	{"Join: PATCH nodeclaims", "label the claim with what was launched"},
+	{"Join: PATCH nodeclaims/status{providerID}", "record the instance on the claim"},
+	{"Join: PATCH nodes{registered}", "register the Node"},
+	{"Join: PATCH nodeclaims/status{nodeName}", "say on the claim that its Node is registered"},
+	{"Join: PATCH nodes{initialized}", "label the Node initialized"},
+	{`Join: PATCH nodeclaims/status{"reason":"Initialized"}`, "say on the claim that its Node is initialized"},
+	{"EC2 CreateTags", "name the instance after its Node"},
+	{"Evict: PATCH nodes{disrupted}", "cordon a node that is drained"},
+	{"Evict: POST pods/eviction", "evict a pod"},
+	{"Evict: DELETE pods", "delete a pod that the deadline overrules"},
+	{"Uncordon: PATCH nodes", "take a cordon back"},
+	{"PATCH nodeclaims{termination-timestamp}", "note a drain's deadline on the claim"},
+	{"DeleteClaim: DELETE nodeclaims", "delete the claim of a node that is drained"},
+	{"Remove: PATCH nodes{removal-reason}", "taint an empty node"},
+	{"Remove: DELETE nodeclaims", "delete the claim of an empty node"},
+	{"EC2 TerminateInstances", "terminate an instance"},
+	{"Terminate: PATCH nodeclaims/status", "say on the claim that its instance is ending"},
+	{"Terminate: PATCH nodes", "take the finalizer off the Node"},
+	{"Terminate: PATCH nodeclaims", "take the finalizer off the claim"},
+}
+
+// acknowledged are the activities whose end the worker does not live to report.
+var acknowledged = []string{"Plan", "PrepareLaunch", "CreateFleet", "FindInstances", "ReleaseClaims", "Join", "Evict", "Uncordon",
+	"DeleteClaim", "Evaluate", "Remove", "Terminate", "Sweep"}
+
+// points is the table of all points at which the worker is killed.
+func points() []string {
+	var names []string
+	for _, e := range effects {
+		names = append(names, e.effect+" before", e.effect+" after")
+	}
+	// The second of several claims: a plan that exists by half.
+	names = append(names, "Plan: POST nodeclaims#2 after")
+	for _, activity := range acknowledged {
+		names = append(names, activity+" ack")
+	}
+	return names
+}
+
+// rounds bounds how often the stories are told before a point that has not struck has failed.
+const rounds = 3
+
+// walk tells the stories, with the worker dying at one point after the other, until each has struck.
+func walk(w *world.World, g *guard, dir string) {
+	began := time.Now()
+	for round := 1; ; round++ {
+		// Their instances live in a pool that has run dry, and what EC2 shows is a little old.
+		w.Faults(refusing())
+		w.T.(*testing.T).Run(fmt.Sprintf("Round%d", round), func(t *testing.T) {
+			for _, story := range stories {
+				t.Run(story.name, func(t *testing.T) {
+					t.Parallel()
+					story.tell(newTelling(w.For(t), g, story.name, round))
+				})
+			}
+		})
+		struck := failpoint.Struck(dir, points())
+		if w.T.Failed() || len(struck) == len(points()) || round == rounds {
+			report(w.T, struck, began)
+			break
+		}
+		w.T.Logf("round %d: %d of %d points have struck after %.0fs", round, len(struck), len(points()), time.Since(began).Seconds())
+	}
+	w.Heal()
+	w.AwaitNothing(awaitMost)
+	g.awaitQuiet(w)
+	g.onlyDeletedByDeadline(w)
+}
+
+// report prints the table, and fails the test where a point has not struck.
+func report(t testing.TB, struck map[string]time.Time, began time.Time) {
+	var table strings.Builder
+	fmt.Fprintf(&table, "%d of %d points struck:\n", len(struck), len(points()))
+	for _, name := range points() {
+		at, ok := struck[name]
+		if !ok {
+			fmt.Fprintf(&table, "  never  %s\n", name)
+			t.Errorf("point %q never struck", name)
+			continue
+		}
+		fmt.Fprintf(&table, "%6.1fs  %s\n", at.Sub(began).Seconds(), name)
+	}
+	t.Log(table.String())
+}

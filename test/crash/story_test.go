@@ -1,0 +1,312 @@
+package crash_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// awaitMost is how long anything may take while the worker keeps dying. Nothing is proved by its being shorter.
+const awaitMost = 5 * time.Minute
+
+// stories are told at the same time, each with a NodePool and a namespace of its own, so that while one waits for a
+// dead worker to be noticed the others go on to their points.
+var stories = []struct {
+	name string
+	tell func(*telling)
+}{
+	{"drained", drained},
+	{"deleted", deleted},
+	{"refused", refused},
+	{"adopted", adopted},
+	{"takenback", takenBack},
+	{"deadline", deadline},
+}
+
+// dry is the instance type of which there are none.
+const dry = "m5.large"
+
+// refusing are the faults the stories are told under.
+func refusing() ec2sim.Faults {
+	return ec2sim.Faults{
+		Capacity:    []ec2sim.CapacityFault{{PoolPattern: ec2sim.PoolPattern{InstanceType: dry}}},
+		DescribeLag: ec2sim.Duration(6 * time.Second),
+	}
+}
+
+// drained: a node is drained by hand under a disruption budget, then all pods go and the nodes with them.
+func drained(s *telling) {
+	s.pool(s.name, "c5.large", "")
+	s.run(6, "")
+	release := s.guard.budget(s.World, s.namespace, 5)
+	node := s.node()
+	s.tenon("drain", node)
+	s.awaitNoNode(node)
+	s.AwaitRunning(s.namespace, 6, awaitMost)
+	release()
+	s.scaleToZero()
+}
+
+// deleted: the claim of a node with pods under a disruption budget is deleted.
+func deleted(s *telling) {
+	s.pool(s.name, "c5.large", "")
+	s.run(6, "")
+	release := s.guard.budget(s.World, s.namespace, 5)
+	node := s.node()
+	s.deleteClaimOf(node)
+	s.awaitNoNode(node)
+	s.AwaitRunning(s.namespace, 6, awaitMost)
+	release()
+	s.scaleToZero()
+}
+
+// refused: the preferred pool has no capacity, so its claims are given back and the pods planned for another.
+func refused(s *telling) {
+	s.pool(s.name, "c5.large", "")
+	s.pool(s.name+"-preferred", dry, "weight: 10")
+	s.run(2, "")
+	s.scaleToZero()
+}
+
+// adopted: two claims of one launch group that nobody launches, and one made by hand.
+func adopted(s *telling) {
+	group := fmt.Sprintf("by-hand-%d", s.round)
+	names := []string{s.namespace + "-a", s.namespace + "-b", s.namespace + "-alone"}
+	for _, name := range names {
+		annotations := "{}"
+		if !strings.HasSuffix(name, "alone") {
+			annotations = fmt.Sprintf("{%s: %s}", karpv1.LaunchGroupAnnotationKey, group)
+		}
+		s.Apply(fmt.Sprintf(`
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {name: %s, annotations: %s}
+spec:
+  nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+  requirements:
+  - {key: node.kubernetes.io/instance-type, operator: In, values: [c5.large]}
+  - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+`, name, annotations))
+	}
+	for _, name := range names {
+		s.Await("claim "+name+" initialized", awaitMost, func() (bool, string) {
+			claim := s.claim(name)
+			return claim != nil && claim.IsTrue(karpv1.ConditionTypeInitialized), fmt.Sprintf("%+v", claim)
+		})
+	}
+	for _, name := range names {
+		s.deleteClaim(name)
+	}
+	for _, name := range names {
+		s.Await("claim "+name+" gone", awaitMost, func() (bool, string) { claim := s.claim(name); return claim == nil, fmt.Sprintf("%+v", claim) })
+	}
+}
+
+// takenBack: a drain that a budget blocks for good is cancelled, and the node serves on.
+func takenBack(s *telling) {
+	s.pool(s.name, "c5.large", "")
+	s.run(2, "")
+	release := s.guard.budget(s.World, s.namespace, 2)
+	node := s.node()
+	s.tenon("drain", node, "--keep")
+	s.Await("node "+node+" cordoned", awaitMost, func() (bool, string) { return s.cordoned(node), "" })
+	s.tenon("drain", "cancel", node)
+	s.Await("node "+node+" given back", awaitMost, func() (bool, string) {
+		out, err := s.Tenon("drain", "status", node)
+		return err == nil && strings.Contains(out, "Canceled") && !s.cordoned(node), fmt.Sprintf("%v: %s", err, out)
+	})
+	s.AwaitRunning(s.namespace, 2, awaitMost)
+	release()
+	s.scaleToZero()
+}
+
+// deadline: a pod that may not be disrupted is deleted when the claim's terminationGracePeriod says so.
+func deadline(s *telling) {
+	s.pool(s.name, "c5.large", "terminationGracePeriod: 60s")
+	s.run(1, "karpenter.sh/do-not-disrupt: 'true'")
+	node := s.node()
+	s.deleteClaimOf(node)
+	s.awaitNoNode(node)
+	s.AwaitRunning(s.namespace, 1, awaitMost)
+	s.scaleToZero()
+}
+
+// telling is one story being told once.
+type telling struct {
+	*world.World
+	guard           *guard
+	name, namespace string
+	round           int
+}
+
+func newTelling(w *world.World, g *guard, name string, round int) *telling {
+	return &telling{w, g, name, fmt.Sprintf("%s-%d", name, round), round}
+}
+
+// pool applies a NodePool of one instance type whose empty nodes go soon. The extra line is a field of the NodePool's
+// spec, or of its template's where that is its place.
+func (s *telling) pool(name, instanceType, extra string) {
+	s.T.Helper()
+	pool, template := "", ""
+	if strings.HasPrefix(extra, "weight") {
+		pool = extra
+	} else {
+		template = extra
+	}
+	s.Apply(fmt.Sprintf(`
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: %s}
+spec:
+  %s
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 5s, budgets: [{nodes: "100%%"}]}
+  template:
+    metadata: {labels: {story: %s}}
+    spec:
+      %s
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+      - {key: node.kubernetes.io/instance-type, operator: In, values: [%s]}
+      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+`, name, pool, s.name, template, instanceType))
+}
+
+// run has pods run in the story's namespace, three to a node.
+func (s *telling) run(replicas int, annotation string) {
+	s.T.Helper()
+	s.Apply(fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", s.namespace) + s.deployment(replicas, annotation))
+	s.AwaitRunning(s.namespace, replicas, awaitMost)
+}
+
+func (s *telling) deployment(replicas int, annotation string) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: %[1]s, name: %[2]s}
+spec:
+  replicas: %[3]d
+  selector: {matchLabels: {app: %[2]s}}
+  template:
+    metadata: {labels: {app: %[2]s}, annotations: {%[4]s}}
+    spec:
+      nodeSelector: {story: %[2]s}
+      terminationGracePeriodSeconds: 40
+      containers:
+      - {name: app, image: app, resources: {requests: {cpu: 500m, memory: 256Mi}}}
+`, s.namespace, s.name, replicas, annotation)
+}
+
+// scaleToZero takes all pods away, and waits until every node of the story has gone.
+func (s *telling) scaleToZero() {
+	s.T.Helper()
+	s.Apply(s.deployment(0, ""))
+	s.Await("the nodes of "+s.name+" gone", awaitMost, func() (bool, string) {
+		var claims, nodes, instances int
+		for _, claim := range s.Claims() {
+			if claim.Labels["story"] == s.name {
+				claims++
+			}
+		}
+		for _, node := range s.Nodes() {
+			if node.Labels["story"] == s.name {
+				nodes++
+			}
+		}
+		for _, instance := range s.Living() {
+			if strings.HasPrefix(instance.Tags[karpv1.NodePoolLabelKey], s.name) {
+				instances++
+			}
+		}
+		return claims+nodes+instances == 0, fmt.Sprintf("%d claims, %d nodes, %d instances", claims, nodes, instances)
+	})
+}
+
+// node is a node on which a pod of the story runs.
+func (s *telling) node() string {
+	s.T.Helper()
+	for _, pod := range s.Pods(s.namespace) {
+		if pod.Spec.NodeName != "" {
+			return pod.Spec.NodeName
+		}
+	}
+	s.T.Fatalf("no pod of %s has a node", s.namespace)
+	return ""
+}
+
+// tenon runs the command, again where it failed because no worker answered.
+func (s *telling) tenon(args ...string) {
+	s.T.Helper()
+	s.Await("tenon "+strings.Join(args, " "), awaitMost, func() (bool, string) {
+		out, err := s.Tenon(args...)
+		return err == nil, fmt.Sprintf("%v: %s", err, out)
+	})
+}
+
+func (s *telling) awaitNoNode(name string) {
+	s.T.Helper()
+	s.Await("node "+name+" gone", awaitMost, func() (bool, string) {
+		var node corev1.Node
+		err := s.Get(s.Context(), client.ObjectKey{Name: name}, &node)
+		return apierrors.IsNotFound(err), fmt.Sprintf("%v %v %v", node.Spec.Taints, node.Finalizers, err)
+	})
+}
+
+// cordoned reports whether a node carries a taint that says that it goes.
+func (s *telling) cordoned(name string) bool {
+	s.T.Helper()
+	var node corev1.Node
+	if err := s.Get(s.Context(), client.ObjectKey{Name: name}, &node); err != nil {
+		s.T.Fatalf("read node %s: %v", name, err)
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == karpv1.DisruptedTaintKey {
+			return true
+		}
+	}
+	return false
+}
+
+// claim reads a NodeClaim; one that does not exist is nil.
+func (s *telling) claim(name string) *karpv1.NodeClaim {
+	s.T.Helper()
+	claim := &karpv1.NodeClaim{}
+	err := s.Get(s.Context(), client.ObjectKey{Name: name}, claim)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		s.T.Fatalf("read NodeClaim %s: %v", name, err)
+	}
+	return claim
+}
+
+func (s *telling) deleteClaim(name string) {
+	s.T.Helper()
+	if err := s.Delete(s.Context(), &karpv1.NodeClaim{ObjectMeta: objectMeta(name)}); err != nil {
+		s.T.Fatalf("delete NodeClaim %s: %v", name, err)
+	}
+}
+
+// deleteClaimOf deletes the claim of a node. Pods may run before the claim says what its node is called.
+func (s *telling) deleteClaimOf(name string) {
+	s.T.Helper()
+	var node corev1.Node
+	if err := s.Get(s.Context(), client.ObjectKey{Name: name}, &node); err != nil {
+		s.T.Fatalf("read node %s: %v", name, err)
+	}
+	for _, claim := range s.Claims() {
+		if claim.Status.ProviderID == node.Spec.ProviderID {
+			s.deleteClaim(claim.Name)
+			return
+		}
+	}
+	s.T.Fatalf("node %s has no claim", name)
+}
