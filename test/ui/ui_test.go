@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 	}
 
 	missing := want
-	missing.Patience = 2 * time.Second
+	missing.Patience = 15 * time.Second
 	missing.Workflows = []ui.Workflow{{ID: id, Details: []string{"asked for by a person"}}}
 	if err := ui.Check(ctx, missing); err == nil || !strings.Contains(err.Error(), "asked for by a person") {
 		t.Errorf("with details that are not there: got %v, want an error that names them", err)
