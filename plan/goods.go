@@ -86,12 +86,16 @@ func (m *market) interchangeable(a, b int) bool {
 	return len(m.sellers[a].budget) == 0 && len(m.sellers[a].open) == 0 && len(m.sellers[b].open) == 0
 }
 
-// handicap is small: four thousandths for each doubling beyond 32 cores. It settles near-ties in favour of more and
-// smaller machines, so that one failure takes fewer pods with it.
+// handicap is small: five thousandths for each doubling beyond 32 cores, and a hundredth for each halving below four. It
+// settles near-ties in favour of machines of a moderate size: the failure of a large one takes many pods with it, and
+// small ones run more daemons than pods.
 func handicap(mach *machine) float64 {
 	cores := float64(mach.usable[dimCPU]) / 1000
-	if cores <= 32 {
-		return 1
+	switch {
+	case cores > 32:
+		return 1 - 0.005*math.Log2(cores/32)
+	case cores > 0.25 && cores < 3.5:
+		return 1 - 0.01*math.Log2(3.5/cores)
 	}
-	return 1 - 0.004*math.Log2(cores/32)
+	return 1
 }

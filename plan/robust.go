@@ -22,7 +22,7 @@ const (
 )
 
 // slacks are the shares of a fleet's machines that may be kept free.
-var slacks = [...]float64{0, 0.02, 0.05}
+var slacks = [...]float64{0, 0.01, 0.025, 0.05}
 
 // offer is one way to buy for all items of a buyer.
 type offer struct {
@@ -52,6 +52,9 @@ func (b *buyer) run() []*bin {
 	}
 	for _, g := range b.fleets() {
 		for _, slack := range slacks {
+			if best.left == 0 && b.fleetPrice(g)/(1-slack) > best.total {
+				break
+			}
 			consider(b.offer(slack, all, func() { b.fleet(g) }))
 		}
 	}
@@ -121,27 +124,29 @@ func (b *buyer) sameTerms(g *good, l *load) bool {
 // fleets are the goods of which a fleet would be cheapest for the whole demand, each machine carrying its share. They
 // have to be large enough for every item.
 func (b *buyer) fleets() []*good {
-	demand := make([]int64, b.m.dims.count())
-	for _, it := range b.items {
-		take(demand, it.request, -it.left)
-	}
-	price := func(g *good) float64 {
-		machines := 1.0
-		for d, amount := range demand {
-			if amount > 0 && g.room[d] > 0 {
-				machines = max(machines, float64(amount)/float64(g.room[d]))
-			}
-		}
-		return machines * g.price / g.handicap
-	}
 	var fleets []*good
 	for i := range b.goods {
 		if len(b.goods[i].members) == len(b.items) {
 			fleets = append(fleets, &b.goods[i])
 		}
 	}
-	slices.SortStableFunc(fleets, func(x, y *good) int { return cmp.Compare(price(x), price(y)) })
+	slices.SortStableFunc(fleets, func(x, y *good) int { return cmp.Compare(b.fleetPrice(x), b.fleetPrice(y)) })
 	return fleets[:min(len(fleets), maxFleets)]
+}
+
+// fleetPrice is what a fleet of the good for everything costs at least.
+func (b *buyer) fleetPrice(g *good) float64 {
+	machines := 0.0
+	for d, room := range g.room {
+		demand := int64(0)
+		for _, it := range b.items {
+			demand += it.request[d] * int64(it.left)
+		}
+		if demand > 0 && room > 0 {
+			machines = max(machines, float64(demand)/float64(room))
+		}
+	}
+	return machines * g.price
 }
 
 // fleet buys alike machines with the same mixture on each.
@@ -165,10 +170,60 @@ func (b *buyer) fleet(g *good) {
 	for b.wanted(g) && b.affordable(g) {
 		l := b.fill(g, biases[len(biases)-1], b.fairShare(g))
 		if l == nil {
-			break
+			return
+		}
+		if l.value < nearlyFull*worthOf(prices, b.roomOf(g)) && b.covered(l) {
+			// The last machine would be half empty: smaller ones share the rest.
+			l = b.share()
+		}
+		if l == nil {
+			return
 		}
 		b.buy(l, 1)
 	}
+}
+
+// nearlyFull is the share of a machine's worth from which it counts as full.
+const nearlyFull = 0.9
+
+func worthOf(prices []float64, amount []int64) float64 {
+	sum := 0.0
+	for d, price := range prices {
+		sum += price * float64(max(0, amount[d]))
+	}
+	return sum
+}
+
+// covered says whether nothing is left but the load.
+func (b *buyer) covered(l *load) bool {
+	loaded := 0
+	for _, c := range l.counts {
+		loaded += c.n
+	}
+	for _, n := range b.left {
+		loaded -= n
+	}
+	return loaded == 0
+}
+
+// share is the load of the highest merit among those that carry a mixture of what is left.
+func (b *buyer) share() *load {
+	var best *load
+	for i := range b.goods {
+		g := &b.goods[i]
+		if len(g.members) < len(b.items) || !b.affordable(g) {
+			continue
+		}
+		l := b.fill(g, biases[len(biases)-1], b.fairShare(g))
+		if l == nil {
+			continue
+		}
+		l.merit = l.value / l.price * g.handicap * g.handicap
+		if best == nil || l.merit > best.merit {
+			best = l
+		}
+	}
+	return best
 }
 
 // deliver makes bins of the best offer.

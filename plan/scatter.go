@@ -10,7 +10,10 @@ import (
 // bought for those that found no room.
 func (b *buyer) judge(o *offer) float64 {
 	loads, factor := sample(o.loads)
-	price := o.price
+	price := 0.0
+	for i := range o.loads {
+		price += o.loads[i].price / o.loads[i].good.handicap
+	}
 	for k, n := range b.scatter(loads) {
 		price += (1 - trickling) * remnants * factor * float64(n) * b.rates[k]
 	}
