@@ -39,7 +39,7 @@ func (a *Activities) Join(ctx context.Context, in workflows.JoinInput) (workflow
 		return workflows.JoinResult{}, err
 	}
 	if claim == nil || !claim.DeletionTimestamp.IsZero() {
-		return workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}, nil
+		return a.leaving(in.Instance), nil
 	}
 	if claim, err = a.recordLaunch(ctx, claim, in.Instance); err != nil {
 		return workflows.JoinResult{}, err
@@ -53,6 +53,15 @@ func (a *Activities) Join(ctx context.Context, in workflows.JoinInput) (workflow
 	result.Node, result.NodeUID = node.Name, string(node.UID)
 	result.Initialized, result.Failed, err = a.awaitInitialization(ctx, claim, until)
 	return result, err
+}
+
+// leaving is the result for a claim that is on its way out: what is to be drained, if its Node is there already.
+func (a *Activities) leaving(instance workflows.Instance) workflows.JoinResult {
+	result := workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}
+	if node := a.Mirror.NodeByProviderID(instance.ProviderID); node != nil {
+		result.Node, result.NodeUID = node.Name, string(node.UID)
+	}
+	return result
 }
 
 // claim reads a NodeClaim; one that is gone, or has been replaced by another of its name, is nil.

@@ -289,6 +289,19 @@ func TestDrainCancel(t *testing.T) {
 	}
 }
 
+func TestDrainCancelWhileTheWorkerIsDead(t *testing.T) {
+	t.Parallel()
+	lab := newDrainLab(t)
+	// Temporal does not try an activity again once its cancellation was asked for, and nobody is there to confirm it.
+	lab.OnActivity(EvictActivity.Name, anything, anything).Return(func(ctx context.Context, _ EvictInput) (EvictResult, error) {
+		return EvictResult{}, temporal.NewHeartbeatTimeoutError()
+	}).After(2 * time.Minute)
+	lab.order(time.Minute, UpdateCancel, DrainOrder{})
+	if got := lab.run(manualDrain()); got.Outcome != DrainCanceled || lab.uncordons != 1 {
+		t.Errorf("result %+v, %d uncordons: the node must be given back", got, lab.uncordons)
+	}
+}
+
 func TestDrainCancelIsRefusedWhenTheNodeGoesAnyway(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

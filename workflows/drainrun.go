@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -68,6 +69,8 @@ type evictPass struct {
 	stop     workflow.CancelFunc
 	deadline time.Time
 	forced   bool
+	// stopping says that its cancellation was asked for.
+	stopping bool
 }
 
 // deadlineAlarm is the timer of the deadline.
@@ -84,6 +87,7 @@ func (d *drain) steer(ctx workflow.Context) {
 	want := !d.Progress.Paused && !d.canceled
 	if d.pass != nil && (!want || !d.pass.deadline.Equal(d.Deadline) || d.pass.forced != d.Progress.Forced) {
 		d.pass.stop()
+		d.pass.stopping = true
 	}
 	if d.pass == nil && want {
 		passing, stop := workflow.WithCancel(ctx)
@@ -128,7 +132,8 @@ func (d *drain) receive() {
 	}
 }
 
-// absorb takes over what a pass that has returned found. A pass that was cancelled may have found nothing.
+// absorb takes over what a pass that has returned found. A pass that was cancelled may have found nothing, and one whose
+// worker died before the cancellation reached it is not tried again but ends with a timeout.
 func (d *drain) absorb(ctx workflow.Context) error {
 	if d.pass == nil || !d.pass.future.IsReady() {
 		return nil
@@ -138,7 +143,7 @@ func (d *drain) absorb(ctx workflow.Context) error {
 	pass.stop()
 	var found EvictResult
 	if err := pass.future.Get(ctx, &found); err != nil {
-		if isCanceled(err) {
+		if isCanceled(err) || pass.stopping && temporal.IsTimeoutError(err) {
 			return nil
 		}
 		return err

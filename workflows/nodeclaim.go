@@ -158,7 +158,7 @@ func (n *nodeClaim) serve(ctx workflow.Context) error {
 
 // end drains the node, terminates the instance and lets the objects go.
 func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
-	result := NodeClaimResult{Reason: n.Ending.Reason, Node: n.Joined.Node}
+	result := NodeClaimResult{Reason: n.Ending.Reason}
 	if err := workflow.UpsertTypedSearchAttributes(ctx, AttrPhase.ValueSet(PhaseDraining), AttrReason.ValueSet(n.Ending.Reason)); err != nil {
 		return result, fmt.Errorf("show phase: %w", err)
 	}
@@ -170,6 +170,10 @@ func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 		}
 		n.Ending.Deadline, n.Ending.Deleting = ending.Deadline, true
 	}
+	if err := n.lookForNode(ctx); err != nil {
+		return result, err
+	}
+	result.Node = n.Joined.Node
 	if n.Joined.Node != "" && !n.lost() {
 		drain, err := n.drain(ctx)
 		if err != nil {
@@ -182,6 +186,17 @@ func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 		Reason: n.Ending.Reason, Outcome: result.Drain}, "terminate "+n.Instance.ID)
 	n.describe(ctx, "Terminated", "The node is gone: "+n.Ending.Reason+".")
 	return result, err
+}
+
+// lookForNode asks for the Node of a claim that ended before it was told of one. The Node may have registered, and have
+// pods, all the same. A Join returns at once where the claim is being deleted.
+func (n *nodeClaim) lookForNode(ctx workflow.Context) error {
+	if n.Joined.Node != "" || n.lost() {
+		return nil
+	}
+	joined, err := JoinActivity.Run(ctx, JoinInput{Claim: n.Claim, Instance: n.Instance}, "look for the node of "+n.Instance.ID)
+	n.Joined.Node, n.Joined.NodeUID = joined.Node, joined.NodeUID
+	return err
 }
 
 // drain empties the node. A drain somebody started by hand goes on and is waited for; if that one is taken back, the

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 )
@@ -161,5 +162,33 @@ func TestNodeClaimDrainsAgainAfterACancelledDrain(t *testing.T) {
 	})
 	if got.result.Drain != Drained || len(got.drains) != 2 {
 		t.Errorf("a claim that is being deleted cannot stay: %d drains, outcome %s", len(got.drains), got.result.Drain)
+	}
+}
+
+func TestNodeClaimDrainsANodeItWasNotToldOf(t *testing.T) {
+	t.Parallel()
+	var drained []DrainInput
+	joins, terminated := 0, 0
+	f := &fakes{
+		join: func(ctx context.Context, _ JoinInput) (JoinResult, error) {
+			if joins++; joins == 1 {
+				return JoinResult{}, activity.ErrResultPending
+			}
+			return JoinResult{Failed: ReasonClaimDeleted, Node: "n", NodeUID: "u"}, nil
+		},
+		end: func(TerminateInput) { terminated++ },
+	}
+	env := environment(t, f)
+	env.OnWorkflow(DrainType, anything, anything).Return(func(_ workflow.Context, in DrainInput) (DrainResult, error) {
+		drained = append(drained, in)
+		return DrainResult{Outcome: Drained}, nil
+	})
+	env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEnding, Ending{Reason: ReasonClaimDeleted, Deleting: true}) }, time.Second)
+	env.ExecuteWorkflow(NodeClaimType, NodeClaimInput{Cluster: "c", Claim: ClaimRef{"a", "1"}, Instance: instance("i-1")})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if len(drained) != 1 || drained[0].Node != "n" || drained[0].NodeUID != "u" || terminated != 1 {
+		t.Errorf("a claim that ends while its Node is joining: drained %+v, %d terminated", drained, terminated)
 	}
 }
