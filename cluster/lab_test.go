@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/internal/lab/labtest"
 )
 
 // TestMirrorOfARealAPIServer checks what a server of our own making cannot show: protobuf, streamed initial state, the
@@ -26,25 +26,7 @@ func TestMirrorOfARealAPIServer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	l, err := lab.Start(ctx, lab.Options{
-		Dir:        t.TempDir(),
-		Bin:        filepath.Join("..", "bin"),
-		Components: []lab.Component{lab.Etcd, lab.APIServer},
-		// Nobody makes service accounts here.
-		Args: map[lab.Component][]string{lab.APIServer: {"--disable-admission-plugins=ServiceAccount"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := l.RESTConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, config := labtest.APIServer(t)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme} {
 		if err := add(scheme); err != nil {

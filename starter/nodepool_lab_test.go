@@ -3,7 +3,6 @@ package starter
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,7 +19,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cluster"
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/internal/lab/labtest"
 )
 
 // TestPoolStatusOnARealAPIServer runs the loop against a kube-apiserver and a real mirror: the default NodePool of the
@@ -96,25 +95,7 @@ func TestPoolStatusOnARealAPIServer(t *testing.T) {
 // startLabMirror starts a kube-apiserver that runs until the test ends, and returns a client and a mirror of it that is not running yet.
 func startLabMirror(ctx context.Context, t *testing.T) (kube.Client, *cluster.Mirror) {
 	t.Helper()
-	l, err := lab.Start(ctx, lab.Options{
-		Dir:        t.TempDir(),
-		Bin:        filepath.Join("..", "bin"),
-		Components: []lab.Component{lab.Etcd, lab.APIServer},
-		// Nobody makes service accounts here.
-		Args: map[lab.Component][]string{lab.APIServer: {"--disable-admission-plugins=ServiceAccount"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := l.RESTConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, config := labtest.APIServer(t)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme} {
 		if err := add(scheme); err != nil {

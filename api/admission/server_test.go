@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/internal/lab/labtest"
 )
 
 // TestARealAPIServerAgrees applies the same manifests to a kube-apiserver.
@@ -55,25 +54,7 @@ func TestARealAPIServerAgrees(t *testing.T) {
 // startAPIServer runs a kube-apiserver with the definitions applied until the test ends, and returns a strict client.
 func startAPIServer(ctx context.Context, t *testing.T) client.Client {
 	t.Helper()
-	l, err := lab.Start(ctx, lab.Options{
-		Dir:        t.TempDir(),
-		Bin:        filepath.Join("..", "..", "bin"),
-		Components: []lab.Component{lab.Etcd, lab.APIServer},
-		// Nobody makes service accounts here.
-		Args: map[lab.Component][]string{lab.APIServer: {"--disable-admission-plugins=ServiceAccount"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := l.RESTConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, config := labtest.APIServer(t)
 	server, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -2,8 +2,6 @@ package ec2sim_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,30 +12,13 @@ import (
 
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/internal/lab/labtest"
 )
 
 // TestNodeInARealCluster lets instances join a real API server, whose kwok must then make them Ready, and ends them again.
 func TestNodeInARealCluster(t *testing.T) {
 	t.Parallel()
-	bin := filepath.Join("..", "..", "bin")
-	if _, err := os.Stat(filepath.Join(bin, "kubelab")); os.IsNotExist(err) {
-		t.Skip("bin/kubelab is not built; `make lab` builds it")
-	}
-	starting, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	l, err := lab.Start(starting, lab.Options{Dir: t.TempDir(), Bin: bin, Components: lab.ControlPlane(), Bare: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := l.RESTConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := labtest.Config(t, labtest.Start(t, lab.Options{Components: lab.ControlPlane(), Bare: true}))
 	config.QPS, config.Burst = 200, 400
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

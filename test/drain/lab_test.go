@@ -36,6 +36,7 @@ import (
 	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/internal/lab/labtest"
 	"github.com/tenon-sh/tenon/worker"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -106,23 +107,8 @@ func (c *claimLog) all() []string {
 // startWorld starts a lab in a directory of its own and a worker in this process.
 func startWorld(ctx context.Context, t *testing.T) *world {
 	t.Helper()
-	bin := filepath.Join("..", "..", "bin")
-	if _, err := os.Stat(filepath.Join(bin, "kubelab")); err != nil {
-		t.Fatalf("the laboratory is not built (make lab): %v", err)
-	}
-	l, err := lab.Start(ctx, lab.Options{Dir: t.TempDir(), Bin: bin, Components: append(lab.ControlPlane(), lab.Temporal)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := l.RESTConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := labtest.Start(t, lab.Options{Components: append(lab.ControlPlane(), lab.Temporal)})
+	config := labtest.Config(t, l)
 	config.QPS, config.Burst = 200, 400
 	direct, err := kube.NewWithWatch(config, kube.Options{Scheme: worker.Scheme()})
 	if err != nil {
