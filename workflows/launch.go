@@ -185,12 +185,12 @@ func startNodeClaims(ctx workflow.Context, in LaunchInput, claims []ClaimRef, in
 // outlive a run: one that is reset or started again asks with the same token. A run that adopts others of the group's
 // claims must not, or it would be given the instances of the first. EC2 allows 64 ASCII characters.
 func launchToken(workflowID string, claims []ClaimRef, try int) string {
-	sum := sha256.New()
-	fmt.Fprintln(sum, workflowID)
+	named := []byte(workflowID + "\n")
 	for _, claim := range claims {
-		fmt.Fprintln(sum, claim.UID)
+		named = append(named, claim.UID+"\n"...)
 	}
-	return fmt.Sprintf("tenon-%s-%d", hex.EncodeToString(sum.Sum(nil)[:20]), try)
+	sum := sha256.Sum256(named)
+	return fmt.Sprintf("tenon-%s-%d", hex.EncodeToString(sum[:20]), try)
 }
 
 // releaseReason says why claims are given back.
