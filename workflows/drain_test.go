@@ -289,16 +289,30 @@ func TestDrainCancel(t *testing.T) {
 	}
 }
 
-func TestDrainCancelWhileTheWorkerIsDead(t *testing.T) {
+func TestDrainPassThatDiesWhileItIsStopped(t *testing.T) {
 	t.Parallel()
-	lab := newDrainLab(t)
-	// Temporal does not try an activity again once its cancellation was asked for, and nobody is there to confirm it.
-	lab.OnActivity(EvictActivity.Name, anything, anything).Return(func(ctx context.Context, _ EvictInput) (EvictResult, error) {
-		return EvictResult{}, temporal.NewHeartbeatTimeoutError()
-	}).After(2 * time.Minute)
-	lab.order(time.Minute, UpdateCancel, DrainOrder{})
-	if got := lab.run(manualDrain()); got.Outcome != DrainCanceled || lab.uncordons != 1 {
-		t.Errorf("result %+v, %d uncordons: the node must be given back", got, lab.uncordons)
+	for _, test := range []struct {
+		reason   string
+		stopping bool
+		err      error
+		fails    bool
+	}{
+		{"Temporal does not try an activity again once its cancellation was asked for, so a dead worker is a timeout", true, temporal.NewHeartbeatTimeoutError(), false},
+		{"a pass that ended as asked for", true, temporal.NewCanceledError(), false},
+		{"a pass that nobody stopped must not end so", false, temporal.NewHeartbeatTimeoutError(), true},
+		{"what Temporal gives up for another reason ends the drain", true, errors.New("no such activity"), true},
+	} {
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestWorkflowEnvironment()
+		env.ExecuteWorkflow(func(ctx workflow.Context) error {
+			future, settable := workflow.NewFuture(ctx)
+			settable.SetError(test.err)
+			d := &drain{pass: &evictPass{future: future, stop: func() {}, stopping: test.stopping}}
+			return d.absorb(ctx)
+		})
+		if err := env.GetWorkflowError(); err != nil != test.fails {
+			t.Errorf("%s: %v", test.reason, err)
+		}
 	}
 }
 
