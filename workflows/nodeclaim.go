@@ -144,13 +144,12 @@ func (n *nodeClaim) serve(ctx workflow.Context) error {
 	if n.Joined.ExpireAt.IsZero() {
 		return workflow.Await(ctx, n.leaving)
 	}
-	left := n.Joined.ExpireAt.Sub(workflow.Now(ctx))
-	ended, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{Timeout: max(left, 0),
-		TimerOptions: workflow.TimerOptions{Summary: "expires"}}, n.leaving)
-	if err != nil {
+	// The timer is left to itself when something else ends the life: cancelling it would only cost an event.
+	expiry := workflow.NewTimerWithOptions(ctx, max(n.Joined.ExpireAt.Sub(workflow.Now(ctx)), 0), workflow.TimerOptions{Summary: "expires"})
+	if err := workflow.Await(ctx, func() bool { return n.leaving() || expiry.IsReady() }); err != nil {
 		return err
 	}
-	if !ended {
+	if !n.leaving() {
 		n.leave(Ending{Reason: ReasonExpired})
 	}
 	return nil
