@@ -148,6 +148,8 @@ func nodeOf(claim *karpv1.NodeClaim, typ *cloud.InstanceType, zone, capacityType
 	for key, value := range claim.Labels {
 		labels[key] = value
 	}
+	// What the kubelet still adds for those who use the names of old.
+	labels["beta.kubernetes.io/arch"], labels["beta.kubernetes.io/os"] = labels[corev1.LabelArchStable], labels[corev1.LabelOSStable]
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "some-host", Labels: labels},
 		Spec:       corev1.NodeSpec{Taints: claim.Spec.Taints},

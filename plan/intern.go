@@ -79,3 +79,10 @@ func (i *Interner) String(s string) string {
 	t.entries[shared] = shared
 	return shared
 }
+
+// Size is the number of classes the interner knows.
+func (i *Interner) Size() int {
+	i.classes.mu.Lock()
+	defer i.classes.mu.Unlock()
+	return len(i.classes.entries)
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // explain says, for each pool, why it cannot serve what is left of an item. The work is done once for all its pods.
@@ -82,6 +84,8 @@ func (m *market) obstacleOf(it *item, s *seller, t term) string {
 func (m *market) nobodyHas(s *seller, c *condition) string {
 	value, defined := s.labels[c.key]
 	switch {
+	case c.key == corev1.LabelHostname:
+		return fmt.Sprintf("%s can be met only by a node that exists", c)
 	case defined:
 		return fmt.Sprintf("%s is not met: the pool's nodes have %q", c, value)
 	case !m.wellKnown[c.key] && s.open[c.key] == nil:
@@ -102,11 +106,12 @@ func (m *market) nowhere(t term) string {
 
 // tooSmall is about machines that meet all requirements and do not hold one pod.
 func (m *market) tooSmall(it *item, left bitset) string {
-	ports := false
+	ports, held := false, false
 	largest := make([]int64, m.dims.count())
 	for i := range left.all {
 		mach := &m.machines[i]
 		if fits(it.request, mach.usable) {
+			held = true
 			ports = ports || portsConflict(m.daemonPorts[i], it.class.HostPorts)
 			continue
 		}
@@ -117,17 +122,17 @@ func (m *market) tooSmall(it *item, left bitset) string {
 	if ports {
 		return "a DaemonSet takes its host ports"
 	}
+	if held && len(m.sellers[m.machines[firstOf(left)].pool].minimums) > 0 {
+		return "too few instance types hold it to meet the pool's minValues"
+	}
 	for d, amount := range it.request {
-		if amount > largest[d] {
+		if !held && amount > largest[d] {
 			if largest[d] == 0 && d >= dimExtended {
 				return fmt.Sprintf("no instance type has %s", m.dims.name(d))
 			}
 			return fmt.Sprintf("%s %s is more than any instance type leaves for pods (%s)",
 				m.dims.name(d), quantity(m.dims.name(d), amount), quantity(m.dims.name(d), largest[d]))
 		}
-	}
-	if len(m.sellers[m.machines[firstOf(left)].pool].minimums) > 0 {
-		return "too few instance types hold it to meet the pool's minValues"
 	}
 	return "no instance type has enough of everything it asks for at once"
 }

@@ -1,0 +1,517 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+func selects(key, value string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{key: value} }
+}
+
+func needs(terms ...corev1.NodeSelectorTerm) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+	}
+}
+
+func expr(key string, operator corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+}
+
+func asks(name corev1.ResourceName, amount string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources.Requests[name] = resource.MustParse(amount) }
+}
+
+func limit(name corev1.ResourceName, amount string) func(*karpv1.NodePool) {
+	return func(pool *karpv1.NodePool) { pool.Spec.Limits = karpv1.Limits{name: resource.MustParse(amount)} }
+}
+
+func weighs(weight int32) func(*karpv1.NodePool) {
+	return func(pool *karpv1.NodePool) { pool.Spec.Weight = &weight }
+}
+
+func tainted(key string) func(*karpv1.NodePool) {
+	return func(pool *karpv1.NodePool) {
+		pool.Spec.Template.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}}
+	}
+}
+
+func notReady(message string) func(*karpv1.NodePool) {
+	return func(pool *karpv1.NodePool) {
+		pool.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionTypeReady, Status: "False", Reason: "X", Message: message}}
+	}
+}
+
+// One pod, one or more pools: what is bought for it.
+func TestWhatIsBought(t *testing.T) {
+	t.Parallel()
+	intel := requires(corev1.LabelArchStable, corev1.NodeSelectorOpIn, "amd64")
+	tests := []struct {
+		name, reason string
+		pod          *corev1.Pod
+		pools        []*karpv1.NodePool
+		first        string // cheapest type
+		capacityType string
+		zones        []string
+		pool         string
+		labels       map[string]string
+	}{
+		{
+			name: "cheapest", reason: "without wishes, spot of the cheapest type that is large enough is bought, in any zone",
+			pod: newPod("a", "1", "1Gi"), pools: []*karpv1.NodePool{nodePool("p")},
+			first: "m6g.large", capacityType: "spot", zones: threeZones, pool: "p",
+		},
+		{
+			name: "architecture of the pool", reason: "the pool's requirements narrow the types",
+			pod: newPod("a", "1", "1Gi"), pools: []*karpv1.NodePool{nodePool("p", intel)},
+			first: "c5.large", capacityType: "spot", zones: threeZones, pool: "p",
+		},
+		{
+			name: "deprecated label", reason: "beta.kubernetes.io/arch means kubernetes.io/arch",
+			pod: newPod("a", "1", "1Gi", selects("beta.kubernetes.io/arch", "arm64")), pools: []*karpv1.NodePool{nodePool("p", onDemand())},
+			first: "m6g.large", capacityType: "on-demand", zones: threeZones, pool: "p",
+		},
+		{
+			name: "memory", reason: "what a kubelet keeps for itself cannot be given to pods",
+			pod: newPod("a", "1", "7Gi"), pools: []*karpv1.NodePool{nodePool("p", onDemand(), intel)},
+			first: "r6i.large", capacityType: "on-demand", zones: threeZones, pool: "p",
+		},
+		{
+			name: "zone", reason: "a pod's zone narrows the claim's zones",
+			pod: newPod("a", "1", "1Gi", selects(corev1.LabelTopologyZone, "us-east-1b")), pools: []*karpv1.NodePool{nodePool("p")},
+			first: "m6g.large", capacityType: "spot", zones: []string{"us-east-1b"}, pool: "p",
+		},
+		{
+			name: "zone id", reason: "a zone may be named by its id",
+			pod: newPod("a", "1", "1Gi", selects("topology.k8s.aws/zone-id", "use1-az3")), pools: []*karpv1.NodePool{nodePool("p")},
+			first: "m6g.large", capacityType: "spot", zones: []string{"us-east-1c"}, pool: "p",
+		},
+		{
+			name: "capacity type", reason: "a pod may insist on on-demand",
+			pod: newPod("a", "1", "1Gi", selects(karpv1.CapacityTypeLabelKey, "on-demand")), pools: []*karpv1.NodePool{nodePool("p")},
+			first: "m6g.large", capacityType: "on-demand", zones: threeZones, pool: "p",
+		},
+		{
+			name: "greater than", reason: "Gt compares integers, not strings",
+			pod: newPod("a", "1", "1Gi", needs(expr("karpenter.k8s.aws/instance-cpu", corev1.NodeSelectorOpGt, "8"))), pools: []*karpv1.NodePool{nodePool("p")},
+			first: "m6g.4xlarge", capacityType: "spot", zones: threeZones, pool: "p",
+		},
+		{
+			name: "at least", reason: "NodePools know Gte, which includes its bound",
+			pod:   newPod("a", "1", "1Gi"),
+			pools: []*karpv1.NodePool{nodePool("p", requires("karpenter.k8s.aws/instance-cpu", karpv1.NodeSelectorOpGte, "8"))},
+			first: "m6g.2xlarge", capacityType: "spot", zones: threeZones, pool: "p",
+		},
+		{
+			name: "second alternative", reason: "any one term of a node affinity is enough",
+			pod: newPod("a", "1", "1Gi", needs(expr(corev1.LabelArchStable, corev1.NodeSelectorOpIn, "riscv"),
+				expr("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpIn, "r"))), pools: []*karpv1.NodePool{nodePool("p")},
+			first: "r6i.large", capacityType: "spot", zones: threeZones, pool: "p",
+		},
+		{
+			name: "weight", reason: "the heavier pool gets the pod even where it is dearer",
+			pod: newPod("a", "1", "1Gi"), pools: []*karpv1.NodePool{nodePool("light"), nodePool("heavy", weighs(10), onDemand(), intel)},
+			first: "c5.large", capacityType: "on-demand", zones: threeZones, pool: "heavy",
+		},
+		{
+			name: "fallback by limit", reason: "a pool whose limit is used up leaves the pod to the next one",
+			pod: newPod("a", "1", "1Gi"), pools: []*karpv1.NodePool{nodePool("light"), nodePool("heavy", weighs(10), limit(corev1.ResourceCPU, "1"))},
+			first: "m6g.large", capacityType: "spot", zones: threeZones, pool: "light",
+		},
+		{
+			name: "devices asked for", reason: "a GPU is bought for those who ask for it",
+			pod: newPod("a", "1", "1Gi", asks("nvidia.com/gpu", "1")), pools: []*karpv1.NodePool{nodePool("p")},
+			first: "g5.xlarge", capacityType: "spot", zones: threeZones, pool: "p",
+		},
+		{
+			name: "only devices", reason: "where there are only machines with GPUs, they will do for everybody",
+			pod:   newPod("a", "1", "1Gi"),
+			pools: []*karpv1.NodePool{nodePool("p", requires("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpIn, "g"))},
+			first: "g5.xlarge", capacityType: "spot", zones: threeZones, pool: "p",
+		},
+		{
+			name: "custom label of the pool", reason: "a requirement with one value labels the node",
+			pod: newPod("a", "1", "1Gi", selects("team", "x")), pools: []*karpv1.NodePool{nodePool("p", requires("team", corev1.NodeSelectorOpIn, "x"))},
+			first: "m6g.large", capacityType: "spot", zones: threeZones, pool: "p", labels: map[string]string{"team": "x"},
+		},
+		{
+			name: "custom label of the pod", reason: "where the pool says Exists, the pod chooses the value",
+			pod: newPod("a", "1", "1Gi", selects("team", "y")), pools: []*karpv1.NodePool{nodePool("p", requires("team", corev1.NodeSelectorOpExists))},
+			first: "m6g.large", capacityType: "spot", zones: threeZones, pool: "p", labels: map[string]string{"team": "y"},
+		},
+		{
+			name: "init containers", reason: "an init container needs its room before the others need theirs",
+			pod: newPod("a", "100m", "100Mi", func(pod *corev1.Pod) {
+				pod.Spec.InitContainers = []corev1.Container{{Name: "i", Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}}}}
+			}), pools: []*karpv1.NodePool{nodePool("p", onDemand())},
+			first: "m6g.xlarge", capacityType: "on-demand", zones: threeZones, pool: "p",
+		},
+		{
+			name: "tolerated taint", reason: "a pod that tolerates the pool's taint may use it",
+			pod: newPod("a", "1", "1Gi", func(pod *corev1.Pod) {
+				pod.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
+			}), pools: []*karpv1.NodePool{nodePool("p", tainted("dedicated"))},
+			first: "m6g.large", capacityType: "spot", zones: threeZones, pool: "p",
+		},
+		{
+			name: "startup taint", reason: "startup taints are gone before pods come",
+			pod: newPod("a", "1", "1Gi"), pools: []*karpv1.NodePool{nodePool("p", func(pool *karpv1.NodePool) {
+				pool.Spec.Template.Spec.StartupTaints = []corev1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoSchedule}}
+			})},
+			first: "m6g.large", capacityType: "spot", zones: threeZones, pool: "p",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := world{pods: []*corev1.Pod{test.pod}}
+			for _, pool := range test.pools {
+				w.pools = append(w.pools, plan.Pool{NodePool: pool, Types: smallCatalogue()})
+			}
+			p := plan.Pack(w.input())
+			check(t, &w, p)
+			if len(p.Claims) != 1 {
+				t.Fatalf("%d claims, want 1 (%s): %v", len(p.Claims), test.reason, p.Unplaced)
+			}
+			c := p.Claims[0]
+			if c.InstanceTypes[0] != test.first || c.CapacityType != test.capacityType || c.NodePool != test.pool || !slices.Equal(c.Zones, test.zones) {
+				t.Errorf("claim of %s for %s %s in %v, want %s for %s %s in %v: %s", c.NodePool, c.CapacityType, c.InstanceTypes[0], c.Zones,
+					test.pool, test.capacityType, test.first, test.zones, test.reason)
+			}
+			for key, value := range test.labels {
+				if c.Labels[key] != value {
+					t.Errorf("label %s is %q, want %q: %s", key, c.Labels[key], value, test.reason)
+				}
+			}
+		})
+	}
+}
+
+// A pod nothing can be done for is left with the shortest true sentence per pool.
+func TestWhyNothingIsBought(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, want string
+		pod        *corev1.Pod
+		pool       *karpv1.NodePool
+	}{
+		{"taint", "taint dedicated:NoSchedule is not tolerated", newPod("a", "1", "1Gi"), nodePool("p", tainted("dedicated"))},
+		{"not ready", "it is not Ready: no subnets", newPod("a", "1", "1Gi"), nodePool("p", notReady("no subnets"))},
+		{"static", "it is static: its size does not follow the pods", newPod("a", "1", "1Gi"), nodePool("p", func(pool *karpv1.NodePool) { n := int64(3); pool.Spec.Replicas = &n })},
+		{"label nobody defines", "team In [x] is not met: the pool does not define the label", newPod("a", "1", "1Gi", selects("team", "x")), nodePool("p")},
+		{"label with another value", `team In [x] is not met: the pool's nodes have "y"`, newPod("a", "1", "1Gi", selects("team", "x")), nodePool("p", requires("team", corev1.NodeSelectorOpIn, "y"))},
+		{"architecture", "no instance type and offering meets kubernetes.io/arch In [riscv]", newPod("a", "1", "1Gi", selects(corev1.LabelArchStable, "riscv")), nodePool("p")},
+		{"zone", "no offering is available with topology.kubernetes.io/zone In [us-east-1z]", newPod("a", "1", "1Gi", selects(corev1.LabelTopologyZone, "us-east-1z")), nodePool("p")},
+		{"cpu", "cpu 500 is more than any instance type leaves for pods (63770m)", newPod("a", "500", "1Gi"), nodePool("p")},
+		{"memory", "memory 900Gi is more than any instance type leaves for pods (465.3Gi)", newPod("a", "1", "900Gi"), nodePool("p")},
+		{"device", "no instance type has example.com/fpga", newPod("a", "1", "1Gi", asks("example.com/fpga", "1")), nodePool("p")},
+		{"limit", "limit cpu 1 leaves 1", newPod("a", "1", "1Gi"), nodePool("p", limit(corev1.ResourceCPU, "1"))},
+		{"limit of nodes", "limit nodes 0 leaves 0", newPod("a", "1", "1Gi"), nodePool("p", limit(karpv1.ResourceNodes, "0"))},
+		{"hostname", "kubernetes.io/hostname In [h] can be met only by a node that exists", newPod("a", "1", "1Gi", selects(corev1.LabelHostname, "h")), nodePool("p")},
+		{"both", "no instance type meets kubernetes.io/arch In [arm64] together with its other requirements",
+			newPod("a", "1", "1Gi", selects(corev1.LabelArchStable, "arm64"), func(pod *corev1.Pod) {
+				pod.Spec.NodeSelector["karpenter.k8s.aws/instance-category"] = "r"
+			}), nodePool("p")},
+		{"devices by claim", "it asks for devices by dynamic resource allocation, which is not planned for",
+			newPod("a", "1", "1Gi", func(pod *corev1.Pod) { pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "x"}} }), nodePool("p")},
+		{"fields", "its node affinity uses matchFields, which no NodePool can meet", newPod("a", "1", "1Gi", needs(corev1.NodeSelectorTerm{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}},
+		}, expr("a", corev1.NodeSelectorOpExists))), nodePool("p")},
+		{"too little choice", "too few instance types hold it to meet the pool's minValues", newPod("a", "1", "1Gi"), nodePool("p", func(pool *karpv1.NodePool) {
+			n := 40
+			pool.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{{
+				Key: "karpenter.k8s.aws/instance-family", Operator: corev1.NodeSelectorOpExists, MinValues: &n}}
+		})},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := world{pods: []*corev1.Pod{test.pod}, pools: []plan.Pool{{NodePool: test.pool, Types: smallCatalogue()}}}
+			p := plan.Pack(w.input())
+			if len(p.Unplaced) != 1 {
+				t.Fatalf("%d pods are unplaced, want 1; claims %v", len(p.Unplaced), p.Claims)
+			}
+			if got := p.Unplaced[0].Reasons[0].Message; !strings.HasPrefix(got, test.want) {
+				t.Errorf("reason %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// existing makes a node of a type that runs nothing.
+func existing(name, typ string, options ...func(*plan.Node)) *plan.Node {
+	catalogue := smallCatalogue()
+	i := slices.IndexFunc(catalogue, func(t *cloud.InstanceType) bool { return t.Name == typ })
+	labels := map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: "us-east-1a", karpv1.NodePoolLabelKey: "p"}
+	for key, value := range catalogue[i].Labels {
+		labels[key] = value
+	}
+	n := &plan.Node{
+		Name: name, Claim: "claim-" + name, Pool: "p", Labels: labels, InstanceType: typ, Created: now.Add(-time.Hour), InitializedAt: now.Add(-time.Hour),
+		Capacity: plan.ResourcesOf(catalogue[i].Capacity), Allocatable: plan.ResourcesOf(catalogue[i].Allocatable),
+		Launched: true, Registered: true, Initialized: true, Ready: true,
+	}
+	for _, option := range options {
+		option(n)
+	}
+	return n
+}
+
+// Pods go to nodes that exist before anything is bought.
+func TestExistingNodes(t *testing.T) {
+	t.Parallel()
+	unready := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
+	joining := func(n *plan.Node) { n.Initialized = false; n.Taints = []corev1.Taint{unready} }
+	inFlight := func(n *plan.Node) {
+		n.Name, n.Launched, n.Registered, n.Initialized, n.Ready = "", false, false, false, false
+		n.Labels = map[string]string{karpv1.NodePoolLabelKey: "p"}
+		n.Capacity, n.Allocatable = plan.Resources{}, plan.Resources{}
+		n.Requirements = []plan.Requirement{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"m6i.xlarge", "m6i.large"}}}
+	}
+	tests := []struct {
+		name, reason string
+		node         *plan.Node
+		pods         []*corev1.Pod
+		placed       int
+	}{
+		{"room", "two of three pods fit", existing("n", "m6i.large"), manyPods(3, "a", "900m", "1Gi"), 2},
+		{"cordoned", "a cordoned node takes nothing", existing("n", "m6i.large", func(n *plan.Node) { n.Cordoned = true }), manyPods(1, "a", "1", "1Gi"), 0},
+		{"deleting", "a node that goes away takes nothing", existing("n", "m6i.large", func(n *plan.Node) { n.Deleting = true }), manyPods(1, "a", "1", "1Gi"), 0},
+		{"disrupted", "a node that is being drained takes nothing", existing("n", "m6i.large", func(n *plan.Node) { n.Disrupted = true }), manyPods(1, "a", "1", "1Gi"), 0},
+		{"tainted", "taints of an initialized node count", existing("n", "m6i.large", func(n *plan.Node) { n.Taints = []corev1.Taint{unready} }), manyPods(1, "a", "1", "1Gi"), 0},
+		{"joining", "a node that has just joined is about to lose Kubernetes' own taints", existing("n", "m6i.large", joining), manyPods(1, "a", "1", "1Gi"), 1},
+		{"hostname", "a pod may insist on a node that exists", existing("n", "m6i.large"), manyPods(1, "a", "1", "1Gi", selects(corev1.LabelHostname, "n")), 1},
+		{"other labels", "a node without the label is no node for the pod", existing("n", "m6i.large"), manyPods(1, "a", "1", "1Gi", selects("team", "x")), 0},
+		{"in flight", "a claim without machine offers what the smallest it may become offers", existing("n", "m6i.large", inFlight), manyPods(3, "a", "900m", "1Gi"), 2},
+		{"in flight elsewhere", "a claim that may become another architecture does not count", existing("n", "m6i.large", inFlight), manyPods(1, "a", "1", "1Gi", selects(corev1.LabelArchStable, "arm64")), 0},
+		{"host port", "a host port is there once", existing("n", "m6i.xlarge"), manyPods(2, "a", "100m", "1Gi", func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP}}
+		}), 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := world{pods: test.pods, nodes: []*plan.Node{test.node}, pools: []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}}}
+			if p := plan.Pack(w.input()); len(p.Placements) != test.placed {
+				t.Errorf("%d pods are placed, want %d: %s", len(p.Placements), test.placed, test.reason)
+			}
+		})
+	}
+}
+
+// What was promised stays: planning again while the machines boot buys nothing.
+func TestPlanningAgainBuysNothing(t *testing.T) {
+	t.Parallel()
+	w := world{pods: append(manyPods(60, "a", "700m", "2Gi"), manyPods(40, "b", "2", "1Gi")...)}
+	pool := nodePool("p")
+	w.pools = []plan.Pool{{NodePool: pool, Types: smallCatalogue()}}
+	first := plan.Pack(w.input())
+	check(t, &w, first)
+	for _, forget := range []bool{false, true} {
+		again := world{pods: w.pods, pools: w.pools, intern: w.interner()}
+		for i := range first.Claims {
+			object, err := first.Claims[i].NodeClaim(pool, fmt.Sprintf("claim-%d", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := w.interner().Claim(object)
+			if !forget {
+				n.Promised = first.Claims[i].Pods
+			}
+			again.nodes = append(again.nodes, n)
+		}
+		second := plan.Pack(again.input())
+		if !forget && (len(second.Claims) > 0 || len(second.Placements) != 100) {
+			t.Errorf("%d claims and %d placements, want 0 and 100", len(second.Claims), len(second.Placements))
+		}
+		if extra := second.PricePerHour(); extra > 0.35*first.PricePerHour() {
+			t.Errorf("without memory of its promises, planning again buys for $%.3f on top of $%.3f", extra, first.PricePerHour())
+		}
+	}
+}
+
+// Pods of a node that goes away wait for another; those that must not be moved do not.
+func TestPodsOfGoingNodes(t *testing.T) {
+	t.Parallel()
+	in := plan.NewInterner()
+	bound := func(name string, options ...func(*corev1.Pod)) *plan.Pod {
+		return in.Pod(newPod(name, "1", "1Gi", append(options, func(pod *corev1.Pod) { pod.Spec.NodeName = "n" })...))
+	}
+	owned := func(kind string) func(*corev1.Pod) {
+		yes := true
+		return func(pod *corev1.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: "o", Controller: &yes}}
+		}
+	}
+	deleted := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} }
+	tests := []struct {
+		name string
+		pod  *plan.Pod
+		want int
+	}{
+		{"of a workload", bound("a", owned("ReplicaSet")), 1},
+		{"of a DaemonSet", bound("a", owned("DaemonSet")), 0},
+		{"of the node", bound("a", owned("Node")), 0},
+		{"terminating", bound("a", owned("ReplicaSet"), deleted), 0},
+		{"terminating, of a StatefulSet", bound("a", owned("StatefulSet"), deleted), 1},
+		{"not to be disrupted", bound("a", func(pod *corev1.Pod) { pod.Annotations = map[string]string{karpv1.DoNotDisruptAnnotationKey: "true"} }), 0},
+		{"finished", bound("a", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }), 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			n := existing("n", "m6i.large", func(n *plan.Node) { n.Deleting = true; n.Pods = []*plan.Pod{test.pod} })
+			w := world{nodes: []*plan.Node{n}, intern: in, pools: []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}}}
+			if p := plan.Pack(w.input()); len(p.Claims) != test.want {
+				t.Errorf("%d claims, want %d", len(p.Claims), test.want)
+			}
+		})
+	}
+}
+
+// DaemonSets take their share exactly where they run.
+func TestDaemonSetsCountWhereTheyRun(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, reason, first string
+		daemon              *corev1.Pod
+	}{
+		{"everywhere", "pod and daemon together need the next size", "m6g.xlarge", newPod("d", "500m", "1Gi")},
+		{"other architecture", "a daemon that does not run there takes nothing", "m6g.large", newPod("d", "500m", "1Gi", selects(corev1.LabelArchStable, "amd64"))},
+		{"other capacity type", "a daemon for spot takes nothing on demand", "m6g.large", newPod("d", "500m", "1Gi", selects(karpv1.CapacityTypeLabelKey, "spot"))},
+		{"other label", "a daemon for nodes of another kind takes nothing", "m6g.large", newPod("d", "500m", "1Gi", selects("team", "x"))},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := world{pods: manyPods(1, "a", "1700m", "1Gi", selects(corev1.LabelArchStable, "arm64"))}
+			w.addDaemonSet("d", test.daemon.Spec)
+			w.pools = []plan.Pool{{NodePool: nodePool("p", onDemand()), Types: smallCatalogue()}}
+			p := plan.Pack(w.input())
+			check(t, &w, p)
+			if got := p.Claims[0].InstanceTypes[0]; got != test.first {
+				t.Errorf("%s is bought, want %s: %s", got, test.first, test.reason)
+			}
+		})
+	}
+}
+
+// minValues keeps enough to choose from, or launches with less and says so.
+func TestMinValues(t *testing.T) {
+	t.Parallel()
+	families := func(n int) func(*karpv1.NodePool) {
+		return func(pool *karpv1.NodePool) {
+			pool.Spec.Template.Spec.Requirements = append(pool.Spec.Template.Spec.Requirements, karpv1.NodeSelectorRequirementWithMinValues{
+				Key: "karpenter.k8s.aws/instance-family", Operator: corev1.NodeSelectorOpExists, MinValues: &n})
+		}
+	}
+	pods := manyPods(50, "a", "900m", "3Gi")
+	w := world{pods: pods, pools: []plan.Pool{{NodePool: nodePool("p", families(4)), Types: smallCatalogue()}}}
+	p := plan.Pack(w.input())
+	check(t, &w, p)
+	for _, c := range p.Claims {
+		seen := map[string]bool{}
+		for _, name := range c.InstanceTypes {
+			family, _, _ := strings.Cut(name, ".")
+			seen[family] = true
+		}
+		if len(seen) < 4 || c.MinValuesRelaxed {
+			t.Errorf("a claim chooses from %d families, want 4", len(seen))
+		}
+	}
+	w.pools = []plan.Pool{{NodePool: nodePool("p", families(30)), Types: smallCatalogue()}}
+	in := w.input()
+	if p := plan.Pack(in); len(p.Claims) > 0 {
+		t.Error("strict minValues that cannot be met buy nothing")
+	}
+	in.MinValues = plan.MinValuesBestEffort
+	p = plan.Pack(in)
+	if len(p.Unplaced) > 0 || len(p.Claims) == 0 || !p.Claims[0].MinValuesRelaxed {
+		t.Errorf("best effort buys with less choice and says so; %d are unplaced", len(p.Unplaced))
+	}
+}
+
+// Offerings without capacity are left out until they may be tried again.
+func TestUnavailableOfferings(t *testing.T) {
+	t.Parallel()
+	w := world{pods: manyPods(1, "a", "1", "1Gi"), pools: []plan.Pool{{NodePool: nodePool("p", onDemand()), Types: smallCatalogue()}}}
+	in := w.input()
+	in.Unavailable = map[cloud.OfferingKey]time.Time{}
+	for _, zone := range threeZones {
+		in.Unavailable[cloud.OfferingKey{InstanceType: "m6g.large", Zone: zone, CapacityType: "on-demand"}] = now.Add(time.Minute)
+		in.Unavailable[cloud.OfferingKey{InstanceType: "c5.large", Zone: zone, CapacityType: "on-demand"}] = now.Add(-time.Minute)
+	}
+	if got := plan.Pack(in).Claims[0].InstanceTypes; got[0] != "c5.large" || slices.Contains(got, "m6g.large") {
+		t.Errorf("types %v, want c5.large first and no m6g.large", got)
+	}
+}
+
+// Alike claims have one group.
+func TestAlikeClaimsShareAGroup(t *testing.T) {
+	t.Parallel()
+	w := world{pods: manyPods(400, "a", "900m", "3Gi"), pools: []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}}}
+	p := plan.Pack(w.input())
+	groups := map[string]int{}
+	for _, c := range p.Claims {
+		groups[c.Group]++
+		if len(c.InstanceTypes) == 0 {
+			t.Fatal("a claim has no instance type")
+		}
+	}
+	if len(groups) > 3 || len(p.Claims) < 4 {
+		t.Errorf("%d claims are in %d groups", len(p.Claims), len(groups))
+	}
+}
+
+// The NodeClaim is complete when it is created.
+func TestNodeClaimObject(t *testing.T) {
+	t.Parallel()
+	pool := nodePool("p", tainted("dedicated"), requires("team", corev1.NodeSelectorOpIn, "x"),
+		func(pool *karpv1.NodePool) {
+			pool.Spec.Template.Labels = map[string]string{"tier": "gold"}
+			pool.Spec.Template.Annotations = map[string]string{"note": "n"}
+		})
+	tolerant := func(pod *corev1.Pod) {
+		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}
+	w := world{pods: manyPods(1, "a", "1", "1Gi", tolerant), pools: []plan.Pool{{NodePool: pool, Types: smallCatalogue()}}}
+	p := plan.Pack(w.input())
+	claim, err := p.Claims[0].NodeClaim(pool, "p-abcde")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"tier": "gold", "team": "x", karpv1.NodePoolLabelKey: "p", "karpenter.k8s.aws/ec2nodeclass": "default"} {
+		if claim.Labels[key] != want {
+			t.Errorf("label %s is %q, want %q", key, claim.Labels[key], want)
+		}
+	}
+	owner := claim.OwnerReferences[0]
+	if owner.UID != types.UID("pool-p") || owner.BlockOwnerDeletion == nil || !*owner.BlockOwnerDeletion {
+		t.Errorf("owner %v", owner)
+	}
+	if !slices.Contains(claim.Finalizers, karpv1.TerminationFinalizer) || claim.Annotations[karpv1.NodePoolHashAnnotationKey] == "" || claim.Annotations["note"] != "n" {
+		t.Errorf("finalizers %v, annotations %v", claim.Finalizers, claim.Annotations)
+	}
+	if len(claim.Spec.Taints) != 1 || claim.Spec.ExpireAfter.IsNever() {
+		t.Errorf("spec %v", claim.Spec)
+	}
+	keys, err := plan.Offerings(claim, smallCatalogue(), nil, now, plan.MinValuesStrict)
+	if err != nil || keys[0].InstanceType != p.Claims[0].InstanceTypes[0] || keys[0].CapacityType != "spot" {
+		t.Errorf("offerings %v, %v", keys, err)
+	}
+}
