@@ -8,34 +8,33 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
-	"github.com/tenon-sh/tenon/internal/failpoint"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
 // TestCrash is the one test of this package: its parts share a laboratory and run one after the other.
 func TestCrash(t *testing.T) {
-	dir := t.TempDir()
-	w := world.Start(t, world.Options{
-		Worker: []string{"--sweep-interval=10s"},
-		WorkerEnv: []string{
-			failpoint.PointsVariable + "=" + strings.Join(points(), ","),
-			failpoint.DirVariable + "=" + dir,
-			// Long enough for the slowest heartbeat, short enough that sixty deaths take minutes.
-			failpoint.HeartbeatVariable + "=8s",
-		},
-	})
+	f := newFailpoints(t)
+	w := world.Start(t, world.Options{Worker: []string{sweeping}, WorkerEnv: f.env})
 	g := watchOver(w)
 	defer g.end(t)
 	for _, part := range []struct {
 		name string
-		run  func(*world.World, *guard)
+		run  func(*world.World, *guard, failpoints)
 	}{
-		{"Points", func(w *world.World, g *guard) { walk(w, g, dir) }},
+		{"Points", walk},
+		{"PowerCut", powerCut},
+		{"Absence", absence},
+		{"TwoWorkers", twoWorkers},
 	} {
-		t.Run(part.name, func(t *testing.T) { part.run(w.For(t), g) })
+		t.Run(part.name, func(t *testing.T) {
+			// A power cut replaces what is in the World itself, so no part has a copy of its own.
+			outer := w.T
+			w.T = t
+			defer func() { w.T = outer }()
+			part.run(w, g, f)
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tenon-sh/tenon/internal/failpoint"
+	"github.com/tenon-sh/tenon/internal/lab"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
@@ -62,8 +63,19 @@ func points() []string {
 const rounds = 3
 
 // walk tells the stories, with the worker dying at one point after the other, until each has struck.
-func walk(w *world.World, g *guard, dir string) {
+func walk(w *world.World, g *guard, f failpoints) {
 	began := time.Now()
+	// The laboratory takes its time to start a worker again that dies all the time.
+	if err := w.Lab.Halt(lab.Worker); err != nil {
+		w.T.Fatal(err)
+	}
+	mortal := startWorker(w, f, w.Lab.Cluster()+"-worker")
+	defer func() {
+		mortal.end()
+		if err := w.Lab.Resume(w.Context(), lab.Worker); err != nil {
+			w.T.Error(err)
+		}
+	}()
 	for round := 1; ; round++ {
 		// Their instances live in a pool that has run dry, and what EC2 shows is a little old.
 		w.Faults(refusing())
@@ -75,7 +87,7 @@ func walk(w *world.World, g *guard, dir string) {
 				})
 			}
 		})
-		struck := failpoint.Struck(dir, points())
+		struck := failpoint.Struck(f.dir, points())
 		if w.T.Failed() || len(struck) == len(points()) || round == rounds {
 			report(w.T, struck, began)
 			break

@@ -182,7 +182,7 @@ spec:
 // run has pods run in the story's namespace, three to a node.
 func (s *telling) run(replicas int, annotation string) {
 	s.T.Helper()
-	s.Apply(fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", s.namespace) + s.deployment(replicas, annotation))
+	s.create(replicas, annotation)
 	s.AwaitRunning(s.namespace, replicas, awaitMost)
 }
 
@@ -209,22 +209,7 @@ func (s *telling) scaleToZero() {
 	s.T.Helper()
 	s.Apply(s.deployment(0, ""))
 	s.Await("the nodes of "+s.name+" gone", awaitMost, func() (bool, string) {
-		var claims, nodes, instances int
-		for _, claim := range s.Claims() {
-			if claim.Labels["story"] == s.name {
-				claims++
-			}
-		}
-		for _, node := range s.Nodes() {
-			if node.Labels["story"] == s.name {
-				nodes++
-			}
-		}
-		for _, instance := range s.Living() {
-			if strings.HasPrefix(instance.Tags[karpv1.NodePoolLabelKey], s.name) {
-				instances++
-			}
-		}
+		claims, nodes, instances := len(s.ownClaims()), len(s.ownNodes()), len(s.ownInstances())
 		return claims+nodes+instances == 0, fmt.Sprintf("%d claims, %d nodes, %d instances", claims, nodes, instances)
 	})
 }
@@ -309,4 +294,46 @@ func (s *telling) deleteClaimOf(name string) {
 		}
 	}
 	s.T.Fatalf("node %s has no claim", name)
+}
+
+// create makes the story's namespace and Deployment.
+func (s *telling) create(replicas int, annotation string) {
+	s.T.Helper()
+	s.Apply(fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", s.namespace) + s.deployment(replicas, annotation))
+}
+
+// ownClaims are the claims of the story's pools.
+func (s *telling) ownClaims() []karpv1.NodeClaim {
+	s.T.Helper()
+	var own []karpv1.NodeClaim
+	for _, claim := range s.Claims() {
+		if claim.Labels["story"] == s.name {
+			own = append(own, claim)
+		}
+	}
+	return own
+}
+
+// ownNodes are the nodes of the story's pools.
+func (s *telling) ownNodes() []corev1.Node {
+	s.T.Helper()
+	var own []corev1.Node
+	for _, node := range s.Nodes() {
+		if node.Labels["story"] == s.name {
+			own = append(own, node)
+		}
+	}
+	return own
+}
+
+// ownInstances are the living instances of the story's pools.
+func (s *telling) ownInstances() []ec2sim.Instance {
+	s.T.Helper()
+	var own []ec2sim.Instance
+	for _, instance := range s.Living() {
+		if strings.HasPrefix(instance.Tags[karpv1.NodePoolLabelKey], s.name) {
+			own = append(own, instance)
+		}
+	}
+	return own
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -361,13 +362,21 @@ func (w *World) Sim(method, path string, question, answer any) {
 
 // Tenon runs the tenon command as a person would.
 func (w *World) Tenon(args ...string) (string, error) {
+	out, err := w.Command(args...).CombinedOutput()
+	return string(out), err
+}
+
+// Command is the tenon command with the environment of the laboratory, and nothing of this machine's own that leads
+// elsewhere, to be started. It ends with the test.
+func (w *World) Command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.Context(), w.options.Tenon, args...)
-	cmd.Env = os.Environ()
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "AWS_") || strings.HasPrefix(variable, "KUBE") || strings.HasPrefix(variable, "TEMPORAL_")
+	})
 	for name, value := range w.Lab.Env() {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return cmd
 }
 
 // silent keeps the Temporal client's log out of the tests'.

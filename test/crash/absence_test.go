@@ -1,0 +1,76 @@
+package crash_test
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// awayFor is how long nobody works: longer than Karpenter's thirty seconds after which an instance without a claim
+// counts as nobody's, and than any heartbeat timeout.
+const awayFor = 35 * time.Second
+
+// absence kills the only worker with claims in flight. While it is away pods come, a claim is deleted, and machines boot.
+func absence(w *world.World, g *guard, _ failpoints) {
+	s := newTelling(w, g, "absence", 1)
+	s.pool(s.name, "c5.large", "")
+	s.create(crowd-3, "")
+	s.Await("launched", awaitMost, func() (bool, string) { return len(s.ownInstances()) > 0, "" })
+	s.killForGood()
+	doomed := s.ownClaims()[0].Name
+	s.deleteClaim(doomed)
+	s.Apply(s.deployment(crowd, ""))
+	time.Sleep(awayFor)
+	s.bringBack()
+	s.AwaitRunning(s.namespace, crowd, awaitMost)
+	s.Await("claim "+doomed+" gone", awaitMost, func() (bool, string) { return s.claim(doomed) == nil, "" })
+	s.scaleToZero()
+	g.awaitQuiet(w)
+}
+
+// twoWorkers has a second worker beside the laboratory's. One dies during a scale-out, the other, which holds the Lease,
+// during a drain under a disruption budget.
+func twoWorkers(w *world.World, g *guard, f failpoints) {
+	s := newTelling(w, g, "two", 1)
+	s.pool(s.name, "c5.large", "")
+	second := startWorker(w, f, "second")
+	s.create(crowd, "")
+	s.Await("launched", awaitMost, func() (bool, string) { return len(s.ownInstances()) > 0, "" })
+	second.end()
+	s.AwaitRunning(s.namespace, crowd, awaitMost)
+	s.grewOnce()
+
+	second = startWorker(w, f, "second")
+	defer second.end()
+	release := g.budget(w, s.namespace, crowd-1)
+	node := s.node()
+	s.tenon("drain", node)
+	s.Await("node "+node+" cordoned", awaitMost, func() (bool, string) { return s.cordoned(node), "" })
+	s.killForGood()
+	s.awaitNoNode(node)
+	s.AwaitRunning(s.namespace, crowd, awaitMost)
+	release()
+	s.scaleToZero()
+	s.bringBack()
+	g.awaitQuiet(w)
+}
+
+// killForGood kills the laboratory's worker, and has nobody start it again.
+func (s *telling) killForGood() {
+	s.T.Helper()
+	if err := s.Lab.Kill(lab.Worker, syscall.SIGKILL); err != nil {
+		s.T.Fatal(err)
+	}
+	if err := s.Lab.Halt(lab.Worker); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+func (s *telling) bringBack() {
+	s.T.Helper()
+	if err := s.Lab.Resume(s.Context(), lab.Worker); err != nil {
+		s.T.Fatal(err)
+	}
+}

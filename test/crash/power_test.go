@@ -1,0 +1,67 @@
+package crash_test
+
+import (
+	"strings"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// Pods of a scale-out and the nodes they fill, three to each.
+const (
+	crowd      = 15
+	crowdNodes = 5
+)
+
+// cuts are the moments of a scale-out at which every process of the laboratory dies at once.
+var cuts = []struct {
+	moment string
+	// faults keep the moment from passing.
+	faults ec2sim.Faults
+	// come reports whether it is there.
+	come func(*telling) bool
+}{
+	{"planned", ec2sim.Faults{Errors: []ec2sim.ErrorFault{{Action: "CreateFleet", Code: "InternalError", Status: 500}}}, func(s *telling) bool {
+		return len(s.ownClaims()) == crowdNodes
+	}},
+	{"launched", ec2sim.Faults{}, func(s *telling) bool {
+		return len(s.ownInstances()) > 0
+	}},
+	{"registering", ec2sim.Faults{}, func(s *telling) bool {
+		return len(s.ownNodes()) > 0
+	}},
+}
+
+// powerCut kills everything in the middle of a scale-out and starts it again on what is left on disk.
+func powerCut(w *world.World, g *guard, _ failpoints) {
+	for i, cut := range cuts {
+		s := newTelling(w, g, "powercut-"+cut.moment, i)
+		s.pool(s.name, "c5.large", "")
+		s.Faults(cut.faults)
+		s.create(crowd, "")
+		s.Await(cut.moment, awaitMost, func() (bool, string) { return cut.come(s), "" })
+		s.T.Logf("power cut with %d claims, %d instances and %d nodes", len(s.ownClaims()), len(s.ownInstances()), len(s.ownNodes()))
+		s.CrashAndResume()
+		s.Heal()
+		s.AwaitRunning(s.namespace, crowd, awaitMost)
+		s.grewOnce()
+		s.scaleToZero()
+		g.awaitQuiet(w)
+	}
+}
+
+// grewOnce makes sure that exactly the claims a scale-out needs were ever made.
+func (s *telling) grewOnce() {
+	s.T.Helper()
+	s.guard.mu.Lock()
+	defer s.guard.mu.Unlock()
+	ever := 0
+	for _, claim := range s.guard.claims {
+		if strings.HasPrefix(claim.name, s.name+"-") {
+			ever++
+		}
+	}
+	if ever != crowdNodes {
+		s.T.Errorf("%d claims were made for %d pods, want %d", ever, crowd, crowdNodes)
+	}
+}

@@ -1,0 +1,104 @@
+package crash_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tenon-sh/tenon/internal/failpoint"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// ownWorker is a worker that the test runs itself, beside the laboratory's or in its place.
+type ownWorker struct {
+	mu      sync.Mutex
+	cmd     *exec.Cmd
+	stopped bool
+	ended   sync.WaitGroup
+}
+
+// sweeping has every worker of this test sweep as often as it may.
+const sweeping = "--sweep-interval=10s"
+
+// failpoints are the points at which workers die.
+type failpoints struct {
+	// dir remembers which have struck, env tells a worker of them.
+	dir string
+	env []string
+}
+
+// newFailpoints arms all points of the table.
+func newFailpoints(t testing.TB) failpoints {
+	dir := t.TempDir()
+	return failpoints{dir, []string{
+		failpoint.PointsVariable + "=" + strings.Join(points(), ","),
+		failpoint.DirVariable + "=" + dir,
+		// Longer than the pause between two heartbeats of any activity, short enough that sixty deaths take minutes.
+		failpoint.HeartbeatVariable + "=6s",
+	}}
+}
+
+// restartPause keeps a worker that cannot start from keeping the machine busy.
+const restartPause = 100 * time.Millisecond
+
+// startWorker starts a worker with the rights the laboratory's own has. It is started again whenever it dies.
+func startWorker(w *world.World, f failpoints, identity string) *ownWorker {
+	w.T.Helper()
+	o := &ownWorker{}
+	if err := o.start(w, f, identity); err != nil {
+		w.T.Fatal(err)
+	}
+	o.ended.Go(func() {
+		for {
+			_ = o.cmd.Wait()
+			time.Sleep(restartPause)
+			if err := o.start(w, f, identity); err != nil {
+				w.T.Error(err)
+				return
+			}
+			if o.cmd == nil {
+				return
+			}
+		}
+	})
+	w.T.Cleanup(o.end)
+	return o
+}
+
+// start starts the process, unless the worker has been stopped: then there is none afterwards.
+func (o *ownWorker) start(w *world.World, f failpoints, identity string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.cmd = nil; o.stopped || w.Context().Err() != nil {
+		return nil
+	}
+	log, err := os.OpenFile(filepath.Join(w.Lab.Dir(), "logs", "own-worker.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := w.Command("worker", "--metrics-address=", "--health-probe-address=", "--leader-election-namespace=kube-system", "--identity="+identity, sweeping)
+	cmd.Env = append(cmd.Env, "KUBECONFIG="+filepath.Join(w.Lab.Dir(), "config", "tenon.kubeconfig"))
+	cmd.Env = append(cmd.Env, f.env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	o.cmd = cmd
+	return nil
+}
+
+// end kills the worker for good. Ending it again does nothing.
+func (o *ownWorker) end() {
+	o.mu.Lock()
+	o.stopped = true
+	if o.cmd != nil {
+		_ = o.cmd.Process.Kill()
+	}
+	o.mu.Unlock()
+	o.ended.Wait()
+}
