@@ -85,20 +85,20 @@ type sweep struct {
 // orphans terminates instances that no claim has and no launch will still hand out.
 func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) error {
 	var ids []string
-	launching := map[string]bool{}
+	groups := map[string]*launchState{}
 	for _, instance := range instances {
 		if s.claims[instance.ProviderID] != nil || s.now.Sub(instance.LaunchTime) < orphanAge {
 			continue
 		}
-		group := instance.LaunchGroup
-		if _, known := launching[group]; !known {
-			busy, err := s.groupBusy(ctx, group)
-			if err != nil {
+		group := groups[instance.LaunchGroup]
+		if group == nil {
+			var err error
+			if group, err = s.launchState(ctx, instance.LaunchGroup); err != nil {
 				return err
 			}
-			launching[group] = busy
+			groups[instance.LaunchGroup] = group
 		}
-		if !launching[group] {
+		if !group.busy && !group.claimed[instance.ProviderID] {
 			ids = append(ids, instance.ID)
 		}
 	}
@@ -112,25 +112,35 @@ func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) error {
 	return nil
 }
 
-// groupBusy reports whether instances of a launch group may still get a claim: its Launch runs, or one of its claims
-// has a workflow that has not written the instance down yet.
-func (s *sweep) groupBusy(ctx context.Context, group string) (bool, error) {
-	if group == "" {
-		return false, nil
-	}
-	if running, err := s.running(ctx, s.Cluster.LaunchID(group)); running || err != nil {
-		return running, err
+// launchState says who may have the instances of a launch group.
+type launchState struct {
+	// busy says that instances may still get a claim: the group's Launch runs, or one of its claims has a workflow that
+	// has not written its instance down yet.
+	busy bool
+	// claimed are the provider ids that claims have by now.
+	claimed map[string]bool
+}
+
+// launchState asks for the Launch first and reads the claims then: what it handed out before it ended is either written
+// on a claim or missing on one.
+func (s *sweep) launchState(ctx context.Context, group string) (*launchState, error) {
+	state := &launchState{claimed: map[string]bool{}}
+	if group != "" {
+		running, err := s.running(ctx, s.Cluster.LaunchID(group))
+		if err != nil {
+			return nil, err
+		}
+		state.busy = running
 	}
 	claims, err := s.listClaims(ctx)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	for i := range claims {
-		if claims[i].Status.ProviderID == "" && launchGroup(&claims[i]) == group {
-			return true, nil
-		}
+		state.claimed[claims[i].Status.ProviderID] = true
+		state.busy = state.busy || claims[i].Status.ProviderID == "" && launchGroup(&claims[i]) == group
 	}
-	return false, nil
+	return state, nil
 }
 
 // adoptions gives claims without a workflow theirs, and tells claims whose instance is gone.

@@ -1,0 +1,89 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+func TestClaimNameIsOneEveryTryMakes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		pool := rapid.StringMatching(`[a-z]([a-z0-9-]{0,30}[a-z0-9])?`).Draw(t, "pool")
+		seed := rapid.String().Draw(t, "seed")
+		name := claimName(pool, seed)
+		if name != claimName(pool, seed) {
+			t.Errorf("a second try makes another name than %s", name)
+		}
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			t.Errorf("%s cannot be a NodeClaim's name: %v", name, problems)
+		}
+	})
+	names := map[string]bool{}
+	for i := range 1000 {
+		names[claimName("default", fmt.Sprintf("plan-1/%d", i))] = true
+	}
+	if len(names) < 990 {
+		t.Errorf("a thousand claims have only %d names", len(names))
+	}
+}
+
+func TestGroupNames(t *testing.T) {
+	t.Parallel()
+	alike := func(group string, n int) []plan.Claim {
+		claims := make([]plan.Claim, n)
+		for i := range claims {
+			claims[i].Group = group
+		}
+		return claims
+	}
+	for _, test := range []struct {
+		reason string
+		claims []plan.Claim
+		want   map[string]int
+	}{
+		{"alike claims are launched together, others are not", append(alike("a", 3), alike("b", 2)...), map[string]int{"p-0": 3, "p-1": 2}},
+		{"a group is bounded", alike("a", groupMost+1), map[string]int{"p-0": groupMost, "p-1": 1}},
+		{"a group that is full does not spoil the next", append(alike("a", groupMost), alike("b", 1)...), map[string]int{"p-0": groupMost, "p-1": 1}},
+		{"nothing to launch", nil, map[string]int{}},
+	} {
+		got := map[string]int{}
+		for _, name := range groupNames("p", test.claims) {
+			got[name]++
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+	}
+}
+
+// TestCreated has a second try of a plan find what the first one created, and nothing of other plans.
+func TestCreated(t *testing.T) {
+	t.Parallel()
+	kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(
+		groupClaim("a", "s-1-0", ""), groupClaim("b", "s-1-0", ""), groupClaim("c", "s-1-1", ""),
+		groupClaim("of-plan-eleven", "s-11-0", ""), groupClaim("by-hand", "", "")).Build()
+	got, err := New(Config{Kube: kube}).created(context.Background(), "s-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string][]string{}
+	for _, group := range got.Groups {
+		for _, claim := range group.Claims {
+			names[group.Group] = append(names[group.Group], claim.Name)
+		}
+	}
+	if diff := cmp.Diff(map[string][]string{"s-1-0": {"a", "b"}, "s-1-1": {"c"}}, names); diff != "" {
+		t.Errorf("groups of the first try (-want +got):\n%s", diff)
+	}
+	if !got.Again || got.SeenVersion == "" {
+		t.Errorf("what the first try has not come to is not planned again, or not after its claims: %+v", got)
+	}
+}

@@ -1,0 +1,105 @@
+package activities
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+func taint(key string, effect corev1.TaintEffect) corev1.Taint {
+	return corev1.Taint{Key: key, Effect: effect}
+}
+
+// launchedClaim is a claim whose node has to come up with a taint, a startup taint and a GPU.
+func launchedClaim() *karpv1.NodeClaim {
+	return &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "blue-1", UID: "claim-uid", Labels: map[string]string{"team": "blue"}, Annotations: map[string]string{"owner": "platform"}},
+		Spec: karpv1.NodeClaimSpec{
+			Taints:        []corev1.Taint{taint("dedicated", corev1.TaintEffectNoSchedule)},
+			StartupTaints: []corev1.Taint{taint("agent", corev1.TaintEffectNoExecute)},
+			Resources: karpv1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("1"), "example.com/none": resource.MustParse("0")}},
+		},
+	}
+}
+
+// joinedNode is a Node as its kubelet has just created it.
+func joinedNode(taints ...corev1.Taint) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1"}, Spec: corev1.NodeSpec{Taints: taints}}
+}
+
+func TestRegister(t *testing.T) {
+	t.Parallel()
+	unregistered := taint(karpv1.UnregisteredTaintKey, corev1.TaintEffectNoExecute)
+	notReady := taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule)
+	dedicated, agent := taint("dedicated", corev1.TaintEffectNoSchedule), taint("agent", corev1.TaintEffectNoExecute)
+	for _, test := range []struct {
+		reason string
+		node   *corev1.Node
+		labels map[string]string
+		want   []corev1.Taint
+	}{
+		{"the claim's taints come where the one that kept pods away was", joinedNode(unregistered, notReady), nil, []corev1.Taint{notReady, dedicated, agent}},
+		{"a taint the kubelet has set is not set twice", joinedNode(dedicated, unregistered), nil, []corev1.Taint{dedicated, agent}},
+		{"a startup taint that was removed after the registration stays away", joinedNode(dedicated), map[string]string{karpv1.NodeRegisteredLabelKey: "true"}, []corev1.Taint{dedicated}},
+		{"a node may ask for its taints to be left alone", joinedNode(unregistered), map[string]string{karpv1.NodeDoNotSyncTaintsLabelKey: "true"}, []corev1.Taint{}},
+	} {
+		node := test.node
+		node.Labels = test.labels
+		register(node, launchedClaim())
+		if diff := cmp.Diff(test.want, node.Spec.Taints); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+		if node.Labels["team"] != "blue" || node.Labels[karpv1.NodeRegisteredLabelKey] != "true" || node.Annotations["owner"] != "platform" ||
+			len(node.Finalizers) != 1 || !owned(node, launchedClaim()) {
+			t.Errorf("%s: labels, annotations, finalizer or owner are missing: %+v", test.reason, node.ObjectMeta)
+		}
+		again := node.DeepCopy()
+		register(again, launchedClaim())
+		if diff := cmp.Diff(node, again); diff != "" {
+			t.Errorf("%s: registering twice changes something (-once +twice):\n%s", test.reason, diff)
+		}
+	}
+}
+
+func TestInitialization(t *testing.T) {
+	t.Parallel()
+	serving := func(edit func(*corev1.Node)) *corev1.Node {
+		node := joinedNode(taint("dedicated", corev1.TaintEffectNoSchedule))
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), "nvidia.com/gpu": resource.MustParse("1")}
+		edit(node)
+		return node
+	}
+	with := func(t corev1.Taint) *corev1.Node {
+		return serving(func(node *corev1.Node) { node.Spec.Taints = append(node.Spec.Taints, t) })
+	}
+	for _, test := range []struct {
+		why  string
+		node *corev1.Node
+		want string
+	}{
+		{"a node with everything serves pods; what was requested as zero may be missing", serving(func(*corev1.Node) {}), ""},
+		{"a node is Ready when its kubelet says so", serving(func(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionUnknown }), "NodeNotReady"},
+		{"a node without conditions is not Ready", serving(func(node *corev1.Node) { node.Status.Conditions = nil }), "NodeNotReady"},
+		{"startup taints are there until somebody removes them", with(taint("agent", corev1.TaintEffectNoExecute)), "StartupTaintsExist"},
+		{"a taint is a startup taint by key and effect", with(taint("agent", corev1.TaintEffectNoSchedule)), ""},
+		{"not-ready goes by itself", with(taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)), "KnownEphemeralTaintsExist"},
+		{"unreachable goes by itself", with(taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule)), "KnownEphemeralTaintsExist"},
+		{"unreachable with NoExecute is a node that was lost, not one that starts", with(taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)), ""},
+		{"the cloud controller's taint goes by itself", with(taint("node.cloudprovider.kubernetes.io/uninitialized", corev1.TaintEffectNoSchedule)), "KnownEphemeralTaintsExist"},
+		{"readiness taints go by themselves", with(taint("readiness.k8s.io/network", corev1.TaintEffectNoSchedule)), "KnownEphemeralTaintsExist"},
+		{"an unregistered node does not serve", with(taint(karpv1.UnregisteredTaintKey, corev1.TaintEffectNoExecute)), "KnownEphemeralTaintsExist"},
+		{"a device that was requested has to be there", serving(func(node *corev1.Node) { delete(node.Status.Allocatable, "nvidia.com/gpu") }), "ResourceNotRegistered"},
+		{"a device whose plugin has not counted yet is not there", serving(func(node *corev1.Node) { node.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("0") }), "ResourceNotRegistered"},
+	} {
+		if reason, message := initialization(test.node, launchedClaim()); reason != test.want || (message == "") != (reason == "") {
+			t.Errorf("%s: got %q (%s), want %q", test.why, reason, message, test.want)
+		}
+	}
+}

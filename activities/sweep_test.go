@@ -1,0 +1,248 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/testsuite"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+func testScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+// sweptCloud has instances and remembers which it was told to terminate.
+type sweptCloud struct {
+	cloud.Provider
+	instances  []cloud.Instance
+	terminated []string
+}
+
+func (c *sweptCloud) Instances(context.Context, cloud.Query) ([]cloud.Instance, error) {
+	return c.instances, nil
+}
+
+func (c *sweptCloud) Terminate(_ context.Context, ids []string) error {
+	c.terminated = append(c.terminated, ids...)
+	return nil
+}
+
+func (c *sweptCloud) Tag(context.Context, string, map[string]string) error { return nil }
+
+// sweptTemporal knows the running workflows and remembers which were started or signalled.
+type sweptTemporal struct {
+	temporal.Client
+	running []string
+	// asked is called whenever somebody asks for a workflow.
+	asked    func(id string)
+	started  []string
+	signaled map[string]workflows.Ending
+}
+
+func (s *sweptTemporal) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	return &workflowservice.ListWorkflowExecutionsResponse{}, nil
+}
+
+func (s *sweptTemporal) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if s.asked != nil {
+		s.asked(id)
+	}
+	if !slices.Contains(s.running, id) {
+		return nil, serviceerror.NewNotFound(id)
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}}, nil
+}
+
+func (s *sweptTemporal) ExecuteWorkflow(_ context.Context, options temporal.StartWorkflowOptions, _ any, _ ...any) (temporal.WorkflowRun, error) {
+	s.started = append(s.started, options.ID)
+	return nil, nil
+}
+
+func (s *sweptTemporal) SignalWithStartWorkflow(_ context.Context, id, _ string, fact any, _ temporal.StartWorkflowOptions, _ any, _ ...any) (temporal.WorkflowRun, error) {
+	s.signaled[id] = fact.(workflows.Ending)
+	return nil, nil
+}
+
+// sweptMirror knows Nodes by their machine.
+type sweptMirror struct {
+	Mirror
+	nodes []*corev1.Node
+}
+
+func (m sweptMirror) NodeByProviderID(id string) *corev1.Node {
+	for _, node := range m.nodes {
+		if node.Spec.ProviderID == id {
+			return node
+		}
+	}
+	return nil
+}
+
+const old = 10 * time.Minute
+
+func sweptInstance(id, group string, age time.Duration) cloud.Instance {
+	return cloud.Instance{ID: id, ProviderID: "aws:///us-east-1a/" + id, LaunchGroup: group, LaunchTime: time.Now().Add(-age)}
+}
+
+// sweptClaim is a claim that was launched and created that long ago; without an instance it was not launched.
+func sweptClaim(name, group, instance string, age time.Duration) *karpv1.NodeClaim {
+	claim := groupClaim(name, group, instance)
+	at := metav1.NewTime(time.Now().Add(-age))
+	claim.CreationTimestamp = at
+	if instance != "" {
+		claim.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionTrue, LastTransitionTime: at}}
+	}
+	return claim
+}
+
+func sweptNode(name, instance string, isReady bool, age time.Duration) *corev1.Node {
+	status := corev1.ConditionFalse
+	if isReady {
+		status = corev1.ConditionTrue
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", CreationTimestamp: metav1.NewTime(time.Now().Add(-age)),
+			Labels: map[string]string{karpv1.NodeRegisteredLabelKey: "true"}, Finalizers: []string{karpv1.TerminationFinalizer}},
+		Spec:   corev1.NodeSpec{ProviderID: "aws:///us-east-1a/" + instance},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}},
+	}
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	terminating := sweptClaim("a", "g", "i-1", old)
+	terminating.Status.Conditions = append(terminating.Status.Conditions, metav1.Condition{Type: karpv1.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue})
+	for _, test := range []struct {
+		reason    string
+		instances []cloud.Instance
+		claims    []*karpv1.NodeClaim
+		nodes     []*corev1.Node
+		running   []string
+		want      workflows.SweepResult
+	}{
+		{"what belongs together is left alone", []cloud.Instance{sweptInstance("i-1", "g", old)}, []*karpv1.NodeClaim{sweptClaim("a", "g", "i-1", old)},
+			[]*corev1.Node{sweptNode("n", "i-1", true, old)}, []string{"c/nodeclaim/a"}, workflows.SweepResult{}},
+		{"an instance nobody has is terminated", []cloud.Instance{sweptInstance("i-1", "g", old)}, nil, nil, nil, workflows.SweepResult{Terminated: []string{"i-1"}}},
+		{"a young instance may still be handed out", []cloud.Instance{sweptInstance("i-1", "g", orphanAge/2)}, nil, nil, nil, workflows.SweepResult{}},
+		{"an instance whose launch runs may still be handed out", []cloud.Instance{sweptInstance("i-1", "g", old)}, nil, nil, []string{"c/launch/g"}, workflows.SweepResult{}},
+		{"an instance may be that of a claim of its group that has not written it down", []cloud.Instance{sweptInstance("i-1", "g", old)},
+			[]*karpv1.NodeClaim{sweptClaim("a", "g", "", adoptAge/2)}, nil, nil, workflows.SweepResult{}},
+		{"a claim of another group does not keep it", []cloud.Instance{sweptInstance("i-1", "g", old)},
+			[]*karpv1.NodeClaim{sweptClaim("a", "h", "", adoptAge/2)}, nil, nil, workflows.SweepResult{Terminated: []string{"i-1"}}},
+		{"a claim without a workflow is adopted", []cloud.Instance{sweptInstance("i-1", "g", old)}, []*karpv1.NodeClaim{sweptClaim("a", "g", "i-1", old)}, nil, nil,
+			workflows.SweepResult{Adopted: []string{"a"}}},
+		{"claims without instance and workflow are launched together", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "", old), sweptClaim("b", "g", "", old)}, nil,
+			[]string{"c/launch/h"}, workflows.SweepResult{Adopted: []string{"a", "b"}}},
+		{"a claim whose launch runs is not adopted", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "", old)}, nil, []string{"c/launch/g"}, workflows.SweepResult{}},
+		{"a young claim is on its way", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "", adoptAge/2)}, nil, nil, workflows.SweepResult{}},
+		{"a claim whose instance is gone is told", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "i-1", old)}, []*corev1.Node{sweptNode("n", "i-1", false, old)},
+			[]string{"c/nodeclaim/a"}, workflows.SweepResult{Lost: []string{"a"}}},
+		{"an instance whose Node is ready is not gone, whatever the cloud shows", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "i-1", old)},
+			[]*corev1.Node{sweptNode("n", "i-1", true, old)}, []string{"c/nodeclaim/a"}, workflows.SweepResult{}},
+		{"an instance may be too young to be seen", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "i-1", consistencyLag/2+adoptAge/2)}, nil, []string{"c/nodeclaim/a"}, workflows.SweepResult{}},
+		{"an instance that is being terminated may be gone", nil, []*karpv1.NodeClaim{terminating}, nil, []string{"c/nodeclaim/a"}, workflows.SweepResult{}},
+		{"a Node without claim and instance is let go", nil, nil, []*corev1.Node{sweptNode("n", "i-1", false, old)}, nil, workflows.SweepResult{Nodes: []string{"n"}}},
+		{"a Node that is ready has an instance", nil, nil, []*corev1.Node{sweptNode("n", "i-1", true, old)}, nil, workflows.SweepResult{}},
+		{"a Node whose instance is there is kept until that one goes", []cloud.Instance{sweptInstance("i-1", "g", orphanAge/2)}, nil,
+			[]*corev1.Node{sweptNode("n", "i-1", false, old)}, nil, workflows.SweepResult{}},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			var objects []client.Object
+			for _, claim := range test.claims {
+				objects = append(objects, claim.DeepCopy())
+			}
+			for _, node := range test.nodes {
+				objects = append(objects, node.DeepCopy())
+			}
+			instances := &sweptCloud{instances: test.instances}
+			server := &sweptTemporal{running: test.running, signaled: map[string]workflows.Ending{}}
+			got := sweepOnce(t, New(Config{Cluster: "c", Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).Build(),
+				Cloud: instances, Temporal: server, Mirror: sweptMirror{nodes: test.nodes}, Log: zap.NewNop()}))
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(workflows.SweepResult{}, "Instances", "Claims")); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.want.Terminated, instances.terminated); diff != "" {
+				t.Errorf("terminated (-want +got):\n%s", diff)
+			}
+			for _, claim := range test.want.Lost {
+				if ending := server.signaled["c/nodeclaim/"+claim]; !ending.Lost || ending.Reason != workflows.ReasonInstanceGone {
+					t.Errorf("the workflow of %s was told %+v", claim, ending)
+				}
+			}
+			if (len(test.want.Adopted) > 0) != (len(server.started) > 0) {
+				t.Errorf("started %v", server.started)
+			}
+		})
+	}
+}
+
+// TestSweepSeesWhatIsHandedOutMeanwhile has a slow launch end, and its claim get the instance, between the moment the
+// sweep has read the claims and the moment it asks for the launch.
+func TestSweepSeesWhatIsHandedOutMeanwhile(t *testing.T) {
+	t.Parallel()
+	kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithStatusSubresource(&karpv1.NodeClaim{}).WithObjects(sweptClaim("a", "g", "", old)).Build()
+	instances := &sweptCloud{instances: []cloud.Instance{sweptInstance("i-1", "g", old)}}
+	server := &sweptTemporal{running: []string{"c/nodeclaim/a"}, signaled: map[string]workflows.Ending{}}
+	server.asked = func(id string) {
+		if id != "c/launch/g" {
+			return
+		}
+		claim := &karpv1.NodeClaim{}
+		if err := kube.Get(t.Context(), client.ObjectKey{Name: "a"}, claim); err != nil {
+			t.Error(err)
+		}
+		claim.Status.ProviderID = "aws:///us-east-1a/i-1"
+		if err := kube.Status().Update(t.Context(), claim); err != nil {
+			t.Error(err)
+		}
+	}
+	got := sweepOnce(t, New(Config{Cluster: "c", Kube: kube, Cloud: instances, Temporal: server, Mirror: sweptMirror{}, Log: zap.NewNop()}))
+	if len(got.Terminated)+len(instances.terminated) > 0 {
+		t.Errorf("the instance of a claim was terminated: %v", instances.terminated)
+	}
+}
+
+func sweepOnce(t *testing.T, a *Activities) workflows.SweepResult {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	environment := suite.NewTestActivityEnvironment()
+	environment.RegisterActivity(a.Sweep)
+	value, err := environment.ExecuteActivity(a.Sweep, workflows.SweepInput{Cluster: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result workflows.SweepResult
+	if err := value.Get(&result); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
