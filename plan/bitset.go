@@ -25,13 +25,6 @@ func (b bitset) unite(other bitset) {
 	}
 }
 
-// subtract removes what is in other.
-func (b bitset) subtract(other bitset) {
-	for i := range b {
-		b[i] &^= other[i]
-	}
-}
-
 func (b bitset) intersects(other bitset) bool {
 	for i := range b {
 		if b[i]&other[i] != 0 {
@@ -39,6 +32,16 @@ func (b bitset) intersects(other bitset) bool {
 		}
 	}
 	return false
+}
+
+// within says whether other has every member.
+func (b bitset) within(other bitset) bool {
+	for i := range b {
+		if b[i]&^other[i] != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (b bitset) empty() bool {

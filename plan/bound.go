@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // LowerBound is what no plan for the pods that wait can undercut, in US dollars per hour, given that pods take the
 // capacity types they would be planned for and existing nodes take none of them. It is what plans are measured against.
 //
@@ -8,6 +10,17 @@ package plan
 // knapsack when pods are divisible, and the worths are scaled down until every limit is within its price (Farley, "A note
 // on bounding a class of linear programming problems", 1990).
 func LowerBound(in Input) float64 {
+	return sumOver(in, func(b *buyer) float64 { return b.lowerBound() })
+}
+
+// BestKnown is what the cheapest plan known for the pods that wait costs, in US dollars per hour, were every pod to go
+// where it is planned. Pack may choose a dearer plan, because the kube-scheduler does not follow plans (see robust.go).
+func BestKnown(in Input) float64 {
+	return sumOver(in, func(b *buyer) float64 { return b.offer(0, false, slices.Clone(b.left), b.lean).price })
+}
+
+// sumOver adds up an amount over all groups of pods that share machines.
+func sumOver(in Input, amount func(*buyer) float64) float64 {
 	items := itemsOf(waiting(in.Snapshot))
 	m := marketFor(&in, items)
 	all := newBitset(len(m.machines))
@@ -17,7 +30,7 @@ func LowerBound(in Input) float64 {
 	for _, it := range items {
 		m.weigh(it)
 	}
-	bound := 0.0
+	sum := 0.0
 	stocks := m.preferred(items, all)
 	for c := range stocks {
 		for _, group := range m.components(stocks[c]) {
@@ -25,10 +38,10 @@ func LowerBound(in Input) float64 {
 			for k, it := range group {
 				b.left[k] = it.left
 			}
-			bound += b.lowerBound()
+			sum += amount(b)
 		}
 	}
-	return bound
+	return sum
 }
 
 // lowerBound solves the program with exact knapsacks where they are small enough, and scales its value by what is not

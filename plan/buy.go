@@ -10,7 +10,10 @@ type bin struct {
 	// used is what the content takes, free what it leaves. slack is the share of a machine that shall stay free.
 	used, free []int64
 	slack      float64
-	ports      []HostPort
+	shaped     bool
+	// size is what the pool's limits were charged for it.
+	size  Resources
+	ports []HostPort
 	// custom are the content's conditions on labels its pool leaves open.
 	custom term
 }

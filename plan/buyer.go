@@ -20,6 +20,8 @@ type buyer struct {
 	pool []load
 	// slack is the share of every machine that is kept free.
 	slack float64
+	// shaped says that machines may be exchanged only for those of the same shape.
+	shaped bool
 	// bought is what was decided so far.
 	bought []load
 }
@@ -163,7 +165,7 @@ func (b *buyer) fairShare(g *good) []count {
 // affordable says whether the limits of the good's pool leave room for it, and tells the items if they do not.
 func (b *buyer) affordable(g *good) bool {
 	mach := &b.m.machines[g.index]
-	n, why := b.m.sellers[mach.pool].affordable(mach.size)
+	n, why := b.m.sellers[mach.pool].affordable(g.size)
 	if n == 0 {
 		b.blame(g, why)
 	}
@@ -271,6 +273,9 @@ func (f *filling) done() *load {
 		return nil
 	}
 	g := f.load.good
+	if !f.b.m.leavesChoice(&f.trial, f.load.counts, f.b.items) {
+		return nil
+	}
 	f.load.price = max(g.price, f.b.m.priceIn(g.index, f.trial.zones))
 	return f.load
 }
@@ -333,12 +338,12 @@ func (l *load) add(c count) {
 func (b *buyer) buy(l *load, copies int) {
 	mach := &b.m.machines[l.good.index]
 	s := b.m.sellers[mach.pool]
-	allowed, _ := s.affordable(mach.size)
+	allowed, _ := s.affordable(l.good.size)
 	copies = min(copies, allowed)
 	for _, c := range l.counts {
 		copies = min(copies, b.left[c.item]/c.n)
 	}
-	s.spend(mach.size, copies)
+	s.spend(l.good.size, copies)
 	for range copies {
 		b.bought = append(b.bought, *l)
 		for _, c := range l.counts {

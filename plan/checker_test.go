@@ -89,6 +89,17 @@ func checkClaim(t fataler, w *world, pool plan.Pool, c *plan.Claim, pods []*core
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, r := range pool.NodePool.Spec.Template.Spec.Requirements {
+		distinct := map[string]bool{}
+		for _, typ := range pool.Types {
+			if slices.Contains(c.InstanceTypes, typ.Name) {
+				distinct[typ.Labels[r.Key]] = true
+			}
+		}
+		if r.MinValues != nil && len(distinct) < *r.MinValues {
+			t.Fatalf("claim chooses from %d values of %s, fewer than minValues: %v", len(distinct), r.Key, c.InstanceTypes)
+		}
+	}
 	cheapest := -1.0
 	for _, name := range c.InstanceTypes {
 		i := slices.IndexFunc(pool.Types, func(typ *cloud.InstanceType) bool { return typ.Name == name })
@@ -183,7 +194,11 @@ func daemonPods(w *world, node *corev1.Node) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, set := range w.daemonSets {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: set.Name}, Spec: set.Spec.Template.Spec}
-		if admitted(node, pod) == "" {
+		taken := func(other *corev1.Pod) bool {
+			return len(pod.Spec.Containers[0].Ports) > 0 && len(other.Spec.Containers[0].Ports) > 0
+		}
+		// Of two DaemonSets that want the same port, only one gets onto the node.
+		if admitted(node, pod) == "" && !slices.ContainsFunc(pods, taken) {
 			pods = append(pods, pod)
 		}
 	}

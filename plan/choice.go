@@ -24,32 +24,37 @@ func minimumsOf(pool *karpv1.NodePool) []minimum {
 	return minimums
 }
 
-// withChoice gives every machine of a pool with minValues only the room that enough other machines have too. Machines
-// without enough company are left out, unless the policy is best effort. All machines given are open to the same items.
+// withChoice gives every good of a pool with minValues only the room that enough other machines of the pool have too,
+// which have to be open to all the same items. Goods without enough company are left out, unless the policy is best
+// effort.
 func (m *market) withChoice(goods []good) []good {
-	if len(goods) == 0 {
-		return nil
-	}
-	minimums := m.sellers[m.machines[goods[0].index].pool].minimums
-	if len(minimums) == 0 {
-		return goods
-	}
 	var kept []good
 	for _, g := range goods {
-		if room := m.companyRoom(g, goods, minimums); room != nil {
-			g.room = room
+		pool := m.machines[g.index].pool
+		minimums := m.sellers[pool].minimums
+		if len(minimums) == 0 {
+			kept = append(kept, g)
+			continue
+		}
+		var company []good
+		for _, other := range goods {
+			if m.machines[other.index].pool == pool && g.users.within(other.users) {
+				company = append(company, other)
+			}
+		}
+		if room, size := m.companyOf(g, company, minimums); room != nil {
+			g.room, g.size = room, size
+			kept = append(kept, g)
+		} else if m.policy == MinValuesBestEffort {
 			kept = append(kept, g)
 		}
-	}
-	if len(kept) == 0 && m.policy == MinValuesBestEffort {
-		return goods
 	}
 	return kept
 }
 
-// companyRoom is the room that a machine shares with the others it needs for the minimums: of those, the ones that
-// take the least from it, and of equal ones the cheapest. It is nil if there are not enough.
-func (m *market) companyRoom(g good, goods []good, minimums []minimum) []int64 {
+// companyOf is the room that a machine shares with the others it needs for the minimums, and the largest capacity of
+// them: those that take the least room from it, and of equal ones the cheapest. There is no room if they are not enough.
+func (m *market) companyOf(g good, goods []good, minimums []minimum) (room []int64, size Resources) {
 	candidates := slices.Clone(goods)
 	loss := func(other good) float64 {
 		worst := 0.0
@@ -63,23 +68,76 @@ func (m *market) companyRoom(g good, goods []good, minimums []minimum) []int64 {
 	}
 	slices.SortStableFunc(candidates, func(a, b good) int { return cmp.Compare(loss(a), loss(b)) })
 	tally := m.newTally(minimums)
-	room := slices.Clone(g.room)
+	room, size = slices.Clone(g.room), g.size
 	tally.add(g.index)
 	for _, c := range candidates {
 		if tally.met() {
-			return room
+			return room, size
 		}
 		if tally.adds(c.index) {
 			tally.add(c.index)
+			size = size.Max(m.machines[c.index].size)
 			for d := range room {
 				room[d] = min(room[d], c.room[d])
 			}
 		}
 	}
 	if tally.met() {
-		return room
+		return room, size
 	}
-	return nil
+	return nil, Resources{}
+}
+
+// leavesChoice says whether enough machines hold a load for its pool's minValues. What goods share is room; zones and
+// alternatives of node affinity may still stand in the way.
+func (m *market) leavesChoice(b *bin, counts []count, items []stocked) bool {
+	s := m.sellers[m.machines[b.machine].pool]
+	if len(s.minimums) == 0 || m.policy == MinValuesBestEffort {
+		return true
+	}
+	full := bin{machine: b.machine, zones: b.zones, used: b.used}
+	for _, c := range counts {
+		full.content = append(full.content, portion{it: items[c.item].item, variant: c.variant, count: c.n})
+	}
+	tally := m.newTally(s.minimums)
+	for i := range m.holders(s, &full).all {
+		tally.add(i)
+	}
+	return tally.met()
+}
+
+// oneVariant leaves an item a single alternative in each pool with minValues: the one with the most machines. The
+// machines of a launch have to meet the same alternative.
+func (m *market) oneVariant(it *item) {
+	if len(it.variants) < 2 {
+		return
+	}
+	for _, s := range m.sellers {
+		if len(s.minimums) == 0 {
+			continue
+		}
+		most, best := 0, 0
+		for v := range it.variants {
+			machines := 0
+			for i := s.first; i < s.last; i++ {
+				if it.variants[v].machines.has(i) {
+					machines++
+				}
+			}
+			if machines > most {
+				most, best = machines, v
+			}
+		}
+		for v := range it.variants {
+			for i := s.first; i < s.last && v != best; i++ {
+				it.variants[v].machines.clear(i)
+			}
+		}
+	}
+	clear(it.allowed)
+	for v := range it.variants {
+		it.allowed.unite(it.variants[v].machines)
+	}
 }
 
 // tally counts distinct values against minimums.

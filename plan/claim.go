@@ -79,7 +79,7 @@ func (m *market) holdersOf(s *seller, bins []*bin) []bitset {
 	for a := range s.budget {
 		extra := int64(0)
 		for i, b := range bins {
-			own := countOf(s.budget[a].name, m.machines[b.machine].size)
+			own := countOf(s.budget[a].name, b.size)
 			largest := own
 			for h := range holders[i].all {
 				largest = max(largest, countOf(s.budget[a].name, m.machines[h].size))
@@ -92,12 +92,11 @@ func (m *market) holdersOf(s *seller, bins []*bin) []bitset {
 		return holders
 	}
 	for i, b := range bins {
-		own := m.machines[b.machine].size
 		modest := holders[i].clone()
 		for h := range holders[i].all {
 			capacity := m.machines[h].size
 			for a := range s.budget {
-				if countOf(s.budget[a].name, capacity) > countOf(s.budget[a].name, own) {
+				if countOf(s.budget[a].name, capacity) > countOf(s.budget[a].name, b.size) {
 					modest.clear(h)
 				}
 			}
@@ -128,10 +127,7 @@ func sameContent(a, b *bin) bool {
 // holders are the machines of the bin's pool and capacity type that hold its content in its zones.
 func (m *market) holders(s *seller, b *bin) bitset {
 	set := newBitset(len(m.machines))
-	need := slices.Clone(b.used)
-	for d, amount := range need {
-		need[d] = max(amount, min(int64(float64(amount)/(1-b.slack)), m.machines[b.machine].usable[d]))
-	}
+	need := roomy(b.used, m.machines[b.machine].usable, b.slack, b.shaped)
 	for i := s.first; i < s.last; i++ {
 		mach := &m.machines[i]
 		if mach.capacity == m.machines[b.machine].capacity && mach.zones&b.zones != 0 && fits(need, mach.usable) {
@@ -174,8 +170,10 @@ func (m *market) identity(set bitset) string {
 
 // claimsOf makes a claim of each bin of a group.
 func (m *market) claimsOf(g *launchGroup) []Claim {
-	candidates := m.ranked(g)
-	chosen, met := m.choose(candidates, g.seller.minimums)
+	chosen, met := m.choose(m.ranked(g, m.ceiling(g)), g.seller.minimums)
+	if !met {
+		chosen, met = m.choose(m.ranked(g, math.Inf(1)), g.seller.minimums)
+	}
 	first := &m.machines[chosen[0]]
 	template := Claim{
 		NodePool:         g.seller.name,
@@ -211,11 +209,9 @@ func (m *market) claimsOf(g *launchGroup) []Claim {
 	return claims
 }
 
-// ranked are the machines that hold all bins of a group, the cheapest first. Of spot machines, those dearer than the
-// cheapest that the pool sells on demand for the same job are left out.
-func (m *market) ranked(g *launchGroup) []int {
+// ranked are the machines that hold all bins of a group and are not dearer than a ceiling, the cheapest first.
+func (m *market) ranked(g *launchGroup, ceiling float64) []int {
 	var ranked []int
-	ceiling := m.ceiling(g)
 	for i := range g.common.all {
 		if mach := &m.machines[i]; mach.zones&g.zones != 0 && m.priceIn(i, g.zones) <= ceiling {
 			ranked = append(ranked, i)

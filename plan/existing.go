@@ -137,9 +137,7 @@ func (s *slot) takes(it *item) bool {
 		return false
 	}
 	for _, v := range it.variants {
-		rest := s.options.clone()
-		rest.subtract(v.machines)
-		if rest.empty() && s.zones&^v.zones == 0 && v.custom.admits(s.node.Labels) {
+		if s.options.within(v.machines) && s.zones&^v.zones == 0 && v.custom.admits(s.node.Labels) {
 			return true
 		}
 	}

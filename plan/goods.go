@@ -12,6 +12,8 @@ type good struct {
 	// room is what can be filled: less than the machine's where minValues demands smaller alternatives.
 	room  []int64
 	price float64
+	// size is what the pool's limits are charged: the largest capacity the launch may come to by minValues.
+	size Resources
 	// handicap lets smaller machines win over very large ones of nearly the same value.
 	handicap float64
 	// members are the positions of the items that may go there.
@@ -32,7 +34,7 @@ func (m *market) goodsFor(items []stocked) []good {
 	}
 	var goods []good
 	for i := range reach.all {
-		g := good{index: i, room: m.machines[i].usable, price: m.machines[i].price, handicap: handicap(&m.machines[i]),
+		g := good{index: i, room: m.machines[i].usable, price: m.machines[i].price, size: m.machines[i].size, handicap: handicap(&m.machines[i]),
 			users: newBitset(len(items))}
 		for k, it := range items {
 			if it.stock.has(i) {
@@ -73,12 +75,7 @@ func (m *market) beats(other, g *good) bool {
 			return false
 		}
 	}
-	for w := range g.users {
-		if g.users[w]&^other.users[w] != 0 {
-			return false
-		}
-	}
-	return true
+	return g.users.within(other.users)
 }
 
 // interchangeable says that no limit makes it matter from which of two pools of the same weight a machine comes.

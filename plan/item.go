@@ -90,6 +90,7 @@ func (m *market) weigh(it *item) {
 		}
 	}
 	m.spareDevices(it)
+	m.oneVariant(it)
 }
 
 // variant is what the market has for one term of a class, whatever its size.

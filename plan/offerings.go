@@ -29,13 +29,16 @@ func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable
 	if err != nil {
 		return nil, err
 	}
-	sales = withoutDearSpot(sales)
+	ceiling := onDemandCeiling(sales)
 	best := slices.MinFunc(sales, func(a, b sale) int { return cmp.Compare(a.rank, b.rank) }).rank
 	sales = slices.DeleteFunc(sales, func(s sale) bool { return s.rank != best })
 	slices.SortStableFunc(sales, func(a, b sale) int {
 		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.typ.Name, b.typ.Name), cmp.Compare(a.key.Zone, b.key.Zone))
 	})
-	kept, met := choices(sales, claim.Spec.Requirements)
+	kept, met := choices(withoutDearSpot(sales, ceiling), claim.Spec.Requirements)
+	if !met {
+		kept, met = choices(sales, claim.Spec.Requirements)
+	}
 	relaxed := policy == MinValuesBestEffort || claim.Annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] == "true"
 	if !met && !relaxed {
 		return nil, fmt.Errorf("too few values to choose from for minValues: %w", ErrNothingToLaunch)
@@ -132,22 +135,26 @@ func salesOf(typ *cloud.InstanceType, conditions term, unavailable map[cloud.Off
 	return sales
 }
 
-// withoutDearSpot drops spot offerings dearer than the cheapest on-demand one, but not all of them: who asks for spot
-// shall get it.
-func withoutDearSpot(sales []sale) []sale {
-	ceiling, cheapest := math.Inf(1), math.Inf(1)
+// onDemandCeiling is the price above which spot makes no sense: that of the cheapest on-demand offering.
+func onDemandCeiling(sales []sale) float64 {
+	ceiling := math.Inf(1)
 	for _, s := range sales {
-		switch s.key.CapacityType {
-		case karpv1.CapacityTypeOnDemand:
+		if s.key.CapacityType == karpv1.CapacityTypeOnDemand {
 			ceiling = min(ceiling, s.price)
-		case karpv1.CapacityTypeSpot:
-			cheapest = min(cheapest, s.price)
 		}
 	}
-	ceiling = max(ceiling, cheapest)
-	return slices.DeleteFunc(sales, func(s sale) bool {
-		return s.key.CapacityType == karpv1.CapacityTypeSpot && s.price > ceiling
-	})
+	return ceiling
+}
+
+// withoutDearSpot drops spot offerings above the ceiling, but not all of them: who asks for spot shall get it. The
+// sales are sorted by price.
+func withoutDearSpot(sales []sale, ceiling float64) []sale {
+	for i, s := range sales {
+		if i > 0 && s.key.CapacityType == karpv1.CapacityTypeSpot && s.price > max(ceiling, sales[0].price) {
+			return sales[:i]
+		}
+	}
+	return sales
 }
 
 // choices picks the instance types of sorted sales, and says whether they meet the requirements' minValues.

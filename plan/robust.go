@@ -28,6 +28,8 @@ var slacks = [...]float64{0, 0.01, 0.025, 0.05}
 type offer struct {
 	loads []load
 	slack float64
+	// shaped says that the machines have to have the same shape.
+	shaped bool
 	// left are the pods for which nothing could be bought.
 	left int
 	// price is what the loads cost; total is what it comes to in the end, and what a decision is made by.
@@ -40,7 +42,7 @@ func (b *buyer) run() []*bin {
 	for k, it := range b.items {
 		all[k] = it.left
 	}
-	best := b.offer(0, all, b.lean)
+	best := b.offer(0, false, all, b.lean)
 	best.total = b.judge(best)
 	consider := func(o *offer) {
 		if o.left > best.left || o.left == best.left && o.price*b.crowding(o) >= best.total {
@@ -55,22 +57,22 @@ func (b *buyer) run() []*bin {
 			if best.left == 0 && b.fleetPrice(g)/(1-slack) > best.total {
 				break
 			}
-			consider(b.offer(slack, all, func() { b.fleet(g) }))
+			consider(b.offer(slack, true, all, func() { b.fleet(g) }))
 		}
 	}
 	return b.deliver(best)
 }
 
 // offer tries one way to buy for a number of pods of each item, and leaves no trace of it.
-func (b *buyer) offer(slack float64, left []int, way func()) *offer {
+func (b *buyer) offer(slack float64, shaped bool, left []int, way func()) *offer {
 	budgets := make([][]allowance, len(b.m.sellers))
 	for i, s := range b.m.sellers {
 		budgets[i] = slices.Clone(s.budget)
 	}
 	copy(b.left, left)
-	b.slack, b.bought = slack, nil
+	b.slack, b.shaped, b.bought = slack, shaped, nil
 	way()
-	o := &offer{slack: slack}
+	o := &offer{slack: slack, shaped: shaped}
 	for _, n := range b.left {
 		o.left += n
 	}
@@ -92,9 +94,7 @@ func (b *buyer) trimmed(l *load) load {
 		take(need, b.items[c.item].request, -c.n)
 		zones &= b.items[c.item].variants[c.variant].zones
 	}
-	for d, amount := range need {
-		need[d] = max(amount, min(int64(float64(amount)/(1-b.slack)), l.good.room[d]))
-	}
+	need = roomy(need, l.good.room, b.slack, b.shaped)
 	result := *l
 	for i := range b.goods {
 		g := &b.goods[i]
@@ -106,6 +106,28 @@ func (b *buyer) trimmed(l *load) load {
 		}
 	}
 	return result
+}
+
+// roomy is what a machine has to have for a content, if it is to keep a share free, or the shape of the machine it was
+// planned for: then it may not have much less of any resource than that machine has for the same content.
+func roomy(content, room []int64, slack float64, shaped bool) []int64 {
+	full := 0.0
+	for d, amount := range content {
+		if amount > 0 && room[d] > 0 {
+			full = max(full, float64(amount)/float64(room[d]))
+		}
+	}
+	need := slices.Clone(content)
+	for d, amount := range content {
+		if amount == 0 {
+			continue
+		}
+		need[d] = max(need[d], min(int64(float64(amount)/(1-slack)), room[d]))
+		if shaped && (d == dimCPU || d == dimMemory) {
+			need[d] = max(need[d], int64(alike*full*float64(room[d])))
+		}
+	}
+	return need
 }
 
 // sameTerms says whether the load's content may go to the good by the same variants, and from the same pool.
@@ -174,7 +196,7 @@ func (b *buyer) fleet(g *good) {
 		}
 		if l.value < nearlyFull*worthOf(prices, b.roomOf(g)) && b.covered(l) {
 			// The last machine would be half empty: smaller ones share the rest.
-			l = b.share()
+			l = b.share(g)
 		}
 		if l == nil {
 			return
@@ -206,12 +228,13 @@ func (b *buyer) covered(l *load) bool {
 	return loaded == 0
 }
 
-// share is the load of the highest merit among those that carry a mixture of what is left.
-func (b *buyer) share() *load {
+// share is the load of the highest merit among those that carry a mixture of what is left, on machines of a shape like
+// that of the fleet: on others the scheduler would fill one resource and leave the other idle.
+func (b *buyer) share(fleet *good) *load {
 	var best *load
 	for i := range b.goods {
 		g := &b.goods[i]
-		if len(g.members) < len(b.items) || !b.affordable(g) {
+		if len(g.members) < len(b.items) || !similar(g, fleet) || !b.affordable(g) {
 			continue
 		}
 		l := b.fill(g, biases[len(biases)-1], b.fairShare(g))
@@ -226,14 +249,24 @@ func (b *buyer) share() *load {
 	return best
 }
 
+// alike is how much of a resource, compared with another machine of the same fleet, is the same shape.
+const alike = 0.84
+
+// similar says that a machine has as much memory for each core as another, give or take a little.
+func similar(a, b *good) bool {
+	x := float64(a.room[dimMemory]) * float64(b.room[dimCPU])
+	y := float64(b.room[dimMemory]) * float64(a.room[dimCPU])
+	return x > y*alike && x < y/alike
+}
+
 // deliver makes bins of the best offer.
 func (b *buyer) deliver(o *offer) []*bin {
 	bins := make([]*bin, 0, len(o.loads))
 	for i := range o.loads {
 		l := &o.loads[i]
 		mach := &b.m.machines[l.good.index]
-		b.m.sellers[mach.pool].spend(mach.size, 1)
-		bought := &bin{machine: l.good.index, zones: mach.zones, slack: o.slack,
+		b.m.sellers[mach.pool].spend(l.good.size, 1)
+		bought := &bin{machine: l.good.index, zones: mach.zones, slack: o.slack, shaped: o.shaped, size: l.good.size,
 			free: slices.Clone(l.good.room), used: make([]int64, len(l.good.room))}
 		for _, c := range l.counts {
 			bought.put(b.items[c.item].item, c.variant, c.n)
