@@ -14,17 +14,24 @@ func (b *buyer) judge(o *offer) float64 {
 	for i := range o.loads {
 		price += o.loads[i].price / o.loads[i].good.handicap
 	}
-	for k, n := range b.scatter(loads) {
-		price += (1 - trickling) * remnants * factor * float64(n) * b.rates[k]
+	wait := func(left []int, weight float64) {
+		for k, n := range left {
+			price += weight * remnants * factor * float64(n) * b.rates[k]
+		}
 	}
-	for k, n := range b.trickle(loads) {
-		price += trickling * remnants * factor * float64(n) * b.rates[k]
+	for i, spread := range spreads {
+		wait(b.scatter(loads, uint64(i), spread), (1-trickling)/float64(len(spreads)))
 	}
+	wait(b.trickle(loads), trickling)
 	return price * b.crowding(o)
 }
 
 // trickling is how much of a fleet is taken to be filled before the rest of it has joined.
 const trickling = 0.25
+
+// spreads are how strongly pods of one kind may avoid each other: not at all where they are bare or of a Job, and more
+// strongly than by anything else where they are of one workload.
+var spreads = [...]float64{0, 0.1, 0.3}
 
 // crowding is more than one where many pods would depend on very few machines. A machine is a thing that fails.
 func (b *buyer) crowding(o *offer) float64 {
@@ -76,7 +83,7 @@ type host struct {
 }
 
 // hosts are the machines of the loads, empty, and their pods in an order that is the same every time.
-func (b *buyer) hosts(loads []load) ([]host, []int) {
+func (b *buyer) hosts(loads []load, seed uint64) ([]host, []int) {
 	var queue []int
 	hosts := make([]host, len(loads))
 	for i := range loads {
@@ -90,7 +97,7 @@ func (b *buyer) hosts(loads []load) ([]host, []int) {
 			}
 		}
 	}
-	random := rand.New(rand.NewPCG(1, uint64(len(queue))))
+	random := rand.New(rand.NewPCG(seed, uint64(len(queue))))
 	random.Shuffle(len(queue), func(i, j int) { queue[i], queue[j] = queue[j], queue[i] })
 	random.Shuffle(len(hosts), func(i, j int) { hosts[i], hosts[j] = hosts[j], hosts[i] })
 	return hosts, queue
@@ -99,13 +106,13 @@ func (b *buyer) hosts(loads []load) ([]host, []int) {
 // scatter plays the kube-scheduler with all machines there from the beginning: the pods come in any order, and each goes
 // to the machine that has the best mean of the scores LeastAllocated and BalancedAllocation, where pods of a kind are
 // kept apart as those of one workload are by default. It returns how many pods of each item found no room.
-func (b *buyer) scatter(loads []load) []int {
-	hosts, queue := b.hosts(loads)
+func (b *buyer) scatter(loads []load, seed uint64, spread float64) []int {
+	hosts, queue := b.hosts(loads, seed)
 	left := make([]int, len(b.items))
 	for _, k := range queue {
 		best, highest := -1, math.Inf(-1)
 		for h := range hosts {
-			if score := b.score(&hosts[h], k); score > highest {
+			if score := b.score(&hosts[h], k, spread); score > highest {
 				best, highest = h, score
 			}
 		}
@@ -120,11 +127,11 @@ func (b *buyer) scatter(loads []load) []int {
 
 // trickle plays it with machines that join one after another: each is filled with the first pods of the queue that fit.
 func (b *buyer) trickle(loads []load) []int {
-	hosts, queue := b.hosts(loads)
+	hosts, queue := b.hosts(loads, 0)
 	for h := range hosts {
 		kept := queue[:0]
 		for _, k := range queue {
-			if math.IsInf(b.score(&hosts[h], k), -1) {
+			if math.IsInf(b.score(&hosts[h], k, 0), -1) {
 				kept = append(kept, k)
 				continue
 			}
@@ -146,7 +153,7 @@ func (b *buyer) settle(h *host, k int) {
 }
 
 // score is how much the kube-scheduler likes a host for a pod of an item; minus infinity if there is no room.
-func (b *buyer) score(h *host, k int) float64 {
+func (b *buyer) score(h *host, k int, spread float64) float64 {
 	it := b.items[k]
 	if !fits(it.request, h.free) || !h.good.users.has(k) || len(it.class.HostPorts) > 0 && portsConflict(h.ports, it.class.HostPorts) {
 		return math.Inf(-1)
@@ -154,5 +161,5 @@ func (b *buyer) score(h *host, k int) float64 {
 	cpu := float64(h.free[dimCPU]-it.request[dimCPU]) / h.cpu
 	memory := float64(h.free[dimMemory]-it.request[dimMemory]) / h.memory
 	score := (cpu+memory)/2 + 1 - math.Abs(cpu-memory)/2
-	return score - 0.1*float64(h.population[k])
+	return score - spread*float64(h.population[k])
 }
