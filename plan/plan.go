@@ -9,25 +9,33 @@
 // What a class accepts is a bitset of machines and a mask of zones; what it asks for is a vector of integers, as is what
 // a machine has left when its DaemonSets run. From there:
 //
-//  1. Classes fill existing nodes, initialized ones first, then claims in flight. Pods that were promised to a node go
-//     back to it.
+//  1. Classes fill existing nodes, initialized ones first, then claims in flight (existing.go). Pods that were promised
+//     to a node go back to it.
 //  2. NodePools are tried by weight, all pools of one weight together. A class takes the best capacity type that it
-//     finds there: reserved, spot, on-demand, in this order.
-//  3. New machines are bought for price. A small linear program over the whole batch says what each resource is worth
-//     where the machines are the cheapest for their size (see prices.go). Then machines are filled by turns: each
-//     candidate is filled with what is left, and the one that carries the most worth per dollar is bought, as many
-//     times as the same content repeats. A machine can never carry more than its size is worth, so most candidates are
-//     ruled out unfilled.
-//  4. Every machine bought is given the cheapest type that holds its content, and machines of the same type become one
-//     launch group with the alternatives that hold the content of each of them.
+//     finds there: reserved, spot, on-demand, in this order. What must be on demand is bought first, and others fill
+//     what it leaves (buy.go).
+//  3. The leanest plan: what a pod is worth is found by generating loads for a linear program over the whole batch
+//     (program.go), and machines are filled by worth per dollar (buyer.go).
+//  4. The leanest plan is compared with fleets of alike machines, by playing the kube-scheduler on each and counting what
+//     a second round would cost (robust.go, scatter.go). The cheapest in the end wins.
+//  5. Machines of the same type become one launch group, with the alternatives that hold the content of each (claim.go).
+//
+// How near that comes to the least possible price is proven by LowerBound (bound.go) and held by tests.
 //
 // # Price and flexibility
 //
 // A claim lists its cheapest type first and then up to sixty that are large enough for every claim of its group, at
 // rising prices. On-demand launches take the cheapest that has capacity, so choice costs nothing. Spot launches weigh
-// price against the risk of interruption; what is dearer than the cheapest on-demand machine for the job is not listed.
-// Machines with devices nobody asked for are listed only where there is nothing else. Between machines that are within
-// a percent or two of each other, moderate sizes win over very large ones, because a node is also a thing that fails.
+// price against the risk of interruption; what is dearer than the cheapest on-demand machine for the job is not listed,
+// unless minValues needs it. Machines with devices nobody asked for are listed only where there is nothing else.
+//
+// Moderate sizes win near-ties, and many pods that would depend on very few machines count as dearer, because a node is
+// also a thing that fails.
+//
+// # What is not planned for yet
+//
+// Preferences are ignored, as the kube-scheduler may ignore them. Pods that require topology spread, affinity to pods,
+// persistent volumes or devices by dynamic resource allocation are left with that reason rather than misplaced.
 package plan
 
 import (
