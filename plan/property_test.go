@@ -141,7 +141,7 @@ func drawPod(t *rapid.T, name string) *corev1.Pod {
 	}
 	options := []func(*corev1.Pod){
 		selector(corev1.LabelArchStable, "arm64"),
-		selector(corev1.LabelTopologyZone, "us-east-1b"),
+		selector(corev1.LabelTopologyZone, "us-east-1b"), selector(corev1.LabelTopologyZone, "us-east-1c"), selector(corev1.LabelTopologyZone, "us-east-1a"),
 		selector(karpv1.CapacityTypeLabelKey, "on-demand"),
 		selector("team", "a"), selector("team", "b"), selector("tier", "gold"),
 		affinity(one(expression("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpNotIn, "m"))),
