@@ -36,6 +36,7 @@ func twoWorkers(w *world.World, g *guard, f failpoints) {
 	s := newTelling(w, g, "two", 1)
 	s.pool(s.name, "c5.large", "")
 	second := startWorker(w, f, "second")
+	second.awaitWork(w)
 	s.create(crowd, "")
 	s.Await("launched", awaitMost, func() (bool, string) { return len(s.ownInstances()) > 0, "" })
 	second.end()
@@ -44,6 +45,7 @@ func twoWorkers(w *world.World, g *guard, f failpoints) {
 
 	second = startWorker(w, f, "second")
 	defer second.end()
+	second.awaitWork(w)
 	release := g.budget(w, s.namespace, crowd-1)
 	node := s.node()
 	s.tenon("drain", node)

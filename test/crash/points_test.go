@@ -60,7 +60,7 @@ func points() []string {
 }
 
 // rounds bounds how often the stories are told before a point that has not struck has failed.
-const rounds = 3
+const rounds = 2
 
 // walk tells the stories, with the worker dying at one point after the other, until each has struck.
 func walk(w *world.World, g *guard, f failpoints) {

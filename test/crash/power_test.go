@@ -2,6 +2,7 @@ package crash_test
 
 import (
 	"strings"
+	"time"
 
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/test/world"
@@ -16,20 +17,25 @@ const (
 // cuts are the moments of a scale-out at which every process of the laboratory dies at once.
 var cuts = []struct {
 	moment string
-	// faults keep the moment from passing.
+	// faults keep the moment from passing at once.
 	faults ec2sim.Faults
 	// come reports whether it is there.
 	come func(*telling) bool
 }{
-	{"planned", ec2sim.Faults{Errors: []ec2sim.ErrorFault{{Action: "CreateFleet", Code: "InternalError", Status: 500}}}, func(s *telling) bool {
+	{"planned", slow("CreateLaunchTemplate"), func(s *telling) bool {
 		return len(s.ownClaims()) == crowdNodes
 	}},
-	{"launched", ec2sim.Faults{}, func(s *telling) bool {
+	{"launched", slow("CreateFleet"), func(s *telling) bool {
 		return len(s.ownInstances()) > 0
 	}},
 	{"registering", ec2sim.Faults{}, func(s *telling) bool {
 		return len(s.ownNodes()) > 0
 	}},
+}
+
+// slow has the answers to an action come late.
+func slow(action string) ec2sim.Faults {
+	return ec2sim.Faults{Slow: []ec2sim.ReplyFault{{Action: action, Delay: ec2sim.Duration(5 * time.Second)}}}
 }
 
 // powerCut kills everything in the middle of a scale-out and starts it again on what is left on disk.

@@ -34,11 +34,12 @@ var stories = []struct {
 // dry is the instance type of which there are none.
 const dry = "m5.large"
 
-// refusing are the faults the stories are told under.
+// refusing are the faults the stories are told under. The lag makes an end take long enough to be worth a word on the
+// claim.
 func refusing() ec2sim.Faults {
 	return ec2sim.Faults{
 		Capacity:    []ec2sim.CapacityFault{{PoolPattern: ec2sim.PoolPattern{InstanceType: dry}}},
-		DescribeLag: ec2sim.Duration(6 * time.Second),
+		DescribeLag: ec2sim.Duration(9 * time.Second),
 	}
 }
 

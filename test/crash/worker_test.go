@@ -1,13 +1,17 @@
 package crash_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/tenon-sh/tenon/internal/failpoint"
 	"github.com/tenon-sh/tenon/test/world"
@@ -49,47 +53,69 @@ const restartPause = 100 * time.Millisecond
 func startWorker(w *world.World, f failpoints, identity string) *ownWorker {
 	w.T.Helper()
 	o := &ownWorker{}
-	if err := o.start(w, f, identity); err != nil {
-		w.T.Fatal(err)
-	}
 	o.ended.Go(func() {
+		// The kernel kills the worker when the thread that started it ends.
+		runtime.LockOSThread()
 		for {
+			running, err := o.start(w, f, identity)
+			if err != nil {
+				w.T.Error(err)
+			}
+			if !running {
+				return
+			}
 			_ = o.cmd.Wait()
 			time.Sleep(restartPause)
-			if err := o.start(w, f, identity); err != nil {
-				w.T.Error(err)
-				return
-			}
-			if o.cmd == nil {
-				return
-			}
 		}
 	})
 	w.T.Cleanup(o.end)
 	return o
 }
 
-// start starts the process, unless the worker has been stopped: then there is none afterwards.
-func (o *ownWorker) start(w *world.World, f failpoints, identity string) error {
+// start starts the process, unless the worker has been stopped.
+func (o *ownWorker) start(w *world.World, f failpoints, identity string) (running bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.cmd = nil; o.stopped || w.Context().Err() != nil {
-		return nil
+	if o.stopped || w.Context().Err() != nil {
+		return false, nil
 	}
 	log, err := os.OpenFile(filepath.Join(w.Lab.Dir(), "logs", "own-worker.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = log.Close() }()
 	cmd := w.Command("worker", "--metrics-address=", "--health-probe-address=", "--leader-election-namespace=kube-system", "--identity="+identity, sweeping)
 	cmd.Env = append(cmd.Env, "KUBECONFIG="+filepath.Join(w.Lab.Dir(), "config", "tenon.kubeconfig"))
 	cmd.Env = append(cmd.Env, f.env...)
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = dieTogether()
 	if err := cmd.Start(); err != nil {
-		return err
+		return false, err
 	}
 	o.cmd = cmd
-	return nil
+	return true, nil
+}
+
+// awaitWork waits until the worker asks Temporal for work.
+func (o *ownWorker) awaitWork(w *world.World) {
+	w.T.Helper()
+	w.Await("the worker polls", awaitMost, func() (bool, string) {
+		queue, err := w.Temporal.DescribeTaskQueue(w.Context(), w.Lab.Cluster(), enumspb.TASK_QUEUE_TYPE_ACTIVITY)
+		if err != nil {
+			return false, err.Error()
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.cmd == nil {
+			return false, "not started"
+		}
+		for _, poller := range queue.GetPollers() {
+			if strings.HasPrefix(poller.GetIdentity(), fmt.Sprintf("%d@", o.cmd.Process.Pid)) {
+				return true, ""
+			}
+		}
+		return false, fmt.Sprint(queue.GetPollers())
+	})
 }
 
 // end kills the worker for good. Ending it again does nothing.
