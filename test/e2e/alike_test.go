@@ -44,6 +44,7 @@ func alikeNodes(t *testing.T, w *world.World) {
 		return open == 0, fmt.Sprintf("%d are open", open)
 	})
 	count(t, w, before, nodes)
+	record(w, pool)
 	w.DeletePool(pool)
 }
 
@@ -70,6 +71,20 @@ func count(t *testing.T, w *world.World, before map[string]int, nodes int) {
 	if share(total.Actions) > actionsPerLife || share(total.Events) > eventsPerLife {
 		t.Errorf("a node life costs %.2f actions and %.2f events, want at most %d and %d", share(total.Actions), share(total.Events), actionsPerLife, eventsPerLife)
 	}
+}
+
+// record keeps a history of every workflow that has taken part.
+func record(w *world.World, pool string) {
+	if os.Getenv(world.RecordEnv) == "" {
+		return
+	}
+	cluster := workflows.Cluster(w.Lab.Cluster())
+	w.RecordLatest(cluster.ProvisioningID(), "of-a-day")
+	w.RecordLatest(cluster.DisruptionID(), "of-a-day")
+	for _, workflowType := range []string{workflows.LaunchType, workflows.NodeClaimType, workflows.DrainType} {
+		w.Record(w.Runs(fmt.Sprintf("WorkflowType = %q AND NodePool = %q", workflowType, pool))[0], "uneventful")
+	}
+	w.Record(w.Runs(fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Completed'", workflows.SweepType))[0], "uneventful")
 }
 
 // idle watches a cluster in which nothing happens for as long as five sweeps take.

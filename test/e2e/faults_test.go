@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
 )
 
 // onlyLeft is the one type and zone that still has machines while all others are dry.
@@ -23,32 +24,57 @@ func ec2Faults(t *testing.T, w *world.World) {
 	for _, row := range []struct {
 		reason string
 		faults ec2sim.Faults
+		load   []load
 		check  func(*testing.T, *world.World)
 	}{
 		{"the replies to launches are lost, more often than one call is tried again",
-			ec2sim.Faults{Lost: []ec2sim.ReplyFault{{Action: "CreateFleet", Occurrence: ec2sim.Occurrence{Times: 5}}}}, lost},
-		{"the account has a tenth of EC2's request rates", ec2sim.Faults{Throttle: 0.1}, nil},
-		{"all types but one are out of capacity, and that one is left in one zone", dryBut(), onlyOneType},
-		{"what is launched and ended shows late", ec2sim.Faults{DescribeLag: ec2sim.Duration(15 * time.Second)}, nil},
+			ec2sim.Faults{Lost: []ec2sim.ReplyFault{{Action: "CreateFleet", Occurrence: ec2sim.Occurrence{Times: 5}}}}, mixed, lost},
+		{"the account has a tenth of EC2's request rates", ec2sim.Faults{Throttle: 0.1}, choosy(), nil},
+		{"all types but one are out of capacity, and that one is left in one zone", dryBut(), mixed, onlyOneType},
+		{"what is launched and ended shows late", ec2sim.Faults{DescribeLag: ec2sim.Duration(15 * time.Second)}, mixed, nil},
 	} {
 		t.Run(strings.ReplaceAll(row.reason, " ", "-"), func(t *testing.T) {
 			w := w.For(t)
 			w.Sim(http.MethodPost, "/_sim/calls/reset", nil, nil)
 			w.Faults(row.faults)
 			defer w.Heal()
-			w.Apply(deployment("faults", "small", 30, "cpu: 900m, memory: 2Gi"))
-			w.Apply(deployment("faults", "large", 10, "cpu: 3500m, memory: 8Gi"))
-			w.AwaitRunning("faults", 40, 4*time.Minute)
+			pods := 0
+			for _, l := range row.load {
+				w.Apply(deployment("faults", l.name, l.pods, l.requests, l.further...))
+				pods += l.pods
+			}
+			w.AwaitRunning("faults", pods, 4*time.Minute)
 			oneEach(t, w)
 			if row.check != nil {
 				row.check(t, w)
 			}
-			w.Apply(deployment("faults", "small", 0, "cpu: 900m, memory: 2Gi"))
-			w.Apply(deployment("faults", "large", 0, "cpu: 3500m, memory: 8Gi"))
+			for _, l := range row.load {
+				w.Apply(deployment("faults", l.name, 0, l.requests, l.further...))
+			}
 			w.AwaitNothing(4 * time.Minute)
 			withinBuckets(t, w)
 		})
 	}
+}
+
+// load is pods of one kind.
+type load struct {
+	name     string
+	pods     int
+	requests string
+	further  []string
+}
+
+// mixed needs a few machines of whatever type.
+var mixed = []load{{"small", 30, "cpu: 900m, memory: 2Gi", nil}, {"large", 10, "cpu: 3500m, memory: 8Gi", nil}}
+
+// choosy needs twenty-four machines of six types: six launches at once.
+func choosy() []load {
+	var all []load
+	for _, family := range []string{"c5", "c5a", "m5", "m5a", "r5", "r5a"} {
+		all = append(all, load{family, 4, "cpu: 1500m, memory: 1Gi", []string{"nodeSelector: {node.kubernetes.io/instance-type: " + family + ".large}"}})
+	}
+	return all
 }
 
 // oneEach sees to it that every claim has an instance, every instance a claim, and no two the same.
@@ -85,6 +111,9 @@ func lost(t *testing.T, w *world.World) {
 	byToken := map[string]int{}
 	for _, instance := range w.Living() {
 		byToken[instance.ClientToken]++
+	}
+	for _, claim := range w.Claims() {
+		w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).LaunchID(claim.Annotations["tenon.sh/launch-group"]), "replies-lost")
 	}
 	t.Logf("%d CreateFleet calls, %d replies lost, %d instances by %d tokens", counts["CreateFleet"].Total, counts["CreateFleet"].Lost, len(w.Living()), len(byToken))
 }

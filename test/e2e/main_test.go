@@ -3,12 +3,23 @@
 package e2e_test
 
 import (
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/tenon-sh/tenon/test/world"
 )
+
+// TestMain lets the scenes, which mostly wait, play at the same time however few processors there are.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // TestProduct is the one test of this package: its parts share a laboratory.
 func TestProduct(t *testing.T) {
@@ -20,8 +31,8 @@ func TestProduct(t *testing.T) {
 	}{
 		{"ThousandPods", thousandPods},
 		{"Scenes", scenes},
-		{"EC2Faults", ec2Faults},
 		{"AlikeNodes", alikeNodes},
+		{"EC2Faults", ec2Faults}, // the last: what it refuses stays refused for minutes
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(t, w.For(t)) }) {
 			// What a failed part has left behind would only blur the parts that follow.

@@ -98,7 +98,13 @@ func ended(t *testing.T, w *world.World, claim, reason string) workflows.NodeCla
 	if result.Reason != reason {
 		t.Errorf("%s ended for %q, want %q", id, result.Reason, reason)
 	}
+	w.RecordLatest(id, "scene-"+scene(t))
 	return result
+}
+
+// scene is the last part of a test's name, in lower case.
+func scene(t *testing.T) string {
+	return strings.ToLower(t.Name()[strings.LastIndexByte(t.Name(), '/')+1:])
 }
 
 // gone holds that a claim, its Node and its instance are gone.
@@ -314,6 +320,9 @@ func noCapacityForAWhile(t *testing.T, w *world.World) {
 		events := kubectl(t, w, "get", "events", "-n", pool, "-o", "jsonpath={range .items[?(@.source.component==\"tenon\")]}{.reason}: {.message}{\"\\n\"}{end}")
 		return strings.Contains(events, "FailedScheduling") && len(claimsOf(w, pool)) == 0, events
 	})
+	for _, run := range w.Runs(fmt.Sprintf("WorkflowType = %q AND NodePool = %q", workflows.LaunchType, pool)) {
+		w.Record(run, "refused")
+	}
 	w.Heal()
 	w.AwaitRunning(pool, 4, 6*time.Minute)
 	leave(w, pool)
