@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/temporalproto"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 )
 
 // TestReplay runs today's workflows over histories that were recorded with a real server. One that no longer fits would
@@ -25,18 +26,36 @@ func TestReplay(t *testing.T) {
 	if len(files) == 0 {
 		t.Fatal("there are no histories to replay")
 	}
+	types := unrecorded{}
+	Register(types)
 	for _, file := range files {
+		history := readHistory(t, file)
+		delete(types, history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName())
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			replayer := worker.NewWorkflowReplayer()
 			Register(replayer)
 			quiet := log.NewStructuredLogger(slog.New(slog.DiscardHandler))
-			if err := replayer.ReplayWorkflowHistory(quiet, readHistory(t, file)); err != nil {
+			if err := replayer.ReplayWorkflowHistory(quiet, history); err != nil {
 				t.Error(err)
 			}
 		})
 	}
+	for name := range types {
+		t.Errorf("no history of a %s was recorded", name)
+	}
 }
+
+// unrecorded are the names of all workflow types, as they register.
+type unrecorded map[string]bool
+
+func (r unrecorded) RegisterWorkflow(any) {}
+
+func (r unrecorded) RegisterWorkflowWithOptions(_ any, options workflow.RegisterOptions) {
+	r[options.Name] = true
+}
+
+func (r unrecorded) RegisterDynamicWorkflow(any, workflow.DynamicRegisterOptions) {}
 
 func readHistory(t *testing.T, file string) *historypb.History {
 	t.Helper()
