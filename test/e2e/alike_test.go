@@ -87,11 +87,11 @@ func record(w *world.World, pool string) {
 	w.Record(w.Runs(fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Completed'", workflows.SweepType))[0], "uneventful")
 }
 
-// idle watches a cluster in which nothing happens for as long as five sweeps take.
+// idle watches a cluster in which nothing happens for as long as four sweeps take.
 func idle(t *testing.T, w *world.World) {
-	const sweeps = 5
+	const sweeps = 4
 	before, began := eventsOf(w), time.Now()
-	w.Await("five sweeps while nothing happens", 3*time.Minute, func() (bool, string) {
+	w.Await("four sweeps while nothing happens", 3*time.Minute, func() (bool, string) {
 		closed := 0
 		for _, run := range w.Executions(fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Completed'", workflows.SweepType)) {
 			if before[run.GetExecution().GetRunId()] == 0 {
