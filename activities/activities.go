@@ -95,11 +95,6 @@ func New(config Config) *Activities {
 	return &Activities{Config: config, drains: &Drains{Client: config.Kube, Events: config.Events, Log: config.Log}}
 }
 
-// Evict is Drains.Evict.
-func (a *Activities) Evict(ctx context.Context, in workflows.EvictInput) (workflows.EvictResult, error) {
-	return a.drains.Evict(ctx, in)
-}
-
 // Uncordon is Drains.Uncordon.
 func (a *Activities) Uncordon(ctx context.Context, in workflows.UncordonInput) (struct{}, error) {
 	return a.drains.Uncordon(ctx, in)

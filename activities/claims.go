@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -69,12 +70,30 @@ func (a *Activities) ReleaseClaims(ctx context.Context, in workflows.ReleaseClai
 				continue
 			}
 		}
+		a.tellReleased(claim, in)
 		if err := a.releaseClaim(ctx, claim); err != nil {
 			return struct{}{}, err
 		}
 	}
 	a.Log.Info("released claims", zap.Int("claims", len(in.Claims)), zap.String("reason", in.Reason), zap.String("message", in.Message))
 	return struct{}{}, nil
+}
+
+// tellReleased tells people with kubectl why a claim is gone, which matters most for one they made themselves.
+func (a *Activities) tellReleased(claim *karpv1.NodeClaim, in workflows.ReleaseClaimsInput) {
+	if a.Events == nil {
+		return
+	}
+	reason := in.Reason
+	if reason == workflows.ReasonInsufficient {
+		reason = "InsufficientCapacityError"
+	}
+	why := in.Message
+	if why == "" {
+		why = "EC2 refused capacity for every offering the claim allows"
+	}
+	a.Events.Event(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID},
+		corev1.EventTypeWarning, reason, why)
 }
 
 // listClaims reads all NodeClaims, or those with the given labels, from the API server itself.

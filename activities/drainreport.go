@@ -91,14 +91,27 @@ func (p *pass) announce() {
 	if p.digest == "" || p.digest == p.in.Known {
 		return
 	}
-	var reasons []string
-	for _, blocker := range p.result.Blockers[:min(3, len(p.result.Blockers))] {
-		reasons = append(reasons, strings.TrimSpace(blocker.Pod+" "+blocker.Message))
-	}
-	if more := len(p.result.Blockers) - len(reasons); more > 0 {
-		reasons = append(reasons, fmt.Sprintf("and %d more", more))
-	}
-	message := fmt.Sprintf("%d pods are left: %s", p.result.Left, strings.Join(reasons, "; "))
+	message := heldUp(p.result)
 	p.Log.Info("drain is blocked", zap.String("node", p.in.Node), zap.String("claim", p.in.Claim), zap.String("blockers", message))
 	p.tell(p.node, corev1.EventTypeWarning, "FailedDraining", message)
+}
+
+// heldUp says in one sentence how many pods are left and what the first blockers are.
+func heldUp(result workflows.EvictResult) string {
+	var reasons []string
+	for _, blocker := range result.Blockers[:min(3, len(result.Blockers))] {
+		reasons = append(reasons, strings.TrimSpace(blocker.Pod+" "+blocker.Message))
+	}
+	if more := len(result.Blockers) - len(reasons); more > 0 {
+		reasons = append(reasons, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("%s left: %s", counted(result.Left, "pod is", "pods are"), strings.Join(reasons, "; "))
+}
+
+// counted is a number of things in English.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -16,8 +16,8 @@ const noteMost = 12
 // pods are left, the most frequent first.
 func planNote(packed plan.Plan, pending int) string {
 	var note strings.Builder
-	fmt.Fprintf(&note, "%d pods pending: %d go to nodes that are there or on their way, %d claims ($%.3f/h) are for the others, %d pods are left.\n",
-		pending, len(packed.Placements), len(packed.Claims), packed.PricePerHour(), len(packed.Unplaced))
+	fmt.Fprintf(&note, "%s pending: %d for nodes that are there or on their way, %s ($%.3f/h) for others, %s left.\n",
+		counted(pending, "pod", "pods"), len(packed.Placements), counted(len(packed.Claims), "claim", "claims"), packed.PricePerHour(), counted(len(packed.Unplaced), "pod", "pods"))
 	lines := 0
 	for start := 0; start < len(packed.Claims); {
 		end, first := start, packed.Claims[start]
@@ -26,17 +26,19 @@ func planNote(packed plan.Plan, pending int) string {
 			pods += len(packed.Claims[end].Pods)
 		}
 		if lines++; lines <= noteMost {
-			fmt.Fprintf(&note, "\n- %d × %s %s (or %d other types) in %s from NodePool %s for %d pods", end-start, first.CapacityType,
-				first.InstanceTypes[0], len(first.InstanceTypes)-1, strings.Join(first.Zones, ", "), first.NodePool, pods)
+			fmt.Fprintf(&note, "\n- %d × %s %s (or %d other types) in %s from NodePool %s for %s", end-start, first.CapacityType,
+				first.InstanceTypes[0], len(first.InstanceTypes)-1, strings.Join(first.Zones, ", "), first.NodePool, counted(pods, "pod", "pods"))
 		}
 		start = end
 	}
 	if lines > noteMost {
 		fmt.Fprintf(&note, "\n- and %d more groups", lines-noteMost)
 	}
-	count := map[string]int{}
+	count, example := map[string]int{}, map[string]string{}
 	for _, u := range packed.Unplaced {
-		count[reasons(u.Reasons)]++
+		reason := reasons(u.Reasons)
+		count[reason]++
+		example[reason] = max(example[reason], u.Pod.Namespace+"/"+u.Pod.Name)
 	}
 	left := make([]string, 0, len(count))
 	for reason := range count {
@@ -48,7 +50,7 @@ func planNote(packed plan.Plan, pending int) string {
 			fmt.Fprintf(&note, "\n- and %d more reasons", len(left)-noteMost)
 			break
 		}
-		fmt.Fprintf(&note, "\n- %d pods left: %s", count[reason], reason)
+		fmt.Fprintf(&note, "\n- %s left, such as %s: %s", counted(count[reason], "pod", "pods"), example[reason], reason)
 	}
 	return note.String()
 }
@@ -71,7 +73,7 @@ func verdictNote(found plan.Disruption) string {
 	going := 0
 	for _, command := range found.Commands {
 		going += len(command.Nodes)
-		fmt.Fprintf(&note, "- %d nodes of NodePool %s go: %s\n", len(command.Nodes), command.Pool, command.Reason)
+		fmt.Fprintf(&note, "- %s of NodePool %s to go: %s\n", counted(len(command.Nodes), "node", "nodes"), command.Pool, command.Reason)
 	}
 	count := map[string]int{}
 	for _, v := range found.Verdicts {
@@ -86,7 +88,7 @@ func verdictNote(found plan.Disruption) string {
 		if i == noteMost {
 			break
 		}
-		fmt.Fprintf(&note, "- %d nodes stay: %s\n", count[message], message)
+		fmt.Fprintf(&note, "- %s to stay: %s\n", counted(count[message], "node", "nodes"), message)
 	}
 	return note.String()
 }

@@ -7,16 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -58,6 +61,8 @@ type NodeClassStatus struct {
 	mirror NodeClassMirror
 	kube   kube.Client
 	cloud  NodeClassCloud
+	// events tells people with kubectl what a class waits for; nil tells nobody.
+	events record.EventRecorder
 	log    *zap.Logger
 	// caBundle is the cluster's certificate bundle in base64. It takes part in the hash.
 	caBundle string
@@ -76,9 +81,9 @@ type resolution struct {
 
 // NewNodeClassStatus returns a controller; Run does the work. client must not read from a cache. caBundle is what
 // ClusterCA returns.
-func NewNodeClassStatus(mirror NodeClassMirror, client kube.Client, cloud NodeClassCloud, caBundle string, log *zap.Logger) *NodeClassStatus {
+func NewNodeClassStatus(mirror NodeClassMirror, client kube.Client, cloud NodeClassCloud, caBundle string, events record.EventRecorder, log *zap.Logger) *NodeClassStatus {
 	return &NodeClassStatus{
-		mirror: mirror, kube: client, cloud: cloud, caBundle: caBundle, log: log, now: time.Now,
+		mirror: mirror, kube: client, cloud: cloud, caBundle: caBundle, events: events, log: log, now: time.Now,
 		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute)),
 		resolved: map[string]resolution{},
 	}
@@ -291,6 +296,9 @@ func (s *NodeClassStatus) release(ctx context.Context, class *awsv1.EC2NodeClass
 	}
 	if len(users) > 0 {
 		s.log.Info("EC2NodeClass waits for its NodeClaims", zap.String("nodeClass", class.Name), zap.Int("claims", len(users)), zap.String("first", users[0].Name))
+		if s.events != nil {
+			s.events.Eventf(class, corev1.EventTypeNormal, "WaitingOnNodeClaimTermination", "Waiting on NodeClaim termination for %s", claimNames(users))
+		}
 		return releaseEvery, nil
 	}
 	if err := s.cloud.ReleaseNodeClass(ctx, class); err != nil {
@@ -301,6 +309,20 @@ func (s *NodeClassStatus) release(ctx context.Context, class *awsv1.EC2NodeClass
 	}
 	s.log.Info("EC2NodeClass released", zap.String("nodeClass", class.Name))
 	return 0, nil
+}
+
+// claimNames names the first few claims.
+func claimNames(claims []*karpv1.NodeClaim) string {
+	const most = 5
+	var names []string
+	for _, claim := range claims[:min(most, len(claims))] {
+		names = append(names, claim.Name)
+	}
+	slices.Sort(names)
+	if more := len(claims) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // claimsOf returns the claims that use a class.

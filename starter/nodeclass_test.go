@@ -179,7 +179,7 @@ func newClassWorld(t *testing.T) *classWorld {
 				return client.SubResource(name).Patch(ctx, object, patch, options...)
 			},
 		}).Build()
-	w.keeper = NewNodeClassStatus(w, w.client, w, "Y2E=", zaptest.NewLogger(t))
+	w.keeper = NewNodeClassStatus(w, w.client, w, "Y2E=", nil, zaptest.NewLogger(t))
 	w.keeper.now = func() time.Time { return w.clock }
 	return w
 }

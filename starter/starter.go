@@ -30,6 +30,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,6 +63,8 @@ type Config struct {
 	Kube     kube.Client
 	Temporal client.Client
 	Log      *zap.Logger
+	// Events records Kubernetes Events; nil records none.
+	Events record.EventRecorder
 	// SweepEvery is how often the sweep runs.
 	SweepEvery time.Duration
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"time"
 
 	"github.com/google/uuid"
@@ -66,6 +67,11 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }
 
+var clusterName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
+
+// ValidCluster says whether EKS could have a cluster of that name. It becomes a part of tags, workflow ids and queries.
+func ValidCluster(name string) bool { return clusterName.MatchString(name) }
+
 // Validate fills in what was left open and returns every mistake, each naming its flag.
 func (c *Config) Validate() error {
 	var wrong []error
@@ -75,6 +81,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	check(c.Cluster != "", "--cluster (TENON_CLUSTER): name the EKS cluster")
+	check(c.Cluster == "" || ValidCluster(c.Cluster), "--cluster %q: EKS names have 1 to 100 letters, digits, hyphens and underscores, and begin with a letter or digit", c.Cluster)
 	check(c.BatchIdle > 0, "--batch-idle-duration %s: must be positive", c.BatchIdle)
 	check(c.BatchMost >= c.BatchIdle, "--batch-max-duration %s: must not be below --batch-idle-duration %s", c.BatchMost, c.BatchIdle)
 	check(c.MinValues == string(plan.MinValuesStrict) || c.MinValues == string(plan.MinValuesBestEffort), "--min-values-policy %q: must be Strict or BestEffort", c.MinValues)

@@ -88,7 +88,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		return poll(ctx, name, to, doing, probes)
 	})
 	group.Go(func() error {
-		return lead(ctx, config, restConfig, mirror, starter.Config{Cluster: name, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log,
+		return lead(ctx, config, restConfig, mirror, starter.Config{Cluster: name, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
 			SweepEvery: config.SweepEvery}, to.Cloud)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -138,7 +138,7 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 			group.Go(func() error { return starter.New(edges).Run(ctx) })
 			group.Go(func() error { return starter.NewNodePoolStatus(edges.Kube, mirror, edges.Log).Run(ctx) })
 			group.Go(func() error {
-				return starter.NewNodeClassStatus(mirror, edges.Kube, provider, caBundle, edges.Log).Run(ctx)
+				return starter.NewNodeClassStatus(mirror, edges.Kube, provider, caBundle, edges.Events, edges.Log).Run(ctx)
 			})
 			return group.Wait()
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/worker"
 )
 
 // devStopTimeout bounds how long `tenon dev stop` waits for an orderly end.
@@ -72,6 +73,9 @@ func runDev(ctx context.Context, out io.Writer, flags devFlags) error {
 	components, err := componentsWithout(flags.without)
 	if err != nil {
 		return err
+	}
+	if flags.cluster != "" && !worker.ValidCluster(flags.cluster) {
+		return fmt.Errorf("--cluster %q: must be 1 to 100 letters, digits, hyphens and underscores, and begin with a letter or digit", flags.cluster)
 	}
 	fmt.Fprintf(out, "starting the laboratory in %s\n", flags.dir)
 	l, err := lab.Start(ctx, lab.Options{

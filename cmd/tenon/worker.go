@@ -65,6 +65,12 @@ through AWS's, and Kubernetes through KUBECONFIG or the pod's service account.`,
 			if err := settings.Validate(); err != nil {
 				return err
 			}
+			if cloud.memoryOverhead < 0 || cloud.memoryOverhead >= 1 {
+				return fmt.Errorf("--vm-memory-overhead-percent %v: must be from 0 to below 1", cloud.memoryOverhead)
+			}
+			if cloud.reservedENIs < 0 {
+				return fmt.Errorf("--reserved-enis %d: must not be negative", cloud.reservedENIs)
+			}
 			return runWorker(cmd.Context(), settings, cloud)
 		},
 	}

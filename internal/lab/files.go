@@ -94,6 +94,7 @@ func (l *Lab) Env() map[string]string {
 		"TENON_EC2SIM_URL":      l.EC2SimURL(),
 		"AWS_ENDPOINT_URL":      l.EC2SimURL(),
 		"AWS_REGION":            "us-east-1",
+		"AWS_DEFAULT_REGION":    "us-east-1", // the AWS CLI before version 2 knows this name only
 		"AWS_ACCESS_KEY_ID":     "test",
 		"AWS_SECRET_ACCESS_KEY": "test",
 	}
