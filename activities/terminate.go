@@ -23,6 +23,8 @@ const (
 	consistencyLag = 2 * time.Minute
 	// tellAfter is how long an instance may take to end before the claim's conditions say what is being waited for.
 	tellAfter = 5 * time.Second
+	// tellAgain is how long an instance may stay as it was after it was told to end.
+	tellAgain = 10 * time.Second
 	// goneEvery is how often the cloud is asked whether an instance has gone.
 	goneEvery = 2 * time.Second
 )
@@ -81,11 +83,14 @@ func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 			visibleBy = time.Now().Add(consistencyLag)
 		}
 	}
-	for ended := false; ; {
-		if !ended {
+	var sent time.Time
+	for ending := false; ; {
+		// Only what is seen to be shutting down need not be told again.
+		if !ending && time.Since(sent) >= tellAgain {
 			if err := a.Cloud.Terminate(ctx, []string{id}); err != nil {
 				return cloudFailure("terminate "+id, err)
 			}
+			sent = time.Now()
 		}
 		found, err := a.Cloud.Instances(ctx, cloud.Query{IDs: []string{id}, Terminating: true})
 		if err != nil {
@@ -99,8 +104,7 @@ func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 				return err
 			}
 		}
-		// Only what is seen to be shutting down need not be told again.
-		ended = len(found) == 1 && found[0].State == stateShuttingDown
+		ending = len(found) == 1 && found[0].State == stateShuttingDown
 		if err := pause(ctx, goneEvery); err != nil {
 			return fmt.Errorf("wait for %s to end: %w", id, err)
 		}

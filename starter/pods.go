@@ -16,9 +16,10 @@ const (
 	// signalEvery spaces the signals of a burst: the plan waits for the burst's end anyway.
 	signalEvery = time.Second
 	// retryFirst and retryMost bound how often pods that no plan could place are planned again: Karpenter's ten seconds
-	// at first, and ever less often, so that a pod that fits nowhere does not cost for ever.
+	// at first, and ever less often, so that a pod that fits nowhere costs little. Capacity that is back is noticed
+	// within retryMost.
 	retryFirst = 10 * time.Second
-	retryMost  = 5 * time.Minute
+	retryMost  = time.Minute
 )
 
 // pending decides when Provisioning hears of pending pods. Its methods are pure but for the fields.
