@@ -43,7 +43,7 @@ func (a *Activities) PrepareLaunch(ctx context.Context, group workflows.LaunchGr
 	}
 	offerings, err := plan.Offerings(first, kinds, nil, time.Now(), a.MinValues)
 	if err != nil {
-		return workflows.PreparedLaunch{}, giveUp(workflows.FailureInsufficientCapacity, "NodeClaim %s: %w", first.Name, err)
+		return workflows.PreparedLaunch{}, giveUp(workflows.FailureInsufficientCapacity, "%w", err)
 	}
 	request, err := a.Cloud.PrepareLaunch(ctx, cloud.LaunchSpec{
 		Group: group.Group, Count: len(wanted), Class: class, NodePool: first.Labels[karpv1.NodePoolLabelKey],

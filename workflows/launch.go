@@ -3,8 +3,11 @@ package workflows
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"strings"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/tenon-sh/tenon/cloud"
@@ -121,7 +124,7 @@ func Launch(ctx workflow.Context, in LaunchInput) (LaunchOutcome, error) {
 		refused := CapacityRefused{Group: in.Group, Refused: fleet.Refused}
 		_ = workflow.SignalExternalWorkflow(ctx, in.Cluster.ProvisioningID(), "", SignalCapacityRefused, refused).Get(ctx, nil)
 	}
-	workflow.SetCurrentDetails(ctx, launchDetails(in, fmt.Sprintf("%d launched, %d given back. %s", out.Launched, out.Released, out.Reason)))
+	workflow.SetCurrentDetails(ctx, launchDetails(in, strings.TrimSpace(fmt.Sprintf("%d launched, %d given back. %s %s", out.Launched, out.Released, out.Reason, message(err)))))
 	return out, nil
 }
 
@@ -205,11 +208,17 @@ func releaseReason(err error) string {
 	}
 }
 
+// message is what the activity itself had to say, without the layers Temporal wraps it in.
 func message(err error) string {
-	if err == nil {
+	var failure *temporal.ApplicationError
+	switch {
+	case err == nil:
 		return ""
+	case errors.As(err, &failure):
+		return failure.Message()
+	default:
+		return err.Error()
 	}
-	return err.Error()
 }
 
 func launchDetails(in LaunchInput, state string) string {
