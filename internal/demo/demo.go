@@ -132,6 +132,7 @@ func (s *story) summary() {
 // await asks until the answer is yes, telling now and then what it is waiting for. What is waited for must come within
 // the limit; the error says how far it got.
 func (s *story) await(ctx context.Context, what string, limit time.Duration, done func(context.Context) (ok bool, state string, err error)) error {
+	story := ctx
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	told := time.Now()
@@ -139,6 +140,9 @@ func (s *story) await(ctx context.Context, what string, limit time.Duration, don
 		ok, state, err := done(ctx)
 		if err == nil && ok {
 			return nil
+		}
+		if story.Err() != nil {
+			return fmt.Errorf("interrupted while waiting for %s: %s: %w", what, state, story.Err())
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("%s did not come true within %s: %s (%w)", what, limit, state, errors.Join(err, ctx.Err()))
