@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -86,7 +85,7 @@ func Start(t testing.TB, o Options) *World {
 		o.BootDelay = 2 * time.Second
 	}
 	w := &World{T: t, options: lab.Options{
-		Dir: dir, Bin: bin, Tenon: tenon(t, bin), BootDelay: o.BootDelay,
+		Dir: dir, Bin: bin, Tenon: build(t, filepath.Dir(bin), dir), BootDelay: o.BootDelay,
 		Args: map[lab.Component][]string{
 			lab.APIServer: {"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(dir, "audit.log")},
 			lab.Worker:    o.Worker, lab.EC2Sim: o.Simulator,
@@ -109,19 +108,15 @@ func Start(t testing.TB, o Options) *World {
 	return w
 }
 
-var buildOnce sync.Once
-
-// tenon builds the program as it is now, once per test binary.
-func tenon(t testing.TB, bin string) string {
+// build builds the program as it is now into a directory.
+func build(t testing.TB, module, dir string) string {
 	t.Helper()
-	program := filepath.Join(os.TempDir(), fmt.Sprintf("tenon-under-test-%d", os.Getpid()))
-	buildOnce.Do(func() {
-		build := exec.Command("go", "build", "-o", program, "./cmd/tenon")
-		build.Dir = filepath.Dir(bin)
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build tenon: %v\n%s", err, out)
-		}
-	})
+	program := filepath.Join(dir, "tenon")
+	compile := exec.Command("go", "build", "-o", program, "./cmd/tenon")
+	compile.Dir = module
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("build tenon: %v\n%s", err, out)
+	}
 	return program
 }
 
