@@ -56,7 +56,7 @@ deadline, pods that would outlive it are deleted without regard to budgets and a
 	for _, order := range []struct{ update, short string }{
 		{workflows.UpdatePause, "Stop evictions; the node stays cordoned and the deadline keeps running"},
 		{workflows.UpdateResume, "Go on after a pause"},
-		{workflows.UpdateCancel, "Take a drain back: stop evictions and make the node schedulable again"},
+		{workflows.UpdateCancel, "Take a drain back: stop evictions and make the node schedulable again, also one that was kept"},
 		{workflows.UpdateForce, "Delete what is left now, without regard to budgets and annotations"},
 	} {
 		cmd.AddCommand(&cobra.Command{
@@ -121,7 +121,7 @@ func oneNode(cmd *cobra.Command, args []string) error {
 // drains is what the commands work with.
 type drains struct {
 	cluster  workflows.Cluster
-	kube     kube.Client
+	kube     kube.WithWatch
 	temporal client.Client
 	// out gets what the command is asked for, progress what it does meanwhile.
 	out, progress io.Writer
@@ -162,8 +162,8 @@ func withDrains(flags *drainFlags, run func(context.Context, *drains, []string) 
 	}
 }
 
-func kubeClient(config *rest.Config) (kube.Client, error) {
-	direct, err := kube.New(config, kube.Options{Scheme: worker.Scheme()})
+func kubeClient(config *rest.Config) (kube.WithWatch, error) {
+	direct, err := kube.NewWithWatch(config, kube.Options{Scheme: worker.Scheme()})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}

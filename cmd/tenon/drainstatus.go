@@ -13,7 +13,9 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
 
+	"github.com/tenon-sh/tenon/activities"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -64,6 +66,9 @@ func (d *drains) order(ctx context.Context, node, update string, order workflows
 		return fmt.Errorf("%s: %s", update, refused.Message())
 	case errors.As(err, &missing):
 		if ended, statusErr := d.status(ctx, node); statusErr == nil {
+			if update == workflows.UpdateCancel {
+				return d.giveBack(ctx, node, ended)
+			}
 			return fmt.Errorf("%s: the drain of %s has ended: %s", update, node, ended.Outcome)
 		}
 		return fmt.Errorf("%s: %w", update, d.unanswered(within, node, err))
@@ -71,6 +76,20 @@ func (d *drains) order(ctx context.Context, node, update string, order workflows
 		return fmt.Errorf("%s: %w", update, d.unanswered(within, node, err))
 	}
 	return d.print(status)
+}
+
+// giveBack makes a node schedulable again whose drain has ended and left it where it was, as one with --keep does.
+func (d *drains) giveBack(ctx context.Context, node string, ended workflows.DrainStatus) error {
+	in, err := d.describe(ctx, node, drainFlags{})
+	if err != nil {
+		return fmt.Errorf("%s: the drain of %s has ended: %s; %w", workflows.UpdateCancel, node, ended.Outcome, err)
+	}
+	undo := activities.Drains{Client: d.kube, Log: zap.NewNop()}
+	if _, err := undo.Uncordon(ctx, workflows.UncordonInput{Node: in.Node, NodeUID: in.NodeUID}); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(d.progress, "the drain of %s had ended; the node is schedulable again\n", node)
+	return d.print(ended)
 }
 
 // list prints the drains that are under way.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +109,11 @@ func commandKeepsAndCancels(ctx context.Context, t *testing.T, w *world) {
 	w.tenon(ctx, t, "drain", node.Name, "--wait", "--keep").must(t, 0, "node kept is drained: 0 pods evicted", "")
 	if err := w.Get(ctx, kube.ObjectKey{Name: "kept-claim"}, &karpv1.NodeClaim{}); err != nil {
 		t.Errorf("the claim was not kept: %v", err)
+	}
+	w.tenon(ctx, t, "drain", "cancel", node.Name).must(t, 0, "the node is schedulable again", "")
+	disrupted := karpv1.DisruptedNoScheduleTaint()
+	if err := w.Get(ctx, kube.ObjectKeyFromObject(node), node); err != nil || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&disrupted) }) {
+		t.Errorf("the node that was kept and given back: taints %v, %v", node.Spec.Taints, err)
 	}
 	w.namespace(ctx, t, "kept")
 	w.pod(ctx, t, newPod("kept", "batch", node.Name, annotated(karpv1.DoNotDisruptAnnotationKey, "true")))
