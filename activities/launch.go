@@ -37,6 +37,10 @@ func (a *Activities) PrepareLaunch(ctx context.Context, group workflows.LaunchGr
 	if class == nil {
 		return workflows.PreparedLaunch{}, giveUp(workflows.FailureNodeClassNotReady, "NodeClaim %s: its EC2NodeClass does not exist", first.Name)
 	}
+	if class.Condition(karpv1.ConditionTypeReady) == nil {
+		// A class that was applied together with the claim is looked up in a moment: to be tried again, not given up.
+		return workflows.PreparedLaunch{}, fmt.Errorf("NodeClaim %s: EC2NodeClass %s has not been resolved yet", first.Name, class.Name)
+	}
 	kinds, err := a.Cloud.InstanceTypes(ctx, class)
 	if err != nil {
 		return workflows.PreparedLaunch{}, cloudFailure("instance types of EC2NodeClass "+class.Name, err)
