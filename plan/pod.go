@@ -53,6 +53,9 @@ type Pod struct {
 	Terminal bool
 	// Critical says that the pod is of class system-cluster-critical or system-node-critical.
 	Critical bool
+	// Virtual says that there is no such pod: it stands for room that a CapacityBuffer keeps free. It is planned for after
+	// all others, and never bound, evicted, nominated or told about.
+	Virtual bool
 }
 
 // Key is namespace/name.
