@@ -15,6 +15,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	bufferv1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -60,6 +61,14 @@ func TestDefaults(t *testing.T) {
 			"an image of one's own", "EC2NodeClass", minimalEC2NodeClass,
 			set("spec", `{amiFamily: Custom, amiSelectorTerms: [{tags: {team: web}}, {id: ami-1}, {name: a-*, owner: self}, {ssmParameter: /a}]}`), `{}`,
 		},
+		{
+			"a buffer keeps nodes running", "CapacityBuffer", minimalCapacityBuffer, "",
+			`{spec: {provisioningStrategy: buffer.x-k8s.io/active-capacity}}`,
+		},
+		{
+			"a buffer of a Deployment, of as much as fits its limits", "CapacityBuffer", minimalCapacityBuffer,
+			set("spec", `{podTemplateRef: null, replicas: null, scalableRef: {apiGroup: apps, kind: Deployment, name: web}, limits: {cpu: "8", memory: 1}}`), `{}`,
+		},
 		{"the family of the alias, written down", "EC2NodeClass", minimalEC2NodeClass, set("spec.amiFamily", "AL2023"), `{}`},
 	} {
 		object := patched(t, tc.base, tc.patch)
@@ -92,7 +101,7 @@ func TestManifestsAreAccepted(t *testing.T) {
 			t.Errorf("%s %s: refused: %v", object.GetKind(), object.GetName(), errs.ToAggregate())
 		}
 	}
-	for _, kind := range []string{"NodePool", "EC2NodeClass"} {
+	for _, kind := range []string{"NodePool", "EC2NodeClass", "CapacityBuffer"} {
 		if seen[kind] == 0 {
 			t.Errorf("no manifest of kind %s was found", kind)
 		}
@@ -111,6 +120,8 @@ func TestGoTypesKeepManifests(t *testing.T) {
 			typed, again = &karpv1.NodePool{}, &karpv1.NodePool{}
 		case "EC2NodeClass":
 			typed, again = &awsv1.EC2NodeClass{}, &awsv1.EC2NodeClass{}
+		case "CapacityBuffer":
+			typed, again = &bufferv1.CapacityBuffer{}, &bufferv1.CapacityBuffer{}
 		default:
 			continue
 		}

@@ -71,11 +71,12 @@ func newJudge(versioned *apiextensionsv1.CustomResourceDefinition) (*judge, erro
 	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(versioned, &j.definition, nil); err != nil {
 		return nil, err
 	}
-	j.definition.Status.StoredVersions = []string{"v1"}
+	version := j.definition.Spec.Versions[0].Name
+	j.definition.Status.StoredVersions = []string{version}
 	if errs := apiextensionsvalidation.ValidateCustomResourceDefinition(context.Background(), &j.definition); len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
-	properties, err := apiextensions.GetSchemaForVersion(&j.definition, "v1")
+	properties, err := apiextensions.GetSchemaForVersion(&j.definition, version)
 	if err != nil {
 		return nil, err
 	}
@@ -159,6 +160,7 @@ func cases() []struct {
 		{"NodePool", minimalNodePool, nodePoolRefusals()},
 		{"NodeClaim", minimalNodeClaim, nodeClaimRefusals()},
 		{"EC2NodeClass", minimalEC2NodeClass, ec2NodeClassRefusals()},
+		{"CapacityBuffer", minimalCapacityBuffer, capacityBufferRefusals()},
 	}
 }
 

@@ -21,7 +21,7 @@ func TestARealAPIServerAgrees(t *testing.T) {
 	server := startAPIServer(ctx, t)
 
 	for _, object := range manifests(t) {
-		if group := object.GroupVersionKind().Group; group != "karpenter.sh" && group != "karpenter.k8s.aws" {
+		if group := object.GroupVersionKind().Group; !strings.HasPrefix(group, "karpenter.") && group != "autoscaling.x-k8s.io" {
 			continue
 		}
 		// The laboratory has applied some of these already.
