@@ -101,6 +101,17 @@ type Offering struct {
 	Price float64 `json:"price"`
 	// Available is false while the cloud is known to have no capacity for it.
 	Available bool `json:"available"`
+	// ReservationID is the capacity reservation a reserved offering draws on. Of a type and a zone there is one reserved
+	// offering for each reservation; on-demand and spot have none. Its price is nominal: the reservation is paid for
+	// whether it is used or not.
+	ReservationID string `json:"reservationID,omitempty"`
+	// ReservationCapacity is how many more instances the reservation had room for when it was last looked at. It counts
+	// over all that may use the reservation.
+	ReservationCapacity int `json:"reservationCapacity,omitempty"`
+	// ReservationType is default or capacity-block.
+	ReservationType string `json:"reservationType,omitempty"`
+	// ReservationInterruptible says that the owner of the reservation may take its capacity back.
+	ReservationInterruptible bool `json:"reservationInterruptible,omitempty"`
 }
 
 // OfferingKey names an offering of an instance type.
@@ -108,6 +119,8 @@ type OfferingKey struct {
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
+	// ReservationID tells reserved offerings of one type and zone apart; empty for on-demand and spot.
+	ReservationID string `json:"reservationID,omitempty"`
 }
 
 // LaunchSpec is a launch in Kubernetes' terms: what PrepareLaunch resolves.
@@ -158,6 +171,8 @@ type Override struct {
 	Image          string `json:"image"`
 	// Price is in US dollars per hour when the request was prepared.
 	Price float64 `json:"price"`
+	// Reservation is the capacity reservation the launch template names; empty for on-demand and spot.
+	Reservation string `json:"reservation,omitempty"`
 }
 
 // LaunchResult is what a launch brought.
@@ -198,7 +213,9 @@ type Instance struct {
 	Zone         string `json:"zone"`
 	ZoneID       string `json:"zoneID,omitempty"`
 	CapacityType string `json:"capacityType"`
-	Image        string `json:"image"`
+	// Reservation is the capacity reservation the instance runs in; empty for on-demand and spot.
+	Reservation string `json:"reservation,omitempty"`
+	Image       string `json:"image"`
 	// State is pending, running, shutting-down, terminated, stopping or stopped.
 	State string `json:"state"`
 	// LaunchTime is when the cloud accepted the launch.

@@ -31,7 +31,7 @@ func sumOver(in Input, amount func(*buyer) float64) float64 {
 		m.weigh(it)
 	}
 	sum := 0.0
-	stocks := m.preferred(items, all)
+	stocks := m.preferred(items, all, capacityTries{})
 	for c := range stocks {
 		for _, group := range m.components(stocks[c]) {
 			b := newBuyer(m, group)

@@ -26,38 +26,72 @@ type portion struct {
 	pods    []*Pod
 }
 
-// buy finds machines for what is left of the items.
-func (m *market) buy(items []*item) []*bin {
-	var bins []*bin
+// buy finds machines for what is left of the items. bins are those that are already bought: they are filled first, and
+// they are part of the result.
+func (m *market) buy(bins []*bin, items []*item) []*bin {
 	for first := 0; first < len(m.sellers); {
 		last := first + 1
 		for last < len(m.sellers) && weight(m.sellers[last].NodePool) == weight(m.sellers[first].NodePool) {
 			last++
 		}
-		bins = append(bins, m.buyFrom(m.sellers[first:last], items)...)
+		bins = m.buyFrom(m.sellers[first:last], bins, items)
 		first = last
 	}
 	return bins
 }
 
-// buyFrom buys from pools of one weight. What can only be had on demand goes first, so that other pods may fill what
-// it leaves.
-func (m *market) buyFrom(sellers []*seller, items []*item) []*bin {
+// buyFrom buys from pools of one weight. Reserved machines go first: they are paid for. Then comes what can only be had
+// on demand, so that other pods may fill what it leaves. Pods for which nothing is left of the capacity type they prefer
+// take the next.
+func (m *market) buyFrom(sellers []*seller, bins []*bin, items []*item) []*bin {
 	offered := newBitset(len(m.machines))
 	for _, s := range sellers {
 		for i := s.first; i < s.last; i++ {
 			offered.set(i)
 		}
 	}
-	var bins []*bin
-	stocks := m.preferred(items, offered)
-	for capacity := len(capacityTypes) - 1; capacity >= 0; capacity-- {
-		for _, group := range m.components(stocks[capacity]) {
+	var tried capacityTries
+	for {
+		stocks := m.preferred(items, offered, tried)
+		stock := firstNonEmpty(stocks[reservedFirst], stocks[onDemandNext], stocks[spotLast])
+		if len(stock) == 0 {
+			return bins
+		}
+		tried.note(m, stock)
+		for _, group := range m.components(stock) {
 			topUp(m, bins, group)
 			bins = append(bins, newBuyer(m, group).run()...)
 		}
 	}
-	return bins
+}
+
+// The order in which capacity types are bought, as places in capacityTypes.
+const (
+	reservedFirst = 0
+	spotLast      = 1
+	onDemandNext  = 2
+)
+
+func firstNonEmpty(stocks ...[]stocked) []stocked {
+	for _, stock := range stocks {
+		if len(stock) > 0 {
+			return stock
+		}
+	}
+	return nil
+}
+
+// capacityTries remembers which capacity types were tried for which items.
+type capacityTries [len(capacityTypes)]map[*item]bool
+
+func (t *capacityTries) note(m *market, stock []stocked) {
+	for _, it := range stock {
+		c := m.machines[firstOf(it.stock)].capacity
+		if t[c] == nil {
+			t[c] = map[*item]bool{}
+		}
+		t[c][it.item] = true
+	}
 }
 
 // stocked is an item and the machines it may be bought now.
@@ -66,8 +100,8 @@ type stocked struct {
 	stock bitset
 }
 
-// preferred gives each item the machines of its best capacity type, and files it under that type.
-func (m *market) preferred(items []*item, offered bitset) [len(capacityTypes)][]stocked {
+// preferred gives each item the machines of its best capacity type that was not tried yet, and files it under that type.
+func (m *market) preferred(items []*item, offered bitset, tried capacityTries) [len(capacityTypes)][]stocked {
 	var byCapacity [len(capacityTypes)]bitset
 	for c := range byCapacity {
 		byCapacity[c] = newBitset(len(m.machines))
@@ -81,6 +115,9 @@ func (m *market) preferred(items []*item, offered bitset) [len(capacityTypes)][]
 			continue
 		}
 		for c := range byCapacity {
+			if tried[c][it] {
+				continue
+			}
 			stock := it.allowed.clone()
 			stock.intersect(offered)
 			stock.intersect(byCapacity[c])

@@ -164,8 +164,7 @@ func (b *buyer) fairShare(g *good) []count {
 
 // affordable says whether the limits of the good's pool leave room for it, and tells the items if they do not.
 func (b *buyer) affordable(g *good) bool {
-	mach := &b.m.machines[g.index]
-	n, why := b.m.sellers[mach.pool].affordable(g.size)
+	n, why := b.m.affordable(g.index, g.size)
 	if n == 0 {
 		b.blame(g, why)
 	}
@@ -336,14 +335,12 @@ func (l *load) add(c count) {
 
 // buy decides for the load as often as wanted, as its content is there and as the pool's limits allow.
 func (b *buyer) buy(l *load, copies int) {
-	mach := &b.m.machines[l.good.index]
-	s := b.m.sellers[mach.pool]
-	allowed, _ := s.affordable(l.good.size)
+	allowed, _ := b.m.affordable(l.good.index, l.good.size)
 	copies = min(copies, allowed)
 	for _, c := range l.counts {
 		copies = min(copies, b.left[c.item]/c.n)
 	}
-	s.spend(l.good.size, copies)
+	b.m.spend(l.good.index, l.good.size, copies)
 	for range copies {
 		b.bought = append(b.bought, *l)
 		for _, c := range l.counts {

@@ -200,6 +200,17 @@ func (m *market) valuesOf(index int, key string) []string {
 		}
 		return values
 	}
+	if key == karpv1.CapacityTypeLabelKey {
+		// A launch has one capacity type. Which others there are says whether there was a choice.
+		var values []string
+		s := m.sellers[m.machines[index].pool]
+		for i := s.first; i < s.last; i++ {
+			if m.machines[i].typ == m.machines[index].typ {
+				values = append(values, capacityTypes[m.machines[i].capacity])
+			}
+		}
+		return values
+	}
 	col := m.column(key)
 	if id := col.ids[index]; id >= 0 {
 		return col.values[id : id+1]

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
@@ -47,7 +48,7 @@ func (m *market) groups(s *seller, bins []*bin) []*launchGroup {
 		labels := m.labelsOf(s, b)
 		zones := b.zones & m.zonesOf(holders[i])
 		key := strings.Join([]string{m.machines[b.machine].typ.Name, capacityTypes[m.machines[b.machine].capacity],
-			strings.Join(m.zoneNames(zones), ","), string(appendMap(nil, labels))}, "\x00")
+			strings.Join(m.zoneNames(zones), ","), m.reservedBy(b.machine), string(appendMap(nil, labels))}, "\x00")
 		if len(s.minimums) > 0 {
 			// Only claims with the very same choice can be sure to keep enough of it together.
 			key += "\x00" + m.identity(holders[i])
@@ -126,11 +127,11 @@ func sameContent(a, b *bin) bool {
 
 // holders are the machines of the bin's pool and capacity type that hold its content in its zones.
 func (m *market) holders(s *seller, b *bin) bitset {
-	set := newBitset(len(m.machines))
-	need := roomy(b.used, m.machines[b.machine].usable, b.slack, b.shaped)
+	set, own := newBitset(len(m.machines)), &m.machines[b.machine]
+	need := roomy(b.used, own.usable, b.slack, b.shaped)
 	for i := s.first; i < s.last; i++ {
 		mach := &m.machines[i]
-		if mach.capacity == m.machines[b.machine].capacity && mach.zones&b.zones != 0 && fits(need, mach.usable) {
+		if mach.capacity == own.capacity && mach.reservation == own.reservation && mach.zones&b.zones != 0 && fits(need, mach.usable) {
 			set.set(i)
 		}
 	}
@@ -179,6 +180,7 @@ func (m *market) claimsOf(g *launchGroup) []Claim {
 		NodePool:         g.seller.name,
 		CapacityType:     capacityTypes[first.capacity],
 		Zones:            m.zoneNames(g.zones & m.zonesOf(setOf(chosen, len(m.machines)))),
+		Reservation:      m.reservedBy(chosen[0]),
 		Labels:           g.labels,
 		PricePerHour:     m.priceIn(chosen[0], g.zones),
 		MinValuesRelaxed: !met,
@@ -258,7 +260,7 @@ func setOf(members []int, size int) bitset {
 // group is a name for all that claims have to share to be launched together.
 func (c *Claim) group() string {
 	key := []byte(nil)
-	for _, part := range []string{c.NodePool, c.NodeClass, c.CapacityType, strings.Join(c.InstanceTypes, ","), strings.Join(c.Zones, ",")} {
+	for _, part := range []string{c.NodePool, c.NodeClass, c.CapacityType, c.Reservation, strings.Join(c.InstanceTypes, ","), strings.Join(c.Zones, ",")} {
 		key = appendString(key, part)
 	}
 	sum := sha256.Sum256(appendMap(key, c.Labels))
@@ -277,6 +279,10 @@ func narrowed(pool *karpv1.NodePool, c *Claim) []karpv1.NodeSelectorRequirementW
 		in(karpv1.CapacityTypeLabelKey, []string{c.CapacityType}),
 		in(corev1.LabelTopologyZone, c.Zones),
 	}
+	if c.Reservation != "" {
+		result = append(result, in(awsv1.LabelCapacityReservationID, []string{c.Reservation}))
+	}
+	fixed := len(result)
 	position := map[string]int{}
 	for i := range result {
 		position[result[i].Key] = i
@@ -285,7 +291,7 @@ func narrowed(pool *karpv1.NodePool, c *Claim) []karpv1.NodeSelectorRequirementW
 		position[key] = -1
 		result = append(result, in(key, []string{value}))
 	}
-	slices.SortFunc(result[3:], func(a, b karpv1.NodeSelectorRequirementWithMinValues) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(result[fixed:], func(a, b karpv1.NodeSelectorRequirementWithMinValues) int { return cmp.Compare(a.Key, b.Key) })
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		i, taken := position[karpv1.NormalizedLabelKey(r.Key)]
 		switch {

@@ -67,7 +67,8 @@ func (m *market) goodsFor(items []stocked) []good {
 // beats says that whatever fits one good fits the other, which is not dearer.
 func (m *market) beats(other, g *good) bool {
 	a, b := &m.machines[other.index], &m.machines[g.index]
-	if a.pool != b.pool && !m.interchangeable(a.pool, b.pool) || b.zones&^a.zones != 0 {
+	if a.pool != b.pool && !m.interchangeable(a.pool, b.pool) || b.zones&^a.zones != 0 ||
+		m.limited(other.index) || m.chargesMore(a.pool, other.size, g.size) {
 		return false
 	}
 	for d := range g.room {

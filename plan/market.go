@@ -22,11 +22,14 @@ const maxZones = 64
 // capacityTypes are ordered by preference.
 var capacityTypes = [...]string{karpv1.CapacityTypeReserved, karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand}
 
-// machine is an instance type of a pool with one capacity type: something that can be bought.
+// machine is an instance type of a pool with one capacity type, and of reserved ones with one reservation: something
+// that can be bought.
 type machine struct {
 	pool     int
 	typ      *cloud.InstanceType
 	capacity int // index of capacityTypes
+	// reservation is the place of the capacity reservation it draws on, or unreserved.
+	reservation int
 	// zones are where it can be had now.
 	zones uint64
 	// price is the cheapest zone's.
@@ -73,6 +76,9 @@ type market struct {
 	sets        map[string]bitset
 	daemonPorts map[int][]HostPort // by machine
 	policy      MinValuesPolicy
+	// reservations are counted down as machines are planned for them.
+	reservations     []reservation
+	reservationIndex map[string]int
 }
 
 // column is one label of every machine.
@@ -100,6 +106,7 @@ func newMarket(in *Input, dims *dimensions) *market {
 		return cmp.Or(-cmp.Compare(weight(a.NodePool), weight(b.NodePool)), cmp.Compare(a.NodePool.Name, b.NodePool.Name))
 	})
 	m.numberZones(pools)
+	m.countReservations(in)
 	for i := range pools {
 		m.sellers = append(m.sellers, m.open(in, pools[i], i))
 	}
@@ -141,13 +148,13 @@ func (m *market) open(in *Input, pool Pool, index int) *seller {
 	if s.closed != "" {
 		return s
 	}
-	var ofType, ofZone, ofCapacity term
+	var ofType, ofZone, ofOffering term
 	for _, c := range requirements {
 		switch {
+		case c.key == karpv1.CapacityTypeLabelKey || ofReservation(c.key):
+			ofOffering = append(ofOffering, c)
 		case m.zonal(c.key):
 			ofZone = append(ofZone, c)
-		case c.key == karpv1.CapacityTypeLabelKey:
-			ofCapacity = append(ofCapacity, c)
 		case m.wellKnown[c.key] && c.key != karpv1.NodePoolLabelKey:
 			ofType = append(ofType, c)
 		}
@@ -158,8 +165,13 @@ func (m *market) open(in *Input, pool Pool, index int) *seller {
 			continue
 		}
 		for c, name := range capacityTypes {
-			if ofCapacity.admits(map[string]string{karpv1.CapacityTypeLabelKey: name}) {
-				m.sell(in, index, typ, c, zones)
+			if name != karpv1.CapacityTypeReserved && ofOffering.admits(map[string]string{karpv1.CapacityTypeLabelKey: name}) {
+				m.sell(in, index, typ, machine{capacity: c, reservation: unreserved}, zones)
+			}
+		}
+		for _, r := range m.reservationsOf(typ) {
+			if m.reservations[r].left > 0 && ofOffering.admits(m.reservations[r].labels) {
+				m.sell(in, index, typ, machine{capacity: 0, reservation: r}, zones)
 			}
 		}
 	}
@@ -239,19 +251,24 @@ func (m *market) label(s *seller, requirements term) {
 	}
 }
 
-// sell adds one machine where it has an offering to be bought now.
-func (m *market) sell(in *Input, pool int, typ *cloud.InstanceType, capacity int, zones uint64) {
-	name := capacityTypes[capacity]
-	mach := machine{pool: pool, typ: typ, capacity: capacity, price: math.Inf(1), size: ResourcesOf(typ.Capacity)}
+// sell adds one machine, of which the capacity type and the reservation are given, where it has an offering to be bought
+// now.
+func (m *market) sell(in *Input, pool int, typ *cloud.InstanceType, mach machine, zones uint64) {
+	key := cloud.OfferingKey{InstanceType: typ.Name, CapacityType: capacityTypes[mach.capacity]}
+	if mach.reservation != unreserved {
+		key.ReservationID = m.reservations[mach.reservation].id()
+	}
+	mach.pool, mach.typ, mach.price, mach.size = pool, typ, math.Inf(1), ResourcesOf(typ.Capacity)
 	prices := make([]float64, len(m.zones))
 	for i := range typ.Offerings {
 		offering := &typ.Offerings[i]
 		zone, known := m.zoneIndex[offering.Zone]
-		if !known || offering.CapacityType != name || !offering.Available || zones&(1<<zone) == 0 || offering.Price <= 0 {
+		if !known || offering.CapacityType != key.CapacityType || offering.ReservationID != key.ReservationID ||
+			!offering.Available || zones&(1<<zone) == 0 || offering.Price <= 0 {
 			continue
 		}
-		until, refused := in.Unavailable[cloud.OfferingKey{InstanceType: typ.Name, Zone: offering.Zone, CapacityType: name}]
-		if refused && m.now.Before(until) {
+		key.Zone = offering.Zone
+		if until, refused := in.Unavailable[key]; refused && m.now.Before(until) {
 			continue
 		}
 		mach.zones |= 1 << zone
@@ -346,6 +363,10 @@ func (m *market) column(key string) *column {
 			value, present = "\x00", true
 		case key == karpv1.NodeRegisteredLabelKey || key == karpv1.NodeInitializedLabelKey:
 			value, present = "true", true
+		case ofReservation(key):
+			if mach.reservation != unreserved {
+				value, present = m.reservations[mach.reservation].labels[key], true
+			}
 		default:
 			if value, present = s.labels[key]; !present && s.open[key] != nil {
 				c.ids[i] = openID

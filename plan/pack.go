@@ -9,7 +9,7 @@ func Pack(in Input) Plan {
 		m.weigh(it)
 	}
 	result := Plan{Placements: fillExisting(items, m.slotsOf(in.Snapshot))}
-	result.Claims = m.claims(m.buy(items))
+	result.Claims = m.claims(m.buy(nil, items))
 	for _, it := range items {
 		if it.left == 0 {
 			continue

@@ -127,6 +127,8 @@ type Claim struct {
 	NodeClass string
 	// CapacityType is the one to buy.
 	CapacityType string
+	// Reservation is the capacity reservation a reserved claim is launched into; empty for others.
+	Reservation string
 	// InstanceTypes may be launched, the cheapest first, MaxInstanceTypes at most.
 	InstanceTypes []string
 	// Zones may be launched into, ordered by name.

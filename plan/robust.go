@@ -65,10 +65,7 @@ func (b *buyer) run() []*bin {
 
 // offer tries one way to buy for a number of pods of each item, and leaves no trace of it.
 func (b *buyer) offer(slack float64, shaped bool, left []int, way func()) *offer {
-	budgets := make([][]allowance, len(b.m.sellers))
-	for i, s := range b.m.sellers {
-		budgets[i] = slices.Clone(s.budget)
-	}
+	purse := b.m.purse()
 	copy(b.left, left)
 	b.slack, b.shaped, b.bought = slack, shaped, nil
 	way()
@@ -80,9 +77,7 @@ func (b *buyer) offer(slack float64, shaped bool, left []int, way func()) *offer
 		o.loads = append(o.loads, b.trimmed(&b.bought[i]))
 		o.price += o.loads[i].price
 	}
-	for i, s := range b.m.sellers {
-		s.budget = budgets[i]
-	}
+	b.m.restore(purse)
 	return o
 }
 
@@ -98,7 +93,7 @@ func (b *buyer) trimmed(l *load) load {
 	result := *l
 	for i := range b.goods {
 		g := &b.goods[i]
-		if g.price >= result.price || !fits(need, g.room) || b.m.machines[g.index].zones&zones == 0 || !b.sameTerms(g, l) {
+		if g.price >= result.price || !fits(need, g.room) || b.m.machines[g.index].zones&zones == 0 || !b.sameTerms(g, l) || !b.sameMeans(g, l.good) {
 			continue
 		}
 		if price := b.m.priceIn(g.index, zones); price < result.price {
@@ -141,6 +136,12 @@ func (b *buyer) sameTerms(g *good, l *load) bool {
 		}
 	}
 	return true
+}
+
+// sameMeans says that a good takes no more out of limits and reservations than another.
+func (b *buyer) sameMeans(g, other *good) bool {
+	x, y := &b.m.machines[g.index], &b.m.machines[other.index]
+	return x.reservation == y.reservation && x.pool == y.pool && !b.m.chargesMore(x.pool, g.size, other.size)
 }
 
 // fleets are the goods of which a fleet would be cheapest for the whole demand, each machine carrying its share. They
@@ -265,7 +266,7 @@ func (b *buyer) deliver(o *offer) []*bin {
 	for i := range o.loads {
 		l := &o.loads[i]
 		mach := &b.m.machines[l.good.index]
-		b.m.sellers[mach.pool].spend(l.good.size, 1)
+		b.m.spend(l.good.index, l.good.size, 1)
 		bought := &bin{machine: l.good.index, zones: mach.zones, slack: o.slack, shaped: o.shaped, size: l.good.size,
 			free: slices.Clone(l.good.room), used: make([]int64, len(l.good.room))}
 		for _, c := range l.counts {
