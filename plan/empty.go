@@ -39,7 +39,8 @@ type Verdict struct {
 }
 
 // Emptiness finds the nodes that run nothing which would have to move, and may be taken away within their pool's
-// budgets. A node that pods were promised to, or just nominated for, is not empty.
+// budgets. A node that pods were promised to, or just nominated for, is not empty, nor is one whose free room a buffer
+// needs.
 func Emptiness(snapshot *Snapshot) Disruption {
 	var result Disruption
 	pools := map[string]*karpv1.NodePool{}
@@ -48,20 +49,29 @@ func Emptiness(snapshot *Snapshot) Disruption {
 	}
 	pending := map[types.UID]bool{}
 	for _, pod := range snapshot.Pending {
-		pending[pod.UID] = true
+		pending[pod.UID] = !pod.Virtual
 	}
-	candidates := map[string][]*Node{}
+	var empty []*Node
 	for _, n := range snapshot.Nodes {
 		if !n.Managed() {
 			continue
 		}
 		why, when := keptBy(n, pools[n.Pool], pending, snapshot.Time)
 		if why == "" {
-			candidates[n.Pool] = append(candidates[n.Pool], n)
+			empty = append(empty, n)
 			continue
 		}
 		result.Verdicts = append(result.Verdicts, Verdict{Node: n.Key(), Message: why})
 		result.lookAt(when)
+	}
+	kept := KeptForHeadroom(snapshot, empty)
+	candidates := map[string][]*Node{}
+	for _, n := range empty {
+		if pod := kept[n.Key()]; pod != nil {
+			result.Verdicts = append(result.Verdicts, Verdict{Node: n.Key(), Message: "it keeps room free for " + pod.Key()})
+			continue
+		}
+		candidates[n.Pool] = append(candidates[n.Pool], n)
 	}
 	for _, name := range sortedKeys(candidates) {
 		result.withinBudget(pools[name], candidates[name], snapshot)
