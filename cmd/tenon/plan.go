@@ -19,7 +19,7 @@ import (
 )
 
 // planGCPercent is GOGC while planning files: the command is short, and its garbage is mostly what it has just read.
-const planGCPercent = 400
+const planGCPercent = 200
 
 // planFlags are the flags of `tenon plan`.
 type planFlags struct {
@@ -139,7 +139,12 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 	}
 	watch.begin("planning %d pods", len(cluster.Snapshot.Pending))
 	packed := plan.Pack(input)
+	static, withheld := plan.Static(input)
+	packed.Claims = append(static, packed.Claims...)
 	watch.stop()
+	for _, reason := range withheld {
+		watch.say("note: NodePool %s: %s", reason.NodePool, reason.Message)
+	}
 	report, err := reportOf(input, packed)
 	if err != nil {
 		return err

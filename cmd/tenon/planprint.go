@@ -74,7 +74,7 @@ func (r *planReport) table(out io.Writer) error {
 	for _, line := range unplacedLines(r.Unplaced) {
 		_, _ = fmt.Fprintln(out, line)
 	}
-	_, err := fmt.Fprintf(out, "%s on %s, %.4f $/hour; %s without a node\n", number(pods, "pod"), number(len(r.Nodes), "new node"), r.PricePerHour, number(len(r.Unplaced), "pod"))
+	_, err := fmt.Fprintf(out, "%s placed; %s, %.4f $/hour; %s without a node\n", number(pods, "pod"), number(len(r.Nodes), "new node"), r.PricePerHour, number(len(r.Unplaced), "pod"))
 	return err
 }
 

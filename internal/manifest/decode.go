@@ -166,7 +166,11 @@ func decode(doc document) answer {
 	}
 	var head header
 	if err := json.Unmarshal(data, &head); err != nil {
-		return wrongly(at, "", "it is not a Kubernetes object: write apiVersion, kind and metadata at the top")
+		field, problem := mismatch(data, &head, err)
+		if field == "" {
+			problem = "it is not a Kubernetes object: write apiVersion, kind and metadata at the top"
+		}
+		return wrongly(at, field, problem)
 	}
 	at.kind, at.name = head.Kind, head.Metadata.Name
 	if at.name == "" {

@@ -195,7 +195,11 @@ func kindLike(group, kind string) string {
 func mismatch(data []byte, into any, err error) (field, problem string) {
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) {
-		return wrongType.Field, fmt.Sprintf("must be %s, and is a JSON %s", kindOf(wrongType.Type), wrongType.Value)
+		problem = fmt.Sprintf("must be %s, and is a JSON %s", kindOf(wrongType.Type), wrongType.Value)
+		if elem(wrongType.Type).Kind() == reflect.String && (wrongType.Value == "bool" || strings.HasPrefix(wrongType.Value, "number")) {
+			problem += ": put it in quotes"
+		}
+		return wrongType.Field, problem
 	}
 	var decoded any
 	if json.Unmarshal(data, &decoded) == nil {

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the expected outputs anew")
+
+// tenon runs a command line and returns what it writes.
+func tenon(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, notes bytes.Buffer
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetIn(strings.NewReader(stdin))
+	root.SetOut(&out)
+	root.SetErr(&notes)
+	err = root.ExecuteContext(t.Context())
+	return out.String(), notes.String(), err
+}
+
+// TestPlanOutput holds the three formats. The only pool sells one type in one zone, so there is one answer.
+func TestPlanOutput(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join("testdata", "plan")
+	for _, format := range []string{"table", "json", "yaml"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"plan", "-f", filepath.Join(dir, "workloads.yaml"), "--nodepools", filepath.Join(dir, "pools.yaml")}
+			if format != "table" {
+				args = append(args, "-o", format)
+			}
+			out, notes, err := tenon(t, "", args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := "note: these have no part in planning and are ignored: ConfigMap (1)\n"; !strings.Contains(notes, want) || strings.Count(notes, "note:") != 1 {
+				t.Errorf("notes %q, want %q", notes, want)
+			}
+			golden := filepath.Join(dir, "expected."+format)
+			if *update {
+				if err := os.WriteFile(golden, []byte(out), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), out); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPlanCommand(t *testing.T) {
+	t.Parallel()
+	pool, err := os.ReadFile(filepath.Join("testdata", "plan", "pools.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, resources: {requests: {cpu: 100m}}}]}\n"
+	for name, test := range map[string]struct {
+		reason, stdin string
+		args          []string
+		out, notes    string
+		fails         string
+	}{
+		"Nothing":     {reason: "a plan of nothing is no plan", fails: "Give -f FILE"},
+		"StdinTwice":  {reason: "nobody can type two files at once", args: []string{"-f", "-", "--nodepools", "-"}, fails: "only once"},
+		"Output":      {reason: "a format nobody knows", args: []string{"-f", "-", "-o", "xml"}, fails: `--output "xml"`},
+		"MinValues":   {reason: "as the worker has it", args: []string{"-f", "-", "--min-values-policy", "strict"}, fails: `--min-values-policy "strict"`},
+		"Zones":       {reason: "zones are those of the region", args: []string{"-f", "-", "--zones", "eu-west-1a"}, stdin: pod, fails: "eu-west-1a"},
+		"Mistake":     {reason: "mistakes have a place", args: []string{"-f", "-"}, stdin: strings.Replace(pod, "containers", "container", 1), fails: "document 1, Pod default/a: spec.container: "},
+		"Stdin":       {reason: "everything may come from standard input", args: []string{"-f", "-"}, stdin: string(pool) + pod, out: "1 pod placed; 1 new node, 0.0960 $/hour; 0 pods without a node"},
+		"Region":      {reason: "zones follow from the region", args: []string{"-f", "-", "--region", "eu-west-1"}, stdin: pod, out: "eu-west-1a", notes: "there is no NodePool: assuming one like Karpenter's first"},
+		"UnsoldZone":  {reason: "a pod that cannot be placed is an answer", args: []string{"-f", "-", "--zones", "us-east-1a"}, stdin: string(pool) + pod, out: "0 pods placed; 0 new nodes, 0.0000 $/hour; 1 pod without a node"},
+		"StaticPool":  {reason: "the nodes of a static pool are created whatever the pods need", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "spec:\n", "spec:\n  replicas: 2\n", 1), out: "large-1..2"},
+		"Warning":     {reason: "what would keep a class from being used is said", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "al2023@latest", "bottlerocket@latest", 1) + pod, out: "1 new node", notes: "EC2NodeClass default: it would not become Ready: spec.amiFamily: "},
+		"Catalogue":   {reason: "a catalogue that is not there", args: []string{"-f", "-", "--catalogue", "none.json"}, stdin: pod, fails: "none.json"},
+		"Environment": {reason: "the file may be missing", args: []string{"-f", "none.yaml"}, fails: "none.yaml: there is no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, notes, err := tenon(t, test.stdin, append([]string{"plan"}, test.args...)...)
+			if (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+				t.Fatalf("%s: error %v, want %q", test.reason, err, test.fails)
+			}
+			if !strings.Contains(out, test.out) {
+				t.Errorf("%s: output lacks %q:\n%s", test.reason, test.out, out)
+			}
+			if !strings.Contains(notes, test.notes) {
+				t.Errorf("%s: notes lack %q:\n%s", test.reason, test.notes, notes)
+			}
+		})
+	}
+}
+
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason string
+		pods   []string
+		want   string
+	}{
+		"One":   {reason: "a pod is named", pods: []string{"a/b"}, want: "a/b"},
+		"Many":  {reason: "pods of one workload are counted", pods: []string{"a/b", "a/c", "a/b"}, want: "a/b (2), a/c"},
+		"Lots":  {reason: "a line stays a line", pods: []string{"a", "b", "c", "d", "e", "f", "f"}, want: "a, b, c, d, 2 more workloads"},
+		"Five":  {reason: "the last one takes no more room than its count", pods: []string{"a", "b", "c", "d", "e"}, want: "a, b, c, d, e"},
+		"Empty": {reason: "a node may be empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := summary(test.pods); got != test.want {
+				t.Errorf("%s: %q, want %q", test.reason, got, test.want)
+			}
+		})
+	}
+}
