@@ -266,10 +266,10 @@ func (b *volumeBook) unbound(key string, claim *VolumeClaim) location {
 		return location{refusal: refusal}
 	}
 	at := location{volume: AttachableVolume{Driver: class.Provisioner, Handle: "claim " + key}}
-	if claim.SelectedNode != "" {
-		return b.selected(at, claim.SelectedNode)
+	var free []*Volume
+	if claim.SelectedNode == "" {
+		free = b.matching(key, claim, class)
 	}
-	free := b.matching(key, claim, class)
 	if class.Provisioner == "" || class.Provisioner == noProvisioner {
 		if len(free) == 0 {
 			return location{refusal: fmt.Sprintf("matches no free volume, and its StorageClass %s makes none", class.Name)}
@@ -279,6 +279,9 @@ func (b *volumeBook) unbound(key string, claim *VolumeClaim) location {
 	}
 	if refusal := b.unprovided(class); refusal != "" && len(free) == 0 {
 		return location{refusal: refusal}
+	}
+	if claim.SelectedNode != "" {
+		return b.selected(at, claim.SelectedNode, class)
 	}
 	if class.Topology == nil {
 		return at
@@ -308,12 +311,18 @@ func (b *volumeBook) classOf(claim *VolumeClaim) (*StorageClass, string) {
 }
 
 // selected is about a volume that is being made for a node.
-func (b *volumeBook) selected(at location, name string) location {
+func (b *volumeBook) selected(at location, name string, class *StorageClass) location {
 	for _, n := range b.snapshot.Nodes {
 		if n.Name != name {
 			continue
 		}
 		at.places = []term{{newCondition(corev1.LabelHostname, corev1.NodeSelectorOpIn, []string{cmp.Or(n.Labels[corev1.LabelHostname], name)})}}
+		if class.Topology != nil {
+			at.places = both(at.places, class.Topology.alternatives)
+		}
+		if len(at.places) == 0 {
+			at.refusal = fmt.Sprintf("waits for a volume that is made for node %s, where its StorageClass %s allows none", name, class.Name)
+		}
 		return at
 	}
 	at.refusal = fmt.Sprintf("waits for a volume that is made for node %s, which is gone", name)
@@ -383,11 +392,14 @@ func (b *volumeBook) matching(key string, claim *VolumeClaim, class *StorageClas
 			matching = append(matching, volume)
 		}
 	}
+	if len(matching) > 0 {
+		return matching // what is kept for a claim comes before what is free, even where it is out of reach
+	}
 	selector := labels.Everything()
 	if claim.Selector != nil {
 		parsed, err := metav1.LabelSelectorAsSelector(claim.Selector)
 		if err != nil {
-			return matching // the API server admits no such selector
+			return nil // the API server admits no such selector
 		}
 		selector = parsed
 	}
