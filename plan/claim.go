@@ -93,18 +93,26 @@ func (m *market) holdersOf(s *seller, bins []*bin) []bitset {
 		return holders
 	}
 	for i, b := range bins {
-		modest := holders[i].clone()
-		for h := range holders[i].all {
-			capacity := m.machines[h].size
-			for a := range s.budget {
-				if countOf(s.budget[a].name, capacity) > countOf(s.budget[a].name, b.size) {
-					modest.clear(h)
-				}
-			}
+		modest := m.modest(s, b, holders[i])
+		if len(s.minimums) > 0 && !m.enough(s, modest) {
+			modest = m.modest(s, b, m.holding(s, b, b.used))
 		}
 		holders[i] = modest
 	}
 	return holders
+}
+
+// modest are those of a bin's holders that use up no more of the pool's limits than was paid for.
+func (m *market) modest(s *seller, b *bin, holders bitset) bitset {
+	set := holders.clone()
+	for h := range holders.all {
+		for a := range s.budget {
+			if countOf(s.budget[a].name, m.machines[h].size) > countOf(s.budget[a].name, b.size) {
+				set.clear(h)
+			}
+		}
+	}
+	return set
 }
 
 // labelsOf are the custom labels of a bin's node that stand in no template: the pool's own, and what its pods settled.
