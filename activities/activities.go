@@ -86,6 +86,8 @@ type Config struct {
 type Activities struct {
 	Config
 	drains *Drains
+	// explained is what was said of pods that stay pending.
+	explained explained
 }
 
 var _ workflows.Activities = (*Activities)(nil)

@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -235,16 +234,4 @@ func newer(a, b string) string {
 		return a
 	}
 	return b
-}
-
-// explain tells people with kubectl why a pod stays pending.
-func (a *Activities) explain(unplaced []plan.Unplaced) {
-	const most = 50
-	for i, u := range unplaced {
-		if i == most || a.Events == nil {
-			return
-		}
-		a.Events.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: u.Pod.Namespace, Name: u.Pod.Name, UID: u.Pod.UID},
-			corev1.EventTypeWarning, "FailedScheduling", "Failed to schedule pod, "+reasons(u.Reasons))
-	}
 }

@@ -1,0 +1,96 @@
+package activities
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+const (
+	// explainMost bounds the Events of one plan: what thousands of pods have in common is in Provisioning's details.
+	explainMost = 50
+	// explainAgain is how long the same is not said of the same pod again. Karpenter keeps the same time.
+	explainAgain = 5 * time.Minute
+	// explanationMost is how long an Event may be, in bytes.
+	explanationMost = 1000
+)
+
+// explained remembers what was said of which pod. It is this process's memory only: after a restart all is said again.
+type explained struct {
+	mu   sync.Mutex
+	said map[explanation]time.Time
+}
+
+type explanation struct {
+	pod     types.UID
+	message string
+}
+
+// choose returns what to say now of unplaced pods, at most so many: first one pod for every reason, then others.
+func (e *explained) choose(unplaced []plan.Unplaced, now time.Time) []toldPod {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for key, at := range e.said {
+		if now.Sub(at) >= explainAgain {
+			delete(e.said, key)
+		}
+	}
+	if e.said == nil {
+		e.said = map[explanation]time.Time{}
+	}
+	var chosen []toldPod
+	covered := map[string]bool{}
+	for _, first := range []bool{true, false} {
+		for i := range unplaced {
+			pod := unplaced[i].Pod
+			if len(chosen) == explainMost {
+				return chosen
+			}
+			if pod.Virtual {
+				continue
+			}
+			key := explanation{pod.UID, shortened("Failed to schedule pod, " + reasons(unplaced[i].Reasons))}
+			if _, said := e.said[key]; said || first && covered[key.message] {
+				continue
+			}
+			covered[key.message] = true
+			e.said[key] = now
+			chosen = append(chosen, toldPod{pod, key.message})
+		}
+	}
+	return chosen
+}
+
+// toldPod is a pod and what is said of it.
+type toldPod struct {
+	pod     *plan.Pod
+	message string
+}
+
+// explain tells people with kubectl why a pod stays pending.
+func (a *Activities) explain(unplaced []plan.Unplaced) {
+	if a.Events == nil {
+		return
+	}
+	for _, told := range a.explained.choose(unplaced, time.Now()) {
+		a.Events.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: told.pod.Namespace, Name: told.pod.Name, UID: told.pod.UID},
+			corev1.EventTypeWarning, "FailedScheduling", told.message)
+	}
+}
+
+// shortened cuts a sentence that an Event would not hold.
+func shortened(sentence string) string {
+	if len(sentence) <= explanationMost {
+		return sentence
+	}
+	const rest = "... (tenon why pod says the rest)"
+	cut := explanationMost - len(rest)
+	for cut > 0 && sentence[cut]&0xC0 == 0x80 {
+		cut-- // not in the middle of a character
+	}
+	return sentence[:cut] + rest
+}
