@@ -48,13 +48,15 @@ func (n *volumeNeeds) restrict(terms []term) []term {
 type volumeBook struct {
 	snapshot *Snapshot
 	storage  *Storage
-	// users are the pods that mount a claim, by its key. Pods that have ended are not among them.
+	// users are the pods that mount a claim, by its key. Pods that have ended are not among them. They are found when the
+	// first pod with volumes asks.
 	users map[string][]*Pod
 	// limited are the drivers that limit what some node can attach.
 	limited map[string]bool
 	// typical are the attach limits of nodes, by instance type and driver.
 	typical map[string]map[string]int
-	// free are the volumes that a claim may be bound to, by StorageClass; kept those kept for one claim, by its key.
+	// free are the volumes that a claim may be bound to, by StorageClass; kept those kept for one claim, by its key. They
+	// are found when the first claim without volume is looked at.
 	free map[string][]*Volume
 	kept map[string][]*Volume
 	// known remembers the answers that do not depend on which pod of a Mounts asks.
@@ -66,24 +68,27 @@ func (s *Snapshot) volumes() *volumeBook {
 	b := &volumeBook{
 		snapshot: s,
 		storage:  &s.Storage,
-		users:    map[string][]*Pod{},
 		limited:  map[string]bool{},
 		typical:  map[string]map[string]int{},
-		free:     map[string][]*Volume{},
-		kept:     map[string][]*Volume{},
 		known:    map[*Mounts]volumeNeeds{},
 	}
-	for _, pod := range s.Pending {
+	for _, n := range s.Nodes {
+		b.learn(n)
+	}
+	return b
+}
+
+// findUsers finds who mounts which claim.
+func (b *volumeBook) findUsers() {
+	b.users = map[string][]*Pod{}
+	for _, pod := range b.snapshot.Pending {
 		b.register(pod)
 	}
-	for _, n := range s.Nodes {
+	for _, n := range b.snapshot.Nodes {
 		for _, pod := range n.Pods {
 			b.register(pod)
 		}
-		b.learn(n)
 	}
-	b.index()
-	return b
 }
 
 func (b *volumeBook) register(pod *Pod) {
@@ -96,8 +101,9 @@ func (b *volumeBook) register(pod *Pod) {
 	}
 }
 
-// index finds the volumes that are not bound yet.
-func (b *volumeBook) index() {
+// findFree finds the volumes that are not bound yet.
+func (b *volumeBook) findFree() {
+	b.free, b.kept = map[string][]*Volume{}, map[string][]*Volume{}
 	for _, name := range sortedKeys(b.storage.Volumes) {
 		volume := b.storage.Volumes[name]
 		switch {
@@ -134,6 +140,9 @@ func (b *volumeBook) needs(pod *Pod) volumeNeeds {
 
 // work looks at each volume. It says whether the answer holds for every pod that mounts the same.
 func (b *volumeBook) work(pod *Pod) (needs volumeNeeds, shared bool) {
+	if b.users == nil {
+		b.findUsers()
+	}
 	shared = true
 	places := []term{{}}
 	var placed []string
@@ -386,6 +395,9 @@ func (b *volumeBook) labelled(key string) bool {
 // matching are the volumes that exist and would be bound to a claim, as k8s.io/component-helpers/storage/volume
 // chooses them; which of them it is depends on the node.
 func (b *volumeBook) matching(key string, claim *VolumeClaim, class *StorageClass) []*Volume {
+	if b.free == nil {
+		b.findFree()
+	}
 	var matching []*Volume
 	for _, volume := range b.kept[key] {
 		if volume.holds(claim) && (volume.ClaimUID == "" || volume.ClaimUID == claim.UID) {

@@ -64,7 +64,7 @@ func (d *disks) reach(claimName string, node *corev1.Node) bool {
 		return false
 	} else if !ok {
 		volume, err := volumehelpers.FindMatchingVolume(claim, d.volumes, node, nil, true, true)
-		if err == nil && volume != nil && inLabelledZone(volume, node) {
+		if err == nil && volume != nil {
 			return true
 		}
 	}
@@ -105,9 +105,6 @@ func drawVolume(t *rapid.T, i int) *corev1.PersistentVolume {
 	for range rapid.IntRange(0, 3).Draw(t, "terms") {
 		reached(rapid.SliceOfN(rapid.Custom(drawCondition), 1, 3).Draw(t, "conditions")...)(volume)
 	}
-	if rapid.IntRange(0, 3).Draw(t, "labelled") == 0 {
-		volume.Labels = map[string]string{corev1.LabelTopologyZone: rapid.SampledFrom([]string{threeZones[0], threeZones[0] + "__" + threeZones[1], threeZones[2]}).Draw(t, "zones")}
-	}
 	volume.Spec.StorageClassName = rapid.SampledFrom([]string{"fast", "manual", "at-once"}).Draw(t, "class")
 	volume.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse(rapid.SampledFrom([]string{"5Gi", "10Gi", "20Gi"}).Draw(t, "size"))
 	if rapid.IntRange(0, 7).Draw(t, "released") == 0 {
@@ -121,8 +118,8 @@ func drawVolume(t *rapid.T, i int) *corev1.PersistentVolume {
 }
 
 func drawClaim(t *rapid.T, i int, d *disks) *corev1.PersistentVolumeClaim {
-	claim := claimOf(fmt.Sprint("c", i), ofClass(rapid.SampledFrom([]string{"fast", "fast", "manual", "at-once", "none", ""}).Draw(t, "class")))
-	switch rapid.SampledFrom([]string{"", "", "", "lost", "deleted", "selected"}).Draw(t, "state") {
+	claim := claimOf(fmt.Sprint("c", i), ofClass(rapid.SampledFrom([]string{"fast", "fast", "fast", "manual", "at-once", "none", ""}).Draw(t, "class")))
+	switch rapid.SampledFrom([]string{"", "", "", "", "", "", "lost", "deleted", "selected"}).Draw(t, "state") {
 	case "lost":
 		claim.Status.Phase = corev1.ClaimLost
 	case "deleted":
@@ -136,6 +133,9 @@ func drawClaim(t *rapid.T, i int, d *disks) *corev1.PersistentVolumeClaim {
 		claimed(claim.Name)(volume)
 		if rapid.IntRange(0, 3).Draw(t, "bound") > 0 {
 			boundTo(volume.Name)(claim)
+			if rapid.IntRange(0, 2).Draw(t, "labelled") == 0 {
+				volume.Labels = map[string]string{corev1.LabelTopologyZone: rapid.SampledFrom([]string{threeZones[0], threeZones[0] + "__" + threeZones[1], threeZones[2]}).Draw(t, "zones")}
+			}
 			delete(claim.Annotations, "volume.kubernetes.io/selected-node")
 		}
 	}
@@ -158,7 +158,7 @@ func drawDisks(t *rapid.T) *disks {
 	for i := range rapid.IntRange(0, 4).Draw(t, "volumes") {
 		d.volumes = append(d.volumes, drawVolume(t, i))
 	}
-	for i := range rapid.IntRange(0, 3).Draw(t, "claims") {
+	for i := range rapid.IntRange(1, 3).Draw(t, "claims") {
 		claim := drawClaim(t, i, d)
 		d.claims[claim.Name] = claim
 	}
@@ -171,7 +171,7 @@ func TestVolumesAgainstTheKubeScheduler(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDisks(t)
-		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"c0", "c1", "c2"}), 1, 3, rapid.ID[string]).Draw(t, "mounts")
+		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"c0", "c1", "c2"}), 1, 2, rapid.ID[string]).Draw(t, "mounts")
 		zone := rapid.SampledFrom(threeZones).Draw(t, "zone of the node")
 		there := existing("n", "m6i.large", func(n *plan.Node) {
 			n.Labels[corev1.LabelTopologyZone], n.Labels[ebsZone] = zone, zone

@@ -12,8 +12,11 @@ import (
 // pod then has less choice than it might, and is never misplaced.
 const mostAlternatives = 64
 
-// both are the alternatives that meet one of a and one of b. A node meets the result exactly when it meets a and b.
+// both are the alternatives that meet one of a and one of b, simplified ones. A node meets the result exactly when it meets a and b.
 func both(a, b []term) []term {
+	if len(a) == 1 && len(a[0]) == 0 {
+		return b
+	}
 	joined := make([]term, 0, len(a)*len(b))
 	for _, x := range a {
 		for _, y := range b {
