@@ -90,6 +90,12 @@ func (s *seller) affordable(capacity Resources) (int, string) {
 	return int(count), ""
 }
 
+// allows says whether the pool's limits leave room for a node of this capacity.
+func (s *seller) allows(capacity Resources) bool {
+	n, _ := s.affordable(capacity)
+	return n > 0
+}
+
 // spend takes n nodes of this capacity out of the budget.
 func (s *seller) spend(capacity Resources, n int) {
 	for i := range s.budget {

@@ -39,6 +39,9 @@ func (m *market) obstacle(it *item, index int) string {
 	}
 	// With several alternatives, the one that came nearest to a node says the most.
 	why, nearest := "nothing that fits it could be bought", barrierKind(-1)
+	if len(s.minimums) > 0 {
+		why = "no choice of machines that fits it meets the pool's minValues and limits"
+	}
 	for _, t := range it.terms {
 		t = t.normalized()
 		if key := m.contradiction(s, t); key != "" {

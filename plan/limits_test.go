@@ -1,0 +1,118 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+func limits(pairs ...string) func(*karpv1.NodePool) {
+	return func(pool *karpv1.NodePool) {
+		pool.Spec.Limits = karpv1.Limits{}
+		for i := 0; i < len(pairs); i += 2 {
+			pool.Spec.Limits[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+		}
+	}
+}
+
+// Everything a pool has, and everything on its way, counts against its limits, whatever state it is in.
+func TestWhatLimitsCount(t *testing.T) {
+	t.Parallel()
+	full := func(n *plan.Node) { n.Allocatable = plan.Resources{} }
+	inFlight := func(types ...string) *plan.Node {
+		return &plan.Node{Claim: "waiting", Pool: "p", Labels: map[string]string{}, Created: now, Taints: []corev1.Taint{{Key: "busy", Effect: corev1.TaintEffectNoSchedule}},
+			Requirements: []plan.Requirement{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: types}}}
+	}
+	launched := inFlight("m6i.large")
+	launched.Launched, launched.Capacity = true, plan.ResourcesOf(machineSpec{name: "m6i.large", cores: 2, memory: 8}.instanceType().Capacity)
+	tests := []struct {
+		name, reason string
+		nodes        []*plan.Node
+		pool         func(*karpv1.NodePool)
+		claims       int
+	}{
+		{"nothing yet", "four machines of two cores", nil, limits("cpu", "8"), 4},
+		{"a node", "it has two of the cores", []*plan.Node{existing("n", "m6i.large", full)}, limits("cpu", "8"), 3},
+		{"a node of another pool", "it does not count", []*plan.Node{existing("n", "m6i.large", full, func(n *plan.Node) { n.Pool = "q" })}, limits("cpu", "8"), 4},
+		{"a node that is going", "it counts until it is gone", []*plan.Node{existing("n", "m6i.large", full, func(n *plan.Node) { n.Deleting = true })}, limits("cpu", "8"), 3},
+		{"a node whose machine is being terminated", "it counts until it is gone", []*plan.Node{existing("n", "m6i.large", full, func(n *plan.Node) { n.Deleting, n.Terminating = true, true })}, limits("cpu", "8"), 3},
+		{"a claim in flight", "it counts as the largest it may become", []*plan.Node{inFlight("m6i.large", "m6i.xlarge")}, limits("cpu", "8"), 2},
+		{"a launched claim", "it counts as what it has become", []*plan.Node{launched}, limits("cpu", "8"), 3},
+		{"memory", "any resource may be limited", nil, limits("memory", "23Gi"), 3},
+		{"pods", "even pods", nil, limits("pods", "60"), 2},
+		{"nodes", "or the number of machines", []*plan.Node{existing("n", "m6i.large", full)}, limits("nodes", "3"), 2},
+		{"several", "the tightest counts", nil, limits("cpu", "100", "nodes", "50", "memory", "8Gi"), 1},
+		{"a device", "what a machine does not have is not limited", nil, limits("nvidia.com/gpu", "0"), 5},
+		{"more than allowed", "a limit that was lowered leaves nothing, and not less", []*plan.Node{existing("n", "m6i.16xlarge", full)}, limits("cpu", "8"), 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			large := requires(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpIn, "m6i.large")
+			// Each pod fills an m6i.large.
+			w := world{pods: manyPods(5, "a", "1800m", "1Gi"), nodes: test.nodes, pools: []plan.Pool{inPool(nodePool("p", onDemand(), large, test.pool), smallCatalogue())}}
+			p := plan.Pack(w.input())
+			if len(p.Claims) != test.claims {
+				t.Errorf("%d claims, want %d: %s; %v", len(p.Claims), test.claims, test.reason, p.Unplaced)
+			}
+		})
+	}
+}
+
+// A large machine may be cheaper than a small one, as spot prices are, but a limit may leave room for the small one only.
+func TestACheaperMachineBeyondTheLimit(t *testing.T) {
+	t.Parallel()
+	types := []*cloud.InstanceType{
+		machineSpec{name: "m6i.large", cores: 2, memory: 8, price: 0.30}.instanceType(),
+		machineSpec{name: "m6i.4xlarge", cores: 16, memory: 64, price: 0.20}.instanceType(),
+	}
+	w := world{pods: manyPods(2, "a", "1800m", "1Gi"), pools: []plan.Pool{inPool(nodePool("p", onDemand(), limits("cpu", "4")), types)}}
+	p := plan.Pack(w.input())
+	check(t, &w, p)
+	if len(p.Claims) != 2 {
+		t.Errorf("%d claims, want two small machines: %v", len(p.Claims), p.Unplaced)
+	}
+}
+
+// Whichever of its instance types every claim gets, no limit is exceeded.
+func TestNoChoiceExceedsALimit(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		types := smallCatalogue()
+		for _, typ := range types {
+			factor := rapid.Float64Range(0.2, 3).Draw(t, "price")
+			for i := range typ.Offerings {
+				typ.Offerings[i].Price *= factor
+			}
+		}
+		pool := func(name string) plan.Pool {
+			options := []func(*karpv1.NodePool){limits(
+				"cpu", fmt.Sprint(rapid.IntRange(1, 80).Draw(t, "cpu")), "memory", fmt.Sprint(rapid.IntRange(4, 300).Draw(t, "memory"))+"Gi",
+				"nodes", fmt.Sprint(rapid.IntRange(1, 12).Draw(t, "nodes")))}
+			if rapid.Bool().Draw(t, "choice") {
+				options = append(options, minValues("karpenter.k8s.aws/instance-family", corev1.NodeSelectorOpExists, rapid.IntRange(2, 4).Draw(t, "families")))
+			}
+			if rapid.Bool().Draw(t, "spot") {
+				options = append(options, requires(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, "spot"))
+			}
+			return inPool(nodePool(name, options...), types)
+		}
+		w := &world{pools: []plan.Pool{pool("p")}}
+		if rapid.Bool().Draw(t, "two pools") {
+			w.pools = append(w.pools, pool("q"))
+		}
+		for s := range rapid.IntRange(1, 4).Draw(t, "shapes") {
+			cpu := rapid.SampledFrom([]string{"250m", "1", "1700m", "3", "15"}).Draw(t, "cpu")
+			memory := rapid.SampledFrom([]string{"256Mi", "2Gi", "6Gi", "20Gi"}).Draw(t, "memory")
+			w.pods = append(w.pods, manyPods(rapid.IntRange(1, 12).Draw(t, "count"), fmt.Sprint("s", s), cpu, memory)...)
+		}
+		check(t, w, plan.Pack(w.input()))
+	})
+}
