@@ -60,7 +60,7 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 	}
 	began := time.Now()
 	snapshot := a.Mirror.Snapshot()
-	input := plan.Input{Snapshot: snapshot, Pools: a.pools(ctx), Unavailable: unavailable(in.Unavailable), MinValues: a.MinValues}
+	input := a.input(ctx, snapshot, in.Unavailable)
 	static, refused := plan.Static(input)
 	packed := plan.Pack(input)
 	packed.Claims = slices.Concat(static, packed.Claims)
@@ -103,6 +103,11 @@ func (a *Activities) created(ctx context.Context, id string) (workflows.PlanResu
 		result.SeenVersion = newer(result.SeenVersion, claim.ResourceVersion)
 	}
 	return result, nil
+}
+
+// input is what the planner is to know.
+func (a *Activities) input(ctx context.Context, snapshot *plan.Snapshot, refused []workflows.Unavailable) plan.Input {
+	return plan.Input{Snapshot: snapshot, Pools: a.pools(ctx), Unavailable: unavailable(refused), MinValues: a.MinValues}
 }
 
 // pools returns every NodePool with what can be launched for it, or why nothing can.

@@ -14,6 +14,7 @@ import (
 type fakes struct {
 	Activities
 	plan    func(PlanInput) (PlanResult, error)
+	why     func(PodQuestion) (PodAnswer, error)
 	prepare func(LaunchGroup) (PreparedLaunch, error)
 	fleet   func(CreateFleetInput) (Fleet, error)
 	find    func(FindInstancesInput) (Found, error)
@@ -26,6 +27,9 @@ type fakes struct {
 }
 
 func (f *fakes) Plan(_ context.Context, in PlanInput) (PlanResult, error) { return f.plan(in) }
+func (f *fakes) WhyPod(_ context.Context, in PodQuestion) (PodAnswer, error) {
+	return f.why(in)
+}
 func (f *fakes) PrepareLaunch(_ context.Context, in LaunchGroup) (PreparedLaunch, error) {
 	return f.prepare(in)
 }
@@ -65,6 +69,7 @@ func environment(t *testing.T, f *fakes) *testsuite.TestWorkflowEnvironment {
 
 func (f *fakes) register(env *testsuite.TestWorkflowEnvironment) {
 	PlanActivity.register(env, f.Plan)
+	WhyPodActivity.register(env, f.WhyPod)
 	PrepareLaunchActivity.register(env, f.PrepareLaunch)
 	CreateFleetActivity.register(env, f.CreateFleet)
 	FindInstancesActivity.register(env, f.FindInstances)

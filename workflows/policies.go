@@ -17,6 +17,9 @@ var (
 	// PlanActivity waits for the burst of pods to end, plans them over the mirror and creates the NodeClaims. A worker
 	// that dies in it has created some of the claims; the next try finds them by the plan's id.
 	PlanActivity = Activity[PlanInput, PlanResult]{"Plan", Policy{Attempt: 2 * time.Minute, Heartbeat: 10 * time.Second, First: 500 * time.Millisecond, Most: 30 * time.Second}}
+	// WhyPodActivity plans for one person who asks, and changes nothing. Somebody waits for the answer, so it is given up
+	// sooner than any other activity.
+	WhyPodActivity = Activity[PodQuestion, PodAnswer]{"WhyPod", Policy{Attempt: 30 * time.Second, Total: time.Minute, Heartbeat: 10 * time.Second, First: 200 * time.Millisecond, Most: 2 * time.Second}}
 
 	// PrepareLaunchActivity resolves a launch group into the complete fleet request. Karpenter gives a launch five
 	// minutes (its LaunchTimeout); after that the claims are given back and their pods planned again.

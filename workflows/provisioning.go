@@ -108,6 +108,9 @@ func Provisioning(ctx workflow.Context, state ProvisioningInput) error {
 	if p.Series == "" {
 		p.Series = workflow.GetInfo(ctx).OriginalRunID
 	}
+	if err := p.listen(ctx); err != nil {
+		return err
+	}
 	for {
 		workflow.SetCurrentDetails(ctx, p.details())
 		if err := workflow.Await(ctx, func() bool {
@@ -117,6 +120,11 @@ func Provisioning(ctx workflow.Context, state ProvisioningInput) error {
 		}
 		p.receive(ctx)
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			// Who has asked gets an answer first.
+			if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+				return err
+			}
+			p.receive(ctx)
 			return workflow.NewContinueAsNewError(ctx, Provisioning, p.ProvisioningInput)
 		}
 		if !p.Pending {

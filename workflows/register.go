@@ -36,6 +36,7 @@ import (
 // Activities is every side effect the workflows have. Package activities implements it.
 type Activities interface {
 	Plan(context.Context, PlanInput) (PlanResult, error)
+	WhyPod(context.Context, PodQuestion) (PodAnswer, error)
 	PrepareLaunch(context.Context, LaunchGroup) (PreparedLaunch, error)
 	CreateFleet(context.Context, CreateFleetInput) (Fleet, error)
 	FindInstances(context.Context, FindInstancesInput) (Found, error)
@@ -67,6 +68,7 @@ func Register(r worker.WorkflowRegistry) {
 // RegisterActivities registers every activity under the name its workflows use.
 func RegisterActivities(r worker.ActivityRegistry, a Activities) {
 	PlanActivity.register(r, a.Plan)
+	WhyPodActivity.register(r, a.WhyPod)
 	PrepareLaunchActivity.register(r, a.PrepareLaunch)
 	CreateFleetActivity.register(r, a.CreateFleet)
 	FindInstancesActivity.register(r, a.FindInstances)

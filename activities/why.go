@@ -1,0 +1,72 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// typesShown is how many of a planned node's instance types an answer lists.
+const typesShown = 5
+
+// WhyPod says what the planner makes of a pending pod at this moment, together with all other pods that are pending. It
+// changes nothing. A plan that another worker has made and whose claims have not reached the mirror yet may be missing.
+func (a *Activities) WhyPod(ctx context.Context, in workflows.PodQuestion) (workflows.PodAnswer, error) {
+	ctx, done := attend(ctx)
+	defer done()
+	if err := a.Mirror.Fresh(freshEnough); err != nil {
+		return workflows.PodAnswer{}, fmt.Errorf("plan for %s/%s: %w", in.Namespace, in.Name, err)
+	}
+	snapshot := a.Mirror.Snapshot()
+	at := slices.IndexFunc(snapshot.Pending, func(p *plan.Pod) bool { return p.Namespace == in.Namespace && p.Name == in.Name && !p.Virtual })
+	if at < 0 {
+		return workflows.PodAnswer{Verdict: workflows.PodUnknown, Pending: len(snapshot.Pending)}, nil
+	}
+	pod := snapshot.Pending[at]
+	answer := workflows.PodAnswer{Judged: pod.Unschedulable, Pending: len(snapshot.Pending)}
+	for _, node := range snapshot.Nodes {
+		if slices.Contains(node.Promised, pod.UID) {
+			answer.Verdict, answer.Node = workflows.PodPromised, node.Key()
+			return answer, nil
+		}
+	}
+	if !pod.Unschedulable {
+		asked := *pod
+		asked.Unschedulable = true
+		pod = &asked
+		snapshot.Pending = slices.Clone(snapshot.Pending)
+		snapshot.Pending[at] = pod
+	}
+	packed := plan.Pack(a.input(ctx, snapshot, in.Unavailable))
+	judge(&answer, packed, pod)
+	return answer, nil
+}
+
+// judge finds a pod in a plan.
+func judge(answer *workflows.PodAnswer, packed plan.Plan, pod *plan.Pod) {
+	answer.Verdict = workflows.PodUnknown
+	for _, placement := range packed.Placements {
+		if placement.Pod.UID == pod.UID {
+			answer.Verdict, answer.Node = workflows.PodFits, placement.Node
+		}
+	}
+	for i := range packed.Claims {
+		if claim := &packed.Claims[i]; slices.Contains(claim.Pods, pod.UID) {
+			answer.Verdict = workflows.PodLaunch
+			answer.NodePool, answer.CapacityType, answer.Zones, answer.PricePerHour = claim.NodePool, claim.CapacityType, claim.Zones, claim.PricePerHour
+			answer.InstanceTypes = claim.InstanceTypes[:min(typesShown, len(claim.InstanceTypes))]
+		}
+	}
+	for _, left := range packed.Unplaced {
+		if left.Pod.UID != pod.UID {
+			continue
+		}
+		answer.Verdict = workflows.PodUnplaced
+		for _, reason := range left.Reasons {
+			answer.Reasons = append(answer.Reasons, workflows.PodReason{NodePool: reason.NodePool, Message: reason.Message})
+		}
+	}
+}
