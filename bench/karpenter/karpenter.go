@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
@@ -146,7 +147,15 @@ func newClient(objects []client.Object) client.Client {
 	}
 	nodeName := func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
 	return fakeclient.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(copies...).
-		WithIndex(&corev1.Pod{}, "spec.nodeName", nodeName).Build()
+		WithIndex(&corev1.Pod{}, "spec.nodeName", nodeName).WithInterceptorFuncs(interceptor.Funcs{Get: get}).Build()
+}
+
+// get answers as an API server does when the peer names a volume with a namespace: volumes have none.
+func get(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if _, ok := o.(*corev1.PersistentVolume); ok {
+		key.Namespace = ""
+	}
+	return c.Get(ctx, key, o, options...)
 }
 
 // add appends objects of one kind.

@@ -17,7 +17,15 @@ import (
 // with any other input.
 func Input(q *duel.Question) plan.Input {
 	intern := plan.NewInterner()
-	snapshot := &plan.Snapshot{Time: moment, Pending: make([]*plan.Pod, len(q.Pods))}
+	snapshot := &plan.Snapshot{
+		Time: moment, Pending: make([]*plan.Pod, len(q.Pods)), Namespaces: map[string]map[string]string{}, Storage: storage(intern, q)}
+	for _, namespace := range q.Namespaces {
+		snapshot.Namespaces[namespace.Name] = intern.Labels(namespace.Labels)
+	}
+	limits := map[string]map[string]int{}
+	for _, node := range q.CSINodes {
+		limits[node.Name] = intern.AttachLimits(node)
+	}
 	for i, pod := range q.Pods {
 		snapshot.Pending[i] = intern.Pod(pod)
 		snapshot.Pending[i].Unschedulable = true
@@ -25,6 +33,7 @@ func Input(q *duel.Question) plan.Input {
 	for i := range q.Nodes {
 		n := &q.Nodes[i]
 		node := intern.Node(n.Node)
+		node.AttachLimits = limits[n.Node.Name]
 		if n.Claim != nil {
 			node = plan.Join(intern.Claim(n.Claim), node)
 		}
@@ -47,6 +56,23 @@ func Input(q *duel.Question) plan.Input {
 		in.MinValues = plan.MinValuesBestEffort
 	}
 	return in
+}
+
+// storage reduces the volumes.
+func storage(intern *plan.Interner, q *duel.Question) plan.Storage {
+	s := plan.Storage{
+		Claims: map[string]*plan.VolumeClaim{}, Volumes: map[string]*plan.Volume{}, Classes: map[string]*plan.StorageClass{}}
+	for _, claim := range q.Claims {
+		reduced := intern.VolumeClaim(claim)
+		s.Claims[reduced.Key()] = reduced
+	}
+	for _, volume := range q.Volumes {
+		s.Volumes[volume.Name] = intern.Volume(volume)
+	}
+	for _, class := range q.StorageClasses {
+		s.Classes[class.Name] = intern.StorageClass(class)
+	}
+	return s
 }
 
 // moment is when all questions are asked.

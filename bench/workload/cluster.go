@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -22,7 +23,7 @@ func Nodes(count int, pool string, catalogue []*cloud.InstanceType) []duel.Node 
 	var candidates []*cloud.InstanceType
 	for _, t := range catalogue {
 		cores := t.Capacity.Cpu().Value()
-		if cores >= 8 && cores <= 32 && t.Capacity.Memory().Value() <= 160<<30 && len(t.Capacity) <= 4 && available(t) {
+		if cores >= 8 && cores <= 32 && t.Capacity.Memory().Value() <= 160<<30 && !devices(t) && available(t) {
 			candidates = append(candidates, t)
 		}
 	}
@@ -38,6 +39,13 @@ func Nodes(count int, pool string, catalogue []*cloud.InstanceType) []duel.Node 
 
 func available(t *cloud.InstanceType) bool {
 	return slices.ContainsFunc(t.Offerings, func(o cloud.Offering) bool { return o.Available })
+}
+
+// devices says that a type has more to offer than cores, memory, disk and pods: GPUs, or other accelerators.
+func devices(t *cloud.InstanceType) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(t.Capacity)), func(name corev1.ResourceName) bool {
+		return strings.Contains(string(name), "/") && !strings.HasPrefix(string(name), "vpc.amazonaws.com/")
+	})
 }
 
 // fill binds pods to a node until the next one does not fit.
