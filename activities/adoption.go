@@ -55,6 +55,7 @@ func ClaimInput(c workflows.Cluster, claim *karpv1.NodeClaim) workflows.NodeClai
 			CapacityType: labels[karpv1.CapacityTypeLabelKey],
 			Image:        claim.Status.ImageID,
 		},
+		DrainTells: true,
 	}
 }
 

@@ -63,7 +63,7 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 	took := time.Since(began)
 	a.nominate(packed, snapshot.Time)
 	a.explain(packed.Unplaced)
-	result := workflows.PlanResult{Note: planNote(packed, len(snapshot.Pending)), SeenVersion: in.SeenVersion}
+	result := workflows.PlanResult{Note: planNote(packed, len(snapshot.Pending)), SeenVersion: in.SeenVersion, Looked: snapshot.Time}
 	claims := packed.Claims
 	if len(claims) > claimsMost {
 		claims, result.Again = claims[:claimsMost], true

@@ -105,8 +105,8 @@ type Offering struct {
 	// offering for each reservation; on-demand and spot have none. Its price is nominal: the reservation is paid for
 	// whether it is used or not.
 	ReservationID string `json:"reservationID,omitempty"`
-	// ReservationCapacity is how many more instances the reservation had room for when it was last looked at. It counts
-	// over all that may use the reservation.
+	// ReservationCapacity is how many more instances the reservation had room for when it was last looked at, whoever
+	// else may use it. An offering is Available although there is room for none: it may come back.
 	ReservationCapacity int `json:"reservationCapacity,omitempty"`
 	// ReservationType is default or capacity-block.
 	ReservationType string `json:"reservationType,omitempty"`

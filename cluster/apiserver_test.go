@@ -38,7 +38,11 @@ type apiServer struct {
 	down, listOnly bool
 	// held names resources whose watches deliver nothing for now, refused those that cannot be watched or listed.
 	held, refused map[string]bool
-	url           string
+	// buffers says that CapacityBuffers are served.
+	buffers bool
+	// asked counts requests by resource.
+	asked map[string]int
+	url   string
 }
 
 type object struct {
@@ -54,7 +58,7 @@ type change struct {
 }
 
 func newAPIServer() *apiServer {
-	return &apiServer{version: 100, objects: map[string]map[string]object{}, news: make(chan struct{}), held: map[string]bool{}, refused: map[string]bool{}}
+	return &apiServer{version: 100, objects: map[string]map[string]object{}, news: make(chan struct{}), held: map[string]bool{}, refused: map[string]bool{}, asked: map[string]int{}}
 }
 
 // start serves until the test ends.
@@ -179,13 +183,16 @@ var kinds = map[string][2]string{
 	"daemonsets": {"apps/v1", "DaemonSet"}, "poddisruptionbudgets": {"policy/v1", "PodDisruptionBudget"},
 	"volumeattachments": {"storage.k8s.io/v1", "VolumeAttachment"}, "nodeclaims": {"karpenter.sh/v1", "NodeClaim"},
 	"nodepools": {"karpenter.sh/v1", "NodePool"}, "ec2nodeclasses": {"karpenter.k8s.aws/v1", "EC2NodeClass"},
+	"capacitybuffers": {"autoscaling.x-k8s.io/v1beta1", "CapacityBuffer"}, "podtemplates": {"v1", "PodTemplate"},
+	"deployments": {"apps/v1", "Deployment"}, "statefulsets": {"apps/v1", "StatefulSet"}, "replicasets": {"apps/v1", "ReplicaSet"},
 }
 
 // ServeHTTP implements http.Handler.
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	resource := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	down, listOnly := s.down || s.refused[resource], s.listOnly
+	down, listOnly, buffers := s.down || s.refused[resource], s.listOnly, s.buffers
+	s.asked[resource]++
 	s.mu.Unlock()
 	query := r.URL.Query()
 	switch {
@@ -193,7 +200,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case resource == "readyz":
 		_, _ = w.Write([]byte("ok"))
-	case kinds[resource] == [2]string{}:
+	case resource == "v1beta1" && buffers:
+		_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"autoscaling.x-k8s.io/v1beta1","resources":[{"name":"capacitybuffers"}]}`))
+	case kinds[resource] == [2]string{} || resource == "capacitybuffers" && !buffers:
 		w.WriteHeader(http.StatusNotFound)
 	case query.Get("watch") == "" || query.Get("watch") == "false":
 		s.list(w, resource)

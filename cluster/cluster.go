@@ -22,6 +22,12 @@
 // assumed when the watch has passed its resourceVersion: then the watch's word holds, whether that is the claim, a
 // newer version of it or its absence. What another replica created is waited for with AwaitClaims.
 //
+// # Room that is kept free
+//
+// A CapacityBuffer becomes virtual pods, which wait with the pending ones (buffers.go). The resource is followed where
+// the cluster serves it, and what buffers refer to only once one of them refers to its kind (optional.go): until then
+// it is not watched, and as good as current.
+//
 // # Staleness
 //
 // A watch that is silent says nothing about whether it works. A feed is current while its watch is open; a heartbeat,
@@ -93,6 +99,7 @@ type Mirror struct {
 	waiting  waiting
 	assumed  map[string]assumption
 	promises promises
+	buffers  buffers
 	snapshot *plan.Snapshot
 }
 
@@ -169,7 +176,7 @@ func (m *Mirror) Snapshot() *plan.Snapshot {
 // build assembles a snapshot out of the nodes that are still valid and those that have to be built again.
 func (m *Mirror) build() *plan.Snapshot {
 	return &plan.Snapshot{
-		Pending:    m.waiting.list(),
+		Pending:    m.buffers.withPods(m.waiting.list()),
 		Nodes:      m.buildNodes(),
 		DaemonSets: m.daemonSetList(),
 		NodePools:  sorted(m.pools.items),

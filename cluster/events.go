@@ -37,6 +37,9 @@ const (
 	// DaemonSetsChanged means some DaemonSet changed. It has no name.
 	DaemonSetsChanged EventKind = "DaemonSetsChanged"
 
+	// BuffersChanged means some CapacityBuffer or what it is made from changed. It has no name.
+	BuffersChanged EventKind = "BuffersChanged"
+
 	// claimPlace and providerPlace mean that a claim or its Node changed, by the claim's name and by provider id.
 	claimPlace    EventKind = "claimPlace"
 	providerPlace EventKind = "providerPlace"

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -53,6 +54,10 @@ type pulse struct {
 	listed func()
 	// advanced is told when version has changed, with the lock held.
 	advanced func()
+	// idle says that the resource is not watched, because it is not served or not needed, and that its store is empty.
+	idle bool
+	// unserved is to be called when the API server turns out not to serve the resource; nil where it always does.
+	unserved func()
 }
 
 // synced says that the resource has been listed completely at least once.
@@ -215,12 +220,32 @@ type source struct {
 func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	stream, err := s.ListWatch.WatchWithContext(ctx, options)
 	if err != nil {
+		s.missing(err)
 		return nil, fmt.Errorf("watch %s: %w", s.pulse.resource, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pulse.opened(options.SendInitialEvents != nil && *options.SendInitialEvents)
 	return &trackedStream{Interface: stream, source: s}, nil
+}
+
+// ListWithContext implements cache.ListerWithContext.
+func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list, err := s.ListWatch.ListWithContext(ctx, options)
+	s.missing(err)
+	return list, err
+}
+
+// missing takes note of an API server that does not know the resource.
+func (s *source) missing(err error) {
+	if !apierrors.IsNotFound(err) {
+		return
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.pulse.unserved != nil {
+		s.pulse.unserved()
+	}
 }
 
 // trackedStream is a watch whose end is recorded. The Reflector stops every watch it has finished with, also the ones

@@ -54,6 +54,9 @@ func (m *Mirror) staleness() (time.Duration, string) {
 	}
 	oldest, cause := m.heard, "the API server has not answered since"+because(m.unheard)
 	for _, watched := range m.watches {
+		if watched.pulse.idle {
+			continue
+		}
 		if !watched.pulse.synced() {
 			return math.MaxInt64, watched.pulse.resource + " are not listed yet"
 		}

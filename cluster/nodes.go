@@ -270,7 +270,7 @@ func (m *Mirror) buildNode(claim *promised, node *machine) *plan.Node {
 		built.Pods = here.byUID()
 		built.LastPodEvent = later(built.LastPodEvent, m.lastPodEvent(here))
 	}
-	built.Promised, built.NominatedUntil = m.promisesOf(built.Key())
+	built.Promised, built.NominatedUntil = m.promisesOf(built.Key(), built.Initialized)
 	return &built
 }
 

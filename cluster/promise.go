@@ -33,7 +33,7 @@ func (m *Mirror) Promise(key string, pods []types.UID, until time.Time) {
 	made := promise{until: until}
 	for _, pod := range pods {
 		m.keepPromise(pod)
-		if m.waiting.has(pod) {
+		if m.waiting.has(pod) || m.buffers.has(pod) {
 			m.promises.keyOf[pod] = key
 			made.pods = append(made.pods, pod)
 		}
@@ -69,10 +69,19 @@ func (m *Mirror) retract(key string) {
 	delete(m.promises.byKey, key)
 }
 
-// promisesOf returns the pods still expected at a place and until when it is nominated for them. The lock is held.
-func (m *Mirror) promisesOf(key string) ([]types.UID, time.Time) {
+// promisesOf returns the pods still expected at a place and until when it is nominated for them. Virtual pods never come:
+// what a place was made for counts as theirs until it is initialized, and then its room is as good as any. The lock is
+// held.
+func (m *Mirror) promisesOf(key string, initialized bool) ([]types.UID, time.Time) {
 	made := m.promises.byKey[key]
-	return made.pods, made.until
+	if !initialized || len(made.pods) == 0 {
+		return made.pods, made.until
+	}
+	real := slices.DeleteFunc(slices.Clone(made.pods), m.buffers.has)
+	if len(real) == 0 {
+		return nil, time.Time{}
+	}
+	return real, made.until
 }
 
 // touchKey makes the next snapshot build the place with this key again. The lock is held.

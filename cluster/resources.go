@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	bufferv1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -34,6 +36,9 @@ type feeds struct {
 	budgets     *feed[*policyv1.PodDisruptionBudget]
 	attachments *feed[*Attachment]
 	volumes     *feed[*volumeClaim]
+	// capacityBuffers are watched where the cluster serves them, origins where buffers refer to one of the kind.
+	capacityBuffers *feed[*bufferv1.CapacityBuffer]
+	origins         map[string]origins
 }
 
 // watched is a feed as Run and the staleness see it.
@@ -51,7 +56,7 @@ var podSelector = fields.AndSelectors(
 // openFeeds prepares the watches of all resources.
 func (m *Mirror) openFeeds() error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme, bufferv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return fmt.Errorf("scheme: %w", err)
 		}
@@ -69,6 +74,7 @@ func (m *Mirror) openFeeds() error {
 	m.budgets = open(&c, policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}, nil, whole[*policyv1.PodDisruptionBudget], nameOf[*policyv1.PodDisruptionBudget], m.budgetChanged)
 	m.attachments = open(&c, storage, "volumeattachments", &storagev1.VolumeAttachment{}, nil, m.reduceAttachment, (*Attachment).key, m.attachmentChanged)
 	m.volumes = open(&c, core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, nil, m.reduceVolumeClaim, (*volumeClaim).key, m.volumeClaimChanged)
+	m.openBuffers(&c)
 	if c.err != nil {
 		return c.err
 	}
@@ -96,7 +102,7 @@ func (c *clients) client(gv schema.GroupVersion) (rest.Interface, error) {
 	}
 	config.NegotiatedSerializer = c.codecs.WithoutConversion()
 	config.AcceptContentTypes, config.ContentType = "", runtime.ContentTypeJSON
-	if gv.Group != karpv1.SchemeGroupVersion.Group && gv.Group != awsv1.SchemeGroupVersion.Group {
+	if !slices.Contains([]string{karpv1.Group, awsv1.Group, bufferv1.Group}, gv.Group) {
 		// Custom resources have no protobuf form.
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 		config.ContentType = runtime.ContentTypeProtobuf

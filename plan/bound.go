@@ -21,7 +21,7 @@ func BestKnown(in Input) float64 {
 
 // sumOver adds up an amount over all groups of pods that share machines.
 func sumOver(in Input, amount func(*buyer) float64) float64 {
-	items := itemsOf(waiting(in.Snapshot))
+	items := itemsOf(in.Snapshot.volumes(), waiting(in.Snapshot))
 	m := marketFor(&in, items)
 	all := newBitset(len(m.machines))
 	for i := range m.machines {

@@ -121,6 +121,7 @@ func (m *market) preferred(items []*item, offered bitset, tried capacityTries) [
 			stock := it.allowed.clone()
 			stock.intersect(offered)
 			stock.intersect(byCapacity[c])
+			m.withoutUsedUp(stock)
 			if !stock.empty() {
 				result[c] = append(result[c], stocked{it, stock})
 				break

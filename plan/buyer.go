@@ -162,12 +162,9 @@ func (b *buyer) fairShare(g *good) []count {
 	return share
 }
 
-// affordable says whether the limits of the good's pool leave room for it, and tells the items if they do not.
+// affordable says whether the limits of the good's pool and its reservation leave room for it.
 func (b *buyer) affordable(g *good) bool {
-	n, why := b.m.affordable(g.index, g.size)
-	if n == 0 {
-		b.blame(g, why)
-	}
+	n, _ := b.m.affordable(g.index, g.size)
 	return n > 0
 }
 
@@ -179,16 +176,6 @@ func (b *buyer) wanted(g *good) bool {
 		}
 	}
 	return false
-}
-
-// blame remembers that a limit kept a good from the items it would have served.
-func (b *buyer) blame(g *good, why string) {
-	for _, k := range g.members {
-		if b.items[k].limited == nil {
-			b.items[k].limited = map[int]string{}
-		}
-		b.items[k].limited[b.m.machines[g.index].pool] = why
-	}
 }
 
 // biases are the ways to fill a machine that are tried: by worth for the room taken alone, and with a preference for

@@ -205,7 +205,7 @@ func (m *market) valuesOf(index int, key string) []string {
 		var values []string
 		s := m.sellers[m.machines[index].pool]
 		for i := s.first; i < s.last; i++ {
-			if m.machines[i].typ == m.machines[index].typ {
+			if m.machines[i].typ == m.machines[index].typ && m.machines[i].zones != 0 {
 				values = append(values, capacityTypes[m.machines[i].capacity])
 			}
 		}

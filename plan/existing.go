@@ -16,19 +16,24 @@ type slot struct {
 	node  *Node
 	free  []int64
 	ports []HostPort
+	// attach is how many volumes the node can still attach.
+	attach *attachRoom
 	// options are the machines a claim without one may still become; nil once it is launched.
 	options bitset
 	zones   uint64
 }
 
 // slotsOf are the nodes that may take pods: initialized ones first, then those that have joined, then claims.
-func (m *market) slotsOf(snapshot *Snapshot) []*slot {
+func (m *market) slotsOf(book *volumeBook) []*slot {
+	snapshot := book.snapshot
 	var slots []*slot
 	for _, n := range snapshot.Nodes {
 		if n.Deleting || n.Disrupted || n.Terminating || n.Cordoned {
 			continue
 		}
-		slots = append(slots, m.slot(n, snapshot.DaemonSets))
+		s := m.slot(n, snapshot.DaemonSets)
+		s.attach = book.room(n)
+		slots = append(slots, s)
 	}
 	stage := func(s *slot) int {
 		switch {
@@ -151,14 +156,15 @@ func (s *slot) room(it *item) int {
 		if portsConflict(s.ports, it.class.HostPorts) {
 			return 0
 		}
-		return 1
+		n = 1
 	}
-	return n
+	return s.attach.holds(&it.volumes.attach, n)
 }
 
 func (s *slot) put(it *item, n int) {
 	take(s.free, it.request, n)
 	s.ports = append(s.ports, it.class.HostPorts...)
+	s.attach.put(&it.volumes.attach, n)
 }
 
 // fillExisting places items on slots, in order of both, and promised pods first where they were promised.

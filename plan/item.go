@@ -7,10 +7,12 @@ import (
 	"strings"
 )
 
-// item is the pending pods of one class: what Pack distributes.
+// item is the pending pods of one class whose volumes ask the same: what Pack distributes.
 type item struct {
 	class *Class
-	pods  []*Pod
+	// volumes is what the pods' volumes ask.
+	volumes volumeNeeds
+	pods    []*Pod
 	// left is how many of pods, counted from the end of what is placed, have no place yet.
 	left int
 	// request is what one pod takes.
@@ -42,15 +44,20 @@ func (it *item) next(n int) []*Pod {
 	return it.pods[start : start+n : start+n]
 }
 
-// itemsOf groups pods by class, the largest requests first. Pods of a class are ordered by age.
-func itemsOf(pods []*Pod) []*item {
-	byClass := map[*Class]*item{}
+// itemsOf groups pods by class and volumes, the largest requests first. Pods of an item are ordered by age.
+func itemsOf(book *volumeBook, pods []*Pod) []*item {
+	type kind struct {
+		class   *Class
+		volumes string
+	}
+	byKind := map[kind]*item{}
 	var items []*item
 	for _, pod := range pods {
-		it := byClass[pod.Class]
+		volumes := book.needs(pod)
+		it := byKind[kind{pod.Class, volumes.key}]
 		if it == nil {
-			it = &item{class: pod.Class}
-			byClass[pod.Class] = it
+			it = &item{class: pod.Class, volumes: volumes}
+			byKind[kind{pod.Class, volumes.key}] = it
 			items = append(items, it)
 		}
 		it.pods = append(it.pods, pod)
@@ -63,7 +70,8 @@ func itemsOf(pods []*Pod) []*item {
 	}
 	slices.SortFunc(items, func(a, b *item) int {
 		x, y := &a.class.Requests, &b.class.Requests
-		return cmp.Or(-cmp.Compare(x.CPU, y.CPU), -cmp.Compare(x.Memory, y.Memory), strings.Compare(a.class.key, b.class.key))
+		return cmp.Or(-cmp.Compare(x.CPU, y.CPU), -cmp.Compare(x.Memory, y.Memory), strings.Compare(a.class.key, b.class.key),
+			strings.Compare(a.volumes.key, b.volumes.key))
 	})
 	return items
 }
@@ -71,7 +79,7 @@ func itemsOf(pods []*Pod) []*item {
 // weigh prepares an item for the market: its vector, and what may be bought for it.
 func (m *market) weigh(it *item) {
 	it.request = m.dims.vector(it.class.Requests)
-	it.terms = termsOf(it.class)
+	it.terms = it.volumes.restrict(termsOf(it.class))
 	it.refusal = refusalOf(it)
 	it.allowed = newBitset(len(m.machines))
 	if it.refusal != "" {
@@ -188,10 +196,10 @@ func (m *market) spareDevices(it *item) {
 func refusalOf(it *item) string {
 	class := it.class
 	switch {
+	case it.volumes.refusal != "":
+		return it.volumes.refusal
 	case class.ResourceClaims:
 		return "it asks for devices by dynamic resource allocation, which is not planned for"
-	case class.Volumes:
-		return "it mounts persistent volume claims, whose zones are not planned for"
 	case class.Affinity != nil && len(class.Affinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0:
 		return "it requires pod affinity, which is not planned for"
 	case class.AntiAffinity != nil && len(class.AntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0:

@@ -30,8 +30,9 @@ type machine struct {
 	capacity int // index of capacityTypes
 	// reservation is the place of the capacity reservation it draws on, or unreserved.
 	reservation int
-	// zones are where it can be had now.
-	zones uint64
+	// zones are where it can be had now, offered where it is sold at all. A machine that cannot be had anywhere is in the
+	// market only to be able to say so.
+	zones, offered uint64
 	// price is the cheapest zone's.
 	price float64
 	// usable is what pods have of it when the DaemonSets run.
@@ -76,6 +77,7 @@ type market struct {
 	sets        map[string]bitset
 	daemonPorts map[int][]HostPort // by machine
 	policy      MinValuesPolicy
+	unavailable map[cloud.OfferingKey]time.Time
 	// reservations are counted down as machines are planned for them.
 	reservations     []reservation
 	reservationIndex map[string]int
@@ -97,6 +99,7 @@ func newMarket(in *Input, dims *dimensions) *market {
 	m := &market{
 		now: in.Snapshot.Time, dims: dims, zoneIndex: map[string]int{}, wellKnown: map[string]bool{},
 		columns: map[string]*column{}, sets: map[string]bitset{}, daemonPorts: map[int][]HostPort{}, policy: in.MinValues,
+		unavailable: in.Unavailable,
 	}
 	for key := range karpv1.WellKnownLabels() {
 		m.wellKnown[key] = true
@@ -170,7 +173,7 @@ func (m *market) open(in *Input, pool Pool, index int) *seller {
 			}
 		}
 		for _, r := range m.reservationsOf(typ) {
-			if m.reservations[r].left > 0 && ofOffering.admits(m.reservations[r].labels) {
+			if ofOffering.admits(m.reservations[r].labels) {
 				m.sell(in, index, typ, machine{capacity: 0, reservation: r}, zones)
 			}
 		}
@@ -264,10 +267,14 @@ func (m *market) sell(in *Input, pool int, typ *cloud.InstanceType, mach machine
 		offering := &typ.Offerings[i]
 		zone, known := m.zoneIndex[offering.Zone]
 		if !known || offering.CapacityType != key.CapacityType || offering.ReservationID != key.ReservationID ||
-			!offering.Available || zones&(1<<zone) == 0 || offering.Price <= 0 {
+			zones&(1<<zone) == 0 || offering.Price <= 0 {
 			continue
 		}
+		mach.offered |= 1 << zone
 		key.Zone = offering.Zone
+		if !offering.Available {
+			continue
+		}
 		if until, refused := in.Unavailable[key]; refused && m.now.Before(until) {
 			continue
 		}
@@ -275,7 +282,7 @@ func (m *market) sell(in *Input, pool int, typ *cloud.InstanceType, mach machine
 		prices[zone] = offering.Price
 		mach.price = min(mach.price, offering.Price)
 	}
-	if mach.zones == 0 {
+	if mach.offered == 0 {
 		return
 	}
 	allocatable := ResourcesOf(typ.Allocatable)
@@ -283,6 +290,11 @@ func (m *market) sell(in *Input, pool int, typ *cloud.InstanceType, mach machine
 	mach.devices = slices.ContainsFunc(allocatable.Extended, func(a Amount) bool { return isDevice(a.Name) })
 	m.machines = append(m.machines, mach)
 	m.zonePrice = append(m.zonePrice, prices...)
+}
+
+// key names the machine's offerings but for the zone and the reservation.
+func (mach *machine) key() cloud.OfferingKey {
+	return cloud.OfferingKey{InstanceType: mach.typ.Name, CapacityType: capacityTypes[mach.capacity]}
 }
 
 // priceIn is the machine's lowest price in some zones, which have to include one of its own.

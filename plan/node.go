@@ -34,6 +34,11 @@ type Node struct {
 	// Capacity and Allocatable are the Node's, or what the claim expects; zero before the launch.
 	Capacity    Resources
 	Allocatable Resources
+	// AttachLimits are how many volumes the node's CSI drivers can attach to it, by driver. A driver that is not there
+	// has no limit, or has not told it yet.
+	AttachLimits map[string]int
+	// Attached are the PersistentVolumes attached to the node, ordered by name.
+	Attached []string
 
 	InstanceType string
 	Zone         string

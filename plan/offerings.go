@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 )
@@ -20,8 +22,8 @@ var ErrNothingToLaunch = errors.New("no instance type and available offering mee
 // Offerings are the ways to launch a NodeClaim, whether it was planned or written by hand: the cheapest first, of one
 // capacity type (reserved before spot before on-demand), of at most MaxInstanceTypes types. Types have to hold the
 // claim's requests, in which DaemonSets are included. Types with devices that were not asked for are left out while
-// there are others, and so is spot that is dearer than the cheapest on-demand offering. The error wraps
-// ErrNothingToLaunch.
+// there are others, and so is spot that is dearer than the cheapest on-demand offering. Of the reservations that hold a
+// type in a zone the one with the most room is named. The error wraps ErrNothingToLaunch.
 func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time,
 	now time.Time, policy MinValuesPolicy,
 ) ([]cloud.OfferingKey, error) {
@@ -31,13 +33,16 @@ func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable
 	}
 	ceiling := onDemandCeiling(sales)
 	best := slices.MinFunc(sales, func(a, b sale) int { return cmp.Compare(a.rank, b.rank) }).rank
+	capacityTypesOf := offeredAs(sales)
 	sales = slices.DeleteFunc(sales, func(s sale) bool { return s.rank != best })
 	slices.SortStableFunc(sales, func(a, b sale) int {
-		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.typ.Name, b.typ.Name), cmp.Compare(a.key.Zone, b.key.Zone))
+		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.typ.Name, b.typ.Name), cmp.Compare(a.key.Zone, b.key.Zone),
+			-cmp.Compare(a.room, b.room), cmp.Compare(a.key.ReservationID, b.key.ReservationID))
 	})
-	kept, met := choices(withoutDearSpot(sales, ceiling), claim.Spec.Requirements)
+	sales = oneReservationEach(sales)
+	kept, met := choices(withoutDearSpot(sales, ceiling), claim.Spec.Requirements, capacityTypesOf)
 	if !met {
-		kept, met = choices(sales, claim.Spec.Requirements)
+		kept, met = choices(sales, claim.Spec.Requirements, capacityTypesOf)
 	}
 	relaxed := policy == MinValuesBestEffort || claim.Annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] == "true"
 	if !met && !relaxed {
@@ -54,10 +59,15 @@ func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable
 
 // sale is one offering of one type.
 type sale struct {
-	typ   *cloud.InstanceType
-	key   cloud.OfferingKey
-	price float64
-	rank  int // of the capacity type
+	typ *cloud.InstanceType
+	key cloud.OfferingKey
+	// labels are those that follow from the offering.
+	labels map[string]string
+	price  float64
+	rank   int // of the capacity type
+	// room is what the reservation has left, and block says that it is a capacity block.
+	room  int
+	block bool
 }
 
 func salesFor(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time) ([]sale, error) {
@@ -67,7 +77,10 @@ func salesFor(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable 
 		case corev1.LabelTopologyZone, corev1.LabelTopologyRegion, zoneIDLabel, karpv1.CapacityTypeLabelKey:
 			ofOffering = append(ofOffering, c)
 		default:
-			if karpv1.WellKnownLabels().Has(c.key) {
+			switch {
+			case ofReservation(c.key):
+				ofOffering = append(ofOffering, c)
+			case karpv1.WellKnownLabels().Has(c.key):
 				ofType = append(ofType, c)
 			}
 		}
@@ -116,7 +129,10 @@ func salesOf(typ *cloud.InstanceType, conditions term, unavailable map[cloud.Off
 	for i := range typ.Offerings {
 		offering := &typ.Offerings[i]
 		rank := slices.Index(capacityTypes[:], offering.CapacityType)
-		key := cloud.OfferingKey{InstanceType: typ.Name, Zone: offering.Zone, CapacityType: offering.CapacityType}
+		key := cloud.OfferingKey{InstanceType: typ.Name, Zone: offering.Zone, CapacityType: offering.CapacityType, ReservationID: offering.ReservationID}
+		if offering.CapacityType == karpv1.CapacityTypeReserved && (offering.ReservationID == "" || offering.ReservationCapacity <= 0) {
+			continue
+		}
 		if until, refused := unavailable[key]; rank < 0 || !offering.Available || offering.Price <= 0 || refused && now.Before(until) {
 			continue
 		}
@@ -128,11 +144,42 @@ func salesOf(typ *cloud.InstanceType, conditions term, unavailable map[cloud.Off
 		if offering.ZoneID != "" {
 			labels[zoneIDLabel] = offering.ZoneID
 		}
+		maps.Copy(labels, reservationLabels(offering))
 		if conditions.admits(labels) {
-			sales = append(sales, sale{typ: typ, key: key, price: offering.Price, rank: rank})
+			sales = append(sales, sale{typ: typ, key: key, labels: labels, price: offering.Price, rank: rank, room: offering.ReservationCapacity,
+				block: offering.ReservationType == string(awsv1.CapacityReservationTypeCapacityBlock)})
 		}
 	}
 	return sales
+}
+
+// oneReservationEach leaves of reserved sales, sorted by price and room, what one launch can choose from: one reservation
+// for each type and zone, and either capacity blocks, of which a launch takes one, or none of them.
+func oneReservationEach(sales []sale) []sale {
+	if sales[0].key.CapacityType != karpv1.CapacityTypeReserved {
+		return sales
+	}
+	if sales[0].block {
+		return sales[:1]
+	}
+	var kept []sale
+	for _, s := range sales {
+		last := len(kept) - 1
+		if s.block || last >= 0 && kept[last].typ == s.typ && kept[last].key.Zone == s.key.Zone {
+			continue
+		}
+		kept = append(kept, s)
+	}
+	return kept
+}
+
+// offeredAs are the capacity types of each instance type: the choice there was before one of them was taken.
+func offeredAs(sales []sale) map[string][]string {
+	types := map[string][]string{}
+	for _, s := range sales {
+		types[s.typ.Name] = append(types[s.typ.Name], s.key.CapacityType)
+	}
+	return types
 }
 
 // onDemandCeiling is the price above which spot makes no sense: that of the cheapest on-demand offering.
@@ -158,12 +205,26 @@ func withoutDearSpot(sales []sale, ceiling float64) []sale {
 }
 
 // choices picks the instance types of sorted sales, and says whether they meet the requirements' minValues.
-func choices(sales []sale, requirements []karpv1.NodeSelectorRequirementWithMinValues) (map[string]bool, bool) {
+func choices(sales []sale, requirements []karpv1.NodeSelectorRequirementWithMinValues, offered map[string][]string) (map[string]bool, bool) {
 	counts := make([]map[string]bool, len(requirements))
+	valuesOf := func(s sale, key string) []string {
+		if karpv1.NormalizedLabelKey(key) == karpv1.CapacityTypeLabelKey {
+			return offered[s.typ.Name]
+		}
+		if value := s.label(key); value != "" {
+			return []string{value}
+		}
+		return nil
+	}
 	missing := func(s sale) bool {
 		for i, r := range requirements {
-			if r.MinValues != nil && len(counts[i]) < *r.MinValues && !counts[i][s.label(r.Key)] {
-				return true
+			if r.MinValues == nil || len(counts[i]) >= *r.MinValues {
+				continue
+			}
+			for _, value := range valuesOf(s, r.Key) {
+				if !counts[i][value] {
+					return true
+				}
 			}
 		}
 		return false
@@ -172,17 +233,22 @@ func choices(sales []sale, requirements []karpv1.NodeSelectorRequirementWithMinV
 		counts[i] = map[string]bool{}
 	}
 	kept := map[string]bool{}
-	for _, s := range sales {
-		if len(kept) == 0 || len(kept) < MaxInstanceTypes && missing(s) || kept[s.typ.Name] {
-			kept[s.typ.Name] = true
-			for i, r := range requirements {
-				counts[i][s.label(r.Key)] = true
+	keep := func(s sale) {
+		kept[s.typ.Name] = true
+		for i, r := range requirements {
+			for _, value := range valuesOf(s, r.Key) {
+				counts[i][value] = true
 			}
 		}
 	}
 	for _, s := range sales {
-		if len(kept) < MaxInstanceTypes {
-			kept[s.typ.Name] = true
+		if len(kept) == 0 || kept[s.typ.Name] || len(kept) < MaxInstanceTypes && missing(s) {
+			keep(s)
+		}
+	}
+	for _, s := range sales {
+		if kept[s.typ.Name] || len(kept) < MaxInstanceTypes {
+			keep(s)
 		}
 	}
 	for i, r := range requirements {
@@ -193,17 +259,14 @@ func choices(sales []sale, requirements []karpv1.NodeSelectorRequirementWithMinV
 	return kept, true
 }
 
-// label is the value a label has on what is sold.
+// label is the value a label has on what is sold; empty if it has none.
 func (s *sale) label(key string) string {
-	switch karpv1.NormalizedLabelKey(key) {
-	case karpv1.CapacityTypeLabelKey:
-		return s.key.CapacityType
-	case corev1.LabelTopologyZone:
-		return s.key.Zone
-	case corev1.LabelTopologyRegion:
-		return regionOf(s.key.Zone)
-	case corev1.LabelInstanceTypeStable:
+	key = karpv1.NormalizedLabelKey(key)
+	if value, ofOffering := s.labels[key]; ofOffering {
+		return value
+	}
+	if key == corev1.LabelInstanceTypeStable {
 		return s.typ.Name
 	}
-	return s.typ.Labels[karpv1.NormalizedLabelKey(key)]
+	return s.typ.Labels[key]
 }

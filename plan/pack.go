@@ -3,12 +3,13 @@ package plan
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
 // claims. Pods that will have to leave a node which is going away wait as well.
 func Pack(in Input) Plan {
-	items := itemsOf(waiting(in.Snapshot))
+	book := in.Snapshot.volumes()
+	items := itemsOf(book, waiting(in.Snapshot))
 	m := marketFor(&in, items)
 	for _, it := range items {
 		m.weigh(it)
 	}
-	result := Plan{Placements: fillExisting(items, m.slotsOf(in.Snapshot))}
+	result := Plan{Placements: fillExisting(items, m.slotsOf(book))}
 	result.Claims = m.claims(m.buy(nil, items))
 	for _, it := range items {
 		if it.left == 0 {

@@ -17,6 +17,8 @@ type Pod struct {
 	Class *Class
 	// Labels are what other pods' selectors see of this pod, shared by all pods that look the same.
 	Labels *Labels
+	// Mounts are the volumes somebody has to bring to the pod's node; nil if it has none.
+	Mounts *Mounts
 
 	// Node is the node the pod is bound to; empty while it has none.
 	Node string
@@ -113,8 +115,6 @@ type Class struct {
 	Spread       []corev1.TopologySpreadConstraint
 	Affinity     *corev1.PodAffinity
 	AntiAffinity *corev1.PodAntiAffinity
-	// Volumes says that the pod mounts persistent volume claims.
-	Volumes bool
 	// ResourceClaims says that the pod asks for devices by dynamic resource allocation.
 	ResourceClaims bool
 

@@ -2,10 +2,15 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"math/bits"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // explain says, for each pool, why it cannot serve what is left of an item. The work is done once for all its pods.
@@ -23,7 +28,7 @@ func (m *market) explain(it *item) []Reason {
 	return sortReasons(reasons)
 }
 
-// obstacle is the first thing that keeps a pool from serving an item.
+// obstacle is what keeps a pool from serving an item.
 func (m *market) obstacle(it *item, index int) string {
 	s := m.sellers[index]
 	if s.closed != "" {
@@ -32,109 +37,350 @@ func (m *market) obstacle(it *item, index int) string {
 	if taint := repelledBy(s.NodePool.Spec.Template.Spec.Taints, it.class.Tolerations); taint != nil {
 		return fmt.Sprintf("taint %s is not tolerated", taint.ToString())
 	}
-	if why, ok := it.limited[index]; ok {
-		return why
-	}
-	// With several alternatives, the last is the one the user put up with most readily; it says the most.
-	var why string
+	// With several alternatives, the one that came nearest to a node says the most.
+	why, nearest := "nothing that fits it could be bought", barrierKind(-1)
 	for _, t := range it.terms {
-		why = m.obstacleOf(it, s, t.normalized())
+		t = t.normalized()
+		if key := m.contradiction(s, t); key != "" {
+			if nearest < byLabel {
+				why, nearest = fmt.Sprintf("no value of %s meets all its requirements", key), byLabel
+			}
+			continue
+		}
+		o := m.obstaclesFor(it, s, t)
+		if chosen, found := o.conflict(); found && o.depth(chosen) >= nearest {
+			why, nearest = o.sentence(chosen), o.depth(chosen)
+		}
 	}
 	return why
 }
 
-// obstacleOf narrows the pool's machines condition by condition and names the one after which nothing is left.
-func (m *market) obstacleOf(it *item, s *seller, t term) string {
-	left := newBitset(len(m.machines))
-	for i := s.first; i < s.last; i++ {
-		left.set(i)
-	}
-	zones := ^uint64(0)
-	for i := range t {
-		c := &t[i]
-		if m.zonal(c.key) {
-			zones &= m.zoneMask(term{*c})
-			continue
+// contradiction is the first label the pool leaves to the pods and for which the term leaves no value; empty if none.
+func (m *market) contradiction(s *seller, t term) string {
+	for _, key := range sortedKeys(s.open) {
+		all, alone := slices.Clone(s.open[key]), true
+		for i := range t {
+			if t[i].key == key {
+				all = append(all, t[i])
+				alone = false
+			}
 		}
-		alone := newBitset(len(m.machines))
-		for j := s.first; j < s.last; j++ {
-			alone.set(j)
-		}
-		alone.intersect(m.admitted(c))
-		if alone.empty() {
-			return m.nobodyHas(s, c)
-		}
-		left.intersect(m.admitted(c))
-		if left.empty() {
-			return fmt.Sprintf("no instance type meets %s together with its other requirements", c)
+		if _, _, ok := all.resolve(); !alone && !ok {
+			return key
 		}
 	}
-	for i := range left.all {
-		if m.machines[i].zones&zones == 0 {
-			left.clear(i)
-		}
-	}
-	if left.empty() {
-		return m.nowhere(t)
-	}
-	return m.tooSmall(it, left)
+	return ""
 }
 
-// nobodyHas is about a condition that no machine of the pool meets.
-func (m *market) nobodyHas(s *seller, c *condition) string {
-	value, defined := s.labels[c.key]
+// sentence says in few words what a conflict means.
+func (o *obstacles) sentence(chosen selection) string {
+	place := bits.Len64(uint64(chosen)) - 1
+	last := o.barriers[place]
+	rest := chosen &^ (1 << place)
+	phrase := o.describe(chosen)
+	switch last.kind {
+	case byLimit:
+		return o.limitSentence(chosen, phrase)
+	case byReservation:
+		return o.reservationSentence(rest)
+	case byAvailability:
+		return phrase.none("available" + o.until(rest))
+	case byMinValues:
+		return o.minValuesSentence(rest, phrase)
+	case byDevices:
+		return phrase.every("devices, which are kept for pods that ask for them")
+	case byPorts:
+		if rest == 0 {
+			return "a DaemonSet takes its host ports"
+		}
+		return "a DaemonSet takes its host ports on every " + phrase.subject()
+	case byRoom:
+		return o.roomSentence(chosen, &last, phrase)
+	case byZone:
+		if rest == 0 {
+			return o.zoneSentence(last.condition)
+		}
+		return phrase.none("")
+	}
+	if rest == 0 {
+		return o.labelSentence(last.condition)
+	}
+	return phrase.none("")
+}
+
+// without is a selection less the barriers of a kind.
+func (o *obstacles) without(chosen selection, kind barrierKind) selection {
+	for i := range o.barriers {
+		if o.barriers[i].kind == kind {
+			chosen &^= 1 << i
+		}
+	}
+	return chosen
+}
+
+// labelSentence is about a condition that no machine of the pool meets.
+func (o *obstacles) labelSentence(c *condition) string {
+	value, defined := o.s.labels[c.key]
 	switch {
 	case c.key == corev1.LabelHostname:
 		return fmt.Sprintf("%s can be met only by a node that exists", c)
 	case defined:
 		return fmt.Sprintf("%s is not met: the pool's nodes have %q", c, value)
-	case !m.wellKnown[c.key] && s.open[c.key] == nil:
+	case !o.m.wellKnown[c.key] && o.s.open[c.key] == nil:
 		return fmt.Sprintf("%s is not met: the pool does not define the label", c)
 	}
-	return fmt.Sprintf("no instance type and offering meets %s", c)
+	if own := o.excluded(c); own != nil {
+		return fmt.Sprintf("the pool requires %s", own)
+	}
+	return fmt.Sprintf("no instance type has %s", c)
 }
 
-func (m *market) nowhere(t term) string {
-	var zonal []string
-	for i := range t {
-		if m.zonal(t[i].key) {
-			zonal = append(zonal, t[i].String())
+func (o *obstacles) zoneSentence(c *condition) string {
+	if own := o.excluded(c); own != nil {
+		return fmt.Sprintf("the pool requires %s", own)
+	}
+	if names := zonesNamed(c); names != "" {
+		return "nothing is offered in " + names
+	}
+	return fmt.Sprintf("nothing is offered with %s", c)
+}
+
+// roomSentence is about machines that are too small, or do not have a device at all.
+func (o *obstacles) roomSentence(chosen selection, last *barrier, p phrase) string {
+	name, asked := o.m.dims.name(last.dim), o.it.request[last.dim]
+	if rest := o.without(chosen, byRoom); len(p.rooms) == 1 {
+		most := int64(0)
+		set, _ := o.passing(rest)
+		for i := range set.all {
+			most = max(most, o.m.machines[i].usable[last.dim])
+		}
+		p.rooms = nil
+		switch {
+		case most == 0 && last.dim >= dimExtended:
+			return p.none("with " + name)
+		case rest == 0:
+			return fmt.Sprintf("%s %s is more than any instance type leaves for pods (%s)", name, quantity(name, asked), quantity(name, most))
+		}
+		return p.none(fmt.Sprintf("with %s %s free, the most is %s", name, quantity(name, asked), quantity(name, most)))
+	}
+	return p.none("")
+}
+
+// limitSentence names the limit, and the least that would have to be left.
+func (o *obstacles) limitSentence(chosen selection, p phrase) string {
+	var limits []string
+	var b *barrier
+	for i := range o.barriers {
+		if chosen.has(i) && o.barriers[i].kind == byLimit {
+			b = &o.barriers[i]
+			limits = append(limits, b.limit.String())
 		}
 	}
-	return "no offering is available with " + strings.Join(zonal, " and ")
+	switch {
+	case len(limits) > 1:
+		return fmt.Sprintf("%s, and no %s keeps to all of them", list(limits, "and"), p.subject())
+	case b.limit.name == string(karpv1.ResourceNodes):
+		return limits[0]
+	}
+	least := int64(-1)
+	set, _ := o.passing(o.without(chosen, byLimit))
+	for i := range set.all {
+		if n := countOf(b.limit.name, o.m.machines[i].size); least < 0 || n < least {
+			least = n
+		}
+	}
+	return fmt.Sprintf("%s, and the smallest %s has %s", b.limit, p.subject(), quantity(b.limit.name, max(0, least)))
 }
 
-// tooSmall is about machines that meet all requirements and do not hold one pod.
-func (m *market) tooSmall(it *item, left bitset) string {
-	ports, held := false, false
-	largest := make([]int64, m.dims.count())
-	for i := range left.all {
-		mach := &m.machines[i]
-		if fits(it.request, mach.usable) {
-			held = true
-			ports = ports || portsConflict(m.daemonPorts[i], it.class.HostPorts)
+func (o *obstacles) reservationSentence(rest selection) string {
+	ids := map[string]bool{}
+	set, _ := o.passing(rest)
+	for i := range set.all {
+		ids[o.m.reservedBy(i)] = true
+	}
+	names := slices.Sorted(maps.Keys(ids))
+	switch {
+	case len(names) == 1:
+		return fmt.Sprintf("capacity reservation %s is used up", names[0])
+	case len(names) > 3:
+		return fmt.Sprintf("all %d capacity reservations are used up", len(names))
+	}
+	return fmt.Sprintf("capacity reservations %s are used up", list(names, "and"))
+}
+
+// minValuesSentence names the first minimum that is missed.
+func (o *obstacles) minValuesSentence(rest selection, p phrase) string {
+	tally := o.m.newTally(o.s.minimums)
+	set, _ := o.passing(rest)
+	for i := range set.all {
+		tally.add(i)
+	}
+	for i, minimum := range o.s.minimums {
+		if len(tally.seen[i]) < minimum.count {
+			return fmt.Sprintf("minValues asks for %d values of %s, and only %d have any %s", minimum.count, minimum.key, len(tally.seen[i]), p.subject())
+		}
+	}
+	return "too few instance types hold it to meet the pool's minValues"
+}
+
+// until is when the first of the offerings that were refused may be asked for again; empty if it is not known.
+func (o *obstacles) until(rest selection) string {
+	var first time.Time
+	set, zones := o.passing(rest)
+	for i := range set.all {
+		mach := &o.m.machines[i]
+		key := mach.key()
+		key.ReservationID = o.m.reservedBy(i)
+		for z, name := range o.m.zones {
+			key.Zone = name
+			if until, refused := o.m.unavailable[key]; refused && mach.offered&zones&(1<<z) != 0 && o.m.now.Before(until) && (first.IsZero() || until.Before(first)) {
+				first = until
+			}
+		}
+	}
+	if first.IsZero() {
+		return " at the moment"
+	}
+	return " until " + first.UTC().Format("15:04:05 UTC")
+}
+
+// phrase is a kind of machine in words: "zone us-west-2c has no spot c7g with memory 64Gi free".
+type phrase struct {
+	place      string
+	adjectives []string
+	noun       string
+	with       []string
+	rooms      []string
+}
+
+// describe puts the labels, zones and rooms of a selection into words.
+func (o *obstacles) describe(chosen selection) phrase {
+	p := phrase{}
+	for i := range o.barriers {
+		if !chosen.has(i) {
 			continue
 		}
-		for d, amount := range mach.usable {
-			largest[d] = max(largest[d], amount)
+		switch b := &o.barriers[i]; b.kind {
+		case byLabel, byZone:
+			p.qualify(b.condition)
+		case byRoom:
+			name := o.m.dims.name(b.dim)
+			p.rooms = append(p.rooms, name+" "+quantity(name, o.it.request[b.dim]))
 		}
 	}
-	if ports {
-		return "a DaemonSet takes its host ports"
-	}
-	if held && len(m.sellers[m.machines[firstOf(left)].pool].minimums) > 0 {
-		return "too few instance types hold it to meet the pool's minValues"
-	}
-	for d, amount := range it.request {
-		if !held && amount > largest[d] {
-			if largest[d] == 0 && d >= dimExtended {
-				return fmt.Sprintf("no instance type has %s", m.dims.name(d))
-			}
-			return fmt.Sprintf("%s %s is more than any instance type leaves for pods (%s)",
-				m.dims.name(d), quantity(m.dims.name(d), amount), quantity(m.dims.name(d), largest[d]))
+	return p
+}
+
+// wordy is how many values are put into words; more of them are better read as the condition.
+const wordy = 3
+
+func (p *phrase) qualify(c *condition) {
+	if c.operator == corev1.NodeSelectorOpIn && len(c.values) <= wordy {
+		switch {
+		case c.key == corev1.LabelTopologyZone && p.place == "":
+			p.place = zonesNamed(c)
+			return
+		case c.key == capacityTypeKey || c.key == corev1.LabelArchStable:
+			p.adjectives = append(p.adjectives, list(c.values, "or"))
+			return
+		case (c.key == corev1.LabelInstanceTypeStable || c.key == familyKey) && p.noun == "":
+			p.noun = list(c.values, "or")
+			return
 		}
 	}
-	return "no instance type has enough of everything it asks for at once"
+	p.with = append(p.with, c.String())
+}
+
+const (
+	capacityTypeKey = karpv1.CapacityTypeLabelKey
+	familyKey       = "karpenter.k8s.aws/instance-family"
+)
+
+func zonesNamed(c *condition) string {
+	if c.key != corev1.LabelTopologyZone || c.operator != corev1.NodeSelectorOpIn || len(c.values) > wordy {
+		return ""
+	}
+	if len(c.values) == 1 {
+		return "zone " + c.values[0]
+	}
+	return "zones " + list(c.values, "and")
+}
+
+// kind is the machine without its place.
+func (p *phrase) kind() string {
+	noun := p.noun
+	if noun == "" {
+		noun = "instance type"
+	}
+	text := strings.Join(append(slices.Clone(p.adjectives), noun), " ")
+	with := slices.Clone(p.with)
+	if len(p.rooms) > 0 {
+		with = append(with, list(p.rooms, "and")+" free")
+	}
+	if len(with) > 0 {
+		text += " with " + list(with, "and")
+	}
+	return text
+}
+
+// subject is the machine and its place.
+func (p *phrase) subject() string {
+	if p.place != "" {
+		return p.kind() + " in " + p.place
+	}
+	return p.kind()
+}
+
+// none says that there is no such machine with a further quality.
+func (p *phrase) none(quality string) string {
+	text := "no " + p.kind()
+	if p.place != "" {
+		have := "has"
+		if strings.HasPrefix(p.place, "zones ") {
+			have = "have"
+		}
+		text = p.place + " " + have + " " + text
+	} else if quality == "" {
+		text = "there is " + text
+	}
+	if quality == "" {
+		return text
+	}
+	if p.place == "" {
+		quality = sentenceVerb(quality)
+	}
+	return text + " " + quality
+}
+
+// sentenceVerb turns a quality that follows "zone x has no y" into one that follows "no y".
+func sentenceVerb(quality string) string {
+	if rest, ok := strings.CutPrefix(quality, "with "); ok {
+		return "has " + rest
+	}
+	if strings.HasPrefix(quality, "available") {
+		return "is " + quality
+	}
+	return quality
+}
+
+// every says what all such machines have.
+func (p *phrase) every(quality string) string { return "every " + p.subject() + " has " + quality }
+
+// list joins words: "a, b or c".
+func list(words []string, last string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
+}
+
+// String is for people: its conditions, joined by and.
+func (t term) String() string {
+	var words []string
+	for i := range t {
+		words = append(words, t[i].String())
+	}
+	return list(words, "and")
 }
 
 func firstOf(set bitset) int {

@@ -26,6 +26,7 @@ func (i *Interner) Pod(pod *corev1.Pod) *Pod {
 		Name:          pod.Name,
 		Class:         i.class(pod),
 		Labels:        i.podLabels(pod.Namespace, pod.Labels),
+		Mounts:        i.mounts(pod),
 		Node:          i.String(pod.Spec.NodeName),
 		NominatedNode: i.String(pod.Status.NominatedNodeName),
 		Created:       pod.CreationTimestamp.Time,
@@ -153,7 +154,6 @@ func buildClass(pod *corev1.Pod, requests Resources, key string) *Class {
 		Tolerations:    spec.Tolerations,
 		HostPorts:      hostPorts(spec),
 		Spread:         spec.TopologySpreadConstraints,
-		Volumes:        mountsClaims(spec),
 		ResourceClaims: len(spec.ResourceClaims) > 0,
 		key:            key,
 	}
@@ -165,13 +165,6 @@ func buildClass(pod *corev1.Pod, requests Resources, key string) *Class {
 		}
 	}
 	return c
-}
-
-// mountsClaims says that the pod mounts persistent volume claims, its own ephemeral ones included.
-func mountsClaims(spec *corev1.PodSpec) bool {
-	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool {
-		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
-	})
 }
 
 // hostPorts are the ports of the node the pod's containers take. With hostNetwork the API server has filled in
@@ -225,7 +218,7 @@ func classKey(pod *corev1.Pod, requests Resources) []byte {
 		key = binary.AppendVarint(key, int64(port.Port))
 		key = appendString(key, string(port.Protocol))
 	}
-	key = append(key, flag(mountsClaims(spec)), flag(len(spec.ResourceClaims) > 0))
+	key = append(key, flag(len(spec.ResourceClaims) > 0))
 	key = binary.AppendUvarint(key, uint64(len(spec.TopologySpreadConstraints)))
 	for i := range spec.TopologySpreadConstraints {
 		key = appendMessage(key, &spec.TopologySpreadConstraints[i])

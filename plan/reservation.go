@@ -183,6 +183,18 @@ func (m *market) restore(p purse) {
 	}
 }
 
+// withoutUsedUp removes the machines of reservations that have nothing left.
+func (m *market) withoutUsedUp(stock bitset) {
+	if len(m.reservations) == 0 {
+		return
+	}
+	for i := range stock.all {
+		if r := m.machines[i].reservation; r != unreserved && m.reservations[r].left <= 0 {
+			stock.clear(i)
+		}
+	}
+}
+
 // limited says that a machine may be had only so many times for reasons that do not concern its like.
 func (m *market) limited(index int) bool { return m.machines[index].reservation != unreserved }
 

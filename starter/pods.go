@@ -86,10 +86,11 @@ func (s *Starter) watchPods(ctx context.Context) error {
 	state := pending{}
 	news := true
 	for {
-		signal, wait := state.due(s.Mirror.Snapshot(), news)
+		snapshot := s.Mirror.Snapshot()
+		signal, wait := state.due(snapshot, news)
 		if signal {
 			if err := s.signal(ctx, workflows.ProvisioningOptions(s.Cluster), workflows.ProvisioningType,
-				workflows.ProvisioningInput{Cluster: s.Cluster}, workflows.SignalPodsPending, nil); err != nil {
+				workflows.ProvisioningInput{Cluster: s.Cluster}, workflows.SignalPodsPending, workflows.PodsPending{Seen: snapshot.Time}); err != nil {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}

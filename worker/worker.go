@@ -30,6 +30,7 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tenon-sh/tenon/activities"
+	bufferv1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
@@ -152,7 +153,7 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 // Scheme knows every resource Tenon reads or writes.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme, bufferv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			// Only two types of one name could be refused, and there are none.
 			panic(fmt.Sprintf("scheme: %v", err))

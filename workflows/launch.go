@@ -172,7 +172,7 @@ func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 func startNodeClaims(ctx workflow.Context, in LaunchInput, claims []ClaimRef, instances []Instance) error {
 	started := make([]workflow.Future, 0, len(claims))
 	for i, claim := range claims {
-		input := NodeClaimInput{Cluster: in.Cluster, Claim: claim, NodePool: in.NodePool, Group: in.Group, Instance: instances[i]}
+		input := NodeClaimInput{Cluster: in.Cluster, Claim: claim, NodePool: in.NodePool, Group: in.Group, Instance: instances[i], DrainTells: true}
 		child := workflow.ExecuteChildWorkflow(NodeClaimOptions(input).child(ctx), NodeClaim, input)
 		started = append(started, child.GetChildWorkflowExecution())
 	}

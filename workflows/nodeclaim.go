@@ -32,6 +32,10 @@ type NodeClaimInput struct {
 	Joined JoinResult `json:"joined,omitzero"`
 	// Ending is why and by when the node goes; its Reason is empty while the node is wanted.
 	Ending Ending `json:"ending,omitzero"`
+	// DrainTells says that a node's Drain alone shows by search attributes that, and why, the node is drained. Lives
+	// that were started before there was this field show it themselves too. It is in the input, and not a version
+	// marked in the history, because the mark would be two events more in every life.
+	DrainTells bool `json:"drainTells,omitempty"`
 }
 
 // Ending says why a claim's life ends.
@@ -158,8 +162,10 @@ func (n *nodeClaim) serve(ctx workflow.Context) error {
 // end drains the node, terminates the instance and lets the objects go.
 func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 	result := NodeClaimResult{Reason: n.Ending.Reason}
-	if err := workflow.UpsertTypedSearchAttributes(ctx, AttrPhase.ValueSet(PhaseDraining), AttrReason.ValueSet(n.Ending.Reason)); err != nil {
-		return result, fmt.Errorf("show phase: %w", err)
+	if !n.DrainTells {
+		if err := n.tell(ctx, PhaseDraining); err != nil {
+			return result, err
+		}
 	}
 	n.describe(ctx, PhaseDraining, "Draining: "+n.Ending.Reason+".")
 	if !n.Ending.Deleting {
@@ -173,18 +179,31 @@ func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 		return result, err
 	}
 	result.Node = n.Joined.Node
-	if n.Joined.Node != "" && !n.lost() {
-		drain, err := n.drain(ctx)
-		if err != nil {
-			return result, err
-		}
+	var err error
+	switch {
+	case n.Joined.Node != "" && !n.lost():
+		var drain DrainResult
+		drain, err = n.drain(ctx)
 		result.Drain = drain.Outcome
+	case n.DrainTells:
+		err = n.tell(ctx, PhaseTerminating)
+	}
+	if err != nil {
+		return result, err
 	}
 	n.describe(ctx, PhaseTerminating, "Terminating the instance.")
-	_, err := TerminateActivity.Run(ctx, TerminateInput{Claim: n.Claim, Instance: n.Instance.ID, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID,
+	_, err = TerminateActivity.Run(ctx, TerminateInput{Claim: n.Claim, Instance: n.Instance.ID, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID,
 		Reason: n.Ending.Reason, Outcome: result.Drain}, "terminate "+n.Instance.ID)
 	n.describe(ctx, "Terminated", "The node is gone: "+n.Ending.Reason+".")
 	return result, err
+}
+
+// tell shows by search attributes why the life ends and how far that has come.
+func (n *nodeClaim) tell(ctx workflow.Context, phase string) error {
+	if err := workflow.UpsertTypedSearchAttributes(ctx, AttrPhase.ValueSet(phase), AttrReason.ValueSet(n.Ending.Reason)); err != nil {
+		return fmt.Errorf("show phase: %w", err)
+	}
+	return nil
 }
 
 // lookForNode asks for the Node of a claim that ended before it was told of one. The Node may have registered, and have

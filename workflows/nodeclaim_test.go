@@ -2,13 +2,17 @@ package workflows
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -117,6 +121,70 @@ func TestNodeClaim(t *testing.T) {
 			}
 			if len(got.drains) != test.drains || len(got.terminated) != 1 || got.terminated[0].Instance != "i-1" {
 				t.Errorf("%s: %d drains, want %d; terminated %+v", test.reason, len(got.drains), test.drains, got.terminated)
+			}
+		})
+	}
+}
+
+// upsertWitness notes the phase and the reason of every upsert of search attributes.
+type upsertWitness struct {
+	interceptor.WorkerInterceptorBase
+	interceptor.WorkflowInboundInterceptorBase
+	interceptor.WorkflowOutboundInterceptorBase
+	told []string
+}
+
+func (w *upsertWitness) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	w.WorkflowInboundInterceptorBase.Next = next
+	return w
+}
+
+func (w *upsertWitness) Init(outbound interceptor.WorkflowOutboundInterceptor) error {
+	w.WorkflowOutboundInterceptorBase.Next = outbound
+	return w.WorkflowInboundInterceptorBase.Init(w)
+}
+
+func (w *upsertWitness) UpsertTypedSearchAttributes(_ workflow.Context, attributes ...temporal.SearchAttributeUpdate) error {
+	phase, _ := temporal.NewSearchAttributes(attributes...).GetKeyword(AttrPhase)
+	reason, _ := temporal.NewSearchAttributes(attributes...).GetKeyword(AttrReason)
+	w.told = append(w.told, strings.TrimSpace(phase+" "+reason))
+	return nil
+}
+
+// TestNodeClaimLeavesItToTheDrainToTell counts what each search attribute upsert of a life says.
+func TestNodeClaimLeavesItToTheDrainToTell(t *testing.T) {
+	t.Parallel()
+	node := JoinResult{Node: "n", NodeUID: "u", Initialized: true}
+	tests := map[string]struct {
+		reason     string
+		joined     JoinResult
+		ending     Ending
+		drainTells bool
+		want       []string
+	}{
+		"drained":      {"the Drain shows phase and reason", node, Ending{Reason: ReasonEmpty, Deleting: true}, true, []string{PhaseServing}},
+		"lost":         {"there is no Drain to show them", node, Ending{Reason: ReasonInstanceGone, Deleting: true, Lost: true}, true, []string{PhaseServing, PhaseTerminating + " " + ReasonInstanceGone}},
+		"never there":  {"there is no Drain to show them", JoinResult{Failed: ReasonRegistrationTimeout}, Ending{}, true, []string{PhaseTerminating + " " + ReasonRegistrationTimeout}},
+		"an older run": {"its history has the upsert", node, Ending{Reason: ReasonEmpty, Deleting: true}, false, []string{PhaseServing, PhaseDraining + " " + ReasonEmpty}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := environment(t, &fakes{
+				join:   func(context.Context, JoinInput) (JoinResult, error) { return test.joined, nil },
+				end:    func(TerminateInput) {},
+				delete: func(DeleteClaimInput) Ending { return Ending{Deleting: true} },
+			})
+			env.OnWorkflow(DrainType, anything, anything).Return(DrainResult{Outcome: Drained}, nil)
+			witness := &upsertWitness{}
+			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{witness}})
+			env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEnding, test.ending) }, time.Minute)
+			env.ExecuteWorkflow(NodeClaimType, NodeClaimInput{Cluster: "c", Claim: ClaimRef{"a", "1"}, Instance: instance("i-1"), DrainTells: test.drainTells})
+			if err := env.GetWorkflowError(); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, witness.told); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 // The signals Provisioning listens to. Both are facts, and both may be repeated or lost without harm: the starter says
 // again that pods are pending for as long as they are.
 const (
-	// SignalPodsPending says that there are pods without a node.
+	// SignalPodsPending carries a PodsPending: there are pods without a node.
 	SignalPodsPending = "pods-pending"
 	// SignalCapacityRefused carries a CapacityRefused: what a launch could not get.
 	SignalCapacityRefused = "capacity-refused"
@@ -39,8 +39,19 @@ type ProvisioningInput struct {
 	SeenVersion string `json:"seenVersion,omitempty"`
 	// Unavailable are the offerings that were refused lately.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
-	// Last is the note of the last plan, for people.
-	Last string `json:"last,omitempty"`
+	// Looked is when the last plan looked at the pods. What was announced before then it has seen.
+	Looked time.Time `json:"looked,omitzero"`
+	// Last is the note of the last plan, for people. Launched is the note of the last plan that created claims, and
+	// LaunchedAt when it was made, where that is another one.
+	Last       string    `json:"last,omitempty"`
+	Launched   string    `json:"launched,omitempty"`
+	LaunchedAt time.Time `json:"launchedAt,omitzero"`
+}
+
+// PodsPending is what SignalPodsPending carries. Nothing at all is understood too, as pending now.
+type PodsPending struct {
+	// Seen is when the pods were looked at that are announced.
+	Seen time.Time `json:"seen,omitzero"`
 }
 
 // Unavailable is an offering that is left alone until a moment.
@@ -67,6 +78,8 @@ type PlanInput struct {
 type PlanResult struct {
 	Groups      []LaunchGroup `json:"groups,omitempty"`
 	SeenVersion string        `json:"seenVersion,omitempty"`
+	// Looked is when the snapshot was taken that was planned over; zero where nobody knows.
+	Looked time.Time `json:"looked,omitzero"`
 	// Again says that this plan stopped before the end: another one is due at once.
 	Again bool `json:"again,omitempty"`
 	// Note says in a few lines what was planned and which pods were left, and why.
@@ -96,7 +109,7 @@ func Provisioning(ctx workflow.Context, state ProvisioningInput) error {
 		p.Series = workflow.GetInfo(ctx).OriginalRunID
 	}
 	for {
-		p.describe(ctx)
+		workflow.SetCurrentDetails(ctx, p.details())
 		if err := workflow.Await(ctx, func() bool {
 			return p.Pending || p.pending.Len() > 0 || p.refused.Len() > 0 || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
 		}); err != nil {
@@ -122,8 +135,12 @@ type provisioning struct {
 
 // receive moves every buffered signal into the state, so that none is lost when the workflow continues as new.
 func (p *provisioning) receive(ctx workflow.Context) {
-	for p.pending.ReceiveAsync(nil) {
-		p.Pending = true
+	var announced PodsPending
+	for p.pending.ReceiveAsync(&announced) {
+		// A burst is announced again and again while the plan waits for its end. Clocks of two workers may differ; then
+		// the pods are announced once more in ten seconds, or planned for once too often.
+		p.Pending = p.Pending || announced.Seen.IsZero() || !announced.Seen.Before(p.Looked)
+		announced = PodsPending{}
 	}
 	now := workflow.Now(ctx)
 	kept := p.Unavailable[:0]
@@ -160,7 +177,10 @@ func (p *provisioning) plan(ctx workflow.Context) error {
 		p.SeenVersion = result.SeenVersion
 	}
 	p.Pending = result.Again
-	p.Last = result.Note
+	p.Looked, p.Last = result.Looked, result.Note
+	if len(result.Groups) > 0 {
+		p.Launched, p.LaunchedAt = result.Note, workflow.Now(ctx)
+	}
 	return startLaunches(ctx, p.Cluster, result.Groups)
 }
 
@@ -179,13 +199,17 @@ func startLaunches(ctx workflow.Context, cluster Cluster, groups []LaunchGroup) 
 	return nil
 }
 
-func (p *provisioning) describe(ctx workflow.Context) {
+// details are what a person reads: the newest plan, and beside it the last one that launched something.
+func (p *provisioning) details() string {
 	details := fmt.Sprintf("Waiting for pending pods. %d plans made.\n", p.Round)
 	if p.Last != "" {
 		details += "\n**Last plan**\n\n" + p.Last + "\n"
 	}
+	if p.Launched != "" && p.Launched != p.Last {
+		details += "\n**Last plan that launched something**, " + p.LaunchedAt.UTC().Format(time.RFC3339) + "\n\n" + p.Launched + "\n"
+	}
 	if len(p.Unavailable) > 0 {
 		details += fmt.Sprintf("\n%d offerings were refused within the last %s and are left alone.\n", len(p.Unavailable), UnavailableFor)
 	}
-	workflow.SetCurrentDetails(ctx, details)
+	return details
 }

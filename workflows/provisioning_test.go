@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,93 @@ func TestProvisioningPlansABurstOnce(t *testing.T) {
 	}
 	if carried.Round != 2 || carried.SeenVersion != "42" {
 		t.Errorf("state carried on: %+v", carried)
+	}
+}
+
+func TestProvisioningPlansNothingThatAPlanHasSeen(t *testing.T) {
+	t.Parallel()
+	looked := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tests := map[string]struct {
+		reason  string
+		signals []any
+		plans   int
+	}{
+		"the rest of the burst": {"the plan waited for it", []any{PodsPending{Seen: looked.Add(-time.Second)}, PodsPending{Seen: looked.Add(-time.Millisecond)}}, 1},
+		"another burst":         {"no plan has looked at those pods", []any{PodsPending{Seen: looked.Add(-time.Second)}, PodsPending{Seen: looked.Add(time.Second)}}, 2},
+		"the very moment":       {"better once too often", []any{PodsPending{Seen: looked}}, 2},
+		"nobody knows when":     {"workers of an earlier version say no more than that", []any{nil}, 2},
+		"refused capacity":      {"its pods were given back by a launch after the plan", []any{PodsPending{Seen: looked.Add(-time.Second)}, CapacityRefused{}}, 2},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plans := 0
+			f := &fakes{plan: func(PlanInput) (PlanResult, error) {
+				plans++
+				return PlanResult{Looked: looked}, nil
+			}}
+			env := environment(t, f)
+			env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalPodsPending, PodsPending{Seen: looked}) }, time.Minute)
+			env.RegisterDelayedCallback(func() {
+				for _, signal := range test.signals {
+					if refused, ok := signal.(CapacityRefused); ok {
+						env.SignalWorkflow(SignalCapacityRefused, refused)
+						continue
+					}
+					env.SignalWorkflow(SignalPodsPending, signal)
+				}
+			}, 2*time.Minute)
+			env.RegisterDelayedCallback(env.CancelWorkflow, time.Hour)
+			env.ExecuteWorkflow(ProvisioningType, ProvisioningInput{Cluster: "c"})
+			if plans != test.plans {
+				t.Errorf("%s: %d plans, want %d", test.reason, plans, test.plans)
+			}
+		})
+	}
+}
+
+func TestProvisioningShowsWhatWasLaunchedLast(t *testing.T) {
+	t.Parallel()
+	launch, nothing := PlanResult{Note: "3 claims of m5.large", Groups: []LaunchGroup{{Group: "x-1-0"}}}, PlanResult{Note: "3 for nodes on their way"}
+	tests := map[string]struct {
+		reason string
+		plans  []PlanResult
+		show   []string
+		hide   []string
+	}{
+		"at the start":  {"there is no plan to tell of", nil, []string{"0 plans made"}, []string{"Last plan"}},
+		"a launch":      {"it is the last plan as well, and told once", []PlanResult{launch}, []string{"**Last plan**", "m5.large"}, []string{"launched something"}},
+		"nothing after": {"what was launched is not lost", []PlanResult{launch, nothing, nothing}, []string{nothing.Note, "launched something**, 20", "m5.large"}, nil},
+		"nothing yet":   {"no launch is made up", []PlanResult{nothing}, []string{nothing.Note}, []string{"launched something"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			made := 0
+			f := &fakes{plan: func(PlanInput) (PlanResult, error) {
+				made++
+				result := test.plans[made-1]
+				result.Again = made < len(test.plans)
+				return result, nil
+			}}
+			carried := provision(t, f, ProvisioningInput{Cluster: "c"}, func(env *testsuite.TestWorkflowEnvironment) {
+				env.OnWorkflow(LaunchType, anything, anything).Return(LaunchOutcome{}, nil)
+				if len(test.plans) > 0 {
+					env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalPodsPending, nil) }, time.Minute)
+				}
+			})
+			details := (&provisioning{ProvisioningInput: carried}).details()
+			for _, part := range test.show {
+				if !strings.Contains(details, part) {
+					t.Errorf("%s: %q is not shown in\n%s", test.reason, part, details)
+				}
+			}
+			for _, part := range test.hide {
+				if strings.Contains(details, part) {
+					t.Errorf("%s: %q is shown in\n%s", test.reason, part, details)
+				}
+			}
+		})
 	}
 }
 

@@ -21,8 +21,8 @@
 // # What it costs
 //
 // An uneventful node life is budgeted at 12 actions and 50 history events including its drain and its share of the
-// launch; a test counts them. That is why Join is one activity which waits, why search attributes are written on two
-// occasions only, and why nothing is signalled that an activity can see for itself.
+// launch; a test counts them. That is why Join is one activity which waits, why search attributes are written once
+// only, and why nothing is signalled that an activity can see for itself.
 package workflows
 
 import (

@@ -112,18 +112,6 @@ var _ cloud.Provider = (*Provider)(nil)
 
 // New returns the provider of one cluster in one region. It reads the SDK's configuration and calls nothing yet.
 func New(ctx context.Context, options Options) (*Provider, error) {
-	if options.Cluster == "" {
-		return nil, errors.New("aws: the cluster's name is missing")
-	}
-	if options.Log == nil {
-		options.Log = zap.NewNop()
-	}
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	if options.VMMemoryOverhead == nil {
-		options.VMMemoryOverhead = aws.Float64(DefaultVMMemoryOverhead)
-	}
 	load := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(transport *http.Transport) {
 			transport.ResponseHeaderTimeout = attemptTimeout
@@ -136,10 +124,28 @@ func New(ctx context.Context, options Options) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("aws: load configuration: %w", err)
 	}
+	cfg.HTTPClient = wholeRequests{cfg.HTTPClient}
+	return NewFromConfig(cfg, options)
+}
+
+// NewFromConfig returns a provider that uses exactly this configuration of the SDK, whatever the environment says.
+// Options.Region and Options.Load have no part in it.
+func NewFromConfig(cfg aws.Config, options Options) (*Provider, error) {
+	if options.Cluster == "" {
+		return nil, errors.New("aws: the cluster's name is missing")
+	}
 	if cfg.Region == "" {
 		return nil, errors.New("aws: no region is configured")
 	}
-	cfg.HTTPClient = wholeRequests{cfg.HTTPClient}
+	if options.Log == nil {
+		options.Log = zap.NewNop()
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.VMMemoryOverhead == nil {
+		options.VMMemoryOverhead = aws.Float64(DefaultVMMemoryOverhead)
+	}
 	return build(cfg, options), nil
 }
 

@@ -31,7 +31,7 @@ func alikeNodes(t *testing.T, w *world.World) {
 	w.Apply(deployment(pool, "app", nodes, "cpu: 1500m", of(pool)))
 	w.AwaitRunning(pool, nodes, 3*time.Minute)
 	w.Await("all nodes initialized", time.Minute, func() (bool, string) {
-		serving := len(w.Executions(fmt.Sprintf("WorkflowType = %q AND NodePool = %q AND Phase = %q", workflows.NodeClaimType, pool, workflows.PhaseServing)))
+		serving := len(w.Executions(fmt.Sprintf("WorkflowType = %q AND NodePool = %q AND Phase = %q AND ExecutionStatus = 'Running'", workflows.NodeClaimType, pool, workflows.PhaseServing)))
 		return serving == nodes, fmt.Sprintf("%d of %d serve", serving, nodes)
 	})
 	idle(t, w)

@@ -16,6 +16,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
 )
 
 // costMost is how much dearer than the best packing that is known to exist the nodes may be. The aim is 1.05; the
@@ -54,14 +55,17 @@ func thousandPods(t *testing.T, w *world.World) {
 	for i, call := range calls {
 		times[i] = call.At
 	}
-	groups := map[string]bool{}
+	groups, rounds := map[string]bool{}, map[string]int{}
 	claims := w.Claims()
 	for _, claim := range claims {
-		groups[claim.Annotations["tenon.sh/launch-group"]] = true
+		group := claim.Annotations["tenon.sh/launch-group"]
+		groups[group] = true
+		rounds[group[:strings.LastIndexByte(group, '-')]]++
 	}
 	cost := w.Cost()
 	t.Logf("%d pods on %d nodes for %.3f $/hour; %d CreateFleet calls for %d launch groups; last pod created to last CreateFleet: %.1fs",
 		pods, len(claims), cost.USDPerHr, len(calls), len(groups), times[len(times)-1].Sub(created).Seconds())
+	t.Logf("nodes by the plan that launched them: %v; %d plans were made", rounds, plansMade(w))
 	again := replan(t, w, w.Pods("thousand"))
 	bound, known := plan.LowerBound(again), plan.BestKnown(again)
 	t.Logf("no packing costs less than %.3f $/hour, and one for %.3f is known: this one is %.3f and %.3f times that", bound, known, cost.USDPerHr/bound, cost.USDPerHr/known)
@@ -134,6 +138,17 @@ func replan(t *testing.T, w *world.World, pods []corev1.Pod) plan.Input {
 func lastCreated(pods []corev1.Pod) time.Time {
 	last := slices.MaxFunc(pods, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	return last.CreationTimestamp.Time
+}
+
+// plansMade counts the plans Provisioning has made.
+func plansMade(w *world.World) int {
+	made := 0
+	for _, event := range w.History(workflows.Cluster(w.Lab.Cluster()).ProvisioningID(), "") {
+		if event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == workflows.PlanActivity.Name {
+			made++
+		}
+	}
+	return made
 }
 
 // fleetCalls are the CreateFleet calls, dry runs left out.

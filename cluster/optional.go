@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// askAgain is how often a cluster that does not serve an optional resource is asked whether it does now, and unanswered
+// how long after a question that failed.
+const (
+	askAgain   = 30 * time.Second
+	unanswered = 2 * time.Second
+)
+
+// A resource that is not served, or that nobody needs, is idle: its feed is empty, not watched, and as good as current.
+
+// whenNeeded makes the last feed that was opened wait until it is needed, and returns what says so; to be called with
+// the mirror's lock held.
+func (m *Mirror) whenNeeded() (need func()) {
+	last := &m.watches[len(m.watches)-1]
+	needed, run := make(chan struct{}), last.run
+	pulse := last.pulse
+	pulse.idle = true
+	last.run = func(ctx context.Context) {
+		select {
+		case <-needed:
+			run(ctx)
+		case <-ctx.Done():
+		}
+	}
+	return func() {
+		if pulse.idle {
+			pulse.idle = false
+			close(needed)
+		}
+	}
+}
+
+// whenServed makes the last feed that was opened follow whether the cluster serves its resource at all.
+func (m *Mirror) whenServed(client rest.Interface, gv schema.GroupVersion, empty func()) {
+	last := &m.watches[len(m.watches)-1]
+	pulse, run := last.pulse, last.run
+	last.run = func(ctx context.Context) {
+		for said := false; ctx.Err() == nil; {
+			served, err := serves(ctx, client, gv, pulse.resource)
+			switch {
+			case err != nil:
+				if ctx.Err() == nil {
+					m.log.Warn("cannot find out whether an optional resource is served", zap.String("resource", pulse.resource), zap.Error(err))
+				}
+				m.pause(ctx, unanswered)
+			case !served:
+				if !said {
+					m.log.Info("an optional resource is not served by this cluster; it is looked for again from time to time", zap.String("resource", pulse.resource))
+					said = true
+				}
+				m.rest(pulse, empty)
+				m.pause(ctx, askAgain)
+			default:
+				while, stop := context.WithCancel(ctx)
+				m.mu.Lock()
+				pulse.idle, pulse.unserved = false, stop
+				m.mu.Unlock()
+				run(while)
+				stop()
+				said = false
+			}
+		}
+	}
+}
+
+// rest empties the feed of a resource that is not served.
+func (m *Mirror) rest(pulse *pulse, empty func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !pulse.idle {
+		pulse.idle, pulse.version = true, ""
+		empty()
+		m.events.publish(Event{Kind: synchronized})
+	}
+}
+
+func (m *Mirror) pause(ctx context.Context, d time.Duration) {
+	timer := m.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+}
+
+// serves asks the API server whether it serves a resource.
+func serves(ctx context.Context, client rest.Interface, gv schema.GroupVersion, resource string) (bool, error) {
+	var list metav1.APIResourceList
+	raw, err := client.Get().AbsPath("/apis", gv.Group, gv.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &list)
+	}
+	if err != nil {
+		return false, fmt.Errorf("resources of %s: %w", gv, err)
+	}
+	for i := range list.APIResources {
+		if list.APIResources[i].Name == resource {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// emptied drops everything a feed holds. The lock is held.
+func (f *feed[R]) emptied() {
+	for key := range f.items {
+		f.drop(key)
+	}
+}

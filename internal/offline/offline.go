@@ -1,0 +1,192 @@
+// Package offline says what could be launched for an EC2NodeClass without asking AWS: for plans of manifests on a
+// machine that has neither network nor credentials.
+//
+// It computes nothing by itself. The provider of package aws, which sizes and prices instance types for the worker, is
+// given an AWS account that is played in this process by package ec2sim, over a transport that is a function call: no
+// socket is opened, and neither the environment nor the AWS configuration files are read. So capacity, allocatable and
+// labels of a node are those a worker would plan with, whatever AMI family and kubelet settings its class has. Prices are
+// those of us-east-1; spot prices are the simulator's, 30 to 70 % of on-demand.
+//
+// What only an account can tell is assumed, and said in a note: subnet selectors match a subnet in every zone, image
+// selectors match an image for either architecture, and capacity reservations are empty.
+package offline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/aws"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+)
+
+// DefaultRegion is the region that is played unless another is asked for.
+const DefaultRegion = "us-east-1"
+
+// account is what the played account is called: the cluster it belongs to, and the value of its discovery tags.
+const account = "offline"
+
+// Options say which part of AWS to play.
+type Options struct {
+	// Region defaults to DefaultRegion.
+	Region string
+	// Zones are the zones' names; the region's a, b and c by default.
+	Zones []string
+	// CatalogueFile is a JSON file of instance types, as ec2sim.LoadCatalogue reads it; empty means the built-in ones.
+	CatalogueFile string
+}
+
+// Account answers for classes. Close ends it.
+type Account struct {
+	sim      *ec2sim.Server
+	provider *aws.Provider
+}
+
+// New makes an account.
+func New(options Options) (*Account, error) {
+	if options.Region == "" {
+		options.Region = DefaultRegion
+	}
+	// The simulator takes its time as EC2 does; a nanosecond is as good as none.
+	sim, err := ec2sim.New(ec2sim.Options{
+		Cluster: account, Region: options.Region, Zones: options.Zones, CatalogueFile: options.CatalogueFile, Latency: time.Nanosecond,
+	})
+	if err != nil {
+		return nil, err
+	}
+	provider, err := aws.NewFromConfig(awssdk.Config{
+		Region: options.Region, BaseEndpoint: awssdk.String("http://offline.invalid"), HTTPClient: played{sim},
+		Credentials: credentials.NewStaticCredentialsProvider("offline", "offline", ""),
+	}, aws.Options{
+		// All that EKS would be asked for.
+		Cluster: account, ClusterEndpoint: "https://offline.invalid", ClusterCA: "offline", ServiceCIDR: "10.100.0.0/16", KubernetesVersion: "1.36",
+		DisableDryRun: true,
+	})
+	if err != nil {
+		return nil, errors.Join(err, sim.Close())
+	}
+	return &Account{sim: sim, provider: provider}, nil
+}
+
+// Close ends what the provider does in the background.
+func (a *Account) Close() error {
+	a.provider.Close()
+	return a.sim.Close()
+}
+
+// Prepare loads the catalogue, so that the first InstanceTypes need not wait for it.
+func (a *Account) Prepare(ctx context.Context) error {
+	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "prepare"}}
+	class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2023@" + awsv1.AliasVersionLatest}}
+	_, _, err := a.InstanceTypes(ctx, class)
+	return err
+}
+
+// InstanceTypes returns what can be launched for a class, ordered by name, and notes for people about what was assumed
+// of it and what would keep it from becoming Ready.
+func (a *Account) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, []string, error) {
+	resolved, notes := assumed(class)
+	status, err := a.provider.ResolveNodeClass(ctx, resolved)
+	if err != nil {
+		return nil, nil, fmt.Errorf("EC2NodeClass %s: %w", class.Name, err)
+	}
+	for _, condition := range status.Conditions {
+		// Ready repeats what the others say, and an image may be missing here that exists in AWS.
+		own := condition.Type != karpv1.ConditionTypeReady && condition.Type != awsv1.ConditionTypeAMIsReady
+		if condition.Status == metav1.ConditionFalse && own {
+			notes = append(notes, "it would not become Ready: "+condition.Message)
+		}
+	}
+	resolved.Status = status
+	if len(status.AMIs) == 0 {
+		resolved.Status.AMIs = anyImages()
+	}
+	types, err := a.provider.InstanceTypes(ctx, resolved)
+	if err != nil {
+		return nil, nil, fmt.Errorf("EC2NodeClass %s: %w", class.Name, err)
+	}
+	return types, notes, nil
+}
+
+// assumed is the class with selectors that match in the played account.
+func assumed(class *awsv1.EC2NodeClass) (*awsv1.EC2NodeClass, []string) {
+	copied := class.DeepCopy()
+	var notes []string
+	discovery := map[string]string{"karpenter.sh/discovery": account}
+	copied.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: discovery}}
+	copied.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{Tags: discovery}}
+	copied.Spec.Role, copied.Spec.InstanceProfile = account, nil
+	if alias, ok := class.Alias(); ok {
+		alias.Version = awsv1.AliasVersionLatest
+		copied.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: alias.String()}}
+	} else if len(class.Spec.AMISelectorTerms) > 0 {
+		copied.Spec.AMISelectorTerms = nil
+		notes = append(notes, "its images are not known offline: one for each architecture is assumed")
+	}
+	if len(class.Spec.CapacityReservationSelectorTerms) > 0 {
+		copied.Spec.CapacityReservationSelectorTerms = nil
+		notes = append(notes, "its capacity reservations are not known offline: none is assumed")
+	}
+	return copied, notes
+}
+
+// anyImages are images that run on every machine.
+func anyImages() []awsv1.AMI {
+	var images []awsv1.AMI
+	for _, arch := range []string{"amd64", "arm64"} {
+		images = append(images, awsv1.AMI{ID: "ami-" + arch, Requirements: []corev1.NodeSelectorRequirement{
+			{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{arch}},
+		}})
+	}
+	return images
+}
+
+// played hands requests of the SDK to the simulator.
+type played struct{ sim http.Handler }
+
+// Do implements aws.HTTPClient.
+func (p played) Do(request *http.Request) (*http.Response, error) {
+	answer := &answer{header: http.Header{}, status: http.StatusOK}
+	request = request.Clone(request.Context())
+	request.RequestURI, request.Host = request.URL.RequestURI(), request.URL.Host
+	if request.Body == nil {
+		request.Body = http.NoBody
+	}
+	p.sim.ServeHTTP(answer, request)
+	return answer.response(request), nil
+}
+
+// answer collects what the simulator writes.
+type answer struct {
+	header http.Header
+	once   sync.Once
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+func (a *answer) WriteHeader(status int)      { a.once.Do(func() { a.status = status }) }
+
+func (a *answer) response(request *http.Request) *http.Response {
+	return &http.Response{
+		Status: http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: a.header,
+		Body: nopCloser{&a.body}, ContentLength: int64(a.body.Len()), Request: request,
+	}
+}
+
+type nopCloser struct{ *bytes.Buffer }
+
+func (nopCloser) Close() error { return nil }

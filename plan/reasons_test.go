@@ -1,0 +1,172 @@
+package plan_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// wants gives a pod a node selector of several labels.
+func wants(pairs ...string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.NodeSelector = map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			pod.Spec.NodeSelector[pairs[i]] = pairs[i+1]
+		}
+	}
+}
+
+func several(options ...func(*karpv1.NodePool)) func(*karpv1.NodePool) {
+	return func(pool *karpv1.NodePool) {
+		for _, option := range options {
+			option(pool)
+		}
+	}
+}
+
+func minValues(key string, operator corev1.NodeSelectorOperator, n int, values ...string) func(*karpv1.NodePool) {
+	return func(pool *karpv1.NodePool) {
+		spec := &pool.Spec.Template.Spec
+		spec.Requirements = append(spec.Requirements,
+			karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: operator, Values: values, MinValues: &n})
+	}
+}
+
+// The reason names all of what stops a pod together, and nothing else.
+func TestTheShortestTrueReason(t *testing.T) {
+	t.Parallel()
+	const (
+		zone     = corev1.LabelTopologyZone
+		capacity = karpv1.CapacityTypeLabelKey
+		family   = "karpenter.k8s.aws/instance-family"
+		arch     = corev1.LabelArchStable
+	)
+	noSpot := func(name string, zones ...string) []*cloud.InstanceType {
+		types := smallCatalogue()
+		for _, typ := range types {
+			if typ.Labels[family] == name {
+				typ.Offerings = slices.DeleteFunc(typ.Offerings, func(o cloud.Offering) bool {
+					return o.CapacityType == "spot" && slices.Contains(zones, o.Zone)
+				})
+			}
+		}
+		return types
+	}
+	// A machine that would do, were it sold as spot in zone b.
+	fat := append(smallCatalogue(), machineSpec{name: "m6g.fat", arch: "arm64", cores: 8, memory: 64, price: 0.4, kinds: []string{"on-demand"}}.instanceType())
+	fat[len(fat)-1].Offerings = append(fat[len(fat)-1].Offerings, cloud.Offering{CapacityType: "spot", Zone: "us-east-1a", Price: 0.1, Available: true})
+	refused := func(zones ...string) map[cloud.OfferingKey]time.Time {
+		keys := map[cloud.OfferingKey]time.Time{}
+		for i, z := range zones {
+			keys[cloud.OfferingKey{InstanceType: "m6g.large", Zone: z, CapacityType: "spot"}] = now.Add(time.Duration(3-i) * time.Minute)
+		}
+		return keys
+	}
+	tests := []struct {
+		name, reason, want string
+		pod                *corev1.Pod
+		pool               func(*karpv1.NodePool)
+		types              []*cloud.InstanceType
+		unavailable        map[cloud.OfferingKey]time.Time
+	}{
+		{
+			"the pool's own requirement", "what the pool forbids is not the cloud's fault", "the pool requires kubernetes.io/arch In [amd64]",
+			newPod("a", "1", "1Gi", wants(arch, "arm64", zone, "us-east-1a")), requires(arch, corev1.NodeSelectorOpIn, "amd64"), nil, nil,
+		},
+		{
+			"the pool's zones", "the same with zones", "the pool requires topology.kubernetes.io/zone In [us-east-1a us-east-1b]",
+			newPod("a", "1", "1Gi", wants(zone, "us-east-1c")), requires(zone, corev1.NodeSelectorOpIn, "us-east-1a", "us-east-1b"), nil, nil,
+		},
+		{
+			"the pool's capacity type", "the same with capacity types", "the pool requires karpenter.sh/capacity-type In [on-demand]",
+			newPod("a", "1", "1Gi", wants(capacity, "spot")), onDemand(), nil, nil,
+		},
+		{
+			"zone, capacity type and family", "no two of them would be true", "zone us-east-1c has no spot c6i",
+			newPod("a", "1", "1Gi", wants(zone, "us-east-1c", capacity, "spot", family, "c6i", corev1.LabelOSStable, "linux")), several(), noSpot("c6i", "us-east-1c"), nil,
+		},
+		{
+			"and the room", "memory is short only of this family", "no arm64 instance type has memory 300Gi free, the most is 228.5Gi",
+			newPod("a", "1", "300Gi", wants(arch, "arm64")), several(), nil, nil,
+		},
+		{
+			"and the limit", "it would fit, and a machine large enough would exceed the limit",
+			"limit cpu 8 leaves 8, and the smallest instance type with memory 100Gi free has 16",
+			newPod("a", "1", "100Gi"), limit(corev1.ResourceCPU, "8"), nil, nil,
+		},
+		{
+			"zone and room and limit", "the sentence of the specification",
+			"limit cpu 8 leaves 8, and the smallest spot m6g with memory 50Gi free in zone us-east-1b has 16",
+			newPod("a", "1", "50Gi", wants(zone, "us-east-1b", capacity, "spot", family, "m6g")), limit(corev1.ResourceCPU, "8"), fat, nil,
+		},
+		{
+			"device of the other architecture", "nothing of what it asks for has the device", "no arm64 instance type has nvidia.com/gpu",
+			newPod("a", "1", "1Gi", wants(arch, "arm64"), asks("nvidia.com/gpu", "1")), several(), nil, nil,
+		},
+		{
+			"two resources", "each would be there alone", "there is no c6i.xlarge or r6i.large with cpu 3 and memory 12Gi free",
+			newPod("a", "3", "12Gi", needs(expr(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpIn, "c6i.xlarge", "r6i.large"))), several(), nil, nil,
+		},
+		{
+			"refused", "what was refused comes back at a known time", "no spot m6g.large is available until 12:01:00 UTC",
+			newPod("a", "1", "1Gi", wants(corev1.LabelInstanceTypeStable, "m6g.large", capacity, "spot")), several(), nil, refused(threeZones...),
+		},
+		{
+			"refused in the zone", "elsewhere it is there", "zone us-east-1b has no spot m6g.large available until 12:03:00 UTC",
+			newPod("a", "1", "1Gi", wants(corev1.LabelInstanceTypeStable, "m6g.large", capacity, "spot", zone, "us-east-1b")), several(), nil, refused("us-east-1b"),
+		},
+		{
+			"contradiction", "the pool leaves the label to the pods, and the pod contradicts itself", "no value of team meets all its requirements",
+			newPod("a", "1", "1Gi", wants("team", "a"), func(pod *corev1.Pod) {
+				needs(expr("team", corev1.NodeSelectorOpNotIn, "a"))(pod)
+			}), requires("team", corev1.NodeSelectorOpExists), nil, nil,
+		},
+		{
+			"nearest alternative", "of two alternatives the one that came nearest is told", "limit nodes 0 leaves 0",
+			newPod("a", "1", "1Gi", needs(expr(family, corev1.NodeSelectorOpIn, "m6g"), expr(family, corev1.NodeSelectorOpIn, "z9"))), limit(karpv1.ResourceNodes, "0"), nil, nil,
+		},
+		{
+			"too little choice", "what holds the pod comes from too few families",
+			"minValues asks for 3 values of karpenter.k8s.aws/instance-family, and only 1 have any instance type with memory 300Gi free",
+			newPod("a", "1", "300Gi"), several(minValues(family, corev1.NodeSelectorOpExists, 3), requires("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpIn, "c", "m", "r")), nil, nil,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := world{pods: []*corev1.Pod{test.pod}, pools: []plan.Pool{inPool(nodePool("p", test.pool), orDefault(test.types, smallCatalogue()))}}
+			in := w.input()
+			in.Unavailable = test.unavailable
+			p := plan.Pack(in)
+			if len(p.Unplaced) != 1 {
+				t.Fatalf("%d pods are unplaced, want 1; claims %v", len(p.Unplaced), p.Claims)
+			}
+			if got := p.Unplaced[0].Reasons[0].Message; got != test.want {
+				t.Errorf("reason %q, want %q: %s", got, test.want, test.reason)
+			}
+		})
+	}
+}
+
+// Machines with devices are kept for those who ask for them, even when the pool for everybody is at its limit.
+func TestDevicesAreKept(t *testing.T) {
+	t.Parallel()
+	w := world{pods: manyPods(1, "a", "1", "1Gi"), pools: []plan.Pool{
+		inPool(nodePool("gpu", requires("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpIn, "g")), smallCatalogue()),
+		inPool(nodePool("plain", limit(corev1.ResourceCPU, "1")), smallCatalogue()),
+	}}
+	p := plan.Pack(w.input())
+	want := []plan.Reason{
+		{NodePool: "gpu", Message: "every instance type has devices, which are kept for pods that ask for them"},
+		{NodePool: "plain", Message: "limit cpu 1 leaves 1, and the smallest instance type has 2"},
+	}
+	if len(p.Unplaced) != 1 || !slices.Equal(p.Unplaced[0].Reasons, want) {
+		t.Errorf("unplaced %v, want %v", p.Unplaced, want)
+	}
+}

@@ -1,0 +1,429 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// volumeNeeds is what a pod's volumes ask of its node.
+type volumeNeeds struct {
+	// key is equal for pods of one snapshot whose volumes ask the same; empty where they ask nothing.
+	key string
+	// alternatives are conditions on the node's labels, under the keys that machines are described with; meeting one of
+	// them is enough. Nil admits every node.
+	alternatives []term
+	// attach are the volumes that the node has to attach.
+	attach attachments
+	// refusal says why no node would do; empty if one may.
+	refusal string
+}
+
+// restrict returns the alternatives that meet a pod's own and its volumes'.
+func (n *volumeNeeds) restrict(terms []term) []term {
+	if n.alternatives == nil {
+		return terms
+	}
+	var restricted []term
+	for _, t := range terms {
+		for _, place := range n.alternatives {
+			restricted = append(restricted, slices.Concat(t, place))
+		}
+	}
+	return restricted
+}
+
+// volumeBook knows what the volumes of one snapshot's pods need. It decides as the kube-scheduler's plugins
+// VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits do, except that
+//   - a generic ephemeral volume whose claim has not been made yet counts as its template says it will be;
+//   - a claim that names no StorageClass is taken to get the default one, as it will;
+//   - capacity that drivers publish (CSIStorageCapacity) is not looked at: it is known only for nodes that exist.
+type volumeBook struct {
+	snapshot *Snapshot
+	storage  *Storage
+	// users are the pods that mount a claim, by its key. Pods that have ended are not among them.
+	users map[string][]*Pod
+	// limited are the drivers that limit what some node can attach.
+	limited map[string]bool
+	// typical are the attach limits of nodes, by instance type and driver.
+	typical map[string]map[string]int
+	// free are the volumes that a claim may be bound to, by StorageClass; kept those kept for one claim, by its key.
+	free map[string][]*Volume
+	kept map[string][]*Volume
+	// known remembers the answers that do not depend on which pod of a Mounts asks.
+	known map[*Mounts]volumeNeeds
+}
+
+// volumes opens the book on the snapshot's volumes.
+func (s *Snapshot) volumes() *volumeBook {
+	b := &volumeBook{
+		snapshot: s,
+		storage:  &s.Storage,
+		users:    map[string][]*Pod{},
+		limited:  map[string]bool{},
+		typical:  map[string]map[string]int{},
+		free:     map[string][]*Volume{},
+		kept:     map[string][]*Volume{},
+		known:    map[*Mounts]volumeNeeds{},
+	}
+	for _, pod := range s.Pending {
+		b.register(pod)
+	}
+	for _, n := range s.Nodes {
+		for _, pod := range n.Pods {
+			b.register(pod)
+		}
+		b.learn(n)
+	}
+	b.index()
+	return b
+}
+
+func (b *volumeBook) register(pod *Pod) {
+	if pod.Mounts == nil || pod.Terminal {
+		return
+	}
+	for _, name := range pod.Mounts.Names() {
+		key := pod.Namespace + "/" + name
+		b.users[key] = append(b.users[key], pod)
+	}
+}
+
+// index finds the volumes that are not bound yet.
+func (b *volumeBook) index() {
+	for _, name := range sortedKeys(b.storage.Volumes) {
+		volume := b.storage.Volumes[name]
+		switch {
+		case volume.Deleting:
+		case volume.Claim != "":
+			if claim := b.storage.Claims[volume.Claim]; claim == nil || claim.Volume == "" {
+				b.kept[volume.Claim] = append(b.kept[volume.Claim], volume)
+			}
+		case volume.Available:
+			b.free[volume.Class] = append(b.free[volume.Class], volume)
+		}
+	}
+}
+
+// needs returns what a pod's volumes ask of its node.
+func (b *volumeBook) needs(pod *Pod) volumeNeeds {
+	if pod.Mounts == nil {
+		return volumeNeeds{}
+	}
+	if known, ok := b.known[pod.Mounts]; ok {
+		return known
+	}
+	needs, shared := b.work(pod)
+	if needs.refusal != "" {
+		needs = volumeNeeds{key: "refused\x00" + needs.refusal, refusal: needs.refusal}
+	} else {
+		needs.key = idOf(needs.alternatives) + needs.attach.id()
+	}
+	if shared {
+		b.known[pod.Mounts] = needs
+	}
+	return needs
+}
+
+// work looks at each volume. It says whether the answer holds for every pod that mounts the same.
+func (b *volumeBook) work(pod *Pod) (needs volumeNeeds, shared bool) {
+	shared = true
+	places := []term{{}}
+	var placed []string
+	for i := range pod.Mounts.Claims {
+		mount := &pod.Mounts.Claims[i]
+		at := b.locate(pod, mount)
+		shared = shared && !at.personal
+		if at.refusal != "" {
+			needs.refusal = fmt.Sprintf("persistent volume claim %q %s", mount.Name, at.refusal)
+			return needs, shared
+		}
+		b.attach(&needs.attach, at.volume, len(b.users[pod.Namespace+"/"+mount.Name]) > 1)
+		if at.places == nil {
+			continue
+		}
+		placed = append(placed, fmt.Sprintf("%q (%s)", mount.Name, inWords(at.places)))
+		places = both(places, at.places)
+		if len(places) == 0 {
+			needs.refusal = "no node reaches its persistent volume claims together: " + strings.Join(placed, ", ")
+			return needs, shared
+		}
+	}
+	for _, inline := range pod.Mounts.Inline {
+		b.attach(&needs.attach, inline, true)
+	}
+	needs.attach.settle()
+	if len(places) != 1 || len(places[0]) > 0 {
+		needs.alternatives = places
+	}
+	return needs, shared
+}
+
+// location is where one volume is, or may be made.
+type location struct {
+	// places are the alternatives for the labels of a node; nil admits every node.
+	places []term
+	// volume is what has to be attached, with a made-up handle before the volume exists.
+	volume AttachableVolume
+	// refusal says why the volume cannot be used, as the end of a sentence about the claim.
+	refusal string
+	// personal says that another pod with the same mounts may get another answer.
+	personal bool
+}
+
+// locate finds the volume behind a claim.
+func (b *volumeBook) locate(pod *Pod, mount *MountedClaim) location {
+	key := pod.Namespace + "/" + mount.Name
+	claim := b.storage.Claims[key]
+	switch {
+	case claim == nil && mount.Ephemeral == nil:
+		return location{refusal: "does not exist"}
+	case claim == nil:
+		return b.unbound(key, &VolumeClaim{ClaimSpec: *mount.Ephemeral, Namespace: pod.Namespace, Name: mount.Name})
+	case mount.Ephemeral != nil && claim.Pod != pod.UID:
+		return location{refusal: "exists already and is not the pod's own, which its ephemeral volume needs", personal: true}
+	case claim.Deleting:
+		return location{refusal: "is being deleted"}
+	case claim.Lost:
+		return location{refusal: fmt.Sprintf("has lost its volume %s", claim.Volume)}
+	}
+	at := b.unbound
+	if claim.Volume != "" {
+		at = b.bound
+	}
+	found := at(key, claim)
+	if claim.Modes&ReadWriteOncePod != 0 {
+		found.personal = true
+		if user := b.before(key, pod); user != nil && found.refusal == "" {
+			found.refusal = fmt.Sprintf("is for one pod at a time, and %s uses it", user.Key())
+			if user.Node == "" {
+				found.refusal = fmt.Sprintf("is for one pod at a time, and %s comes first", user.Key())
+			}
+		}
+	}
+	return found
+}
+
+// before is the pod that keeps another from using a claim of access mode ReadWriteOncePod: one that runs, or among
+// those that wait the one the kube-scheduler tries first.
+func (b *volumeBook) before(key string, pod *Pod) *Pod {
+	var first *Pod
+	for _, user := range b.users[key] {
+		switch {
+		case user.UID == pod.UID || user.Virtual:
+		case user.Node != "":
+			return user
+		case pod.Node != "" || !user.Provisionable():
+		case sooner(user, pod) && (first == nil || sooner(user, first)):
+			first = user
+		}
+	}
+	return first
+}
+
+// sooner is the order of the kube-scheduler's queue, as far as a snapshot shows it.
+func sooner(a, b *Pod) bool {
+	return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), strings.Compare(string(a.UID), string(b.UID))) < 0
+}
+
+// bound locates a claim that has a volume.
+func (b *volumeBook) bound(key string, claim *VolumeClaim) location {
+	volume := b.storage.Volumes[claim.Volume]
+	switch {
+	case volume == nil:
+		return location{refusal: fmt.Sprintf("is bound to volume %s, which does not exist", claim.Volume)}
+	case volume.Deleting:
+		return location{refusal: fmt.Sprintf("is bound to volume %s, which is being deleted", claim.Volume)}
+	case volume.Claim != "" && volume.Claim != key:
+		return location{refusal: fmt.Sprintf("asks for volume %s, which belongs to claim %s", claim.Volume, volume.Claim)}
+	}
+	return within(location{volume: volume.AttachableVolume}, claim.Volume, volume.Topology)
+}
+
+// within is a location bounded by a volume's topology.
+func within(at location, volume string, topology *Topology) location {
+	if topology == nil {
+		return at
+	}
+	if len(topology.alternatives) == 0 {
+		at.refusal = fmt.Sprintf("is bound to volume %s, whose node affinity matches no node", volume)
+	}
+	at.places = topology.alternatives
+	return at
+}
+
+// unbound locates a claim that will get its volume when the pod has a node.
+func (b *volumeBook) unbound(key string, claim *VolumeClaim) location {
+	class, refusal := b.classOf(claim)
+	if refusal != "" {
+		return location{refusal: refusal}
+	}
+	at := location{volume: AttachableVolume{Driver: class.Provisioner, Handle: "claim " + key}}
+	if claim.SelectedNode != "" {
+		return b.selected(at, claim.SelectedNode)
+	}
+	free := b.matching(key, claim, class)
+	if class.Provisioner == "" || class.Provisioner == noProvisioner {
+		if len(free) == 0 {
+			return location{refusal: fmt.Sprintf("matches no free volume, and its StorageClass %s makes none", class.Name)}
+		}
+		at.volume = AttachableVolume{}
+		return either(at, nil, free)
+	}
+	if refusal := b.unprovided(class); refusal != "" && len(free) == 0 {
+		return location{refusal: refusal}
+	}
+	if class.Topology == nil {
+		return at
+	}
+	return either(at, class.Topology.alternatives, free)
+}
+
+// classOf finds the StorageClass of an unbound claim, and whether it leaves the volume's place to the pod.
+func (b *volumeBook) classOf(claim *VolumeClaim) (*StorageClass, string) {
+	var class *StorageClass
+	switch {
+	case claim.Class == nil:
+		if class = b.storage.defaultClass(); class == nil {
+			return nil, "has no volume and names no StorageClass, and there is no default one"
+		}
+	case *claim.Class == "":
+		return nil, "has no volume and wants none to be made for it: it names no StorageClass"
+	default:
+		if class = b.storage.Classes[*claim.Class]; class == nil {
+			return nil, fmt.Sprintf("names StorageClass %s, which does not exist", *claim.Class)
+		}
+	}
+	if !class.Delayed {
+		return nil, fmt.Sprintf("has no volume yet: its StorageClass %s has the volumeBindingMode Immediate, so that it has to be bound first", class.Name)
+	}
+	return class, ""
+}
+
+// selected is about a volume that is being made for a node.
+func (b *volumeBook) selected(at location, name string) location {
+	for _, n := range b.snapshot.Nodes {
+		if n.Name != name {
+			continue
+		}
+		at.places = []term{{newCondition(corev1.LabelHostname, corev1.NodeSelectorOpIn, []string{cmp.Or(n.Labels[corev1.LabelHostname], name)})}}
+		return at
+	}
+	at.refusal = fmt.Sprintf("waits for a volume that is made for node %s, which is gone", name)
+	return at
+}
+
+const (
+	// inTreePrefix begins the names of the in-tree provisioners. Those that no CSI driver has replaced are not part of
+	// Kubernetes any more, but for hostPathProvisioner, the one of single-node test clusters.
+	inTreePrefix        = "kubernetes.io/"
+	hostPathProvisioner = inTreePrefix + "host-path"
+	// noProvisioner is the provisioner of classes whose volumes are made by hand.
+	noProvisioner = inTreePrefix + "no-provisioner"
+)
+
+// unprovided says why a class's provisioner cannot make a volume for any node; empty if it may.
+func (b *volumeBook) unprovided(class *StorageClass) string {
+	if strings.HasPrefix(class.Provisioner, inTreePrefix) && class.Provisioner != hostPathProvisioner {
+		return fmt.Sprintf("waits for a volume of StorageClass %s, whose provisioner %s is not part of Kubernetes any more", class.Name, class.Provisioner)
+	}
+	if class.Topology == nil {
+		return ""
+	}
+	var unknown []string
+	for _, alternative := range class.Topology.alternatives {
+		at := slices.IndexFunc(alternative, func(c condition) bool { return !b.labelled(c.key) })
+		if at < 0 {
+			return ""
+		}
+		unknown = append(unknown, alternative[at].key)
+	}
+	if unknown == nil {
+		return fmt.Sprintf("waits for a volume of StorageClass %s, whose allowedTopologies match no node", class.Name)
+	}
+	slices.Sort(unknown)
+	return fmt.Sprintf("waits for a volume of StorageClass %s, whose allowedTopologies need the label %s, which no node has and no NodePool defines",
+		class.Name, strings.Join(slices.Compact(unknown), " or "))
+}
+
+// labelled says whether a node that is there or may come can have a label.
+func (b *volumeBook) labelled(key string) bool {
+	if key == corev1.LabelHostname || karpv1.WellKnownLabels().Has(key) {
+		return true
+	}
+	for _, n := range b.snapshot.Nodes {
+		if _, ok := n.Labels[key]; ok {
+			return true
+		}
+	}
+	for _, pool := range b.snapshot.NodePools {
+		if _, ok := pool.Spec.Template.Labels[key]; ok {
+			return true
+		}
+		if slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(r karpv1.NodeSelectorRequirementWithMinValues) bool { return r.Key == key }) {
+			return true
+		}
+	}
+	return false
+}
+
+// matching are the volumes that exist and would be bound to a claim, as k8s.io/component-helpers/storage/volume
+// chooses them; which of them it is depends on the node.
+func (b *volumeBook) matching(key string, claim *VolumeClaim, class *StorageClass) []*Volume {
+	var matching []*Volume
+	for _, volume := range b.kept[key] {
+		if volume.holds(claim) && (volume.ClaimUID == "" || volume.ClaimUID == claim.UID) {
+			matching = append(matching, volume)
+		}
+	}
+	selector := labels.Everything()
+	if claim.Selector != nil {
+		parsed, err := metav1.LabelSelectorAsSelector(claim.Selector)
+		if err != nil {
+			return matching // the API server admits no such selector
+		}
+		selector = parsed
+	}
+	for _, volume := range b.free[class.Name] {
+		if volume.holds(claim) && volume.Modes&claim.Modes == claim.Modes && selector.Matches(labels.Set(volume.Labels)) {
+			matching = append(matching, volume)
+		}
+	}
+	return matching
+}
+
+// holds says whether the volume is large enough for a claim and of its kind.
+func (v *Volume) holds(claim *VolumeClaim) bool {
+	return v.Bytes >= claim.Bytes && v.Block == claim.Block
+}
+
+// either is a location in one of a class's places or at one of the free volumes.
+func either(at location, places []term, free []*Volume) location {
+	all := slices.Clone(places)
+	for _, volume := range free {
+		if volume.Topology == nil {
+			return at
+		}
+		all = append(all, volume.Topology.alternatives...)
+	}
+	if at.places = simplified(all); len(at.places) == 0 {
+		at.refusal = "matches only volumes whose node affinity matches no node"
+	}
+	return at
+}
+
+// inWords is for people.
+func inWords(places []term) string {
+	words := make([]string, len(places))
+	for i, t := range places {
+		words[i] = t.inWords()
+	}
+	return strings.Join(words, ", or ")
+}
