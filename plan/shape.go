@@ -22,7 +22,7 @@ const (
 	PreferencesIgnore PreferencePolicy = "Ignore"
 )
 
-// shape is what the pods of an item ask for while some of their wishes hold.
+// shape is what the pods of an item ask for while some of their preferences hold.
 type shape struct {
 	// request is what one pod takes.
 	request []int64
@@ -39,8 +39,8 @@ type shape struct {
 	most int
 }
 
-// wish is one preference, by what it adds to what is required.
-type wish struct {
+// preference is one preference, by what it adds to what is required.
+type preference struct {
 	near   []nearRule
 	apart  *group
 	spread *spreadRule
@@ -50,38 +50,38 @@ type wish struct {
 	wary bool
 }
 
-// ladder compiles a pod's wishes in the order in which they are given up: pod affinity, pod anti-affinity and node
+// ladder compiles a pod's preferences in the order in which they are given up: pod affinity, pod anti-affinity and node
 // affinity, each the heaviest first, then spread, then taints.
-func (t *topology) ladder(class *Class, pod *Labels, wary bool) []wish {
-	var wishes []wish
+func (t *topology) ladder(class *Class, pod *Labels, wary bool) []preference {
+	var preferences []preference
 	if class.Affinity != nil {
 		for _, w := range heaviest(class.Affinity.PreferredDuringSchedulingIgnoredDuringExecution) {
-			wishes = append(wishes, wish{near: t.nearRules(pod, []corev1.PodAffinityTerm{w.PodAffinityTerm})})
+			preferences = append(preferences, preference{near: t.nearRules(pod, []corev1.PodAffinityTerm{w.PodAffinityTerm})})
 		}
 	}
 	if class.AntiAffinity != nil {
 		for _, w := range heaviest(class.AntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) {
 			others, _ := t.apartFrom(pod, &w.PodAffinityTerm)
-			wishes = append(wishes, wish{apart: others})
+			preferences = append(preferences, preference{apart: others})
 		}
 	}
 	nodes := slices.Clone(class.PreferredNodes)
 	slices.SortStableFunc(nodes, func(a, b corev1.PreferredSchedulingTerm) int { return -cmp.Compare(a.Weight, b.Weight) })
 	for i := range nodes {
 		if len(nodes[i].Preference.MatchExpressions) > 0 {
-			wishes = append(wishes, wish{node: expressions(nodes[i].Preference.MatchExpressions)})
+			preferences = append(preferences, preference{node: expressions(nodes[i].Preference.MatchExpressions)})
 		}
 	}
 	for i := range class.Spread {
 		if class.Spread[i].WhenUnsatisfiable == corev1.ScheduleAnyway {
 			rule := t.spreadRule(class, pod, &class.Spread[i])
-			wishes = append(wishes, wish{spread: &rule})
+			preferences = append(preferences, preference{spread: &rule})
 		}
 	}
 	if wary {
-		wishes = append(wishes, wish{wary: true})
+		preferences = append(preferences, preference{wary: true})
 	}
-	return wishes
+	return preferences
 }
 
 // heaviest orders preferred terms by falling weight.
@@ -123,8 +123,8 @@ func (it *item) shapeUp() {
 	sh.rules.spread = slices.Clip(sh.rules.spread)
 	sh.rules.apart = slices.Clip(sh.rules.apart)
 	var node term
-	for i := range it.wishes[it.step:] {
-		w := &it.wishes[it.step+i]
+	for i := range it.preferences[it.step:] {
+		w := &it.preferences[it.step+i]
 		sh.rules.near = append(sh.rules.near, w.near...)
 		if w.apart != nil {
 			sh.rules.apart = append(sh.rules.apart, w.apart)
@@ -143,9 +143,9 @@ func (it *item) shapeUp() {
 	it.shape = sh
 }
 
-// relax gives up the next wish and says whether there was one.
+// relax gives up the next preference and says whether there was one.
 func (it *item) relax() bool {
-	if it.step == len(it.wishes) {
+	if it.step == len(it.preferences) {
 		return false
 	}
 	it.step++

@@ -20,9 +20,9 @@ type group struct {
 	// place is the group's among all, host among those whose label is the hostname, or -1.
 	place, host int
 	key         string
-	// selections have to match a pod all for the group to count it. A group without any counts its owners: the pods
+	// crowds have to match a pod all for the group to count it. A group without any counts its owners: the pods
 	// that have a certain term of anti-affinity.
-	selections []selection
+	crowds []crowd
 	// included says which nodes count; nil means all of them.
 	included func(*Node) bool
 	// leaving says that pods which are being deleted count.
@@ -36,15 +36,15 @@ type group struct {
 	domains map[string]bool
 }
 
-// selection is which pods a term is about.
-type selection struct {
+// crowd is which pods a term is about.
+type crowd struct {
 	namespaces []string
 	// spaces selects further namespaces by their labels; nil selects none.
 	spaces   labels.Selector
 	selector labels.Selector
 }
 
-func (s *selection) matches(pod *Labels, namespaces map[string]map[string]string) bool {
+func (s *crowd) matches(pod *Labels, namespaces map[string]map[string]string) bool {
 	if !slices.Contains(s.namespaces, pod.Namespace) &&
 		(s.spaces == nil || !s.spaces.Matches(labels.Set(namespaces[pod.Namespace]))) {
 		return false
@@ -225,7 +225,7 @@ func (t *topology) spreadRule(class *Class, pod *Labels, c *corev1.TopologySprea
 		id += "\x00" + tolerationKey(class.Tolerations)
 	}
 	g := t.group(id, c.TopologyKey, func(g *group) {
-		g.selections = []selection{{namespaces: []string{pod.Namespace}, selector: selector}}
+		g.crowds = []crowd{{namespaces: []string{pod.Namespace}, selector: selector}}
 		if !honorsNodes && !honorsTaints {
 			return
 		}
@@ -242,10 +242,10 @@ func (t *topology) spreadRule(class *Class, pod *Labels, c *corev1.TopologySprea
 	return rule
 }
 
-// selectionOf compiles whom a term of pod affinity is about.
-func selectionOf(pod *Labels, term *corev1.PodAffinityTerm) (selection, string) {
+// crowdOf compiles whom a term of pod affinity is about.
+func crowdOf(pod *Labels, term *corev1.PodAffinityTerm) (crowd, string) {
 	selector, text := selectorFor(term.LabelSelector, pod.Set, term.MatchLabelKeys, term.MismatchLabelKeys)
-	s := selection{namespaces: slices.Sorted(slices.Values(term.Namespaces)), selector: selector}
+	s := crowd{namespaces: slices.Sorted(slices.Values(term.Namespaces)), selector: selector}
 	if term.NamespaceSelector != nil {
 		compiled, err := metav1.LabelSelectorAsSelector(term.NamespaceSelector)
 		if err != nil {
@@ -262,16 +262,16 @@ func selectionOf(pod *Labels, term *corev1.PodAffinityTerm) (selection, string) 
 
 // nearRules compiles terms of pod affinity that hold together: only pods that match all of them count.
 func (t *topology) nearRules(pod *Labels, terms []corev1.PodAffinityTerm) []nearRule {
-	var selections []selection
+	var crowds []crowd
 	id := "near"
 	for i := range terms {
-		s, text := selectionOf(pod, &terms[i])
-		selections = append(selections, s)
+		s, text := crowdOf(pod, &terms[i])
+		crowds = append(crowds, s)
 		id += "\x00" + text
 	}
 	var result []nearRule
 	for i := range terms {
-		g := t.group(id, terms[i].TopologyKey, func(g *group) { g.selections = selections })
+		g := t.group(id, terms[i].TopologyKey, func(g *group) { g.crowds = crowds })
 		result = append(result, nearRule{group: g, self: g.selects(pod, t.namespaces)})
 	}
 	return result
@@ -279,9 +279,9 @@ func (t *topology) nearRules(pod *Labels, terms []corev1.PodAffinityTerm) []near
 
 // apartFrom compiles a term of anti-affinity: the group of those it is about, and the group of those who have it.
 func (t *topology) apartFrom(pod *Labels, term *corev1.PodAffinityTerm) (others, owners *group) {
-	s, text := selectionOf(pod, term)
+	s, text := crowdOf(pod, term)
 	others = t.group("apart\x00"+text, term.TopologyKey, func(g *group) {
-		g.selections, g.leaving = []selection{s}, true
+		g.crowds, g.leaving = []crowd{s}, true
 	})
 	if others.owners == nil {
 		others.owners = t.group("owners\x00"+text, term.TopologyKey, func(g *group) { g.leaving = true })
@@ -291,11 +291,11 @@ func (t *topology) apartFrom(pod *Labels, term *corev1.PodAffinityTerm) (others,
 
 // selects says whether the group counts pods that look like this.
 func (g *group) selects(pod *Labels, namespaces map[string]map[string]string) bool {
-	if len(g.selections) == 0 {
+	if len(g.crowds) == 0 {
 		return false
 	}
-	for i := range g.selections {
-		if !g.selections[i].matches(pod, namespaces) {
+	for i := range g.crowds {
+		if !g.crowds[i].matches(pod, namespaces) {
 			return false
 		}
 	}
@@ -368,7 +368,13 @@ func (t *topology) ownersAgainst(pod *Labels) []*group {
 }
 
 // survey counts the pods that are bound, all but those that will move, and finds the domains there are.
-func (t *topology) survey(snapshot *Snapshot, moving map[*Pod]bool) {
+func (t *topology) survey(snapshot *Snapshot, waiting []*Pod) {
+	moving := map[*Pod]bool{}
+	for _, pod := range waiting {
+		if pod.Node != "" {
+			moving[pod] = true
+		}
+	}
 	type looks struct {
 		class  *Class
 		labels *Labels
@@ -438,4 +444,18 @@ func tolerationKey(tolerations []corev1.Toleration) string {
 		key = appendToleration(key, &tolerations[i])
 	}
 	return strconv.Itoa(len(tolerations)) + string(key)
+}
+
+// tallyOf counts, on one node, the pods of the groups over hostnames.
+func (t *topology) tallyOf(n *Node) []int32 {
+	if t.hosts == 0 {
+		return nil
+	}
+	tally := make([]int32, t.hosts)
+	for _, g := range t.groups {
+		if g.host >= 0 {
+			tally[g.host] = int32(g.counts[n.Key()])
+		}
+	}
+	return tally
 }
