@@ -67,5 +67,10 @@ replay: ## Replay the recorded histories of every workflow with today's code.
 	$(GO) test -count=1 -run Replay ./workflows/...
 
 .PHONY: bench
-bench: ## Run the benchmarks.
+bench: ## Compare the planner with Karpenter's (about 10 minutes), and write bench/out/planner.json.
+	$(GO) run -C bench .
+	$(GO) test -C bench -count=1 -timeout 30m ./...
+
+.PHONY: bench-go
+bench-go: ## Run the Go benchmarks.
 	$(GO) test -run '^$$' -bench . -benchmem ./...

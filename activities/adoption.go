@@ -10,8 +10,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// ReasonAnnotation is put on a Node by whoever decides that it goes, before its claim is deleted: the claim's workflow
-// records it as the reason.
+// ReasonAnnotation is put on a Node by whoever decides that it goes, before its claim is deleted, and on the claim where
+// there is no Node: the claim's workflow records it as the reason.
 const ReasonAnnotation = "tenon.sh/removal-reason"
 
 // SoloGroup is the launch group of a claim that nobody planned: a group of its own.

@@ -13,8 +13,8 @@ import (
 const noteMost = 12
 
 // planNote says in markdown what a plan does: the claims it creates, alike ones as one line, and the reasons for which
-// pods are left, the most frequent first.
-func planNote(packed plan.Plan, pending int) string {
+// pods are left, the most frequent first. Refused are the static pools that lack nodes which cannot be had.
+func planNote(packed plan.Plan, pending int, refused []plan.Reason) string {
 	var note strings.Builder
 	fmt.Fprintf(&note, "%s pending: %d for nodes that are there or on their way, %s ($%.3f/h) for others, %s left.\n",
 		counted(pending, "pod", "pods"), len(packed.Placements), counted(len(packed.Claims), "claim", "claims"), packed.PricePerHour(), counted(len(packed.Unplaced), "pod", "pods"))
@@ -27,12 +27,15 @@ func planNote(packed plan.Plan, pending int) string {
 		}
 		if lines++; lines <= noteMost {
 			fmt.Fprintf(&note, "\n- %d × %s %s (or %d other types) in %s from NodePool %s for %s", end-start, first.CapacityType,
-				first.InstanceTypes[0], len(first.InstanceTypes)-1, strings.Join(first.Zones, ", "), first.NodePool, counted(pods, "pod", "pods"))
+				first.InstanceTypes[0], len(first.InstanceTypes)-1, strings.Join(first.Zones, ", "), first.NodePool, purpose(pods))
 		}
 		start = end
 	}
 	if lines > noteMost {
 		fmt.Fprintf(&note, "\n- and %d more groups", lines-noteMost)
+	}
+	for _, r := range refused {
+		fmt.Fprintf(&note, "\n- static NodePool %s has fewer nodes than its replicas: %s", r.NodePool, r.Message)
 	}
 	count, example := map[string]int{}, map[string]string{}
 	for _, u := range packed.Unplaced {
@@ -53,6 +56,14 @@ func planNote(packed plan.Plan, pending int) string {
 		fmt.Fprintf(&note, "\n- %s left, such as %s: %s", counted(count[reason], "pod", "pods"), example[reason], reason)
 	}
 	return note.String()
+}
+
+// purpose says what a launch is for.
+func purpose(pods int) string {
+	if pods == 0 {
+		return "its replicas"
+	}
+	return counted(pods, "pod", "pods")
 }
 
 // reasons joins the reasons of an unplaced pod into one sentence.

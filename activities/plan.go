@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,9 +38,10 @@ const (
 	promisedFor = workflows.RegistrationTimeout
 )
 
-// Plan waits until the burst of pending pods has ended, plans them over the mirror, and creates the NodeClaims. Groups
-// and claims are named after the plan's id, so that a second try finds what the first one created and plans nothing
-// twice: it returns those groups, and what else is pending is for the next plan.
+// Plan waits until the burst of pending pods has ended, plans them over the mirror, and creates the NodeClaims: those that
+// static pools lack, and those for the pods. Groups and claims are named after the plan's id, so that a second try finds
+// what the first one created and plans nothing twice: it returns those groups, and what else is wanted is for the next
+// plan.
 func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflows.PlanResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -59,11 +61,14 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 	}
 	began := time.Now()
 	snapshot := a.Mirror.Snapshot()
-	packed := plan.Pack(plan.Input{Snapshot: snapshot, Pools: a.pools(ctx), Unavailable: unavailable(in.Unavailable), MinValues: a.MinValues})
+	input := plan.Input{Snapshot: snapshot, Pools: a.pools(ctx), Unavailable: unavailable(in.Unavailable), MinValues: a.MinValues}
+	static, refused := plan.Static(input)
+	packed := plan.Pack(input)
+	packed.Claims = slices.Concat(static, packed.Claims)
 	took := time.Since(began)
 	a.nominate(packed, snapshot.Time)
 	a.explain(packed.Unplaced)
-	result := workflows.PlanResult{Note: planNote(packed, len(snapshot.Pending)), SeenVersion: in.SeenVersion, Looked: snapshot.Time}
+	result := workflows.PlanResult{Note: planNote(packed, len(snapshot.Pending), refused), SeenVersion: in.SeenVersion, Looked: snapshot.Time}
 	claims := packed.Claims
 	if len(claims) > claimsMost {
 		claims, result.Again = claims[:claimsMost], true

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -19,14 +20,14 @@ import (
 // removers is how many nodes of a removal are worked on at once; removeMost bounds the nodes of one evaluation.
 const removers, removeMost = 16, 500
 
-// Evaluate decides over the mirror which nodes are not needed. A view that may be stale is an error: nothing is
+// Evaluate decides over the mirror which nodes are not needed, or are more than was asked for. A view that may be stale is an error: nothing is
 // disrupted on one.
 func (a *Activities) Evaluate(context.Context, workflows.EvaluateInput) (workflows.Evaluation, error) {
 	if err := a.Mirror.Fresh(freshEnough); err != nil {
 		return workflows.Evaluation{}, fmt.Errorf("evaluate: %w", err)
 	}
 	snapshot := a.Mirror.Snapshot()
-	found := plan.Emptiness(snapshot)
+	found := plan.Disrupt(snapshot)
 	nodes := make(map[string]*plan.Node, len(snapshot.Nodes))
 	for _, node := range snapshot.Nodes {
 		nodes[node.Key()] = node
@@ -51,26 +52,33 @@ func (a *Activities) Evaluate(context.Context, workflows.EvaluateInput) (workflo
 	return result, nil
 }
 
-// Remove takes away nodes that an evaluation found to be empty. Each is tainted first, so that nothing new can be bound
-// to it; then the API server itself is asked whether it is still empty; only then its claim is deleted. A node that got
-// a pod in between is given back.
+// Remove takes away the nodes of one evaluation. Before it does, the API server itself is asked whether the reason still
+// holds. A node that is to go for being empty is tainted first, so that nothing new can be bound to it, and given back
+// if it got a pod in between; of a static pool no more nodes go than it has beyond its replicas.
 func (a *Activities) Remove(ctx context.Context, removal workflows.Removal) (workflows.RemovalResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
 	var mu sync.Mutex
 	var result workflows.RemovalResult
+	going := removal.Nodes
+	if removal.Reason == string(plan.DisruptionReasonOverprovisioned) {
+		var err error
+		if going, result.Kept, err = a.surplus(ctx, going); err != nil {
+			return result, err
+		}
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(removers)
-	for _, gone := range removal.Nodes {
+	for _, gone := range going {
 		group.Go(func() error {
-			kept, err := a.removeEmpty(ctx, gone, removal.Reason)
+			kept, err := a.remove(ctx, gone, removal.Reason)
 			if err != nil {
 				return err
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			if kept != "" {
-				result.Kept = append(result.Kept, gone.Node+": "+kept)
+				result.Kept = append(result.Kept, gone.Claim.Name+": "+kept)
 			} else {
 				result.Removed++
 			}
@@ -82,14 +90,72 @@ func (a *Activities) Remove(ctx context.Context, removal workflows.Removal) (wor
 	return result, err
 }
 
-// removeEmpty removes one node, or says why it is kept.
-func (a *Activities) removeEmpty(ctx context.Context, gone workflows.RemovedNode, reason string) (kept string, err error) {
+// surplus returns those of some nodes of one static pool that it still has beyond its replicas, and what keeps the rest.
+// Nodes that are on their way out already are among the first.
+func (a *Activities) surplus(ctx context.Context, nodes []workflows.RemovedNode) (going []workflows.RemovedNode, kept []string, err error) {
+	if len(nodes) == 0 {
+		return nil, nil, nil
+	}
+	var pool karpv1.NodePool
+	first, err := a.claim(ctx, nodes[0].Claim)
+	if err != nil || first == nil {
+		return nil, nil, err
+	}
+	name := first.Labels[karpv1.NodePoolLabelKey]
+	if err := a.Kube.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
+		return nil, nil, ignoreNotFound("get NodePool "+name, err)
+	}
+	claims, err := a.listClaims(ctx, client.MatchingLabels{karpv1.NodePoolLabelKey: name})
+	if err != nil || pool.Spec.Replicas == nil {
+		return nil, nil, err
+	}
+	staying := map[string]bool{}
+	for i := range claims {
+		if claims[i].DeletionTimestamp.IsZero() {
+			staying[string(claims[i].UID)] = true
+		}
+	}
+	left := len(staying) - int(*pool.Spec.Replicas)
+	for _, node := range nodes {
+		switch {
+		case !staying[node.Claim.UID]:
+		case left > 0:
+			left--
+			going = append(going, node)
+		default:
+			kept = append(kept, node.Claim.Name+": its NodePool has no nodes beyond its replicas any more")
+		}
+	}
+	return going, kept, nil
+}
+
+// remove removes one node, or says why it is kept.
+func (a *Activities) remove(ctx context.Context, gone workflows.RemovedNode, reason string) (kept string, err error) {
 	claim, err := a.claim(ctx, gone.Claim)
 	if err != nil {
 		return "", err
 	}
 	if claim == nil || !claim.DeletionTimestamp.IsZero() {
 		return "", nil
+	}
+	if kept, err := a.mark(ctx, claim, gone, reason); kept != "" || err != nil {
+		return kept, err
+	}
+	if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+		return "", ignoreNotFound("delete NodeClaim "+claim.Name, err)
+	}
+	a.Log.Info("removed", zap.String("claim", claim.Name), zap.String("node", gone.Node), zap.String("reason", reason),
+		zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
+	return "", nil
+}
+
+// mark notes on a Node, or on its claim where there is no Node, why it is about to be removed. A node that is to go for
+// being empty and is not is kept, and as it was before.
+func (a *Activities) mark(ctx context.Context, claim *karpv1.NodeClaim, gone workflows.RemovedNode, reason string) (kept string, err error) {
+	if gone.Node == "" {
+		before := claim.DeepCopy()
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, ReasonAnnotation, reason)
+		return "", ignoreNotFound("note the reason on NodeClaim "+claim.Name, a.Kube.Patch(ctx, claim, client.MergeFrom(before)))
 	}
 	node, err := a.drains.node(ctx, gone.Node, gone.NodeUID)
 	if err != nil {
@@ -101,22 +167,17 @@ func (a *Activities) removeEmpty(ctx context.Context, gone workflows.RemovedNode
 	if node, err = a.drains.change(ctx, node, "taint", func(node *corev1.Node) { markRemoved(node, reason) }); err != nil {
 		return "", err
 	}
+	if !plan.OnlyWhileEmpty(karpv1.DisruptionReason(reason)) {
+		return "", nil
+	}
 	pod, err := a.needed(ctx, gone.Node)
-	if err != nil {
+	if err != nil || pod == "" {
 		return "", err
 	}
-	if pod != "" {
-		if _, err := a.drains.change(ctx, node, "give back", giveBack); err != nil {
-			return "", err
-		}
-		return "pod " + pod + " runs on it", nil
+	if _, err := a.drains.change(ctx, node, "give back", giveBack); err != nil {
+		return "", err
 	}
-	if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
-		return "", ignoreNotFound("delete NodeClaim "+claim.Name, err)
-	}
-	a.Log.Info("removed", zap.String("claim", claim.Name), zap.String("node", gone.Node), zap.String("reason", reason),
-		zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
-	return "", nil
+	return "pod " + pod + " runs on it", nil
 }
 
 // needed returns a pod for which a node is needed, nothing where there is none.

@@ -100,7 +100,10 @@ type Mirror struct {
 	assumed  map[string]assumption
 	promises promises
 	buffers  buffers
-	snapshot *plan.Snapshot
+	storage  storage
+	// namespaceLabels are what snapshots show of namespaces; nil when one has changed.
+	namespaceLabels map[string]map[string]string
+	snapshot        *plan.Snapshot
 }
 
 // NewMirror returns a mirror of the cluster that the configuration names. It watches nothing until Run.
@@ -180,6 +183,8 @@ func (m *Mirror) build() *plan.Snapshot {
 		Nodes:      m.buildNodes(),
 		DaemonSets: m.daemonSetList(),
 		NodePools:  sorted(m.pools.items),
+		Namespaces: m.namespacesNow(),
+		Storage:    m.storageNow(),
 	}
 }
 

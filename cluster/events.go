@@ -32,8 +32,9 @@ const (
 	ClassChanged EventKind = "ClassChanged"
 	// BudgetsChanged means some PodDisruptionBudget changed. It has no name.
 	BudgetsChanged EventKind = "BudgetsChanged"
-	// VolumesChanged means a VolumeAttachment of the Node of that name changed.
-	VolumesChanged EventKind = "VolumesChanged"
+	// StorageChanged means that a PersistentVolumeClaim, PersistentVolume or StorageClass changed in a way that may let a
+	// waiting pod be planned for. It has no name.
+	StorageChanged EventKind = "StorageChanged"
 	// DaemonSetsChanged means some DaemonSet changed. It has no name.
 	DaemonSetsChanged EventKind = "DaemonSetsChanged"
 

@@ -167,29 +167,6 @@ func (m *Mirror) Provisionable() int {
 	return count
 }
 
-// Attachments returns the volumes attached to a node, ordered by name.
-func (m *Mirror) Attachments(node string) []*Attachment {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	var attached []*Attachment
-	for _, attachment := range sorted(m.attachments.items) {
-		if attachment.Node == node {
-			attached = append(attached, attachment)
-		}
-	}
-	return attached
-}
-
-// Volume returns the persistent volume that a claim is bound to; empty where it is not, or not there.
-func (m *Mirror) Volume(namespace, claim string) string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if found, ok := m.volumes.items[namespace+"/"+claim]; ok {
-		return found.volume
-	}
-	return ""
-}
-
 // sorted returns the values of a store in the order of their keys.
 func sorted[R any](items map[string]R) []R {
 	values := make([]R, 0, len(items))

@@ -269,6 +269,7 @@ func (m *Mirror) buildNode(claim *promised, node *machine) *plan.Node {
 		here = m.places.residents[node.node.Name]
 		built.Pods = here.byUID()
 		built.LastPodEvent = later(built.LastPodEvent, m.lastPodEvent(here))
+		m.hold(&built)
 	}
 	built.Promised, built.NominatedUntil = m.promisesOf(built.Key(), built.Initialized)
 	return &built

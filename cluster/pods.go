@@ -16,8 +16,6 @@ type Pod struct {
 	*plan.Pod
 	// Ready is the pod's own condition; a PodDisruptionBudget may allow pods that are not to be evicted always.
 	Ready bool
-	// VolumeClaims are the names of the persistent volume claims the pod mounts, its ephemeral ones included.
-	VolumeClaims []string
 
 	// judged says that the kube-scheduler has looked at the pod.
 	judged bool
@@ -38,8 +36,7 @@ func (p *Pod) waits() bool {
 
 // same says that nothing has changed that anybody reading the mirror could see.
 func (p *Pod) same(other *Pod) bool {
-	return *p.Pod == *other.Pod && p.Ready == other.Ready && p.judged == other.judged && p.moved.Equal(other.moved) &&
-		slices.Equal(p.VolumeClaims, other.VolumeClaims)
+	return *p.Pod == *other.Pod && p.Ready == other.Ready && p.judged == other.judged && p.moved.Equal(other.moved)
 }
 
 func (m *Mirror) reducePod(obj any) (*Pod, error) {
@@ -47,7 +44,7 @@ func (m *Mirror) reducePod(obj any) (*Pod, error) {
 	if !ok {
 		return nil, unexpected(pod, obj)
 	}
-	reduced := &Pod{Pod: m.interner.Pod(pod), VolumeClaims: m.volumeClaims(pod)}
+	reduced := &Pod{Pod: m.interner.Pod(pod)}
 	for _, condition := range pod.Status.Conditions {
 		switch condition.Type {
 		case corev1.PodReady:
@@ -69,20 +66,6 @@ func (m *Mirror) reducePod(obj any) (*Pod, error) {
 		}
 	}
 	return reduced, nil
-}
-
-// volumeClaims are the claims a pod mounts. A generic ephemeral volume's claim is named after pod and volume.
-func (m *Mirror) volumeClaims(pod *corev1.Pod) []string {
-	var names []string
-	for i := range pod.Spec.Volumes {
-		switch volume := &pod.Spec.Volumes[i]; {
-		case volume.PersistentVolumeClaim != nil:
-			names = append(names, m.interner.String(volume.PersistentVolumeClaim.ClaimName))
-		case volume.Ephemeral != nil:
-			names = append(names, m.interner.String(pod.Name+"-"+volume.Name))
-		}
-	}
-	return names
 }
 
 // residents are the pods of one node, kept whether or not the Node itself has been seen yet.

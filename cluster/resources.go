@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,15 +26,20 @@ import (
 
 // feeds are the mirrored resources.
 type feeds struct {
-	pods        *feed[*Pod]
-	nodes       *feed[*machine]
-	claims      *feed[*promised]
-	pools       *feed[*karpv1.NodePool]
-	classes     *feed[*awsv1.EC2NodeClass]
-	daemonSets  *feed[*daemonSet]
-	budgets     *feed[*policyv1.PodDisruptionBudget]
-	attachments *feed[*Attachment]
-	volumes     *feed[*volumeClaim]
+	pods       *feed[*Pod]
+	nodes      *feed[*machine]
+	claims     *feed[*promised]
+	pools      *feed[*karpv1.NodePool]
+	classes    *feed[*awsv1.EC2NodeClass]
+	daemonSets *feed[*daemonSet]
+	budgets    *feed[*policyv1.PodDisruptionBudget]
+	namespaces *feed[*namespace]
+
+	attachments    *feed[*attachment]
+	volumeClaims   *feed[*volumeClaim]
+	volumes        *feed[*volume]
+	storageClasses *feed[*storageClass]
+	csiNodes       *feed[*csiNode]
 	// capacityBuffers are watched where the cluster serves them, origins where buffers refer to one of the kind.
 	capacityBuffers *feed[*bufferv1.CapacityBuffer]
 	origins         map[string]origins
@@ -62,8 +66,7 @@ func (m *Mirror) openFeeds() error {
 		}
 	}
 	c := clients{mirror: m, codecs: serializer.NewCodecFactory(scheme)}
-	core, apps := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion
-	policy, storage := policyv1.SchemeGroupVersion, storagev1.SchemeGroupVersion
+	core, apps, policy := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, policyv1.SchemeGroupVersion
 
 	m.pods = open(&c, core, "pods", &corev1.Pod{}, podSelector, m.reducePod, (*Pod).Key, m.podChanged)
 	m.nodes = open(&c, core, "nodes", &corev1.Node{}, nil, m.reduceNode, (*machine).key, m.nodeChanged)
@@ -72,8 +75,8 @@ func (m *Mirror) openFeeds() error {
 	m.classes = open(&c, awsv1.SchemeGroupVersion, "ec2nodeclasses", &awsv1.EC2NodeClass{}, nil, whole[*awsv1.EC2NodeClass], nameOf[*awsv1.EC2NodeClass], m.classChanged)
 	m.daemonSets = open(&c, apps, "daemonsets", &appsv1.DaemonSet{}, nil, m.reduceDaemonSet, (*daemonSet).key, m.daemonSetChanged)
 	m.budgets = open(&c, policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}, nil, whole[*policyv1.PodDisruptionBudget], nameOf[*policyv1.PodDisruptionBudget], m.budgetChanged)
-	m.attachments = open(&c, storage, "volumeattachments", &storagev1.VolumeAttachment{}, nil, m.reduceAttachment, (*Attachment).key, m.attachmentChanged)
-	m.volumes = open(&c, core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, nil, m.reduceVolumeClaim, (*volumeClaim).key, m.volumeClaimChanged)
+	m.openNamespaces(&c)
+	m.openVolumes(&c)
 	m.openBuffers(&c)
 	if c.err != nil {
 		return c.err
@@ -148,7 +151,7 @@ func open[R any](c *clients, gv schema.GroupVersion, resource string, example ru
 }
 
 // reconnect is how watches come back after a failure. The library's default waits up to a minute, as long as a whole
-// scale-out; a mirror is one client with nine watches and can be quicker.
+// scale-out; a mirror is one client with few watches and can be quicker.
 func reconnect() *wait.Backoff {
 	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 5 * time.Second}
 }

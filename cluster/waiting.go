@@ -25,6 +25,8 @@ type waiting struct {
 	// some of which may have been looked at since.
 	unjudged map[types.UID]time.Time
 	arrivals []arrival
+	// mounted counts the pods that mount a claim, by its namespace and name.
+	mounted map[string]int
 }
 
 type arrival struct {
@@ -33,7 +35,7 @@ type arrival struct {
 }
 
 func newWaiting() waiting {
-	return waiting{pods: map[types.UID]*Pod{}, unjudged: map[types.UID]time.Time{}}
+	return waiting{pods: map[types.UID]*Pod{}, unjudged: map[types.UID]time.Time{}, mounted: map[string]int{}}
 }
 
 func (w *waiting) has(pod types.UID) bool { return w.pods[pod] != nil }
@@ -43,10 +45,14 @@ func (w *waiting) has(pod types.UID) bool { return w.pods[pod] != nil }
 func (w *waiting) update(at time.Time, old, now *Pod) (asks, settled bool) {
 	w.ordered = nil
 	if old != nil {
+		if _, kept := w.pods[old.UID]; kept {
+			w.count(old, -1)
+		}
 		delete(w.pods, old.UID)
 	}
 	if now != nil && now.Node == "" {
 		w.pods[now.UID] = now
+		w.count(now, 1)
 	}
 	waits := now != nil && now.waits()
 	came := waits && (old == nil || !old.waits() || old.UID != now.UID)
@@ -64,6 +70,18 @@ func (w *waiting) update(at time.Time, old, now *Pod) (asks, settled bool) {
 	}
 	return asks, settled
 }
+
+func (w *waiting) count(pod *Pod, by int) {
+	for _, name := range pod.Mounts.Names() {
+		key := pod.Namespace + "/" + name
+		if w.mounted[key] += by; w.mounted[key] == 0 {
+			delete(w.mounted, key)
+		}
+	}
+}
+
+// mounts says whether a pod mounts a claim.
+func (w *waiting) mounts(claim string) bool { return w.mounted[claim] > 0 }
 
 // oldestUnjudged is when the oldest pod came that the scheduler has not looked at but still may.
 func (w *waiting) oldestUnjudged(now time.Time) (time.Time, bool) {

@@ -7,10 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	resourcehelper "k8s.io/component-helpers/resource"
-	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
@@ -25,13 +22,27 @@ type fataler interface {
 }
 
 // check holds a plan against the rules of Kubernetes and Karpenter. It shares no code with the planner: pods are the API
-// objects, and every node a claim may become, in each of its types and zones, is judged as the kube-scheduler would.
+// objects, every node a claim may become, in each of its types and zones, is judged as the kube-scheduler would, and
+// there has to be an order in which all pods can be bound where they are planned.
 func check(t fataler, w *world, p plan.Plan) {
 	t.Helper()
-	pods := map[string]*corev1.Pod{}
-	for _, pod := range w.pods {
-		pods[string(pod.UID)] = pod
+	pods := w.waiting()
+	checkOnce(t, pods, p)
+	for i := range p.Claims {
+		var onto []*corev1.Pod
+		for _, uid := range p.Claims[i].Pods {
+			onto = append(onto, pods[string(uid)])
+		}
+		checkClaim(t, w, &p.Claims[i], onto)
 	}
+	checkLimits(t, w, p)
+	checkInFlight(t, w, p, pods)
+	checkFutures(t, w, p, pods)
+}
+
+// checkOnce says that every pod that waits is in the plan once, and no other.
+func checkOnce(t fataler, pods map[string]*corev1.Pod, p plan.Plan) {
+	t.Helper()
 	seen := map[string]bool{}
 	once := func(uid string) {
 		if pods[uid] == nil {
@@ -42,29 +53,13 @@ func check(t fataler, w *world, p plan.Plan) {
 		}
 		seen[uid] = true
 	}
-	pools := map[string]plan.Pool{}
-	for _, pool := range w.pools {
-		pools[pool.NodePool.Name] = pool
-	}
 	for i := range p.Claims {
-		c := &p.Claims[i]
-		var onto []*corev1.Pod
-		for _, uid := range c.Pods {
+		for _, uid := range p.Claims[i].Pods {
 			once(string(uid))
-			onto = append(onto, pods[string(uid)])
 		}
-		checkClaim(t, w, pools[c.NodePool], c, onto)
 	}
-	checkLimits(t, w, pools, p)
-	onNode := map[string][]*corev1.Pod{}
 	for _, placement := range p.Placements {
 		once(string(placement.Pod.UID))
-		onNode[placement.Node] = append(onNode[placement.Node], pods[string(placement.Pod.UID)])
-	}
-	for _, n := range w.nodes {
-		if len(onNode[n.Key()]) > 0 {
-			checkNode(t, n, onNode[n.Key()])
-		}
 	}
 	for _, u := range p.Unplaced {
 		once(string(u.Pod.UID))
@@ -72,65 +67,135 @@ func check(t fataler, w *world, p plan.Plan) {
 			t.Fatalf("pod %s is unplaced without a reason", u.Pod.Key())
 		}
 	}
-	for _, pod := range w.pods {
-		if !seen[string(pod.UID)] {
+	for uid, pod := range pods {
+		if !seen[uid] {
 			t.Fatalf("pod %s is forgotten", pod.Name)
 		}
 	}
 }
 
+// waiting are the pods that need a node, by UID: those the kube-scheduler has given up, and those on nodes that go away.
+func (w *world) waiting() map[string]*corev1.Pod {
+	pods := map[string]*corev1.Pod{}
+	for _, pod := range w.pods {
+		if waits(pod) {
+			pods[string(pod.UID)] = pod
+		}
+	}
+	for _, n := range w.nodes {
+		for _, pod := range w.bound[n.Key()] {
+			if (n.Deleting || n.Disrupted) && moves(pod) {
+				pods[string(pod.UID)] = pod
+			}
+		}
+	}
+	return pods
+}
+
+func waits(pod *corev1.Pod) bool {
+	unschedulable := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	})
+	return unschedulable && pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == "" && len(pod.Spec.SchedulingGates) == 0 &&
+		pod.DeletionTimestamp == nil && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" && !ownedBy(pod, "DaemonSet") && !ownedBy(pod, "Node")
+}
+
+func moves(pod *corev1.Pod) bool {
+	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed &&
+		!ownedBy(pod, "DaemonSet") && !ownedBy(pod, "Node") && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" &&
+		pod.Annotations[karpv1.DoNotDisruptAnnotationKey] != "true" && (pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet"))
+}
+
+func ownedBy(pod *corev1.Pod, kind string) bool {
+	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == kind })
+}
+
 // checkClaim judges every node the claim may become.
-func checkClaim(t fataler, w *world, pool plan.Pool, c *plan.Claim, pods []*corev1.Pod) {
+func checkClaim(t fataler, w *world, c *plan.Claim, pods []*corev1.Pod) {
 	t.Helper()
 	if len(c.InstanceTypes) == 0 || len(c.InstanceTypes) > plan.MaxInstanceTypes || len(c.Zones) == 0 || len(pods) == 0 {
 		t.Fatalf("claim with %d types, %d zones and %d pods", len(c.InstanceTypes), len(c.Zones), len(pods))
 	}
-	object, err := c.NodeClaim(pool.NodePool, "claim")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range pool.NodePool.Spec.Template.Spec.Requirements {
+	outcomes := w.outcomes(t, c, "new")
+	requirements := w.poolOf(c.NodePool).NodePool.Spec.Template.Spec.Requirements
+	for _, r := range requirements {
 		distinct := map[string]bool{}
-		for _, typ := range pool.Types {
-			if slices.Contains(c.InstanceTypes, typ.Name) {
-				distinct[typ.Labels[r.Key]] = true
-			}
+		for _, node := range outcomes {
+			distinct[node.Labels[r.Key]] = true
 		}
-		if r.MinValues != nil && len(distinct) < *r.MinValues {
+		if r.MinValues != nil && len(distinct) < *r.MinValues && !c.MinValuesRelaxed {
 			t.Fatalf("claim chooses from %d values of %s, fewer than minValues: %v", len(distinct), r.Key, c.InstanceTypes)
 		}
 	}
 	cheapest := -1.0
-	for _, name := range c.InstanceTypes {
-		i := slices.IndexFunc(pool.Types, func(typ *cloud.InstanceType) bool { return typ.Name == name })
-		if i < 0 {
-			t.Fatalf("claim of pool %s names type %s, which the pool does not have", c.NodePool, name)
+	for _, node := range outcomes {
+		typ := w.poolOf(c.NodePool).typeNamed(node.Labels[corev1.LabelInstanceTypeStable])
+		if price, _ := offeringOf(typ, node.Labels[corev1.LabelTopologyZone], c.CapacityType); cheapest < 0 || price < cheapest {
+			cheapest = price
 		}
-		typ, offered := pool.Types[i], false
-		for _, zone := range c.Zones {
-			price, ok := offeringOf(typ, zone, c.CapacityType)
-			if !ok {
-				continue
+		for _, r := range requirements {
+			if !holds(node.Labels, r) {
+				t.Fatalf("type %s breaks the pool's requirement %v: %v", typ.Name, r, node.Labels)
 			}
-			offered = true
-			if cheapest < 0 || price < cheapest {
-				cheapest = price
-			}
-			node := nodeOf(object, typ, zone, c.CapacityType)
-			for _, r := range pool.NodePool.Spec.Template.Spec.Requirements {
-				if !holds(node.Labels, r) {
-					t.Fatalf("type %s in %s breaks the pool's requirement %v: %v", name, zone, r, node.Labels)
-				}
-			}
-			checkPods(t, node, append(slices.Clone(pods), daemonPods(w, node)...))
 		}
-		if !offered {
-			t.Fatalf("type %s is offered in none of the claim's zones", name)
-		}
+		checkAlone(t, w, node, pods)
 	}
 	if c.PricePerHour < cheapest*0.999 || c.PricePerHour > cheapest*1.001 {
 		t.Fatalf("the claim's price is %v, its cheapest offering %v", c.PricePerHour, cheapest)
 	}
+}
+
+// checkAlone judges pods on a new node by the rules that look at one node only.
+func checkAlone(t fataler, w *world, node *corev1.Node, pods []*corev1.Pod) {
+	t.Helper()
+	s := newStage(nil)
+	sp := s.add(node)
+	w.runDaemons(s, sp, nil)
+	for _, pod := range pods {
+		sh := s.shapeOf(pod)
+		if why := sp.refusesAlone(sh); why != "" {
+			t.Fatalf("%d pods are planned for a node, and if it becomes %s in %s, pod %s does not get onto it: %s", len(pods),
+				node.Labels[corev1.LabelInstanceTypeStable], node.Labels[corev1.LabelTopologyZone], pod.Name, why)
+		}
+		sp.put(sh)
+	}
+}
+
+// checkInFlight judges placements on claims without machine, whatever the claim becomes.
+func checkInFlight(t fataler, w *world, p plan.Plan, pods map[string]*corev1.Pod) {
+	t.Helper()
+	for _, n := range w.nodes {
+		if n.Name != "" || n.Launched {
+			continue
+		}
+		var onto []*corev1.Pod
+		for _, placement := range p.Placements {
+			if placement.Node == n.Key() && !slices.Contains(n.Promised, placement.Pod.UID) {
+				onto = append(onto, pods[string(placement.Pod.UID)])
+			}
+		}
+		for _, node := range w.becomes(n) {
+			checkAlone(t, w, node, onto)
+		}
+	}
+}
+
+func (w *world) poolOf(name string) pool {
+	i := slices.IndexFunc(w.pools, func(p plan.Pool) bool { return p.NodePool.Name == name })
+	if i < 0 {
+		return pool{}
+	}
+	return pool(w.pools[i])
+}
+
+type pool plan.Pool
+
+func (p pool) typeNamed(name string) *cloud.InstanceType {
+	i := slices.IndexFunc(p.Types, func(typ *cloud.InstanceType) bool { return typ.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return p.Types[i]
 }
 
 func offeringOf(typ *cloud.InstanceType, zone, capacityType string) (float64, bool) {
@@ -145,7 +210,7 @@ func offeringOf(typ *cloud.InstanceType, zone, capacityType string) (float64, bo
 // nodeOf is the Node a claim becomes.
 func nodeOf(claim *karpv1.NodeClaim, typ *cloud.InstanceType, zone, capacityType string) *corev1.Node {
 	labels := map[string]string{
-		corev1.LabelHostname: "some-host", corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: zone[:len(zone)-1],
+		corev1.LabelHostname: claim.Name, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: zone[:len(zone)-1],
 		karpv1.CapacityTypeLabelKey: capacityType,
 	}
 	for _, o := range typ.Offerings {
@@ -162,7 +227,7 @@ func nodeOf(claim *karpv1.NodeClaim, typ *cloud.InstanceType, zone, capacityType
 	// What the kubelet still adds for those who use the names of old.
 	labels["beta.kubernetes.io/arch"], labels["beta.kubernetes.io/os"] = labels[corev1.LabelArchStable], labels[corev1.LabelOSStable]
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "some-host", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Labels: labels},
 		Spec:       corev1.NodeSpec{Taints: claim.Spec.Taints},
 		Status:     corev1.NodeStatus{Allocatable: typ.Allocatable},
 	}
@@ -189,111 +254,13 @@ func holds(labels map[string]string, r karpv1.NodeSelectorRequirementWithMinValu
 	return matches && err == nil
 }
 
-// daemonPods are the pods DaemonSets put on a node.
-func daemonPods(w *world, node *corev1.Node) []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, set := range w.daemonSets {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: set.Name}, Spec: set.Spec.Template.Spec}
-		taken := func(other *corev1.Pod) bool {
-			return len(pod.Spec.Containers[0].Ports) > 0 && len(other.Spec.Containers[0].Ports) > 0
-		}
-		// Of two DaemonSets that want the same port, only one gets onto the node.
-		if admitted(node, pod) == "" && !slices.ContainsFunc(pods, taken) {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
-
-// admitted says why the node's labels and taints keep a pod off, or nothing.
-func admitted(node *corev1.Node, pod *corev1.Pod) string {
-	matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
-	if err != nil || !matches {
-		return fmt.Sprintf("labels %v do not match (%v)", node.Labels, err)
-	}
-	hard := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
-	if taint, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, hard, false); untolerated {
-		return "taint " + taint.ToString()
-	}
-	return ""
-}
-
-// checkPods judges pods on one node: labels, taints, resources and host ports.
-func checkPods(t fataler, node *corev1.Node, pods []*corev1.Pod) {
-	t.Helper()
-	sum := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(len(pods)), resource.DecimalSI)}
-	ports := map[string]string{}
-	for _, pod := range pods {
-		if why := admitted(node, pod); why != "" {
-			t.Fatalf("pod %s may not be on node of type %s: %s", pod.Name, node.Labels[corev1.LabelInstanceTypeStable], why)
-		}
-		for name, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
-			total := sum[name]
-			total.Add(quantity)
-			sum[name] = total
-		}
-		for _, container := range pod.Spec.Containers {
-			for _, port := range container.Ports {
-				if port.HostPort == 0 {
-					continue
-				}
-				key := fmt.Sprint(port.Protocol, port.HostPort)
-				if ports[key] != "" {
-					t.Fatalf("pods %s and %s both take host port %s", ports[key], pod.Name, key)
-				}
-				ports[key] = pod.Name
-			}
-		}
-	}
-	for name, quantity := range sum {
-		if allocatable := node.Status.Allocatable[name]; quantity.Cmp(allocatable) > 0 {
-			t.Fatalf("%d pods take %s of %s on a node of type %s with %s",
-				len(pods), quantity.String(), name, node.Labels[corev1.LabelInstanceTypeStable], allocatable.String())
-		}
-	}
-}
-
-// checkNode judges pods that were placed on a node which exists.
-func checkNode(t fataler, n *plan.Node, placed []*corev1.Pod) {
-	t.Helper()
-	if n.Deleting || n.Disrupted || n.Cordoned {
-		t.Fatalf("node %s takes pods and is going away", n.Key())
-	}
-	allocatable := n.Allocatable.List()
-	for _, pod := range n.Pods {
-		for name, quantity := range pod.Class.Requests.List() {
-			rest := allocatable[name]
-			rest.Sub(quantity)
-			allocatable[name] = rest
-		}
-	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels},
-		Spec: corev1.NodeSpec{Taints: n.Taints}, Status: corev1.NodeStatus{Allocatable: allocatable}}
-	checkPods(t, node, placed)
-}
-
 // checkLimits judges the claims' largest types against what the pools' limits leave.
-func checkLimits(t fataler, w *world, pools map[string]plan.Pool, p plan.Plan) {
+func checkLimits(t fataler, w *world, p plan.Plan) {
 	t.Helper()
-	for name, pool := range pools {
-		used := corev1.ResourceList{}
-		add := func(capacity corev1.ResourceList) {
-			capacity = capacity.DeepCopy()
-			capacity[karpv1.ResourceNodes] = resource.MustParse("1")
-			for resourceName, quantity := range capacity {
-				total := used[resourceName]
-				total.Add(quantity)
-				used[resourceName] = total
-			}
-		}
-		for _, n := range w.nodes {
-			if n.Pool == name {
-				add(n.Capacity.List())
-			}
-		}
-		count := 0
+	for _, pool := range w.pools {
+		used, count := w.usedOf(pool.NodePool.Name), 0
 		for i := range p.Claims {
-			if p.Claims[i].NodePool != name {
+			if p.Claims[i].NodePool != pool.NodePool.Name {
 				continue
 			}
 			count++
@@ -308,10 +275,33 @@ func checkLimits(t fataler, w *world, pools map[string]plan.Pool, p plan.Plan) {
 					}
 				}
 			}
-			add(largest)
+			use(used, largest)
 		}
 		if err := pool.NodePool.Spec.Limits.ExceededBy(used); err != nil && count > 0 {
-			t.Fatalf("pool %s: %v", name, err)
+			t.Fatalf("pool %s: %v", pool.NodePool.Name, err)
 		}
+	}
+}
+
+// usedOf is what a pool's nodes count against its limits.
+func (w *world) usedOf(pool string) corev1.ResourceList {
+	used := corev1.ResourceList{}
+	for _, n := range w.nodes {
+		if n.Pool == pool {
+			use(used, n.Capacity.List())
+		}
+	}
+	return used
+}
+
+func use(used, capacity corev1.ResourceList) {
+	add := func(name corev1.ResourceName, quantity resource.Quantity) {
+		total := used[name]
+		total.Add(quantity)
+		used[name] = total
+	}
+	add(karpv1.ResourceNodes, resource.MustParse("1"))
+	for name, quantity := range capacity {
+		add(name, quantity)
 	}
 }

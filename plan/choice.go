@@ -99,8 +99,13 @@ func (m *market) leavesChoice(b *bin, counts []count, items []stocked) bool {
 	for _, c := range counts {
 		full.content = append(full.content, portion{variant: &items[c.item].variants[c.variant], count: c.n})
 	}
+	return m.enough(s, m.holders(s, &full))
+}
+
+// enough says whether machines of a pool meet its minValues.
+func (m *market) enough(s *seller, set bitset) bool {
 	tally := m.newTally(s.minimums)
-	for i := range m.holders(s, &full).all {
+	for i := range set.all {
 		tally.add(i)
 	}
 	return tally.met()

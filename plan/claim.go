@@ -125,10 +125,20 @@ func sameContent(a, b *bin) bool {
 	})
 }
 
-// holders are the machines of the bin's pool and capacity type that hold its content in its zones.
+// holders are the machines of the bin's pool, capacity type and reservation that hold its content in its zones. The shape
+// and the slack that were planned give way where they would leave too little choice for minValues.
 func (m *market) holders(s *seller, b *bin) bitset {
+	own := &m.machines[b.machine]
+	set := m.holding(s, b, roomy(b.used, own.usable, b.slack, b.shaped))
+	if len(s.minimums) > 0 && (b.shaped || b.slack > 0) && !m.enough(s, set) {
+		return m.holding(s, b, b.used)
+	}
+	return set
+}
+
+// holding are the holders with room for a need.
+func (m *market) holding(s *seller, b *bin, need []int64) bitset {
 	set, own := newBitset(len(m.machines)), &m.machines[b.machine]
-	need := roomy(b.used, own.usable, b.slack, b.shaped)
 	for i := s.first; i < s.last; i++ {
 		mach := &m.machines[i]
 		if mach.capacity == own.capacity && mach.reservation == own.reservation && mach.zones&b.zones != 0 && fits(need, mach.usable) {

@@ -259,6 +259,9 @@ type world struct {
 	daemons    []*plan.DaemonSet
 	daemonSets []*appsv1.DaemonSet
 	pools      []plan.Pool
+	// bound are the pods on nodes, by the node's key; namespaces are labels of namespaces.
+	bound      map[string][]*corev1.Pod
+	namespaces map[string]map[string]string
 	intern     *plan.Interner
 }
 
@@ -271,7 +274,17 @@ func (w *world) interner() *plan.Interner {
 
 func (w *world) input() plan.Input {
 	in := w.interner()
-	snapshot := &plan.Snapshot{Time: now, Nodes: w.nodes, DaemonSets: w.daemons}
+	snapshot := &plan.Snapshot{Time: now, DaemonSets: w.daemons, Namespaces: w.namespaces}
+	for _, n := range w.nodes {
+		var pods []*plan.Pod
+		for _, pod := range w.bound[n.Key()] {
+			pods = append(pods, in.Pod(pod))
+		}
+		if len(pods) > 0 {
+			n = n.WithPods(append(pods, n.Pods...))
+		}
+		snapshot.Nodes = append(snapshot.Nodes, n)
+	}
 	for _, pod := range w.pods {
 		snapshot.Pending = append(snapshot.Pending, in.Pod(pod))
 	}

@@ -82,6 +82,9 @@ func (i *Interner) String(s string) string {
 	return shared
 }
 
+// Labels returns a copy of labels whose strings are shared with others; nil for none.
+func (i *Interner) Labels(labels map[string]string) map[string]string { return i.stringMap(labels) }
+
 // Size is the number of classes the interner knows.
 func (i *Interner) Size() int {
 	i.classes.mu.Lock()

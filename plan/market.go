@@ -86,6 +86,8 @@ type market struct {
 	// reservations are counted down as machines are planned for them.
 	reservations     []reservation
 	reservationIndex map[string]int
+	// limitMet says that a pool's limit kept a machine from being bought.
+	limitMet bool
 }
 
 // column is one label of every machine.

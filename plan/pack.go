@@ -75,12 +75,7 @@ func marketFor(in *Input, items []*item) *market {
 // waiting are the pods that need a place: those the kube-scheduler found none for, and those on nodes that are going
 // away and may be moved now.
 func waiting(snapshot *Snapshot) []*Pod {
-	var pods []*Pod
-	for _, pod := range snapshot.Pending {
-		if pod.Provisionable() {
-			pods = append(pods, pod)
-		}
-	}
+	pods, _ := snapshot.WaitingForNode()
 	for _, n := range snapshot.Nodes {
 		if !n.Deleting && !n.Disrupted {
 			continue

@@ -17,45 +17,6 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-func selects(key, value string) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{key: value} }
-}
-
-func needs(terms ...corev1.NodeSelectorTerm) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) {
-		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
-	}
-}
-
-func expr(key string, operator corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorTerm {
-	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
-}
-
-func asks(name corev1.ResourceName, amount string) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources.Requests[name] = resource.MustParse(amount) }
-}
-
-func limit(name corev1.ResourceName, amount string) func(*karpv1.NodePool) {
-	return func(pool *karpv1.NodePool) { pool.Spec.Limits = karpv1.Limits{name: resource.MustParse(amount)} }
-}
-
-func weighs(weight int32) func(*karpv1.NodePool) {
-	return func(pool *karpv1.NodePool) { pool.Spec.Weight = &weight }
-}
-
-func tainted(key string) func(*karpv1.NodePool) {
-	return func(pool *karpv1.NodePool) {
-		pool.Spec.Template.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}}
-	}
-}
-
-func notReady(message string) func(*karpv1.NodePool) {
-	return func(pool *karpv1.NodePool) {
-		pool.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionTypeReady, Status: "False", Reason: "X", Message: message}}
-	}
-}
-
 // One pod, one or more pools: what is bought for it.
 func TestWhatIsBought(t *testing.T) {
 	t.Parallel()

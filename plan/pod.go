@@ -22,7 +22,8 @@ type Pod struct {
 
 	// Node is the node the pod is bound to; empty while it has none.
 	Node string
-	// NominatedNode is where the kube-scheduler means to put the pod after preempting others.
+	// NominatedNode is where the kube-scheduler means to put the pod after preempting others, or where somebody who has
+	// planned the pod told it to expect it.
 	NominatedNode string
 	// OwnerKind and OwnerName name the controller, such as ReplicaSet web-5d9c7; empty for a bare pod.
 	OwnerKind, OwnerName string
@@ -66,10 +67,10 @@ func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 // Terminating says that the pod has been deleted and is not gone yet.
 func (p *Pod) Terminating() bool { return !p.Deletion.IsZero() }
 
-// Provisionable says that the pod waits for a node that does not exist: the kube-scheduler found none, will not make
-// room by preemption, and no node will run the pod by itself.
+// Provisionable says that the pod may need a node that does not exist: the kube-scheduler found none, and no node will
+// run the pod by itself. Whether the kube-scheduler is making room for it is for Snapshot.WaitingForNode to say.
 func (p *Pod) Provisionable() bool {
-	return p.Node == "" && p.Unschedulable && p.NominatedNode == "" &&
+	return p.Node == "" && p.Unschedulable &&
 		!p.Gated && !p.Daemon && !p.Static && !p.Terminal && !p.Terminating()
 }
 

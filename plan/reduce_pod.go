@@ -86,6 +86,7 @@ func podAnnotations(p *Pod, annotations map[string]string) {
 // DaemonSet reduces a DaemonSet to the pod it puts on nodes, with the tolerations its controller adds.
 func (i *Interner) DaemonSet(set *appsv1.DaemonSet) *DaemonSet {
 	pod := &corev1.Pod{Spec: *set.Spec.Template.Spec.DeepCopy()}
+	completeTemplate(pod)
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
 	return &DaemonSet{
 		UID:       set.UID,
@@ -139,9 +140,12 @@ func (i *Interner) class(pod *corev1.Pod) *Class {
 	return i.classes.get(key, func(key string) *Class { return buildClass(pod, requests, key) })
 }
 
-// PodRequests are the pod's requests as the kube-scheduler counts them, and the pod itself.
+// PodRequests are the pod's requests as the kube-scheduler counts them, and the pod itself. While a pod is resized in
+// place, that is the largest of what it asks for, what the kubelet has granted and what it has set up. Where the API
+// server does not resize pods, their status says nothing of it.
 func PodRequests(pod *corev1.Pod) Resources {
-	requests := ResourcesOf(resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true}))
+	requests := ResourcesOf(resource.PodRequests(pod, resource.PodResourcesOptions{
+		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}))
 	requests.Pods = 1
 	return requests
 }

@@ -142,6 +142,7 @@ func (m *market) reservedBy(index int) string {
 func (m *market) affordable(index int, size Resources) (int, string) {
 	mach := &m.machines[index]
 	n, why := m.sellers[mach.pool].affordable(size)
+	m.limitMet = m.limitMet || n == 0
 	if n == 0 || mach.reservation == unreserved {
 		return n, why
 	}

@@ -175,7 +175,7 @@ func TestReservedCapacity(t *testing.T) {
 func TestReservationsAreNeverOverdrawn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t)
+		w := drawWorld(t, drawing{replicas: 25})
 		types := smallCatalogue()
 		room := map[string]int{}
 		for i := range rapid.IntRange(1, 4).Draw(t, "reservations") {

@@ -68,34 +68,11 @@ func (i *Interner) VirtualPod(namespace string, template *corev1.PodTemplateSpec
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
 	})
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for c := range containers {
-			completeContainer(&containers[c], spec.HostNetwork)
-		}
-	}
+	completeTemplate(pod)
 	model := i.Pod(pod)
 	model.Virtual, model.Unschedulable = true, true
 	model.Priority, model.Critical = math.MinInt32, false
 	return model
-}
-
-// completeContainer fills in what the API server fills in for pods, but not for templates of pods: requests follow from
-// limits, and the ports of a pod in its node's network are the node's.
-func completeContainer(container *corev1.Container, hostNetwork bool) {
-	for name, limit := range container.Resources.Limits {
-		if _, requested := container.Resources.Requests[name]; requested {
-			continue
-		}
-		if container.Resources.Requests == nil {
-			container.Resources.Requests = corev1.ResourceList{}
-		}
-		container.Resources.Requests[name] = limit
-	}
-	for p := range container.Ports {
-		if port := &container.Ports[p]; hostNetwork && port.HostPort == 0 {
-			port.HostPort = port.ContainerPort
-		}
-	}
 }
 
 // VirtualPods are the pods of a buffer, made from a model. They are the same whoever makes them: a pod's UID follows from

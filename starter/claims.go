@@ -69,9 +69,12 @@ func (s *Starter) claimDeleted(ctx context.Context, claim *karpv1.NodeClaim) err
 	return nil
 }
 
-// recordedReason is why a claim is being deleted: what the one who deleted it noted on its Node, and otherwise that
-// somebody deleted the claim.
+// recordedReason is why a claim is being deleted: what the one who deleted it noted on its Node, or on the claim where
+// there was none, and otherwise that somebody deleted the claim.
 func (s *Starter) recordedReason(claim *karpv1.NodeClaim) string {
+	if reason := claim.Annotations[activities.ReasonAnnotation]; reason != "" {
+		return reason
+	}
 	if node := s.Mirror.Node(claim.Status.NodeName); node != nil && node.Annotations[activities.ReasonAnnotation] != "" {
 		return node.Annotations[activities.ReasonAnnotation]
 	}

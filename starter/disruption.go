@@ -24,7 +24,7 @@ const (
 // mirror, so it is asked here, after every change and at the moment the answer may change by itself; Temporal hears of
 // it only when the answer is yes.
 func (s *Starter) watchDisruption(ctx context.Context) error {
-	events := s.Mirror.Subscribe(cluster.NodeEmptied, cluster.NodeChanged, cluster.ClaimChanged, cluster.PoolChanged, cluster.PodsChanged)
+	events := s.Mirror.Subscribe(cluster.NodeEmptied, cluster.NodeChanged, cluster.ClaimChanged, cluster.PoolChanged, cluster.PodsChanged, cluster.BuffersChanged)
 	defer events.Close()
 	var last signalled
 	for {
@@ -64,7 +64,7 @@ func (s *Starter) disrupt(ctx context.Context, last *signalled) time.Duration {
 	if err := s.Mirror.Fresh(freshEnough); err != nil {
 		return evaluateEvery
 	}
-	found := plan.Emptiness(s.Mirror.Snapshot())
+	found := plan.Disrupt(s.Mirror.Snapshot())
 	if len(found.Commands) == 0 {
 		if found.NextLook.IsZero() {
 			return 0

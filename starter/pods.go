@@ -31,39 +31,45 @@ type pending struct {
 
 // due says whether to signal now, and otherwise when to look again; zero means only after a change. Pods that a plan has
 // promised to a machine which is still starting are not waited for; those whose machine is there get a while to be
-// bound. News, pools or classes having changed, counts like a new pod.
+// bound. News, pools, classes or volumes having changed, counts like a new pod. Virtual pods are for watchBuffers.
 func (p *pending) due(snapshot *plan.Snapshot, news bool) (signal bool, wait time.Duration) {
 	coming, promised := promises(snapshot.Nodes)
 	waiting := map[types.UID]bool{}
 	for _, pod := range snapshot.Pending {
-		if pod.Provisionable() && !coming[pod.UID] {
+		if pod.Provisionable() && !pod.Virtual && !coming[pod.UID] {
 			waiting[pod.UID] = true
 			news = news || !promised[pod.UID] && !p.announced[pod.UID]
 		}
 	}
+	signal, wait = p.decide(snapshot.Time, waiting, news)
+	if len(waiting) == 0 && len(coming) > 0 {
+		wait = retryFirst
+	}
+	return signal, wait
+}
+
+// decide is due for what waits at a moment: pods, or what stands for them, by UID.
+func (p *pending) decide(now time.Time, waiting map[types.UID]bool, news bool) (signal bool, wait time.Duration) {
 	switch {
 	case len(waiting) == 0:
 		p.announced, p.retry = nil, 0
-		if len(coming) > 0 {
-			return false, retryFirst
-		}
 		return false, 0
 	case !news && p.retry == 0:
-		p.retry, p.signalled = retryFirst, snapshot.Time
+		p.retry, p.signalled = retryFirst, now
 		return false, retryFirst
 	}
 	pause := p.retry
 	if news {
 		pause = signalEvery
 	}
-	if rest := pause - snapshot.Time.Sub(p.signalled); rest > 0 {
+	if rest := pause - now.Sub(p.signalled); rest > 0 {
 		return false, rest
 	}
 	p.retry = min(max(2*p.retry, retryFirst), retryMost)
 	if news {
 		p.retry = retryFirst
 	}
-	p.announced, p.signalled = waiting, snapshot.Time
+	p.announced, p.signalled = waiting, now
 	return true, p.retry
 }
 
@@ -81,7 +87,7 @@ func promises(nodes []*plan.Node) (coming, promised map[types.UID]bool) {
 
 // watchPods signals Provisioning while pods are pending.
 func (s *Starter) watchPods(ctx context.Context) error {
-	events := s.Mirror.Subscribe(cluster.PodsPending, cluster.PoolChanged, cluster.ClassChanged)
+	events := s.Mirror.Subscribe(cluster.PodsPending, cluster.PoolChanged, cluster.ClassChanged, cluster.StorageChanged)
 	defer events.Close()
 	state := pending{}
 	news := true
@@ -89,12 +95,7 @@ func (s *Starter) watchPods(ctx context.Context) error {
 		snapshot := s.Mirror.Snapshot()
 		signal, wait := state.due(snapshot, news)
 		if signal {
-			if err := s.signal(ctx, workflows.ProvisioningOptions(s.Cluster), workflows.ProvisioningType,
-				workflows.ProvisioningInput{Cluster: s.Cluster}, workflows.SignalPodsPending, workflows.PodsPending{Seen: snapshot.Time}); err != nil {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				s.Log.Warn("could not announce pending pods", zap.Error(err))
+			if err := s.announce(ctx, snapshot.Time); err != nil {
 				state, wait = pending{signalled: time.Now()}, signalEvery
 			}
 		}
@@ -108,6 +109,16 @@ func (s *Starter) watchPods(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// announce tells Provisioning that there was something to plan at a moment. An error has been logged.
+func (s *Starter) announce(ctx context.Context, seen time.Time) error {
+	err := s.signal(ctx, workflows.ProvisioningOptions(s.Cluster), workflows.ProvisioningType,
+		workflows.ProvisioningInput{Cluster: s.Cluster}, workflows.SignalPodsPending, workflows.PodsPending{Seen: seen})
+	if err != nil && ctx.Err() == nil {
+		s.Log.Warn("could not announce that there is something to plan", zap.Error(err))
+	}
+	return err
 }
 
 // awaitEvents waits for events, at most for wait where it is not zero.

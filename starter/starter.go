@@ -9,6 +9,8 @@
 //	pods are pending             → Provisioning is signalled (pods.go)
 //	a claim was made by hand     → its Launch is started (claims.go)
 //	a claim or Node is deleted   → its NodeClaim workflow is signalled, and started where it is missing (claims.go, nodes.go)
+//	a buffer's room is missing   → Provisioning is signalled (buffers.go)
+//	a static pool lacks nodes    → Provisioning is signalled (static.go)
 //	a node is not needed         → Disruption is signalled (disruption.go)
 //	every two minutes            → a Schedule starts the Sweep, which finds what all of this has missed (schedule.go)
 //
@@ -54,6 +56,7 @@ type Mirror interface {
 	ClaimOfNode(name string) *karpv1.NodeClaim
 	Node(name string) *corev1.Node
 	Nodes() []*corev1.Node
+	Buffers() []cluster.Buffer
 }
 
 // Config is what a starter works with.
@@ -106,6 +109,8 @@ func (s *Starter) Run(ctx context.Context) error {
 		group.Go(func() error { s.handle(ctx); return nil })
 	}
 	group.Go(func() error { return s.watchPods(ctx) })
+	group.Go(func() error { return s.watchBuffers(ctx) })
+	group.Go(func() error { return s.watchStatic(ctx) })
 	group.Go(func() error { return s.watchDisruption(ctx) })
 	group.Go(func() error { return s.keepSchedule(ctx) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {

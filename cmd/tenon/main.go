@@ -37,6 +37,7 @@ replacement runs as a durable Temporal workflow.`,
 	root.AddCommand(newDevCommand())
 	root.AddCommand(newDrainCommand())
 	root.AddCommand(newEC2SimCommand())
+	root.AddCommand(newPlanCommand())
 	root.AddCommand(newVersionCommand())
 	root.AddCommand(newWorkerCommand())
 	return root

@@ -1,0 +1,212 @@
+// Package karpenter puts a question to Karpenter's own solver, through its public packages and as its provisioner does:
+// pods are validated, volumes and DaemonSets looked up, a scheduler made for the occasion, and only Solve is timed, as in
+// its own benchmark. What counts as the price of one of its claims is the cheapest available offering among the instance
+// types it leaves open.
+package karpenter
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider/fake"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+	"sigs.k8s.io/karpenter/pkg/events"
+	"sigs.k8s.io/karpenter/pkg/operator/injection"
+	"sigs.k8s.io/karpenter/pkg/operator/logging"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
+	"sigs.k8s.io/karpenter/pkg/test"
+
+	"github.com/tenon-sh/tenon/bench/duel"
+)
+
+// threads is how many goroutines its benchmark gives it.
+const threads = 5
+
+// cluster is a question in the peer's form.
+type cluster struct {
+	client   client.Client
+	provider *fake.CloudProvider
+	state    *state.Cluster
+	options  []scheduling.Options
+}
+
+// Plan asks the peer. Only its Solve is timed, without the construction of its scheduler and its topology.
+func Plan(ctx context.Context, q *duel.Question) (duel.Answer, error) {
+	log.SetLogger(logging.NopLogger)
+	ctx = injection.WithControllerName(log.IntoContext(ctx, logging.NopLogger), "provisioner")
+	ctx = options.ToContext(ctx, test.Options(optionsFor(q)))
+	c, err := newCluster(ctx, q)
+	if err != nil {
+		return duel.Answer{}, err
+	}
+	answer := duel.Answer{Existing: map[string]string{}, Unplaced: map[string]string{}}
+	provisioner := provisioning.NewProvisioner(c.client, events.NewRecorder(&record.FakeRecorder{}), c.provider, c.state,
+		clock.RealClock{}, nil, nil)
+	pods := make([]*corev1.Pod, 0, len(q.Pods))
+	for _, pod := range q.Pods {
+		if err := provisioner.Validate(ctx, pod); err != nil {
+			answer.Unplaced[duel.Key(pod)] = err.Error()
+			continue
+		}
+		pods = append(pods, pod.DeepCopy())
+	}
+	scheduler, err := provisioner.NewScheduler(ctx, pods, c.state.DeepCopyNodes().Active(), nil, c.options...)
+	if err != nil {
+		return duel.Answer{}, fmt.Errorf("make the peer's scheduler: %w", err)
+	}
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	results, err := scheduler.Solve(ctx, pods)
+	answer.Took = time.Since(start)
+	runtime.ReadMemStats(&after)
+	answer.Mallocs = after.Mallocs - before.Mallocs
+	if err != nil {
+		return duel.Answer{}, fmt.Errorf("solve: %w", err)
+	}
+	read(&answer, results.TruncateInstanceTypes(ctx, scheduling.MaxInstanceTypes))
+	return answer, nil
+}
+
+func optionsFor(q *duel.Question) test.OptionsFields {
+	fields := test.OptionsFields{}
+	if q.IgnorePreferences {
+		policy := options.PreferencePolicyIgnore
+		fields.PreferencePolicy = &policy
+	}
+	if q.BestEffortMinValues {
+		policy := options.MinValuesPolicyBestEffort
+		fields.MinValuesPolicy = &policy
+	}
+	return fields
+}
+
+// newCluster fills the peer's API, cloud provider and mirror.
+func newCluster(ctx context.Context, q *duel.Question) (*cluster, error) {
+	c := &cluster{provider: fake.NewCloudProvider()}
+	c.options = []scheduling.Options{
+		scheduling.DisableReservedCapacityFallback,
+		scheduling.NumConcurrentReconciles(threads),
+	}
+	if q.IgnorePreferences {
+		c.options = append(c.options, scheduling.IgnorePreferences)
+	}
+	if q.BestEffortMinValues {
+		c.options = append(c.options, scheduling.MinValuesPolicy(options.MinValuesPolicyBestEffort))
+	} else {
+		c.options = append(c.options, scheduling.MinValuesPolicy(options.MinValuesPolicyStrict))
+	}
+	var objects []client.Object
+	c.provider.InstanceTypesForNodePool = map[string][]*cloudprovider.InstanceType{}
+	for _, pool := range q.Pools {
+		converted, err := nodePool(pool)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, converted)
+		c.provider.InstanceTypesForNodePool[pool.Name] = instanceTypes(q.Types[pool.Name])
+	}
+	objects = add(objects, q.DaemonSets)
+	objects = add(objects, q.Namespaces)
+	objects = add(objects, q.Claims)
+	objects = add(objects, q.Volumes)
+	objects = add(objects, q.StorageClasses)
+	objects = add(objects, q.CSINodes)
+	// The fake client looks at every pod when it is asked for those of one node. So the mirror has one without pods, and
+	// is told of them one by one.
+	c.state = state.NewCluster(clock.RealClock{}, newClient(objects), c.provider)
+	for i := range q.Nodes {
+		objects = append(objects, q.Nodes[i].Node)
+		objects = add(objects, q.Nodes[i].Pods)
+	}
+	c.client = newClient(objects)
+	return c, c.fill(ctx, q)
+}
+
+func newClient(objects []client.Object) client.Client {
+	copies := make([]client.Object, len(objects))
+	for i := range objects {
+		copies[i] = objects[i].DeepCopyObject().(client.Object)
+	}
+	nodeName := func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
+	return fakeclient.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(copies...).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", nodeName).Build()
+}
+
+// add appends objects of one kind.
+func add[T client.Object](objects []client.Object, more []T) []client.Object {
+	for _, object := range more {
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// fill tells the peer's mirror what there is.
+func (c *cluster) fill(ctx context.Context, q *duel.Question) error {
+	for i := range q.Nodes {
+		n := &q.Nodes[i]
+		if n.Claim != nil {
+			claim, err := nodeClaim(n.Claim)
+			if err != nil {
+				return err
+			}
+			c.state.UpdateNodeClaim(claim)
+		}
+		if err := c.state.UpdateNode(ctx, n.Node.DeepCopy()); err != nil {
+			return fmt.Errorf("update node %s: %w", n.Node.Name, err)
+		}
+		for _, pod := range n.Pods {
+			if err := c.state.UpdatePod(ctx, pod.DeepCopy()); err != nil {
+				return fmt.Errorf("update pod %s: %w", duel.Key(pod), err)
+			}
+		}
+	}
+	return nil
+}
+
+// read translates the results.
+func read(answer *duel.Answer, results scheduling.Results) {
+	for _, claim := range results.NewNodeClaims {
+		machine := duel.Machine{Pool: claim.NodePoolName}
+		zones, kinds := map[string]bool{}, map[string]bool{}
+		for _, it := range claim.InstanceTypeOptions.OrderByPrice(claim.Requirements) {
+			machine.Types = append(machine.Types, it.Name)
+			for _, offering := range it.Offerings.Available().Compatible(claim.Requirements) {
+				zones[offering.Zone()], kinds[offering.CapacityType()] = true, true
+				if machine.Price == 0 || offering.Price < machine.Price {
+					machine.Price = offering.Price
+				}
+			}
+		}
+		machine.Zones = slices.Sorted(maps.Keys(zones))
+		machine.CapacityTypes = slices.Sorted(maps.Keys(kinds))
+		for _, pod := range claim.Pods {
+			machine.Pods = append(machine.Pods, duel.Key(pod))
+		}
+		answer.Machines = append(answer.Machines, machine)
+	}
+	for _, node := range results.ExistingNodes {
+		for _, pod := range node.Pods {
+			answer.Existing[duel.Key(pod)] = node.Name()
+		}
+	}
+	for pod, err := range results.PodErrors {
+		answer.Unplaced[duel.Key(pod)] = err.Error()
+	}
+}

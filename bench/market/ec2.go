@@ -1,0 +1,33 @@
+package market
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/internal/offline"
+)
+
+// CatalogueVariable names a file of instance types in the environment, which replaces the built-in ones.
+const CatalogueVariable = "TENON_CATALOGUE"
+
+// EC2 are the instance types of EC2 in three zones of us-east-1, on-demand and spot, sized and labelled by the AWS
+// provider for nodes of Amazon Linux 2023. The facts are those of the simulator's own catalogue, which every checkout
+// has, or of the catalogue file the environment names.
+func EC2(ctx context.Context) (types []*cloud.InstanceType, err error) {
+	account, err := offline.New(offline.Options{CatalogueFile: os.Getenv(CatalogueVariable)})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, account.Close()) }()
+	class := &awsv1.EC2NodeClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "class-default", Generation: 1},
+		Spec:       awsv1.EC2NodeClassSpec{AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}},
+	}
+	types, _, err = account.InstanceTypes(ctx, class)
+	return types, err
+}

@@ -1,0 +1,44 @@
+// Package market is where both planners buy: the machines of the peer's own benchmark, or those of EC2.
+package market
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	peer "sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider/fake"
+
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// Fake are the instance types of the peer's own benchmark, made by its own generator: type i has i+1 cores, 2(i+1) GiB
+// and room for 10(i+1) pods at a price that follows from its size, spot in two zones and on-demand in three. Both
+// planners are told that they run Linux, where the generator leaves the operating system open.
+func Fake(count int) []*cloud.InstanceType {
+	types := make([]*cloud.InstanceType, 0, count)
+	for _, it := range fake.InstanceTypes(count) {
+		types = append(types, fromPeer(it))
+	}
+	return types
+}
+
+func fromPeer(it *peer.InstanceType) *cloud.InstanceType {
+	t := &cloud.InstanceType{
+		Name: it.Name,
+		Labels: map[string]string{
+			corev1.LabelInstanceTypeStable: it.Name,
+			corev1.LabelArchStable:         it.Requirements.Get(corev1.LabelArchStable).Any(),
+			corev1.LabelOSStable:           string(corev1.Linux),
+			fake.IntegerInstanceLabelKey:   strconv.FormatInt(it.Capacity.Cpu().Value(), 10),
+		},
+		Capacity:    it.Capacity,
+		Allocatable: it.Allocatable(),
+	}
+	for _, offering := range it.Offerings {
+		t.Offerings = append(t.Offerings, cloud.Offering{
+			CapacityType: offering.CapacityType(), Zone: offering.Zone(), ZoneID: offering.Zone() + "-id",
+			Price: offering.Price, Available: offering.Available,
+		})
+	}
+	return t
+}

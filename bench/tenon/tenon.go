@@ -1,0 +1,119 @@
+// Package tenon puts a question to plan.Pack.
+package tenon
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// Input reduces the question to what Pack reads, as the mirror of a cluster does when objects arrive. Nothing is shared
+// with any other input.
+func Input(q *duel.Question) plan.Input {
+	intern := plan.NewInterner()
+	snapshot := &plan.Snapshot{Time: moment, Pending: make([]*plan.Pod, len(q.Pods))}
+	for i, pod := range q.Pods {
+		snapshot.Pending[i] = intern.Pod(pod)
+		snapshot.Pending[i].Unschedulable = true
+	}
+	for i := range q.Nodes {
+		n := &q.Nodes[i]
+		node := intern.Node(n.Node)
+		if n.Claim != nil {
+			node = plan.Join(intern.Claim(n.Claim), node)
+		}
+		pods := make([]*plan.Pod, len(n.Pods))
+		for k, pod := range n.Pods {
+			pods[k] = intern.Pod(pod)
+		}
+		slices.SortFunc(pods, func(a, b *plan.Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
+		snapshot.Nodes = append(snapshot.Nodes, node.WithPods(pods))
+	}
+	for _, set := range q.DaemonSets {
+		snapshot.DaemonSets = append(snapshot.DaemonSets, intern.DaemonSet(set))
+	}
+	in := plan.Input{Snapshot: snapshot}
+	for _, pool := range q.Pools {
+		snapshot.NodePools = append(snapshot.NodePools, pool)
+		in.Pools = append(in.Pools, plan.Pool{NodePool: pool, Types: q.Types[pool.Name]})
+	}
+	if q.BestEffortMinValues {
+		in.MinValues = plan.MinValuesBestEffort
+	}
+	return in
+}
+
+// moment is when all questions are asked.
+var moment = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// Plan asks Pack. Only Pack itself is timed.
+func Plan(q *duel.Question) duel.Answer {
+	in := Input(q)
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	packed := plan.Pack(in)
+	took := time.Since(start)
+	runtime.ReadMemStats(&after)
+	answer := read(q, packed)
+	answer.Took, answer.Mallocs = took, after.Mallocs-before.Mallocs
+	return answer
+}
+
+// read translates a plan.
+func read(q *duel.Question, p plan.Plan) duel.Answer {
+	keys := make(map[types.UID]string, len(q.Pods))
+	for _, pod := range q.Pods {
+		keys[pod.UID] = duel.Key(pod)
+	}
+	answer := duel.Answer{Existing: map[string]string{}, Unplaced: map[string]string{}}
+	for i := range p.Claims {
+		claim := &p.Claims[i]
+		machine := duel.Machine{
+			Pool: claim.NodePool, Types: claim.InstanceTypes, Zones: claim.Zones,
+			CapacityTypes: []string{claim.CapacityType}, Price: claim.PricePerHour,
+		}
+		for _, uid := range claim.Pods {
+			machine.Pods = append(machine.Pods, keys[uid])
+		}
+		answer.Machines = append(answer.Machines, machine)
+	}
+	for _, placement := range p.Placements {
+		answer.Existing[placement.Pod.Key()] = placement.Node
+	}
+	for _, unplaced := range p.Unplaced {
+		var reasons []string
+		for _, reason := range unplaced.Reasons {
+			reasons = append(reasons, strings.TrimPrefix(reason.NodePool+": "+reason.Message, ": "))
+		}
+		answer.Unplaced[unplaced.Pod.Key()] = strings.Join(reasons, "; ")
+	}
+	return answer
+}
+
+// Bounds are what no plan can undercut, and the cheapest plan known if pods went where they are planned, in US dollars
+// per hour.
+func Bounds(q *duel.Question) (lower, lean float64) {
+	in := Input(q)
+	return plan.LowerBound(in), plan.BestKnown(in)
+}
+
+// Median asks until a second has gone by, three times at least, and returns the answer with the median time.
+func Median(q *duel.Question) duel.Answer {
+	var times []time.Duration
+	var answer duel.Answer
+	for start := time.Now(); len(times) < 3 || time.Since(start) < time.Second; {
+		answer = Plan(q)
+		times = append(times, answer.Took)
+	}
+	slices.Sort(times)
+	answer.Took = times[len(times)/2]
+	return answer
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tenon-sh/tenon/internal/manifest"
+	"github.com/tenon-sh/tenon/internal/offline"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// planGCPercent is GOGC while planning files: the command is short, and its garbage is mostly what it has just read.
+const planGCPercent = 400
+
+// planFlags are the flags of `tenon plan`.
+type planFlags struct {
+	files, nodePools  []string
+	account           offline.Options
+	output            string
+	minValues, prefer string
+}
+
+func newPlanCommand() *cobra.Command {
+	var flags planFlags
+	cmd := &cobra.Command{
+		Use:   "plan -f FILE...",
+		Short: "Say which nodes manifests would get, without any cluster",
+		Long: `Runs the planner on manifests and prints the nodes that Tenon would create for them, the pods on each, what they cost
+per hour, and why a pod would stay without a node. It asks neither Kubernetes nor AWS.
+
+FILE is a file, a directory or - for standard input; YAML or JSON, any number of documents, lists as "kubectl get -o yaml"
+prints them. Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs (one run) are planned, with the
+PersistentVolumes and claims, StorageClasses, PriorityClasses, RuntimeClasses, LimitRanges, Namespaces and CapacityBuffers
+they need. Existing Nodes and NodeClaims are filled first, with the pods that spec.nodeName puts there; every other pod is
+taken to be pending. PodDisruptionBudgets are accepted, and ResourceQuotas and kinds that mean nothing to planning are
+ignored with a note. A field that does not exist is an error.
+
+NodePools and EC2NodeClasses come from --nodepools, else from among the FILEs, and count as Ready. Without any, a pool
+like Karpenter's first is assumed, without limits: on-demand, linux, amd64, categories c, m and r of generation 3 and
+later. Instance types, capacity and allocatable are computed as the worker does, from the built-in catalogue or from
+--catalogue; prices are those of us-east-1, and spot prices are estimates. Subnets cannot be looked up: a subnet in each
+of --zones is assumed.
+
+Pods without a node are listed with a reason for each NodePool. They are an answer, not a failure: the exit code is 0
+whenever there is a plan, and 1 for mistakes in manifests or flags.`,
+		Example: `  tenon plan -f deploy/ --nodepools pools.yaml
+  kubectl get deployments,statefulsets,daemonsets -A -o yaml | tenon plan -f - -o json
+  tenon plan -f workloads.yaml -o json | jq -e '.unplaced == []'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := flags.validate(); err != nil {
+				return err
+			}
+			return runPlan(cmd.Context(), flags, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file or directory of manifests, or - for standard input; repeatable")
+	f.StringArrayVar(&flags.nodePools, "nodepools", nil, "file or directory of NodePools and EC2NodeClasses to use instead of those among the manifests; repeatable")
+	f.StringVar(&flags.account.CatalogueFile, "catalogue", "", "JSON file of instance types to use instead of the built-in ones, as tenon ec2sim takes it")
+	f.StringVar(&flags.account.Region, "region", offline.DefaultRegion, "region whose zones are planned with; prices are those of us-east-1")
+	f.StringSliceVar(&flags.account.Zones, "zones", nil, "availability zones (default a, b and c of the region)")
+	f.StringVar(&flags.minValues, "min-values-policy", string(plan.MinValuesStrict), "Strict or BestEffort")
+	f.StringVarP(&flags.output, "output", "o", "", "output format: json or yaml (default: a table)")
+	return cmd
+}
+
+func (p *planFlags) validate() error {
+	switch {
+	case len(p.files) == 0:
+		return errors.New("which manifests? Give -f FILE (see tenon plan --help)")
+	case count(p.files, manifest.Stdin)+count(p.nodePools, manifest.Stdin) > 1:
+		return errors.New("standard input (-) can be read only once")
+	case !slices.Contains([]string{"", "json", "yaml"}, p.output):
+		return fmt.Errorf("--output %q: must be json, yaml or left out", p.output)
+	case p.minValues != string(plan.MinValuesStrict) && p.minValues != string(plan.MinValuesBestEffort):
+		return fmt.Errorf("--min-values-policy %q: must be Strict or BestEffort", p.minValues)
+	}
+	return nil
+}
+
+func count(values []string, value string) int {
+	n := 0
+	for _, v := range values {
+		if v == value {
+			n++
+		}
+	}
+	return n
+}
+
+// runPlan reads, plans and prints.
+func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress io.Writer) error {
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(planGCPercent))
+	}
+	watch := newStopwatch(progress)
+	defer watch.stop()
+	account, err := offline.New(flags.account)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = account.Close() }() // everything it had to say has been said
+	var cluster *manifest.Cluster
+	reading, readCtx := errgroup.WithContext(ctx)
+	reading.Go(func() error { return account.Prepare(readCtx) }) // loading the catalogue takes as long as reading a few thousand pods
+	reading.Go(func() error {
+		cluster, err = readCluster(readCtx, flags, in, watch)
+		return err
+	})
+	if err := reading.Wait(); err != nil {
+		return err
+	}
+	input := plan.Input{Snapshot: cluster.Snapshot, MinValues: plan.MinValuesPolicy(flags.minValues)}
+	notes := cluster.Notes
+	for _, pool := range cluster.NodePools {
+		class := cluster.Classes[pool.Spec.Template.Spec.NodeClassRef.Name]
+		types, assumed, err := account.InstanceTypes(ctx, class)
+		if err != nil {
+			return err
+		}
+		for _, note := range assumed {
+			notes = append(notes, fmt.Sprintf("EC2NodeClass %s: %s", class.Name, note))
+		}
+		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types})
+	}
+	slices.Sort(notes)
+	for _, note := range slices.Compact(notes) {
+		watch.say("note: %s", note)
+	}
+	watch.begin("planning %d pods", len(cluster.Snapshot.Pending))
+	packed := plan.Pack(input)
+	watch.stop()
+	report, err := reportOf(input, packed)
+	if err != nil {
+		return err
+	}
+	return report.print(out, flags.output)
+}
+
+// readCluster reads the manifests, and what to plan with where that is given apart.
+func readCluster(ctx context.Context, flags planFlags, in io.Reader, watch *stopwatch) (*manifest.Cluster, error) {
+	watch.begin("reading manifests")
+	manifests, err := manifest.Read(ctx, flags.files, in, watch.progress)
+	if err != nil {
+		return nil, err
+	}
+	if len(flags.nodePools) > 0 {
+		pools, err := manifest.Read(ctx, flags.nodePools, in, nil)
+		if err != nil {
+			return nil, err
+		}
+		manifests = manifests.WithPools(pools)
+	}
+	for _, note := range manifests.Notes() {
+		watch.say("note: %s", note)
+	}
+	return manifests.Cluster(time.Now())
+}

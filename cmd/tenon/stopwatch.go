@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	// patience is how long something takes before people are told that it is under way.
+	patience = 1500 * time.Millisecond
+	// tellEvery is how often they are told from then on.
+	tellEvery = 3 * time.Second
+)
+
+// stopwatch tells people what a command does while it takes its time, and nothing where it is quick.
+type stopwatch struct {
+	mu    sync.Mutex
+	out   io.Writer
+	what  string
+	done  int
+	of    int
+	began time.Time
+	end   chan struct{}
+	ended sync.WaitGroup
+}
+
+func newStopwatch(out io.Writer) *stopwatch { return &stopwatch{out: out} }
+
+// begin says what is done from now on, ending what was done before.
+func (s *stopwatch) begin(format string, args ...any) {
+	s.stop()
+	s.mu.Lock()
+	s.what, s.done, s.of, s.began = fmt.Sprintf(format, args...), 0, 0, time.Now()
+	s.end = make(chan struct{})
+	end := s.end
+	s.mu.Unlock()
+	s.ended.Go(func() {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-timer.C:
+				s.tell()
+				timer.Reset(tellEvery)
+			}
+		}
+	})
+}
+
+// progress takes note of how far it is.
+func (s *stopwatch) progress(done, of int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if of != s.of {
+		s.done = 0 // the items of lists are counted anew
+	}
+	s.done, s.of = max(done, s.done), of
+}
+
+func (s *stopwatch) tell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line := fmt.Sprintf("%s (%s)", s.what, time.Since(s.began).Round(time.Second))
+	if s.of > 0 {
+		line += fmt.Sprintf(": %d of %d documents", s.done, s.of)
+	}
+	_, _ = fmt.Fprintln(s.out, line)
+}
+
+// say writes a line between.
+func (s *stopwatch) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = fmt.Fprintf(s.out, format+"\n", args...)
+}
+
+// stop ends the telling.
+func (s *stopwatch) stop() {
+	s.mu.Lock()
+	if s.end != nil {
+		close(s.end)
+		s.end = nil
+	}
+	s.mu.Unlock()
+	s.ended.Wait()
+}

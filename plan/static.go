@@ -1,0 +1,207 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// DisruptionReasonOverprovisioned is why a node of a static pool goes that has more than its replicas. No budget knows
+// it: somebody asked for fewer nodes.
+const DisruptionReasonOverprovisioned karpv1.DisruptionReason = "Overprovisioned"
+
+// Shortage is how many nodes a static pool lacks.
+type Shortage struct {
+	Pool string
+	// Nodes may be launched at once; zero where something forbids it.
+	Nodes int
+	// Forbidden says what keeps the pool from the rest of its replicas; empty where nothing does.
+	Forbidden string
+}
+
+// Shortages finds the static pools that have fewer nodes than their replicas, ordered by name. A node that is going away
+// does not count as one of the replicas, and still counts for limits.nodes until it is gone.
+func Shortages(snapshot *Snapshot) []Shortage {
+	var found []Shortage
+	for _, pool := range staticPools(snapshot) {
+		nodes := nodesOf(snapshot, pool.Name)
+		staying := len(slices.DeleteFunc(slices.Clone(nodes), func(n *Node) bool { return n.Deleting }))
+		lacking := int(*pool.Spec.Replicas) - staying
+		if lacking <= 0 {
+			continue
+		}
+		shortage := Shortage{Pool: pool.Name, Nodes: lacking}
+		if limit, limited := pool.Spec.Limits[karpv1.ResourceNodes]; limited {
+			if room := max(0, int(limit.Value())-len(nodes)); room < lacking {
+				shortage.Nodes = room
+				shortage.Forbidden = fmt.Sprintf("limit nodes %d leaves %d", limit.Value(), room)
+			}
+		}
+		if why := closedToStatic(pool); why != "" {
+			shortage.Nodes, shortage.Forbidden = 0, why
+		}
+		found = append(found, shortage)
+	}
+	return found
+}
+
+// closedToStatic says why nothing may be launched for a static pool whatever the cloud has; empty if something may.
+func closedToStatic(pool *karpv1.NodePool) string {
+	dynamic := *pool
+	dynamic.Spec.Replicas = nil
+	return closedBecause(Pool{NodePool: &dynamic})
+}
+
+// Static plans the nodes that static pools lack. Their claims carry the requirements of the pool's template as they are:
+// which instance types, and where, is left to the launch. Only the capacity type is settled, the best one that has
+// anything to offer, so that a pool whose spot capacity is refused goes on with on-demand. Pools that can buy nothing
+// now are returned with the reason.
+func Static(in Input) (claims []Claim, refused []Reason) {
+	pools := map[string]Pool{}
+	for _, pool := range in.Pools {
+		pools[pool.NodePool.Name] = pool
+	}
+	for _, shortage := range Shortages(in.Snapshot) {
+		if shortage.Forbidden != "" {
+			refused = append(refused, Reason{NodePool: shortage.Pool, Message: shortage.Forbidden})
+		}
+		pool, known := pools[shortage.Pool]
+		if shortage.Nodes == 0 || !known {
+			continue
+		}
+		claim, why := staticClaim(&in, pool)
+		if why != "" {
+			refused = append(refused, Reason{NodePool: shortage.Pool, Message: why})
+			continue
+		}
+		claims = append(claims, slices.Repeat([]Claim{claim}, shortage.Nodes)...)
+	}
+	return claims, refused
+}
+
+// staticClaim is one more node of a static pool, or says why it cannot be had.
+func staticClaim(in *Input, pool Pool) (claim Claim, why string) {
+	if pool.Problem != "" {
+		return Claim{}, pool.Problem
+	}
+	template := &pool.NodePool.Spec.Template.Spec
+	claim = Claim{NodePool: pool.NodePool.Name, Requirements: template.Requirements}
+	if template.NodeClassRef != nil {
+		claim.NodeClass = template.NodeClassRef.Name
+	}
+	object, err := claim.NodeClaim(pool.NodePool, "")
+	if err != nil {
+		return Claim{}, err.Error()
+	}
+	keys, err := Offerings(object, pool.Types, in.Unavailable, in.Snapshot.Time, in.MinValues)
+	if err != nil {
+		return Claim{}, "no instance type and available offering meets its requirements"
+	}
+	claim.CapacityType = keys[0].CapacityType
+	for _, key := range keys {
+		if !slices.Contains(claim.InstanceTypes, key.InstanceType) {
+			claim.InstanceTypes = append(claim.InstanceTypes, key.InstanceType)
+		}
+		if !slices.Contains(claim.Zones, key.Zone) {
+			claim.Zones = append(claim.Zones, key.Zone)
+		}
+	}
+	slices.Sort(claim.Zones)
+	claim.PricePerHour = priceOf(pool.Types, keys[0])
+	claim.Requirements = settledCapacity(template.Requirements, claim.CapacityType)
+	claim.Group = claim.group()
+	return claim, ""
+}
+
+// settledCapacity are requirements that admit one capacity type only.
+func settledCapacity(requirements []karpv1.NodeSelectorRequirementWithMinValues, capacityType string) []karpv1.NodeSelectorRequirementWithMinValues {
+	settled := slices.DeleteFunc(slices.Clone(requirements), func(r karpv1.NodeSelectorRequirementWithMinValues) bool {
+		return karpv1.NormalizedLabelKey(r.Key) == karpv1.CapacityTypeLabelKey
+	})
+	return append(settled, karpv1.NodeSelectorRequirementWithMinValues{
+		Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{capacityType}})
+}
+
+func priceOf(types []*cloud.InstanceType, key cloud.OfferingKey) float64 {
+	for _, typ := range types {
+		for i := range typ.Offerings {
+			if o := &typ.Offerings[i]; typ.Name == key.InstanceType && o.Zone == key.Zone && o.CapacityType == key.CapacityType {
+				return o.Price
+			}
+		}
+	}
+	return 0
+}
+
+// Overprovision finds the nodes that static pools have beyond their replicas. Those without a machine go first, then
+// empty ones, then those that cost the least to disrupt for the life they have left; nodes that ask not to be disrupted
+// go last, and go all the same.
+func Overprovision(snapshot *Snapshot) []Command {
+	var commands []Command
+	for _, pool := range staticPools(snapshot) {
+		staying := slices.DeleteFunc(nodesOf(snapshot, pool.Name), func(n *Node) bool { return n.Deleting })
+		surplus := len(staying) - int(*pool.Spec.Replicas)
+		if surplus <= 0 {
+			continue
+		}
+		slices.SortFunc(staying, func(a, b *Node) int { return byLoss(a, b, pool, snapshot.Time) })
+		command := Command{Reason: DisruptionReasonOverprovisioned, Pool: pool.Name}
+		for _, n := range staying[:surplus] {
+			command.Nodes = append(command.Nodes, n.Key())
+		}
+		commands = append(commands, command)
+	}
+	return commands
+}
+
+// byLoss puts the nodes of a pool in the order in which they are given up.
+func byLoss(a, b *Node, pool *karpv1.NodePool, now time.Time) int {
+	stage := func(n *Node) int {
+		switch {
+		case n.undisruptable(now):
+			return 3
+		case !n.Launched && n.Name == "":
+			return 0
+		case disruptionCost(n) <= 1:
+			return 1
+		}
+		return 2
+	}
+	loss := func(n *Node) float64 { return disruptionCost(n) * lifetimeLeft(n, pool, now) }
+	return cmp.Or(cmp.Compare(stage(a), stage(b)), cmp.Compare(loss(a), loss(b)), a.Created.Compare(b.Created), strings.Compare(a.Key(), b.Key()))
+}
+
+// undisruptable says that the node, or a pod on it, asks not to be disrupted.
+func (n *Node) undisruptable(now time.Time) bool {
+	return n.DoNotDisrupt || slices.ContainsFunc(n.Pods, func(pod *Pod) bool { return pod.Undisruptable(now) })
+}
+
+// staticPools are the pools that keep a number of nodes, ordered by name. One that is being deleted keeps none.
+func staticPools(snapshot *Snapshot) []*karpv1.NodePool {
+	var static []*karpv1.NodePool
+	for _, pool := range snapshot.NodePools {
+		if pool.Spec.Replicas != nil && pool.DeletionTimestamp.IsZero() {
+			static = append(static, pool)
+		}
+	}
+	slices.SortFunc(static, func(a, b *karpv1.NodePool) int { return strings.Compare(a.Name, b.Name) })
+	return static
+}
+
+// nodesOf are the nodes and claims of a pool.
+func nodesOf(snapshot *Snapshot, pool string) []*Node {
+	var nodes []*Node
+	for _, n := range snapshot.Nodes {
+		if n.Claim != "" && n.Pool == pool {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,395 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// A new node is launched where all volumes of its pod are, or can be made.
+func TestVolumesDecideTheZone(t *testing.T) {
+	t.Parallel()
+	a, b, c := threeZones[0], threeZones[1], threeZones[2]
+	anywhere := threeZones
+	tests := []struct {
+		name, reason string
+		pod          func(*corev1.Pod)
+		objects      []metav1.Object
+		zones        []string
+	}{
+		{"none", "volumes that live and die with the pod ask for nothing", func(pod *corev1.Pod) {
+			pod.Spec.Volumes = []corev1.Volume{
+				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+				{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var"}}},
+				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
+			}
+		}, nil, anywhere},
+		{"bound", "the node affinity of a bound volume counts", mounts("x"),
+			[]metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("x"), reachedBy(corev1.LabelTopologyZone, b))}, []string{b}},
+		{"driver's key", "the EBS driver's own label for the zone is the zone", mounts("x"),
+			[]metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("x"), reachedBy(ebsZone, b))}, []string{b}},
+		{"old key", "so is the one Kubernetes had before", mounts("x"),
+			[]metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("x"), reachedBy(corev1.LabelFailureDomainBetaZone, b))}, []string{b}},
+		{"labels of the volume", "a volume without node affinity is where its labels say", mounts("x"),
+			[]metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("x"), func(volume *corev1.PersistentVolume) {
+				volume.Labels = map[string]string{corev1.LabelTopologyZone: a + "__" + c}
+			})}, []string{a, c}},
+		{"reached from everywhere", "a volume without node affinity, such as a network file system, asks for nothing", mounts("x"),
+			[]metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("x"))}, anywhere},
+		{"alternatives", "each term of a volume's node affinity will do", mounts("x"),
+			[]metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("x"), reachedBy(corev1.LabelTopologyZone, a), reachedBy(ebsZone, c))}, []string{a, c}},
+		{"excluded", "any operator is understood", mounts("x"),
+			[]metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("x"), reached(
+				corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpNotIn, Values: []string{a}}))}, []string{b, c}},
+		{"two volumes", "a node has to reach both", mounts("x", "y"),
+			[]metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("x"), reachedBy(ebsZone, a, b)),
+				claimOf("y", boundTo("py")), volumeOf("py", claimed("y"), reachedBy(corev1.LabelTopologyZone, b, c))}, []string{b}},
+		{"made anywhere", "an unbound claim of a class without topologies gets its volume where the pod is", mounts("x"),
+			[]metav1.Object{claimOf("x"), classNamed("fast")}, anywhere},
+		{"made in some zones", "allowedTopologies count while the volume is not there", mounts("x"),
+			[]metav1.Object{claimOf("x"), classNamed("fast", allowedIn(ebsZone, a), allowedIn(corev1.LabelTopologyZone, b))}, []string{a, b}},
+		{"made beside another", "what is bound and what will be made have to meet", mounts("x", "y"),
+			[]metav1.Object{claimOf("x"), classNamed("fast", allowedIn(ebsZone, a, b)),
+				claimOf("y", boundTo("py")), volumeOf("py", claimed("y"), reachedBy(ebsZone, b, c))}, []string{b}},
+		{"bound outside", "allowedTopologies do not count once the volume is there", mounts("x"),
+			[]metav1.Object{claimOf("x", boundTo("px")), classNamed("fast", allowedIn(ebsZone, a)), volumeOf("px", claimed("x"), reachedBy(ebsZone, c))}, []string{c}},
+		{"free volume", "a volume that is there already is taken where it is, too", mounts("x"),
+			[]metav1.Object{claimOf("x"), classNamed("fast", allowedIn(ebsZone, a)), volumeOf("px", reachedBy(ebsZone, c))}, []string{a, c}},
+		{"made by hand", "a class that makes nothing leaves only the volumes that are there and match", mounts("x"),
+			[]metav1.Object{claimOf("x"), classNamed("fast", madeBy("kubernetes.io/no-provisioner")), volumeOf("p1", reachedBy(ebsZone, c)),
+				volumeOf("p2", reachedBy(ebsZone, a), claimed("other")),
+				volumeOf("p3", reachedBy(ebsZone, a), func(v *corev1.PersistentVolume) { v.Spec.StorageClassName = "slow" }),
+				volumeOf("p4", reachedBy(ebsZone, a), func(v *corev1.PersistentVolume) {
+					v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("9Gi")
+				}),
+				volumeOf("p5", reachedBy(ebsZone, a), func(v *corev1.PersistentVolume) {
+					v.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
+				}),
+				volumeOf("p6", reachedBy(ebsZone, a), func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeReleased }),
+				volumeOf("p7", reachedBy(ebsZone, a), func(v *corev1.PersistentVolume) {
+					block := corev1.PersistentVolumeBlock
+					v.Spec.VolumeMode = &block
+				})}, []string{c}},
+		{"selected by label", "a claim's selector decides which volumes match", mounts("x"),
+			[]metav1.Object{classNamed("fast", madeBy("kubernetes.io/no-provisioner")),
+				claimOf("x", func(claim *corev1.PersistentVolumeClaim) {
+					claim.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"disk": "b"}}
+				}),
+				volumeOf("pa", reachedBy(ebsZone, a)),
+				volumeOf("pb", reachedBy(ebsZone, b), func(v *corev1.PersistentVolume) { v.Labels = map[string]string{"disk": "b"} })}, []string{b}},
+		{"kept for it", "a volume kept for the claim is its own whatever its class", mounts("x"),
+			[]metav1.Object{claimOf("x"), classNamed("fast", madeBy("kubernetes.io/no-provisioner")),
+				volumeOf("px", reachedBy(ebsZone, b), claimed("x"), func(v *corev1.PersistentVolume) { v.Spec.StorageClassName = "" })}, []string{b}},
+		{"default class", "a claim that names no class gets the default one, the youngest of several", mounts("x"),
+			[]metav1.Object{claimOf("x", ofNoClass), classNamed("old", isDefault, allowedIn(ebsZone, a), func(class *storagev1.StorageClass) {
+				class.CreationTimestamp = metav1.NewTime(now.Add(-1))
+			}), classNamed("new", isDefault, allowedIn(ebsZone, b)), classNamed("other", allowedIn(ebsZone, c))}, []string{b}},
+		{"class by annotation", "the annotation is older than the field and wins", mounts("x"),
+			[]metav1.Object{claimOf("x", ofClass("none"), func(claim *corev1.PersistentVolumeClaim) {
+				claim.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: "fast"}
+			}), classNamed("fast", allowedIn(ebsZone, b))}, []string{b}},
+		{"ephemeral to come", "the claim of an ephemeral volume is planned for before it is there", scratch("data", "fast"),
+			[]metav1.Object{classNamed("fast", allowedIn(ebsZone, b))}, []string{b}},
+		{"ephemeral", "and found by its name when it is", scratch("data", "fast"),
+			[]metav1.Object{classNamed("fast", allowedIn(ebsZone, b)), volumeOf("px", claimed("a-data"), reachedBy(ebsZone, c)),
+				claimOf("a-data", boundTo("px"), ownedByPod("uid-a"))}, []string{c}},
+		{"in-tree class", "the CSI driver serves the classes of the in-tree one", mounts("x"),
+			[]metav1.Object{claimOf("x"), classNamed("fast", madeBy("kubernetes.io/aws-ebs"), allowedIn(corev1.LabelTopologyZone, b))}, []string{b}},
+		{"label of a pool", "a label that a NodePool defines may bound where volumes are made", mounts("x"),
+			[]metav1.Object{claimOf("x"), classNamed("fast", allowedIn("example.com/rack", "r1"))}, anywhere},
+		{"sole user", "a claim for one pod at a time is free for its first user", mounts("x"),
+			[]metav1.Object{claimOf("x", inMode(corev1.ReadWriteOncePod)), classNamed("fast", allowedIn(ebsZone, b))}, []string{b}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			pool := nodePool("p", onDemand())
+			pool.Spec.Template.Labels = map[string]string{"example.com/rack": "r1"}
+			w := world{pods: []*corev1.Pod{newPod("a", "1", "1Gi", test.pod)}, pools: []plan.Pool{{NodePool: pool, Types: smallCatalogue()}}}
+			input := w.input()
+			input.Snapshot.Storage = storageOf(w.interner(), test.objects...)
+			p := plan.Pack(input)
+			if len(p.Claims) != 1 {
+				t.Fatalf("%d claims, want one: %s; unplaced %v", len(p.Claims), test.reason, reasonsOf(p))
+			}
+			if diff := cmp.Diff(test.zones, p.Claims[0].Zones); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+func ownedByPod(uid types.UID) func(*corev1.PersistentVolumeClaim) {
+	return func(claim *corev1.PersistentVolumeClaim) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: uid}}
+		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))}
+	}
+}
+
+func reasonsOf(p plan.Plan) []string {
+	var reasons []string
+	for _, unplaced := range p.Unplaced {
+		for _, reason := range unplaced.Reasons {
+			reasons = append(reasons, reason.Message)
+		}
+	}
+	return reasons
+}
+
+// A pod whose volumes no node could bring is left with one sentence, whatever the pools.
+func TestVolumesThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	deletion := metav1.NewTime(now)
+	tests := []struct {
+		name    string
+		pod     func(*corev1.Pod)
+		objects []metav1.Object
+		want    string
+	}{
+		{"missing", mounts("x"), nil, `persistent volume claim "x" does not exist`},
+		{"being deleted", mounts("x"), []metav1.Object{classNamed("fast"), claimOf("x", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &deletion })},
+			`persistent volume claim "x" is being deleted`},
+		{"lost", mounts("x"), []metav1.Object{classNamed("fast"), claimOf("x", boundTo("px"), func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost })},
+			`persistent volume claim "x" has lost its volume px`},
+		{"no class", mounts("x"), []metav1.Object{claimOf("x", ofClass("")), classNamed("fast", isDefault)},
+			`persistent volume claim "x" has no volume and wants none to be made for it: it names no StorageClass`},
+		{"no default class", mounts("x"), []metav1.Object{claimOf("x", ofNoClass), classNamed("fast")},
+			`persistent volume claim "x" has no volume and names no StorageClass, and there is no default one`},
+		{"class missing", mounts("x"), []metav1.Object{claimOf("x")},
+			`persistent volume claim "x" names StorageClass fast, which does not exist`},
+		{"immediate", mounts("x"), []metav1.Object{claimOf("x"), classNamed("fast", bindsAtOnce)},
+			`persistent volume claim "x" has no volume yet: its StorageClass fast has the volumeBindingMode Immediate, so that it has to be bound first`},
+		{"nothing provisions", mounts("x"), []metav1.Object{claimOf("x"), classNamed("fast", madeBy("kubernetes.io/no-provisioner"))},
+			`persistent volume claim "x" matches no free volume, and its StorageClass fast makes none`},
+		{"removed provisioner", mounts("x"), []metav1.Object{claimOf("x"), classNamed("fast", madeBy("kubernetes.io/glusterfs"))},
+			`persistent volume claim "x" waits for a volume of StorageClass fast, whose provisioner kubernetes.io/glusterfs is not part of Kubernetes any more`},
+		{"unknown topology", mounts("x"), []metav1.Object{claimOf("x"), classNamed("fast", allowedIn("example.com/rack", "r1"))},
+			`persistent volume claim "x" waits for a volume of StorageClass fast, whose allowedTopologies need the label example.com/rack, which no node has and no NodePool defines`},
+		{"topology of nothing", mounts("x"), []metav1.Object{claimOf("x"), classNamed("fast", func(class *storagev1.StorageClass) {
+			class.AllowedTopologies = []corev1.TopologySelectorTerm{{}}
+		})}, `persistent volume claim "x" waits for a volume of StorageClass fast, whose allowedTopologies match no node`},
+		{"volume missing", mounts("x"), []metav1.Object{claimOf("x", boundTo("px"))},
+			`persistent volume claim "x" is bound to volume px, which does not exist`},
+		{"volume being deleted", mounts("x"), []metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("x"), func(v *corev1.PersistentVolume) { v.DeletionTimestamp = &deletion })},
+			`persistent volume claim "x" is bound to volume px, which is being deleted`},
+		{"volume of another", mounts("x"), []metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("y"))},
+			`persistent volume claim "x" asks for volume px, which belongs to claim default/y`},
+		{"volume nowhere", mounts("x"), []metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("x"), reached())},
+			`persistent volume claim "x" is bound to volume px, whose node affinity matches no node`},
+		{"apart", mounts("x", "y"), []metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("x"), reachedBy(ebsZone, "us-east-1a")),
+			claimOf("y", boundTo("py")), volumeOf("py", claimed("y"), reachedBy(ebsZone, "us-east-1b"))},
+			`no node reaches its persistent volume claims together: "x" (topology.kubernetes.io/zone In [us-east-1a]), "y" (topology.kubernetes.io/zone In [us-east-1b])`},
+		{"made for a node that is gone", mounts("x"), []metav1.Object{classNamed("fast"), claimOf("x", selectedNode("gone"))},
+			`persistent volume claim "x" waits for a volume that is made for node gone, which is gone`},
+		{"another's ephemeral claim", scratch("data", "fast"), []metav1.Object{classNamed("fast"), claimOf("a-data")},
+			`persistent volume claim "a-data" exists already and is not the pod's own, which its ephemeral volume needs`},
+		{"ephemeral of no class", scratch("data", "none"), nil, `persistent volume claim "a-data" names StorageClass none, which does not exist`},
+		{"the first of several", mounts("x", "y"), []metav1.Object{claimOf("x", boundTo("px")), volumeOf("px", claimed("x"))},
+			`persistent volume claim "y" does not exist`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := world{pods: []*corev1.Pod{newPod("a", "1", "1Gi", test.pod)}, pools: []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}},
+				nodes: []*plan.Node{existing("n", "m6i.xlarge")}}
+			input := w.input()
+			input.Snapshot.Storage = storageOf(w.interner(), test.objects...)
+			p := plan.Pack(input)
+			if diff := cmp.Diff([]string{test.want}, reasonsOf(p)); diff != "" || len(p.Claims)+len(p.Placements) > 0 {
+				t.Errorf("reasons (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func selectedNode(name string) func(*corev1.PersistentVolumeClaim) {
+	return func(claim *corev1.PersistentVolumeClaim) {
+		claim.Annotations = map[string]string{"volume.kubernetes.io/selected-node": name}
+	}
+}
+
+// Volumes on a node that exists: where they are, how many it attaches, who else uses them.
+func TestVolumesOnExistingNodes(t *testing.T) {
+	t.Parallel()
+	bound := func(names ...string) []metav1.Object {
+		objects := []metav1.Object{classNamed("fast")}
+		for _, name := range names {
+			objects = append(objects, claimOf(name, boundTo("p"+name)), volumeOf("p"+name, claimed(name), reachedBy(ebsZone, "us-east-1a")))
+		}
+		return objects
+	}
+	each := func(n int, options ...func(i int, pod *corev1.Pod)) []*corev1.Pod {
+		pods := manyPods(n, "a", "100m", "100Mi")
+		for i, pod := range pods {
+			for _, option := range options {
+				option(i, pod)
+			}
+		}
+		return pods
+	}
+	own := func(i int, pod *corev1.Pod) { mounts(fmt.Sprint("x", i))(pod) }
+	same := func(_ int, pod *corev1.Pod) { mounts("x0")(pod) }
+	inline := func(id string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "disk", VolumeSource: corev1.VolumeSource{
+				AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: id}}})
+		}
+	}
+	on := func(w *world, n *plan.Node, pods ...*corev1.Pod) {
+		for _, pod := range pods {
+			pod.Spec.NodeName, pod.Status.Conditions = n.Name, nil
+			n.Pods = append(n.Pods, w.interner().Pod(pod))
+		}
+	}
+	x := []string{"x0", "x1", "x2", "x3", "x4"}
+	tests := []struct {
+		name, reason string
+		node         *plan.Node
+		there        []*corev1.Pod
+		pods         []*corev1.Pod
+		objects      []metav1.Object
+		placed       int
+	}{
+		{"no limit", "a driver that names no limit has none", existing("n", "m6i.4xlarge"), nil, each(5, own), bound(x...), 5},
+		{"limit", "each pod brings a volume of its own", existing("n", "m6i.4xlarge", attaches(3)), nil, each(5, own), bound(x...), 3},
+		{"nothing left", "a node that may attach nothing takes no such pod", existing("n", "m6i.4xlarge", attaches(0)), nil, each(1, own), bound(x...), 0},
+		{"without volumes", "other pods do not care", existing("n", "m6i.4xlarge", attaches(0)), nil, each(5), nil, 5},
+		{"another driver's limit", "limits are the driver's own", existing("n", "m6i.4xlarge", func(n *plan.Node) { n.AttachLimits = map[string]int{"other": 1} }), nil, each(5, own), bound(x...), 5},
+		{"shared", "a volume of several pods is attached once", existing("n", "m6i.4xlarge", attaches(1)), nil, each(5, same), bound("x0"), 5},
+		{"twice in one pod", "also when one pod mounts it twice", existing("n", "m6i.4xlarge", attaches(1)), nil, each(1, same, same), bound("x0"), 1},
+		{"used there", "volumes of the node's pods count", existing("n", "m6i.4xlarge", attaches(3)), each(2, own), each(3, func(i int, pod *corev1.Pod) { mounts(fmt.Sprint("x", i+2))(pod) }), bound(x...), 1},
+		{"shared with one there", "a volume that is there already takes no place", existing("n", "m6i.4xlarge", attaches(1)), each(1, own), each(2, same), bound("x0"), 2},
+		{"attached", "what is attached and not used takes a place until it is detached", existing("n", "m6i.4xlarge", attaches(3), func(n *plan.Node) { n.Attached = []string{"px3", "px4"} }), nil, each(3, own), bound(x...), 1},
+		{"attached and used", "what is attached and used takes one", existing("n", "m6i.4xlarge", attaches(3), func(n *plan.Node) { n.Attached = []string{"px0"} }), each(1, own),
+			each(3, func(i int, pod *corev1.Pod) { mounts(fmt.Sprint("x", i+1))(pod) }), bound(x...), 2},
+		{"inline", "in-tree EBS volumes that pods name themselves count as the driver's", existing("n", "m6i.4xlarge", attaches(2)), each(1, func(_ int, pod *corev1.Pod) { inline("aws://us-east-1a/vol-other")(pod) }),
+			each(3, own), bound(x...), 1},
+		{"unbound", "volumes that are still to be made count", existing("n", "m6i.4xlarge", attaches(2)), nil, each(3, own),
+			[]metav1.Object{classNamed("fast"), claimOf("x0"), claimOf("x1"), claimOf("x2")}, 2},
+		{"in-tree class", "also those of an in-tree class", existing("n", "m6i.4xlarge", attaches(2)), nil, each(3, own),
+			[]metav1.Object{classNamed("fast", madeBy("kubernetes.io/aws-ebs")), claimOf("x0"), claimOf("x1"), claimOf("x2")}, 2},
+		{"other driver", "volumes of another driver do not count", existing("n", "m6i.4xlarge", attaches(0)), nil, each(2, own),
+			[]metav1.Object{classNamed("fast", madeBy("efs.csi.aws.com")), claimOf("x0"), claimOf("x1")}, 2},
+		{"elsewhere", "a node in another zone does not reach the volume", existing("n", "m6i.4xlarge", func(n *plan.Node) { n.Labels[corev1.LabelTopologyZone] = "us-east-1b" }), nil, each(1, own), bound("x0"), 0},
+		{"local", "a volume on the node's own disk is reached there", existing("n", "m6i.4xlarge"), nil, each(1, own),
+			[]metav1.Object{claimOf("x0"), classNamed("fast", madeBy("kubernetes.io/no-provisioner")), volumeOf("local", reachedBy(corev1.LabelHostname, "n"))}, 1},
+		{"local to another", "and nowhere else", existing("n", "m6i.4xlarge"), nil, each(1, own),
+			[]metav1.Object{claimOf("x0"), classNamed("fast", madeBy("kubernetes.io/no-provisioner")), volumeOf("local", reachedBy(corev1.LabelHostname, "m"))}, 0},
+		{"made for the node", "while a volume is made for a node, its pod goes there", existing("n", "m6i.4xlarge"), nil, each(1, own),
+			[]metav1.Object{classNamed("fast"), claimOf("x0", selectedNode("n"))}, 1},
+		{"label of a node", "a class may allow what only a node that exists has", existing("n", "m6i.4xlarge", func(n *plan.Node) { n.Labels["example.com/rack"] = "r1" }), nil, each(1, own),
+			[]metav1.Object{claimOf("x0"), classNamed("fast", allowedIn("example.com/rack", "r1"))}, 1},
+		{"one pod at a time, in use", "a claim for one pod at a time is not to be had while another runs", existing("n", "m6i.4xlarge"), each(1, own), each(1, same),
+			[]metav1.Object{claimOf("x0", boundTo("p"), inMode(corev1.ReadWriteOncePod)), volumeOf("p", claimed("x0"))}, 0},
+		{"one pod at a time, several wait", "of those that wait, one gets it", existing("n", "m6i.4xlarge"), nil, each(3, same),
+			[]metav1.Object{claimOf("x0", boundTo("p"), inMode(corev1.ReadWriteOncePod)), volumeOf("p", claimed("x0"))}, 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := world{pods: test.pods, nodes: []*plan.Node{test.node}}
+			for i, pod := range test.there {
+				pod.Name, pod.UID = fmt.Sprint("there-", i), types.UID(fmt.Sprint("uid-there-", i))
+			}
+			on(&w, test.node, test.there...)
+			input := w.input()
+			input.Snapshot.Storage = storageOf(w.interner(), test.objects...)
+			p := plan.Pack(input)
+			if len(p.Placements) != test.placed || len(p.Unplaced) != len(test.pods)-test.placed {
+				t.Errorf("%d pods are placed and %d not, want %d: %s; %v", len(p.Placements), len(p.Unplaced), test.placed, test.reason, reasonsOf(p))
+			}
+		})
+	}
+}
+
+// The pods of a StatefulSet are planned for together, wherever the volumes of each are.
+func TestVolumesOfAStatefulSet(t *testing.T) {
+	t.Parallel()
+	w := world{pools: []plan.Pool{{NodePool: nodePool("p", onDemand()), Types: smallCatalogue()}}}
+	objects := []metav1.Object{classNamed("fast")}
+	zones := map[string]string{}
+	for i := range 9 {
+		pod := newPod(fmt.Sprint("db-", i), "1500m", "2Gi", mounts(fmt.Sprint("data-db-", i)))
+		zones[string(pod.UID)] = threeZones[i%3]
+		name := pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName
+		objects = append(objects, claimOf(name, boundTo("p-"+name)), volumeOf("p-"+name, claimed(name), reachedBy(ebsZone, threeZones[i%3])))
+		w.pods = append(w.pods, pod)
+	}
+	input := w.input()
+	input.Snapshot.Storage = storageOf(w.interner(), objects...)
+	classes := map[*plan.Class]bool{}
+	for _, pod := range input.Snapshot.Pending {
+		classes[pod.Class] = true
+	}
+	if len(classes) != 1 {
+		t.Errorf("the pods are of %d classes", len(classes))
+	}
+	p := plan.Pack(input)
+	if len(p.Unplaced) > 0 {
+		t.Fatalf("unplaced: %v", reasonsOf(p))
+	}
+	for _, claim := range p.Claims {
+		for _, pod := range claim.Pods {
+			if !slices.Equal(claim.Zones, []string{zones[string(pod)]}) {
+				t.Errorf("%s is planned for %v, its volume is in %s", pod, claim.Zones, zones[string(pod)])
+			}
+		}
+	}
+	if len(p.Claims) > 6 {
+		t.Errorf("%d nodes for three pods in each of three zones", len(p.Claims))
+	}
+}
+
+// A claim for one pod at a time is given to the pod the kube-scheduler tries first; the others are told whom they wait for.
+func TestOnePodAtATime(t *testing.T) {
+	t.Parallel()
+	high := int32(10)
+	w := world{
+		pods: []*corev1.Pod{
+			newPod("a", "1", "1Gi", mounts("x")),
+			newPod("b", "1", "1Gi", mounts("x"), func(pod *corev1.Pod) { pod.Spec.Priority = &high }),
+		},
+		pools: []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}},
+	}
+	input := w.input()
+	input.Snapshot.Storage = storageOf(w.interner(), classNamed("fast"), claimOf("x", inMode(corev1.ReadWriteOncePod)))
+	p := plan.Pack(input)
+	if diff := cmp.Diff([]string{`persistent volume claim "x" is for one pod at a time, and default/b comes first`}, reasonsOf(p)); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+	running := w.interner().Pod(newPod("c", "1", "1Gi", mounts("x"), func(pod *corev1.Pod) { pod.Spec.NodeName = "n" }))
+	input.Snapshot.Nodes = []*plan.Node{existing("n", "m6i.large", func(n *plan.Node) { n.Pods = []*plan.Pod{running} })}
+	p = plan.Pack(input)
+	want := `persistent volume claim "x" is for one pod at a time, and default/c uses it`
+	if diff := cmp.Diff([]string{want, want}, reasonsOf(p)); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+	input.Snapshot.Nodes[0].Deleting = true
+	if p = plan.Pack(input); len(p.Claims) != 1 || len(p.Claims[0].Pods) != 1 || p.Claims[0].Pods[0] != running.UID {
+		t.Errorf("the pod that uses the claim does not move with it: %v, unplaced %v", p.Claims, reasonsOf(p))
+	}
+}
+
+// Requirements of the pod and of its volumes hold together.
+func TestVolumesAndNodeSelection(t *testing.T) {
+	t.Parallel()
+	w := world{
+		pods:  []*corev1.Pod{newPod("a", "1", "1Gi", mounts("x"), selects(corev1.LabelTopologyZone, "us-east-1a"))},
+		pools: []plan.Pool{{NodePool: nodePool("p", requires(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, "spot")), Types: smallCatalogue()}},
+	}
+	input := w.input()
+	input.Snapshot.Storage = storageOf(w.interner(), claimOf("x", boundTo("px")), volumeOf("px", claimed("x"), reachedBy(ebsZone, "us-east-1b")))
+	if p := plan.Pack(input); len(p.Claims) != 0 || len(p.Unplaced) != 1 {
+		t.Errorf("a pod of zone a with a volume in zone b gets %v", p.Claims)
+	}
+}

@@ -1,0 +1,55 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// watchStatic signals Provisioning while a static pool has fewer nodes than its replicas and may have more. Nodes it has
+// too many are for watchDisruption.
+func (s *Starter) watchStatic(ctx context.Context) error {
+	events := s.Mirror.Subscribe(cluster.PoolChanged, cluster.ClassChanged, cluster.ClaimChanged, cluster.NodeChanged)
+	defer events.Close()
+	state := pending{}
+	news := true
+	for {
+		snapshot := s.Mirror.Snapshot()
+		signal, wait := state.lacking(snapshot, news)
+		if signal && s.Mirror.Fresh(freshEnough) != nil {
+			state, signal, wait = pending{}, false, evaluateEvery
+		}
+		if signal {
+			if err := s.announce(ctx, snapshot.Time); err != nil {
+				state, wait = pending{signalled: time.Now()}, signalEvery
+			}
+		}
+		if signal || wait == 0 {
+			news = false
+		}
+		for _, event := range awaitEvents(ctx, events, wait) {
+			news = news || event.Kind == cluster.ClassChanged
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// lacking is due for the nodes that static pools lack and may launch: the same number of the same pool is no news.
+func (p *pending) lacking(snapshot *plan.Snapshot, news bool) (signal bool, wait time.Duration) {
+	waiting := map[types.UID]bool{}
+	for _, shortage := range plan.Shortages(snapshot) {
+		if shortage.Nodes > 0 {
+			key := types.UID(fmt.Sprintf("%s lacks %d", shortage.Pool, shortage.Nodes))
+			waiting[key] = true
+			news = news || !p.announced[key]
+		}
+	}
+	return p.decide(snapshot.Time, waiting, news)
+}
