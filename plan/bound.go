@@ -21,22 +21,26 @@ func BestKnown(in Input) float64 {
 
 // sumOver adds up an amount over all groups of pods that share machines.
 func sumOver(in Input, amount func(*buyer) float64) float64 {
-	items := itemsOf(in.Snapshot.volumes(), waiting(in.Snapshot))
-	m := marketFor(&in, items)
-	all := newBitset(len(m.machines))
-	for i := range m.machines {
+	d := distribute(&in)
+	all := newBitset(len(d.m.machines))
+	for i := range d.m.machines {
 		all.set(i)
 	}
-	for _, it := range items {
-		m.weigh(it)
+	var lots []*lot
+	for _, l := range d.lots {
+		for _, p := range l.content {
+			// Whatever was decided about domains, another plan may decide otherwise.
+			lots = append(lots, &lot{request: p.as.request, ports: p.it.ports(), variants: p.as.variants, allowed: p.as.allowed, most: p.as.most,
+				attach: &attachments{}, place: p.it.place, content: []part{p}})
+		}
 	}
 	sum := 0.0
-	stocks := m.preferred(items, all, capacityTries{})
+	stocks := d.m.preferred(lots, all, capacityTries{})
 	for c := range stocks {
-		for _, group := range m.components(stocks[c]) {
-			b := newBuyer(m, group)
-			for k, it := range group {
-				b.left[k] = it.left
+		for _, group := range d.m.components(stocks[c]) {
+			b := newBuyer(d.m, demandsOf(group))
+			for k, it := range b.items {
+				b.left[k] = it.wanted
 			}
 			sum += amount(b)
 		}

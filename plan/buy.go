@@ -1,6 +1,9 @@
 package plan
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // bin is a machine that is bought, and what goes onto it.
 type bin struct {
@@ -16,25 +19,28 @@ type bin struct {
 	ports []HostPort
 	// custom are the content's conditions on labels its pool leaves open.
 	custom term
+	// tally counts the pods of the groups over hostnames, attach how many volumes the node can still attach.
+	tally  []int32
+	attach *attachRoom
 }
 
-// portion is a number of alike pods in a bin.
+// portion is a number of alike pieces in a bin.
 type portion struct {
-	it      *item
-	variant int
+	from    *demand
+	variant *variant
 	count   int
 	pods    []*Pod
 }
 
-// buy finds machines for what is left of the items. bins are those that are already bought: they are filled first, and
+// buy finds machines for what is left of the lots. bins are those that are already bought: they are filled first, and
 // they are part of the result.
-func (m *market) buy(bins []*bin, items []*item) []*bin {
+func (m *market) buy(bins []*bin, lots []*lot) []*bin {
 	for first := 0; first < len(m.sellers); {
 		last := first + 1
 		for last < len(m.sellers) && weight(m.sellers[last].NodePool) == weight(m.sellers[first].NodePool) {
 			last++
 		}
-		bins = m.buyFrom(m.sellers[first:last], bins, items)
+		bins = m.buyFrom(m.sellers[first:last], bins, lots)
 		first = last
 	}
 	return bins
@@ -43,7 +49,7 @@ func (m *market) buy(bins []*bin, items []*item) []*bin {
 // buyFrom buys from pools of one weight. Reserved machines go first: they are paid for. Then comes what can only be had
 // on demand, so that other pods may fill what it leaves. Pods for which nothing is left of the capacity type they prefer
 // take the next.
-func (m *market) buyFrom(sellers []*seller, bins []*bin, items []*item) []*bin {
+func (m *market) buyFrom(sellers []*seller, bins []*bin, lots []*lot) []*bin {
 	offered := newBitset(len(m.machines))
 	for _, s := range sellers {
 		for i := s.first; i < s.last; i++ {
@@ -52,16 +58,38 @@ func (m *market) buyFrom(sellers []*seller, bins []*bin, items []*item) []*bin {
 	}
 	var tried capacityTries
 	for {
-		stocks := m.preferred(items, offered, tried)
+		stocks := m.preferred(lots, offered, tried)
 		stock := firstNonEmpty(stocks[reservedFirst], stocks[onDemandNext], stocks[spotLast])
 		if len(stock) == 0 {
 			return bins
 		}
 		tried.note(m, stock)
 		for _, group := range m.components(stock) {
-			topUp(m, bins, group)
-			bins = append(bins, newBuyer(m, group).run()...)
+			for _, part := range m.byZone(group) {
+				bins = m.exhaust(part, bins)
+			}
 		}
+	}
+}
+
+// exhaust buys for lots until nothing is left of them or nothing more can be had. What the pods' rules keep off the
+// machines that were bought for them goes elsewhere in the next round.
+func (m *market) exhaust(lots []supplied, bins []*bin) []*bin {
+	for {
+		demands := demandsOf(lots)
+		topUp(m, bins, demands)
+		demands = slices.DeleteFunc(demands, func(d stocked) bool {
+			d.wanted = d.pieces()
+			return d.wanted == 0
+		})
+		if len(demands) == 0 {
+			return bins
+		}
+		bought := newBuyer(m, demands).run()
+		if len(bought) == 0 {
+			return bins
+		}
+		bins = append(bins, bought...)
 	}
 }
 
@@ -72,7 +100,7 @@ const (
 	onDemandNext  = 2
 )
 
-func firstNonEmpty(stocks ...[]stocked) []stocked {
+func firstNonEmpty(stocks ...[]supplied) []supplied {
 	for _, stock := range stocks {
 		if len(stock) > 0 {
 			return stock
@@ -81,27 +109,21 @@ func firstNonEmpty(stocks ...[]stocked) []stocked {
 	return nil
 }
 
-// capacityTries remembers which capacity types were tried for which items.
-type capacityTries [len(capacityTypes)]map[*item]bool
+// capacityTries remembers which capacity types were tried for which lots.
+type capacityTries [len(capacityTypes)]map[*lot]bool
 
-func (t *capacityTries) note(m *market, stock []stocked) {
-	for _, it := range stock {
-		c := m.machines[firstOf(it.stock)].capacity
+func (t *capacityTries) note(m *market, stock []supplied) {
+	for _, l := range stock {
+		c := m.machines[firstOf(l.stock)].capacity
 		if t[c] == nil {
-			t[c] = map[*item]bool{}
+			t[c] = map[*lot]bool{}
 		}
-		t[c][it.item] = true
+		t[c][l.lot] = true
 	}
 }
 
-// stocked is an item and the machines it may be bought now.
-type stocked struct {
-	*item
-	stock bitset
-}
-
-// preferred gives each item the machines of its best capacity type that was not tried yet, and files it under that type.
-func (m *market) preferred(items []*item, offered bitset, tried capacityTries) [len(capacityTypes)][]stocked {
+// preferred gives each lot the machines of its best capacity type that was not tried yet, and files it under that type.
+func (m *market) preferred(lots []*lot, offered bitset, tried capacityTries) [len(capacityTypes)][]supplied {
 	var byCapacity [len(capacityTypes)]bitset
 	for c := range byCapacity {
 		byCapacity[c] = newBitset(len(m.machines))
@@ -109,21 +131,21 @@ func (m *market) preferred(items []*item, offered bitset, tried capacityTries) [
 	for i := range m.machines {
 		byCapacity[m.machines[i].capacity].set(i)
 	}
-	var result [len(capacityTypes)][]stocked
-	for _, it := range items {
-		if it.left == 0 || it.refusal != "" {
+	var result [len(capacityTypes)][]supplied
+	for _, l := range lots {
+		if l.left() == 0 {
 			continue
 		}
 		for c := range byCapacity {
-			if tried[c][it] {
+			if tried[c][l] {
 				continue
 			}
-			stock := it.allowed.clone()
+			stock := l.allowed.clone()
 			stock.intersect(offered)
 			stock.intersect(byCapacity[c])
 			m.withoutUsedUp(stock)
 			if !stock.empty() {
-				result[c] = append(result[c], stocked{it, stock})
+				result[c] = append(result[c], supplied{l, stock})
 				break
 			}
 		}
@@ -131,54 +153,103 @@ func (m *market) preferred(items []*item, offered bitset, tried capacityTries) [
 	return result
 }
 
-// components splits items into groups that share no machine, so that each can be priced by itself.
-func (m *market) components(items []stocked) [][]stocked {
-	var groups [][]stocked
+// components splits lots into groups that share no machine, so that each can be priced by itself.
+func (m *market) components(lots []supplied) [][]supplied {
+	var groups [][]supplied
 	var reach []bitset
-	for _, it := range items {
-		joined, union := []stocked{it}, it.stock.clone()
-		keptGroups, keptReach := groups[:0:0], reach[:0:0]
-		for g := range groups {
-			if union.intersects(reach[g]) {
-				joined = append(groups[g], joined...)
-				union.unite(reach[g])
-			} else {
-				keptGroups, keptReach = append(keptGroups, groups[g]), append(keptReach, reach[g])
+	for _, l := range lots {
+		home := -1
+		for g := 0; g < len(groups); g++ {
+			switch {
+			case groups[g] == nil || !l.stock.intersects(reach[g]):
+			case home < 0:
+				home = g
+			default: // the lot is what joins two groups
+				groups[home] = append(groups[home], groups[g]...)
+				reach[home].unite(reach[g])
+				groups[g] = nil
 			}
 		}
-		groups, reach = append(keptGroups, joined), append(keptReach, union)
+		if home < 0 {
+			groups, reach = append(groups, []supplied{l}), append(reach, l.stock.clone())
+			continue
+		}
+		groups[home] = append(groups[home], l)
+		reach[home].unite(l.stock)
 	}
-	return groups
+	return slices.DeleteFunc(groups, func(group []supplied) bool { return group == nil })
+}
+
+// byZone splits lots by the zones they are bound to, so that each zone is priced by itself. Those that are bound to none
+// come last and fill what is free; only the ones that one node takes few of are shared out before, because nodes for them
+// alone would be small.
+func (m *market) byZone(lots []supplied) [][]supplied {
+	pinned := make([][]supplied, len(m.zones))
+	var free []supplied
+	for _, l := range lots {
+		if z := m.zoneOf(l.lot); z >= 0 {
+			pinned[z] = append(pinned[z], l)
+		} else {
+			free = append(free, l)
+		}
+	}
+	var parts [][]supplied
+	for z := range pinned {
+		if len(pinned[z]) > 0 {
+			parts = append(parts, pinned[z])
+		}
+	}
+	if len(parts) == 0 {
+		return [][]supplied{free}
+	}
+	if len(free) > 0 {
+		parts = append(parts, free)
+	}
+	return parts
+}
+
+// zoneOf is the only zone a lot can be in, or -1.
+func (m *market) zoneOf(l *lot) int {
+	var zones uint64
+	for i := range l.variants {
+		zones |= l.variants[i].zones
+	}
+	if zones &= 1<<len(m.zones) - 1; bits.OnesCount64(zones) != 1 || len(m.zones) == 1 {
+		return -1
+	}
+	return bits.TrailingZeros64(zones)
 }
 
 // topUp puts pods onto machines that are already bought.
-func topUp(m *market, bins []*bin, items []stocked) {
-	for _, it := range items {
+func topUp(m *market, bins []*bin, demands []stocked) {
+	for _, d := range demands {
+		left := d.pieces()
 		for _, b := range bins {
-			if it.left == 0 {
+			if left == 0 {
 				break
 			}
-			n := min(it.left, times(it.request, b.free))
+			n := min(left, times(d.request, b.free))
 			if n == 0 || len(m.sellers[m.machines[b.machine].pool].minimums) > 0 {
 				continue // what narrows the choice further could break minValues
 			}
-			if n, v := b.admits(m, it.item, n); n > 0 {
-				b.put(it.item, v, n)
+			if n, v := b.admits(m, d.demand, n); n > 0 {
+				done := d.fillUp(b, v, n, true)
+				left -= done + d.fillUp(b, v, n-done, false)
 			}
 		}
 	}
 }
 
 // admits says how many of n pods the bin takes for all reasons but room, and by which variant.
-func (b *bin) admits(m *market, it *item, n int) (count, variant int) {
-	if len(it.class.HostPorts) > 0 {
-		if portsConflict(b.ports, it.class.HostPorts) {
+func (b *bin) admits(m *market, d *demand, n int) (count, variant int) {
+	if len(d.ports) > 0 {
+		if portsConflict(b.ports, d.ports) {
 			return 0, 0
 		}
 		n = 1
 	}
-	for v := range it.variants {
-		candidate := &it.variants[v]
+	for v := range d.variants {
+		candidate := &d.variants[v]
 		if !candidate.machines.has(b.machine) || candidate.zones&b.zones == 0 {
 			continue
 		}
@@ -193,17 +264,11 @@ func (b *bin) admits(m *market, it *item, n int) (count, variant int) {
 	return 0, 0
 }
 
-// put places the next n pods of the item.
-func (b *bin) put(it *item, v, n int) {
-	b.account(it, v, n)
-	b.content = append(b.content, portion{it: it, variant: v, count: n, pods: it.next(n)})
-}
-
-// account changes what the bin takes in by n pods of the item, without placing them.
-func (b *bin) account(it *item, v, n int) {
-	take(b.free, it.request, n)
-	take(b.used, it.request, -n)
-	b.zones &= it.variants[v].zones
-	b.custom = append(b.custom, it.variants[v].custom...)
-	b.ports = append(b.ports, it.class.HostPorts...)
+// account changes what the bin takes in by n pieces of a demand, without placing them.
+func (b *bin) account(d *demand, v, n int) {
+	take(b.free, d.request, n)
+	take(b.used, d.request, -n)
+	b.zones &= d.variants[v].zones
+	b.custom = append(b.custom, d.variants[v].custom...)
+	b.ports = append(b.ports, d.ports...)
 }

@@ -215,7 +215,7 @@ func (b *buyer) fill(g *good, bias float64, content []count) *load {
 			n = (n + 2) / 3
 		}
 		n = f.put(k, n)
-		if n == 0 || f.loaded[k] == b.left[k] || len(b.items[k].class.HostPorts) > 0 {
+		if n == 0 || f.loaded[k] == b.left[k] || len(b.items[k].ports) > 0 {
 			candidates = slices.Delete(candidates, pick, pick+1)
 		}
 	}
@@ -268,8 +268,11 @@ func (f *filling) done() *load {
 
 // put adds up to n pods of an item and returns how many there was room for.
 func (f *filling) put(k, n int) int {
-	it := f.b.items[k].item
+	it := f.b.items[k].demand
 	n = min(n, f.b.left[k]-f.loaded[k], times(it.request, f.trial.free))
+	if it.most > 0 {
+		n = min(n, it.most-f.loaded[k])
+	}
 	if n <= 0 {
 		return 0
 	}

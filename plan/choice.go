@@ -97,7 +97,7 @@ func (m *market) leavesChoice(b *bin, counts []count, items []stocked) bool {
 	}
 	full := bin{machine: b.machine, zones: b.zones, used: b.used}
 	for _, c := range counts {
-		full.content = append(full.content, portion{it: items[c.item].item, variant: c.variant, count: c.n})
+		full.content = append(full.content, portion{variant: &items[c.item].variants[c.variant], count: c.n})
 	}
 	return m.enough(s, m.holders(s, &full))
 }

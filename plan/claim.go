@@ -129,7 +129,7 @@ func (m *market) labelsOf(s *seller, b *bin) map[string]string {
 
 func sameContent(a, b *bin) bool {
 	return a.machine == b.machine && a.zones == b.zones && slices.EqualFunc(a.content, b.content, func(x, y portion) bool {
-		return x.it == y.it && x.variant == y.variant && x.count == y.count
+		return x.variant == y.variant && x.count == y.count
 	})
 }
 
@@ -154,7 +154,7 @@ func (m *market) holding(s *seller, b *bin, need []int64) bitset {
 		}
 	}
 	for _, p := range b.content {
-		set.intersect(p.it.variants[p.variant].machines)
+		set.intersect(p.variant.machines)
 	}
 	set.set(b.machine)
 	return set

@@ -25,7 +25,7 @@ func (m *market) daemonMachines(set *DaemonSet) bitset {
 	machines := newBitset(len(m.machines))
 	for _, t := range termsOf(set.Class) {
 		bare := Class{Tolerations: set.Class.Tolerations}
-		machines.unite(m.variant(&bare, t).machines)
+		machines.unite(m.variant(&bare, t, false).machines)
 	}
 	return machines
 }

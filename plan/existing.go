@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -21,10 +20,12 @@ type slot struct {
 	// options are the machines a claim without one may still become; nil once it is launched.
 	options bitset
 	zones   uint64
+	// tally counts the pods of the groups over hostnames.
+	tally []int32
 }
 
 // slotsOf are the nodes that may take pods: initialized ones first, then those that have joined, then claims.
-func (m *market) slotsOf(book *volumeBook) []*slot {
+func (m *market) slotsOf(book *volumeBook, topology *topology) []*slot {
 	snapshot := book.snapshot
 	var slots []*slot
 	for _, n := range snapshot.Nodes {
@@ -33,6 +34,8 @@ func (m *market) slotsOf(book *volumeBook) []*slot {
 		}
 		s := m.slot(n, snapshot.DaemonSets)
 		s.attach = book.room(n)
+		s.tally = topology.tallyOf(n)
+		m.dims.unbounded(s.free)
 		slots = append(slots, s)
 	}
 	stage := func(s *slot) int {
@@ -125,20 +128,22 @@ func claimConditions(n *Node) term {
 	return t
 }
 
-// takes says whether the node admits the item's pods, were there room.
-func (s *slot) takes(it *item) bool {
-	if repelledBy(lastingTaints(s.node), it.class.Tolerations) != nil {
+// admits says whether a node that exists, or whose machine is known, lets the item's pods in, were there room.
+func (s *slot) admits(it *item) bool {
+	if !it.tolerated(lastingTaints(s.node)) {
 		return false
 	}
-	if s.options == nil {
-		for _, t := range it.terms {
-			if t.admits(s.node.Labels) || !s.node.Initialized && t.normalized().admits(s.node.Labels) {
-				return true
-			}
+	for _, t := range it.terms {
+		if t.admits(s.node.Labels) || !s.node.Initialized && t.normalized().admits(s.node.Labels) {
+			return true
 		}
-		return false
 	}
-	if s.options.empty() {
+	return false
+}
+
+// willAdmit says whether a claim will let the item's pods in, whichever machine it gets.
+func (s *slot) willAdmit(it *item) bool {
+	if s.options.empty() || !it.tolerated(lastingTaints(s.node)) {
 		return false
 	}
 	for _, v := range it.variants {
@@ -149,75 +154,19 @@ func (s *slot) takes(it *item) bool {
 	return false
 }
 
-// room says how many of the item's pods the node holds.
-func (s *slot) room(it *item) int {
-	n := times(it.request, s.free)
+// room says how many of the item's pods the node holds, n at most.
+func (s *slot) room(it *item, n int) int {
+	n = min(n, times(it.request, s.free))
 	if n > 0 && len(it.class.HostPorts) > 0 {
 		if portsConflict(s.ports, it.class.HostPorts) {
 			return 0
 		}
 		n = 1
 	}
-	return s.attach.holds(&it.volumes.attach, n)
-}
-
-func (s *slot) put(it *item, n int) {
-	take(s.free, it.request, n)
-	s.ports = append(s.ports, it.class.HostPorts...)
-	s.attach.put(&it.volumes.attach, n)
-}
-
-// fillExisting places items on slots, in order of both, and promised pods first where they were promised.
-func fillExisting(items []*item, slots []*slot) []Placement {
-	placements := keepPromises(items, slots)
-	for _, it := range items {
-		if it.refusal != "" {
-			continue
-		}
-		for _, s := range slots {
-			if it.left == 0 {
-				break
-			}
-			n := min(s.room(it), it.left)
-			if n == 0 || !s.takes(it) {
-				continue
-			}
-			s.put(it, n)
-			for _, pod := range it.next(n) {
-				placements = append(placements, Placement{Pod: pod, Node: s.node.Key()})
-			}
-		}
+	if n == 0 {
+		return 0
 	}
-	return placements
-}
-
-// keepPromises puts pods where an earlier plan has put them. A claim without machine was made for its pods; anywhere
-// else the promise has to be still good.
-func keepPromises(items []*item, slots []*slot) []Placement {
-	promised := map[types.UID]*slot{}
-	for _, s := range slots {
-		for _, uid := range s.node.Promised {
-			promised[uid] = s
-		}
-	}
-	if len(promised) == 0 {
-		return nil
-	}
-	var placements []Placement
-	for _, it := range items {
-		kept := it.pods[:0:0]
-		for _, pod := range it.pods {
-			s := promised[pod.UID]
-			if s == nil || s.options == nil && (it.refusal != "" || s.room(it) == 0 || !s.takes(it)) {
-				kept = append(kept, pod)
-				continue
-			}
-			s.put(it, 1)
-			placements = append(placements, Placement{Pod: pod, Node: s.node.Key()})
-		}
-		it.pods, it.left = kept, len(kept)
-	}
-	return placements
+	return s.attach.holds(&it.volumes.attach, it.rules.hostAllows(s.tally, n))
 }
 
 // lastingTaints are the taints that keep pods off a node for good. While a node is not initialized, its startup taints

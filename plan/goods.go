@@ -29,12 +29,16 @@ type good struct {
 // the same items in the same zones, makes another superfluous.
 func (m *market) goodsFor(items []stocked) []good {
 	reach := newBitset(len(m.machines))
+	var zones uint64
 	for _, it := range items {
 		reach.unite(it.stock)
+		for v := range it.variants {
+			zones |= it.variants[v].zones
+		}
 	}
 	var goods []good
 	for i := range reach.all {
-		g := good{index: i, room: m.machines[i].usable, price: m.machines[i].price, size: m.machines[i].size, handicap: handicap(&m.machines[i]),
+		g := good{index: i, room: m.machines[i].usable, price: m.priceIn(i, zones), size: m.machines[i].size, handicap: handicap(&m.machines[i]),
 			users: newBitset(len(items))}
 		for k, it := range items {
 			if it.stock.has(i) {
@@ -58,7 +62,7 @@ func (m *market) goodsFor(items []stocked) []good {
 		g := &front[i]
 		g.fit = make([]int, len(g.members))
 		for j, k := range g.members {
-			g.fit[j] = times(items[k].request, g.room)
+			g.fit[j] = items[k].times(g.room)
 		}
 	}
 	return front

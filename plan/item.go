@@ -2,194 +2,172 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
-// item is the pending pods of one class whose volumes ask the same: what Pack distributes.
+// item is the waiting pods that nothing tells apart: they are of one class, their volumes ask the same, and every group
+// counts them alike. It is what Pack distributes.
 type item struct {
 	class *Class
 	// volumes is what the pods' volumes ask.
 	volumes volumeNeeds
-	pods    []*Pod
-	// left is how many of pods, counted from the end of what is placed, have no place yet.
-	left int
-	// request is what one pod takes.
-	request []int64
-	// terms are the alternatives for the labels of a node.
-	terms []term
-	// variants are the terms as seen by the market: what each admits. Empty where no machine will do.
-	variants []variant
-	// allowed is the union of the variants' machines, narrowed to those the item is bought now.
-	allowed bitset
+	virtual bool
+	// pods are those without a place, the most important and oldest first.
+	pods []*Pod
+	// base are the alternatives for the labels of a node that the pods cannot do without.
+	base []term
+	// required are the rules that hold in any case, preferences those that hold from step on.
+	required    rules
+	preferences []preference
+	step        int
+	// shape is what the pods ask for at this step.
+	*shape
+	// place is the item's among all.
+	place int
 	// refusal is why the item cannot be planned anywhere; empty if it can.
 	refusal string
-	// limited says that a pool's limit, and nothing else, kept pods of the item from a machine.
-	limited map[int]string
+	// unmet is the rule that kept the last pod from every domain; empty if none did.
+	unmet string
 }
 
-// variant is one alternative of an item.
-type variant struct {
-	machines bitset
-	zones    uint64
-	// custom are the conditions on labels that some pool leaves open.
-	custom term
+// take removes the first n pods.
+func (it *item) take(n int) []*Pod {
+	taken := it.pods[:n:n]
+	it.pods = it.pods[n:]
+	return taken
 }
 
-// next takes the item's next n pods.
-func (it *item) next(n int) []*Pod {
-	start := len(it.pods) - it.left
-	it.left -= n
-	return it.pods[start : start+n : start+n]
-}
-
-// itemsOf groups pods by class and volumes, the largest requests first. Pods of an item are ordered by age.
-func itemsOf(book *volumeBook, pods []*Pod) []*item {
+// itemsOf groups pods. Real pods come first, then the largest requests. Pods of an item are ordered by age.
+func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod) []*item {
 	type kind struct {
 		class   *Class
 		volumes string
+		virtual bool
+		looks   *Labels
 	}
+	respect := in.Preferences != PreferencesIgnore
+	related := t.matters(in.Snapshot, pods, respect)
 	byKind := map[kind]*item{}
 	var items []*item
 	for _, pod := range pods {
-		volumes := book.needs(pod)
-		it := byKind[kind{pod.Class, volumes.key}]
+		k := kind{class: pod.Class, virtual: pod.Virtual}
+		if related {
+			k.looks = pod.Labels
+		}
+		var volumes volumeNeeds
+		if pod.Mounts != nil {
+			volumes = book.needs(pod)
+			k.volumes = volumes.key
+		}
+		it := byKind[k]
 		if it == nil {
-			it = &item{class: pod.Class, volumes: volumes}
-			byKind[kind{pod.Class, volumes.key}] = it
+			it = &item{class: pod.Class, volumes: volumes, virtual: pod.Virtual}
+			byKind[k] = it
 			items = append(items, it)
 		}
 		it.pods = append(it.pods, pod)
 	}
+	wary := respect && preferNoSchedule(in)
 	for _, it := range items {
+		looks := it.pods[0].Labels
+		it.required = t.required(it.class, looks)
+		if respect {
+			it.preferences = t.ladder(it.class, looks, wary)
+		}
+	}
+	if related {
+		items = t.merged(in.Snapshot, items)
+	}
+	for _, it := range items {
+		it.base = it.volumes.restrict(termsOf(it.class))
+		it.refusal = refusalOf(it)
+		it.shapeUp()
 		slices.SortFunc(it.pods, func(a, b *Pod) int {
 			return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), strings.Compare(string(a.UID), string(b.UID)))
 		})
-		it.left = len(it.pods)
 	}
 	slices.SortFunc(items, func(a, b *item) int {
 		x, y := &a.class.Requests, &b.class.Requests
-		return cmp.Or(-cmp.Compare(x.CPU, y.CPU), -cmp.Compare(x.Memory, y.Memory), strings.Compare(a.class.key, b.class.key),
-			strings.Compare(a.volumes.key, b.volumes.key))
+		return cmp.Or(cmp.Compare(flag(a.virtual), flag(b.virtual)), -cmp.Compare(x.CPU, y.CPU), -cmp.Compare(x.Memory, y.Memory),
+			strings.Compare(a.class.key, b.class.key), strings.Compare(a.volumes.key, b.volumes.key),
+			strings.Compare(a.pods[0].Labels.key, b.pods[0].Labels.key))
 	})
+	for i, it := range items {
+		it.place = i
+	}
 	return items
 }
 
-// weigh prepares an item for the market: its vector, and what may be bought for it.
-func (m *market) weigh(it *item) {
-	it.request = m.dims.vector(it.class.Requests)
-	it.terms = it.volumes.restrict(termsOf(it.class))
-	it.refusal = refusalOf(it)
-	it.allowed = newBitset(len(m.machines))
-	if it.refusal != "" {
-		return
+// matters says whether it matters to any pod which others are near it.
+func (t *topology) matters(snapshot *Snapshot, pods []*Pod, respect bool) bool {
+	relates := func(c *Class) bool { return len(c.Spread) > 0 || c.Affinity != nil || c.AntiAffinity != nil }
+	if slices.ContainsFunc(pods, func(p *Pod) bool { return relates(p.Class) }) {
+		return true
 	}
-	for _, t := range it.terms {
-		v := m.variant(it.class, t)
-		for i := range v.machines.all {
-			if !fits(it.request, m.machines[i].usable) {
-				v.machines.clear(i)
-			}
-		}
-		if !v.machines.empty() {
-			it.variants = append(it.variants, v)
-			it.allowed.unite(v.machines)
-		}
-	}
-	m.spareDevices(it)
-	m.oneVariant(it)
+	return slices.ContainsFunc(snapshot.Nodes, func(n *Node) bool {
+		return slices.ContainsFunc(n.Pods, func(p *Pod) bool { return p.Class.AntiAffinity != nil })
+	})
 }
 
-// variant is what the market has for one term of a class, whatever its size.
-func (m *market) variant(class *Class, t term) variant {
-	v := variant{zones: ^uint64(0), machines: newBitset(len(m.machines))}
-	for _, s := range m.sellers {
-		if s.closed == "" && repelledBy(s.NodePool.Spec.Template.Spec.Taints, class.Tolerations) == nil {
-			for i := s.first; i < s.last; i++ {
-				v.machines.set(i)
-			}
-		}
+// merged completes the rules of items once all groups are known, and brings together those that the groups do not tell
+// apart.
+func (t *topology) merged(snapshot *Snapshot, items []*item) []*item {
+	t.avoid(snapshot)
+	type kind struct {
+		class   *Class
+		volumes string
+		virtual bool
+		groups  string
 	}
-	var zonal term
-	for _, c := range t.normalized() {
-		if m.zonal(c.key) {
-			zonal = append(zonal, c)
+	byKind := map[kind]*item{}
+	var kept []*item
+	for _, it := range items {
+		t.impose(&it.required, it.pods[0].Labels)
+		k := kind{it.class, it.volumes.key, it.virtual, it.groupKey()}
+		if other := byKind[k]; other != nil {
+			other.pods = append(other.pods, it.pods...)
 			continue
 		}
-		v.machines.intersect(m.admitted(&c))
-		if m.openAnywhere(c.key) {
-			v.custom = append(v.custom, c)
-		}
+		byKind[k] = it
+		kept = append(kept, it)
 	}
-	if len(zonal) > 0 {
-		v.zones = m.zoneMask(zonal)
-	}
-	for i := range v.machines.all {
-		if m.machines[i].zones&v.zones == 0 || len(class.HostPorts) > 0 && portsConflict(m.daemonPorts[i], class.HostPorts) {
-			v.machines.clear(i)
-		}
-	}
-	if len(v.custom) > 1 {
-		m.settleCustom(&v)
-	}
-	return v
+	return kept
 }
 
-// settleCustom drops the machines of pools in which the conditions on open labels contradict each other.
-func (m *market) settleCustom(v *variant) {
-	for _, s := range m.sellers {
-		if _, ok := s.settle(v.custom); ok {
-			continue
-		}
-		for i := s.first; i < s.last; i++ {
-			v.machines.clear(i)
-		}
-	}
-}
-
-// settle finds the values of a pool's open labels under further conditions.
-func (s *seller) settle(custom term) (map[string]string, bool) {
-	if len(s.open) == 0 {
-		return nil, true
-	}
-	labels := map[string]string{}
-	for key, conditions := range s.open {
-		all := slices.Clone(conditions)
-		for _, c := range custom {
-			if c.key == key {
-				all = append(all, c)
-			}
-		}
-		value, present, ok := all.resolve()
-		if !ok {
-			return nil, false
-		}
-		if present {
-			labels[key] = value
+// groupKey tells items of one class apart by the groups they have to do with.
+func (it *item) groupKey() string {
+	var key []byte
+	add := func(g *group) { key = append(key, byte(g.place), byte(g.place>>8), byte(g.place>>16)) }
+	list := func(groups []*group) {
+		key = append(key, '/')
+		for _, g := range groups {
+			add(g)
 		}
 	}
-	return labels, true
-}
-
-// spareDevices keeps machines with devices for the pods that ask for them, unless there is nothing else.
-func (m *market) spareDevices(it *item) {
-	if slices.ContainsFunc(it.class.Requests.Extended, func(a Amount) bool { return isDevice(a.Name) }) {
-		return
+	list(it.required.joins)
+	list(it.required.apart)
+	for i := range it.required.spread {
+		add(it.required.spread[i].group)
 	}
-	plain := newBitset(len(m.machines))
-	for i := range it.allowed.all {
-		if !m.machines[i].devices {
-			plain.set(i)
+	for i := range it.required.near {
+		add(it.required.near[i].group)
+	}
+	for i := range it.preferences {
+		p := &it.preferences[i]
+		for j := range p.near {
+			add(p.near[j].group)
+		}
+		if p.spread != nil {
+			add(p.spread.group)
+		}
+		if p.apart != nil {
+			add(p.apart)
 		}
 	}
-	if plain.empty() {
-		return
-	}
-	it.allowed = plain
-	for v := range it.variants {
-		it.variants[v].machines.intersect(plain)
-	}
+	return string(key)
 }
 
 // refusalOf says why a class cannot be planned, whatever the cluster and the pools are like.
@@ -200,15 +178,6 @@ func refusalOf(it *item) string {
 		return it.volumes.refusal
 	case class.ResourceClaims:
 		return "it asks for devices by dynamic resource allocation, which is not planned for"
-	case class.Affinity != nil && len(class.Affinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0:
-		return "it requires pod affinity, which is not planned for"
-	case class.AntiAffinity != nil && len(class.AntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0:
-		return "it requires pod anti-affinity, which is not planned for"
-	}
-	for i := range class.Spread {
-		if class.Spread[i].WhenUnsatisfiable == "DoNotSchedule" {
-			return "it requires topology spread over " + class.Spread[i].TopologyKey + ", which is not planned for"
-		}
 	}
 	if class.NodeAffinity != nil {
 		for i := range class.NodeAffinity.NodeSelectorTerms {
@@ -217,21 +186,13 @@ func refusalOf(it *item) string {
 			}
 		}
 	}
-	if len(it.terms) == 0 {
+	if len(it.base) == 0 {
 		return "its node affinity has no term that a node could match"
 	}
 	return ""
 }
 
-func portsConflict(a, b []HostPort) bool {
-	for _, x := range a {
-		for _, y := range b {
-			if x.Conflicts(y) {
-				return true
-			}
-		}
-	}
-	return false
+// tolerated is what the item's pods put up with, for the taints of a node.
+func (it *item) tolerated(taints []corev1.Taint) bool {
+	return repelledBy(taints, it.class.Tolerations) == nil && !(it.wary && deterredBy(taints, it.class.Tolerations))
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

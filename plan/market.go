@@ -77,6 +77,11 @@ type market struct {
 	sets        map[string]bitset
 	daemonPorts map[int][]HostPort // by machine
 	policy      MinValuesPolicy
+	// nominates says that the kube-scheduler will follow the plan.
+	nominates bool
+	// book knows what new nodes can attach, hosts is the number of groups over hostnames.
+	book        *volumeBook
+	hosts       int
 	unavailable map[cloud.OfferingKey]time.Time
 	// reservations are counted down as machines are planned for them.
 	reservations     []reservation
@@ -100,7 +105,7 @@ const (
 func newMarket(in *Input, dims *dimensions) *market {
 	m := &market{
 		now: in.Snapshot.Time, dims: dims, zoneIndex: map[string]int{}, wellKnown: map[string]bool{},
-		columns: map[string]*column{}, sets: map[string]bitset{}, daemonPorts: map[int][]HostPort{}, policy: in.MinValues,
+		columns: map[string]*column{}, sets: map[string]bitset{}, daemonPorts: map[int][]HostPort{}, policy: in.MinValues, nominates: in.Nominates,
 		unavailable: in.Unavailable,
 	}
 	for key := range karpv1.WellKnownLabels() {
@@ -288,7 +293,7 @@ func (m *market) sell(in *Input, pool int, typ *cloud.InstanceType, mach machine
 		return
 	}
 	allocatable := ResourcesOf(typ.Allocatable)
-	mach.usable = m.dims.vector(allocatable)
+	mach.usable = m.dims.machine(allocatable)
 	mach.devices = slices.ContainsFunc(allocatable.Extended, func(a Amount) bool { return isDevice(a.Name) })
 	m.machines = append(m.machines, mach)
 	m.zonePrice = append(m.zonePrice, prices...)

@@ -3,24 +3,62 @@ package plan
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
 // claims. Pods that will have to leave a node which is going away wait as well.
 func Pack(in Input) Plan {
-	book := in.Snapshot.volumes()
-	items := itemsOf(book, waiting(in.Snapshot))
-	m := marketFor(&in, items)
-	for _, it := range items {
-		m.weigh(it)
+	d := distribute(&in)
+	bins := d.m.buy(nil, d.lots)
+	for d.again() {
+		bins = d.m.buy(bins, d.lots)
 	}
-	result := Plan{Placements: fillExisting(items, m.slotsOf(book))}
-	result.Claims = m.claims(m.buy(nil, items))
-	for _, it := range items {
-		if it.left == 0 {
+	result := Plan{Placements: d.placements, Claims: d.m.claims(bins)}
+	for _, it := range d.items {
+		if len(it.pods) == 0 {
 			continue
 		}
-		reasons := m.explain(it)
-		for _, pod := range it.next(it.left) {
+		reasons := d.m.explain(it)
+		for _, pod := range it.pods {
 			result.Unplaced = append(result.Unplaced, Unplaced{Pod: pod, Reasons: reasons})
 		}
 	}
 	return result
+}
+
+// distribute places what waits on the nodes that are there or on their way, and makes lots of the rest.
+func distribute(in *Input) *distribution {
+	book, t := in.Snapshot.volumes(), newTopology(in.Snapshot.Namespaces)
+	pods := waiting(in.Snapshot)
+	items := itemsOf(in, book, t, pods)
+	m := marketFor(in, items)
+	m.book, m.hosts = book, t.hosts
+	if len(t.groups) > 0 {
+		t.survey(in.Snapshot, pods)
+	}
+	for _, it := range items {
+		m.weigh(it)
+	}
+	d := &distribution{m: m, t: t, items: items, slots: m.slotsOf(book, t), takers: map[string][]*slot{}}
+	for _, virtual := range [...]bool{false, true} {
+		d.keepPromises(virtual)
+		for _, it := range d.inOrder(virtual) {
+			d.place(it)
+		}
+	}
+	return d
+}
+
+// again makes new lots of what could not be bought, for pods that have a preference to give up.
+func (d *distribution) again() bool {
+	for _, l := range d.lots {
+		if l.left() > 0 {
+			d.giveBack(l)
+		}
+	}
+	d.lots = nil
+	for _, it := range d.items {
+		if it.refusal == "" && len(it.pods) > 0 && it.relax() {
+			d.m.weigh(it)
+			d.place(it)
+		}
+	}
+	return len(d.lots) > 0
 }
 
 func marketFor(in *Input, items []*item) *market {
@@ -31,7 +69,7 @@ func marketFor(in *Input, items []*item) *market {
 	for _, set := range in.Snapshot.DaemonSets {
 		classes = append(classes, set.Class)
 	}
-	return newMarket(in, newDimensions(classes))
+	return newMarket(in, newDimensions(classes, capsOf(items)...))
 }
 
 // waiting are the pods that need a place: those the kube-scheduler found none for, and those on nodes that are going

@@ -71,6 +71,10 @@ type Input struct {
 	Unavailable map[cloud.OfferingKey]time.Time
 	// MinValues is the policy for minValues; empty means MinValuesStrict.
 	MinValues MinValuesPolicy
+	// Preferences is the policy for preferences; empty means PreferencesRespect.
+	Preferences PreferencePolicy
+	// Nominates says that the kube-scheduler will be told where each pod is to go, and so follows the plan.
+	Nominates bool
 }
 
 // Pool is a NodePool and what can be launched for its node class.

@@ -40,9 +40,12 @@ type offer struct {
 func (b *buyer) run() []*bin {
 	all := make([]int, len(b.items))
 	for k, it := range b.items {
-		all[k] = it.left
+		all[k] = it.wanted
 	}
 	best := b.offer(0, false, all, b.lean)
+	if b.m.nominates {
+		return b.deliver(best)
+	}
 	best.total = b.judge(best)
 	consider := func(o *offer) {
 		if o.left > best.left || o.left == best.left && o.price*b.crowding(o) >= best.total {
@@ -163,7 +166,7 @@ func (b *buyer) fleetPrice(g *good) float64 {
 	for d, room := range g.room {
 		demand := int64(0)
 		for _, it := range b.items {
-			demand += it.request[d] * int64(it.left)
+			demand += it.request[d] * int64(it.wanted)
 		}
 		if demand > 0 && room > 0 {
 			machines = max(machines, float64(demand)/float64(room))
@@ -260,19 +263,31 @@ func similar(a, b *good) bool {
 	return x > y*alike && x < y/alike
 }
 
-// deliver makes bins of the best offer.
+// deliver makes bins of the best offer. Pods that mind their company are given their places first. A bin that none of its
+// pods may go to is not bought.
 func (b *buyer) deliver(o *offer) []*bin {
-	bins := make([]*bin, 0, len(o.loads))
+	bins := make([]*bin, len(o.loads))
 	for i := range o.loads {
 		l := &o.loads[i]
 		mach := &b.m.machines[l.good.index]
-		b.m.spend(l.good.index, l.good.size, 1)
-		bought := &bin{machine: l.good.index, zones: mach.zones, slack: o.slack, shaped: o.shaped, size: l.good.size,
-			free: slices.Clone(l.good.room), used: make([]int64, len(l.good.room))}
-		for _, c := range l.counts {
-			bought.put(b.items[c.item].item, c.variant, c.n)
+		bins[i] = &bin{machine: l.good.index, zones: mach.zones, slack: o.slack, shaped: o.shaped, size: l.good.size,
+			free: slices.Clone(l.good.room), used: make([]int64, len(l.good.room)), attach: b.m.book.newRoom(mach.typ.Name)}
+		if b.m.hosts > 0 {
+			bins[i].tally = make([]int32, b.m.hosts)
 		}
-		bins = append(bins, bought)
+		done := make([]int, len(l.counts))
+		for j, c := range l.counts {
+			done[j] = b.items[c.item].fillUp(bins[i], c.variant, c.n, true)
+		}
+		for j, c := range l.counts {
+			b.items[c.item].fillUp(bins[i], c.variant, c.n-done[j], false)
+		}
 	}
-	return bins
+	return slices.DeleteFunc(bins, func(bought *bin) bool {
+		if len(bought.content) == 0 {
+			return true
+		}
+		b.m.spend(bought.machine, bought.size, 1)
+		return false
+	})
 }

@@ -37,7 +37,7 @@ var spreads = [...]float64{0, 0.1, 0.3}
 func (b *buyer) crowding(o *offer) float64 {
 	pods := 0
 	for _, it := range b.items {
-		pods += it.left
+		pods += it.wanted
 	}
 	if pods < crowded || len(o.loads) == 0 {
 		return 1
@@ -149,13 +149,13 @@ func (b *buyer) trickle(loads []load) []int {
 func (b *buyer) settle(h *host, k int) {
 	take(h.free, b.items[k].request, 1)
 	h.population[k]++
-	h.ports = append(h.ports, b.items[k].class.HostPorts...)
+	h.ports = append(h.ports, b.items[k].ports...)
 }
 
 // score is how much the kube-scheduler likes a host for a pod of an item; minus infinity if there is no room.
 func (b *buyer) score(h *host, k int, spread float64) float64 {
 	it := b.items[k]
-	if !fits(it.request, h.free) || !h.good.users.has(k) || len(it.class.HostPorts) > 0 && portsConflict(h.ports, it.class.HostPorts) {
+	if !fits(it.request, h.free) || !h.good.users.has(k) || len(it.ports) > 0 && portsConflict(h.ports, it.ports) {
 		return math.Inf(-1)
 	}
 	cpu := float64(h.free[dimCPU]-it.request[dimCPU]) / h.cpu

@@ -78,7 +78,7 @@ func (s *search) branch(position int, free []int64, value float64) {
 	}
 	for _, k := range s.items[position:] {
 		if s.surplus[k] > 0 {
-			limit += s.surplus[k] * float64(min(s.b.left[k], times(s.b.items[k].request, free)))
+			limit += s.surplus[k] * float64(min(s.b.left[k], s.b.items[k].times(free)))
 		}
 	}
 	if limit <= s.best {
@@ -87,7 +87,7 @@ func (s *search) branch(position int, free []int64, value float64) {
 	k := s.items[position]
 	request := s.b.items[k].request
 	rest := slices.Clone(free)
-	n := min(s.b.left[k], times(request, free))
+	n := min(s.b.left[k], s.b.items[k].times(free))
 	take(rest, request, n)
 	for ; n >= 0; n-- {
 		s.counts[k] = n

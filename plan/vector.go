@@ -20,23 +20,25 @@ const (
 type dimensions struct {
 	extended []string
 	index    map[string]int
+	// caps are the bounds on groups of pods that count as resources; they come after the extended ones.
+	caps []hostCap
 }
 
-func newDimensions(classes []*Class) *dimensions {
+func newDimensions(classes []*Class, caps ...hostCap) *dimensions {
 	index := map[string]int{}
 	for _, class := range classes {
 		for _, amount := range class.Requests.Extended {
 			index[amount.Name] = 0
 		}
 	}
-	d := &dimensions{extended: slices.Sorted(maps.Keys(index)), index: index}
+	d := &dimensions{extended: slices.Sorted(maps.Keys(index)), index: index, caps: caps}
 	for i, name := range d.extended {
 		index[name] = dimExtended + i
 	}
 	return d
 }
 
-func (d *dimensions) count() int { return dimExtended + len(d.extended) }
+func (d *dimensions) count() int { return dimExtended + len(d.extended) + len(d.caps) }
 
 // name is the Kubernetes name of a dimension.
 func (d *dimensions) name(dim int) string {
@@ -50,7 +52,10 @@ func (d *dimensions) name(dim int) string {
 	case dimPods:
 		return "pods"
 	}
-	return d.extended[dim-dimExtended]
+	if dim -= dimExtended; dim < len(d.extended) {
+		return d.extended[dim]
+	}
+	return "pods of a kind"
 }
 
 // vector lays resources out by dimension.
@@ -63,6 +68,22 @@ func (d *dimensions) vector(r Resources) []int64 {
 		}
 	}
 	return v
+}
+
+// machine lays out what a new machine has: the bounds on groups of pods are whole.
+func (d *dimensions) machine(r Resources) []int64 {
+	v := d.vector(r)
+	for i := range d.caps {
+		v[dimExtended+len(d.extended)+i] = int64(d.caps[i].most)
+	}
+	return v
+}
+
+// unbounded lifts the bounds: where groups are counted one by one, they say nothing.
+func (d *dimensions) unbounded(v []int64) {
+	for i := range d.caps {
+		v[dimExtended+len(d.extended)+i] = math.MaxInt32
+	}
 }
 
 // resources is the inverse of vector.

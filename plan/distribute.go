@@ -1,0 +1,265 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// distribution places items: on nodes that exist or are on their way, and what finds no room there in lots that are to
+// be bought. It decides about domains here, pod by pod in the order of the items; what is bought later fills them.
+type distribution struct {
+	m     *market
+	t     *topology
+	items []*item
+	slots []*slot
+	// takers are the slots that items of one kind may use, by what tells the kinds apart.
+	takers     map[string][]*slot
+	placements []Placement
+	lots       []*lot
+}
+
+// lot is a number of an item's pods that are to be bought a place, for one choice of domains. Pods that have to be on one
+// node are one lot, a bundle, and one piece of it.
+type lot struct {
+	class    *Class
+	request  []int64
+	ports    []HostPort
+	variants []variant
+	allowed  bitset
+	rules    rules
+	attach   *attachments
+	most     int
+	// content is what the lot is made of; a lot of single pods has one part.
+	content []part
+	// bundle says that all of it goes onto one node.
+	bundle bool
+	// at are the domains that were chosen, by label.
+	at map[string]string
+	// place tells lots apart that are like no other.
+	place int
+}
+
+// part is pods of one item, as they were when the lot was made.
+type part struct {
+	it   *item
+	as   *shape
+	pods []*Pod
+}
+
+// left is how many pieces have no place.
+func (l *lot) left() int {
+	if l.bundle {
+		return min(1, len(l.content[0].pods))
+	}
+	return len(l.content[0].pods)
+}
+
+// place finds a place for an item's pods, giving up one preference after another where there is none.
+func (d *distribution) place(it *item) {
+	for it.refusal == "" && len(it.pods) > 0 {
+		keys := it.rules.keys()
+		switch {
+		case it.rules.nearHost() != nil:
+			d.gather(it, keys)
+		case len(keys) > 0:
+			d.acrossDomains(it, keys)
+		default:
+			d.anywhere(it)
+		}
+		if len(it.pods) == 0 || !it.relax() {
+			return
+		}
+		d.m.weigh(it)
+	}
+}
+
+// anywhere fills slots in their order, and makes a lot of the rest.
+func (d *distribution) anywhere(it *item) {
+	for _, s := range d.admitting(it) {
+		if len(it.pods) == 0 {
+			return
+		}
+		if n := s.room(it, len(it.pods)); n > 0 {
+			d.onto(s, it, n)
+		}
+	}
+	if len(it.pods) > 0 && len(it.variants) > 0 {
+		d.lots = append(d.lots, newLot(it, it.variants, it.allowed, it.take(len(it.pods))))
+	}
+}
+
+func newLot(it *item, variants []variant, allowed bitset, pods []*Pod) *lot {
+	return &lot{class: it.class, request: it.request, ports: it.class.HostPorts, variants: variants, allowed: allowed, rules: it.rules,
+		attach: &it.volumes.attach, most: it.most, place: it.place, content: []part{{it, it.shape, pods}}}
+}
+
+// admitting are the slots that let the item's pods in, were there room.
+func (d *distribution) admitting(it *item) []*slot {
+	key := it.kind()
+	fixed, known := d.takers[key]
+	if !known {
+		for _, s := range d.slots {
+			if s.options == nil && s.admits(it) {
+				fixed = append(fixed, s)
+			}
+		}
+		d.takers[key] = fixed
+	}
+	var open []*slot
+	for _, s := range d.slots {
+		if s.options != nil && s.willAdmit(it) {
+			open = append(open, s)
+		}
+	}
+	if len(open) == 0 {
+		return fixed
+	}
+	return append(slices.Clip(fixed), open...)
+}
+
+// kind tells apart items that ask different labels of a node or tolerate different taints.
+func (it *item) kind() string {
+	var key strings.Builder
+	key.WriteString(selectionKey(it.class))
+	key.WriteString(tolerationKey(it.class.Tolerations))
+	fmt.Fprintf(&key, "\x00%s\x00%v", it.volumes.key, it.wary)
+	for _, t := range it.terms[:min(1, len(it.terms))] {
+		for i := range t[len(it.base[0]):] {
+			key.WriteString(t[len(it.base[0])+i].id())
+		}
+	}
+	return key.String()
+}
+
+// onto puts the item's next n pods on a slot.
+func (d *distribution) onto(s *slot, it *item, n int) {
+	for _, pod := range it.take(n) {
+		d.placements = append(d.placements, Placement{Pod: pod, Node: s.node.Key()})
+	}
+	d.fill(s, it, n)
+}
+
+// fill takes n pods' room on a slot, and counts them.
+func (d *distribution) fill(s *slot, it *item, n int) {
+	take(s.free, it.request, n)
+	s.ports = append(s.ports, it.class.HostPorts...)
+	s.attach.put(&it.volumes.attach, n)
+	it.rules.count(s.tally, n)
+	for _, g := range it.rules.joins {
+		g.total += n
+		if value, has := d.domainOf(s, g.key); has && (g.included == nil || g.included(s.node)) {
+			g.counts[value] += n
+		}
+	}
+}
+
+// domainOf is the domain a slot is in, as far as it is known.
+func (d *distribution) domainOf(s *slot, key string) (string, bool) {
+	value, has := s.node.domain(key)
+	if !has && s.options != nil && d.m.zonal(key) {
+		var values []string
+		for z := range d.m.zones {
+			if s.zones&(1<<z) != 0 {
+				values = append(values, d.m.zoneLabels(z)[key])
+			}
+		}
+		if values = slices.Compact(values); len(values) == 1 {
+			return values[0], values[0] != ""
+		}
+	}
+	if !has && key == corev1.LabelTopologyZone && s.node.Zone != "" {
+		return s.node.Zone, true
+	}
+	return value, has
+}
+
+// keepPromises puts pods where an earlier plan has put them. A claim without machine was made for its pods; anywhere
+// else the promise has to be still good.
+func (d *distribution) keepPromises(virtual bool) {
+	promised := map[types.UID]*slot{}
+	for _, s := range d.slots {
+		for _, uid := range s.node.Promised {
+			promised[uid] = s
+		}
+	}
+	if len(promised) == 0 {
+		return
+	}
+	for _, it := range d.items {
+		if it.virtual != virtual {
+			continue
+		}
+		pods := it.pods
+		it.pods = nil
+		for _, pod := range pods {
+			s := promised[pod.UID]
+			if s == nil || !d.stillGood(s, it) {
+				it.pods = append(it.pods, pod)
+				continue
+			}
+			d.fill(s, it, 1)
+			d.placements = append(d.placements, Placement{Pod: pod, Node: s.node.Key()})
+		}
+	}
+}
+
+// stillGood says whether a promise can be kept. Room for virtual pods may have been taken by real ones.
+func (d *distribution) stillGood(s *slot, it *item) bool {
+	if s.options != nil && !it.virtual {
+		return true
+	}
+	if it.refusal != "" || s.room(it, 1) == 0 {
+		return false
+	}
+	return s.options != nil || slices.Contains(d.admitting(it), s) || s.admitsRelaxed(it)
+}
+
+// admitsRelaxed says whether the node lets the item's pods in when none of their preferences holds.
+func (s *slot) admitsRelaxed(it *item) bool {
+	return repelledBy(lastingTaints(s.node), it.class.Tolerations) == nil &&
+		slices.ContainsFunc(it.base, func(t term) bool { return t.admits(s.node.Labels) })
+}
+
+// giveBack returns a lot's pods to their items.
+func (d *distribution) giveBack(l *lot) {
+	for i := range l.content {
+		p := &l.content[i]
+		p.it.pods = append(p.it.pods, p.pods...)
+		for _, g := range p.as.rules.joins {
+			g.total -= len(p.pods)
+			if domain, chosen := l.at[g.key]; chosen {
+				g.counts[domain] -= len(p.pods)
+			}
+		}
+		p.pods = nil
+	}
+}
+
+// inOrder are the items as they are placed: those that say where others have to be come after these.
+func (d *distribution) inOrder(virtual bool) []*item {
+	var order []*item
+	for _, it := range d.items {
+		if it.virtual == virtual && len(it.pods) > 0 {
+			order = append(order, it)
+		}
+	}
+	rank := func(it *item) int {
+		follows := slices.ContainsFunc(it.rules.near, func(r nearRule) bool { return !r.self })
+		switch {
+		case follows:
+			return 3
+		case it.rules.nearHost() != nil:
+			return 1
+		case len(it.rules.keys()) > 0:
+			return 0
+		}
+		return 2
+	}
+	slices.SortStableFunc(order, func(a, b *item) int { return cmp.Compare(rank(a), rank(b)) })
+	return order
+}

@@ -1,0 +1,344 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// cell is one choice of a domain for each label that an item's rules are about: the nodes there, and what can be bought
+// there.
+type cell struct {
+	// values are the domains, in the order of the keys; a label that the nodes do not have is absent.
+	values []string
+	slots  []*slot
+	// next is the first slot that may still have room.
+	next     int
+	variants []variant
+	price    float64
+	// fresh are the pods that new nodes are bought for.
+	fresh []*Pod
+	// closed says that no more pods find room.
+	closed bool
+}
+
+// absent is the value of a label that a node does not have.
+const absent = "\x00absent"
+
+// maxCells bounds the choices that are looked at.
+const maxCells = 4096
+
+// acrossDomains places the item's pods one by one, each in the domain that suits it best at that moment.
+func (d *distribution) acrossDomains(it *item, keys []string) {
+	cells := d.cells(it, keys)
+	eligible := d.eligible(it, keys, cells)
+	for len(it.pods) > 0 {
+		c := d.best(it, keys, cells, eligible)
+		if c == nil {
+			break
+		}
+		switch {
+		case d.intoSlot(it, c):
+		case len(c.variants) > 0:
+			c.fresh = append(c.fresh, it.take(1)...)
+			d.count(it, keys, c, 1)
+		default:
+			c.closed = true
+		}
+	}
+	for _, c := range cells {
+		if len(c.fresh) > 0 {
+			l := newLot(it, c.variants, d.m.unionOf(c.variants), c.fresh)
+			l.at = map[string]string{}
+			for i, key := range keys {
+				l.at[key] = c.values[i]
+			}
+			d.lots = append(d.lots, l)
+		}
+	}
+	if len(it.pods) > 0 {
+		it.unmet = d.unmet(it, keys, cells, eligible)
+	}
+}
+
+// intoSlot puts the item's next pod on a node in the cell that has room.
+func (d *distribution) intoSlot(it *item, c *cell) bool {
+	for ; c.next < len(c.slots); c.next++ {
+		if s := c.slots[c.next]; s.room(it, 1) > 0 {
+			d.onto(s, it, 1)
+			return true
+		}
+	}
+	return false
+}
+
+// count notes pods that will be on new nodes in a cell.
+func (d *distribution) count(it *item, keys []string, c *cell, n int) {
+	for _, g := range it.rules.joins {
+		g.total += n
+		if i := slices.Index(keys, g.key); i >= 0 && c.values[i] != absent {
+			g.counts[c.values[i]] += n
+		}
+	}
+}
+
+// cells are the choices an item has.
+func (d *distribution) cells(it *item, keys []string) []*cell {
+	bound := map[string]bool{} // labels that a node has to have
+	for i := range it.rules.spread {
+		bound[it.rules.spread[i].key] = true
+	}
+	for i := range it.rules.near {
+		bound[it.rules.near[i].key] = true
+	}
+	byValue := map[string]*cell{}
+	var cells []*cell
+	find := func(values []string) *cell {
+		id := strings.Join(values, "\x00")
+		c := byValue[id]
+		if c == nil && len(cells) < maxCells {
+			c = &cell{values: slices.Clone(values), price: math.Inf(1)}
+			byValue[id] = c
+			cells = append(cells, c)
+		}
+		return c
+	}
+	d.buyable(it, keys, bound, nil, nil, func(values []string, variants []variant) {
+		if c := find(values); c != nil {
+			c.variants, c.price = variants, d.m.cheapestOf(variants)
+		}
+	})
+	values := make([]string, len(keys))
+	for _, s := range d.admitting(it) {
+		known := true
+		for i, key := range keys {
+			value, has := d.domainOf(s, key)
+			if !has {
+				value = absent
+				// What is not settled yet may become any domain.
+				known = known && !bound[key] && s.options == nil
+			}
+			values[i] = value
+		}
+		if known {
+			if c := find(values); c != nil {
+				c.slots = append(c.slots, s)
+			}
+		}
+	}
+	return cells
+}
+
+// buyable finds the combinations of domains in which machines for an item can be bought.
+func (d *distribution) buyable(it *item, keys []string, bound map[string]bool, chosen []string, conditions term, found func([]string, []variant)) {
+	if len(chosen) == len(keys) {
+		if variants := d.m.narrow(it.variants, conditions); len(variants) > 0 {
+			found(chosen, variants)
+		}
+		return
+	}
+	key := keys[len(chosen)]
+	for _, value := range d.m.domainsOf(it, key) {
+		c := newCondition(normalizedKey(key), "In", []string{value})
+		d.buyable(it, keys, bound, append(slices.Clip(chosen), value), append(slices.Clip(conditions), c), found)
+	}
+	if !bound[key] && !d.m.zonal(key) {
+		c := newCondition(normalizedKey(key), "DoesNotExist", nil)
+		d.buyable(it, keys, bound, append(slices.Clip(chosen), absent), append(slices.Clip(conditions), c), found)
+	}
+}
+
+// domainsOf are the values a label can have on machines for an item, ordered.
+func (m *market) domainsOf(it *item, key string) []string {
+	key = normalizedKey(key)
+	values := map[string]bool{}
+	if m.zonal(key) {
+		for i := range it.variants {
+			v := &it.variants[i]
+			for j := range v.machines.all {
+				for z := range m.zones {
+					if m.machines[j].zones&v.zones&(1<<z) != 0 {
+						values[m.zoneLabels(z)[key]] = true
+					}
+				}
+			}
+		}
+		delete(values, "")
+		return slices.Sorted(maps.Keys(values))
+	}
+	col := m.column(key)
+	open := map[int]bool{}
+	for i := range it.allowed.all {
+		switch id := col.ids[i]; {
+		case id >= 0:
+			values[col.values[id]] = true
+		case id == openID:
+			open[m.machines[i].pool] = true
+		}
+	}
+	for pool := range open {
+		for _, candidate := range m.sellers[pool].open[key].candidates() {
+			if m.sellers[pool].open[key].allAdmit(candidate, true) {
+				values[candidate] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(values))
+}
+
+// cheapestOf is the lowest price of a machine of the best capacity type that the variants have.
+func (m *market) cheapestOf(variants []variant) float64 {
+	best, price := len(capacityTypes), math.Inf(1)
+	for i := range variants {
+		for j := range variants[i].machines.all {
+			mach := &m.machines[j]
+			if mach.capacity > best {
+				continue
+			}
+			p := m.priceIn(j, variants[i].zones)
+			if mach.capacity < best || p < price {
+				best, price = mach.capacity, p
+			}
+		}
+	}
+	return price
+}
+
+// eligible are, for each rule of spread that is not about hostnames, the domains among which the item's pods are spread:
+// those that nodes make, and those in which nodes can be bought.
+func (d *distribution) eligible(it *item, keys []string, cells []*cell) [][]string {
+	result := make([][]string, len(it.rules.spread))
+	for r := range it.rules.spread {
+		rule := &it.rules.spread[r]
+		at := slices.Index(keys, rule.key)
+		if at < 0 {
+			continue
+		}
+		domains := maps.Clone(rule.domains)
+		for _, c := range cells {
+			domains[c.values[at]] = true
+		}
+		result[r] = slices.Sorted(maps.Keys(domains))
+	}
+	return result
+}
+
+// least is the number of pods in the emptiest domain of a rule.
+func (r *spreadRule) least(domains []string) int {
+	if len(domains) < r.minDomains || len(domains) == 0 {
+		return 0
+	}
+	least := math.MaxInt
+	for _, domain := range domains {
+		least = min(least, r.counts[domain])
+	}
+	return least
+}
+
+// best is the cell that the item's next pod goes to: where the fewest are, then where a node has room, then where
+// machines are cheapest. There is none if the rules allow none.
+func (d *distribution) best(it *item, keys []string, cells []*cell, eligible [][]string) *cell {
+	r := &it.rules
+	least := make([]int, len(r.spread))
+	for i := range r.spread {
+		if eligible[i] != nil {
+			least[i] = r.spread[i].least(eligible[i])
+		}
+	}
+	first := r.first()
+	var best *cell
+	fewest, roomy := 0, false
+	for _, c := range cells {
+		if c.closed || !r.permits(keys, c, least, eligible, first) {
+			continue
+		}
+		pods := 0
+		for i := range r.spread {
+			if eligible[i] != nil {
+				pods += r.spread[i].counts[c.values[slices.Index(keys, r.spread[i].key)]]
+			}
+		}
+		room := c.next < len(c.slots)
+		if best == nil || pods < fewest || pods == fewest && (room && !roomy || room == roomy && c.price < best.price*0.999) {
+			best, fewest, roomy = c, pods, room
+		}
+	}
+	return best
+}
+
+// first says that no pod is there yet that the item's pods have to be near, and that they may be the first themselves.
+func (r *rules) first() bool {
+	for i := range r.near {
+		if !r.near[i].self || r.near[i].total > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// permits says whether the rules let one more pod into a cell.
+func (r *rules) permits(keys []string, c *cell, least []int, eligible [][]string, first bool) bool {
+	value := func(key string) (string, bool) {
+		i := slices.Index(keys, key)
+		if i < 0 {
+			return "", false
+		}
+		return c.values[i], true
+	}
+	for i := range r.spread {
+		s := &r.spread[i]
+		if at, ok := value(s.key); ok && s.counts[at]+s.self-least[i] > s.maxSkew {
+			return false
+		}
+	}
+	for i := range r.near {
+		if at, ok := value(r.near[i].key); ok && !first && r.near[i].counts[at] == 0 {
+			return false
+		}
+	}
+	for _, g := range r.apart {
+		if at, ok := value(g.key); ok && at != absent && g.counts[at] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// unmet says which rule keeps the item's next pod from every domain.
+func (d *distribution) unmet(it *item, keys []string, cells []*cell, eligible [][]string) string {
+	if len(cells) == 0 {
+		return ""
+	}
+	r := &it.rules
+	for i := range r.near {
+		if n := &r.near[i]; !r.first() && n.total == 0 {
+			return "no pod is there that it has to be near by its pod affinity over " + n.key
+		}
+	}
+	for i := range r.spread {
+		s := &r.spread[i]
+		if eligible[i] == nil {
+			continue
+		}
+		at, least := slices.Index(keys, s.key), s.least(eligible[i])
+		for _, domain := range eligible[i] {
+			open := slices.ContainsFunc(cells, func(c *cell) bool { return c.values[at] == domain && !c.closed })
+			if s.counts[domain] == least && !open {
+				return fmt.Sprintf("topology spread over %s (maxSkew %d): %s, where the fewest are, takes no more", s.key, s.maxSkew, domain)
+			}
+		}
+	}
+	for i := range r.near {
+		if n := &r.near[i]; n.host < 0 {
+			return fmt.Sprintf("pod affinity over %s: there is no room near the pods it has to be with", n.key)
+		}
+	}
+	for _, g := range r.apart {
+		if g.host < 0 {
+			return fmt.Sprintf("pod anti-affinity over %s: every domain has a pod it has to be apart from", g.key)
+		}
+	}
+	return "no domain meets all its rules of topology spread and affinity at once"
+}
