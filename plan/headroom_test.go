@@ -127,6 +127,10 @@ func TestEmptinessKeepsHeadroom(t *testing.T) {
 		{"there is room beside what runs elsewhere", []*plan.Node{empty("a"), busy("b", "1")}, buffered(in, "spare", 3, "900m", "1Mi"), 1, ""},
 		{"some of the room is elsewhere", []*plan.Node{empty("a"), empty("b"), busy("c", "2")}, buffered(in, "spare", 3, "900m", "1Mi"), 1, "it keeps room free for"},
 		{"a buffer too large for any of them keeps none", []*plan.Node{empty("a"), empty("b")}, buffered(in, "spare", 1, "6", "1Mi"), 2, ""},
+		{
+			"a node that is starting takes nobody's place yet", []*plan.Node{empty("a"), existing("b", "m6i.large", func(n *plan.Node) { n.Initialized, n.Ready = false, false })},
+			buffered(in, "spare", 1, "900m", "1Mi"), 0, "it keeps room free for",
+		},
 		{"room on different nodes", []*plan.Node{empty("a"), empty("b"), empty("c")}, buffered(in, "spare", 2, "100m", "1Mi", spread), 1, "it keeps room free for"},
 	} {
 		snapshot := &plan.Snapshot{Time: now, Nodes: tc.nodes, Pending: tc.buffer, NodePools: []*karpv1.NodePool{nodePool("p")}}
