@@ -80,6 +80,8 @@ type Config struct {
 	BatchIdle, BatchMost time.Duration
 	// MinValues is what happens to claims whose pool's minValues cannot be kept.
 	MinValues plan.MinValuesPolicy
+	// Preferences is what becomes of that which pods prefer but do not require.
+	Preferences plan.PreferencePolicy
 }
 
 // Activities implements workflows.Activities.

@@ -74,7 +74,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	name := workflows.Cluster(config.Cluster)
 	doing := activities.New(activities.Config{
 		Cluster: name, Kube: direct, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
-		BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues),
+		BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return mirror.Run(ctx) })
