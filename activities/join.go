@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -148,6 +149,15 @@ func launchedLabels(claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance 
 	labels[karpv1.CapacityTypeLabelKey] = instance.CapacityType
 	if instance.ZoneID != "" {
 		labels["topology.k8s.aws/zone-id"] = instance.ZoneID
+	}
+	if instance.Reservation != "" {
+		labels[awsv1.LabelCapacityReservationID] = instance.Reservation
+		for _, o := range kind.Offerings {
+			if o.ReservationID == instance.Reservation {
+				labels[awsv1.LabelCapacityReservationType] = o.ReservationType
+				labels[awsv1.LabelCapacityReservationInterruptible] = strconv.FormatBool(o.ReservationInterruptible)
+			}
+		}
 	}
 	maps.Copy(labels, claim.Labels)
 	return labels
