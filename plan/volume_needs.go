@@ -59,6 +59,8 @@ type volumeBook struct {
 	// are found when the first claim without volume is looked at.
 	free map[string][]*Volume
 	kept map[string][]*Volume
+	// given is who gets which free volume of a class.
+	given map[*StorageClass]map[string]given
 	// known remembers the answers that do not depend on which pod of a Mounts asks.
 	known map[*Mounts]volumeNeeds
 }
@@ -70,6 +72,7 @@ func (s *Snapshot) volumes() *volumeBook {
 		storage:  &s.Storage,
 		limited:  map[string]bool{},
 		typical:  map[string]map[string]int{},
+		given:    map[*StorageClass]map[string]given{},
 		known:    map[*Mounts]volumeNeeds{},
 	}
 	for _, n := range s.Nodes {
@@ -280,22 +283,51 @@ func (b *volumeBook) unbound(key string, claim *VolumeClaim) location {
 		free = b.matching(key, claim, class)
 	}
 	if class.Provisioner == "" || class.Provisioner == noProvisioner {
-		if len(free) == 0 {
-			return location{refusal: fmt.Sprintf("matches no free volume, and its StorageClass %s makes none", class.Name)}
-		}
 		at.volume = AttachableVolume{}
-		return either(at, nil, free)
+		return b.handMade(at, key, class, free)
 	}
 	if refusal := b.unprovided(class); refusal != "" && len(free) == 0 {
 		return location{refusal: refusal}
 	}
-	if claim.SelectedNode != "" {
+	switch {
+	case claim.SelectedNode != "":
 		return b.selected(at, claim.SelectedNode, class)
-	}
-	if class.Topology == nil {
+	case class.Topology == nil:
 		return at
 	}
-	return either(at, class.Topology.alternatives, free)
+	return either(at, class.Topology.alternatives, b.own(key, class, free))
+}
+
+// own are the volumes among those a claim matches that it need not share with other claims.
+func (b *volumeBook) own(key string, class *StorageClass, free []*Volume) []*Volume {
+	if len(free) == 0 {
+		return nil
+	}
+	// A pod that does not wait in the queue, such as one that has to leave its node, may have any of them.
+	given, waits := b.distributed(class)[key]
+	switch {
+	case !waits || !given.rivals:
+		return free
+	case given.volume == nil:
+		return nil
+	}
+	return []*Volume{given.volume}
+}
+
+// handMade locates a claim of a class that makes no volumes.
+func (b *volumeBook) handMade(at location, key string, class *StorageClass, free []*Volume) location {
+	if len(free) == 0 {
+		at.refusal = fmt.Sprintf("matches no free volume, and its StorageClass %s makes none", class.Name)
+		return at
+	}
+	if free = b.own(key, class, free); len(free) == 0 {
+		at.refusal = fmt.Sprintf("matches only volumes that other claims wait for, and its StorageClass %s makes none", class.Name)
+		return at
+	}
+	if len(free) == 1 {
+		at.volume = free[0].AttachableVolume
+	}
+	return either(at, nil, free)
 }
 
 // classOf finds the StorageClass of an unbound claim, and whether it leaves the volume's place to the pod.
