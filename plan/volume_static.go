@@ -2,8 +2,12 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // A volume that is there already is there once: two claims cannot have it. The claims of waiting pods are given free
@@ -128,4 +132,104 @@ func (b *volumeBook) claimOf(pod *Pod, key string) *VolumeClaim {
 		}
 	}
 	return nil
+}
+
+// findFree finds the volumes that are not bound yet.
+func (b *volumeBook) findFree() {
+	b.free, b.kept = map[string][]*Volume{}, map[string][]*Volume{}
+	for _, name := range sortedKeys(b.storage.Volumes) {
+		volume := b.storage.Volumes[name]
+		switch {
+		case volume.Deleting:
+		case volume.Claim != "":
+			if claim := b.storage.Claims[volume.Claim]; claim == nil || claim.Volume == "" {
+				b.kept[volume.Claim] = append(b.kept[volume.Claim], volume)
+			}
+		case volume.Available:
+			b.free[volume.Class] = append(b.free[volume.Class], volume)
+		}
+	}
+}
+
+// own are the volumes among those a claim matches that it need not share with other claims.
+func (b *volumeBook) own(key string, class *StorageClass, free []*Volume) []*Volume {
+	if len(free) == 0 {
+		return nil
+	}
+	// A pod that does not wait in the queue, such as one that has to leave its node, may have any of them.
+	given, waits := b.distributed(class)[key]
+	switch {
+	case !waits || !given.rivals:
+		return free
+	case given.volume == nil:
+		return nil
+	}
+	return []*Volume{given.volume}
+}
+
+// handMade locates a claim of a class that makes no volumes.
+func (b *volumeBook) handMade(at location, key string, class *StorageClass, free []*Volume) location {
+	if len(free) == 0 {
+		at.refusal = fmt.Sprintf("matches no free volume, and its StorageClass %s makes none", class.Name)
+		return at
+	}
+	if free = b.own(key, class, free); len(free) == 0 {
+		at.refusal = fmt.Sprintf("matches only volumes that other claims wait for, and its StorageClass %s makes none", class.Name)
+		return at
+	}
+	if len(free) == 1 {
+		at.volume = free[0].AttachableVolume
+	}
+	return either(at, nil, free)
+}
+
+// matching are the volumes that exist and would be bound to a claim, as k8s.io/component-helpers/storage/volume
+// chooses them; which of them it is depends on the node.
+func (b *volumeBook) matching(key string, claim *VolumeClaim, class *StorageClass) []*Volume {
+	if b.free == nil {
+		b.findFree()
+	}
+	var matching []*Volume
+	for _, volume := range b.kept[key] {
+		if volume.holds(claim) && (volume.ClaimUID == "" || volume.ClaimUID == claim.UID) {
+			matching = append(matching, volume)
+		}
+	}
+	if len(matching) > 0 {
+		return matching // what is kept for a claim comes before what is free, even where it is out of reach
+	}
+	selector := labels.Everything()
+	if claim.Selector != nil {
+		parsed, err := metav1.LabelSelectorAsSelector(claim.Selector)
+		if err != nil {
+			return nil // the API server admits no such selector
+		}
+		selector = parsed
+	}
+	for _, volume := range b.free[class.Name] {
+		if volume.holds(claim) && volume.Modes&claim.Modes == claim.Modes && selector.Matches(labels.Set(volume.Labels)) {
+			matching = append(matching, volume)
+		}
+	}
+	return matching
+}
+
+// holds says whether the volume is large enough for a claim and of its kind.
+func (v *Volume) holds(claim *VolumeClaim) bool {
+	return v.Bytes >= claim.Bytes && v.Block == claim.Block
+}
+
+// either is a location in one of a class's places or at one of the free volumes.
+func either(at location, places []term, free []*Volume) location {
+	all := slices.Clone(places)
+	for _, volume := range free {
+		if volume.Topology == nil {
+			return at
+		}
+		all = append(all, volume.Topology.alternatives...)
+	}
+	if at.places = simplified(all); len(at.places) == 0 {
+		at.refusal = "matches only volumes whose node affinity matches no node"
+	}
+	return at
 }
