@@ -3,18 +3,25 @@ package plan
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
 // claims. Pods that will have to leave a node which is going away wait as well.
 func Pack(in Input) Plan {
-	return fairly(func(byPriority bool) outcome { return pack(&in, byPriority) })
+	together := func(byPriority bool) outcome { return pack(&in, order{priority: byPriority}) }
+	if !hasVirtual(in.Snapshot.Pending) {
+		return fairly(together)
+	}
+	if first := together(false); !first.limited || !leavesReal(first.Unplaced) {
+		return first.Plan
+	}
+	return fairly(func(byPriority bool) outcome { return pack(&in, order{priority: byPriority, virtualLast: true}) })
 }
 
-// pack is one pass: all pods at once, or one priority after the other.
-func pack(in *Input, byPriority bool) outcome {
-	d := survey(in, byPriority)
+// pack is one pass: all pods at once, or one after the other in an order.
+func pack(in *Input, by order) outcome {
+	d := survey(in, by.priority)
 	byMoney := func() {}
-	if byPriority {
+	if by.priority {
 		byMoney = d.m.priceByLimits()
 	}
 	var bins []*bin
-	for _, tier := range tiersOf(d.items, byPriority) {
+	for _, tier := range tiersOf(d.items, by) {
 		d.distribute(tier)
 		bins = d.m.buy(bins, d.lots)
 		for d.again(tier) {
