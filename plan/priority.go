@@ -99,6 +99,7 @@ func compareLeft(a, b Plan) (ahead, behind, same bool) {
 // costs money remains to decide between machines that are equal in this.
 func (m *market) priceByLimits() (byMoney func()) {
 	const money = 1e-6
+	m.nothingRemote()
 	machines, zones := slices.Clone(m.machines), slices.Clone(m.zonePrice)
 	for i := range m.machines {
 		mach := &m.machines[i]
