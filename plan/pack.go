@@ -29,6 +29,7 @@ func pack(in *Input, by order) outcome {
 		}
 	}
 	byMoney()
+	bins = d.audit(in.Snapshot, bins)
 	result := Plan{Placements: d.placements, Claims: d.m.claims(bins)}
 	for _, it := range d.items {
 		if len(it.pods) == 0 {
@@ -55,7 +56,13 @@ func survey(in *Input, byPriority bool) *distribution {
 	for _, it := range items {
 		m.weigh(it)
 	}
-	return &distribution{m: m, t: t, items: items, slots: m.slotsOf(book, t), takers: map[string][]*slot{}}
+	home := map[*Pod]*item{}
+	for _, it := range items {
+		for _, pod := range it.pods {
+			home[pod] = it
+		}
+	}
+	return &distribution{m: m, t: t, items: items, home: home, waiting: pods, slots: m.slotsOf(book, t), takers: map[string][]*slot{}}
 }
 
 // distribute places items on the nodes that are there or on their way, and makes lots of the rest.
