@@ -17,6 +17,9 @@ type distribution struct {
 	t     *topology
 	items []*item
 	slots []*slot
+	// waiting are the pods that need a place, and home is the item of each.
+	waiting []*Pod
+	home    map[*Pod]*item
 	// takers are the slots that items of one kind may use, by what tells the kinds apart.
 	takers     map[string][]*slot
 	placements []Placement

@@ -220,9 +220,25 @@ func (d *distribution) eligible(it *item, keys []string, cells []*cell) [][]stri
 		for _, c := range cells {
 			domains[c.values[at]] = true
 		}
+		for _, domain := range d.m.domainsOf(d.bare(it), rule.key) {
+			domains[domain] = true
+		}
 		result[r] = slices.Sorted(maps.Keys(domains))
 	}
 	return result
+}
+
+// bare is the item without the preferences for nodes that it still has: the kube-scheduler does not mind these when it
+// counts domains.
+func (d *distribution) bare(it *item) *item {
+	if !slices.ContainsFunc(it.preferences[it.step:], func(p preference) bool { return p.node != nil || p.wary }) {
+		return it
+	}
+	bare := *it
+	bare.step = len(it.preferences)
+	bare.shapeUp()
+	d.m.weigh(&bare)
+	return &bare
 }
 
 // least is the number of pods in the emptiest domain of a rule.

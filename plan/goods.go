@@ -72,7 +72,7 @@ func (m *market) goodsFor(items []stocked) []good {
 func (m *market) beats(other, g *good) bool {
 	a, b := &m.machines[other.index], &m.machines[g.index]
 	if a.pool != b.pool && !m.interchangeable(a.pool, b.pool) || b.zones&^a.zones != 0 ||
-		m.limited(other.index) || m.chargesMore(a.pool, other.size, g.size) {
+		m.limited(other.index) || m.tightens(a.pool, other.size, g.size) {
 		return false
 	}
 	for d := range g.room {

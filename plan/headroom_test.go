@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -176,6 +177,72 @@ func TestEmptinessNeverTakesHeadroom(t *testing.T) {
 		rest.Nodes = slices.DeleteFunc(slices.Clone(snapshot.Nodes), func(n *plan.Node) bool { return gone[n.Key()] })
 		if after := plan.FindHeadroom(&rest); len(after.Missing) > len(before.Missing) {
 			t.Errorf("%d virtual pods have no room once %v are gone, %d had none before", len(after.Missing), gone, len(before.Missing))
+		}
+	})
+}
+
+// TestPodsComeBeforeHeadroom holds that no pod waits because of a buffer: none is left that would fit into the room that
+// virtual pods were given, and a pod that gets a node without a buffer gets one with it.
+func TestPodsComeBeforeHeadroom(t *testing.T) {
+	t.Parallel()
+	kinds := slices.DeleteFunc(smallCatalogue(), func(typ *cloud.InstanceType) bool {
+		return !slices.Contains([]string{"m6i.large", "m6i.xlarge", "m6i.2xlarge"}, typ.Name)
+	})
+	usable := map[string]plan.Resources{}
+	for _, typ := range kinds {
+		usable[typ.Name] = plan.ResourcesOf(typ.Allocatable)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		in := plan.NewInterner()
+		pool := nodePool("p", onDemand(), func(pool *karpv1.NodePool) {
+			pool.Spec.Limits = karpv1.Limits{
+				corev1.ResourceCPU:   *resource.NewQuantity(rapid.Int64Range(0, 24).Draw(t, "limit"), resource.DecimalSI),
+				karpv1.ResourceNodes: *resource.NewQuantity(rapid.Int64Range(1, 6).Draw(t, "limit of nodes"), resource.DecimalSI),
+			}
+		})
+		w := &world{pools: []plan.Pool{{NodePool: pool, Types: kinds}}, intern: in}
+		for i := range rapid.IntRange(0, 3).Draw(t, "nodes") {
+			w.nodes = append(w.nodes, existing(fmt.Sprint(i), "m6i.large"))
+		}
+		for i := range rapid.IntRange(1, 8).Draw(t, "pods") {
+			w.pods = append(w.pods, newPod(fmt.Sprint(i), rapid.SampledFrom([]string{"300m", "900m", "1500m", "3", "7"}).Draw(t, "cpu"), "1Mi"))
+		}
+		input := w.input()
+		spare := buffered(in, "spare", rapid.IntRange(1, 8).Draw(t, "room"), rapid.SampledFrom([]string{"300m", "1500m", "3", "7"}).Draw(t, "of"), "1Mi")
+		input.Snapshot.Pending = append(input.Snapshot.Pending, spare...)
+		packed := plan.Pack(input)
+		virtual := map[types.UID]int64{}
+		for _, pod := range spare {
+			virtual[pod.UID] = pod.Class.Requests.CPU
+		}
+		room := map[string]int64{}
+		for i, claim := range packed.Claims {
+			free := usable[claim.InstanceTypes[0]].CPU - plan.ResourcesOf(claim.Requests).CPU
+			for _, pod := range claim.Pods {
+				free += virtual[pod]
+			}
+			room[fmt.Sprint("claim ", i)] = free
+		}
+		for _, n := range w.nodes {
+			room[n.Key()] = n.Allocatable.CPU
+		}
+		for _, placement := range packed.Placements {
+			if !placement.Pod.Virtual {
+				room[placement.Node] -= placement.Pod.Class.Requests.CPU
+			}
+		}
+		for _, u := range packed.Unplaced {
+			if u.Pod.Virtual {
+				continue
+			}
+			for place, free := range room {
+				if need := u.Pod.Class.Requests.CPU; need <= free {
+					t.Errorf("pod %s, which needs %dm, is left, and %s has %dm for it or for virtual pods: %v", u.Pod.Name, need, place, free, u.Reasons)
+				}
+			}
+			if len(w.pods) == 1 && len(plan.Pack(w.input()).Unplaced) == 0 {
+				t.Errorf("pod %s is left, and would not be without the buffer: %v", u.Pod.Name, u.Reasons)
+			}
 		}
 	})
 }

@@ -16,6 +16,8 @@ type allowance struct {
 	name  string
 	limit int64
 	left  int64
+	// remote says that the pods that wait are very unlikely to come near the limit.
+	remote bool
 }
 
 // budgetOf works out what a pool's limits leave when all its nodes, those on their way and those on their way out
@@ -43,6 +45,54 @@ func budgetOf(s *seller, snapshot *Snapshot) []allowance {
 		}
 	}
 	return budget
+}
+
+// manifold is how many times more than pods ask for a plan may take of a resource without anybody wondering: machines that
+// are bought for their memory have idle cores.
+const manifold = 8
+
+// tellRemote finds out which limits are remote. That is a guess about limits on cores and memory, and is taken back where
+// it was wrong (see market.priceByLimits).
+func (s *seller) tellRemote(machines []machine, pods int64, demand Resources) {
+	var largest Resources
+	for i := s.first; i < s.last; i++ {
+		largest = largest.Max(machines[i].size)
+	}
+	for i := range s.budget {
+		a := &s.budget[i]
+		each := countOf(a.name, largest)
+		a.remote = each <= 0 || a.left/each >= pods
+		if a.name == string(corev1.ResourceCPU) || a.name == string(corev1.ResourceMemory) {
+			a.remote = a.remote || a.left >= manifold*(demand.Get(a.name)+each)
+		}
+	}
+}
+
+// nothingRemote takes all guesses about limits back.
+func (m *market) nothingRemote() {
+	for _, s := range m.sellers {
+		for i := range s.budget {
+			s.budget[i].remote = false
+		}
+	}
+}
+
+// demandOf is how many pods may need a node, and what they request together.
+func demandOf(snapshot *Snapshot) (pods int64, sum Resources) {
+	add := func(from []*Pod) {
+		for _, pod := range from {
+			pods++
+			sum.CPU = saturatingAdd(sum.CPU, pod.Class.Requests.CPU)
+			sum.Memory = saturatingAdd(sum.Memory, pod.Class.Requests.Memory)
+		}
+	}
+	add(snapshot.Pending)
+	for _, n := range snapshot.Nodes {
+		if n.Deleting {
+			add(n.Pods)
+		}
+	}
+	return pods, sum
 }
 
 func resourceNames(limits karpv1.Limits) map[string]struct{} {

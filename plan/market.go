@@ -121,8 +121,10 @@ func newMarket(in *Input, dims *dimensions) *market {
 		m.sellers = append(m.sellers, m.open(in, pools[i], i))
 	}
 	m.runDaemons(in.Snapshot.DaemonSets)
+	pods, demand := demandOf(in.Snapshot)
 	for _, s := range m.sellers {
 		s.budget = budgetOf(s, in.Snapshot)
+		s.tellRemote(m.machines, pods, demand)
 		s.minimums = minimumsOf(s.NodePool)
 	}
 	return m

@@ -3,18 +3,25 @@ package plan
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
 // claims. Pods that will have to leave a node which is going away wait as well.
 func Pack(in Input) Plan {
-	return fairly(func(byPriority bool) outcome { return pack(&in, byPriority) })
+	together := func(byPriority bool) outcome { return pack(&in, order{priority: byPriority}) }
+	if !hasVirtual(in.Snapshot.Pending) {
+		return fairly(together)
+	}
+	if first := together(false); !first.limited || !leavesReal(first.Unplaced) {
+		return first.Plan
+	}
+	return fairly(func(byPriority bool) outcome { return pack(&in, order{priority: byPriority, virtualLast: true}) })
 }
 
-// pack is one pass: all pods at once, or one priority after the other.
-func pack(in *Input, byPriority bool) outcome {
-	d := survey(in, byPriority)
+// pack is one pass: all pods at once, or one after the other in an order.
+func pack(in *Input, by order) outcome {
+	d := survey(in, by.priority)
 	byMoney := func() {}
-	if byPriority {
+	if by.priority {
 		byMoney = d.m.priceByLimits()
 	}
 	var bins []*bin
-	for _, tier := range tiersOf(d.items, byPriority) {
+	for _, tier := range tiersOf(d.items, by) {
 		d.distribute(tier)
 		bins = d.m.buy(bins, d.lots)
 		for d.again(tier) {
@@ -22,6 +29,7 @@ func pack(in *Input, byPriority bool) outcome {
 		}
 	}
 	byMoney()
+	bins = d.audit(in.Snapshot, bins)
 	result := Plan{Placements: d.placements, Claims: d.m.claims(bins)}
 	for _, it := range d.items {
 		if len(it.pods) == 0 {
@@ -48,7 +56,13 @@ func survey(in *Input, byPriority bool) *distribution {
 	for _, it := range items {
 		m.weigh(it)
 	}
-	return &distribution{m: m, t: t, items: items, slots: m.slotsOf(book, t), takers: map[string][]*slot{}}
+	home := map[*Pod]*item{}
+	for _, it := range items {
+		for _, pod := range it.pods {
+			home[pod] = it
+		}
+	}
+	return &distribution{m: m, t: t, items: items, home: home, waiting: pods, slots: m.slotsOf(book, t), takers: map[string][]*slot{}}
 }
 
 // distribute places items on the nodes that are there or on their way, and makes lots of the rest.

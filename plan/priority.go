@@ -13,6 +13,20 @@ import (
 // left, Pack plans once more from the beginning, one priority after the other, each with all that the higher ones have
 // left: room on nodes, room on machines that are bought, and limits. In that pass machines are chosen by what they use
 // up of the limits, and not by what they cost: it is the limits that are short.
+//
+// Virtual pods are planned together with all others, so that they fill what those leave of machines. Where a limit was met
+// and pods are left, they are planned apart, behind everything else: no pod waits because of a buffer.
+
+// order is what is planned after what, where not everything is planned at once.
+type order struct {
+	// priority plans one priority after the other, virtualLast virtual pods after all others.
+	priority, virtualLast bool
+}
+
+// leavesReal says that some of the pods that are left are not virtual.
+func leavesReal(unplaced []Unplaced) bool {
+	return slices.ContainsFunc(unplaced, func(u Unplaced) bool { return !u.Pod.Virtual })
+}
 
 // outcome is the plan of one pass.
 type outcome struct {
@@ -85,6 +99,7 @@ func compareLeft(a, b Plan) (ahead, behind, same bool) {
 // costs money remains to decide between machines that are equal in this.
 func (m *market) priceByLimits() (byMoney func()) {
 	const money = 1e-6
+	m.nothingRemote()
 	machines, zones := slices.Clone(m.machines), slices.Clone(m.zonePrice)
 	for i := range m.machines {
 		mach := &m.machines[i]
@@ -106,17 +121,23 @@ func (m *market) priceByLimits() (byMoney func()) {
 	}
 }
 
-// tiersOf splits items into those of one priority each, the highest first, if there is to be more than one tier. Items
-// have to be of one priority each then.
-func tiersOf(items []*item, byPriority bool) [][]*item {
-	if !byPriority {
-		return [][]*item{items}
+// tiersOf splits items into those that are planned at once, the first of them first. By priority, items have to be of one
+// priority each.
+func tiersOf(items []*item, by order) [][]*item {
+	rank := func(it *item) int64 {
+		switch {
+		case it.virtual && by.virtualLast:
+			return math.MinInt64
+		case by.priority:
+			return int64(it.pods[0].Priority)
+		}
+		return 0
 	}
 	var tiers [][]*item
 	ordered := slices.Clone(items)
-	slices.SortStableFunc(ordered, func(a, b *item) int { return -cmp.Compare(a.pods[0].Priority, b.pods[0].Priority) })
+	slices.SortStableFunc(ordered, func(a, b *item) int { return -cmp.Compare(rank(a), rank(b)) })
 	for i, it := range ordered {
-		if i == 0 || it.pods[0].Priority != ordered[i-1].pods[0].Priority {
+		if i == 0 || rank(it) != rank(ordered[i-1]) {
 			tiers = append(tiers, nil)
 		}
 		tiers[len(tiers)-1] = append(tiers[len(tiers)-1], it)

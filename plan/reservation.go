@@ -216,9 +216,17 @@ func (m *market) limited(index int) bool { return m.machines[index].reservation 
 
 // chargesMore says that one machine uses up more of some limit of its pool than another does.
 func (m *market) chargesMore(pool int, a, b Resources) bool {
-	s := m.sellers[pool]
+	return m.sellers[pool].charges(a, b, false)
+}
+
+// tightens says the same of limits that are not remote.
+func (m *market) tightens(pool int, a, b Resources) bool {
+	return m.sellers[pool].charges(a, b, true)
+}
+
+func (s *seller) charges(a, b Resources, nearOnly bool) bool {
 	for i := range s.budget {
-		if countOf(s.budget[i].name, a) > countOf(s.budget[i].name, b) {
+		if !(nearOnly && s.budget[i].remote) && countOf(s.budget[i].name, a) > countOf(s.budget[i].name, b) {
 			return true
 		}
 	}

@@ -231,7 +231,7 @@ func (t *topology) spreadRule(class *Class, pod *Labels, c *corev1.TopologySprea
 		}
 		terms := termsOf(class)
 		g.included = func(n *Node) bool {
-			admitted := !honorsNodes || slices.ContainsFunc(terms, func(t term) bool { return t.admits(n.Labels) })
+			admitted := !honorsNodes || slices.ContainsFunc(terms, func(t term) bool { return t.admitsNode(n) })
 			return admitted && (!honorsTaints || repelledBy(lastingTaints(n), class.Tolerations) == nil)
 		}
 	})
@@ -240,6 +240,17 @@ func (t *topology) spreadRule(class *Class, pod *Labels, c *corev1.TopologySprea
 		rule.self = 1
 	}
 	return rule
+}
+
+// admitsNode says whether a node meets every condition. Of a claim without machine only what is settled is asked.
+func (t term) admitsNode(n *Node) bool {
+	if n.Name != "" || n.Launched || n.Initialized {
+		return t.admits(n.Labels)
+	}
+	return !slices.ContainsFunc(t, func(c condition) bool {
+		value, settled := n.Labels[c.key]
+		return settled && !c.admits(value, true)
+	})
 }
 
 // crowdOf compiles whom a term of pod affinity is about.
@@ -398,10 +409,12 @@ func (t *topology) survey(snapshot *Snapshot, waiting []*Pod) {
 	}
 	counted := make([]bool, len(t.groups))
 	for _, n := range snapshot.Nodes {
+		// A node that goes away stays for as long as pods on it must not be moved.
+		leaves := !slices.ContainsFunc(n.Pods, func(p *Pod) bool { return !moving[p] && p.Reschedulable() })
 		for i, g := range t.groups {
 			value, has := n.domain(g.key)
 			counted[i] = has && (g.included == nil || g.included(n))
-			if counted[i] && !n.Deleting && !n.Disrupted {
+			if counted[i] && !(leaves && (n.Deleting || n.Disrupted)) {
 				g.domains[value] = true
 			}
 		}

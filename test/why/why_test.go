@@ -105,4 +105,36 @@ func TestWhyPod(t *testing.T) {
 		}
 		return said == 1, "said several times, or never"
 	})
+
+	// And so does who plans for a dump of the cluster somewhere else.
+	dump, err := w.Kubectl("get", "nodes,nodepools,ec2nodeclasses,nodeclaims,daemonsets,pods", "--all-namespaces", "-o", "yaml")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, dump)
+	}
+	plan := w.Command("plan", "-f", "-", "-o", "json")
+	plan.Stdin = strings.NewReader(dump)
+	out, err := plan.Output()
+	if err != nil {
+		t.Fatalf("tenon plan: %v\n%s", err, dump)
+	}
+	var planned struct {
+		Nodes    []struct{ Name string }
+		Unplaced []struct {
+			Pod     string
+			Reasons []string
+		}
+	}
+	if err := json.Unmarshal(out, &planned); err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	left := map[string]string{}
+	for _, u := range planned.Unplaced {
+		left[u.Pod] = strings.Join(u.Reasons, "; ")
+	}
+	if want := "NodePool default: " + impossible.Reasons[0].Message; left["default/impossible"] != want {
+		t.Errorf("tenon plan says %q of the pod that tenon why says %q of", left["default/impossible"], want)
+	}
+	if len(left) != 2 || left["default/gated"] == "" || len(planned.Nodes) != 0 {
+		t.Errorf("the other pods have a node, or fit on one: %s", out)
+	}
 }
