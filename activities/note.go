@@ -14,10 +14,19 @@ const noteMost = 12
 
 // planNote says in markdown what a plan does: the claims it creates, alike ones as one line, and the reasons for which
 // pods are left, the most frequent first. Refused are the static pools that lack nodes which cannot be had.
-func planNote(packed plan.Plan, pending int, refused []plan.Reason) string {
+func planNote(packed plan.Plan, pending []*plan.Pod, refused []plan.Reason) string {
 	var note strings.Builder
 	fmt.Fprintf(&note, "%s pending: %d for nodes that are there or on their way, %s ($%.3f/h) for others, %s left.\n",
-		counted(pending, "pod", "pods"), len(packed.Placements), counted(len(packed.Claims), "claim", "claims"), packed.PricePerHour(), counted(len(packed.Unplaced), "pod", "pods"))
+		counted(len(pending), "pod", "pods"), len(packed.Placements), counted(len(packed.Claims), "claim", "claims"), packed.PricePerHour(), counted(len(packed.Unplaced), "pod", "pods"))
+	virtual := 0
+	for _, pod := range pending {
+		if pod.Virtual {
+			virtual++
+		}
+	}
+	if virtual > 0 {
+		fmt.Fprintf(&note, "%d of the pods stand for room that CapacityBuffers keep free.\n", virtual)
+	}
 	lines := 0
 	for start := 0; start < len(packed.Claims); {
 		end, first := start, packed.Claims[start]

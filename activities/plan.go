@@ -67,7 +67,7 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 	took := time.Since(began)
 	a.nominate(packed, snapshot.Time)
 	a.explain(packed.Unplaced)
-	result := workflows.PlanResult{Note: planNote(packed, len(snapshot.Pending), refused), SeenVersion: in.SeenVersion, Looked: snapshot.Time}
+	result := workflows.PlanResult{Note: planNote(packed, snapshot.Pending, refused), SeenVersion: in.SeenVersion, Looked: snapshot.Time}
 	claims := packed.Claims
 	if len(claims) > claimsMost {
 		claims, result.Again = claims[:claimsMost], true
@@ -107,7 +107,7 @@ func (a *Activities) created(ctx context.Context, id string) (workflows.PlanResu
 
 // input is what the planner is to know.
 func (a *Activities) input(ctx context.Context, snapshot *plan.Snapshot, refused []workflows.Unavailable) plan.Input {
-	return plan.Input{Snapshot: snapshot, Pools: a.pools(ctx), Unavailable: unavailable(refused), MinValues: a.MinValues}
+	return plan.Input{Snapshot: snapshot, Pools: a.pools(ctx), Unavailable: unavailable(refused), MinValues: a.MinValues, Preferences: a.Preferences}
 }
 
 // pools returns every NodePool with what can be launched for it, or why nothing can.

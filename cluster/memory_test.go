@@ -26,6 +26,9 @@ import (
 const (
 	benchNodes = 1_000
 	benchPods  = 10_000
+	// benchVolumes are bound claims, and so many pods mount one.
+	benchVolumes    = 2_000
+	benchNamespaces = 200
 	// serveBench makes the test binary be the API server of the benchmark, so that the two do not share a heap.
 	serveBench = "TENON_SERVE_BENCH_CLUSTER"
 )
@@ -44,7 +47,19 @@ func serveBenchCluster() {
 	for i := range benchNodes {
 		server.put("nodes", benchNode(i))
 		server.put("nodeclaims", benchClaim(i))
+		server.put("csinodes", attachLimit(benchNode(i).Name, 25))
 	}
+	for i := range benchVolumes {
+		claim, volume := benchVolume(i)
+		server.put("persistentvolumeclaims", claim)
+		server.put("persistentvolumes", volume)
+		server.put("volumeattachments", attachedVolume(fmt.Sprintf("csi-%064x", i), benchNode(i%benchNodes).Name, volume.Name))
+	}
+	for i := range benchNamespaces {
+		server.put("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("team-%d", i), Labels: map[string]string{corev1.LabelMetadataName: fmt.Sprintf("team-%d", i), "stage": "prod"}, ManagedFields: managedFields(1)}})
+	}
+	server.put("storageclasses", delayedClass("fast", "ebs.csi.aws.com"))
 	for i := range benchPods {
 		server.put("pods", benchPod(i, 0))
 	}
@@ -245,6 +260,10 @@ func benchPod(i, generation int) *corev1.Pod {
 		pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_%d", v), Value: "some-value-of-a-setting"})
 	}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "kube-api-access", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	if i < benchVolumes {
+		claim, _ := benchVolume(i)
+		pod.Spec.Volumes = append(pod.Spec.Volumes, claimVolume(claim.Name))
+	}
 	pod.Spec.Tolerations = []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}
 	if node == "" {
 		unschedulable(pod)
@@ -253,6 +272,21 @@ func benchPod(i, generation int) *corev1.Pod {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Ready: true, Image: "example.com/" + app, ImageID: strings.Repeat("0123456789abcdef", 4)}}
 	}
 	return pod
+}
+
+// benchVolume is the claim of a pod of a StatefulSet, and its volume.
+func benchVolume(i int) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+	name := fmt.Sprintf("data-service-%d-7d9c8b5f6c-%05x", i%40, i)
+	claim := volumeClaimFor(name, fmt.Sprintf("pvc-00000000-0000-4000-8000-%012x", i))
+	claim.UID = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", i))
+	claim.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes", "volume.kubernetes.io/storage-provisioner": "ebs.csi.aws.com"}
+	claim.ManagedFields = managedFields(3)
+	volume := persistentVolume(claim.Spec.VolumeName, name)
+	volume.Labels, volume.Spec.ClaimRef.UID, volume.ManagedFields = nil, claim.UID, managedFields(3)
+	volume.Spec.CSI.VolumeHandle = fmt.Sprintf("vol-%017x", i)
+	volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "topology.ebs.csi.aws.com/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"us-east-1" + string('a'+rune(i%3))}}}}}}}
+	return claim, volume
 }
 
 func managedFields(managers int) []metav1.ManagedFieldsEntry {

@@ -118,6 +118,9 @@ func shape(s *plan.Snapshot) []string {
 		for _, pod := range node.Pods {
 			line += " " + pod.Name
 		}
+		if len(node.AttachLimits)+len(node.Attached) > 0 {
+			line += fmt.Sprintf(" attached=%v limits=%v", node.Attached, node.AttachLimits)
+		}
 		lines = append(lines, line)
 	}
 	for _, pod := range s.Pending {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
@@ -24,6 +25,8 @@ type world struct {
 	pods    map[string]*corev1.Pod
 	nodes   map[string]*corev1.Node
 	claims  map[string]*karpv1.NodeClaim
+	// stores are the objects about storage and the namespaces, by resource and name.
+	stores map[string]map[string]runtime.Object
 }
 
 func (w *world) next() string {
@@ -44,6 +47,15 @@ func (w *world) replace(t *rapid.T, m *Mirror) {
 		claims = append(claims, claim.DeepCopy())
 	}
 	version := w.next()
+	for resource, store := range w.stores {
+		var list []any
+		for _, o := range store {
+			list = append(list, o.DeepCopyObject())
+		}
+		if err := storeOf(m, resource).Replace(list, version); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, err := range []error{m.pods.Replace(pods, version), m.nodes.Replace(nodes, version), m.claims.Replace(claims, version)} {
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +71,7 @@ func TestIncrementalSnapshotsEqualThoseFromScratch(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		clock := clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))
 		m := feedable(t, clock)
-		w := &world{pods: map[string]*corev1.Pod{}, nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{}}
+		w := &world{pods: map[string]*corev1.Pod{}, nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{}, stores: newStores()}
 		w.replace(r, m)
 		must := func(err error) {
 			if err != nil {
@@ -119,11 +131,25 @@ func TestIncrementalSnapshotsEqualThoseFromScratch(t *testing.T) {
 					m.claims.UpdateResourceVersion(w.next())
 				}
 			},
+			"put storage": func(r *rapid.T) {
+				resource := rapid.SampledFrom(storeNames).Draw(r, "resource")
+				object := drawStored(r, resource, names)
+				w.stores[resource][object.(metav1.Object).GetName()] = object
+				must(storeOf(m, resource).Update(object.DeepCopyObject()))
+			},
+			"delete storage": func(r *rapid.T) {
+				resource, name := rapid.SampledFrom(storeNames).Draw(r, "resource"), names.Draw(r, "object")
+				if object := w.stores[resource][name]; object != nil {
+					delete(w.stores[resource], name)
+					must(storeOf(m, resource).Delete(object.DeepCopyObject()))
+				}
+			},
 			"relist after a gap": func(r *rapid.T) {
 				for range rapid.IntRange(0, 3).Draw(r, "missed") {
 					delete(w.pods, names.Draw(r, "pod"))
 					delete(w.nodes, names.Draw(r, "node"))
 					delete(w.claims, names.Draw(r, "claim"))
+					delete(w.stores[rapid.SampledFrom(storeNames).Draw(r, "resource")], names.Draw(r, "object"))
 					pod := drawPod(r, names)
 					w.pods[pod.Name] = pod
 				}
@@ -132,7 +158,7 @@ func TestIncrementalSnapshotsEqualThoseFromScratch(t *testing.T) {
 			"snapshot": func(*rapid.T) {
 				clock.Step(time.Second)
 				s := m.Snapshot()
-				kept, frozen = append(kept, s), append(frozen, shape(s))
+				kept, frozen = append(kept, s), append(frozen, contents(s))
 			},
 		})
 
@@ -141,11 +167,14 @@ func TestIncrementalSnapshotsEqualThoseFromScratch(t *testing.T) {
 		w.replace(r, scratch)
 		if diff := cmp.Diff(scratch.Snapshot(), m.Snapshot(),
 			cmpopts.IgnoreFields(plan.Node{}, "LastPodEvent"), cmpopts.EquateEmpty(),
-			cmp.AllowUnexported(plan.Class{}, plan.Labels{})); diff != "" {
+			cmp.AllowUnexported(plan.Class{}, plan.Labels{}), same[plan.Topology](), same[plan.Mounts]()); diff != "" {
 			r.Fatalf("incremental differs from scratch (-scratch +incremental):\n%s", diff)
 		}
+		if diff := cmp.Diff(scratch.waiting.mounted, m.waiting.mounted); diff != "" {
+			r.Fatalf("claims of waiting pods (-scratch +incremental):\n%s", diff)
+		}
 		for i, s := range kept {
-			if !slices.Equal(frozen[i], shape(s)) {
+			if !slices.Equal(frozen[i], contents(s)) {
 				r.Fatalf("snapshot %d has changed after it was taken", i)
 			}
 		}
@@ -155,10 +184,16 @@ func TestIncrementalSnapshotsEqualThoseFromScratch(t *testing.T) {
 	})
 }
 
+// same compares what one interner shares.
+func same[T any]() cmp.Option { return cmp.Comparer(func(a, b *T) bool { return a == b }) }
+
 func drawPod(r *rapid.T, names *rapid.Generator[string]) *corev1.Pod {
 	pod := testPod(names.Draw(r, "pod"), rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(r, "bound to"))
 	pod.UID = types.UID(fmt.Sprintf("%s-%d", pod.Name, rapid.IntRange(0, 2).Draw(r, "incarnation")))
 	pod.Labels = map[string]string{"app": rapid.SampledFrom([]string{"web", "db"}).Draw(r, "app")}
+	if rapid.Bool().Draw(r, "mounts") {
+		pod.Spec.Volumes = []corev1.Volume{claimVolume(names.Draw(r, "volume claim"))}
+	}
 	switch rapid.SampledFrom([]string{"new", "unschedulable", "terminating", "daemon"}).Draw(r, "state") {
 	case "unschedulable":
 		if pod.Spec.NodeName == "" {

@@ -21,7 +21,8 @@ func BestKnown(in Input) float64 {
 
 // sumOver adds up an amount over all groups of pods that share machines.
 func sumOver(in Input, amount func(*buyer) float64) float64 {
-	d := distribute(&in)
+	d := survey(&in, false)
+	d.distribute(d.items)
 	all := newBitset(len(d.m.machines))
 	for i := range d.m.machines {
 		all.set(i)

@@ -108,6 +108,10 @@ func (d *distribution) admitting(it *item) []*slot {
 				fixed = append(fixed, s)
 			}
 		}
+		if !asksDevice(it.class) {
+			// Whoever can do without devices takes the nodes that have none first.
+			slices.SortStableFunc(fixed, func(a, b *slot) int { return cmp.Compare(flag(a.node.hasDevices()), flag(b.node.hasDevices())) })
+		}
 		d.takers[key] = fixed
 	}
 	var open []*slot
@@ -127,7 +131,7 @@ func (it *item) kind() string {
 	var key strings.Builder
 	key.WriteString(selectionKey(it.class))
 	key.WriteString(tolerationKey(it.class.Tolerations))
-	fmt.Fprintf(&key, "\x00%s\x00%v", it.volumes.key, it.wary)
+	fmt.Fprintf(&key, "\x00%s\x00%v\x00%v", it.volumes.key, it.wary, asksDevice(it.class))
 	for _, t := range it.terms[:min(1, len(it.terms))] {
 		for i := range t[len(it.base[0]):] {
 			key.WriteString(t[len(it.base[0])+i].id())
@@ -180,7 +184,7 @@ func (d *distribution) domainOf(s *slot, key string) (string, bool) {
 
 // keepPromises puts pods where an earlier plan has put them. A claim without machine was made for its pods; anywhere
 // else the promise has to be still good.
-func (d *distribution) keepPromises(virtual bool) {
+func (d *distribution) keepPromises(items []*item, virtual bool) {
 	promised := map[types.UID]*slot{}
 	for _, s := range d.slots {
 		for _, uid := range s.node.Promised {
@@ -190,7 +194,7 @@ func (d *distribution) keepPromises(virtual bool) {
 	if len(promised) == 0 {
 		return
 	}
-	for _, it := range d.items {
+	for _, it := range items {
 		if it.virtual != virtual {
 			continue
 		}
@@ -240,10 +244,11 @@ func (d *distribution) giveBack(l *lot) {
 	}
 }
 
-// inOrder are the items as they are placed: those that say where others have to be come after these.
-func (d *distribution) inOrder(virtual bool) []*item {
+// inOrder are items as they are placed: those that say where others have to be come after these, and those that ask for
+// devices first, so that nobody who can do without takes their place.
+func inOrder(items []*item, virtual bool) []*item {
 	var order []*item
-	for _, it := range d.items {
+	for _, it := range items {
 		if it.virtual == virtual && len(it.pods) > 0 {
 			order = append(order, it)
 		}
@@ -253,6 +258,8 @@ func (d *distribution) inOrder(virtual bool) []*item {
 		switch {
 		case follows:
 			return 3
+		case asksDevice(it.class):
+			return -1
 		case it.rules.nearHost() != nil:
 			return 1
 		case len(it.rules.keys()) > 0:

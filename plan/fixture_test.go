@@ -262,6 +262,7 @@ type world struct {
 	// bound are the pods on nodes, by the node's key; namespaces are labels of namespaces.
 	bound      map[string][]*corev1.Pod
 	namespaces map[string]map[string]string
+	policy     plan.PreferencePolicy
 	intern     *plan.Interner
 }
 
@@ -291,5 +292,5 @@ func (w *world) input() plan.Input {
 	for _, pool := range w.pools {
 		snapshot.NodePools = append(snapshot.NodePools, pool.NodePool)
 	}
-	return plan.Input{Snapshot: snapshot, Pools: w.pools}
+	return plan.Input{Snapshot: snapshot, Pools: w.pools, Preferences: w.policy}
 }

@@ -38,11 +38,12 @@ func FindHeadroom(snapshot *Snapshot) Headroom {
 
 // KeptForHeadroom returns those of some nodes that cannot go together with the others, because buffers need the room
 // they have free: each with one virtual pod that it is needed for. Whoever takes nodes away asks this first, about all
-// nodes that are to go. Pods that run on them move first.
+// nodes that are to go. Pods that run on them move first, and only nodes that are ready take anybody's place.
 func KeptForHeadroom(snapshot *Snapshot, going []*Node) map[string]*Pod {
 	if len(going) == 0 || !hasVirtual(snapshot.Pending) {
 		return nil
 	}
+	snapshot = snapshot.ready()
 	before := FindHeadroom(snapshot)
 	after := FindHeadroom(snapshot.without(keysOf(going)))
 	if len(after.Missing) <= len(before.Missing) {
@@ -73,6 +74,13 @@ func (h *Headroom) hosts(pods []*Pod) map[string]*Pod {
 		}
 	}
 	return hosts
+}
+
+// ready is the snapshot without the nodes that are on their way.
+func (s *Snapshot) ready() *Snapshot {
+	rest := *s
+	rest.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n *Node) bool { return !n.Initialized })
+	return &rest
 }
 
 // without is the snapshot as if some nodes, named by Key, were on their way out.

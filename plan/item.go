@@ -41,12 +41,14 @@ func (it *item) take(n int) []*Pod {
 }
 
 // itemsOf groups pods. Real pods come first, then the largest requests. Pods of an item are ordered by age.
-func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod) []*item {
+func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod, byPriority bool) []*item {
 	type kind struct {
 		class   *Class
 		volumes string
 		virtual bool
 		looks   *Labels
+		// priority matters only where items of different priority are planned one after the other.
+		priority int32
 	}
 	respect := in.Preferences != PreferencesIgnore
 	related := t.matters(in.Snapshot, pods, respect)
@@ -61,6 +63,9 @@ func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod) []*item {
 		if pod.Mounts != nil {
 			volumes = book.needs(pod)
 			k.volumes = volumes.key
+		}
+		if byPriority {
+			k.priority = pod.Priority
 		}
 		it := byKind[k]
 		if it == nil {
@@ -79,7 +84,7 @@ func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod) []*item {
 		}
 	}
 	if related {
-		items = t.merged(in.Snapshot, items)
+		items = t.merged(in.Snapshot, items, byPriority)
 	}
 	for _, it := range items {
 		it.base = it.volumes.restrict(termsOf(it.class))
@@ -93,7 +98,7 @@ func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod) []*item {
 		x, y := &a.class.Requests, &b.class.Requests
 		return cmp.Or(cmp.Compare(flag(a.virtual), flag(b.virtual)), -cmp.Compare(x.CPU, y.CPU), -cmp.Compare(x.Memory, y.Memory),
 			strings.Compare(a.class.key, b.class.key), strings.Compare(a.volumes.key, b.volumes.key),
-			strings.Compare(a.pods[0].Labels.key, b.pods[0].Labels.key))
+			strings.Compare(a.pods[0].Labels.key, b.pods[0].Labels.key), -cmp.Compare(a.pods[0].Priority, b.pods[0].Priority))
 	})
 	for i, it := range items {
 		it.place = i
@@ -114,19 +119,24 @@ func (t *topology) matters(snapshot *Snapshot, pods []*Pod, respect bool) bool {
 
 // merged completes the rules of items once all groups are known, and brings together those that the groups do not tell
 // apart.
-func (t *topology) merged(snapshot *Snapshot, items []*item) []*item {
+func (t *topology) merged(snapshot *Snapshot, items []*item, byPriority bool) []*item {
 	t.avoid(snapshot)
 	type kind struct {
 		class   *Class
 		volumes string
 		virtual bool
 		groups  string
+		// priority is that of all the item's pods where items of different priority are kept apart.
+		priority int32
 	}
 	byKind := map[kind]*item{}
 	var kept []*item
 	for _, it := range items {
 		t.impose(&it.required, it.pods[0].Labels)
-		k := kind{it.class, it.volumes.key, it.virtual, it.groupKey()}
+		k := kind{class: it.class, volumes: it.volumes.key, virtual: it.virtual, groups: it.groupKey()}
+		if byPriority {
+			k.priority = it.pods[0].Priority
+		}
 		if other := byKind[k]; other != nil {
 			other.pods = append(other.pods, it.pods...)
 			continue

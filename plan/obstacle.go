@@ -2,7 +2,6 @@ package plan
 
 import (
 	"math/bits"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -99,7 +98,7 @@ func (m *market) obstaclesFor(it *item, s *seller, t term) *obstacles {
 
 // sparesDevices says that an item is kept off machines with devices, because it can do without and others cannot.
 func (m *market) sparesDevices(it *item) bool {
-	if slices.ContainsFunc(it.class.Requests.Extended, func(a Amount) bool { return isDevice(a.Name) }) {
+	if asksDevice(it.class) {
 		return false
 	}
 	for i := range it.allowed.all {

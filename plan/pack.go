@@ -3,11 +3,25 @@ package plan
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
 // claims. Pods that will have to leave a node which is going away wait as well.
 func Pack(in Input) Plan {
-	d := distribute(&in)
-	bins := d.m.buy(nil, d.lots)
-	for d.again() {
-		bins = d.m.buy(bins, d.lots)
+	return fairly(func(byPriority bool) outcome { return pack(&in, byPriority) })
+}
+
+// pack is one pass: all pods at once, or one priority after the other.
+func pack(in *Input, byPriority bool) outcome {
+	d := survey(in, byPriority)
+	byMoney := func() {}
+	if byPriority {
+		byMoney = d.m.priceByLimits()
 	}
+	var bins []*bin
+	for _, tier := range tiersOf(d.items, byPriority) {
+		d.distribute(tier)
+		bins = d.m.buy(bins, d.lots)
+		for d.again(tier) {
+			bins = d.m.buy(bins, d.lots)
+		}
+	}
+	byMoney()
 	result := Plan{Placements: d.placements, Claims: d.m.claims(bins)}
 	for _, it := range d.items {
 		if len(it.pods) == 0 {
@@ -18,14 +32,14 @@ func Pack(in Input) Plan {
 			result.Unplaced = append(result.Unplaced, Unplaced{Pod: pod, Reasons: reasons})
 		}
 	}
-	return result
+	return outcome{Plan: result, limited: d.m.limitMet, lowest: lowestPriority(bins)}
 }
 
-// distribute places what waits on the nodes that are there or on their way, and makes lots of the rest.
-func distribute(in *Input) *distribution {
+// survey finds out what waits, what it asks for, what there is and what can be bought.
+func survey(in *Input, byPriority bool) *distribution {
 	book, t := in.Snapshot.volumes(), newTopology(in.Snapshot.Namespaces)
 	pods := waiting(in.Snapshot)
-	items := itemsOf(in, book, t, pods)
+	items := itemsOf(in, book, t, pods, byPriority)
 	m := marketFor(in, items)
 	m.book, m.hosts = book, t.hosts
 	if len(t.groups) > 0 {
@@ -34,25 +48,28 @@ func distribute(in *Input) *distribution {
 	for _, it := range items {
 		m.weigh(it)
 	}
-	d := &distribution{m: m, t: t, items: items, slots: m.slotsOf(book, t), takers: map[string][]*slot{}}
+	return &distribution{m: m, t: t, items: items, slots: m.slotsOf(book, t), takers: map[string][]*slot{}}
+}
+
+// distribute places items on the nodes that are there or on their way, and makes lots of the rest.
+func (d *distribution) distribute(items []*item) {
 	for _, virtual := range [...]bool{false, true} {
-		d.keepPromises(virtual)
-		for _, it := range d.inOrder(virtual) {
+		d.keepPromises(items, virtual)
+		for _, it := range inOrder(items, virtual) {
 			d.place(it)
 		}
 	}
-	return d
 }
 
 // again makes new lots of what could not be bought, for pods that have a preference to give up.
-func (d *distribution) again() bool {
+func (d *distribution) again(items []*item) bool {
 	for _, l := range d.lots {
 		if l.left() > 0 {
 			d.giveBack(l)
 		}
 	}
 	d.lots = nil
-	for _, it := range d.items {
+	for _, it := range items {
 		if it.refusal == "" && len(it.pods) > 0 && it.relax() {
 			d.m.weigh(it)
 			d.place(it)

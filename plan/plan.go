@@ -32,10 +32,16 @@
 // Moderate sizes win near-ties, and many pods that would depend on very few machines count as dearer, because a node is
 // also a thing that fails.
 //
-// # What is not planned for yet
+// # Volumes
 //
-// Preferences are ignored, as the kube-scheduler may ignore them. Pods that require topology spread, affinity to pods,
-// persistent volumes or devices by dynamic resource allocation are left with that reason rather than misplaced.
+// A volumeBook answers what a pod's persistent volumes ask of its node (volume_needs.go): a choice of conditions on its
+// labels, which joins the pod's own requirements, and how many volumes have to be attached (volume_attach.go), which every
+// node counts like a resource. Pods of one Class whose volumes ask the same stay together, so that a StatefulSet over
+// three zones is three items and not as many as it has pods. A claim that cannot be used is one sentence about the pod.
+//
+// # What is not planned for
+//
+// Pods that ask for devices by dynamic resource allocation are left with that reason rather than misplaced.
 package plan
 
 import (

@@ -51,7 +51,12 @@ func (m *market) obstacle(it *item, index int) string {
 			continue
 		}
 		o := m.obstaclesFor(it, s, t)
-		if chosen, found := o.conflict(); found && o.depth(chosen) >= nearest {
+		chosen, found := o.conflict()
+		switch {
+		case !found && it.unmet != "":
+			return it.unmet // machines would do; it is the other pods
+		case !found:
+		case o.depth(chosen) >= nearest:
 			why, nearest = o.sentence(chosen), o.depth(chosen)
 		}
 	}

@@ -139,9 +139,14 @@ func honorsTaints(c *corev1.TopologySpreadConstraint) {
 
 func perVersion(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"version"} }
 
-// of makes a constraint count other apps than the pod's own.
+// of makes a constraint count other apps than the pod's own; without a name it counts every pod.
 func of(names ...string) func(*corev1.TopologySpreadConstraint) {
-	return func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = apps(names...) }
+	return func(c *corev1.TopologySpreadConstraint) {
+		c.LabelSelector = &metav1.LabelSelector{}
+		if len(names) > 0 {
+			c.LabelSelector = apps(names...)
+		}
+	}
 }
 
 // joins demands the company of pods of an app, avoids their absence; empty means the pod's own app.

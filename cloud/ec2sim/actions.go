@@ -5,6 +5,8 @@ import "net/http"
 // The actions of each service. An action that is missing here is refused with InvalidAction.
 var (
 	ec2Actions = map[string]handler{
+		"CancelCapacityReservation":      cancelCapacityReservation,
+		"CreateCapacityReservation":      createCapacityReservation,
 		"CreateFleet":                    createFleet,
 		"CreateLaunchTemplate":           createLaunchTemplate,
 		"CreateTags":                     createTags,

@@ -150,6 +150,7 @@ func (s *Server) Reset() error {
 		s.tags.clear()
 		s.queues.clear()
 		s.addresses.clear()
+		s.reservations.clear()
 		s.userData.clear()
 		s.faultRow.put(faultsID, &Faults{})
 		clear(s.hits)
@@ -204,6 +205,13 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	case "POST /_sim/rebalance":
 		if err = decodeControl(r, &in); err == nil {
 			err = s.Rebalance(in.Instances...)
+		}
+	case "POST /_sim/reserve":
+		var want Reservation
+		if err = decodeControl(r, &want); err == nil {
+			id := ""
+			id, err = s.Reserve(want)
+			out = map[string]string{"id": id}
 		}
 	case "POST /_sim/kill":
 		if err = decodeControl(r, &in); err == nil {

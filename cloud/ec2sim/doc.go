@@ -17,7 +17,7 @@
 //
 // Region us-east-1 with zones a, b and c; a VPC, a private /19 subnet per zone and the cluster's security group, tagged
 // karpenter.sh/discovery=<cluster>; Amazon's AL2023 and Bottlerocket images with their SSM parameters; any IAM role;
-// one EKS cluster; no capacity reservations and no placement groups. The instance types are real ones (catalogue.txt).
+// one EKS cluster; capacity reservations as they are made; no placement groups. The instance types are real ones (catalogue.txt).
 //
 // # Nodes
 //
@@ -44,6 +44,8 @@ const ControlHelp = `Control and inspection, JSON over HTTP below /_sim/:
   POST   /_sim/interrupt       {"instances":["i-..."],"notice":"2m"}: spot interruption, with the event to every SQS queue
   POST   /_sim/rebalance       {"instances":["i-..."]}: rebalance recommendation to every SQS queue
   POST   /_sim/kill            {"instances":["i-..."]}: the machines die at once
+  POST   /_sim/reserve         {"type":"m5.large","zone":"us-east-1a","count":3,"targeted":true,"block":false,"tags":{}}:
+                               a capacity reservation; answers its id
   POST   /_sim/reset           back to the empty account, without faults
 
 Faults, all optional; patterns have * and ?, durations are text like "30s", and "times" and "probability" limit how

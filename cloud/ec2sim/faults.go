@@ -208,13 +208,16 @@ func (e ErrorFault) refusal() *apiError {
 	return out
 }
 
-// poolRefuses says why a pool gives nothing, or nil.
-func (s *Server) poolRefuses(p pool) error {
+// poolRefuses says why a pool gives nothing, or nil. What is reserved in it gives nothing only while its zone is out.
+func (s *Server) poolRefuses(p pool, reserved bool) error {
 	f := s.faults()
 	for _, z := range f.ZonesOut {
 		if wildcard(z, p.zone) {
 			return noCapacity(p, "")
 		}
+	}
+	if reserved {
+		return nil // what is reserved does not run dry
 	}
 	for n, fault := range f.Capacity {
 		if fault.matches(p) && s.hits[capacityKey(n)] >= fault.Remaining {

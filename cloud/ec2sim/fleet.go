@@ -167,7 +167,7 @@ func parseCapacity(p *params) (onDemand, spot int, err error) {
 	}
 	rest := total - onDemand - spot
 	switch kind := p.str("DefaultTargetCapacityType"); kind {
-	case "", capacityOnDemand:
+	case "", capacityOnDemand, kindBlock:
 		onDemand += rest
 	case capacitySpot:
 		spot += rest

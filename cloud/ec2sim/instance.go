@@ -16,6 +16,8 @@ type instance struct {
 	SpotRequest     string `json:",omitempty"`
 	Fleet           string `json:",omitempty"`
 	Reservation     string
+	Capacity        string `json:",omitempty"` // id of the capacity reservation it runs in
+	Targeted        bool   `json:",omitempty"` // the launch named the capacity reservation
 	LaunchIndex     int
 	Template        string `json:",omitempty"` // id
 	TemplateVersion string `json:",omitempty"`

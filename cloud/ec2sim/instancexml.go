@@ -86,6 +86,8 @@ type instanceXML struct {
 	Interfaces     []attachedInterfaceXML `xml:"networkInterfaceSet>item,omitempty"`
 	Profile        *profileRefXML         `xml:"iamInstanceProfile"`
 	Lifecycle      string                 `xml:"instanceLifecycle,omitempty"`
+	Capacity       string                 `xml:"capacityReservationId,omitempty"`
+	CapacityUse    *capacityUseXML        `xml:"capacityReservationSpecification"`
 	SpotRequest    string                 `xml:"spotInstanceRequestId,omitempty"`
 	EBSOptimized   bool                   `xml:"ebsOptimized"`
 	ENA            bool                   `xml:"enaSupport"`
@@ -95,6 +97,16 @@ type instanceXML struct {
 		metadataOptions
 	} `xml:"metadataOptions"`
 	Platform string `xml:"platformDetails"`
+}
+
+// capacityUseXML says how an instance came to its capacity reservation.
+type capacityUseXML struct {
+	Preference string          `xml:"capacityReservationPreference,omitempty"`
+	Target     *reservationRef `xml:"capacityReservationTarget"`
+}
+
+type reservationRef struct {
+	ID string `xml:"capacityReservationId"`
 }
 
 type monitoringXML struct {
@@ -124,6 +136,15 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 	}
 	if i.Spot {
 		x.Lifecycle = "spot"
+	}
+	x.Capacity = i.Capacity
+	if r := s.reservations.rows[i.Capacity]; r != nil && r.Kind == kindBlock {
+		x.Lifecycle = kindBlock
+	}
+	if i.Targeted {
+		x.CapacityUse = &capacityUseXML{Target: &reservationRef{i.Capacity}}
+	} else if !i.Spot {
+		x.CapacityUse = &capacityUseXML{Preference: matchOpen}
 	}
 	if i.Profile != "" {
 		x.Profile = &profileRefXML{ARN: i.Profile}

@@ -162,7 +162,11 @@ func (s *Server) launchProfile(spec *launchSpec) (string, error) {
 
 // obtain takes one instance out of a pool and makes it, or says why the pool is dry.
 func (s *Server) obtain(o *launchOrder, index int, now time.Time) (*instance, error) {
-	if err := s.poolRefuses(o.pool()); err != nil {
+	capacity, err := s.reservationFor(o, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.poolRefuses(o.pool(), capacity != nil); err != nil {
 		return nil, err
 	}
 	if o.spot && !o.itype.Supports("spot") {
@@ -171,8 +175,12 @@ func (s *Server) obtain(o *launchOrder, index int, now time.Time) (*instance, er
 	if s.freeAddresses(o.subnet) < 1 {
 		return nil, refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", o.subnet.ID)
 	}
-	s.poolTaken(o.pool())
 	i := s.newInstance(o, index, now)
+	if capacity == nil {
+		s.poolTaken(o.pool())
+	} else {
+		i.Capacity, i.Targeted = capacity.ID, o.spec.Reservation != ""
+	}
 	s.instances.put(i.ID, i)
 	s.notBefore(i)
 	s.wakeKubelets()

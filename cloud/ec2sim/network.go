@@ -211,18 +211,6 @@ func describeVpcs(s *Server, c *call) (any, error) {
 	return describeVpcsXML{all}, err
 }
 
-type describeNoReservationsXML struct {
-	Reservations []struct{} `xml:"capacityReservationSet>item"`
-}
-
-// describeCapacityReservations answers truthfully: the account has none.
-func describeCapacityReservations(_ *Server, c *call) (any, error) {
-	if ids := c.form.strings("CapacityReservationId"); len(ids) > 0 {
-		return nil, refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", ids[0])
-	}
-	return describeNoReservationsXML{}, nil
-}
-
 type describeNoPlacementGroupsXML struct {
 	Groups []struct{} `xml:"placementGroupSet>item"`
 }

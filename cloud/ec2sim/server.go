@@ -106,13 +106,15 @@ type Server struct {
 	tags      *table[tagSet]
 	queues    *table[queue]
 	addresses *table[addressCounter]
-	inUse     map[string]map[string]bool // private addresses of living instances, by subnet
-	userData  *table[userData]
-	faultRow  *table[Faults]
-	buckets   map[string]*bucket
-	hits      map[string]int // times a counted fault has struck
-	nextDue   time.Time
-	posted    chan struct{} // closed and replaced when a message arrives in a queue
+	// reservations of capacity.
+	reservations *table[capacityReservation]
+	inUse        map[string]map[string]bool // private addresses of living instances, by subnet
+	userData     *table[userData]
+	faultRow     *table[Faults]
+	buckets      map[string]*bucket
+	hits         map[string]int // times a counted fault has struck
+	nextDue      time.Time
+	posted       chan struct{} // closed and replaced when a message arrives in a queue
 
 	kubelets *kubelets
 
@@ -152,7 +154,8 @@ func New(opts Options) (*Server, error) {
 		fleets: newTable[fleet](j, "fleet"), replies: newTable[savedReply](j, "reply"),
 		profiles: newTable[instanceProfile](j, "profile"), tags: newTable[tagSet](j, "tags"),
 		queues: newTable[queue](j, "queue"), addresses: newTable[addressCounter](j, "addresses"),
-		userData: newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),
+		reservations: newTable[capacityReservation](j, "reservation"),
+		userData:     newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),
 		inUse: map[string]map[string]bool{}, buckets: map[string]*bucket{}, hits: map[string]int{}, posted: make(chan struct{}),
 	}
 	if err := j.open(); err != nil {

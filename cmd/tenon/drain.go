@@ -2,20 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
-	"go.uber.org/zap"
-	"k8s.io/client-go/rest"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"github.com/tenon-sh/tenon/internal/temporal"
-	"github.com/tenon-sh/tenon/worker"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -134,22 +128,11 @@ func withDrains(flags *drainFlags, run func(context.Context, *drains, []string) 
 		if err := fromEnvironment(cmd.Flags()); err != nil {
 			return err
 		}
-		switch {
-		case flags.cluster == "":
-			return errors.New("which cluster? Give --cluster or TENON_CLUSTER, the name that its worker has")
-		case flags.output != "" && flags.output != "json":
-			return fmt.Errorf("--output %q: must be json or left out", flags.output)
-		}
-		ctx := cmd.Context()
-		restConfig, err := config.GetConfig()
-		if err != nil {
-			return fmt.Errorf("find the cluster (KUBECONFIG): %w", err)
-		}
-		direct, err := kubeClient(restConfig)
-		if err != nil {
+		if err := jsonOnly(flags.output); err != nil {
 			return err
 		}
-		connection, err := temporal.Dial(ctx, zap.NewNop())
+		ctx := cmd.Context()
+		direct, connection, err := connect(ctx, flags.cluster)
 		if err != nil {
 			return err
 		}
@@ -160,14 +143,6 @@ func withDrains(flags *drainFlags, run func(context.Context, *drains, []string) 
 		}
 		return run(ctx, d, args)
 	}
-}
-
-func kubeClient(config *rest.Config) (kube.WithWatch, error) {
-	direct, err := kube.NewWithWatch(config, kube.Options{Scheme: worker.Scheme()})
-	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
-	return direct, nil
 }
 
 // parseDeadline reads a duration from now or a point in time, which must be to come.

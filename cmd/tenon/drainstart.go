@@ -70,7 +70,7 @@ func (d *drains) describe(ctx context.Context, name string, flags drainFlags) (w
 		return in, fmt.Errorf("read node %s: %w", name, err)
 	}
 	in.NodeUID, in.NodePool = string(node.UID), node.Labels[karpv1.NodePoolLabelKey]
-	claim, err := d.claimOf(ctx, &node)
+	claim, err := claimOf(ctx, d.kube, &node)
 	if err != nil || claim == nil {
 		return in, err
 	}
@@ -82,9 +82,9 @@ func (d *drains) describe(ctx context.Context, name string, flags drainFlags) (w
 }
 
 // claimOf returns the NodeClaim of a node; nil when the node is not Tenon's.
-func (d *drains) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
+func claimOf(ctx context.Context, direct kube.Client, node *corev1.Node) (*karpv1.NodeClaim, error) {
 	var claims karpv1.NodeClaimList
-	err := d.kube.List(ctx, &claims)
+	err := direct.List(ctx, &claims)
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
 		// Tenon's resources are not installed, so no node is Tenon's.

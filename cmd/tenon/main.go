@@ -39,6 +39,7 @@ replacement runs as a durable Temporal workflow.`,
 	root.AddCommand(newEC2SimCommand())
 	root.AddCommand(newPlanCommand())
 	root.AddCommand(newVersionCommand())
+	root.AddCommand(newWhyCommand())
 	root.AddCommand(newWorkerCommand())
 	return root
 }

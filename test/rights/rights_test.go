@@ -20,7 +20,7 @@ var rare = map[string]string{
 	"patch events": "an event that is said again within ten minutes is counted up",
 }
 
-// scene has pods that no budget lets go, and one that no machine fits.
+// scene has pods that no budget lets go, one that no machine fits, and room that is kept free.
 const scene = `
 apiVersion: v1
 kind: Namespace
@@ -42,6 +42,11 @@ spec:
     spec:
       terminationGracePeriodSeconds: 1
       containers: [{name: app, image: app, resources: {requests: {cpu: 500m}}}]
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {namespace: rights, name: spare}
+spec: {replicas: 1, scalableRef: {apiGroup: apps, kind: Deployment, name: app}}
 ---
 apiVersion: v1
 kind: Pod

@@ -1,0 +1,287 @@
+package ec2sim
+
+import (
+	"slices"
+	"time"
+)
+
+// capacityReservation holds a number of machines of one type in one zone. How many are used follows from the instances.
+type capacityReservation struct {
+	ID            string
+	Type          string
+	Zone          string
+	Total         int
+	Match         string // "open" or "targeted"
+	Kind          string // "default" or "capacity-block"
+	Interruptible bool   `json:",omitempty"`
+	Tags          map[string]string
+	CreatedAt     time.Time
+	EndAt         time.Time // zero means never
+	CancelledAt   time.Time
+}
+
+const (
+	matchOpen        = "open"
+	matchTargeted    = "targeted"
+	kindDefault      = "default"
+	kindBlock        = "capacity-block"
+	reservationsOnly = "capacity-reservations-only"
+)
+
+func (r *capacityReservation) state(now time.Time) string {
+	switch {
+	case !r.CancelledAt.IsZero():
+		return "cancelled"
+	case !r.EndAt.IsZero() && !now.Before(r.EndAt):
+		return "expired"
+	}
+	return "active"
+}
+
+// Reservation is a capacity reservation to be made. Zone and Type have to be of the account.
+type Reservation struct {
+	Type  string            `json:"type"`
+	Zone  string            `json:"zone"`
+	Count int               `json:"count"`
+	Tags  map[string]string `json:"tags,omitempty"`
+	// Targeted reservations are used only by launches that name them, open ones by any on-demand launch that fits.
+	Targeted bool `json:"targeted,omitempty"`
+	// Block makes it a capacity block, which ends after Duration.
+	Block    bool     `json:"block,omitempty"`
+	Duration Duration `json:"duration,omitempty"`
+	// Interruptible says that its owner may take it back.
+	Interruptible bool `json:"interruptible,omitempty"`
+}
+
+// Reserve makes a capacity reservation, capacity blocks and interruptible ones included, which EC2's own API sells in
+// other ways. It returns the reservation's id.
+func (s *Server) Reserve(want Reservation) (string, error) {
+	id := ""
+	err := s.locked(func(now time.Time) error {
+		r := &capacityReservation{
+			Type: want.Type, Zone: want.Zone, Total: want.Count, Match: matchOpen, Kind: kindDefault, Tags: want.Tags,
+			Interruptible: want.Interruptible,
+		}
+		if want.Targeted {
+			r.Match = matchTargeted
+		}
+		if want.Block {
+			r.Kind, r.Match = kindBlock, matchTargeted
+		}
+		if want.Duration > 0 {
+			r.EndAt = now.Add(time.Duration(want.Duration))
+		}
+		err := s.reserve(r, now)
+		id = r.ID
+		return err
+	})
+	return id, err
+}
+
+func (s *Server) reserve(r *capacityReservation, now time.Time) error {
+	t := s.catalogue.Type(r.Type)
+	switch {
+	case t == nil:
+		return invalidValue("Invalid value '%s' for InstanceType.", r.Type)
+	case r.Total < 1:
+		return invalidValue("Invalid value '%d' for InstanceCount.", r.Total)
+	case r.Match != matchOpen && r.Match != matchTargeted:
+		return invalidValue("Invalid value '%s' for InstanceMatchCriteria.", r.Match)
+	}
+	if _, known := s.account.zone(r.Zone); !known || !s.account.offered(t, r.Zone) {
+		return invalidValue("Invalid availability zone: [%s]", r.Zone)
+	}
+	r.ID, r.CreatedAt = newID("cr"), now
+	s.reservations.put(r.ID, r)
+	return nil
+}
+
+// used counts the instances that run in a reservation.
+func (s *Server) used(r *capacityReservation) int {
+	n := 0
+	for _, i := range s.instances.rows {
+		if i.Capacity == r.ID && !i.ended() {
+			n++
+		}
+	}
+	return n
+}
+
+// reservationFor finds the reservation an order is launched into; nil if none. A reservation that is named has to have
+// room; an open one is used while it has some.
+func (s *Server) reservationFor(o *launchOrder, now time.Time) (*capacityReservation, error) {
+	if o.spec.Reservation == "" {
+		if o.spot || o.spec.ReservationUse == "none" {
+			return nil, nil
+		}
+		for _, r := range s.reservations.sorted() {
+			if r.Match == matchOpen && r.Type == o.itype.Name && r.Zone == o.subnet.Zone && r.state(now) == "active" && s.used(r) < r.Total {
+				return r, nil
+			}
+		}
+		if o.spec.ReservationUse == reservationsOnly {
+			return nil, refuse("ReservationCapacityExceeded", "There is no capacity reservation with capacity for this request.")
+		}
+		return nil, nil
+	}
+	r := s.reservations.rows[o.spec.Reservation]
+	switch {
+	case r == nil:
+		return nil, refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", o.spec.Reservation)
+	case o.spot || r.Type != o.itype.Name || r.Zone != o.subnet.Zone:
+		return nil, refuse("ReservationCapacityExceeded", "The capacity reservation '%s' is not compatible with the request.", r.ID)
+	case r.state(now) != "active":
+		return nil, refuse("InvalidCapacityReservationState", "The capacity reservation '%s' is %s.", r.ID, r.state(now))
+	case s.used(r) >= r.Total:
+		return nil, refuse("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
+	}
+	return r, nil
+}
+
+type capacityReservationXML struct {
+	ID            string   `xml:"capacityReservationId"`
+	OwnerID       string   `xml:"ownerId"`
+	ARN           string   `xml:"capacityReservationArn"`
+	Type          string   `xml:"instanceType"`
+	Platform      string   `xml:"instancePlatform"`
+	Zone          string   `xml:"availabilityZone"`
+	ZoneID        string   `xml:"availabilityZoneId,omitempty"`
+	Tenancy       string   `xml:"tenancy"`
+	Total         int      `xml:"totalInstanceCount"`
+	Available     int      `xml:"availableInstanceCount"`
+	State         string   `xml:"state"`
+	StartDate     string   `xml:"startDate"`
+	EndDate       string   `xml:"endDate,omitempty"`
+	EndDateType   string   `xml:"endDateType"`
+	Match         string   `xml:"instanceMatchCriteria"`
+	CreateDate    string   `xml:"createDate"`
+	Kind          string   `xml:"reservationType"`
+	Interruptible bool     `xml:"interruptible"`
+	Tags          []tagXML `xml:"tagSet>item,omitempty"`
+}
+
+func (s *Server) reservationXML(r *capacityReservation, now time.Time) capacityReservationXML {
+	x := capacityReservationXML{
+		ID: r.ID, OwnerID: accountID, ARN: s.account.arn("ec2", "capacity-reservation/"+r.ID), Type: r.Type, Platform: "Linux/UNIX", Zone: r.Zone,
+		Tenancy: "default", Total: r.Total, State: r.state(now), StartDate: timestamp(r.CreatedAt), EndDateType: "unlimited",
+		Match: r.Match, CreateDate: timestamp(r.CreatedAt), Kind: r.Kind, Interruptible: r.Interruptible, Tags: tagsXML(r.Tags),
+	}
+	if z, ok := s.account.zone(r.Zone); ok {
+		x.ZoneID = z.id
+	}
+	if x.State == "active" {
+		x.Available = max(0, r.Total-s.used(r))
+	}
+	if !r.EndAt.IsZero() {
+		x.EndDate, x.EndDateType = timestamp(r.EndAt), "limited"
+	}
+	return x
+}
+
+type createReservationXML struct {
+	Reservation capacityReservationXML `xml:"capacityReservation"`
+}
+
+func createCapacityReservation(s *Server, c *call) (any, error) {
+	return s.idempotent(c, func() (any, error) {
+		p := c.form
+		count, err := p.integer("InstanceCount", 0)
+		if err != nil {
+			return nil, err
+		}
+		r := &capacityReservation{
+			Type: p.str("InstanceType"), Zone: p.str("AvailabilityZone"), Total: count, Match: p.str("InstanceMatchCriteria"),
+			Kind: kindDefault, Tags: map[string]string{},
+		}
+		setDefault(&r.Match, matchOpen)
+		for _, item := range p.items("TagSpecifications") {
+			if r.Tags, err = parseTags(item); err != nil {
+				return nil, err
+			}
+		}
+		if end := p.str("EndDate"); end != "" {
+			if r.EndAt, err = time.Parse(time.RFC3339, end); err != nil {
+				return nil, invalidValue("Invalid value '%s' for EndDate.", end)
+			}
+		}
+		if *orFalse(p.flag("DryRun")) {
+			return nil, errDryRun
+		}
+		if err := s.reserve(r, c.at); err != nil {
+			return nil, err
+		}
+		return createReservationXML{s.reservationXML(r, c.at)}, nil
+	})
+}
+
+func cancelCapacityReservation(s *Server, c *call) (any, error) {
+	id := c.form.str("CapacityReservationId")
+	r := s.reservations.rows[id]
+	if r == nil {
+		return nil, refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
+	}
+	if *orFalse(c.form.flag("DryRun")) {
+		return nil, errDryRun
+	}
+	r.CancelledAt = c.at
+	s.reservations.put(r.ID, r)
+	for _, i := range s.instances.sorted() {
+		if i.Capacity == r.ID { // they run on, at the on-demand price
+			i.Capacity = ""
+			s.instances.put(i.ID, i)
+		}
+	}
+	return returnTrue, nil
+}
+
+type describeReservationsXML struct {
+	Reservations []capacityReservationXML `xml:"capacityReservationSet>item"`
+	Next         string                   `xml:"nextToken,omitempty"`
+}
+
+func describeCapacityReservations(s *Server, c *call) (any, error) {
+	ids := c.form.strings("CapacityReservationId")
+	for _, id := range ids {
+		if s.reservations.rows[id] == nil {
+			return nil, refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
+		}
+	}
+	found := slices.DeleteFunc(s.reservations.sorted(), func(r *capacityReservation) bool { return ids != nil && !slices.Contains(ids, r.ID) })
+	found, err := sift(found, parseFilters(c.form), func(r *capacityReservation) attributes {
+		return tagged(r.Tags, func(name string) ([]string, bool) {
+			switch name {
+			case "capacity-reservation-id":
+				return []string{r.ID}, true
+			case "instance-type":
+				return []string{r.Type}, true
+			case "availability-zone":
+				return []string{r.Zone}, true
+			case "owner-id":
+				return []string{accountID}, true
+			case "instance-match-criteria":
+				return []string{r.Match}, true
+			case "state":
+				return []string{r.state(c.at)}, true
+			case "reservation-type":
+				return []string{r.Kind}, true
+			}
+			return nil, false
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	size, err := pageSize(c.form, 1, 1000, 1000)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := paginate(found, func(r *capacityReservation) string { return r.ID }, c.form.str("NextToken"), size)
+	if err != nil {
+		return nil, err
+	}
+	out := describeReservationsXML{Next: next}
+	for _, r := range page {
+		out.Reservations = append(out.Reservations, s.reservationXML(r, c.at))
+	}
+	return out, nil
+}

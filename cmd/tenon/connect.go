@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"github.com/tenon-sh/tenon/internal/temporal"
+	"github.com/tenon-sh/tenon/worker"
+)
+
+// connect reaches the cluster of the kubeconfig and the Temporal server for a command about one cluster.
+func connect(ctx context.Context, cluster string) (kube.WithWatch, client.Client, error) {
+	if cluster == "" {
+		return nil, nil, errors.New("which cluster? Give --cluster or TENON_CLUSTER, the name that its worker has")
+	}
+	restConfig, err := config.GetConfig()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the cluster (KUBECONFIG): %w", err)
+	}
+	direct, err := kubeClient(restConfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	connection, err := temporal.Dial(ctx, zap.NewNop())
+	if err != nil {
+		return nil, nil, err
+	}
+	return direct, connection, nil
+}
+
+func kubeClient(config *rest.Config) (kube.WithWatch, error) {
+	direct, err := kube.NewWithWatch(config, kube.Options{Scheme: worker.Scheme()})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return direct, nil
+}
+
+// jsonOnly refuses output formats other than JSON.
+func jsonOnly(output string) error {
+	if output != "" && output != "json" {
+		return fmt.Errorf("--output %q: must be json or left out", output)
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// buffered makes the virtual pods of a buffer for pods of a size.
+func buffered(in *plan.Interner, name string, count int, cpu, memory string, change ...func(*corev1.Pod)) []*plan.Pod {
+	pod := newPod("model", cpu, memory, change...)
+	model := in.VirtualPod("default", &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec})
+	return plan.VirtualPods(model, types.UID("uid-"+name), name, count)
+}
+
+// running are pods on a node.
+func running(in *plan.Interner, pods ...*corev1.Pod) func(*plan.Node) {
+	return func(n *plan.Node) {
+		for _, pod := range pods {
+			pod.Spec.NodeName = n.Name
+			n.Pods = append(n.Pods, in.Pod(pod))
+		}
+	}
+}
+
+// TestHeadroom says where the room of buffers is. An m6i.large has 1.93 cores for pods, an m6i.xlarge 3.92.
+func TestHeadroom(t *testing.T) {
+	t.Parallel()
+	in := plan.NewInterner()
+	onItsWay := func(n *plan.Node) { n.Initialized, n.Ready = false, false }
+	waits := func(name, cpu string) *plan.Pod { return in.Pod(newPod(name, cpu, "1Mi")) }
+	for _, tc := range []struct {
+		reason  string
+		nodes   []*plan.Node
+		pending []*plan.Pod
+		buffer  []*plan.Pod
+		// room counts virtual pods by node.
+		room    map[string]int
+		missing int
+	}{
+		{reason: "no buffer needs no room", nodes: []*plan.Node{existing("a", "m6i.large")}, room: map[string]int{}},
+		{
+			reason: "an empty node", nodes: []*plan.Node{existing("a", "m6i.large")}, buffer: buffered(in, "spare", 3, "900m", "1Mi"),
+			room: map[string]int{"claim-a": 2}, missing: 1,
+		},
+		{
+			reason: "beside what runs", nodes: []*plan.Node{existing("a", "m6i.large", running(in, newPod("r", "1", "1Mi")))}, buffer: buffered(in, "spare", 2, "900m", "1Mi"),
+			room: map[string]int{"claim-a": 1}, missing: 1,
+		},
+		{
+			reason: "on a node that is starting", nodes: []*plan.Node{existing("a", "m6i.large", onItsWay)}, buffer: buffered(in, "spare", 2, "900m", "1Mi"),
+			room: map[string]int{"claim-a": 2},
+		},
+		{
+			reason: "not on one that goes away", nodes: []*plan.Node{existing("a", "m6i.large", leaves)}, buffer: buffered(in, "spare", 1, "900m", "1Mi"),
+			room: map[string]int{}, missing: 1,
+		},
+		{
+			reason: "pods that wait come first, however small", nodes: []*plan.Node{existing("a", "m6i.large")}, buffer: buffered(in, "spare", 2, "900m", "1Mi"),
+			pending: []*plan.Pod{waits("w", "200m")}, room: map[string]int{"claim-a": 1}, missing: 1,
+		},
+		{
+			reason: "also those of the same shape", nodes: []*plan.Node{existing("a", "m6i.large")}, buffer: buffered(in, "spare", 2, "900m", "1Mi"),
+			pending: []*plan.Pod{waits("w", "900m")}, room: map[string]int{"claim-a": 1}, missing: 1,
+		},
+		{
+			reason: "even where a node was promised to the buffer", buffer: buffered(in, "spare", 2, "900m", "1Mi"), pending: []*plan.Pod{waits("w", "1500m")},
+			nodes: []*plan.Node{existing("a", "m6i.large", onItsWay, func(n *plan.Node) {
+				for _, pod := range buffered(in, "spare", 2, "900m", "1Mi") {
+					n.Promised = append(n.Promised, pod.UID)
+				}
+			})},
+			room: map[string]int{}, missing: 2,
+		},
+		{
+			reason: "pods that have to leave a node come first", buffer: buffered(in, "spare", 2, "900m", "1Mi"), room: map[string]int{"claim-b": 1}, missing: 1,
+			nodes: []*plan.Node{existing("a", "m6i.large", leaves, running(in, newPod("r", "1", "1Mi"))), existing("b", "m6i.large")},
+		},
+	} {
+		found := plan.FindHeadroom(&plan.Snapshot{Time: now, Nodes: tc.nodes, Pending: slices.Concat(tc.pending, tc.buffer)})
+		room := map[string]int{}
+		for _, node := range found.At {
+			room[node]++
+		}
+		if diff := cmp.Diff(tc.room, room); diff != "" || len(found.Missing) != tc.missing {
+			t.Errorf("%s: %d without room, want %d; room (-want +got)\n%s", tc.reason, len(found.Missing), tc.missing, diff)
+		}
+	}
+}
+
+// TestEmptinessKeepsHeadroom says which of the empty nodes stay.
+func TestEmptinessKeepsHeadroom(t *testing.T) {
+	t.Parallel()
+	in := plan.NewInterner()
+	spread := func(pod *corev1.Pod) {
+		pod.Labels = map[string]string{"app": "web"}
+		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: pod.Labels}}}
+	}
+	busy := func(name, cpu string) *plan.Node {
+		return existing(name, "m6i.xlarge", running(in, newPod("on-"+name, cpu, "1Mi")))
+	}
+	empty := func(name string) *plan.Node { return existing(name, "m6i.large") }
+	for _, tc := range []struct {
+		reason string
+		nodes  []*plan.Node
+		buffer []*plan.Pod
+		goes   int
+		why    string
+	}{
+		{"without a buffer all go", []*plan.Node{empty("a"), empty("b")}, nil, 2, ""},
+		{"one is enough", []*plan.Node{empty("a"), empty("b")}, buffered(in, "spare", 2, "900m", "1Mi"), 1, "it keeps room free for default/capacity-buffer-spare-"},
+		{"both are needed", []*plan.Node{empty("a"), empty("b")}, buffered(in, "spare", 3, "900m", "1Mi"), 0, "it keeps room free for default/capacity-buffer-spare-"},
+		{"both, and they are not enough", []*plan.Node{empty("a"), empty("b")}, buffered(in, "spare", 9, "900m", "1Mi"), 0, "it keeps room free for default/capacity-buffer-spare-"},
+		{"there is room beside what runs elsewhere", []*plan.Node{empty("a"), busy("b", "1")}, buffered(in, "spare", 3, "900m", "1Mi"), 1, ""},
+		{"some of the room is elsewhere", []*plan.Node{empty("a"), empty("b"), busy("c", "2")}, buffered(in, "spare", 3, "900m", "1Mi"), 1, "it keeps room free for"},
+		{"a buffer too large for any of them keeps none", []*plan.Node{empty("a"), empty("b")}, buffered(in, "spare", 1, "6", "1Mi"), 2, ""},
+		{
+			"a node that is starting takes nobody's place yet", []*plan.Node{empty("a"), existing("b", "m6i.large", func(n *plan.Node) { n.Initialized, n.Ready = false, false })},
+			buffered(in, "spare", 1, "900m", "1Mi"), 0, "it keeps room free for",
+		},
+		{"room on different nodes", []*plan.Node{empty("a"), empty("b"), empty("c")}, buffered(in, "spare", 2, "100m", "1Mi", spread), 1, "it keeps room free for"},
+	} {
+		snapshot := &plan.Snapshot{Time: now, Nodes: tc.nodes, Pending: tc.buffer, NodePools: []*karpv1.NodePool{nodePool("p")}}
+		found := plan.Disrupt(snapshot)
+		goes := 0
+		for _, command := range found.Commands {
+			goes += len(command.Nodes)
+		}
+		if goes != tc.goes {
+			t.Errorf("%s: %d go, want %d: %+v", tc.reason, goes, tc.goes, found)
+		}
+		if tc.why != "" && !slices.ContainsFunc(found.Verdicts, func(v plan.Verdict) bool { return strings.Contains(v.Message, tc.why) }) {
+			t.Errorf("%s: no node says %q: %v", tc.reason, tc.why, found.Verdicts)
+		}
+	}
+}
+
+// TestEmptinessNeverTakesHeadroom holds that whatever goes for being empty, no virtual pod loses its room by it.
+func TestEmptinessNeverTakesHeadroom(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		in := plan.NewInterner()
+		snapshot := &plan.Snapshot{Time: now, NodePools: []*karpv1.NodePool{nodePool("p")}}
+		for i := range rapid.IntRange(1, 8).Draw(t, "nodes") {
+			n := existing(fmt.Sprint(i), rapid.SampledFrom([]string{"m6i.large", "m6i.xlarge", "c6i.2xlarge"}).Draw(t, "type"))
+			if used := rapid.IntRange(0, 1500).Draw(t, "used"); used > 700 {
+				running(in, newPod(fmt.Sprint("r", i), fmt.Sprint(used, "m"), "1Mi"))(n)
+			}
+			snapshot.Nodes = append(snapshot.Nodes, n)
+		}
+		for i := range rapid.IntRange(1, 3).Draw(t, "buffers") {
+			size := resource.NewMilliQuantity(rapid.Int64Range(50, 4000).Draw(t, "size"), resource.DecimalSI)
+			snapshot.Pending = append(snapshot.Pending, buffered(in, fmt.Sprint(i), rapid.IntRange(0, 12).Draw(t, "count"), size.String(), "1Mi")...)
+		}
+		before := plan.FindHeadroom(snapshot)
+		gone := map[string]bool{}
+		for _, command := range plan.Emptiness(snapshot).Commands {
+			for _, node := range command.Nodes {
+				gone[node] = true
+			}
+		}
+		rest := *snapshot
+		rest.Nodes = slices.DeleteFunc(slices.Clone(snapshot.Nodes), func(n *plan.Node) bool { return gone[n.Key()] })
+		if after := plan.FindHeadroom(&rest); len(after.Missing) > len(before.Missing) {
+			t.Errorf("%d virtual pods have no room once %v are gone, %d had none before", len(after.Missing), gone, len(before.Missing))
+		}
+	})
+}

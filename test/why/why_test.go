@@ -1,0 +1,108 @@
+// Package why_test asks a running laboratory why pods have no node, as people do.
+package why_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// pods are each pending, or not, for a reason of its own.
+const pods = `
+apiVersion: v1
+kind: Pod
+metadata: {namespace: default, name: served}
+spec:
+  containers: [{name: c, image: nginx, resources: {requests: {cpu: 100m}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: default, name: impossible}
+spec:
+  containers: [{name: c, image: nginx, resources: {requests: {cpu: 5k}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: default, name: gated}
+spec:
+  schedulingGates: [{name: example.com/approval}]
+  containers: [{name: c, image: nginx}]
+---
+# No scheduler of that name runs, so nobody ever judges it.
+apiVersion: v1
+kind: Pod
+metadata: {namespace: default, name: unjudged}
+spec:
+  schedulerName: nobody
+  containers: [{name: c, image: nginx, resources: {requests: {cpu: 100m}}}]
+`
+
+// story is what the test reads of `tenon why pod -o json`.
+type story struct {
+	State, Summary, Node, NodeClaim, InstanceType, Verdict string
+	PricePerHour                                           float64
+	Reasons                                                []struct{ NodePool, Message string }
+}
+
+func TestWhyPod(t *testing.T) {
+	t.Parallel()
+	w := world.Start(t, world.Options{})
+	w.Apply(pods)
+	w.Await("the pod that can be served runs", 3*time.Minute, func() (bool, string) {
+		var pod corev1.Pod
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: "default", Name: "served"}, &pod); err != nil {
+			return false, err.Error()
+		}
+		return pod.Spec.NodeName != "", string(pod.Status.Phase)
+	})
+	why := func(pod string) story {
+		out, err := w.Tenon("why", "pod", "default/"+pod, "-o", "json")
+		if err != nil {
+			t.Fatalf("tenon why pod %s: %v\n%s", pod, err, out)
+		}
+		var s story
+		if err := json.Unmarshal([]byte(out), &s); err != nil {
+			t.Fatalf("%v:\n%s", err, out)
+		}
+		t.Logf("%s %s %v", pod, s.Summary, s.Reasons)
+		return s
+	}
+
+	if s := why("served"); s.State != "Bound" || s.Node == "" || s.NodeClaim == "" || s.InstanceType == "" || s.PricePerHour <= 0 {
+		t.Errorf("a bound pod is to be told its node, claim, type and price: %+v", s)
+	}
+	if s := why("gated"); s.State != "Gated" || !strings.Contains(s.Summary, "example.com/approval") {
+		t.Errorf("a gated pod is to be told its gate: %+v", s)
+	}
+	if s := why("unjudged"); s.State != "Pending" || !strings.Contains(s.Summary, "has not judged it yet") || s.Verdict != "Fits" && s.Verdict != "Launch" {
+		t.Errorf("a pod that nobody has judged is to be told so, and what would become of it: %+v", s)
+	}
+	impossible := why("impossible")
+	if impossible.Verdict != "Unplaced" || len(impossible.Reasons) != 1 || impossible.Reasons[0].NodePool != "default" || !strings.Contains(impossible.Reasons[0].Message, "cpu") {
+		t.Fatalf("a pod that fits nowhere is to be told why, for each NodePool: %+v", impossible)
+	}
+	if out, err := w.Tenon("why", "pod", "default/none"); err == nil || !strings.Contains(out, "there is no pod default/none") {
+		t.Errorf("a wrong name is to be said to be one: %v\n%s", err, out)
+	}
+
+	// People with kubectl read the same sentence.
+	w.Await("an Event says why", time.Minute, func() (bool, string) {
+		var events corev1.EventList
+		if err := w.List(w.Context(), &events, client.InNamespace("default")); err != nil {
+			return false, err.Error()
+		}
+		said := 0
+		for _, e := range events.Items {
+			if e.InvolvedObject.Name == "impossible" && e.Source.Component == "tenon" && strings.Contains(e.Message, impossible.Reasons[0].Message) {
+				said += int(max(e.Count, 1))
+			}
+		}
+		return said == 1, "said several times, or never"
+	})
+}
