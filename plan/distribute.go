@@ -62,7 +62,7 @@ func (l *lot) left() int {
 // place finds a place for an item's pods, giving up one preference after another where there is none.
 func (d *distribution) place(it *item) {
 	for it.refusal == "" && len(it.pods) > 0 {
-		keys := it.rules.keys()
+		keys := it.keys()
 		switch {
 		case it.rules.nearHost() != nil:
 			d.gather(it, keys)
@@ -268,5 +268,24 @@ func inOrder(items []*item, virtual bool) []*item {
 		return 2
 	}
 	slices.SortStableFunc(order, func(a, b *item) int { return cmp.Compare(rank(a), rank(b)) })
+	if i := slices.IndexFunc(order, func(it *item) bool { return rank(it) == 3 }); i >= 0 {
+		inTrain(order[i:])
+	}
 	return order
+}
+
+// inTrain orders followers so that those who are followed come first, as far as they do not follow each other.
+func inTrain(items []*item) {
+	for first := range items {
+		leads := func(it *item) bool {
+			return !slices.ContainsFunc(items[first:], func(other *item) bool {
+				return other != it && slices.ContainsFunc(it.rules.near, func(r nearRule) bool { return slices.Contains(other.rules.joins, r.group) })
+			})
+		}
+		if i := slices.IndexFunc(items[first:], leads); i > 0 {
+			it := items[first+i]
+			copy(items[first+1:first+i+1], items[first:first+i])
+			items[first] = it
+		}
+	}
 }

@@ -202,6 +202,19 @@ func refusalOf(it *item) string {
 	return ""
 }
 
+// keys are the labels other than the hostname that matter to where the pods go, ordered: the item's own rules are about
+// them, or those of others who count its pods.
+func (it *item) keys() []string {
+	keys := it.rules.keys()
+	for _, g := range it.rules.joins {
+		if g.host < 0 && !slices.Contains(keys, g.key) {
+			keys = append(keys, g.key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 // tolerated is what the item's pods put up with, for the taints of a node.
 func (it *item) tolerated(taints []corev1.Taint) bool {
 	return repelledBy(taints, it.class.Tolerations) == nil && !(it.wary && deterredBy(taints, it.class.Tolerations))

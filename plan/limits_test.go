@@ -81,7 +81,7 @@ func TestACheaperMachineBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// Whichever of its instance types every claim gets, no limit is exceeded.
+// Whichever of its instance types every claim gets, no limit is exceeded; and what is left is left for a reason.
 func TestNoChoiceExceedsALimit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,6 +113,14 @@ func TestNoChoiceExceedsALimit(t *testing.T) {
 			memory := rapid.SampledFrom([]string{"256Mi", "2Gi", "6Gi", "20Gi"}).Draw(t, "memory")
 			w.pods = append(w.pods, manyPods(rapid.IntRange(1, 12).Draw(t, "count"), fmt.Sprint("s", s), cpu, memory)...)
 		}
-		check(t, w, plan.Pack(w.input()))
+		p := plan.Pack(w.input())
+		check(t, w, p)
+		for _, u := range p.Unplaced {
+			for _, r := range u.Reasons {
+				if r.Message == "nothing that fits it could be bought" {
+					t.Fatalf("pod %s is left, and pool %s does not know why", u.Pod.Key(), r.NodePool)
+				}
+			}
+		}
 	})
 }
