@@ -6,6 +6,8 @@ import "slices"
 type bin struct {
 	machine int
 	zones   uint64
+	// toward is the zone that what is put onto it has to admit, while it is filled.
+	toward  uint64
 	content []portion
 	// used is what the content takes, free what it leaves. slack is the share of a machine that shall stay free.
 	used, free []int64

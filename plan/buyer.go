@@ -36,8 +36,13 @@ func newBuyer(m *market, items []stocked) *buyer {
 	return b
 }
 
-// again is the share of the worth that may be bought before what is left is valued anew.
-const again = 0.3
+// again is the share of the worth that may be bought before what is left is valued anew, and revaluations how often that
+// is done. The first valuation looks long, for all the others only change the remainder.
+const (
+	again        = 0.4
+	revaluations = 4
+	quickRounds  = 12
+)
 
 // lean buys for the least price, as if every pod went where it is planned. What the program wants in whole numbers is
 // bought at once; then the best load, one by one, until so much is gone that the rest is better valued anew: few pods
@@ -46,11 +51,14 @@ func (b *buyer) lean() {
 	b.pool = nil
 	valued := math.Inf(1)
 	var wanted []load
-	for {
-		if total := b.total(); total < (1-again)*valued {
+	rounds := maxRounds
+	for valuations := 0; ; {
+		if total := b.total(); total < (1-again)*valued && valuations <= revaluations {
+			valuations++
 			b.pool = slices.DeleteFunc(b.pool, b.tooMuch)
 			program := b.newProgram()
-			program.solve(maxRounds)
+			program.solve(rounds)
+			rounds = quickRounds
 			b.value(program.dual)
 			if b.rates == nil {
 				b.rates = slices.Clone(b.worth)

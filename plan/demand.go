@@ -156,7 +156,7 @@ func (m *market) fillUp(b *bin, d *demand, variant, n int, minding company) int 
 		most, allowed := 0, 0
 		for _, l := range d.lots {
 			left := l.left()
-			if left <= most || l.variants[variant].zones&b.zones == 0 || m.companyFor(l, variant) != minding {
+			if left <= most || l.variants[variant].zones&b.zones&b.toward == 0 || m.companyFor(l, variant) != minding {
 				continue
 			}
 			if k := l.allows(b, min(left, n-done)); k > 0 {
@@ -177,9 +177,11 @@ func (m *market) fillUp(b *bin, d *demand, variant, n int, minding company) int 
 	return done
 }
 
-// chooseZone binds a bin to the zone in which most of a load's pieces have to be, if any has to be in one.
+// chooseZone turns a bin to the zone in which most of a load's pieces have to be, if any has to be in some zones: pieces
+// that have to be elsewhere are kept off it.
 func (m *market) chooseZone(b *bin, items []stocked, counts []count) {
 	best, most := -1, 0
+	b.toward = everywhere
 	for z := range m.zones {
 		if b.zones&(1<<z) == 0 {
 			continue
@@ -199,7 +201,7 @@ func (m *market) chooseZone(b *bin, items []stocked, counts []count) {
 		}
 	}
 	if best >= 0 {
-		b.zones = 1 << best
+		b.toward = 1 << best
 	}
 }
 

@@ -282,6 +282,7 @@ func (b *buyer) deliver(o *offer) []*bin {
 				done[j] += b.m.fillUp(bins[i], b.items[c.item].demand, c.variant, c.n-done[j], minding)
 			}
 		}
+		bins[i].toward = everywhere
 	}
 	return slices.DeleteFunc(bins, func(bought *bin) bool {
 		if len(bought.content) == 0 {
