@@ -20,7 +20,8 @@
 // The API server pays for every write, so a node's whole life is to cost at most twelve: create the claim; its labels
 // and its status after the launch; the Node's registration; the claim's status; the Node's initialized label; the
 // claim's status; delete the claim; cordon the Node; the Node's finalizer; the claim's finalizer; and, where the instance
-// takes its time to end, the claim's status once more. The Node object itself goes with its owner, the claim.
+// takes its time to end, the claim's status once more. The Node object itself goes with its owner, the claim. A pod that
+// is nominated to its node (nominate.go) costs one more each.
 package activities
 
 import (
@@ -73,6 +74,8 @@ type Config struct {
 	Cloud  cloud.Provider
 	// Temporal is how the sweep finds and starts workflows.
 	Temporal temporal.Client
+	// Nominator tells the kube-scheduler where planned pods are expected; nil where nobody does.
+	Nominator *Nominator
 	// Events records Kubernetes Events about nodes and pods.
 	Events record.EventRecorder
 	Log    *zap.Logger
@@ -80,6 +83,8 @@ type Config struct {
 	BatchIdle, BatchMost time.Duration
 	// MinValues is what happens to claims whose pool's minValues cannot be kept.
 	MinValues plan.MinValuesPolicy
+	// Preferences is what becomes of that which pods prefer but do not require.
+	Preferences plan.PreferencePolicy
 }
 
 // Activities implements workflows.Activities.

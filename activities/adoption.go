@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -53,6 +54,7 @@ func ClaimInput(c workflows.Cluster, claim *karpv1.NodeClaim) workflows.NodeClai
 			InstanceType: labels[corev1.LabelInstanceTypeStable],
 			Zone:         labels[corev1.LabelTopologyZone],
 			CapacityType: labels[karpv1.CapacityTypeLabelKey],
+			Reservation:  labels[awsv1.LabelCapacityReservationID],
 			Image:        claim.Status.ImageID,
 		},
 		DrainTells: true,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -149,6 +150,15 @@ func launchedLabels(claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance 
 	if instance.ZoneID != "" {
 		labels["topology.k8s.aws/zone-id"] = instance.ZoneID
 	}
+	if instance.Reservation != "" {
+		labels[awsv1.LabelCapacityReservationID] = instance.Reservation
+		for _, o := range kind.Offerings {
+			if o.ReservationID == instance.Reservation {
+				labels[awsv1.LabelCapacityReservationType] = o.ReservationType
+				labels[awsv1.LabelCapacityReservationInterruptible] = strconv.FormatBool(o.ReservationInterruptible)
+			}
+		}
+	}
 	maps.Copy(labels, claim.Labels)
 	return labels
 }
@@ -175,7 +185,8 @@ func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeCl
 		return nil, "", fmt.Errorf("wait for the Node of %s: %w", claim.Status.ProviderID, err)
 	}
 	if !registered(node) || !owned(node, claim) {
-		if node, err = a.drains.change(ctx, node, "register", func(node *corev1.Node) { register(node, claim) }); err != nil {
+		expects := a.Nominator.Expects(claim)
+		if node, err = a.drains.change(ctx, node, "register", func(node *corev1.Node) { register(node, claim, expects) }); err != nil {
 			return nil, "", err
 		}
 		a.Log.Info("registered", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
@@ -206,7 +217,7 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 				return true
 			}
 			reason, _ := initialization(node, claim)
-			return reason == "" && registered(node)
+			return registered(node) && (reason == "" || reason == reasonResources && expecting(node))
 		})
 		stop()
 		switch {
@@ -216,11 +227,25 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 			if told, err = a.tellWaiting(ctx, claim, node, told); err != nil {
 				return false, "", err
 			}
+			// It takes longer than anybody should have to wait for a nomination.
+			if node != nil && expecting(node) {
+				if _, err := a.drains.change(ctx, node, "open", open); err != nil {
+					return false, "", err
+				}
+			}
 			continue
 		case err != nil:
 			return false, "", fmt.Errorf("wait for Node of %s to initialize: %w", claim.Name, err)
 		case node == nil:
 			return false, workflows.ReasonNodeDeleted, nil
+		}
+		if reason, _ := initialization(node, claim); reason != "" {
+			// Devices may be long in coming, and pods that ask for none need not wait for them.
+			a.Nominator.Open(ctx, claim, node.Name)
+			if _, err := a.drains.change(ctx, node, "open", open); err != nil {
+				return false, "", err
+			}
+			continue
 		}
 		return true, "", a.initialize(ctx, node, claim)
 	}
@@ -229,11 +254,16 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 
 // initialize marks a node that serves pods, on the Node and on the claim.
 func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) error {
-	if node.Labels[karpv1.NodeInitializedLabelKey] != "true" {
-		changed := node.DeepCopy()
-		changed.Labels[karpv1.NodeInitializedLabelKey] = "true"
-		if err := a.Kube.Patch(ctx, changed, client.MergeFrom(node)); err != nil {
-			return fmt.Errorf("label Node %s initialized: %w", node.Name, err)
+	nominated := 0
+	if expecting(node) {
+		nominated = a.Nominator.Open(ctx, claim, node.Name)
+	}
+	if node.Labels[karpv1.NodeInitializedLabelKey] != "true" || expecting(node) {
+		if _, err := a.drains.change(ctx, node, "initialize", func(node *corev1.Node) {
+			node.Labels[karpv1.NodeInitializedLabelKey] = "true"
+			open(node)
+		}); err != nil {
+			return err
 		}
 	}
 	if claim.IsTrue(karpv1.ConditionTypeInitialized) {
@@ -245,7 +275,8 @@ func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *k
 	if err := a.patchStatus(ctx, claim, before); err != nil {
 		return err
 	}
-	a.Log.Info("initialized", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
+	a.Log.Info("initialized", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
+		zap.Int("nominated", nominated))
 	return nil
 }
 

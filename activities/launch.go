@@ -145,7 +145,7 @@ func fleet(result cloud.LaunchResult, request cloud.LaunchRequest) workflows.Fle
 
 func reduceInstance(i cloud.Instance) workflows.Instance {
 	return workflows.Instance{ID: i.ID, ProviderID: i.ProviderID, InstanceType: i.InstanceType, Zone: i.Zone, ZoneID: i.ZoneID,
-		CapacityType: i.CapacityType, Image: i.Image}
+		CapacityType: i.CapacityType, Reservation: i.Reservation, Image: i.Image}
 }
 
 // settleFor is how long FindInstances keeps looking before it believes that there is nothing: a launch whose reply was

@@ -65,7 +65,8 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 	packed := plan.Pack(input)
 	packed.Claims = slices.Concat(static, packed.Claims)
 	took := time.Since(began)
-	a.nominate(packed, snapshot.Time)
+	a.promise(packed, snapshot.Time)
+	a.Nominator.Placed(snapshot, packed.Placements)
 	a.explain(packed.Unplaced)
 	result := workflows.PlanResult{Note: planNote(packed, snapshot.Pending, refused), SeenVersion: in.SeenVersion, Looked: snapshot.Time}
 	claims := packed.Claims
@@ -107,7 +108,8 @@ func (a *Activities) created(ctx context.Context, id string) (workflows.PlanResu
 
 // input is what the planner is to know.
 func (a *Activities) input(ctx context.Context, snapshot *plan.Snapshot, refused []workflows.Unavailable) plan.Input {
-	return plan.Input{Snapshot: snapshot, Pools: a.pools(ctx), Unavailable: unavailable(refused), MinValues: a.MinValues, Preferences: a.Preferences}
+	return plan.Input{Snapshot: snapshot, Pools: a.pools(ctx), Unavailable: unavailable(refused), MinValues: a.MinValues, Preferences: a.Preferences,
+		Nominates: a.Nominator.Works()}
 }
 
 // pools returns every NodePool with what can be launched for it, or why nothing can.
@@ -138,8 +140,8 @@ func unavailable(remembered []workflows.Unavailable) map[cloud.OfferingKey]time.
 	return until
 }
 
-// nominate protects the nodes that pods were planned for.
-func (a *Activities) nominate(packed plan.Plan, now time.Time) {
+// promise protects the nodes that pods were planned for.
+func (a *Activities) promise(packed plan.Plan, now time.Time) {
 	pods := map[string][]types.UID{}
 	for _, placement := range packed.Placements {
 		pods[placement.Node] = append(pods[placement.Node], placement.Pod.UID)

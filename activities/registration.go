@@ -14,8 +14,9 @@ import (
 )
 
 // register changes a Node that has just joined into one of Tenon's: finalizer, owner, the claim's labels, annotations
-// and taints, and the taint that kept pods away until now is gone. Doing it twice changes nothing.
-func register(node *corev1.Node, claim *karpv1.NodeClaim) {
+// and taints, and the taint that kept pods away until now is gone. Where pods are expected, another one keeps them away until
+// they are nominated. Doing it twice changes nothing.
+func register(node *corev1.Node, claim *karpv1.NodeClaim, expects bool) {
 	controllerutil.AddFinalizer(node, karpv1.TerminationFinalizer)
 	own(node, claim)
 	if node.Labels == nil {
@@ -33,8 +34,16 @@ func register(node *corev1.Node, claim *karpv1.NodeClaim) {
 			}
 		}
 	}
+	if expects && node.Labels[karpv1.NodeRegisteredLabelKey] != "true" {
+		node.Spec.Taints = append(node.Spec.Taints, karpv1.ExpectingNoScheduleTaint())
+	}
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.UnregisteredTaintKey })
 	node.Labels[karpv1.NodeRegisteredLabelKey] = "true"
+}
+
+// open takes our own taint off a node.
+func open(node *corev1.Node) {
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.ExpectingTaintKey })
 }
 
 // own makes the claim the Node's owner: when the claim is gone, so is the Node.
@@ -53,6 +62,9 @@ func owned(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 
 // registered reports whether the Node was registered already.
 func registered(node *corev1.Node) bool { return node.Labels[karpv1.NodeRegisteredLabelKey] == "true" }
+
+// reasonResources is why a node is not initialized that is ready but for devices.
+const reasonResources = "ResourceNotRegistered"
 
 // initialization says how far a registered Node is from serving pods: an empty reason means it is there. The reasons are
 // Karpenter's.
@@ -73,7 +85,7 @@ func initialization(node *corev1.Node, claim *karpv1.NodeClaim) (reason, message
 	for _, name := range slices.Sorted(maps.Keys(claim.Spec.Resources.Requests)) {
 		requested, allocatable := claim.Spec.Resources.Requests[name], node.Status.Allocatable[name]
 		if !requested.IsZero() && allocatable.IsZero() {
-			return "ResourceNotRegistered", fmt.Sprintf("Resource %q was requested but not registered", name)
+			return reasonResources, fmt.Sprintf("Resource %q was requested but not registered", name)
 		}
 	}
 	return "", ""

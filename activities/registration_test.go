@@ -51,7 +51,7 @@ func TestRegister(t *testing.T) {
 	} {
 		node := test.node
 		node.Labels = test.labels
-		register(node, launchedClaim())
+		register(node, launchedClaim(), false)
 		if diff := cmp.Diff(test.want, node.Spec.Taints); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 		}
@@ -60,7 +60,7 @@ func TestRegister(t *testing.T) {
 			t.Errorf("%s: labels, annotations, finalizer or owner are missing: %+v", test.reason, node.ObjectMeta)
 		}
 		again := node.DeepCopy()
-		register(again, launchedClaim())
+		register(again, launchedClaim(), false)
 		if diff := cmp.Diff(node, again); diff != "" {
 			t.Errorf("%s: registering twice changes something (-once +twice):\n%s", test.reason, diff)
 		}

@@ -154,6 +154,8 @@ type LaunchRequest struct {
 	Count int `json:"count"`
 	// CapacityType is on-demand, spot or reserved.
 	CapacityType string `json:"capacityType"`
+	// CapacityBlock says that the reservation to launch into is a capacity block.
+	CapacityBlock bool `json:"capacityBlock,omitempty"`
 	// Overrides are the pools of capacity to choose from, the preferred first.
 	Overrides []Override `json:"overrides"`
 	// Tags are put on every instance, volume and network interface at creation.

@@ -28,6 +28,9 @@ const (
 	NodeEmptied EventKind = "NodeEmptied"
 	// PoolChanged means the NodePool of that name was created, changed or deleted.
 	PoolChanged EventKind = "PoolChanged"
+	// PoolEdited means that what can be launched for the NodePool of that name may have changed: it was created, edited or
+	// deleted, or has become ready or unready. That its status counts other nodes is none of that.
+	PoolEdited EventKind = "PoolEdited"
 	// ClassChanged means the EC2NodeClass of that name was created, changed or deleted.
 	ClassChanged EventKind = "ClassChanged"
 	// BudgetsChanged means some PodDisruptionBudget changed. It has no name.

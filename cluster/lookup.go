@@ -208,12 +208,17 @@ func (m *Mirror) daemonSetChanged(old, now *daemonSet, existed, exists bool) {
 	m.events.publish(Event{Kind: DaemonSetsChanged})
 }
 
-func (m *Mirror) poolChanged(old, now *karpv1.NodePool, _, exists bool) {
+func (m *Mirror) poolChanged(old, now *karpv1.NodePool, existed, exists bool) {
+	edited := !existed || !exists || old.UID != now.UID || old.Generation != now.Generation ||
+		old.IsTrue(karpv1.ConditionTypeReady) != now.IsTrue(karpv1.ConditionTypeReady)
 	if !exists {
 		now = old
 	}
 	m.changed()
 	m.events.publish(Event{Kind: PoolChanged, Name: now.Name})
+	if edited {
+		m.events.publish(Event{Kind: PoolEdited, Name: now.Name})
+	}
 }
 
 func (m *Mirror) classChanged(old, now *awsv1.EC2NodeClass, _, exists bool) {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -42,6 +43,21 @@ func (m *Mirror) Promise(key string, pods []types.UID, until time.Time) {
 		m.promises.byKey[key] = made
 	}
 	m.touchKey(key)
+}
+
+// Promised returns the pending pods that are promised to a place, named as plan.Node.Key does, ordered by UID. Virtual
+// pods are not among them: they never come.
+func (m *Mirror) Promised(key string) []*Pod {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var pods []*Pod
+	for _, uid := range m.promises.byKey[key].pods {
+		if pod := m.waiting.pods[uid]; pod != nil {
+			pods = append(pods, pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	return pods
 }
 
 // keepPromise ends the promise to a pod, because it is bound or gone. The lock is held.

@@ -25,17 +25,20 @@ type waiting struct {
 	// some of which may have been looked at since.
 	unjudged map[types.UID]time.Time
 	arrivals []arrival
+	// hopeless counts the pods the kube-scheduler found no node for, by what they have in common with their siblings.
+	hopeless map[plan.Siblings]int
 	// mounted counts the pods that mount a claim, by its namespace and name.
 	mounted map[string]int
 }
 
 type arrival struct {
-	pod types.UID
-	at  time.Time
+	pod      types.UID
+	siblings plan.Siblings
+	at       time.Time
 }
 
 func newWaiting() waiting {
-	return waiting{pods: map[types.UID]*Pod{}, unjudged: map[types.UID]time.Time{}, mounted: map[string]int{}}
+	return waiting{pods: map[types.UID]*Pod{}, unjudged: map[types.UID]time.Time{}, hopeless: map[plan.Siblings]int{}, mounted: map[string]int{}}
 }
 
 func (w *waiting) has(pod types.UID) bool { return w.pods[pod] != nil }
@@ -56,7 +59,9 @@ func (w *waiting) update(at time.Time, old, now *Pod) (asks, settled bool) {
 	}
 	waits := now != nil && now.waits()
 	came := waits && (old == nil || !old.waits() || old.UID != now.UID)
-	asks = came || waits && now.Provisionable() && !old.Provisionable()
+	// What is found for one pod goes for its siblings: that the rest is found too is no news.
+	found := waits && now.Provisionable() && (old == nil || !old.Provisionable())
+	asks = came || found && w.hopeless[now.Siblings()] < 2
 	if asks {
 		w.active = at
 	}
@@ -66,12 +71,17 @@ func (w *waiting) update(at time.Time, old, now *Pod) (asks, settled bool) {
 	}
 	if came && !now.judged {
 		w.unjudged[now.UID] = at
-		w.arrivals = append(w.arrivals, arrival{pod: now.UID, at: at})
+		w.arrivals = append(w.arrivals, arrival{pod: now.UID, siblings: now.Siblings(), at: at})
 	}
 	return asks, settled
 }
 
 func (w *waiting) count(pod *Pod, by int) {
+	if siblings := pod.Siblings(); pod.Provisionable() && siblings.Any() {
+		if w.hopeless[siblings] += by; w.hopeless[siblings] == 0 {
+			delete(w.hopeless, siblings)
+		}
+	}
 	for _, name := range pod.Mounts.Names() {
 		key := pod.Namespace + "/" + name
 		if w.mounted[key] += by; w.mounted[key] == 0 {
@@ -83,11 +93,13 @@ func (w *waiting) count(pod *Pod, by int) {
 // mounts says whether a pod mounts a claim.
 func (w *waiting) mounts(claim string) bool { return w.mounted[claim] > 0 }
 
-// oldestUnjudged is when the oldest pod came that the scheduler has not looked at but still may.
+// oldestUnjudged is when the oldest pod came that the scheduler has not looked at but still may, other than siblings of
+// those it found no node for.
 func (w *waiting) oldestUnjudged(now time.Time) (time.Time, bool) {
 	for len(w.arrivals) > 0 {
 		oldest := w.arrivals[0]
-		if at, open := w.unjudged[oldest.pod]; open && at.Equal(oldest.at) && now.Sub(at) < judging {
+		if at, open := w.unjudged[oldest.pod]; open && at.Equal(oldest.at) && now.Sub(at) < judging &&
+			w.hopeless[oldest.siblings] == 0 {
 			return at, true
 		}
 		w.arrivals = w.arrivals[1:]

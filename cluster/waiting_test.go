@@ -28,6 +28,9 @@ func TestBatchWindow(t *testing.T) {
 	}
 	come := func(m *Mirror, name string) { _ = m.pods.Add(testPod(name, "")) }
 	bind := func(m *Mirror, name string) { _ = m.pods.Update(testPod(name, "n")) }
+	web := ownedBy("ReplicaSet", "web")
+	replica := func(m *Mirror, name string) { _ = m.pods.Add(testPod(name, "", web)) }
+	unschedulableReplica := func(pod *corev1.Pod) { web(pod); unschedulable(pod) }
 	type step struct {
 		at  time.Duration
 		do  func(*Mirror, string)
@@ -49,6 +52,15 @@ func TestBatchWindow(t *testing.T) {
 		{"a pod that is bound is not waited for", []step{
 			{0, judgedAs(unschedulable), "a"}, {0, come, "b"}, {3 * time.Second, bind, "b"},
 		}, 3 * time.Second},
+		{"siblings of a pod that needs a node need one too, and are not waited for", []step{
+			{0, replica, "a"}, {0, replica, "b"}, {3 * time.Second, judgedAs(unschedulableReplica), "a"}, {9 * time.Second, judgedAs(unschedulableReplica), "b"},
+		}, 3*time.Second + idle},
+		{"what is found for the siblings is no news", []step{
+			{0, judgedAs(unschedulableReplica), "a"}, {0, replica, "b"}, {500 * time.Millisecond, judgedAs(unschedulableReplica), "b"},
+		}, idle},
+		{"a pod of another owner is waited for", []step{
+			{0, judgedAs(unschedulableReplica), "a"}, {0, come, "b"}, {3 * time.Second, judgedAs(unschedulable), "b"},
+		}, 3*time.Second + idle},
 		{"the window closes at the latest after most", []step{{0, come, "a"}, {9 * time.Second, come, "b"}}, most},
 		{"daemons' pods, gated and ended pods are nobody's burst", []step{
 			{0, judgedAs(ownedBy("DaemonSet", "agent")), "d"},

@@ -214,7 +214,7 @@ func TestNotesNameWhatHasNoEffect(t *testing.T) {
 			t.Errorf("the notes do not say that %s has no effect:\n%s", setting, out)
 		}
 	}
-	if ignored := regexp.MustCompile(`settings\.(clusterName|reservedENIs)`).FindString(out); ignored != "" {
+	if ignored := regexp.MustCompile(`settings\.(clusterName|reservedENIs|preferencePolicy)`).FindString(out); ignored != "" {
 		t.Errorf("the notes say that %s has no effect, but it has", ignored)
 	}
 }

@@ -57,7 +57,7 @@ func (m *market) buyFrom(sellers []*seller, bins []*bin, lots []*lot) []*bin {
 	var tried capacityTries
 	for {
 		stocks := m.preferred(lots, offered, tried)
-		stock := firstNonEmpty(stocks[reservedFirst], stocks[onDemandNext], stocks[spotLast])
+		stock := firstNonEmpty(m.insistent(stocks[reservedFirst], offered), stocks[reservedFirst], stocks[onDemandNext], stocks[spotLast])
 		if len(stock) == 0 {
 			return bins
 		}

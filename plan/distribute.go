@@ -183,16 +183,17 @@ func (d *distribution) domainOf(s *slot, key string) (string, bool) {
 }
 
 // keepPromises puts pods where an earlier plan has put them. A claim without machine was made for its pods; anywhere
-// else the promise has to be still good.
+// else the promise has to be still good. What the kube-scheduler was told of a plan counts as a promise, since that
+// outlives the process which made it.
 func (d *distribution) keepPromises(items []*item, virtual bool) {
-	promised := map[types.UID]*slot{}
+	promised, named := map[types.UID]*slot{}, map[string]*slot{}
 	for _, s := range d.slots {
 		for _, uid := range s.node.Promised {
 			promised[uid] = s
 		}
-	}
-	if len(promised) == 0 {
-		return
+		if s.node.Name != "" {
+			named[s.node.Name] = s
+		}
 	}
 	for _, it := range items {
 		if it.virtual != virtual {
@@ -202,6 +203,9 @@ func (d *distribution) keepPromises(items []*item, virtual bool) {
 		it.pods = nil
 		for _, pod := range pods {
 			s := promised[pod.UID]
+			if s == nil {
+				s = named[pod.NominatedNode]
+			}
 			if s == nil || !d.stillGood(s, it) {
 				it.pods = append(it.pods, pod)
 				continue

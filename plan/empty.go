@@ -47,9 +47,10 @@ func Emptiness(snapshot *Snapshot) Disruption {
 	for _, pool := range snapshot.NodePools {
 		pools[pool.Name] = pool
 	}
-	pending := map[types.UID]bool{}
+	pending, nominated := map[types.UID]bool{}, map[string]bool{}
 	for _, pod := range snapshot.Pending {
 		pending[pod.UID] = !pod.Virtual
+		nominated[pod.NominatedNode] = true
 	}
 	var empty []*Node
 	for _, n := range snapshot.Nodes {
@@ -57,6 +58,9 @@ func Emptiness(snapshot *Snapshot) Disruption {
 			continue
 		}
 		why, when := keptBy(n, pools[n.Pool], pending, snapshot.Time)
+		if n.Name != "" && nominated[n.Name] {
+			why, when = "pods that wait for a node are nominated to it", time.Time{}
+		}
 		if why == "" {
 			empty = append(empty, n)
 			continue

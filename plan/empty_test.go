@@ -70,6 +70,7 @@ func TestEmptiness(t *testing.T) {
 		{name: "going", node: func(n *plan.Node) { n.Deleting = true }, pool: nodePool("p"), why: "it is going away already"},
 		{name: "nominated", node: func(n *plan.Node) { n.NominatedUntil = now.Add(9 * time.Second) }, pool: nodePool("p"), why: "pods were planned for it a moment ago", next: 9 * time.Second},
 		{name: "promised", node: func(n *plan.Node) { n.Promised = []types.UID{"uid-a"} }, pool: nodePool("p"), pending: []*corev1.Pod{newPod("a", "1", "1Gi")}, why: "pods that wait for a node are planned for it"},
+		{name: "expected", pool: nodePool("p"), pending: []*corev1.Pod{newPod("a", "1", "1Gi", func(pod *corev1.Pod) { pod.Status.NominatedNodeName = "n" })}, why: "pods that wait for a node are nominated to it"},
 		{name: "promised to a pod that is gone", node: func(n *plan.Node) { n.Promised = []types.UID{"uid-a"} }, pool: nodePool("p")},
 		{name: "annotated", node: func(n *plan.Node) { n.DoNotDisrupt = true }, pool: nodePool("p"), why: "it is annotated karpenter.sh/do-not-disrupt=true"},
 		{name: "static", pool: nodePool("p", func(pool *karpv1.NodePool) { n := int64(1); pool.Spec.Replicas = &n }), why: "its NodePool is static"},

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -60,12 +61,17 @@ func countOf(name string, capacity Resources) int64 {
 	return capacity.Get(name)
 }
 
-// largestOf is the largest capacity that a claim without a machine may still come to.
+// largestOf is the largest capacity that a claim without a machine may still come to. What the claim requires of other
+// labels than its instance type's, such as the capacity type, says nothing about that.
 func largestOf(types []*cloud.InstanceType, n *Node) Resources {
 	var largest Resources
 	conditions := claimConditions(n)
 	for _, typ := range types {
-		if conditions.admitsType(typ, nil) {
+		ofType := slices.DeleteFunc(slices.Clone(conditions), func(c condition) bool {
+			_, labelled := typ.Labels[c.key]
+			return !labelled && c.key != corev1.LabelInstanceTypeStable
+		})
+		if ofType.admitsType(typ, nil) {
 			largest = largest.Max(ResourcesOf(typ.Capacity))
 		}
 	}

@@ -28,7 +28,13 @@ func TestWhatLimitsCount(t *testing.T) {
 	full := func(n *plan.Node) { n.Allocatable = plan.Resources{} }
 	inFlight := func(types ...string) *plan.Node {
 		return &plan.Node{Claim: "waiting", Pool: "p", Labels: map[string]string{}, Created: now, Taints: []corev1.Taint{{Key: "busy", Effect: corev1.TaintEffectNoSchedule}},
-			Requirements: []plan.Requirement{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: types}}}
+			Requirements: []plan.Requirement{
+				{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: types},
+				// As every claim the planner makes has them, which no instance type does.
+				{Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"on-demand"}},
+				{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"us-east-1a"}},
+				{Key: "team", Operator: corev1.NodeSelectorOpIn, Values: []string{"blue"}},
+			}}
 	}
 	launched := inFlight("m6i.large")
 	launched.Launched, launched.Capacity = true, plan.ResourcesOf(machineSpec{name: "m6i.large", cores: 2, memory: 8}.instanceType().Capacity)

@@ -65,14 +65,14 @@ func (n *Node) outranked(pod *Pod) bool {
 	return false
 }
 
-// WaitingForNode returns the pending pods that wait for a node which does not exist, and says whether there are others
-// that may come to do so without any further change of their own, because the kube-scheduler means to preempt for them
-// on a node that may be gone before it has.
+// WaitingForNode returns the pending pods that wait for a node which does not exist: those the kube-scheduler found none
+// for, and their siblings. It says whether there are others that may come to do so without any further change of their
+// own, because the kube-scheduler means to preempt for them on a node that may be gone before it has.
 func (s *Snapshot) WaitingForNode() (pods []*Pod, others bool) {
-	made := preemptingIn(s)
+	made, without := preemptingIn(s), hopeless(s.Pending)
 	for _, pod := range s.Pending {
 		switch {
-		case !pod.Provisionable():
+		case !pod.placeable() || !pod.Unschedulable && !without[pod.Siblings()]:
 		case made.waits(pod):
 			others = true
 		default:

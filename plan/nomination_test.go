@@ -84,3 +84,22 @@ func TestNominatedPodsArePlanned(t *testing.T) {
 		}
 	}
 }
+
+// A process that has forgotten its promises keeps those the kube-scheduler was told of.
+func TestNominationsAreKept(t *testing.T) {
+	t.Parallel()
+	w := world{pods: manyPods(2, "a", "900m", "1Gi")}
+	w.pools = []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}}
+	for _, name := range []string{"n1", "n2", "n3"} {
+		w.nodes = append(w.nodes, &plan.Node{Name: name, Registered: true, Initialized: true, Ready: true, Allocatable: plan.Resources{CPU: 1000, Memory: 16 << 30, Pods: 10}})
+	}
+	w.pods[0].Status.NominatedNodeName = "n3"
+	p := plan.Pack(w.input())
+	at := map[string]string{}
+	for _, placement := range p.Placements {
+		at[placement.Pod.Name] = placement.Node
+	}
+	if len(p.Claims) > 0 || at[w.pods[0].Name] != "n3" || at[w.pods[1].Name] != "n1" {
+		t.Errorf("%d claims and pods at %v, want the first at n3, where it is expected, and the second at n1", len(p.Claims), at)
+	}
+}

@@ -12,8 +12,8 @@
 //  1. Classes fill existing nodes, initialized ones first, then claims in flight (existing.go). Pods that were promised
 //     to a node go back to it.
 //  2. NodePools are tried by weight, all pools of one weight together. A class takes the best capacity type that it
-//     finds there: reserved, spot, on-demand, in this order. What must be on demand is bought first, and others fill
-//     what it leaves (buy.go).
+//     finds there: reserved, spot, on-demand, in this order, and the next one for what it does not get. What is reserved
+//     is bought first, then what must be on demand, and others fill what these leave (buy.go).
 //  3. The leanest plan: what a pod is worth is found by generating loads for a linear program over the whole batch
 //     (program.go), and machines are filled by worth per dollar (buyer.go).
 //  4. The leanest plan is compared with fleets of alike machines, by playing the kube-scheduler on each and counting what
@@ -31,6 +31,41 @@
 //
 // Moderate sizes win near-ties, and many pods that would depend on very few machines count as dearer, because a node is
 // also a thing that fails.
+//
+// # Equal weights
+//
+// Among pools of one weight the cheapest machine wins, whichever pool it is of; among equally cheap ones the pool whose
+// name comes first. The same input gives the same plan. (Karpenter opens the pool whose name comes last, whatever it
+// costs.)
+//
+// # Reserved capacity
+//
+// A machine of a capacity reservation is a machine of its own, and the reservation is counted (reservation.go): over the
+// whole batch, over all pools that may use it, and over claims in flight that were made for it. Where Karpenter, in its
+// strict mode, leaves pods that find the reservation used up to a later round, the rest of a batch goes on to spot and
+// on-demand in the same plan. Nothing is gained by waiting: the reservation is exactly as full a round later, and the pods
+// would have waited. Who wants to wait for reserved capacity says so with a requirement on the capacity type.
+//
+// # Limits and priority
+//
+// A NodePool's limits are charged with the capacity of the machine that is planned, not with that of the largest that the
+// launch may choose, as Karpenter does. That is exact, and safe: where larger alternatives could take the pool beyond a
+// limit, the claim does not list them (claim.go). Nodes that are going count until they are gone, and a claim in flight
+// counts as the largest machine it may still become.
+//
+// When a limit keeps pods out, everything is planned once more, by priority and with what the machines use up of the
+// limits as their price (priority.go).
+//
+// # Devices
+//
+// Machines with devices are bought for pods that ask for a device, and for others only where a pool has nothing else to
+// offer; not when the others are at their limit. Nodes with devices that exist take plain pods when no other node does,
+// after the pods that ask for devices.
+//
+// # Reasons
+//
+// A pod that is left has one sentence for each pool: the fewest labels, zones, resources, limits or refusals that together
+// leave no machine (obstacle.go, reasons.go), or the rule about other pods that no machine can meet.
 //
 // # Volumes
 //

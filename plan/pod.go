@@ -69,9 +69,11 @@ func (p *Pod) Terminating() bool { return !p.Deletion.IsZero() }
 
 // Provisionable says that the pod may need a node that does not exist: the kube-scheduler found none, and no node will
 // run the pod by itself. Whether the kube-scheduler is making room for it is for Snapshot.WaitingForNode to say.
-func (p *Pod) Provisionable() bool {
-	return p.Node == "" && p.Unschedulable &&
-		!p.Gated && !p.Daemon && !p.Static && !p.Terminal && !p.Terminating()
+func (p *Pod) Provisionable() bool { return p.Unschedulable && p.placeable() }
+
+// placeable says that the pod is bound to no node, and that the kube-scheduler is to find it one.
+func (p *Pod) placeable() bool {
+	return p.Node == "" && !p.Gated && !p.Daemon && !p.Static && !p.Terminal && !p.Terminating()
 }
 
 // Reschedulable says that the pod would need another node if its node went away. The pod of a StatefulSet does even

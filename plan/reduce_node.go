@@ -17,7 +17,7 @@ func (i *Interner) Node(node *corev1.Node) *Node {
 		Pool:         i.String(node.Labels[karpv1.NodePoolLabelKey]),
 		ProviderID:   node.Spec.ProviderID,
 		Labels:       i.stringMap(node.Labels),
-		Taints:       i.taints(node.Spec.Taints),
+		Taints:       i.taints(withoutExpecting(node.Spec.Taints)),
 		Capacity:     i.resources(node.Status.Capacity),
 		Allocatable:  i.resources(node.Status.Allocatable),
 		InstanceType: i.String(node.Labels[corev1.LabelInstanceTypeStable]),
@@ -46,6 +46,16 @@ func (i *Interner) Node(node *corev1.Node) *Node {
 		}
 	}
 	return n
+}
+
+// withoutExpecting leaves out the taint that only says which pods a node is kept for until it is Ready: those are planned
+// for it.
+func withoutExpecting(taints []corev1.Taint) []corev1.Taint {
+	expecting := func(t corev1.Taint) bool { return t.Key == karpv1.ExpectingTaintKey }
+	if !slices.ContainsFunc(taints, expecting) {
+		return taints
+	}
+	return slices.DeleteFunc(slices.Clone(taints), expecting)
 }
 
 // Claim reduces a NodeClaim without regard to the Node its machine may have become.

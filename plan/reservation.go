@@ -196,6 +196,21 @@ func (m *market) withoutUsedUp(stock bitset) {
 	}
 }
 
+// insistent are the lots that can be had in reservations only: they go before those that can do without.
+func (m *market) insistent(stock []supplied, offered bitset) []supplied {
+	var only []supplied
+	for _, l := range stock {
+		flexible := false
+		for i := range l.allowed.all {
+			flexible = flexible || offered.has(i) && m.machines[i].reservation == unreserved
+		}
+		if !flexible {
+			only = append(only, l)
+		}
+	}
+	return only
+}
+
 // limited says that a machine may be had only so many times for reasons that do not concern its like.
 func (m *market) limited(index int) bool { return m.machines[index].reservation != unreserved }
 

@@ -148,6 +148,11 @@ func TestReservedCapacity(t *testing.T) {
 			map[string]int{"cr-1": 2}, "limit cpu 8 leaves 0, and the smallest instance type has 2",
 		},
 		{
+			"those who insist", "whoever can do without what is reserved leaves it to whoever cannot",
+			slices.Concat(manyPods(1, "any", "3", "8Gi"), manyPods(2, "only", "3", "4Gi", selects(karpv1.CapacityTypeLabelKey, "reserved"))),
+			reserved(smallCatalogue(), "m6i.xlarge", zone, "cr-1", 2), nil, nil, map[string]int{"cr-1": 2, "spot": 1}, "",
+		},
+		{
 			"gone", "a reservation with nothing left is not there", pods(1),
 			reserved(smallCatalogue(), "m6i.xlarge", zone, "cr-1", 0), []*karpv1.NodePool{nodePool("p", reservedOnly)}, nil,
 			map[string]int{}, "capacity reservation cr-1 is used up",

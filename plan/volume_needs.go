@@ -5,12 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // volumeNeeds is what a pod's volumes ask of its node.
@@ -59,6 +53,8 @@ type volumeBook struct {
 	// are found when the first claim without volume is looked at.
 	free map[string][]*Volume
 	kept map[string][]*Volume
+	// given is who gets which free volume of a class.
+	given map[*StorageClass]map[string]given
 	// known remembers the answers that do not depend on which pod of a Mounts asks.
 	known map[*Mounts]volumeNeeds
 }
@@ -70,6 +66,7 @@ func (s *Snapshot) volumes() *volumeBook {
 		storage:  &s.Storage,
 		limited:  map[string]bool{},
 		typical:  map[string]map[string]int{},
+		given:    map[*StorageClass]map[string]given{},
 		known:    map[*Mounts]volumeNeeds{},
 	}
 	for _, n := range s.Nodes {
@@ -98,23 +95,6 @@ func (b *volumeBook) register(pod *Pod) {
 	for _, name := range pod.Mounts.Names() {
 		key := pod.Namespace + "/" + name
 		b.users[key] = append(b.users[key], pod)
-	}
-}
-
-// findFree finds the volumes that are not bound yet.
-func (b *volumeBook) findFree() {
-	b.free, b.kept = map[string][]*Volume{}, map[string][]*Volume{}
-	for _, name := range sortedKeys(b.storage.Volumes) {
-		volume := b.storage.Volumes[name]
-		switch {
-		case volume.Deleting:
-		case volume.Claim != "":
-			if claim := b.storage.Claims[volume.Claim]; claim == nil || claim.Volume == "" {
-				b.kept[volume.Claim] = append(b.kept[volume.Claim], volume)
-			}
-		case volume.Available:
-			b.free[volume.Class] = append(b.free[volume.Class], volume)
-		}
 	}
 }
 
@@ -280,167 +260,19 @@ func (b *volumeBook) unbound(key string, claim *VolumeClaim) location {
 		free = b.matching(key, claim, class)
 	}
 	if class.Provisioner == "" || class.Provisioner == noProvisioner {
-		if len(free) == 0 {
-			return location{refusal: fmt.Sprintf("matches no free volume, and its StorageClass %s makes none", class.Name)}
-		}
 		at.volume = AttachableVolume{}
-		return either(at, nil, free)
+		return b.handMade(at, key, class, free)
 	}
 	if refusal := b.unprovided(class); refusal != "" && len(free) == 0 {
 		return location{refusal: refusal}
 	}
-	if claim.SelectedNode != "" {
-		return b.selected(at, claim.SelectedNode, class)
-	}
-	if class.Topology == nil {
-		return at
-	}
-	return either(at, class.Topology.alternatives, free)
-}
-
-// classOf finds the StorageClass of an unbound claim, and whether it leaves the volume's place to the pod.
-func (b *volumeBook) classOf(claim *VolumeClaim) (*StorageClass, string) {
-	var class *StorageClass
 	switch {
-	case claim.Class == nil:
-		if class = b.storage.defaultClass(); class == nil {
-			return nil, "has no volume and names no StorageClass, and there is no default one"
-		}
-	case *claim.Class == "":
-		return nil, "has no volume and wants none to be made for it: it names no StorageClass"
-	default:
-		if class = b.storage.Classes[*claim.Class]; class == nil {
-			return nil, fmt.Sprintf("names StorageClass %s, which does not exist", *claim.Class)
-		}
-	}
-	if !class.Delayed {
-		return nil, fmt.Sprintf("has no volume yet: its StorageClass %s has the volumeBindingMode Immediate, so that it has to be bound first", class.Name)
-	}
-	return class, ""
-}
-
-// selected is about a volume that is being made for a node.
-func (b *volumeBook) selected(at location, name string, class *StorageClass) location {
-	for _, n := range b.snapshot.Nodes {
-		if n.Name != name {
-			continue
-		}
-		at.places = []term{{newCondition(corev1.LabelHostname, corev1.NodeSelectorOpIn, []string{cmp.Or(n.Labels[corev1.LabelHostname], name)})}}
-		if class.Topology != nil {
-			at.places = both(at.places, class.Topology.alternatives)
-		}
-		if len(at.places) == 0 {
-			at.refusal = fmt.Sprintf("waits for a volume that is made for node %s, where its StorageClass %s allows none", name, class.Name)
-		}
+	case claim.SelectedNode != "":
+		return b.selected(at, claim.SelectedNode, class)
+	case class.Topology == nil:
 		return at
 	}
-	at.refusal = fmt.Sprintf("waits for a volume that is made for node %s, which is gone", name)
-	return at
-}
-
-const (
-	// inTreePrefix begins the names of the in-tree provisioners. Those that no CSI driver has replaced are not part of
-	// Kubernetes any more, but for hostPathProvisioner, the one of single-node test clusters.
-	inTreePrefix        = "kubernetes.io/"
-	hostPathProvisioner = inTreePrefix + "host-path"
-	// noProvisioner is the provisioner of classes whose volumes are made by hand.
-	noProvisioner = inTreePrefix + "no-provisioner"
-)
-
-// unprovided says why a class's provisioner cannot make a volume for any node; empty if it may.
-func (b *volumeBook) unprovided(class *StorageClass) string {
-	if strings.HasPrefix(class.Provisioner, inTreePrefix) && class.Provisioner != hostPathProvisioner {
-		return fmt.Sprintf("waits for a volume of StorageClass %s, whose provisioner %s is not part of Kubernetes any more", class.Name, class.Provisioner)
-	}
-	if class.Topology == nil {
-		return ""
-	}
-	var unknown []string
-	for _, alternative := range class.Topology.alternatives {
-		at := slices.IndexFunc(alternative, func(c condition) bool { return !b.labelled(c.key) })
-		if at < 0 {
-			return ""
-		}
-		unknown = append(unknown, alternative[at].key)
-	}
-	if unknown == nil {
-		return fmt.Sprintf("waits for a volume of StorageClass %s, whose allowedTopologies match no node", class.Name)
-	}
-	slices.Sort(unknown)
-	return fmt.Sprintf("waits for a volume of StorageClass %s, whose allowedTopologies need the label %s, which no node has and no NodePool defines",
-		class.Name, strings.Join(slices.Compact(unknown), " or "))
-}
-
-// labelled says whether a node that is there or may come can have a label.
-func (b *volumeBook) labelled(key string) bool {
-	if key == corev1.LabelHostname || karpv1.WellKnownLabels().Has(key) {
-		return true
-	}
-	for _, n := range b.snapshot.Nodes {
-		if _, ok := n.Labels[key]; ok {
-			return true
-		}
-	}
-	for _, pool := range b.snapshot.NodePools {
-		if _, ok := pool.Spec.Template.Labels[key]; ok {
-			return true
-		}
-		if slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(r karpv1.NodeSelectorRequirementWithMinValues) bool { return r.Key == key }) {
-			return true
-		}
-	}
-	return false
-}
-
-// matching are the volumes that exist and would be bound to a claim, as k8s.io/component-helpers/storage/volume
-// chooses them; which of them it is depends on the node.
-func (b *volumeBook) matching(key string, claim *VolumeClaim, class *StorageClass) []*Volume {
-	if b.free == nil {
-		b.findFree()
-	}
-	var matching []*Volume
-	for _, volume := range b.kept[key] {
-		if volume.holds(claim) && (volume.ClaimUID == "" || volume.ClaimUID == claim.UID) {
-			matching = append(matching, volume)
-		}
-	}
-	if len(matching) > 0 {
-		return matching // what is kept for a claim comes before what is free, even where it is out of reach
-	}
-	selector := labels.Everything()
-	if claim.Selector != nil {
-		parsed, err := metav1.LabelSelectorAsSelector(claim.Selector)
-		if err != nil {
-			return nil // the API server admits no such selector
-		}
-		selector = parsed
-	}
-	for _, volume := range b.free[class.Name] {
-		if volume.holds(claim) && volume.Modes&claim.Modes == claim.Modes && selector.Matches(labels.Set(volume.Labels)) {
-			matching = append(matching, volume)
-		}
-	}
-	return matching
-}
-
-// holds says whether the volume is large enough for a claim and of its kind.
-func (v *Volume) holds(claim *VolumeClaim) bool {
-	return v.Bytes >= claim.Bytes && v.Block == claim.Block
-}
-
-// either is a location in one of a class's places or at one of the free volumes.
-func either(at location, places []term, free []*Volume) location {
-	all := slices.Clone(places)
-	for _, volume := range free {
-		if volume.Topology == nil {
-			return at
-		}
-		all = append(all, volume.Topology.alternatives...)
-	}
-	if at.places = simplified(all); len(at.places) == 0 {
-		at.refusal = "matches only volumes whose node affinity matches no node"
-	}
-	return at
+	return either(at, class.Topology.alternatives, b.own(key, class, free))
 }
 
 // inWords is for people.

@@ -380,6 +380,64 @@ func TestOnePodAtATime(t *testing.T) {
 	}
 }
 
+// Volumes made by hand are there once: no node is launched for a pod whose claim would find none left.
+func TestVolumesMadeByHand(t *testing.T) {
+	t.Parallel()
+	small := func(v *corev1.PersistentVolume) { v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("5Gi") }
+	modest := func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("5Gi")
+	}
+	byHand := classNamed("fast", madeBy("kubernetes.io/no-provisioner"))
+	left := `persistent volume claim %q matches only volumes that other claims wait for, and its StorageClass fast makes none`
+	tests := []struct {
+		name, reason string
+		objects      []metav1.Object
+		zones        map[string]string
+		unplaced     string
+	}{
+		{"enough", "each pod goes where the volume is that it will get",
+			[]metav1.Object{byHand, claimOf("x0"), claimOf("x1"), volumeOf("pa", reachedBy(ebsZone, "us-east-1a")), volumeOf("pb", reachedBy(ebsZone, "us-east-1b"))},
+			map[string]string{"uid-a-0000": "us-east-1a", "uid-a-0001": "us-east-1b"}, ""},
+		{"too few", "the pod that came last goes without",
+			[]metav1.Object{byHand, claimOf("x0"), claimOf("x1"), volumeOf("pb", reachedBy(ebsZone, "us-east-1b"))},
+			map[string]string{"uid-a-0000": "us-east-1b"}, fmt.Sprintf(left, "x1")},
+		{"moved", "the first takes another, where the second can only have one",
+			[]metav1.Object{byHand, claimOf("x0", modest), claimOf("x1"), volumeOf("pa", reachedBy(ebsZone, "us-east-1a")), volumeOf("pb", small, reachedBy(ebsZone, "us-east-1b"))},
+			map[string]string{"uid-a-0000": "us-east-1b", "uid-a-0001": "us-east-1a"}, ""},
+		{"larger first", "it is not the size that decides who goes without",
+			[]metav1.Object{byHand, claimOf("x0"), claimOf("x1", modest), volumeOf("pa", reachedBy(ebsZone, "us-east-1a"))},
+			map[string]string{"uid-a-0000": "us-east-1a"}, fmt.Sprintf(left, "x1")},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := world{pods: manyPods(2, "a", "1", "1Gi"), pools: []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}}}
+			for i, pod := range w.pods {
+				mounts(fmt.Sprint("x", i))(pod)
+			}
+			input := w.input()
+			input.Snapshot.Storage = storageOf(w.interner(), test.objects...)
+			p := plan.Pack(input)
+			zones := map[string]string{}
+			for _, claim := range p.Claims {
+				for _, pod := range claim.Pods {
+					zones[string(pod)] = fmt.Sprint(claim.Zones)
+				}
+			}
+			want := map[string]string{}
+			for pod, zone := range test.zones {
+				want[pod] = "[" + zone + "]"
+			}
+			if diff := cmp.Diff(want, zones); diff != "" {
+				t.Errorf("%s: zones (-want +got):\n%s", test.reason, diff)
+			}
+			if got := fmt.Sprint(reasonsOf(p)); got != fmt.Sprint([]string{test.unplaced}) && !(test.unplaced == "" && got == "[]") {
+				t.Errorf("reasons %s, want %q", got, test.unplaced)
+			}
+		})
+	}
+}
+
 // Requirements of the pod and of its volumes hold together.
 func TestVolumesAndNodeSelection(t *testing.T) {
 	t.Parallel()

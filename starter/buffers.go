@@ -22,7 +22,7 @@ import (
 // there is nothing to ask.
 func (s *Starter) watchBuffers(ctx context.Context) error {
 	events := s.Mirror.Subscribe(cluster.BuffersChanged, cluster.PodsPending, cluster.PodsChanged, cluster.NodeChanged, cluster.ClaimChanged,
-		cluster.PoolChanged, cluster.ClassChanged)
+		cluster.PoolEdited, cluster.ClassChanged)
 	defer events.Close()
 	state := pending{}
 	news := true
@@ -38,7 +38,7 @@ func (s *Starter) watchBuffers(ctx context.Context) error {
 			news = false
 		}
 		for _, event := range awaitEvents(ctx, events, wait) {
-			news = news || event.Kind == cluster.PoolChanged || event.Kind == cluster.ClassChanged
+			news = news || event.Kind == cluster.PoolEdited || event.Kind == cluster.ClassChanged
 		}
 		if err := sleep(ctx, settle); err != nil {
 			return err

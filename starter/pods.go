@@ -30,19 +30,21 @@ type pending struct {
 }
 
 // due says whether to signal now, and otherwise when to look again; zero means only after a change. Pods that a plan has
-// promised to a machine which is still starting are not waited for; those whose machine is there get a while to be
-// bound. News, pools, classes or volumes having changed, counts like a new pod. Virtual pods are for watchBuffers.
+// promised to a machine which is still starting are not waited for; once it has started, the kube-scheduler gets a while
+// to bind them. Pods it means to preempt for are looked at again after a while. News, pools, classes or volumes having
+// changed, counts like a new pod. Virtual pods are for watchBuffers.
 func (p *pending) due(snapshot *plan.Snapshot, news bool) (signal bool, wait time.Duration) {
-	coming, promised := promises(snapshot.Nodes)
+	coming := promises(snapshot)
 	waiting := map[types.UID]bool{}
-	for _, pod := range snapshot.Pending {
-		if pod.Provisionable() && !pod.Virtual && !coming[pod.UID] {
+	pods, others := snapshot.WaitingForNode()
+	for _, pod := range pods {
+		if !pod.Virtual && !coming[pod.UID] {
 			waiting[pod.UID] = true
-			news = news || !promised[pod.UID] && !p.announced[pod.UID]
+			news = news || !p.announced[pod.UID]
 		}
 	}
 	signal, wait = p.decide(snapshot.Time, waiting, news)
-	if len(waiting) == 0 && len(coming) > 0 {
+	if len(waiting) == 0 && (len(coming) > 0 || others) {
 		wait = retryFirst
 	}
 	return signal, wait
@@ -73,21 +75,21 @@ func (p *pending) decide(now time.Time, waiting map[types.UID]bool, news bool) (
 	return true, p.retry
 }
 
-// promises returns the pods that were planned for machines still starting, and those planned for any.
-func promises(nodes []*plan.Node) (coming, promised map[types.UID]bool) {
-	coming, promised = map[types.UID]bool{}, map[types.UID]bool{}
-	for _, node := range nodes {
+// promises returns the pods that were planned for machines still starting or just started.
+func promises(snapshot *plan.Snapshot) map[types.UID]bool {
+	coming := map[types.UID]bool{}
+	for _, node := range snapshot.Nodes {
+		starting := !node.Initialized || snapshot.Time.Sub(node.InitializedAt) < retryFirst
 		for _, uid := range node.Promised {
-			promised[uid] = true
-			coming[uid] = coming[uid] || !node.Initialized
+			coming[uid] = coming[uid] || starting
 		}
 	}
-	return coming, promised
+	return coming
 }
 
 // watchPods signals Provisioning while pods are pending.
 func (s *Starter) watchPods(ctx context.Context) error {
-	events := s.Mirror.Subscribe(cluster.PodsPending, cluster.PoolChanged, cluster.ClassChanged, cluster.StorageChanged)
+	events := s.Mirror.Subscribe(cluster.PodsPending, cluster.PoolEdited, cluster.ClassChanged, cluster.StorageChanged)
 	defer events.Close()
 	state := pending{}
 	news := true

@@ -31,8 +31,18 @@ func TestPendingPodsAreAnnounced(t *testing.T) {
 		wait   time.Duration
 	}
 	promised := func(initialized bool, uids ...types.UID) []*plan.Node {
-		return []*plan.Node{{Name: "n", Initialized: initialized, Promised: uids}}
+		return []*plan.Node{{Name: "n", Initialized: initialized, InitializedAt: start.Add(time.Minute), Promised: uids}}
 	}
+	preempting := waitingPods("a")
+	preempting[0].NominatedNode, preempting[0].Priority = "full", 1
+	full := &plan.Node{Name: "full", Initialized: true, Pods: []*plan.Pod{{Class: &plan.Class{}}}}
+	preempting[0].Class = &plan.Class{Requests: plan.Resources{CPU: 1}}
+	siblings, judgedSiblings := waitingPods("a", "b"), waitingPods("a", "b")
+	class := &plan.Class{}
+	for _, pod := range append(siblings, judgedSiblings...) {
+		pod.OwnerKind, pod.OwnerName, pod.Class = "ReplicaSet", "web", class
+	}
+	siblings[1].Unschedulable = false
 	tests := map[string][]look{
 		"a burst": {
 			{reason: "the first pod is announced at once", pods: waitingPods("a"), signal: true, wait: retryFirst},
@@ -48,7 +58,15 @@ func TestPendingPodsAreAnnounced(t *testing.T) {
 		"a pod that is being served": {
 			{reason: "its machine is starting, so nobody needs to know", pods: waitingPods("a"), nodes: promised(false, "a"), wait: retryFirst},
 			{reason: "the kube-scheduler gets a while once it is there", after: time.Minute, pods: waitingPods("a"), nodes: promised(true, "a"), wait: retryFirst},
-			{reason: "then it is planned again", after: time.Minute + retryFirst, pods: waitingPods("a"), nodes: promised(true, "a"), signal: true, wait: 2 * retryFirst},
+			{reason: "then it is planned again", after: time.Minute + retryFirst, pods: waitingPods("a"), nodes: promised(true, "a"), signal: true, wait: retryFirst},
+		},
+		"a pod that others make room for": {
+			{reason: "nobody needs to know yet", pods: preempting, nodes: []*plan.Node{full}, wait: retryFirst},
+			{reason: "and then somebody does, although nothing about the pod has changed", after: time.Minute, pods: preempting, signal: true, wait: retryFirst},
+		},
+		"siblings": {
+			{reason: "what is found for one goes for the other", pods: siblings, signal: true, wait: retryFirst},
+			{reason: "so that it is no news when it is found", after: 2 * time.Second, pods: judgedSiblings, wait: retryFirst - 2*time.Second},
 		},
 		"nothing": {
 			{reason: "an idle cluster signals nothing and looks at nothing"},

@@ -26,6 +26,8 @@ type Config struct {
 	BatchIdle, BatchMost time.Duration
 	// MinValues is Strict or BestEffort.
 	MinValues string
+	// Preferences is Respect or Ignore.
+	Preferences string
 	// LeaseName, LeaseNamespace and Identity say who acts on the cluster.
 	LeaseName, LeaseNamespace, Identity string
 	// SweepEvery is how often cloud, cluster and workflows are compared.
@@ -42,7 +44,7 @@ func DefaultConfig() Config {
 	return Config{
 		HealthProbeAddress: ":8081", MetricsAddress: ":8080",
 		BatchIdle: time.Second, BatchMost: 10 * time.Second,
-		MinValues: string(plan.MinValuesStrict),
+		MinValues: string(plan.MinValuesStrict), Preferences: string(plan.PreferencesRespect),
 		LeaseName: "karpenter-leader-election", LeaseNamespace: "kube-system",
 		SweepEvery: 2 * time.Minute,
 		KubeQPS:    200, KubeBurst: 300,
@@ -58,6 +60,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.BatchIdle, "batch-idle-duration", c.BatchIdle, "plan once no further pod has become pending for this long")
 	flags.DurationVar(&c.BatchMost, "batch-max-duration", c.BatchMost, "plan after this long even if pods keep coming")
 	flags.StringVar(&c.MinValues, "min-values-policy", c.MinValues, "Strict or BestEffort")
+	flags.StringVar(&c.Preferences, "preference-policy", c.Preferences, "Respect or Ignore what pods prefer but do not require")
 	flags.StringVar(&c.LeaseName, "leader-election-name", c.LeaseName, "Lease that says who acts on the cluster; Karpenter's own by default, so that both never do")
 	flags.StringVar(&c.LeaseNamespace, "leader-election-namespace", c.LeaseNamespace, "namespace of the Lease")
 	flags.StringVar(&c.Identity, "identity", c.Identity, "holder's name in the Lease (default: POD_NAME, or host name and a random part)")
@@ -85,6 +88,7 @@ func (c *Config) Validate() error {
 	check(c.BatchIdle > 0, "--batch-idle-duration %s: must be positive", c.BatchIdle)
 	check(c.BatchMost >= c.BatchIdle, "--batch-max-duration %s: must not be below --batch-idle-duration %s", c.BatchMost, c.BatchIdle)
 	check(c.MinValues == string(plan.MinValuesStrict) || c.MinValues == string(plan.MinValuesBestEffort), "--min-values-policy %q: must be Strict or BestEffort", c.MinValues)
+	check(c.Preferences == string(plan.PreferencesRespect) || c.Preferences == string(plan.PreferencesIgnore), "--preference-policy %q: must be Respect or Ignore", c.Preferences)
 	check(c.SweepEvery >= 10*time.Second, "--sweep-interval %s: must be at least 10s", c.SweepEvery)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
 	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")

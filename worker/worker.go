@@ -20,8 +20,10 @@ import (
 	sdk "go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -72,12 +74,17 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	defer stopEvents()
 
 	name := workflows.Cluster(config.Cluster)
+	nominator, err := newNominator(restConfig, mirror, log)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
 	doing := activities.New(activities.Config{
 		Cluster: name, Kube: direct, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
-		BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues),
+		Nominator: nominator, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return mirror.Run(ctx) })
+	group.Go(func() error { return nominator.Run(ctx) })
 	probes := &probes{mirror: mirror}
 	group.Go(func() error { return probes.serve(ctx, config.HealthProbeAddress) })
 	group.Go(func() error { return serveMetrics(ctx, config.MetricsAddress) })
@@ -96,6 +103,23 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		return fmt.Errorf("worker: %w", err)
 	}
 	return nil
+}
+
+// newNominator returns what nominates pods. It has as many requests of its own as everything else together, so that a
+// burst of pods keeps nobody waiting.
+func newNominator(restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logger) (*activities.Nominator, error) {
+	limit := rate.NewLimiter(rate.Limit(restConfig.QPS), restConfig.Burst)
+	unlimited := rest.CopyConfig(restConfig)
+	unlimited.QPS = -1
+	direct, err := kube.New(unlimited, kube.Options{Scheme: Scheme()})
+	if err != nil {
+		return nil, fmt.Errorf("client for nominations: %w", err)
+	}
+	versions, err := discovery.NewDiscoveryClientForConfig(unlimited)
+	if err != nil {
+		return nil, fmt.Errorf("client for the API server's version: %w", err)
+	}
+	return activities.NewNominator(direct, mirror, versions.ServerVersion, limit, log), nil
 }
 
 // poll runs workflows and activities until ctx ends. Activities wait for nodes and drains, so there may be thousands at

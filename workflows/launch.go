@@ -67,14 +67,16 @@ type Fleet struct {
 
 // Instance is the part of a cloud instance that a claim's workflow carries.
 type Instance struct {
-	ID           string  `json:"id"`
-	ProviderID   string  `json:"providerID"`
-	InstanceType string  `json:"instanceType"`
-	Zone         string  `json:"zone"`
-	ZoneID       string  `json:"zoneID,omitempty"`
-	CapacityType string  `json:"capacityType"`
-	Image        string  `json:"image,omitempty"`
-	Price        float64 `json:"price,omitempty"`
+	ID           string `json:"id"`
+	ProviderID   string `json:"providerID"`
+	InstanceType string `json:"instanceType"`
+	Zone         string `json:"zone"`
+	ZoneID       string `json:"zoneID,omitempty"`
+	CapacityType string `json:"capacityType"`
+	// Reservation is the capacity reservation it runs in; empty for on-demand and spot.
+	Reservation string  `json:"reservation,omitempty"`
+	Image       string  `json:"image,omitempty"`
+	Price       float64 `json:"price,omitempty"`
 }
 
 // FindInstancesInput names the launch group to look for, and the claims that want its instances.

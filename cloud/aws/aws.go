@@ -12,6 +12,7 @@
 //   - what a node class makes of the instance types: capacity and allocatable per type, shared by everyone who asks
 //     (instancetypes.go);
 //   - offerings that had no capacity, for three minutes (unavailable.go);
+//   - how much room capacity reservations have, for a minute, less what was launched into them (reservations.go);
 //   - launch templates, which are named by a hash of their content, so that making one twice is making it once
 //     (template.go);
 //   - answers of dry runs, of SSM and IAM, for minutes.
@@ -103,9 +104,11 @@ type Provider struct {
 	launched    *ttlCache[string, struct{}]
 	cleaned     *ttlCache[string, struct{}]
 	subnets     *subnetPool
-	templates   *templateStore
-	describer   *batcher[cloud.Instance]
-	terminator  *batcher[error]
+	// reservations are those of capacity.
+	reservations *reservationPool
+	templates    *templateStore
+	describer    *batcher[cloud.Instance]
+	terminator   *batcher[error]
 }
 
 var _ cloud.Provider = (*Provider)(nil)
@@ -172,6 +175,7 @@ func build(cfg aws.Config, options Options) *Provider {
 		launched:    newTTLCache[string, struct{}](time.Hour, 4096, options.Now),
 	}
 	p.subnets = newSubnetPool(p.ec2, options.Now)
+	p.reservations = newReservationPool(p.ec2, options.Now)
 	p.templates = newTemplateStore(p.ec2, options.Cluster, options.Now)
 	p.describer = newBatcher(p.bg, p.describeIDs)
 	p.terminator = newBatcher(p.bg, p.terminateBatch)

@@ -72,18 +72,20 @@ var verdicts = map[string]verdict{
 // capacityCodes are the codes with which EC2 says that an offering, and not the request, is the problem; the value is
 // the reason a launch gives that got nothing for it.
 var capacityCodes = map[string]string{
-	"InsufficientInstanceCapacity":         "InsufficientCapacity",
-	"InsufficientHostCapacity":             "InsufficientCapacity",
-	"InsufficientReservedInstanceCapacity": "InsufficientCapacity",
-	"UnfulfillableCapacity":                "InsufficientCapacity",
-	"Unsupported":                          "InsufficientCapacity",
-	"ReservationCapacityExceeded":          "InsufficientCapacity",
-	"SpotMaxPriceTooLow":                   "InsufficientCapacity",
-	"MaxSpotInstanceCountExceeded":         "SpotQuotaExceeded",
-	"VcpuLimitExceeded":                    "VCPULimitExceeded",
-	"InstanceLimitExceeded":                "VCPULimitExceeded",
-	"MaxFleetCountExceeded":                "FleetQuotaExceeded",
-	"InsufficientFreeAddressesInSubnet":    "InsufficientFreeAddressesInSubnet",
+	"InsufficientInstanceCapacity":          "InsufficientCapacity",
+	"InsufficientHostCapacity":              "InsufficientCapacity",
+	"InsufficientReservedInstanceCapacity":  "InsufficientCapacity",
+	"UnfulfillableCapacity":                 "InsufficientCapacity",
+	"Unsupported":                           "InsufficientCapacity",
+	"ReservationCapacityExceeded":           "InsufficientCapacity",
+	"InvalidCapacityReservationId.NotFound": "InsufficientCapacity",
+	"InvalidCapacityReservationState":       "InsufficientCapacity",
+	"SpotMaxPriceTooLow":                    "InsufficientCapacity",
+	"MaxSpotInstanceCountExceeded":          "SpotQuotaExceeded",
+	"VcpuLimitExceeded":                     "VCPULimitExceeded",
+	"InstanceLimitExceeded":                 "VCPULimitExceeded",
+	"MaxFleetCountExceeded":                 "FleetQuotaExceeded",
+	"InsufficientFreeAddressesInSubnet":     "InsufficientFreeAddressesInSubnet",
 }
 
 // classify turns an SDK error of an operation into a cloud.Error; nil and errors already classified stay as they are.

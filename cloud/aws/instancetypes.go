@@ -24,6 +24,8 @@ type resolvedClass struct {
 	nodes  []classNode
 	byName map[string]*classNode
 	zones  map[string][]awsv1.Subnet
+	// reservations of capacity, by instance type.
+	reservations map[string][]awsv1.CapacityReservation
 
 	mu        sync.Mutex
 	version   offeringsVersion
@@ -39,7 +41,7 @@ type classNode struct {
 }
 
 // offeringsVersion changes when any offering of the class may have.
-type offeringsVersion struct{ onDemand, spot, unavailable uint64 }
+type offeringsVersion struct{ onDemand, spot, unavailable, reservations uint64 }
 
 // InstanceTypes implements cloud.Provider.
 func (p *Provider) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
@@ -55,11 +57,15 @@ func (p *Provider) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass)
 	if err != nil {
 		return nil, err
 	}
-	version := offeringsVersion{onDemandSeq, spotSeq, p.unavailable.version()}
+	rooms, reservationSeq, err := p.reservations.rooms(ctx, class.Status.CapacityReservations)
+	if err != nil {
+		return nil, err
+	}
+	version := offeringsVersion{onDemandSeq, spotSeq, p.unavailable.version(), reservationSeq}
 	resolved.mu.Lock()
 	defer resolved.mu.Unlock()
 	if resolved.offerings == nil || resolved.version != version {
-		market := market{onDemand: onDemand, spot: spot, unavailable: p.unavailable}
+		market := market{onDemand: onDemand, spot: spot, unavailable: p.unavailable, room: rooms}
 		resolved.offerings, resolved.version = resolved.price(market), version
 	}
 	return slices.Clone(resolved.offerings), nil
@@ -108,7 +114,7 @@ func resolveKey(class *awsv1.EC2NodeClass, machines uint64) (string, error) {
 	subnets := slices.SortedFunc(slices.Values(class.Status.Subnets), func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) })
 	key, err := json.Marshal([]any{
 		machines, class.AMIFamily(), class.Spec.Kubelet, class.Spec.BlockDeviceMappings, class.Spec.InstanceStorePolicy,
-		class.Spec.NetworkInterfaces, class.Status.AMIs, subnets,
+		class.Spec.NetworkInterfaces, class.Status.AMIs, subnets, class.Status.CapacityReservations,
 	})
 	if err != nil {
 		return "", fmt.Errorf("key of node class %s: %w", class.Name, err)
@@ -118,9 +124,12 @@ func resolveKey(class *awsv1.EC2NodeClass, machines uint64) (string, error) {
 
 // resolveClass sizes every machine that an image of the class runs on and that one of its zones has.
 func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape) (*resolvedClass, error) {
-	resolved := &resolvedClass{zones: make(map[string][]awsv1.Subnet)}
+	resolved := &resolvedClass{zones: make(map[string][]awsv1.Subnet), reservations: make(map[string][]awsv1.CapacityReservation)}
 	for _, subnet := range class.Status.Subnets {
 		resolved.zones[subnet.Zone] = append(resolved.zones[subnet.Zone], subnet)
+	}
+	for _, reservation := range class.Status.CapacityReservations {
+		resolved.reservations[reservation.InstanceType] = append(resolved.reservations[reservation.InstanceType], reservation)
 	}
 	images := imageSelectors(class.Status.AMIs)
 	for _, m := range machines {
@@ -153,6 +162,13 @@ type market struct {
 	onDemand    map[string]float64
 	spot        map[spotPool]float64
 	unavailable *unavailable
+	// room is what capacity reservations have left.
+	room map[string]int
+}
+
+// reachable says whether some subnet has addresses.
+func (m market) reachable(subnets []awsv1.Subnet) bool {
+	return slices.ContainsFunc(subnets, func(s awsv1.Subnet) bool { return !m.unavailable.subnet(s.ID) })
 }
 
 // price returns the price of an offering, false where nobody knows it.
@@ -161,10 +177,14 @@ func (m market) price(key cloud.OfferingKey) (float64, bool) {
 		price, ok := m.spot[spotPool{key.InstanceType, key.Zone}]
 		return price, ok
 	}
-	if price, ok := m.onDemand[key.InstanceType]; ok {
-		return price, true
+	price, ok := m.onDemand[key.InstanceType]
+	if !ok {
+		price, ok = staticPrice(key.InstanceType)
 	}
-	return staticPrice(key.InstanceType)
+	if key.CapacityType == karpenterv1.CapacityTypeReserved {
+		price /= reservedDiscount
+	}
+	return price, ok
 }
 
 // price attaches the offerings of this moment to the nodes of the class.
@@ -183,7 +203,8 @@ func (r *resolvedClass) price(market market) []*cloud.InstanceType {
 	return out
 }
 
-// offeringsOf returns a machine's offerings in the class's zones, ordered by zone and capacity type.
+// offeringsOf returns a machine's offerings in the class's zones, ordered by zone and capacity type, and then those by
+// reservations.
 func (r *resolvedClass) offeringsOf(m *machine, market market) []cloud.Offering {
 	offerings := make([]cloud.Offering, 0, len(m.zones)*len(m.usage))
 	for _, zone := range m.zones {
@@ -191,7 +212,7 @@ func (r *resolvedClass) offeringsOf(m *machine, market market) []cloud.Offering 
 		if len(subnets) == 0 {
 			continue
 		}
-		addresses := slices.ContainsFunc(subnets, func(s awsv1.Subnet) bool { return !market.unavailable.subnet(s.ID) })
+		addresses := market.reachable(subnets)
 		for _, capacityType := range m.usage {
 			key := cloud.OfferingKey{InstanceType: m.name, Zone: zone, CapacityType: capacityType}
 			price, known := market.price(key)
@@ -204,5 +225,5 @@ func (r *resolvedClass) offeringsOf(m *machine, market market) []cloud.Offering 
 			})
 		}
 	}
-	return offerings
+	return append(offerings, r.reservedOfferings(m, market)...)
 }

@@ -67,7 +67,7 @@ func fleet(request cloud.LaunchRequest) *ec2.CreateFleetInput {
 		LaunchTemplateConfigs: fleetConfigs(request.Overrides),
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
 			TotalTargetCapacity:       aws.Int32(int32(request.Count)),
-			DefaultTargetCapacityType: types.DefaultTargetCapacityType(request.CapacityType),
+			DefaultTargetCapacityType: targetType(request),
 		},
 	}
 	for _, resource := range []types.ResourceType{
@@ -84,6 +84,18 @@ func fleet(request cloud.LaunchRequest) *ec2.CreateFleetInput {
 		input.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
 	}
 	return input
+}
+
+// targetType is what EC2 calls the capacity type. Reserved capacity is on-demand capacity that was bought before; only
+// capacity blocks have a market of their own.
+func targetType(request cloud.LaunchRequest) types.DefaultTargetCapacityType {
+	switch {
+	case request.CapacityBlock:
+		return types.DefaultTargetCapacityTypeCapacityBlock
+	case request.CapacityType == karpenterv1.CapacityTypeReserved:
+		return types.DefaultTargetCapacityTypeOnDemand
+	}
+	return types.DefaultTargetCapacityType(request.CapacityType)
 }
 
 // fleetConfigs groups the overrides by launch template, in their order.
@@ -132,6 +144,7 @@ func (p *Provider) launchedInstances(request cloud.LaunchRequest, sets []types.C
 			override = cloud.Override{InstanceType: string(set.InstanceType), Zone: aws.ToString(set.AvailabilityZone), Subnet: aws.ToString(set.SubnetId)}
 		}
 		p.subnets.took(override.Subnet, int64(len(set.InstanceIds))*podAddresses)
+		p.reservations.took(override.Reservation, len(set.InstanceIds))
 		for _, id := range set.InstanceIds {
 			p.launched.put(id, struct{}{})
 			out = append(out, cloud.Instance{
@@ -141,6 +154,7 @@ func (p *Provider) launchedInstances(request cloud.LaunchRequest, sets []types.C
 				Zone:         override.Zone,
 				ZoneID:       p.subnets.zoneID(override.Subnet),
 				CapacityType: request.CapacityType,
+				Reservation:  override.Reservation,
 				Image:        override.Image,
 				State:        string(types.InstanceStateNamePending),
 				LaunchTime:   p.now().UTC(),
@@ -176,10 +190,14 @@ func (p *Provider) refusals(request cloud.LaunchRequest, failures []types.Create
 		if !ok {
 			continue
 		}
-		key := cloud.OfferingKey{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: request.CapacityType}
-		if code == "InsufficientFreeAddressesInSubnet" {
+		key := cloud.OfferingKey{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: request.CapacityType, ReservationID: override.Reservation}
+		switch code {
+		case "InsufficientFreeAddressesInSubnet":
 			p.unavailable.markSubnet(override.Subnet)
-		} else {
+		case "ReservationCapacityExceeded":
+			// The number will be read again; the reservation may have room before an offering would be tried again.
+			p.reservations.full(override.Reservation)
+		default:
 			p.unavailable.markOffering(key)
 		}
 		if !refused[key] {

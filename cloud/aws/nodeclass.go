@@ -54,8 +54,14 @@ func (p *Provider) ResolveNodeClass(ctx context.Context, class *awsv1.EC2NodeCla
 		{awsv1.ConditionTypeSubnetsReady, p.resolveSubnets},
 		{awsv1.ConditionTypeSecurityGroupsReady, p.resolveSecurityGroups},
 		{awsv1.ConditionTypeInstanceProfileReady, p.resolveProfile},
+		{awsv1.ConditionTypeCapacityReservationsReady, p.resolveReservations},
 		{awsv1.ConditionTypeValidationSucceeded, p.validate},
 	} {
+		if part.condition == awsv1.ConditionTypeCapacityReservationsReady && len(class.Spec.CapacityReservationSelectorTerms) == 0 {
+			work.Status.CapacityReservations = nil
+			work.ClearCondition(part.condition)
+			continue
+		}
 		found, err := part.resolve(ctx, work)
 		if err != nil {
 			if found, err = judge(err); err != nil {

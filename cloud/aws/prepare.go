@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +50,11 @@ func (p *Provider) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cl
 	if err != nil {
 		return cloud.LaunchRequest{}, err
 	}
-	choice := choose(spec, resolved, subnets, market{onDemand: onDemand, spot: spot, unavailable: p.unavailable})
+	rooms, _, err := p.reservations.rooms(ctx, spec.Class.Status.CapacityReservations)
+	if err != nil {
+		return cloud.LaunchRequest{}, err
+	}
+	choice := choose(spec, resolved, subnets, market{onDemand: onDemand, spot: spot, unavailable: p.unavailable, room: rooms})
 	if len(choice) == 0 {
 		return cloud.LaunchRequest{}, &cloud.Error{
 			Kind: cloud.InsufficientCapacity, Reason: "InsufficientCapacity", Operation: "PrepareLaunch",
@@ -66,12 +71,13 @@ func (p *Provider) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cl
 		tags[awsv1.NodePoolTagKey] = spec.NodePool
 	}
 	return cloud.LaunchRequest{
-		Group:        spec.Group,
-		Count:        spec.Count,
-		CapacityType: spec.CapacityType,
-		Overrides:    overrides,
-		Tags:         tags,
-		Context:      aws.ToString(spec.Class.Spec.Context),
+		Group:         spec.Group,
+		Count:         spec.Count,
+		CapacityType:  spec.CapacityType,
+		Overrides:     overrides,
+		Tags:          tags,
+		Context:       aws.ToString(spec.Class.Spec.Context),
+		CapacityBlock: isBlock(spec.Class, choice[0].key.ReservationID),
 	}, nil
 }
 
@@ -79,7 +85,7 @@ func checkSpec(spec cloud.LaunchSpec) error {
 	switch {
 	case spec.Count < 1:
 		return invalid("PrepareLaunch", fmt.Errorf("a launch of %d instances", spec.Count))
-	case spec.CapacityType != karpenterv1.CapacityTypeOnDemand && spec.CapacityType != karpenterv1.CapacityTypeSpot:
+	case !slices.Contains([]string{karpenterv1.CapacityTypeReserved, karpenterv1.CapacityTypeSpot, karpenterv1.CapacityTypeOnDemand}, spec.CapacityType):
 		return invalid("PrepareLaunch", fmt.Errorf("capacity type %q cannot be bought", spec.CapacityType))
 	case len(spec.Class.Status.SecurityGroups) == 0:
 		return notReady("PrepareLaunch", "SecurityGroupsNotReady", "the node class has no security groups in its status")
@@ -111,7 +117,7 @@ func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]a
 		node, ok := resolved.byName[key.InstanceType]
 		subnet, reachable := subnets[key.Zone]
 		price, priced := market.price(key)
-		if !ok || !reachable || !priced || market.unavailable.offering(key) {
+		if !ok || !reachable || !priced || market.unavailable.offering(key) || key.ReservationID != "" && market.room[key.ReservationID] <= 0 {
 			continue
 		}
 		if key.CapacityType == karpenterv1.CapacityTypeOnDemand && (cheapestOnDemand == 0 || price < cheapestOnDemand) {
@@ -140,8 +146,13 @@ func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]a
 
 // templateKey is what the launch templates of one launch differ in.
 type templateKey struct {
-	image string
-	pods  int64
+	image       string
+	pods        int64
+	reservation string
+}
+
+func (c *choice) template() templateKey {
+	return templateKey{c.node.image, c.node.pods, c.key.ReservationID}
 }
 
 // withTemplates makes the launch templates of a launch exist and completes its overrides.
@@ -149,7 +160,7 @@ func (p *Provider) withTemplates(ctx context.Context, spec cloud.LaunchSpec, cho
 	names := make(map[templateKey]*string)
 	var order []templateKey
 	for _, c := range choices {
-		key := templateKey{c.node.image, c.node.pods}
+		key := c.template()
 		if names[key] == nil && len(order) < maxTemplates {
 			names[key] = new(string)
 			order = append(order, key)
@@ -172,13 +183,13 @@ func (p *Provider) withTemplates(ctx context.Context, spec cloud.LaunchSpec, cho
 	}
 	overrides := make([]cloud.Override, 0, len(choices))
 	for _, c := range choices {
-		name := names[templateKey{c.node.image, c.node.pods}]
+		name := names[c.template()]
 		if name == nil {
 			continue
 		}
 		overrides = append(overrides, cloud.Override{
 			InstanceType: c.key.InstanceType, Zone: c.key.Zone, Subnet: c.subnet,
-			LaunchTemplate: *name, Image: c.node.image, Price: c.price,
+			LaunchTemplate: *name, Image: c.node.image, Price: c.price, Reservation: c.key.ReservationID,
 		})
 	}
 	return overrides, nil
@@ -196,7 +207,9 @@ func (p *Provider) templateFor(ctx context.Context, class *awsv1.EC2NodeClass, n
 	if nodePool != "" {
 		tags[awsv1.NodePoolTagKey] = nodePool
 	}
-	return newTemplate(class, key.image, userData, tags), nil
+	made := newTemplate(class, key.image, userData, tags)
+	made.reserve(class, key.reservation)
+	return made, nil
 }
 
 // userData renders the user data of a class's nodes in the way of its AMI family.

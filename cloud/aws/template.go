@@ -69,6 +69,26 @@ func newTemplate(class *awsv1.EC2NodeClass, image, userData string, tags map[str
 	return template{Data: data, Tags: list}
 }
 
+// reserve makes the template's instances run in one capacity reservation and nowhere else, or, without one, in none: what
+// a class has reserved is used by launches that ask for it, so that it can be counted. Classes that select no
+// reservations leave it to EC2 whether an open one is used.
+func (t template) reserve(class *awsv1.EC2NodeClass, id string) {
+	switch {
+	case id != "":
+		t.Data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
+			CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
+			CapacityReservationTarget:     &types.CapacityReservationTarget{CapacityReservationId: aws.String(id)},
+		}
+		if isBlock(class, id) {
+			t.Data.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}
+		}
+	case len(class.Spec.CapacityReservationSelectorTerms) > 0:
+		t.Data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
+			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
+		}
+	}
+}
+
 func templateMetadata(options *awsv1.MetadataOptions) *types.LaunchTemplateInstanceMetadataOptionsRequest {
 	request := &types.LaunchTemplateInstanceMetadataOptionsRequest{
 		HttpEndpoint:            types.LaunchTemplateInstanceMetadataEndpointStateEnabled,

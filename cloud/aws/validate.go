@@ -102,7 +102,7 @@ func (p *Provider) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fin
 	if node == nil {
 		return bad("NoCompatibleInstanceTypes", "no instance type is offered in the selected subnets' zones and runs the selected AMIs"), nil
 	}
-	launch, err := p.templateFor(ctx, class, rehearsal, nil, nil, templateKey{node.image, node.pods})
+	launch, err := p.templateFor(ctx, class, rehearsal, nil, nil, templateKey{image: node.image, pods: node.pods})
 	if err != nil || p.options.DisableDryRun {
 		return fine, err
 	}

@@ -23,10 +23,11 @@ const planGCPercent = 200
 
 // planFlags are the flags of `tenon plan`.
 type planFlags struct {
-	files, nodePools  []string
-	account           offline.Options
-	output            string
-	minValues, prefer string
+	files, nodePools []string
+	account          offline.Options
+	output           string
+	minValues        string
+	preferences      string
 }
 
 func newPlanCommand() *cobra.Command {
@@ -70,6 +71,7 @@ whenever there is a plan, and 1 for mistakes in manifests or flags.`,
 	f.StringVar(&flags.account.Region, "region", offline.DefaultRegion, "region whose zones are planned with; prices are those of us-east-1")
 	f.StringSliceVar(&flags.account.Zones, "zones", nil, "availability zones (default a, b and c of the region)")
 	f.StringVar(&flags.minValues, "min-values-policy", string(plan.MinValuesStrict), "Strict or BestEffort")
+	f.StringVar(&flags.preferences, "preference-policy", string(plan.PreferencesRespect), "Respect or Ignore what pods prefer but do not require")
 	f.StringVarP(&flags.output, "output", "o", "", "output format: json or yaml (default: a table)")
 	return cmd
 }
@@ -84,6 +86,8 @@ func (p *planFlags) validate() error {
 		return fmt.Errorf("--output %q: must be json, yaml or left out", p.output)
 	case p.minValues != string(plan.MinValuesStrict) && p.minValues != string(plan.MinValuesBestEffort):
 		return fmt.Errorf("--min-values-policy %q: must be Strict or BestEffort", p.minValues)
+	case p.preferences != string(plan.PreferencesRespect) && p.preferences != string(plan.PreferencesIgnore):
+		return fmt.Errorf("--preference-policy %q: must be Respect or Ignore", p.preferences)
 	}
 	return nil
 }
@@ -120,7 +124,11 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 	if err := reading.Wait(); err != nil {
 		return err
 	}
-	input := plan.Input{Snapshot: cluster.Snapshot, MinValues: plan.MinValuesPolicy(flags.minValues)}
+	input := plan.Input{
+		Snapshot: cluster.Snapshot, MinValues: plan.MinValuesPolicy(flags.minValues), Preferences: plan.PreferencePolicy(flags.preferences),
+		// No scheduler is there to have a will of its own: the plan is the leanest there is.
+		Nominates: true,
+	}
 	notes := cluster.Notes
 	for _, pool := range cluster.NodePools {
 		class := cluster.Classes[pool.Spec.Template.Spec.NodeClassRef.Name]

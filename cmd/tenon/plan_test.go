@@ -78,6 +78,7 @@ func TestPlanCommand(t *testing.T) {
 		"StdinTwice":  {reason: "nobody can type two files at once", args: []string{"-f", "-", "--nodepools", "-"}, fails: "only once"},
 		"Output":      {reason: "a format nobody knows", args: []string{"-f", "-", "-o", "xml"}, fails: `--output "xml"`},
 		"MinValues":   {reason: "as the worker has it", args: []string{"-f", "-", "--min-values-policy", "strict"}, fails: `--min-values-policy "strict"`},
+		"Preferences": {reason: "as the worker has it", args: []string{"-f", "-", "--preference-policy", "ignore"}, fails: `--preference-policy "ignore"`},
 		"Zones":       {reason: "zones are those of the region", args: []string{"-f", "-", "--zones", "eu-west-1a"}, stdin: pod, fails: "eu-west-1a"},
 		"Mistake":     {reason: "mistakes have a place", args: []string{"-f", "-"}, stdin: strings.Replace(pod, "containers", "container", 1), fails: "document 1, Pod default/a: spec.container: "},
 		"Stdin":       {reason: "everything may come from standard input", args: []string{"-f", "-"}, stdin: string(pool) + pod, out: "1 pod placed; 1 new node, 0.0960 $/hour; 0 pods without a node"},

@@ -205,7 +205,10 @@ func namesOf(pods []*plan.Pod) (names, workloads []string) {
 
 // workloadOf is what a pod belongs to, or the pod itself.
 func workloadOf(pod *plan.Pod) string {
-	if pod.OwnerName == "" {
+	switch {
+	case pod.Virtual:
+		return stem(pod.Key())
+	case pod.OwnerName == "":
 		return pod.Key()
 	}
 	return pod.Namespace + "/" + pod.OwnerName
@@ -213,7 +216,8 @@ func workloadOf(pod *plan.Pod) string {
 
 // compareNames orders names, and names with numbers at the end by number: web-2 before web-10.
 func compareNames(a, b string) int {
-	stem := func(s string) string { return strings.TrimRight(s, "0123456789") }
-	x, y := stem(a), stem(b)
-	return cmp.Or(strings.Compare(x, y), cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+	return cmp.Or(strings.Compare(stem(a), stem(b)), cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
+
+// stem is a name without the number at its end.
+func stem(name string) string { return strings.TrimRight(strings.TrimRight(name, "0123456789"), "-") }

@@ -39,6 +39,7 @@ func TestPods(t *testing.T) {
 		"Suspended":       {reason: "a suspended Job runs nothing", text: workload("batch/v1", "Job", "j", "suspend: true, parallelism: 9,")},
 		"CronJob":         {reason: "one run", text: "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, namespace: shop}\nspec: {schedule: '* * * * *', jobTemplate: {spec: {parallelism: 2, template: {spec: {containers: [{name: c}]}}}}}\n", pending: []string{"c-0", "c-1"}},
 		"DaemonSet":       {reason: "a DaemonSet's pods come with the nodes", text: workload("apps/v1", "DaemonSet", "d", selector)},
+		"NewerStatus":     {reason: "a newer cluster says more of a pod than is known here", text: pod("a", "") + "status: {novelty: true}\n", pending: []string{"a"}},
 		"Finished":        {reason: "what has ended needs no node", text: pod("a", "") + "status: {phase: Succeeded}\n"},
 		"Bound":           {reason: "a pod stays on the node it has", text: node + bound + pod("b", ""), pending: []string{"b"}, bound: []string{"here"}},
 		"Elsewhere":       {reason: "a node that is not there has to be bought again", text: bound, pending: []string{"here"}},

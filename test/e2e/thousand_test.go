@@ -81,8 +81,11 @@ func thousandPods(t *testing.T, w *world.World) {
 		w.Apply(deployment("thousand", shape.name, 0, shape.requests))
 	}
 	w.AwaitNothing(5 * time.Minute)
-	writes := writesPerLife(w.Writes()[before:], len(claims))
-	t.Logf("writes per node life: %v", writes)
+	writes, nominations := writesPerLife(w.Writes()[before:], len(claims))
+	t.Logf("writes per node life: %v; %d nominations of %d pods", writes, nominations, pods)
+	if nominations > pods {
+		t.Errorf("%d nominations of %d pods, want at most one each", nominations, pods)
+	}
 	total := 0.0
 	for _, n := range writes {
 		total += n
@@ -159,13 +162,18 @@ func fleetCalls(w *world.World) []ec2sim.Call {
 	return slices.DeleteFunc(calls, func(c ec2sim.Call) bool { return c.Code == "DryRunOperation" })
 }
 
-// writesPerLife groups writes by what was written, per node. The Lease is renewed however many nodes there are.
-func writesPerLife(writes []world.Write, nodes int) map[string]float64 {
-	per := map[string]float64{}
+// writesPerLife groups writes by what was written, per node. The Lease is renewed however many nodes there are, and
+// nominations are counted apart, as there are pods and not nodes.
+func writesPerLife(writes []world.Write, nodes int) (per map[string]float64, nominations int) {
+	per = map[string]float64{}
 	for _, write := range writes {
-		if write.Resource != "leases" {
+		switch write.Resource {
+		case "leases":
+		case "pods/status":
+			nominations++
+		default:
 			per[write.Verb+" "+write.Resource] += 1 / float64(nodes)
 		}
 	}
-	return per
+	return per, nominations
 }

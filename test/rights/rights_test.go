@@ -16,8 +16,9 @@ import (
 
 // rare are rights this test does not see used, with what they are for.
 var rare = map[string]string{
-	"delete nodes": "a Node that joined and was never registered, or whose claim was removed by force, belongs to nobody else",
-	"patch events": "an event that is said again within ten minutes is counted up",
+	"delete nodes":      "a Node that joined and was never registered, or whose claim was removed by force, belongs to nobody else",
+	"patch pods/status": "a pod is nominated to its node only where the kube-scheduler has not bound it already",
+	"patch events":      "an event that is said again within ten minutes is counted up",
 }
 
 // scene has pods that no budget lets go, one that no machine fits, and room that is kept free.

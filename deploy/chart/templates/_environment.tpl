@@ -20,6 +20,8 @@
   value: {{ .Values.settings.batchMaxDuration | quote }}
 - name: TENON_MIN_VALUES_POLICY
   value: {{ .Values.settings.minValuesPolicy | quote }}
+- name: TENON_PREFERENCE_POLICY
+  value: {{ .Values.settings.preferencePolicy | quote }}
 - name: TENON_VM_MEMORY_OVERHEAD_PERCENT
   value: {{ .Values.settings.vmMemoryOverheadPercent | quote }}
 - name: TENON_RESERVED_ENIS

@@ -1,0 +1,273 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// nominations is a mirror of promised pods, and an API server that notes nominations and may refuse them.
+type nominations struct {
+	nodes    map[string]*corev1.Node
+	promised map[string][]*cluster.Pod
+	pods     map[string]*cluster.Pod
+	refuse   func(pod string) error
+
+	mu   sync.Mutex
+	seen []string
+}
+
+func (n *nominations) Subscribe(...cluster.EventKind) *cluster.Subscription {
+	return &cluster.Subscription{}
+}
+func (n *nominations) Node(name string) *corev1.Node           { return n.nodes[name] }
+func (n *nominations) ClaimOfNode(string) *karpv1.NodeClaim    { return nil }
+func (n *nominations) Pod(namespace, name string) *cluster.Pod { return n.pods[namespace+"/"+name] }
+func (n *nominations) Promised(key string) []*cluster.Pod      { return n.promised[key] }
+func (n *nominations) add(key string, names ...string) *nominations {
+	if n.pods == nil {
+		n.pods, n.promised, n.nodes = map[string]*cluster.Pod{}, map[string][]*cluster.Pod{}, map[string]*corev1.Node{}
+	}
+	for _, name := range names {
+		pod := &cluster.Pod{Pod: &plan.Pod{UID: types.UID("uid-" + name), Namespace: "default", Name: name}}
+		n.pods[pod.Key()] = pod
+		n.promised[key] = append(n.promised[key], pod)
+	}
+	return n
+}
+
+func (n *nominations) nominator(t *testing.T) *Nominator {
+	t.Helper()
+	kube := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testScheme(t)).Build(), interceptor.Funcs{
+		SubResourcePatch: func(_ context.Context, _ client.Client, sub string, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+			data, err := patch.Data(object)
+			if err != nil {
+				return err
+			}
+			var body struct {
+				Metadata struct{ UID string }
+				Status   struct{ NominatedNodeName string }
+			}
+			if err := json.Unmarshal(data, &body); err != nil {
+				return err
+			}
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.seen = append(n.seen, strings.Join([]string{sub, object.GetNamespace(), object.GetName(), body.Metadata.UID, body.Status.NominatedNodeName}, " "))
+			if n.refuse != nil {
+				return n.refuse(object.GetName())
+			}
+			return nil
+		},
+	})
+	nominator := NewNominator(kube, n, nil, rate.NewLimiter(rate.Inf, 0), zap.NewNop())
+	nominator.works.Store(true)
+	return nominator
+}
+
+func (n *nominations) taken() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	defer func() { n.seen = nil }()
+	slices.Sort(n.seen)
+	return n.seen
+}
+
+func claimNamed(name string) *karpv1.NodeClaim {
+	return &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func TestOpenNominatesEachPodOnce(t *testing.T) {
+	t.Parallel()
+	world := (&nominations{}).add("claim-1", "a", "b", "c").add("claim-2", "a")
+	world.nodes["node-1"] = &corev1.Node{}
+	world.pods["default/b"] = &cluster.Pod{Pod: &plan.Pod{UID: "uid-b", Namespace: "default", Name: "b", Node: "other"}}
+	nominator := world.nominator(t)
+	if got := nominator.Open(t.Context(), claimNamed("claim-1"), "node-1"); got != 2 {
+		t.Errorf("%d pods are nominated, want 2", got)
+	}
+	want := []string{"status default a uid-a node-1", "status default c uid-c node-1"}
+	if diff := cmp.Diff(want, world.taken()); diff != "" {
+		t.Errorf("every pod that is not bound is nominated, and by its UID (-want +got):\n%s", diff)
+	}
+	nominator.Open(t.Context(), claimNamed("claim-1"), "node-1")
+	nominator.Open(t.Context(), claimNamed("claim-2"), "node-2")
+	if again := world.taken(); len(again) > 0 {
+		t.Errorf("a pod was nominated a second time while its first node is there: %v", again)
+	}
+	delete(world.nodes, "node-1")
+	nominator.Open(t.Context(), claimNamed("claim-2"), "node-2")
+	if diff := cmp.Diff([]string{"status default a uid-a node-2"}, world.taken()); diff != "" {
+		t.Errorf("a pod whose node is gone is nominated to its next one (-want +got):\n%s", diff)
+	}
+}
+
+func TestNominationsMayBeRefused(t *testing.T) {
+	t.Parallel()
+	pods := schema.GroupResource{Resource: "pods"}
+	for _, test := range []struct {
+		reason string
+		err    error
+		works  bool
+	}{
+		{"another pod of that name is no reason to stop", apierrors.NewConflict(pods, "a", errors.New("UID")), true},
+		{"nor is one that was bound meanwhile", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), true},
+		{"nor is a busy API server", apierrors.NewTooManyRequests("busy", 1), true},
+		{"a worker that may not do it does not try for ever", apierrors.NewForbidden(pods, "a", errors.New("RBAC")), false},
+	} {
+		world := (&nominations{refuse: func(string) error { return test.err }}).add("claim", "a")
+		nominator := world.nominator(t)
+		if got := nominator.Open(t.Context(), claimNamed("claim"), "node"); got != 0 {
+			t.Errorf("%s: %d nominations are counted", test.reason, got)
+		}
+		if nominator.Works() != test.works || nominator.Expects(claimNamed("claim")) != test.works {
+			t.Errorf("%s: works %t, want %t", test.reason, nominator.Works(), test.works)
+		}
+	}
+}
+
+func TestNobodyNominates(t *testing.T) {
+	t.Parallel()
+	var nobody *Nominator
+	if nobody.Works() || nobody.Expects(claimNamed("claim")) || nobody.Open(t.Context(), claimNamed("claim"), "node") != 0 {
+		t.Error("there is no nominator, and it says it has nominated")
+	}
+	nobody.Placed(&plan.Snapshot{}, nil)
+}
+
+func TestNodesAreKeptForThePodsPlannedForThem(t *testing.T) {
+	t.Parallel()
+	starting := claimNamed("claim")
+	starting.Spec.StartupTaints = []corev1.Taint{taint("agent", corev1.TaintEffectNoExecute)}
+	nominator := (&nominations{}).add("claim", "a").nominator(t)
+	for _, test := range []struct {
+		reason string
+		claim  *karpv1.NodeClaim
+		want   bool
+	}{
+		{"pods wait for it", claimNamed("claim"), true},
+		{"nobody waits for it, or another process knows who does", claimNamed("other"), false},
+		{"who removes a startup taint need not tolerate ours", starting, false},
+	} {
+		if got := nominator.Expects(test.claim); got != test.want {
+			t.Errorf("%s: %t, want %t", test.reason, got, test.want)
+		}
+	}
+	node := joinedNode(taint(karpv1.UnregisteredTaintKey, corev1.TaintEffectNoExecute))
+	for range 2 {
+		register(node, claimNamed("claim"), true)
+		if diff := cmp.Diff([]corev1.Taint{karpv1.ExpectingNoScheduleTaint()}, node.Spec.Taints); diff != "" {
+			t.Errorf("taints of a registered node that pods are expected on (-want +got):\n%s", diff)
+		}
+	}
+	if open(node); len(node.Spec.Taints) > 0 {
+		t.Errorf("a node that is open has taints: %v", node.Spec.Taints)
+	}
+	if register(node, claimNamed("claim"), true); len(node.Spec.Taints) > 0 {
+		t.Errorf("a second try closes the node again: %v", node.Spec.Taints)
+	}
+}
+
+// TestPlacedNominates has pods that a plan put on nodes which are there nominated at once.
+func TestPlacedNominates(t *testing.T) {
+	t.Parallel()
+	world := (&nominations{}).add("", "a", "b", "c", "d", "moved", "virtual")
+	nominator := world.nominator(t)
+	snapshot := &plan.Snapshot{Nodes: []*plan.Node{
+		{Name: "open", Claim: "claim", Registered: true, Initialized: true, Ready: true}, {Name: "starting", Registered: true},
+		{Name: "lost", Registered: true, Initialized: true}, {Claim: "coming"}}}
+	var placements []plan.Placement
+	for pod, node := range map[string]string{"a": "claim", "b": "starting", "c": "lost", "d": "coming", "moved": "claim", "virtual": "claim"} {
+		placed := *world.pods["default/"+pod].Pod
+		placed.Virtual = pod == "virtual"
+		if pod == "moved" {
+			placed.Node = "going"
+		}
+		snapshot.Pending = append(snapshot.Pending, &placed)
+		placements = append(placements, plan.Placement{Pod: &placed, Node: node})
+	}
+	nominator.Placed(snapshot, placements)
+	var queued []string
+	for len(nominator.queue) > 0 {
+		next := <-nominator.queue
+		queued = append(queued, next.pod.Name+" "+next.node)
+	}
+	if diff := cmp.Diff([]string{"a open"}, queued); diff != "" {
+		t.Errorf("pods that wait, and whose node may take them now (-want +got):\n%s", diff)
+	}
+	if nominator.Placed(&plan.Snapshot{}, nil); len(nominator.told) > 0 {
+		t.Errorf("pods that no longer wait are remembered: %v", nominator.told)
+	}
+}
+
+func TestNominationSupported(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		version string
+		want    bool
+	}{
+		{"v1.36.4", true}, {"v1.35.0", true}, {"v1.35.2-eks-1234567", true}, {"v1.34.9-eks-1234567", false}, {"v1.29.0", false}, {"unknown", false},
+	} {
+		if got, why := nominationSupported(&version.Info{GitVersion: test.version}); got != test.want || got == (why != "") {
+			t.Errorf("%s: %t (%s), want %t", test.version, got, why, test.want)
+		}
+	}
+}
+
+func TestOpening(t *testing.T) {
+	t.Parallel()
+	node := func(taints ...corev1.Taint) *corev1.Node {
+		n := joinedNode(taints...)
+		n.Labels = map[string]string{karpv1.NodeRegisteredLabelKey: "true"}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		return n
+	}
+	edit := func(n *corev1.Node, change func(*corev1.Node)) *corev1.Node { change(n); return n }
+	none := corev1.TaintEffectNoSchedule
+	claim := claimNamed("claim")
+	claim.Spec.StartupTaints = []corev1.Taint{taint("agent", none)}
+	for _, test := range []struct {
+		reason string
+		node   *corev1.Node
+		claim  *karpv1.NodeClaim
+		want   bool
+	}{
+		{"it is Ready", node(), claim, true},
+		{"Kubernetes has not seen yet that it is", node(taint(corev1.TaintNodeNotReady, none)), claim, true},
+		{"a taint of the pool's is for good", node(taint("dedicated", none)), claim, true},
+		{"nobody claimed it", edit(node(), func(n *corev1.Node) { n.Labels = nil }), nil, true},
+		{"it is not Ready", joinedNode(), claim, false},
+		{"it is not registered", edit(node(), func(n *corev1.Node) { n.Labels = nil }), claim, false},
+		{"it is cordoned", edit(node(), func(n *corev1.Node) { n.Spec.Unschedulable = true }), claim, false},
+		{"it is being deleted", edit(node(), func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: time.Now()} }), claim, false},
+		{"an agent has still to come up", node(taint("agent", none)), claim, false},
+		{"the cloud has still to say where it is", node(taint("node.cloudprovider.kubernetes.io/uninitialized", none)), claim, false},
+		{"it is disrupted", node(taint(karpv1.DisruptedTaintKey, none)), claim, false},
+	} {
+		if got := opening(test.node, test.claim); got != test.want {
+			t.Errorf("%s: %t, want %t", test.reason, got, test.want)
+		}
+	}
+}

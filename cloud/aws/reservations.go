@@ -1,0 +1,266 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/singleflight"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+const (
+	// refreshReservations is how old the numbers of free places in reservations may be.
+	refreshReservations = time.Minute
+	// blockEnds is how long before its end a capacity block takes no new instances: EC2 empties it half an hour before.
+	blockEnds = 40 * time.Minute
+	// reservedDiscount makes what is reserved cheaper than anything else, and keeps the order of its prices.
+	reservedDiscount = 10_000_000
+)
+
+// reservationPool knows how much room capacity reservations have. Launches of this process count at once; EC2's own
+// number is read again every minute. What other processes launch is noticed then, or when EC2 refuses a launch.
+type reservationPool struct {
+	api *ec2.Client
+	now func() time.Time
+
+	flight singleflight.Group
+	mu     sync.Mutex
+	room   map[string]reservationRoom
+	seq    uint64
+}
+
+type reservationRoom struct {
+	left int
+	read time.Time
+}
+
+func newReservationPool(api *ec2.Client, now func() time.Time) *reservationPool {
+	return &reservationPool{api: api, now: now, room: make(map[string]reservationRoom)}
+}
+
+// reservationFilters turns selector terms into one set of filters per query: the ids go together.
+func reservationFilters(terms []awsv1.CapacityReservationSelectorTerm) [][]types.Filter {
+	var queries [][]types.Filter
+	var ids []string
+	for _, term := range terms {
+		if term.ID != "" {
+			ids = append(ids, term.ID)
+			continue
+		}
+		filters := tagFilters(term.Tags)
+		if term.OwnerID != "" {
+			filters = append(filters, filter("owner-id", term.OwnerID))
+		}
+		if term.InstanceMatchCriteria != "" {
+			filters = append(filters, filter("instance-match-criteria", term.InstanceMatchCriteria))
+		}
+		if len(filters) > 0 {
+			queries = append(queries, filters)
+		}
+	}
+	for chunk := range slices.Chunk(ids, maxFilterValues) {
+		queries = append(queries, []types.Filter{filter("capacity-reservation-id", chunk...)})
+	}
+	return queries
+}
+
+// selectReservations returns the active reservations that any term matches, ordered by id.
+func (r *reservationPool) selectReservations(ctx context.Context, terms []awsv1.CapacityReservationSelectorTerm) ([]awsv1.CapacityReservation, error) {
+	found := make(map[string]awsv1.CapacityReservation)
+	for _, filters := range reservationFilters(terms) {
+		reservations, err := r.describe(ctx, filters)
+		if err != nil {
+			return nil, err
+		}
+		for i := range reservations {
+			read := readReservation(&reservations[i], r.now())
+			found[read.ID] = read
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b awsv1.CapacityReservation) int { return cmp.Compare(a.ID, b.ID) }), nil
+}
+
+// describe reads active reservations and takes over their numbers.
+func (r *reservationPool) describe(ctx context.Context, filters []types.Filter) ([]types.CapacityReservation, error) {
+	var out []types.CapacityReservation
+	pages := ec2.NewDescribeCapacityReservationsPaginator(r.api, &ec2.DescribeCapacityReservationsInput{
+		Filters:    append(slices.Clone(filters), filter("state", string(types.CapacityReservationStateActive))),
+		MaxResults: aws.Int32(1000),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, classify("DescribeCapacityReservations", err)
+		}
+		out = append(out, page.CapacityReservations...)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range out {
+		r.set(aws.ToString(out[i].CapacityReservationId), int(aws.ToInt32(out[i].AvailableInstanceCount)))
+	}
+	return out, nil
+}
+
+// set is called with the lock held.
+func (r *reservationPool) set(id string, left int) {
+	if known, ok := r.room[id]; !ok || known.left != left {
+		r.seq++
+	}
+	r.room[id] = reservationRoom{left: left, read: r.now()}
+}
+
+func readReservation(in *types.CapacityReservation, now time.Time) awsv1.CapacityReservation {
+	out := awsv1.CapacityReservation{
+		ID:                    aws.ToString(in.CapacityReservationId),
+		AvailabilityZone:      aws.ToString(in.AvailabilityZone),
+		InstanceMatchCriteria: string(in.InstanceMatchCriteria),
+		InstanceType:          aws.ToString(in.InstanceType),
+		OwnerID:               aws.ToString(in.OwnerId),
+		ReservationType:       awsv1.CapacityReservationTypeDefault,
+		State:                 awsv1.CapacityReservationStateActive,
+		Interruptible:         aws.ToBool(in.Interruptible),
+	}
+	if in.EndDate != nil {
+		end := metav1.NewTime(in.EndDate.UTC())
+		out.EndTime = &end
+	}
+	if in.ReservationType == types.CapacityReservationTypeCapacityBlock {
+		out.ReservationType = awsv1.CapacityReservationTypeCapacityBlock
+		if out.EndTime != nil && now.After(out.EndTime.Add(-blockEnds)) {
+			out.State = awsv1.CapacityReservationStateExpiring
+		}
+	}
+	return out
+}
+
+// rooms returns how much room reservations have, reading what is unknown or old, and a number that changes whenever the
+// answers may have. A reservation EC2 no longer shows has none.
+func (r *reservationPool) rooms(ctx context.Context, reservations []awsv1.CapacityReservation) (map[string]int, uint64, error) {
+	if len(reservations) == 0 {
+		return nil, 0, nil
+	}
+	if ids := r.stale(reservations); len(ids) > 0 {
+		_, err, _ := r.flight.Do("", func() (any, error) { return nil, r.refresh(ctx, ids) })
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rooms := make(map[string]int, len(reservations))
+	for i := range reservations {
+		rooms[reservations[i].ID] = r.room[reservations[i].ID].left
+	}
+	return rooms, r.seq, nil
+}
+
+func (r *reservationPool) stale(reservations []awsv1.CapacityReservation) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var ids []string
+	for i := range reservations {
+		if known, ok := r.room[reservations[i].ID]; !ok || !r.now().Before(known.read.Add(refreshReservations)) {
+			ids = append(ids, reservations[i].ID)
+		}
+	}
+	return ids
+}
+
+func (r *reservationPool) refresh(ctx context.Context, ids []string) error {
+	seen := make(map[string]bool, len(ids))
+	for chunk := range slices.Chunk(ids, maxFilterValues) {
+		found, err := r.describe(ctx, []types.Filter{filter("capacity-reservation-id", chunk...)})
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			seen[aws.ToString(found[i].CapacityReservationId)] = true
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range ids {
+		if !seen[id] {
+			r.set(id, 0)
+		}
+	}
+	return nil
+}
+
+// took counts instances that were launched into a reservation.
+func (r *reservationPool) took(id string, n int) {
+	r.change(id, func(left int) int { return max(0, left-n) })
+}
+
+// full notes that EC2 has refused a launch for want of room.
+func (r *reservationPool) full(id string) {
+	r.change(id, func(int) int { return 0 })
+}
+
+// change keeps the time of the reading: EC2's own number comes back within a minute.
+func (r *reservationPool) change(id string, left func(int) int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.room[id]; ok {
+		r.room[id] = reservationRoom{left: left(known.left), read: known.read}
+		r.seq++
+	}
+}
+
+// reservedOfferings returns the offerings a machine has by the class's reservations, ordered by zone and id.
+func (r *resolvedClass) reservedOfferings(m *machine, market market) []cloud.Offering {
+	var offerings []cloud.Offering
+	for _, reservation := range r.reservations[m.name] {
+		subnets := r.zones[reservation.AvailabilityZone]
+		if len(subnets) == 0 {
+			continue
+		}
+		key := cloud.OfferingKey{
+			InstanceType: m.name, Zone: reservation.AvailabilityZone, CapacityType: karpenterv1.CapacityTypeReserved, ReservationID: reservation.ID,
+		}
+		price, known := market.price(key)
+		offerings = append(offerings, cloud.Offering{
+			CapacityType: karpenterv1.CapacityTypeReserved,
+			Zone:         reservation.AvailabilityZone,
+			ZoneID:       subnets[0].ZoneID,
+			Price:        price,
+			Available: known && market.reachable(subnets) && !market.unavailable.offering(key) &&
+				reservation.State != awsv1.CapacityReservationStateExpiring,
+			ReservationID:            reservation.ID,
+			ReservationCapacity:      market.room[reservation.ID],
+			ReservationType:          string(cmp.Or(reservation.ReservationType, awsv1.CapacityReservationTypeDefault)),
+			ReservationInterruptible: reservation.Interruptible,
+		})
+	}
+	return offerings
+}
+
+// resolveReservations finds the class's capacity reservations. Classes that select none have no condition about it.
+func (p *Provider) resolveReservations(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
+	found, err := p.reservations.selectReservations(ctx, class.Spec.CapacityReservationSelectorTerms)
+	if err != nil {
+		return finding{}, err
+	}
+	class.Status.CapacityReservations = found
+	return fine, nil
+}
+
+// isBlock says whether a class's reservation is a capacity block, which is bought in a market of its own.
+func isBlock(class *awsv1.EC2NodeClass, id string) bool {
+	return slices.ContainsFunc(class.Status.CapacityReservations, func(r awsv1.CapacityReservation) bool {
+		return r.ID == id && r.ReservationType == awsv1.CapacityReservationTypeCapacityBlock
+	})
+}
