@@ -1,14 +1,13 @@
 package plan
 
-import (
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // bin is a machine that is bought, and what goes onto it.
 type bin struct {
 	machine int
 	zones   uint64
+	// toward is the zone that what is put onto it has to admit, while it is filled.
+	toward  uint64
 	content []portion
 	// used is what the content takes, free what it leaves. slack is the share of a machine that shall stay free.
 	used, free []int64
@@ -26,7 +25,6 @@ type bin struct {
 
 // portion is a number of alike pieces in a bin.
 type portion struct {
-	from    *demand
 	variant *variant
 	count   int
 	pods    []*Pod
@@ -65,9 +63,7 @@ func (m *market) buyFrom(sellers []*seller, bins []*bin, lots []*lot) []*bin {
 		}
 		tried.note(m, stock)
 		for _, group := range m.components(stock) {
-			for _, part := range m.byZone(group) {
-				bins = m.exhaust(part, bins)
-			}
+			bins = m.exhaust(group, bins)
 		}
 	}
 }
@@ -180,46 +176,6 @@ func (m *market) components(lots []supplied) [][]supplied {
 	return slices.DeleteFunc(groups, func(group []supplied) bool { return group == nil })
 }
 
-// byZone splits lots by the zones they are bound to, so that each zone is priced by itself. Those that are bound to none
-// come last and fill what is free; only the ones that one node takes few of are shared out before, because nodes for them
-// alone would be small.
-func (m *market) byZone(lots []supplied) [][]supplied {
-	pinned := make([][]supplied, len(m.zones))
-	var free []supplied
-	for _, l := range lots {
-		if z := m.zoneOf(l.lot); z >= 0 {
-			pinned[z] = append(pinned[z], l)
-		} else {
-			free = append(free, l)
-		}
-	}
-	var parts [][]supplied
-	for z := range pinned {
-		if len(pinned[z]) > 0 {
-			parts = append(parts, pinned[z])
-		}
-	}
-	if len(parts) == 0 {
-		return [][]supplied{free}
-	}
-	if len(free) > 0 {
-		parts = append(parts, free)
-	}
-	return parts
-}
-
-// zoneOf is the only zone a lot can be in, or -1.
-func (m *market) zoneOf(l *lot) int {
-	var zones uint64
-	for i := range l.variants {
-		zones |= l.variants[i].zones
-	}
-	if zones &= 1<<len(m.zones) - 1; bits.OnesCount64(zones) != 1 || len(m.zones) == 1 {
-		return -1
-	}
-	return bits.TrailingZeros64(zones)
-}
-
 // topUp puts pods onto machines that are already bought.
 func topUp(m *market, bins []*bin, demands []stocked) {
 	for _, d := range demands {
@@ -233,8 +189,11 @@ func topUp(m *market, bins []*bin, demands []stocked) {
 				continue // what narrows the choice further could break minValues
 			}
 			if n, v := b.admits(m, d.demand, n); n > 0 {
-				done := d.fillUp(b, v, n, true)
-				left -= done + d.fillUp(b, v, n-done, false)
+				done := 0
+				for minding := mindsPods; minding <= mindsNothing; minding++ {
+					done += m.fillUp(b, d.demand, v, n-done, minding)
+				}
+				left -= done
 			}
 		}
 	}

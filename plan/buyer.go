@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -24,6 +25,10 @@ type buyer struct {
 	shaped bool
 	// bought is what was decided so far.
 	bought []load
+	// known is the best load of each good by the present worths, when it was last looked for; the merit is an upper bound
+	// for as long as pods only become fewer.
+	known []load
+	order []int
 }
 
 func newBuyer(m *market, items []stocked) *buyer {
@@ -31,8 +36,13 @@ func newBuyer(m *market, items []stocked) *buyer {
 	return b
 }
 
-// again is the share of the worth that may be bought before what is left is valued anew.
-const again = 0.3
+// again is the share of the worth that may be bought before what is left is valued anew, and revaluations how often that
+// is done. The first valuation looks long, for all the others only change the remainder.
+const (
+	again        = 0.4
+	revaluations = 4
+	quickRounds  = 12
+)
 
 // lean buys for the least price, as if every pod went where it is planned. What the program wants in whole numbers is
 // bought at once; then the best load, one by one, until so much is gone that the rest is better valued anew: few pods
@@ -41,17 +51,21 @@ func (b *buyer) lean() {
 	b.pool = nil
 	valued := math.Inf(1)
 	var wanted []load
-	for {
-		if total := b.total(); total < (1-again)*valued {
+	rounds := maxRounds
+	for valuations := 0; ; {
+		if total := b.total(); total < (1-again)*valued && valuations <= revaluations {
+			valuations++
 			b.pool = slices.DeleteFunc(b.pool, b.tooMuch)
 			program := b.newProgram()
-			program.solve(maxRounds)
+			program.solve(rounds)
+			rounds = quickRounds
 			b.value(program.dual)
 			if b.rates == nil {
 				b.rates = slices.Clone(b.worth)
 			}
 			valued = b.total()
 			wanted = program.wanted()
+			b.known = nil
 			for _, whole := range program.wholes() {
 				b.buy(&whole.load, whole.copies)
 			}
@@ -106,35 +120,76 @@ type count struct {
 	item, variant, n int
 }
 
-// best fills the goods by turns with what is left and returns the load of the highest merit, or nil if nothing can be
-// bought any more. What the program wanted in part is tried as well, as far as it is still there.
+// best is the load of the highest merit that can be made of what is left, or nil if nothing can be bought any more. The
+// merit of a good can only fall while the worths stay and pods become fewer, so goods are looked at in the order of what
+// they were worth last, and only until no other can be better.
 func (b *buyer) best(wanted []load) *load {
 	var best *load
-	consider := func(l *load, preference float64) {
-		if l != nil {
-			l.merit = l.value / l.price * l.good.handicap * preference
-			if best == nil || l.merit > best.merit*(1+1e-9) {
-				best = l
-			}
+	consider := func(l *load) {
+		if l != nil && (best == nil || l.merit > best.merit*(1+1e-9)) {
+			best = l
 		}
 	}
-	for i := range b.goods {
-		g := &b.goods[i]
-		if !b.wanted(g) || !b.affordable(g) {
-			continue
+	if b.known == nil {
+		b.known = make([]load, len(b.goods))
+		for i := range b.known {
+			b.known[i].merit = math.Inf(1)
 		}
-		for _, bias := range biases {
-			consider(b.fill(g, bias, nil), 1)
-		}
-		b.knapsack(g, knapsackSteps, knapsackDecay)
-		consider(b.fillPriced(g), 1)
-		consider(b.fill(g, biases[0], b.fairShare(g)), representative)
 	}
 	for i := range wanted {
 		if g := wanted[i].good; b.wanted(g) && b.affordable(g) {
-			consider(b.fill(g, biases[0], wanted[i].counts), 1)
+			consider(b.rated(b.fill(g, biases[0], wanted[i].counts), 1))
 		}
 	}
+	order := b.order[:0]
+	for i := range b.goods {
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return -cmp.Compare(b.known[x].merit, b.known[y].merit) })
+	b.order = order
+	for _, i := range order {
+		known := &b.known[i]
+		if best != nil && known.merit <= best.merit*(1+1e-9) {
+			break
+		}
+		switch g := &b.goods[i]; {
+		case !b.wanted(g) || !b.affordable(g):
+			continue
+		case known.good == nil || b.tooMuch(*known):
+			if l := b.fullest(g); l != nil {
+				*known = *l
+			} else {
+				*known = load{}
+				continue
+			}
+		}
+		consider(known)
+	}
+	return best
+}
+
+// rated weighs what a load carries against its price.
+func (b *buyer) rated(l *load, preference float64) *load {
+	if l != nil {
+		l.merit = l.value / l.price * l.good.handicap * preference
+	}
+	return l
+}
+
+// fullest fills a good by turns and returns the load of the highest merit.
+func (b *buyer) fullest(g *good) *load {
+	var best *load
+	consider := func(l *load) {
+		if l != nil && (best == nil || l.merit > best.merit) {
+			best = l
+		}
+	}
+	for _, bias := range biases {
+		consider(b.rated(b.fill(g, bias, nil), 1))
+	}
+	b.knapsack(g, knapsackSteps, knapsackDecay)
+	consider(b.rated(b.fillPriced(g), 1))
+	consider(b.rated(b.fill(g, biases[0], b.fairShare(g)), representative))
 	return best
 }
 

@@ -44,7 +44,10 @@ func demandsOf(lots []supplied) []stocked {
 		if !known {
 			i = len(demands)
 			byKey[key] = i
-			demands = append(demands, stocked{&demand{request: l.request, ports: l.ports, variants: l.variants, most: l.most}, l.stock})
+			demands = append(demands, stocked{&demand{request: l.request, ports: l.ports, variants: slices.Clone(l.variants), most: l.most}, l.stock})
+		}
+		for v := range l.variants {
+			demands[i].variants[v].zones |= l.variants[v].zones
 		}
 		demands[i].lots = append(demands[i].lots, l.lot)
 		demands[i].wanted += left
@@ -52,7 +55,8 @@ func demandsOf(lots []supplied) []stocked {
 	return demands
 }
 
-// key is equal for lots that are alike to the market. Those that are bounded by themselves are like no other.
+// key is equal for lots that are alike to the market, whatever zones they are bound to: those decide only which of them
+// share a machine. Lots that are bounded by themselves are like no other.
 func (l *lot) key() []byte {
 	key := make([]byte, 0, 256)
 	for _, amount := range l.request {
@@ -63,7 +67,7 @@ func (l *lot) key() []byte {
 	}
 	for i := range l.variants {
 		v := &l.variants[i]
-		key = binary.LittleEndian.AppendUint64(append(key, '|'), v.zones)
+		key = append(key, '|')
 		for _, word := range v.machines {
 			key = binary.LittleEndian.AppendUint64(key, word)
 		}
@@ -81,11 +85,6 @@ func (d *demand) pieces() int {
 		n += l.left()
 	}
 	return n
-}
-
-// ruled says that the lot's pods mind which others are on their node.
-func (l *lot) ruled() bool {
-	return l.bundle || l.rules.ruledByHost() || !l.attach.none()
 }
 
 // allows says how many of n pieces may join a bin for reasons other than room.
@@ -127,9 +126,29 @@ func (l *lot) draw(b *bin, n int) []*Pod {
 	return taken
 }
 
-// fillUp puts up to n pieces of the demand onto a bin that has room for them, and returns how many found their way.
-// Those that mind their company go first: the emptier a node, the more of them it takes.
-func (d *demand) fillUp(b *bin, variant, n int, ruled bool) int {
+// company is how much a lot minds what else is on its node. Those that mind most are placed first: the emptier a node,
+// the more of them it takes.
+type company int
+
+const (
+	mindsPods company = iota
+	mindsZone
+	mindsNothing
+)
+
+func (m *market) companyFor(l *lot, variant int) company {
+	switch {
+	case l.bundle || l.rules.ruledByHost() || !l.attach.none():
+		return mindsPods
+	case m.allZones&^l.variants[variant].zones != 0:
+		return mindsZone
+	}
+	return mindsNothing
+}
+
+// fillUp puts up to n pieces of the demand onto a bin that has room for them, as far as the company they mind allows,
+// and returns how many found their way.
+func (m *market) fillUp(b *bin, d *demand, variant, n int, minding company) int {
 	var pods []*Pod
 	done := 0
 	for done < n {
@@ -137,7 +156,7 @@ func (d *demand) fillUp(b *bin, variant, n int, ruled bool) int {
 		most, allowed := 0, 0
 		for _, l := range d.lots {
 			left := l.left()
-			if left <= most || l.ruled() != ruled {
+			if left <= most || l.variants[variant].zones&b.zones&b.toward == 0 || m.companyFor(l, variant) != minding {
 				continue
 			}
 			if k := l.allows(b, min(left, n-done)); k > 0 {
@@ -148,13 +167,42 @@ func (d *demand) fillUp(b *bin, variant, n int, ruled bool) int {
 			break
 		}
 		pods = append(pods, chosen.draw(b, allowed)...)
+		b.zones &= chosen.variants[variant].zones
 		done += allowed
 	}
 	if done > 0 {
 		b.account(d, variant, done)
-		b.add(portion{from: d, variant: &d.variants[variant], count: done, pods: pods})
+		b.add(portion{variant: &d.variants[variant], count: done, pods: pods})
 	}
 	return done
+}
+
+// chooseZone turns a bin to the zone in which most of a load's pieces have to be, if any has to be in some zones: pieces
+// that have to be elsewhere are kept off it.
+func (m *market) chooseZone(b *bin, items []stocked, counts []count) {
+	best, most := -1, 0
+	b.toward = everywhere
+	for z := range m.zones {
+		if b.zones&(1<<z) == 0 {
+			continue
+		}
+		pieces := 0
+		for _, c := range counts {
+			bound := 0
+			for _, l := range items[c.item].lots {
+				if zones := l.variants[c.variant].zones; zones&(1<<z) != 0 && m.allZones&^zones != 0 {
+					bound += l.left()
+				}
+			}
+			pieces += min(bound, c.n)
+		}
+		if pieces > most {
+			best, most = z, pieces
+		}
+	}
+	if best >= 0 {
+		b.toward = 1 << best
+	}
 }
 
 // add brings portions of one demand together.

@@ -155,14 +155,13 @@ func (m *market) domainsOf(it *item, key string) []string {
 	key = normalizedKey(key)
 	values := map[string]bool{}
 	if m.zonal(key) {
+		var zones uint64
 		for i := range it.variants {
-			v := &it.variants[i]
-			for j := range v.machines.all {
-				for z := range m.zones {
-					if m.machines[j].zones&v.zones&(1<<z) != 0 {
-						values[m.zoneLabels(z)[key]] = true
-					}
-				}
+			zones |= it.variants[i].zones & m.zonesOf(it.variants[i].machines)
+		}
+		for z := range m.zones {
+			if zones&(1<<z) != 0 {
+				values[m.zoneLabels(z)[key]] = true
 			}
 		}
 		delete(values, "")

@@ -58,6 +58,7 @@ func (m *market) goodsFor(items []stocked) []good {
 			front = append(front, g)
 		}
 	}
+	front = thinned(front)
 	for i := range front {
 		g := &front[i]
 		g.fit = make([]int, len(g.members))
@@ -66,6 +67,35 @@ func (m *market) goodsFor(items []stocked) []good {
 		}
 	}
 	return front
+}
+
+// Of machines that differ in little but size, a few sizes are enough to plan with: the claim is for the smallest that
+// holds what was planned for it.
+const (
+	manyGoods = 48
+	sizeStep  = 1.18
+	sameShape = 0.03
+)
+
+// thinned leaves out goods that are nearly a kept one. Each item that has a machine keeps one.
+func thinned(goods []good) []good {
+	if len(goods) <= manyGoods {
+		return goods
+	}
+	near := func(a, b float64, share float64) bool { return a <= b*(1+share) && b <= a*(1+share) }
+	var kept []good
+	for i := range goods {
+		g := &goods[i]
+		cores, memory := float64(g.room[dimCPU]), float64(g.room[dimMemory])
+		if !slices.ContainsFunc(kept, func(k good) bool {
+			size := float64(k.room[dimCPU])
+			return size > 0 && cores >= size && cores < size*sizeStep && near(memory/cores, float64(k.room[dimMemory])/size, sameShape) &&
+				near(g.price/cores, k.price/size, sameShape) && g.users.within(k.users)
+		}) {
+			kept = append(kept, *g)
+		}
+	}
+	return kept
 }
 
 // beats says that whatever fits one good fits the other, which is not dearer.

@@ -79,6 +79,8 @@ type market struct {
 	policy      MinValuesPolicy
 	// nominates says that the kube-scheduler will follow the plan.
 	nominates bool
+	// allZones is the mask of all zones.
+	allZones uint64
 	// book knows what new nodes can attach, hosts is the number of groups over hostnames.
 	book        *volumeBook
 	hosts       int
@@ -148,6 +150,7 @@ func (m *market) numberZones(pools []Pool) {
 	for i, zone := range m.zones {
 		m.zoneIndex[zone] = i
 		m.zoneIDs = append(m.zoneIDs, ids[zone])
+		m.allZones |= 1 << i
 	}
 }
 

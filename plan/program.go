@@ -47,19 +47,7 @@ func (b *buyer) newProgram() *program {
 	n := len(b.items)
 	p := &program{b: b, basis: make([]load, n), level: make([]float64, n), inverse: make([]float64, n*n), dual: make([]float64, n)}
 	for k := range b.items {
-		cheapest := math.Inf(1)
-		for i := range b.goods {
-			g := &b.goods[i]
-			if !g.users.has(k) || b.left[k] == 0 {
-				continue
-			}
-			f := b.newFilling(g)
-			f.put(k, b.left[k])
-			if l := f.done(); l != nil && l.price/float64(l.counts[0].n) < cheapest {
-				cheapest = l.price / float64(l.counts[0].n)
-				p.basis[k] = *l
-			}
-		}
+		cheapest := p.alone(k)
 		if math.IsInf(cheapest, 1) {
 			p.inverse[k*n+k] = 1 // nothing is left of the item, or nothing may be bought for it
 			continue
@@ -70,6 +58,31 @@ func (b *buyer) newProgram() *program {
 		p.dual[k] = cheapest
 	}
 	return p
+}
+
+// alone puts the cheapest machines for one item into the basis, and returns what they cost per piece.
+func (p *program) alone(k int) float64 {
+	b, cheapest := p.b, math.Inf(1)
+	if b.left[k] == 0 {
+		return cheapest
+	}
+	for i := range b.goods {
+		g := &b.goods[i]
+		if !g.users.has(k) {
+			continue
+		}
+		// Room says how many there are at most; whether they may be there is worth asking only if it could be cheapest.
+		if n := min(b.left[k], b.items[k].times(g.room)); n == 0 || g.price/float64(n) >= cheapest {
+			continue
+		}
+		f := b.newFilling(g)
+		f.put(k, b.left[k])
+		if l := f.done(); l != nil && l.price/float64(l.counts[0].n) < cheapest {
+			cheapest = l.price / float64(l.counts[0].n)
+			p.basis[k] = *l
+		}
+	}
+	return cheapest
 }
 
 // solve generates loads until none is worth its step, or the work is too much. The duals swing wildly at first, so loads

@@ -275,13 +275,14 @@ func (b *buyer) deliver(o *offer) []*bin {
 		if b.m.hosts > 0 {
 			bins[i].tally = make([]int32, b.m.hosts)
 		}
+		b.m.chooseZone(bins[i], b.items, l.counts)
 		done := make([]int, len(l.counts))
-		for j, c := range l.counts {
-			done[j] = b.items[c.item].fillUp(bins[i], c.variant, c.n, true)
+		for minding := mindsPods; minding <= mindsNothing; minding++ {
+			for j, c := range l.counts {
+				done[j] += b.m.fillUp(bins[i], b.items[c.item].demand, c.variant, c.n-done[j], minding)
+			}
 		}
-		for j, c := range l.counts {
-			b.items[c.item].fillUp(bins[i], c.variant, c.n-done[j], false)
-		}
+		bins[i].toward = everywhere
 	}
 	return slices.DeleteFunc(bins, func(bought *bin) bool {
 		if len(bought.content) == 0 {
