@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tenon-sh/tenon/plan"
@@ -75,16 +76,32 @@ func purpose(pods int) string {
 	return counted(pods, "pod", "pods")
 }
 
-// reasons joins the reasons of an unplaced pod into one sentence.
+// mostNamed is how many NodePools one sentence names.
+const mostNamed = 5
+
+// reasons joins the reasons of an unplaced pod into one sentence, in their order, and says what several pools have in
+// common once.
 func reasons(all []plan.Reason) string {
-	sentences := make([]string, len(all))
-	for i, r := range all {
-		sentences[i] = r.Message
-		if r.NodePool != "" {
-			sentences[i] = fmt.Sprintf("NodePool %q: %s", r.NodePool, r.Message)
+	var order []string
+	pools := map[string][]string{}
+	for _, r := range all {
+		if pools[r.Message] == nil {
+			order = append(order, r.Message)
+		}
+		pools[r.Message] = append(pools[r.Message], strconv.Quote(r.NodePool))
+	}
+	for i, message := range order {
+		switch of := pools[message]; {
+		case of[0] == `""`:
+		case len(of) == 1:
+			order[i] = "NodePool " + of[0] + ": " + message
+		case len(of) > mostNamed:
+			order[i] = fmt.Sprintf("NodePools %s and %d more: %s", strings.Join(of[:mostNamed], ", "), len(of)-mostNamed, message)
+		default:
+			order[i] = "NodePools " + strings.Join(of, ", ") + ": " + message
 		}
 	}
-	return strings.Join(sentences, "; ")
+	return strings.Join(order, "; ")
 }
 
 // verdictNote says in markdown what an evaluation found.

@@ -156,7 +156,7 @@ type Placement struct {
 type Unplaced struct {
 	Pod *Pod
 	// Reasons are shared between pods of one class: one for each NodePool, or a single one without NodePool when
-	// there is no NodePool, or none could ever help. They are ordered by NodePool.
+	// there is no NodePool, or none could ever help. The pool that came nearest to serving the pod is first.
 	Reasons []Reason
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/bits"
@@ -21,21 +22,43 @@ func (m *market) explain(it *item) []Reason {
 	if len(m.sellers) == 0 {
 		return []Reason{{Message: "there is no NodePool"}}
 	}
-	reasons := make([]Reason, 0, len(m.sellers))
-	for i, s := range m.sellers {
-		reasons = append(reasons, Reason{NodePool: s.name, Message: m.obstacle(it, i)})
+	type ranked struct {
+		Reason
+		near nearness
 	}
-	return sortReasons(reasons)
+	all := make([]ranked, len(m.sellers))
+	for i, s := range m.sellers {
+		why, near := m.obstacle(it, i)
+		all[i] = ranked{Reason{NodePool: s.name, Message: why}, near}
+	}
+	slices.SortFunc(all, func(a, b ranked) int {
+		return cmp.Or(-cmp.Compare(a.near, b.near), strings.Compare(a.NodePool, b.NodePool))
+	})
+	reasons := make([]Reason, len(all))
+	for i := range all {
+		reasons[i] = all[i].Reason
+	}
+	return reasons
 }
 
+// nearness orders reasons: what a pool will never do for a pod is further than what it cannot do now.
+type nearness int
+
+const (
+	closedPool nearness = iota
+	notTolerated
+	byBarrier   // and above, by the kind of the last barrier
+	unexplained = byBarrier + nearness(byLimit) + 1
+)
+
 // obstacle is what keeps a pool from serving an item.
-func (m *market) obstacle(it *item, index int) string {
+func (m *market) obstacle(it *item, index int) (string, nearness) {
 	s := m.sellers[index]
 	if s.closed != "" {
-		return s.closed
+		return s.closed, closedPool
 	}
 	if taint := repelledBy(s.NodePool.Spec.Template.Spec.Taints, it.class.Tolerations); taint != nil {
-		return fmt.Sprintf("taint %s is not tolerated", taint.ToString())
+		return fmt.Sprintf("taint %s is not tolerated", taint.ToString()), notTolerated
 	}
 	// With several alternatives, the one that came nearest to a node says the most.
 	why, nearest := "nothing that fits it could be bought", barrierKind(-1)
@@ -54,13 +77,16 @@ func (m *market) obstacle(it *item, index int) string {
 		chosen, found := o.conflict()
 		switch {
 		case !found && it.unmet != "":
-			return it.unmet // machines would do; it is the other pods
+			return it.unmet, unexplained // machines would do; it is the other pods
 		case !found:
 		case o.depth(chosen) >= nearest:
 			why, nearest = o.sentence(chosen), o.depth(chosen)
 		}
 	}
-	return why
+	if nearest < 0 {
+		return why, unexplained
+	}
+	return why, byBarrier + nearness(nearest)
 }
 
 // contradiction is the first label the pool leaves to the pods and for which the term leaves no value; empty if none.
@@ -396,9 +422,4 @@ func firstOf(set bitset) int {
 		return i
 	}
 	return 0
-}
-
-func sortReasons(reasons []Reason) []Reason {
-	slices.SortFunc(reasons, func(a, b Reason) int { return strings.Compare(a.NodePool, b.NodePool) })
-	return reasons
 }

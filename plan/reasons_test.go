@@ -163,10 +163,29 @@ func TestDevicesAreKept(t *testing.T) {
 	}}
 	p := plan.Pack(w.input())
 	want := []plan.Reason{
-		{NodePool: "gpu", Message: "every instance type has devices, which are kept for pods that ask for them"},
 		{NodePool: "plain", Message: "limit cpu 1 leaves 1, and the smallest instance type has 2"},
+		{NodePool: "gpu", Message: "every instance type has devices, which are kept for pods that ask for them"},
 	}
 	if len(p.Unplaced) != 1 || !slices.Equal(p.Unplaced[0].Reasons, want) {
 		t.Errorf("unplaced %v, want %v", p.Unplaced, want)
+	}
+}
+
+// The pool that came nearest is told first: with many pools, the others say no more than that they are for other pods.
+func TestTheNearestPoolIsFirst(t *testing.T) {
+	t.Parallel()
+	w := world{pods: manyPods(1, "a", "1", "1Gi", wants("team", "x")), pools: []plan.Pool{
+		inPool(nodePool("a-other-label", requires("team", corev1.NodeSelectorOpIn, "y")), smallCatalogue()),
+		inPool(nodePool("b-no-label"), smallCatalogue()),
+		inPool(nodePool("c-not-ready", notReady("no subnets")), smallCatalogue()),
+		inPool(nodePool("d-tainted", tainted("dedicated")), smallCatalogue()),
+		inPool(nodePool("e-too-small", requires("team", corev1.NodeSelectorOpIn, "x"), limit(karpv1.ResourceNodes, "0")), smallCatalogue()),
+	}}
+	var order []string
+	for _, r := range plan.Pack(w.input()).Unplaced[0].Reasons {
+		order = append(order, r.NodePool)
+	}
+	if want := []string{"e-too-small", "a-other-label", "b-no-label", "d-tainted", "c-not-ready"}; !slices.Equal(order, want) {
+		t.Errorf("reasons in the order %v, want %v", order, want)
 	}
 }
