@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tenon-sh/tenon/internal/manifest"
 	"github.com/tenon-sh/tenon/internal/offline"
@@ -48,8 +47,8 @@ ignored with a note. A field that does not exist is an error.
 NodePools and EC2NodeClasses come from --nodepools, else from among the FILEs, and count as Ready. Without any, a pool
 like Karpenter's first is assumed, without limits: on-demand, linux, amd64, categories c, m and r of generation 3 and
 later. Instance types, capacity and allocatable are computed as the worker does, from the built-in catalogue or from
---catalogue; prices are those of us-east-1, and spot prices are estimates. Subnets cannot be looked up: a subnet in each
-of --zones is assumed.
+--catalogue; prices are those of us-east-1, and spot prices are estimates. Subnets cannot be looked up: without an
+EC2NodeClass's status, as a cluster writes it, a subnet in each of --zones is assumed.
 
 Pods without a node are listed with a reason for each NodePool. They are an answer, not a failure: the exit code is 0
 whenever there is a plan, and 1 for mistakes in manifests or flags.`,
@@ -68,7 +67,7 @@ whenever there is a plan, and 1 for mistakes in manifests or flags.`,
 	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file or directory of manifests, or - for standard input; repeatable")
 	f.StringArrayVar(&flags.nodePools, "nodepools", nil, "file or directory of NodePools and EC2NodeClasses to use instead of those among the manifests; repeatable")
 	f.StringVar(&flags.account.CatalogueFile, "catalogue", "", "JSON file of instance types to use instead of the built-in ones, as tenon ec2sim takes it")
-	f.StringVar(&flags.account.Region, "region", offline.DefaultRegion, "region whose zones are planned with; prices are those of us-east-1")
+	f.StringVar(&flags.account.Region, "region", "", "region whose zones are planned with (default that of the Nodes and EC2NodeClasses, else "+offline.DefaultRegion+"); prices are those of us-east-1")
 	f.StringSliceVar(&flags.account.Zones, "zones", nil, "availability zones (default a, b and c of the region)")
 	f.StringVar(&flags.minValues, "min-values-policy", string(plan.MinValuesStrict), "Strict or BestEffort")
 	f.StringVar(&flags.preferences, "preference-policy", string(plan.PreferencesRespect), "Respect or Ignore what pods prefer but do not require")
@@ -109,21 +108,15 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 	}
 	watch := newStopwatch(progress)
 	defer watch.stop()
-	account, err := offline.New(flags.account)
+	cluster, err := readCluster(ctx, flags, in, watch)
+	if err != nil {
+		return err
+	}
+	account, err := offline.New(flags.place(cluster))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = account.Close() }() // everything it had to say has been said
-	var cluster *manifest.Cluster
-	reading, readCtx := errgroup.WithContext(ctx)
-	reading.Go(func() error { return account.Prepare(readCtx) }) // loading the catalogue takes as long as reading a few thousand pods
-	reading.Go(func() error {
-		cluster, err = readCluster(readCtx, flags, in, watch)
-		return err
-	})
-	if err := reading.Wait(); err != nil {
-		return err
-	}
 	input := plan.Input{
 		Snapshot: cluster.Snapshot, MinValues: plan.MinValuesPolicy(flags.minValues), Preferences: plan.PreferencePolicy(flags.preferences),
 		// No scheduler is there to have a will of its own: the plan is the leanest there is.
@@ -137,6 +130,9 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 			return err
 		}
 		for _, note := range assumed {
+			if cluster.Assumed[class.Name] {
+				break // whoever names no class has no questions about it
+			}
 			notes = append(notes, fmt.Sprintf("EC2NodeClass %s: %s", class.Name, note))
 		}
 		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types})
@@ -158,6 +154,18 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 		return err
 	}
 	return report.print(out, flags.output)
+}
+
+// place is where the nodes are planned: where people say, else where the manifests say that the cluster is.
+func (p *planFlags) place(cluster *manifest.Cluster) offline.Options {
+	place := p.account
+	if place.Region == "" {
+		place.Region = cluster.Region
+		if len(place.Zones) == 0 {
+			place.Zones = cluster.Zones
+		}
+	}
+	return place
 }
 
 // readCluster reads the manifests, and what to plan with where that is given apart.

@@ -23,6 +23,9 @@ const podsOfNode = 110
 type Cluster struct {
 	Snapshot *plan.Snapshot
 	Pools
+	// Region and Zones are where the cluster is; empty where nothing among the manifests says so.
+	Region string
+	Zones  []string
 	// Notes are what was assumed on the way.
 	Notes []string
 
@@ -62,9 +65,9 @@ func (m *Manifests) Cluster(now time.Time) (*Cluster, error) {
 	}
 	b.snapshot.NodePools = pools.NodePools
 	slices.SortFunc(b.snapshot.Pending, func(x, y *plan.Pod) int { return cmp.Compare(x.UID, y.UID) })
-	return &Cluster{
-		Snapshot: b.snapshot, Pools: pools, Notes: slices.Concat(notes, b.notes, b.admission.notes()), keep: b.interner,
-	}, nil
+	c := &Cluster{Snapshot: b.snapshot, Pools: pools, Notes: slices.Concat(notes, b.notes, b.admission.notes()), keep: b.interner}
+	c.Region, c.Zones = c.zones()
+	return c, nil
 }
 
 // workloads makes the pods that workloads are to have and have not.

@@ -2,9 +2,11 @@ package manifest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -20,6 +22,8 @@ type Pools struct {
 	NodePools []*karpv1.NodePool
 	// Classes has the class of every pool, by name.
 	Classes map[string]*awsv1.EC2NodeClass
+	// Assumed are the names of classes that nobody gave.
+	Assumed map[string]bool
 }
 
 // WithPools returns the manifests with the NodePools of others instead of their own. Node classes of others go before
@@ -42,7 +46,7 @@ func (m *Manifests) WithPools(others *Manifests) *Manifests {
 
 // poolsOf validates the pools and classes of the manifests and assumes those that are missing.
 func poolsOf(objects []object) (Pools, []string, mistakes) {
-	pools := Pools{Classes: map[string]*awsv1.EC2NodeClass{}}
+	pools := Pools{Classes: map[string]*awsv1.EC2NodeClass{}, Assumed: map[string]bool{}}
 	var notes []string
 	var wrong mistakes
 	refuse := func(at place, errs field.ErrorList) {
@@ -87,7 +91,7 @@ func poolsOf(objects []object) (Pools, []string, mistakes) {
 			if err != nil {
 				return pools, notes, mistakes{{place: builtIn, problem: err.Error()}}
 			}
-			pools.Classes[name] = class
+			pools.Classes[name], pools.Assumed[name] = class, true
 			if assumed {
 				continue // it goes with the pool
 			}
@@ -137,4 +141,25 @@ func defaultClass(name string) (*awsv1.EC2NodeClass, error) {
 	}
 	class.Name = name
 	return class, nil
+}
+
+// zones are where the manifests say that the cluster is: the zones of the subnets of its classes, and the region of its
+// nodes where no class has any. Both are empty where nothing says so.
+func (c *Cluster) zones() (region string, zones []string) {
+	found := map[string]bool{}
+	for _, class := range c.Classes {
+		for _, subnet := range class.Status.Subnets {
+			found[subnet.Zone] = true
+		}
+	}
+	zones = slices.Sorted(maps.Keys(found))
+	if len(zones) > 0 {
+		return zones[0][:max(0, len(zones[0])-1)], zones
+	}
+	for _, node := range c.Snapshot.Nodes {
+		if region := node.Labels[corev1.LabelTopologyRegion]; region != "" {
+			return region, nil
+		}
+	}
+	return "", nil
 }

@@ -7,8 +7,9 @@
 // labels of a node are those a worker would plan with, whatever AMI family and kubelet settings its class has. Prices are
 // those of us-east-1; spot prices are the simulator's, 30 to 70 % of on-demand.
 //
-// What only an account can tell is assumed, and said in a note: subnet selectors match a subnet in every zone, image
-// selectors match an image for either architecture, and capacity reservations are empty.
+// What only an account can tell is taken from the status of a class that comes from a cluster. Otherwise it is assumed,
+// and said in a note: subnet selectors match a subnet in every zone, image selectors match an image for either
+// architecture. Capacity reservations are never known.
 package offline
 
 import (
@@ -16,7 +17,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,14 +90,6 @@ func (a *Account) Close() error {
 	return a.sim.Close()
 }
 
-// Prepare loads the catalogue, so that the first InstanceTypes need not wait for it.
-func (a *Account) Prepare(ctx context.Context) error {
-	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "prepare"}}
-	class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2023@" + awsv1.AliasVersionLatest}}
-	_, _, err := a.InstanceTypes(ctx, class)
-	return err
-}
-
 // InstanceTypes returns what can be launched for a class, ordered by name, and notes for people about what was assumed
 // of it and what would keep it from becoming Ready.
 func (a *Account) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, []string, error) {
@@ -101,6 +97,15 @@ func (a *Account) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) 
 	status, err := a.provider.ResolveNodeClass(ctx, resolved)
 	if err != nil {
 		return nil, nil, fmt.Errorf("EC2NodeClass %s: %w", class.Name, err)
+	}
+	switch known := zonesOf(class.Status.Subnets); {
+	case known == nil:
+		notes = append(notes, "its subnets are not known offline: one in each zone is assumed")
+	default:
+		status.Subnets = slices.DeleteFunc(status.Subnets, func(s awsv1.Subnet) bool { return !known[s.Zone] })
+		if len(status.Subnets) == 0 {
+			return nil, append(notes, fmt.Sprintf("its subnets are in none of the zones that are planned with: nothing can be launched for it (%s)", strings.Join(slices.Sorted(maps.Keys(known)), ", "))), nil
+		}
 	}
 	for _, condition := range status.Conditions {
 		// Ready repeats what the others say, and an image may be missing here that exists in AWS.
@@ -110,7 +115,10 @@ func (a *Account) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) 
 		}
 	}
 	resolved.Status = status
-	if len(status.AMIs) == 0 {
+	switch {
+	case len(class.Status.AMIs) > 0:
+		resolved.Status.AMIs = class.Status.AMIs
+	case len(status.AMIs) == 0:
 		resolved.Status.AMIs = anyImages()
 	}
 	types, err := a.provider.InstanceTypes(ctx, resolved)
@@ -131,15 +139,29 @@ func assumed(class *awsv1.EC2NodeClass) (*awsv1.EC2NodeClass, []string) {
 	if alias, ok := class.Alias(); ok {
 		alias.Version = awsv1.AliasVersionLatest
 		copied.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: alias.String()}}
-	} else if len(class.Spec.AMISelectorTerms) > 0 {
+	} else {
 		copied.Spec.AMISelectorTerms = nil
-		notes = append(notes, "its images are not known offline: one for each architecture is assumed")
+		if len(class.Status.AMIs) == 0 {
+			notes = append(notes, "its images are not known offline: one for each architecture is assumed")
+		}
 	}
 	if len(class.Spec.CapacityReservationSelectorTerms) > 0 {
 		copied.Spec.CapacityReservationSelectorTerms = nil
 		notes = append(notes, "its capacity reservations are not known offline: none is assumed")
 	}
 	return copied, notes
+}
+
+// zonesOf are the zones of subnets; nil where there are none.
+func zonesOf(subnets []awsv1.Subnet) map[string]bool {
+	var zones map[string]bool
+	for _, subnet := range subnets {
+		if zones == nil {
+			zones = map[string]bool{}
+		}
+		zones[subnet.Zone] = true
+	}
+	return zones
 }
 
 // anyImages are images that run on every machine.

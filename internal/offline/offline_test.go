@@ -66,6 +66,9 @@ func TestInstanceTypes(t *testing.T) {
 			if diff := cmp.Diff([]string{"us-west-2b", "us-west-2d"}, slices.Compact(zones)); diff != "" {
 				t.Errorf("zones (-want +got):\n%s", diff)
 			}
+			test.notes = append(test.notes, "its subnets are not known offline: one in each zone is assumed")
+			slices.Sort(notes)
+			slices.Sort(test.notes)
 			if len(notes) != len(test.notes) {
 				t.Fatalf("%s: notes %q, want %q", test.reason, notes, test.notes)
 			}
@@ -75,6 +78,37 @@ func TestInstanceTypes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStatus holds that what a cluster has found out about a class is believed.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	account, err := New(Options{Region: "us-west-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = account.Close() })
+	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{ID: "ami-1"}}
+	class.Status.AMIs = []awsv1.AMI{{ID: "ami-1", Requirements: []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"arm64"}}}}}
+	class.Status.Subnets = []awsv1.Subnet{{ID: "subnet-1", Zone: "us-west-2b"}, {ID: "subnet-2", Zone: "us-west-2b"}}
+	types, notes, err := account.InstanceTypes(t.Context(), class)
+	if err != nil || len(notes) > 0 {
+		t.Fatalf("error %v, notes %q", err, notes)
+	}
+	if find(types, "m5.large") != nil || find(types, "m7g.large") == nil {
+		t.Error("an image for ARM runs on ARM machines, and on no others")
+	}
+	for _, offering := range find(types, "m7g.large").Offerings {
+		if offering.Zone != "us-west-2b" {
+			t.Errorf("there is no subnet for %+v", offering)
+		}
+	}
+	class.Status.Subnets[0].Zone, class.Status.Subnets[1].Zone = "eu-west-1a", "eu-west-1b"
+	types, notes, err = account.InstanceTypes(t.Context(), class)
+	if err != nil || len(types) > 0 || len(notes) != 1 || !strings.Contains(notes[0], "eu-west-1a, eu-west-1b") {
+		t.Errorf("%d types, notes %q, error %v: a class of another region has nothing to launch", len(types), notes, err)
 	}
 }
 
