@@ -284,6 +284,6 @@ func (b *bin) drop(p *portion, stuck map[*Pod]bool) {
 		}
 	}
 	p.count -= pieces
-	take(b.used, p.from.request, pieces)
-	take(b.free, p.from.request, -pieces)
+	take(b.used, p.request, pieces)
+	take(b.free, p.request, -pieces)
 }

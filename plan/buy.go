@@ -26,6 +26,8 @@ type bin struct {
 // portion is a number of alike pieces in a bin.
 type portion struct {
 	variant *variant
+	// request is what one piece takes.
+	request []int64
 	count   int
 	pods    []*Pod
 }

@@ -172,7 +172,7 @@ func (m *market) fillUp(b *bin, d *demand, variant, n int, minding company) int 
 	}
 	if done > 0 {
 		b.account(d, variant, done)
-		b.add(portion{variant: &d.variants[variant], count: done, pods: pods})
+		b.add(portion{variant: &d.variants[variant], request: d.request, count: done, pods: pods})
 	}
 	return done
 }
