@@ -65,49 +65,39 @@ func (m *market) groups(s *seller, bins []*bin) []*launchGroup {
 	return groups
 }
 
-// holdersOf finds, for each bin, the machines that hold it. Where that could take a pool beyond its limits, machines
-// larger than the one that was paid for are left out.
+// holdersOf finds, for each bin, the machines that hold it. What a pool's limits leave is shared out evenly: machines that
+// are larger than the one that was paid for by more than a bin's share are left out, so that no limit is exceeded
+// whichever machines the launches come to.
 func (m *market) holdersOf(s *seller, bins []*bin) []bitset {
 	holders := make([]bitset, len(bins))
-	exceeded := false
+	share := make([]int64, len(s.budget))
+	for a := range share {
+		share[a] = max(0, s.budget[a].left) / int64(max(1, len(bins)))
+	}
+	var all bitset
 	for i, b := range bins {
-		if i > 0 && sameContent(b, bins[i-1]) {
-			holders[i] = holders[i-1]
-		} else {
-			holders[i] = m.holders(s, b)
+		if i == 0 || !sameContent(b, bins[i-1]) {
+			all = m.holders(s, b)
 		}
-	}
-	for a := range s.budget {
-		extra := int64(0)
-		for i, b := range bins {
-			own := countOf(s.budget[a].name, b.size)
-			largest := own
-			for h := range holders[i].all {
-				largest = max(largest, countOf(s.budget[a].name, m.machines[h].size))
-			}
-			extra += largest - own
+		if len(s.budget) == 0 {
+			holders[i] = all
+			continue
 		}
-		exceeded = exceeded || extra > s.budget[a].left
-	}
-	if !exceeded {
-		return holders
-	}
-	for i, b := range bins {
-		modest := m.modest(s, b, holders[i])
-		if len(s.minimums) > 0 && !m.enough(s, modest) {
-			modest = m.modest(s, b, m.holding(s, b, b.used))
+		holders[i] = m.modest(s, b, all, share)
+		if len(s.minimums) > 0 && !m.enough(s, holders[i]) {
+			holders[i] = m.modest(s, b, m.holding(s, b, b.used), share)
 		}
-		holders[i] = modest
 	}
 	return holders
 }
 
-// modest are those of a bin's holders that use up no more of the pool's limits than was paid for.
-func (m *market) modest(s *seller, b *bin, holders bitset) bitset {
+// modest are those of a bin's holders that use up no more of the pool's limits than was paid for and a share of what is
+// left.
+func (m *market) modest(s *seller, b *bin, holders bitset, share []int64) bitset {
 	set := holders.clone()
 	for h := range holders.all {
 		for a := range s.budget {
-			if countOf(s.budget[a].name, m.machines[h].size) > countOf(s.budget[a].name, b.size) {
+			if countOf(s.budget[a].name, m.machines[h].size) > countOf(s.budget[a].name, b.size)+share[a] {
 				set.clear(h)
 			}
 		}
@@ -128,7 +118,7 @@ func (m *market) labelsOf(s *seller, b *bin) map[string]string {
 }
 
 func sameContent(a, b *bin) bool {
-	return a.machine == b.machine && a.zones == b.zones && slices.EqualFunc(a.content, b.content, func(x, y portion) bool {
+	return a.machine == b.machine && a.zones == b.zones && a.slack == b.slack && a.shaped == b.shaped && slices.EqualFunc(a.content, b.content, func(x, y portion) bool {
 		return x.variant == y.variant && x.count == y.count
 	})
 }

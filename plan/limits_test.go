@@ -130,3 +130,33 @@ func TestNoChoiceExceedsALimit(t *testing.T) {
 		}
 	})
 }
+
+// A limit that is far away leaves a launch its choice; a near one takes just so much of it as could exceed it.
+func TestLimitsLeaveChoice(t *testing.T) {
+	t.Parallel()
+	largest := func(cpu string) int64 {
+		w := world{pods: manyPods(1, "a", "1800m", "1Gi"), pools: []plan.Pool{inPool(nodePool("p", onDemand(), limits("cpu", cpu),
+			requires(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpIn, "m6i.large", "r6i.large", "m6i.xlarge", "r6i.2xlarge", "r6i.16xlarge")), smallCatalogue())}}
+		p := plan.Pack(w.input())
+		check(t, &w, p)
+		most := int64(0)
+		for _, c := range p.Claims {
+			for _, typ := range smallCatalogue() {
+				for _, name := range c.InstanceTypes {
+					if typ.Name == name {
+						most = max(most, typ.Capacity.Cpu().Value())
+					}
+				}
+			}
+		}
+		return most
+	}
+	for _, test := range []struct {
+		limit string
+		want  int64
+	}{{"1000", 64}, {"63", 8}, {"8", 8}, {"7", 4}, {"3", 2}} {
+		if got := largest(test.limit); got != test.want {
+			t.Errorf("with a limit of %s cores the largest choice has %d, want %d", test.limit, got, test.want)
+		}
+	}
+}
