@@ -215,3 +215,53 @@ func TestReservationsAreNeverOverdrawn(t *testing.T) {
 		}
 	})
 }
+
+// A claim by hand is launched into what is reserved for it, where it allows that: of each type and zone into the
+// reservation with the most room, and never into capacity blocks and other reservations by one launch.
+func TestReservedOfferings(t *testing.T) {
+	t.Parallel()
+	block := func(o *cloud.Offering) { o.ReservationType = "capacity-block" }
+	catalogue := func() []*cloud.InstanceType {
+		types := reserved(smallCatalogue(), "m6i.xlarge", "us-east-1a", "cr-1", 2)
+		types = reserved(types, "m6i.xlarge", "us-east-1a", "cr-2", 5)
+		types = reserved(types, "m6i.xlarge", "us-east-1b", "cr-3", 1)
+		types = reserved(types, "m6i.2xlarge", "us-east-1a", "cr-4", 1, block)
+		return reserved(types, "m6i.4xlarge", "us-east-1a", "cr-5", 0)
+	}
+	in := func(key string, values ...string) karpv1.NodeSelectorRequirementWithMinValues {
+		return karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+	}
+	tests := []struct {
+		name, reason string
+		requirements []karpv1.NodeSelectorRequirementWithMinValues
+		want         []string // reservations; the capacity type where there is none
+	}{
+		{"any", "what is reserved comes first, one reservation for each type and zone", nil, []string{"cr-2", "cr-3"}},
+		{"by id", "the claim names its reservation", []karpv1.NodeSelectorRequirementWithMinValues{in(awsv1.LabelCapacityReservationID, "cr-1")}, []string{"cr-1"}},
+		{"by kind", "a launch takes one capacity block", []karpv1.NodeSelectorRequirementWithMinValues{in(awsv1.LabelCapacityReservationType, "capacity-block")}, []string{"cr-4"}},
+		{"used up", "what has no room is not launched into", []karpv1.NodeSelectorRequirementWithMinValues{in(awsv1.LabelCapacityReservationID, "cr-5")}, nil},
+		{"other capacity", "who does not want reserved capacity does not get it", []karpv1.NodeSelectorRequirementWithMinValues{in(karpv1.CapacityTypeLabelKey, "on-demand"), in(corev1.LabelInstanceTypeStable, "m6i.xlarge"), in(corev1.LabelTopologyZone, "us-east-1a")}, []string{"on-demand"}},
+		{"another zone", "a reservation is in one zone", []karpv1.NodeSelectorRequirementWithMinValues{in(corev1.LabelTopologyZone, "us-east-1b"), in(karpv1.CapacityTypeLabelKey, "reserved", "spot")}, []string{"cr-3"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			claim := &karpv1.NodeClaim{Spec: karpv1.NodeClaimSpec{Requirements: test.requirements}}
+			keys, err := plan.Offerings(claim, catalogue(), nil, now, plan.MinValuesStrict)
+			if (err != nil) != (test.want == nil) {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, key := range keys {
+				if key.ReservationID == "" {
+					got = append(got, key.CapacityType)
+				} else {
+					got = append(got, key.ReservationID)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("launched into %v, want %v: %s", got, test.want, test.reason)
+			}
+		})
+	}
+}
