@@ -28,9 +28,6 @@ type Cluster struct {
 	Zones  []string
 	// Notes are what was assumed on the way.
 	Notes []string
-
-	// keep holds what the pods are reduced with: it forgets what nobody uses, and shapes are found again by it.
-	keep *plan.Interner
 }
 
 // builder gathers a Cluster.
@@ -65,7 +62,7 @@ func (m *Manifests) Cluster(now time.Time) (*Cluster, error) {
 	}
 	b.snapshot.NodePools = pools.NodePools
 	slices.SortFunc(b.snapshot.Pending, func(x, y *plan.Pod) int { return cmp.Compare(x.UID, y.UID) })
-	c := &Cluster{Snapshot: b.snapshot, Pools: pools, Notes: slices.Concat(notes, b.notes, b.admission.notes()), keep: b.interner}
+	c := &Cluster{Snapshot: b.snapshot, Pools: pools, Notes: slices.Concat(notes, b.notes, b.admission.notes())}
 	c.Region, c.Zones = c.zones()
 	return c, nil
 }
@@ -87,9 +84,9 @@ func (b *builder) workloads() {
 		if len(wrong) > 0 || missing == 0 {
 			continue
 		}
-		var numbers []int
+		numbers := make([]int, 0, missing)
 		for number := w.first; len(numbers) < missing; number++ {
-			if !exists[w.place.namespace+"/"+w.name(number)] {
+			if len(exists) == 0 || !exists[w.place.namespace+"/"+w.name(number)] {
 				numbers = append(numbers, number)
 			}
 		}
@@ -104,23 +101,24 @@ func (b *builder) make(w *workload, numbers []int) {
 	if w.alike() {
 		reduced = b.interner.Pod(model)
 	}
-	var names []string
-	for _, number := range numbers {
+	names := make([]string, len(numbers))
+	pods := make([]plan.Pod, len(numbers))
+	for n, number := range numbers {
 		name := w.name(number)
-		names = append(names, name)
-		var pod plan.Pod
+		names[n] = name
+		pod := &pods[n]
 		if reduced != nil {
-			pod = *reduced
+			*pod = *reduced
 		} else {
 			full := model.DeepCopy()
 			full.Name = name
 			if w.each != nil {
 				w.each(full, number)
 			}
-			pod = *b.interner.Pod(full)
+			*pod = *b.interner.Pod(full)
 		}
 		pod.Name, pod.UID = name, w.uid(number)
-		b.snapshot.Pending = append(b.snapshot.Pending, &pod)
+		b.snapshot.Pending = append(b.snapshot.Pending, pod)
 	}
 	for i := range b.objects {
 		if set, ok := b.objects[i].value.(*appsv1.StatefulSet); ok && b.objects[i].place == w.place {

@@ -119,6 +119,7 @@ func decodeAll(ctx context.Context, docs []document, progress Progress) ([]answe
 	group, ctx := errgroup.WithContext(ctx)
 	for range min(runtime.GOMAXPROCS(0), len(docs)/chunk+1) {
 		group.Go(func() error {
+			memo := newMemo()
 			for ctx.Err() == nil {
 				first := int(next.Add(chunk)) - chunk
 				if first >= len(docs) {
@@ -126,7 +127,7 @@ func decodeAll(ctx context.Context, docs []document, progress Progress) ([]answe
 				}
 				last := min(first+chunk, len(docs))
 				for i := first; i < last; i++ {
-					answers[i] = decode(docs[i])
+					answers[i] = memo.decode(docs[i])
 				}
 				if count := int(done.Add(int64(last - first))); progress != nil {
 					progress(count, len(docs))

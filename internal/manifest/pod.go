@@ -53,13 +53,7 @@ func newAdmission(objects []object) *admission {
 }
 
 // notes name what pods refer to and nobody gave.
-func (a *admission) notes() []string {
-	var notes []string
-	for _, what := range slices.Sorted(maps.Keys(a.missing)) {
-		notes = append(notes, what)
-	}
-	return notes
-}
+func (a *admission) notes() []string { return slices.Sorted(maps.Keys(a.missing)) }
 
 // admit completes a pod. What is there already stays: a pod from a cluster has been through this before.
 func (a *admission) admit(pod *corev1.Pod) {

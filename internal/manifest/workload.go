@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -218,11 +219,12 @@ func (w *workload) alike() bool {
 }
 
 // name is the name of the pod with a number.
-func (w *workload) name(number int) string { return fmt.Sprintf("%s-%d", w.place.name, number) }
+func (w *workload) name(number int) string { return w.place.name + "-" + strconv.Itoa(number) }
 
 // uid is the same for the same pod of the same manifests.
 func (w *workload) uid(number int) types.UID {
-	return types.UID(fmt.Sprintf("%s/%s/%08d", w.kind, w.place.key(), number))
+	digits := strconv.Itoa(number)
+	return types.UID(w.kind + "/" + w.place.namespace + "/" + w.place.name + "/" + "00000000"[:max(0, 8-len(digits))] + digits)
 }
 
 // pending marks a pod as the kube-scheduler marks those it finds no node for.
