@@ -29,6 +29,8 @@ type buyer struct {
 	// for as long as pods only become fewer.
 	known []load
 	order []int
+	// requests are those of the items one after another, and scratch is room to reckon, both for the knapsack.
+	requests, scratch []float64
 }
 
 func newBuyer(m *market, items []stocked) *buyer {

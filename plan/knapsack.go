@@ -15,25 +15,42 @@ import (
 // It is convex in the prices. Subgradient steps, each shorter than the last by the factor decay, look for the least
 // value, from the prices found last time on. The best prices are left in the good.
 func (b *buyer) knapsack(g *good, steps int, decay float64) float64 {
+	return b.descend(g, g.price, steps, decay)
+}
+
+// limit is knapsack in little time, for worths that have changed a little: it goes on from the prices found last, which
+// for a new good are those of the good looked at before.
+func (b *buyer) limit(g *good) float64 {
+	if g.prices != nil {
+		return b.descend(g, g.price*0.1, 4, 0.5)
+	}
+	return b.descend(g, g.price, knapsackSteps, knapsackDecay)
+}
+
+// descend takes the steps, the first of the given length.
+func (b *buyer) descend(g *good, stride float64, steps int, decay float64) float64 {
 	dims := len(g.room)
 	if g.prices == nil {
 		g.prices = make([]float64, dims)
 	}
-	at := slices.Clone(g.prices)
-	gradient := make([]float64, dims)
+	b.measure()
+	room, at, gradient := b.scratch[0:dims], b.scratch[dims:2*dims], b.scratch[2*dims:3*dims]
+	for d := range room {
+		room[d] = float64(max(0, g.room[d]))
+		at[d] = g.prices[d]
+	}
 	least := math.Inf(1)
-	stride := g.price
 	for range steps {
 		value := 0.0
-		for d, room := range g.room {
-			gradient[d] = float64(max(0, room))
-			value += at[d] * gradient[d]
+		for d := range room {
+			gradient[d] = room[d]
+			value += at[d] * room[d]
 		}
 		for j, k := range g.members {
 			surplus := b.worth[k]
-			request := b.items[k].request
+			request := b.requests[k*dims : k*dims+dims]
 			for d, amount := range request {
-				surplus -= at[d] * float64(amount)
+				surplus -= at[d] * amount
 			}
 			if surplus <= 0 {
 				continue
@@ -41,7 +58,7 @@ func (b *buyer) knapsack(g *good, steps int, decay float64) float64 {
 			limit := float64(min(b.left[k], g.fit[j]))
 			value += limit * surplus
 			for d, amount := range request {
-				gradient[d] -= limit * float64(amount)
+				gradient[d] -= limit * amount
 			}
 		}
 		if value < least {
@@ -50,9 +67,9 @@ func (b *buyer) knapsack(g *good, steps int, decay float64) float64 {
 		}
 		// Each dimension is measured in machines, so that a step means the same in all of them.
 		length := 0.0
-		for d, room := range g.room {
-			if room > 0 {
-				gradient[d] /= float64(room)
+		for d := range room {
+			if room[d] > 0 {
+				gradient[d] /= room[d]
 				length += gradient[d] * gradient[d]
 			}
 		}
@@ -60,14 +77,29 @@ func (b *buyer) knapsack(g *good, steps int, decay float64) float64 {
 			break
 		}
 		length = math.Sqrt(length)
-		for d, room := range g.room {
-			if room > 0 {
-				at[d] = max(0, at[d]-stride*gradient[d]/length/float64(room))
+		for d := range room {
+			if room[d] > 0 {
+				at[d] = max(0, at[d]-stride*gradient[d]/length/room[d])
 			}
 		}
 		stride *= decay
 	}
 	return least
+}
+
+// measure writes the requests of all items down once more, as the knapsack needs them.
+func (b *buyer) measure() {
+	if b.requests != nil || len(b.items) == 0 {
+		return
+	}
+	dims := len(b.items[0].request)
+	b.scratch = make([]float64, 3*dims)
+	b.requests = make([]float64, 0, dims*len(b.items))
+	for k := range b.items {
+		for _, amount := range b.items[k].request {
+			b.requests = append(b.requests, float64(amount))
+		}
+	}
 }
 
 // fillPriced loads one good in a single pass: items in the order of what they are worth for the room they take at the

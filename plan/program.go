@@ -24,6 +24,9 @@ type program struct {
 	level   []float64 // how often each load of the basis is bought
 	inverse []float64 // rows × rows
 	dual    []float64
+	// promise is what each good could carry at most, for each dollar; order are the goods by it.
+	promise []float64
+	order   []int
 }
 
 // Bounds of the work: rounds of filling all goods, and steps times the square of the rows.
@@ -40,6 +43,10 @@ const (
 	// Steps of the knapsack, which starts where it ended the last time.
 	knapsackSteps = 40
 	knapsackDecay = 0.85
+	// offered is how many goods are filled in one round: those that promise most.
+	offered = 12
+	// near is how close to the bound that is proven the program has to come.
+	near = 1.004
 )
 
 // newProgram starts with each item on machines of its own: the cheapest per pod.
@@ -111,6 +118,9 @@ func (p *program) solve(rounds int) {
 				center[k] = scale * worth
 			}
 		}
+		if p.cost() <= highest*near {
+			return
+		}
 		p.b.pool = append(p.b.pool, loads...)
 		stepped := p.enterAll(loads, &budget)
 		for stepped && p.enterAll(p.b.pool, &budget) {
@@ -125,6 +135,15 @@ func (p *program) solve(rounds int) {
 		}
 		smooth = stepped
 	}
+}
+
+// cost is that of the solution so far.
+func (p *program) cost() float64 {
+	cost := 0.0
+	for i, level := range p.level {
+		cost += level * p.basis[i].price
+	}
+	return cost
 }
 
 // searched are loads that simple filling does not find: few large pods on a machine have to be combined with care.
@@ -170,26 +189,40 @@ func (p *program) discard() {
 	}
 }
 
-// offers fills every good by the buyer's worths. It returns the loads, the most profitable first, and by what the
-// worths have to be multiplied so that none of them carries more than its price.
+// offers fills the goods that promise most at the buyer's worths. It returns the loads, the most profitable first, and
+// by what the worths have to be multiplied so that no load of any good can carry more than its price.
 func (p *program) offers() (loads []load, scale float64) {
+	b := p.b
+	if p.promise == nil {
+		p.promise, p.order = make([]float64, len(b.goods)), make([]int, len(b.goods))
+	}
 	scale = math.Inf(1)
-	for i := range p.b.goods {
+	for i := range b.goods {
+		g := &b.goods[i]
+		p.order[i] = i
+		p.promise[i] = b.limit(g) / g.price
+		if p.promise[i] > 0 {
+			scale = min(scale, 1/p.promise[i])
+		}
+	}
+	if math.IsInf(scale, 1) {
+		return nil, 0
+	}
+	slices.SortStableFunc(p.order, func(x, y int) int { return -cmp.Compare(p.promise[x], p.promise[y]) })
+	for _, i := range p.order[:min(offered, len(p.order))] {
+		if p.promise[i] <= 1 {
+			break
+		}
 		var best *load
-		g := &p.b.goods[i]
-		p.b.knapsack(g, knapsackSteps, knapsackDecay)
-		for _, l := range [...]*load{p.b.fillPriced(g), p.b.fill(g, biases[0], nil)} {
+		g := &b.goods[i]
+		for _, l := range [...]*load{b.fillPriced(g), b.fill(g, biases[0], nil)} {
 			if l != nil && (best == nil || l.value > best.value) {
 				best = l
 			}
 		}
 		if best != nil && best.value > 0 {
 			loads = append(loads, *best)
-			scale = min(scale, best.price/best.value)
 		}
-	}
-	if len(loads) == 0 {
-		return nil, 0
 	}
 	slices.SortStableFunc(loads, func(x, y load) int { return -cmp.Compare(x.value/x.price, y.value/y.price) })
 	return loads, scale
