@@ -18,6 +18,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/deploy"
 	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
 )
 
 // TestMain lets the scenes, which mostly wait, play at the same time however few processors there are.
@@ -33,7 +34,8 @@ const patience = 4 * time.Minute
 
 // TestSpareNodes is the one test of this package: its scenes share a laboratory.
 func TestSpareNodes(t *testing.T) {
-	w := world.Start(t, world.Options{})
+	// The sweep comes often, so that the lost node is not waited for.
+	w := world.Start(t, world.Options{Worker: []string{"--sweep-interval=10s"}})
 	t.Run("all", func(t *testing.T) {
 		for name, play := range map[string]func(*world.World){
 			"Headroom": headroom, "PartOfADeployment": partOfADeployment, "Static": static, "NotResolved": notResolved,
@@ -177,10 +179,34 @@ func notServed(w *world.World) {
 		return err == nil, fmt.Sprint(err)
 	})
 	awaitBuffer(w, pool, bufferv1.ReasonFitsExistingCapacity, 4)
+	idle(w)
 	kubectl(w, "delete", "capacitybuffer", "-n", pool, "spare")
 	w.Apply(deployment(pool, 0))
 	awaitNodes(w, pool, 0)
 	w.DeletePool(pool)
+}
+
+// idle holds that a buffer which has its room causes no action at all.
+func idle(w *world.World) {
+	w.T.Helper()
+	events := func() string {
+		c := workflows.Cluster(w.Lab.Cluster())
+		return fmt.Sprintf("%d events of Provisioning, %d of Disruption", len(w.History(c.ProvisioningID(), "")), len(w.History(c.DisruptionID(), "")))
+	}
+	before, since := events(), time.Now()
+	w.Await("five seconds without an event", patience, func() (bool, string) {
+		if now := events(); now != before {
+			before, since = now, time.Now()
+		}
+		return time.Since(since) > 5*time.Second, before
+	})
+	w.Await("twenty seconds to pass", patience, func() (bool, string) {
+		if now := events(); now != before {
+			w.T.Errorf("the cluster is idle, and %s became %s", before, now)
+			return true, now
+		}
+		return time.Since(since) > 25*time.Second, before
+	})
 }
 
 // nodePool is the manifest of a NodePool of machines with four cores, for pods that select it. Further are lines of its
