@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"iter"
 	"math/bits"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,7 @@ type barrier struct {
 	dim int
 	// limit is that of byLimit.
 	limit *allowance
-	// admits are the machines that pass; nil if all do.
+	// admits are the machines that pass, as far as they are of the pool; nil if all do.
 	admits bitset
 	// zones are those that pass.
 	zones uint64
@@ -43,26 +44,28 @@ const (
 
 const everywhere = ^uint64(0)
 
-// obstacles are the barriers between a pool's machines and an item with one of its terms.
+// obstacles are the barriers between a pool's machines and an item with one of its terms. Their bitsets have the words of
+// the pool's machines only, and begin with machine base.
 type obstacles struct {
 	m        *market
 	s        *seller
 	it       *item
+	base     int
+	words    int
 	own      bitset
 	barriers []barrier
 }
 
 // obstaclesFor lists the barriers, in the order in which they are preferred as reasons.
 func (m *market) obstaclesFor(it *item, s *seller, t term) *obstacles {
-	o := &obstacles{m: m, s: s, it: it, own: newBitset(len(m.machines))}
-	for i := s.first; i < s.last; i++ {
-		o.own.set(i)
-	}
+	o := &obstacles{m: m, s: s, it: it, base: s.first &^ 63}
+	o.words = len(newBitset(s.last - o.base))
+	o.own = o.those(func(int) bool { return true })
 	for i := range t {
 		if c := &t[i]; m.zonal(c.key) {
 			o.add(barrier{kind: byZone, condition: c, zones: m.zoneMask(term{*c})})
 		} else {
-			o.add(barrier{kind: byLabel, condition: c, zones: everywhere, admits: m.admitted(c)})
+			o.add(barrier{kind: byLabel, condition: c, zones: everywhere, admits: m.admitted(c)[o.base>>6:][:o.words]})
 		}
 	}
 	for d, amount := range it.request {
@@ -79,7 +82,7 @@ func (m *market) obstaclesFor(it *item, s *seller, t term) *obstacles {
 	if len(s.minimums) > 0 && m.policy != MinValuesBestEffort {
 		o.add(barrier{kind: byMinValues, zones: everywhere})
 	}
-	o.add(barrier{kind: byAvailability, zones: everywhere})
+	o.addMachines(barrier{kind: byAvailability}, func(i int) bool { return m.machines[i].zones != 0 })
 	if len(m.reservations) > 0 {
 		o.addMachines(barrier{kind: byReservation}, func(i int) bool {
 			r := m.machines[i].reservation
@@ -117,13 +120,30 @@ func (o *obstacles) add(b barrier) {
 }
 
 func (o *obstacles) addMachines(b barrier, admits func(int) bool) {
-	b.zones, b.admits = everywhere, newBitset(len(o.m.machines))
+	b.zones, b.admits = everywhere, o.those(admits)
+	o.add(b)
+}
+
+// those are the pool's machines of which something holds.
+func (o *obstacles) those(holds func(int) bool) bitset {
+	set := newBitset(o.s.last - o.base)
 	for i := o.s.first; i < o.s.last; i++ {
-		if admits(i) {
-			b.admits.set(i)
+		if holds(i) {
+			set.set(i - o.base)
 		}
 	}
-	o.add(b)
+	return set
+}
+
+// machines are the places of a set's members in the market.
+func (o *obstacles) machines(set bitset) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range set.all {
+			if !yield(o.base + i) {
+				return
+			}
+		}
+	}
 }
 
 // selection is a set of barriers, by their places.
@@ -145,13 +165,16 @@ func (o *obstacles) passing(chosen selection) (bitset, uint64) {
 			set.intersect(b.admits)
 		}
 	}
-	for i := range set.all {
+	if zones == everywhere {
+		return set, zones // every machine is offered somewhere
+	}
+	for i := range o.machines(set) {
 		where := o.m.machines[i].offered
 		if now {
 			where = o.m.machines[i].zones
 		}
 		if where&zones == 0 {
-			set.clear(i)
+			set.clear(i - o.base)
 		}
 	}
 	return set, zones
@@ -167,7 +190,7 @@ func (o *obstacles) closed(chosen selection) bool {
 		return false
 	}
 	tally := o.m.newTally(o.s.minimums)
-	for i := range set.all {
+	for i := range o.machines(set) {
 		tally.add(i)
 	}
 	return !tally.met()

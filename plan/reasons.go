@@ -185,7 +185,7 @@ func (o *obstacles) roomSentence(chosen selection, last *barrier, p phrase) stri
 	if rest := o.without(chosen, byRoom); len(p.rooms) == 1 {
 		most := int64(0)
 		set, _ := o.passing(rest)
-		for i := range set.all {
+		for i := range o.machines(set) {
 			most = max(most, o.m.machines[i].usable[last.dim])
 		}
 		p.rooms = nil
@@ -218,7 +218,7 @@ func (o *obstacles) limitSentence(chosen selection, p phrase) string {
 	}
 	least := int64(-1)
 	set, _ := o.passing(o.without(chosen, byLimit))
-	for i := range set.all {
+	for i := range o.machines(set) {
 		if n := countOf(b.limit.name, o.m.machines[i].size); least < 0 || n < least {
 			least = n
 		}
@@ -229,7 +229,7 @@ func (o *obstacles) limitSentence(chosen selection, p phrase) string {
 func (o *obstacles) reservationSentence(rest selection) string {
 	ids := map[string]bool{}
 	set, _ := o.passing(rest)
-	for i := range set.all {
+	for i := range o.machines(set) {
 		ids[o.m.reservedBy(i)] = true
 	}
 	names := slices.Sorted(maps.Keys(ids))
@@ -246,7 +246,7 @@ func (o *obstacles) reservationSentence(rest selection) string {
 func (o *obstacles) minValuesSentence(rest selection, p phrase) string {
 	tally := o.m.newTally(o.s.minimums)
 	set, _ := o.passing(rest)
-	for i := range set.all {
+	for i := range o.machines(set) {
 		tally.add(i)
 	}
 	for i, minimum := range o.s.minimums {
@@ -261,7 +261,7 @@ func (o *obstacles) minValuesSentence(rest selection, p phrase) string {
 func (o *obstacles) until(rest selection) string {
 	var first time.Time
 	set, zones := o.passing(rest)
-	for i := range set.all {
+	for i := range o.machines(set) {
 		mach := &o.m.machines[i]
 		key := mach.key()
 		key.ReservationID = o.m.reservedBy(i)
