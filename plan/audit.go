@@ -97,20 +97,8 @@ func (a *auditor) gather(bins []*bin) {
 			}
 		}
 	}
-	// Those with the strictest rules come first, followers after those they follow, and the rest at the end.
-	slices.SortStableFunc(a.units, func(x, y *unit) int { return cmp.Compare(x.it.required.leeway(), y.it.required.leeway()) })
-}
-
-// leeway orders rules by how early their pods should be bound.
-func (r *rules) leeway() int {
-	least := math.MaxInt32
-	for i := range r.spread {
-		least = min(least, r.spread[i].maxSkew)
-	}
-	if len(r.near) > 0 {
-		least = math.MaxInt32 - 1
-	}
-	return least
+	// In this order every pod had a domain when it was decided about.
+	slices.SortStableFunc(a.units, func(x, y *unit) int { return cmp.Compare(x.it.turn, y.it.turn) })
 }
 
 // siteOf is the node a bin becomes, as far as that is settled.
@@ -176,13 +164,30 @@ func (a *auditor) play(snapshot *Snapshot, open bool) {
 	}
 	for progress := true; progress; {
 		progress = false
-		for _, u := range a.units {
+		for first := 0; first < len(a.units); {
+			last := first + 1
+			for last < len(a.units) && a.units[last].it == a.units[first].it {
+				last++
+			}
+			progress = a.bindAll(a.units[first:last], domains) || progress
+			first = last
+		}
+	}
+}
+
+// bindAll binds what can be bound of one item, in its domains by turns, and says whether that was anything.
+func (a *auditor) bindAll(units []*unit, domains []map[string]bool) bool {
+	some := false
+	for progress := true; progress; {
+		progress = false
+		for _, u := range units {
 			for u.bound < len(u.pods) && a.permits(u, domains) {
 				a.bind(u)
-				progress = true
+				progress, some = true, true
 			}
 		}
 	}
+	return some
 }
 
 // permits says whether one more of the unit's pods could be bound now.

@@ -21,7 +21,9 @@ type distribution struct {
 	waiting []*Pod
 	home    map[*Pod]*item
 	// takers are the slots that items of one kind may use, by what tells the kinds apart.
-	takers     map[string][]*slot
+	takers map[string][]*slot
+	// turns counts the items that were placed.
+	turns      int
 	placements []Placement
 	lots       []*lot
 }
@@ -64,6 +66,10 @@ func (l *lot) left() int {
 
 // place finds a place for an item's pods, giving up one preference after another where there is none.
 func (d *distribution) place(it *item) {
+	if it.turn == 0 {
+		d.turns++
+		it.turn = d.turns
+	}
 	for it.refusal == "" && len(it.pods) > 0 {
 		keys := it.keys()
 		switch {

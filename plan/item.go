@@ -25,8 +25,8 @@ type item struct {
 	step        int
 	// shape is what the pods ask for at this step.
 	*shape
-	// place is the item's among all.
-	place int
+	// place is the item's among all, turn when it was placed; zero while it was not.
+	place, turn int
 	// refusal is why the item cannot be planned anywhere; empty if it can.
 	refusal string
 	// unmet is the rule that kept the last pod from every domain; empty if none did.
