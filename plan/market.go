@@ -88,6 +88,8 @@ type market struct {
 	// reservations are counted down as machines are planned for them.
 	reservations     []reservation
 	reservationIndex map[string]int
+	// passages are what is known of the machines that barriers let pass.
+	passages map[passage]bitset
 	// limitMet says that a pool's limit kept a machine from being bought.
 	limitMet bool
 }
@@ -108,7 +110,7 @@ func newMarket(in *Input, dims *dimensions) *market {
 	m := &market{
 		now: in.Snapshot.Time, dims: dims, zoneIndex: map[string]int{}, wellKnown: map[string]bool{},
 		columns: map[string]*column{}, sets: map[string]bitset{}, daemonPorts: map[int][]HostPort{}, policy: in.MinValues, nominates: in.Nominates,
-		unavailable: in.Unavailable,
+		unavailable: in.Unavailable, passages: map[passage]bitset{},
 	}
 	for key := range karpv1.WellKnownLabels() {
 		m.wellKnown[key] = true

@@ -16,7 +16,7 @@ type barrier struct {
 	kind barrierKind
 	// condition is that of byLabel and byZone.
 	condition *condition
-	// dim is the resource of byRoom.
+	// dim is the resource of byRoom, or the place of the limit of byLimit.
 	dim int
 	// limit is that of byLimit.
 	limit *allowance
@@ -70,28 +70,28 @@ func (m *market) obstaclesFor(it *item, s *seller, t term) *obstacles {
 	}
 	for d, amount := range it.request {
 		if amount > 0 {
-			o.addMachines(barrier{kind: byRoom, dim: d}, func(i int) bool { return m.machines[i].usable[d] >= amount })
+			o.addMachines(barrier{kind: byRoom, dim: d}, amount, func(i int) bool { return m.machines[i].usable[d] >= amount })
 		}
 	}
 	if len(it.class.HostPorts) > 0 {
-		o.addMachines(barrier{kind: byPorts}, func(i int) bool { return !portsConflict(m.daemonPorts[i], it.class.HostPorts) })
+		o.add(barrier{kind: byPorts, zones: everywhere, admits: o.those(func(i int) bool { return !portsConflict(m.daemonPorts[i], it.class.HostPorts) })})
 	}
 	if m.sparesDevices(it) {
-		o.addMachines(barrier{kind: byDevices}, func(i int) bool { return !m.machines[i].devices })
+		o.addMachines(barrier{kind: byDevices}, 0, func(i int) bool { return !m.machines[i].devices })
 	}
 	if len(s.minimums) > 0 && m.policy != MinValuesBestEffort {
 		o.add(barrier{kind: byMinValues, zones: everywhere})
 	}
-	o.addMachines(barrier{kind: byAvailability}, func(i int) bool { return m.machines[i].zones != 0 })
+	o.addMachines(barrier{kind: byAvailability}, 0, func(i int) bool { return m.machines[i].zones != 0 })
 	if len(m.reservations) > 0 {
-		o.addMachines(barrier{kind: byReservation}, func(i int) bool {
+		o.addMachines(barrier{kind: byReservation}, 0, func(i int) bool {
 			r := m.machines[i].reservation
 			return r == unreserved || m.reservations[r].left > 0
 		})
 	}
 	for a := range s.budget {
 		limit := &s.budget[a]
-		o.addMachines(barrier{kind: byLimit, limit: limit}, func(i int) bool {
+		o.addMachines(barrier{kind: byLimit, limit: limit, dim: a}, 0, func(i int) bool {
 			n := countOf(limit.name, m.machines[i].size)
 			return n <= 0 || n <= limit.left
 		})
@@ -119,9 +119,24 @@ func (o *obstacles) add(b barrier) {
 	}
 }
 
-func (o *obstacles) addMachines(b barrier, admits func(int) bool) {
-	b.zones, b.admits = everywhere, o.those(admits)
+// addMachines adds a barrier that is the same for all items to which an amount matters in the same way.
+func (o *obstacles) addMachines(b barrier, amount int64, admits func(int) bool) {
+	key := passage{o.s.first, b.kind, b.dim, amount}
+	known, ok := o.m.passages[key]
+	if !ok {
+		known = o.those(admits)
+		o.m.passages[key] = known
+	}
+	b.zones, b.admits = everywhere, known
 	o.add(b)
+}
+
+// passage names the machines of a pool that a barrier lets pass. Reasons are looked for when nothing is bought any more.
+type passage struct {
+	pool   int
+	kind   barrierKind
+	dim    int
+	amount int64
 }
 
 // those are the pool's machines of which something holds.
