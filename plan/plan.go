@@ -4,21 +4,31 @@
 //
 // # How Pack works
 //
-// Pods that ask the same of a node are one Class (the Interner finds them when they enter the mirror), and all work is
-// done per class. Everything that can be bought is a machine: an instance type of a NodePool with one capacity type.
-// What a class accepts is a bitset of machines and a mask of zones; what it asks for is a vector of integers, as is what
-// a machine has left when its DaemonSets run. From there:
+// Pods that ask the same of a node are one Class (the Interner finds them when they enter the mirror). Those of a class
+// that nothing else tells apart are one item, and all work is done per item: a pod that fits nowhere costs its item once.
+// Everything that can be bought is a machine: an instance type of a NodePool with one capacity type. What an item accepts
+// is a bitset of machines and a mask of zones; what it asks for is a vector of integers, as is what a machine has left
+// when its DaemonSets run. From there:
 //
-//  1. Classes fill existing nodes, initialized ones first, then claims in flight (existing.go). Pods that were promised
-//     to a node go back to it.
-//  2. NodePools are tried by weight, all pools of one weight together. A class takes the best capacity type that it
-//     finds there: reserved, spot, on-demand, in this order, and the next one for what it does not get. What is reserved
-//     is bought first, then what must be on demand, and others fill what these leave (buy.go).
-//  3. The leanest plan: what a pod is worth is found by generating loads for a linear program over the whole batch
-//     (program.go), and machines are filled by worth per dollar (buyer.go).
-//  4. The leanest plan is compared with fleets of alike machines, by playing the kube-scheduler on each and counting what
-//     a second round would cost (robust.go, scatter.go). The cheapest in the end wins.
-//  5. Machines of the same type become one launch group, with the alternatives that hold the content of each (claim.go).
+//  1. Terms of topology spread and pod affinity become groups that count pods by the domains of a label, and each item
+//     gets rules over groups (topology.go). Preferences are rules that hold until they are given up, one by one, in
+//     Karpenter's order (shape.go). Volumes narrow what a node may be (volume_needs.go).
+//  2. Items are distributed (distribute.go): pods that were promised to a node go back to it; others fill existing nodes,
+//     initialized ones first, then claims in flight. Where rules are about zones or other labels, the pods of an item
+//     choose their domains one by one (domains.go). Pods that have to share a node are bundled (bundle.go). What finds no
+//     room becomes lots that are to be bought, each for one choice of domains.
+//  3. NodePools are tried by weight, all pools of one weight together. A lot takes the best capacity type that it finds
+//     there: reserved, spot, on-demand, in this order, and the next one for what it does not get. What is reserved is
+//     bought first, then what must be on demand, and others fill what these leave (buy.go).
+//  4. Lots that are alike to the market are one demand (demand.go). The leanest plan: what a piece of a demand is worth is
+//     found by generating loads for a linear program over the whole batch (program.go), and machines are filled by worth
+//     per dollar (buyer.go). How many pods of a kind a node may have is a resource there (caps.go).
+//  5. Where the kube-scheduler will not be told where each pod goes, the leanest plan is compared with fleets of alike
+//     machines, by playing the kube-scheduler on each and counting what a second round would cost (robust.go, scatter.go).
+//     The cheapest in the end wins.
+//  6. Pods get their machines, those first that mind the company. What cannot be together is bought for again. At the end
+//     the binding of all pods is played, and what could not be bound is given back (audit.go).
+//  7. Machines of the same type become one launch group, with the alternatives that hold the content of each (claim.go).
 //
 // How near that comes to the least possible price is proven by LowerBound (bound.go) and held by tests.
 //
