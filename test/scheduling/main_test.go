@@ -1,0 +1,69 @@
+// Package scheduling_test holds the planner against the real kube-scheduler. On one laboratory, many scenarios are played
+// at the same time, each in a namespace with NodePools of its own, and each about one rule of scheduling: its pods come
+// all at once, Tenon plans and launches, and the kube-scheduler has the last word. A scenario passes when every pod is
+// bound with the nodes of the first plan, no further launch follows, no node stays without pods, and the outcome is
+// what the rule says.
+//
+// Scenarios are rows of tables, one table for each kind of rule. They meet only in the planner and the scheduler: each
+// scenario's nodes carry its label, and all its pods select it.
+package scheduling_test
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/zapr"
+	"go.uber.org/zap"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// TestMain lets the scenarios, which mostly wait, play at the same time however few processors there are.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "200"); err != nil {
+		panic(err)
+	}
+	log.SetLogger(zapr.NewLogger(zap.NewNop())) // the client library's own
+	os.Exit(m.Run())
+}
+
+// scenarios are all tables.
+func scenarios() []scenario {
+	return slices.Concat(labelScenarios(), poolScenarios(), resourceScenarios(), lifecycleScenarios(), volumeScenarios(),
+		spreadScenarios(), affinityScenarios(), preferenceScenarios(), volumeScenarios(), reasonScenarios())
+}
+
+// TestScheduling is the one test of this package: its scenarios share a laboratory.
+func TestScheduling(t *testing.T) {
+	// The window stays open for as long as pods keep coming, so that a scenario's pods are never cut in two by a burst of
+	// others'. The scenarios' own pods come together.
+	w := world.Start(t, world.Options{Worker: []string{"--batch-max-duration=1m"}})
+	w.DeletePool("default")
+	w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{PoolPattern: ec2sim.PoolPattern{InstanceType: refusedType}}}})
+	v := watch(t, w)
+	provision(t, w.WithWatch, v)
+	all := scenarios()
+	t.Run("all", func(t *testing.T) {
+		for _, s := range all {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				s.play(t, w.For(t), v)
+			})
+		}
+	})
+	// What a scenario launched after it had its say counts as well.
+	for _, s := range all {
+		if plans := v.plans(s.name); len(plans) > s.launches() {
+			t.Errorf("%s: %d plans launched nodes in the end, want %d: %v", s.name, len(plans), s.launches(), plans)
+		}
+	}
+}
+
+// settleWithin is how long a step of a scenario may take on a busy machine.
+const settleWithin = 5 * time.Minute

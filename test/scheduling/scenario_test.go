@@ -1,0 +1,238 @@
+package scheduling_test
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// sceneLabel is the label that a scenario's nodes have, and that its pods select.
+const sceneLabel = "scene.example.com/name"
+
+// scenario is one rule put to the test.
+type scenario struct {
+	// name is the namespace, the first part of the NodePools' names and the value of sceneLabel.
+	name string
+	// rule says what holds, in one sentence.
+	rule string
+	// pools are the scenario's NodePools; one plain pool when empty.
+	pools []pool
+	// steps come one after the other, each when the one before has settled.
+	steps []step
+	// plans is how many plans launch nodes for the scenario: one when zero, and none when it is noPlan.
+	plans int
+	// spare is how many nodes may be without pods of the scenario's.
+	spare int
+	// expect is what holds in the end.
+	expect []expectation
+}
+
+// noPlan is for scenarios for which nothing may be launched.
+const noPlan = -1
+
+// launches is how many plans may launch nodes for the scenario.
+func (s *scenario) launches() int {
+	if s.plans == noPlan {
+		return 0
+	}
+	return max(s.plans, 1)
+}
+
+// step is what comes at one time.
+type step struct {
+	// act does what manifests cannot, before the step's objects are created.
+	act func(*play)
+	// objects are further manifests, which are created before the pods. Those of namespaced kinds go into the
+	// scenario's namespace.
+	objects string
+	pods    []workload
+	// then does what manifests cannot, after the step's pods were created and before they have settled.
+	then func(*play)
+}
+
+// pool is a NodePool. Its zero value sells m5.large on demand in all zones.
+type pool struct {
+	// suffix is added to the scenario's name; a scenario's only pool needs none.
+	suffix string
+	// types are the instance types; m5.large when empty, and all of them when any.
+	types []string
+	// capacity are the capacity types; on-demand when empty.
+	capacity []string
+	// requirements are further ones, labels further labels of the nodes: YAML's flow style, without brackets.
+	requirements, labels string
+	// template are further fields of the template's spec, spec of the pool's own.
+	template, spec []string
+}
+
+var (
+	anyType = []string{"*"}
+	spot    = []string{"spot"}
+	both    = []string{"spot", "on-demand"}
+)
+
+// held are NodePools whose nodes take pods only when play.release lets them.
+func held(pools ...pool) []pool {
+	for i := range pools {
+		pools[i].template = append(pools[i].template, "startupTaints: [{key: starting, effect: NoSchedule}]")
+	}
+	return pools
+}
+
+func (p pool) name(scene string) string { return strings.TrimSuffix(scene+"-"+p.suffix, "-") }
+
+func (p pool) manifest(scene string) string {
+	requirements := []string{in("karpenter.sh/capacity-type", orElse(p.capacity, "on-demand")...)}
+	if types := orElse(p.types, "m5.large"); types[0] != "*" {
+		requirements = append(requirements, in("node.kubernetes.io/instance-type", types...))
+	}
+	if p.requirements != "" {
+		requirements = append(requirements, p.requirements)
+	}
+	return fmt.Sprintf(`
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: %s}
+spec:
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: Never}%s
+  template:
+    metadata: {labels: {%s: %s%s}}
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements: [%s]%s
+`, p.name(scene), lines(2, p.spec), sceneLabel, scene, further(p.labels), strings.Join(requirements, ", "), lines(6, p.template))
+}
+
+// in is a requirement or an expression with the operator In.
+func in(key string, values ...string) string { return expression(key, "In", values...) }
+
+// expression is a requirement, or an expression of a selector, in flow style.
+func expression(key, operator string, values ...string) string {
+	if len(values) == 0 {
+		return fmt.Sprintf("{key: %s, operator: %s}", key, operator)
+	}
+	return fmt.Sprintf(`{key: %s, operator: %s, values: ["%s"]}`, key, operator, strings.Join(values, `", "`))
+}
+
+// workload are alike pods.
+type workload struct {
+	// name is the value of the pods' label app, and the first part of their names.
+	name  string
+	count int
+	// requests are those of the only container; half an m5.large when empty. All fields are in flow style, without
+	// brackets.
+	requests string
+	// limits are the container's, which devices need.
+	limits string
+	// labels are further labels, annotations all annotations, selector further entries of the node selector.
+	labels, annotations, selector string
+	// spec are further fields of the pods' spec, container of the container.
+	spec, container []string
+	// stays is a part of what Tenon says of pods that are not to be scheduled, all but bound of them; empty where all are.
+	stays string
+	bound int
+	// deployed has a Deployment make the pods, instead of nobody.
+	deployed bool
+}
+
+// half is a request of which an m5.large holds two, third one of which it holds three.
+const (
+	half  = "cpu: 900m, memory: 1Gi"
+	third = "cpu: 600m, memory: 1Gi"
+	whole = "cpu: 1700m, memory: 1Gi"
+)
+
+// manifests are those of the pods, or of their Deployment.
+func (l workload) manifests(scene string) string {
+	spec := fmt.Sprintf(`
+terminationGracePeriodSeconds: 1
+nodeSelector: {%s: %s%s}
+containers:
+- name: app
+  image: app
+  resources: {requests: {%s}, limits: {%s}}%s%s
+`, sceneLabel, scene, further(l.selector), cmp.Or(l.requests, half), l.limits, lines(2, l.container), lines(0, l.spec))
+	meta := fmt.Sprintf("labels: {app: %s%s}, annotations: {%s}", l.name, further(l.labels), l.annotations)
+	if l.deployed {
+		return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {%[3]s}
+    spec:%[4]s
+`, l.name, l.count, meta, indent(6, spec))
+	}
+	var all strings.Builder
+	for i := range l.count {
+		fmt.Fprintf(&all, "\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s-%d, %s}\nspec:%s\n", l.name, i, meta, indent(2, spec))
+	}
+	return all.String()
+}
+
+func orElse(values []string, otherwise ...string) []string {
+	if len(values) == 0 {
+		return otherwise
+	}
+	return values
+}
+
+func further(flow string) string {
+	if flow == "" {
+		return ""
+	}
+	return ", " + flow
+}
+
+func lines(by int, fields []string) string { return indent(by, strings.Join(fields, "\n")) }
+
+// indent begins every line of a text anew, further to the right.
+func indent(by int, text string) string {
+	text = strings.Trim(text, "\n")
+	if text == "" {
+		return ""
+	}
+	start := "\n" + strings.Repeat(" ", by)
+	return start + strings.ReplaceAll(text, "\n", start)
+}
+
+// clusterWide are the kinds of the tables that belong to no namespace.
+var clusterWide = map[string]bool{
+	"Namespace": true, "NodePool": true, "StorageClass": true, "PersistentVolume": true, "CSIDriver": true, "CSINode": true,
+	"PriorityClass": true, "RuntimeClass": true, "DeviceClass": true,
+}
+
+// parse reads manifests. Objects of namespaced kinds get the namespace if they name none.
+func parse(t testing.TB, namespace, manifests string) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifests)))
+	for {
+		document, err := documents.Read()
+		if err == io.EOF {
+			return objects
+		}
+		if err != nil {
+			t.Fatalf("read manifests: %v", err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			t.Fatalf("read manifest: %v\n%s", err, document)
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		if !clusterWide[object.GetKind()] && object.GetNamespace() == "" {
+			object.SetNamespace(namespace)
+		}
+		objects = append(objects, object)
+	}
+}

@@ -1,0 +1,121 @@
+package scheduling_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/worker"
+)
+
+// view is the cluster as everybody may watch it, and a ledger of every NodeClaim that ever was.
+type view struct {
+	cache.Cache
+	mu     sync.Mutex
+	ledger map[string]*entry // by claim
+}
+
+// entry is what the ledger keeps of a claim.
+type entry struct {
+	scene, pool, plan string
+	gone              bool
+}
+
+// watch watches a laboratory until the test ends.
+func watch(t *testing.T, w *world.World) *view {
+	t.Helper()
+	config, err := w.Lab.RESTConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &view{ledger: map[string]*entry{}}
+	if v.Cache, err = cache.New(config, cache.Options{Scheme: worker.Scheme()}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.Node{}, &corev1.Event{}, &karpv1.NodePool{}} {
+		if _, err := v.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claims, err := v.GetInformer(ctx, &karpv1.NodeClaim{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claims.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { v.record(object, false) },
+		UpdateFunc: func(_, object any) { v.record(object, false) },
+		DeleteFunc: func(object any) { v.record(object, true) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { ended <- v.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	if !v.WaitForCacheSync(ctx) {
+		t.Fatal("the watches did not begin")
+	}
+	return v
+}
+
+func (v *view) record(object any, gone bool) {
+	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	claim, ok := object.(*karpv1.NodeClaim)
+	if !ok {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	group := claim.Annotations[karpv1.LaunchGroupAnnotationKey]
+	v.ledger[claim.Name] = &entry{
+		scene: claim.Labels[sceneLabel], pool: claim.Labels[karpv1.NodePoolLabelKey], gone: gone || !claim.DeletionTimestamp.IsZero(),
+		// A launch group is named after its plan and a number.
+		plan: group[:max(0, strings.LastIndexByte(group, '-'))],
+	}
+}
+
+// plans are the plans that have launched nodes for a scenario, with how many.
+func (v *view) plans(scene string) map[string]int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	plans := map[string]int{}
+	for _, e := range v.ledger {
+		if e.scene == scene {
+			plans[e.plan]++
+		}
+	}
+	return plans
+}
+
+// claims are the names of a scenario's claims, those that are going or gone apart.
+func (v *view) claims(scene string) (there, gone []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(v.ledger)) {
+		switch e := v.ledger[name]; {
+		case e.scene != scene:
+		case e.gone:
+			gone = append(gone, name)
+		default:
+			there = append(there, name)
+		}
+	}
+	return there, gone
+}
