@@ -119,7 +119,7 @@ func (d *distribution) siteOf(b *bin, i int) *site {
 	name := fmt.Sprintf("\x00bin-%d", i)
 	labels[corev1.LabelHostname] = name
 	return &site{bin: b, name: name, zones: zones,
-		like: &Node{Claim: name, Pool: s.name, Labels: labels, Taints: s.NodePool.Spec.Template.Spec.Taints, Initialized: true}}
+		like: &Node{Claim: name, Pool: s.name, Labels: labels, Taints: s.NodePool.Spec.Template.Spec.Taints, Launched: true, Initialized: true}}
 }
 
 // domain is the site's for a label, if it is settled.

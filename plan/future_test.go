@@ -88,7 +88,7 @@ func (w *world) standing(pick func(n int) int) (*stage, map[string]*spot) {
 		if node == nil {
 			continue
 		}
-		staying := slices.DeleteFunc(slices.Clone(w.bound[n.Key()]), func(pod *corev1.Pod) bool { return going(n) && moves(pod) })
+		staying := slices.DeleteFunc(slices.Clone(w.bound[n.Key()]), func(pod *corev1.Pod) bool { return going(n) && (moves(pod) || !holdsUp(pod)) })
 		if going(n) && len(staying) == 0 {
 			continue // once its pods have moved it is gone
 		}
@@ -111,6 +111,12 @@ func (w *world) standing(pick func(n int) int) (*stage, map[string]*spot) {
 		w.runDaemons(s, sp, running)
 	}
 	return s, byKey
+}
+
+// holdsUp says that a pod keeps its node from going away.
+func holdsUp(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && !ownedBy(pod, "DaemonSet") && !ownedBy(pod, "Node") &&
+		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
 func going(n *plan.Node) bool { return n.Deleting || n.Disrupted || n.Terminating }
@@ -226,7 +232,7 @@ func checkFutures(t fataler, w *world, p plan.Plan, pods map[string]*corev1.Pod)
 			}
 		}
 		if why := s.bindable(bindings); why != "" {
-			t.Fatalf("outcome %d of the plan: %s", round, why)
+			t.Fatalf("outcome %d of the plan: %s\n%s", round, why, outline(p))
 		}
 	}
 }
