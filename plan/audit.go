@@ -145,6 +145,9 @@ func (a *auditor) play(snapshot *Snapshot, open bool) {
 	domains := make([]map[string]bool, len(a.d.t.groups))
 	for i, g := range a.d.t.groups {
 		domains[i] = maps.Clone(g.domains)
+		for _, s := range a.d.slots {
+			a.d.mayBecome(s, g, domains[i])
+		}
 		for _, s := range a.sites {
 			if s.bin == nil || g.included != nil && !g.included(s.like) {
 				continue

@@ -257,15 +257,37 @@ func (d *distribution) eligible(it *item, keys []string, cells []*cell) [][]stri
 			continue
 		}
 		domains := maps.Clone(rule.domains)
+		closed := map[string]bool{}
+		for _, at := range it.barred {
+			closed[at[rule.key]] = true
+		}
 		for _, c := range cells {
-			domains[c.values[at]] = true
+			if len(c.slots) > 0 || len(c.variants) > 0 {
+				domains[c.values[at]] = true
+			}
 		}
 		for _, domain := range d.m.domainsOf(d.bare(it), rule.key) {
-			domains[domain] = true
+			domains[domain] = domains[domain] || !closed[domain]
 		}
+		for _, s := range d.slots {
+			d.mayBecome(s, rule.group, domains)
+		}
+		maps.DeleteFunc(domains, func(_ string, possible bool) bool { return !possible })
 		result[r] = slices.Sorted(maps.Keys(domains))
 	}
 	return result
+}
+
+// mayBecome notes the domains that a claim without machine may come to be in.
+func (d *distribution) mayBecome(s *slot, g *group, domains map[string]bool) {
+	if s.options == nil || !d.m.zonal(g.key) || g.included != nil && !g.included(s.node) {
+		return
+	}
+	for z := range d.m.zones {
+		if value := d.m.zoneLabels(z)[g.key]; s.zones&(1<<z) != 0 && value != "" {
+			domains[value] = true
+		}
+	}
 }
 
 // bare is the item without the preferences for nodes that it still has: the kube-scheduler does not mind these when it

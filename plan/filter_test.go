@@ -272,6 +272,9 @@ func (s *stage) breaksSpread(sh *shape, sp *spot) string {
 		if r.MinDomains != nil && len(counts) < int(*r.MinDomains) {
 			least = 0
 		}
+		if s.prospects != nil && r.TopologyKey == corev1.LabelHostname {
+			least = 0 // one more node could always come
+		}
 		self := 0
 		if r.matches(sh, sh) {
 			self = 1
