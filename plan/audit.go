@@ -119,7 +119,7 @@ func (d *distribution) siteOf(b *bin, i int) *site {
 	name := fmt.Sprintf("\x00bin-%d", i)
 	labels[corev1.LabelHostname] = name
 	return &site{bin: b, name: name, zones: zones,
-		like: &Node{Claim: name, Pool: s.name, Labels: labels, Taints: s.NodePool.Spec.Template.Spec.Taints, Initialized: true}}
+		like: &Node{Claim: name, Pool: s.name, Labels: labels, Taints: s.NodePool.Spec.Template.Spec.Taints, Launched: true, Initialized: true}}
 }
 
 // domain is the site's for a label, if it is settled.
@@ -145,6 +145,9 @@ func (a *auditor) play(snapshot *Snapshot, open bool) {
 	domains := make([]map[string]bool, len(a.d.t.groups))
 	for i, g := range a.d.t.groups {
 		domains[i] = maps.Clone(g.domains)
+		for _, s := range a.d.slots {
+			a.d.mayBecome(s, g, domains[i])
+		}
 		for _, s := range a.sites {
 			if s.bin == nil || g.included != nil && !g.included(s.like) {
 				continue

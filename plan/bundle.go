@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,19 +14,18 @@ import (
 // gather places an item with pod affinity over hostnames.
 func (d *distribution) gather(it *item, keys []string) {
 	rule := it.rules.nearHost()
-	cells := d.cells(it, keys)
-	eligible := d.eligible(it, keys, cells)
-	d.beside(it, keys, cells, eligible)
+	r := d.realmOf(it, keys)
+	d.beside(it, r)
 	for _, l := range d.lots {
 		if len(it.pods) > 0 && l.bundle && l.joins(rule.group) {
-			d.join(l, it)
+			d.join(l, it, r)
 		}
 	}
-	for len(it.pods) > 0 && d.follow(it, rule.group) {
+	for len(it.pods) > 0 && d.follow(it, rule.group, r) {
 		// One pod after another is found that some of them can follow.
 	}
 	if len(it.pods) > 0 && it.rules.first() {
-		d.found(it, rule.group, keys, cells, eligible)
+		d.found(it, rule.group, r)
 	}
 	switch {
 	case len(it.pods) == 0:
@@ -36,14 +36,37 @@ func (d *distribution) gather(it *item, keys []string) {
 	}
 }
 
+// realm is where an item can go by its rules about labels other than the hostname.
+type realm struct {
+	keys     []string
+	cells    []*cell
+	eligible [][]string
+}
+
+func (d *distribution) realmOf(it *item, keys []string) realm {
+	cells := d.cells(it, keys)
+	return realm{keys, cells, d.eligible(it, keys, cells)}
+}
+
+// permitted says how many of the item's pods may go to a cell one after another.
+func (d *distribution) permitted(it *item, r realm, c *cell) int {
+	n := 0
+	for n < len(it.pods) && d.best(it, r.keys, []*cell{c}, r.eligible) != nil {
+		d.count(it, r.keys, c, 1)
+		n++
+	}
+	d.count(it, r.keys, c, -n)
+	return n
+}
+
 // beside fills the nodes that have pods of the group.
-func (d *distribution) beside(it *item, keys []string, cells []*cell, eligible [][]string) {
+func (d *distribution) beside(it *item, r realm) {
 	near := func(s *slot) bool {
 		return !slices.ContainsFunc(it.rules.near, func(r nearRule) bool { return r.host >= 0 && s.tally[r.host] == 0 })
 	}
-	for _, c := range cells {
+	for _, c := range r.cells {
 		for _, s := range c.slots {
-			for len(it.pods) > 0 && near(s) && d.best(it, keys, []*cell{c}, eligible) != nil && s.room(it, 1) > 0 {
+			for len(it.pods) > 0 && near(s) && d.best(it, r.keys, []*cell{c}, r.eligible) != nil && s.room(it, 1) > 0 {
 				d.onto(s, it, 1)
 			}
 		}
@@ -55,19 +78,20 @@ func (l *lot) joins(g *group) bool {
 	return slices.ContainsFunc(l.content, func(p part) bool { return len(p.pods) > 0 && slices.Contains(p.as.rules.joins, g) })
 }
 
-// join adds as many of an item's pods to a bundle as one node can take.
-func (d *distribution) join(l *lot, it *item) {
-	variants := d.m.both(l.variants, it.variants)
-	tally := l.tally(d.t)
-	n := it.rules.hostAllows(tally, len(it.pods))
+// join adds as many of an item's pods to a bundle as one node can take and the bundle's domains allow. The bundle settles
+// for the best of the domains that are still open to it.
+func (d *distribution) join(l *lot, it *item, r realm) {
+	c := d.best(it, r.keys, l.within(r), r.eligible)
+	if c == nil || !l.tolerates(it) {
+		return
+	}
+	variants := d.m.both(l.variants, c.variants)
+	n := it.rules.hostAllows(l.tally(d.t), d.permitted(it, r, c))
 	if len(it.ports()) > 0 {
 		n = min(n, 1)
 		if portsConflict(l.ports, it.ports()) {
 			n = 0
 		}
-	}
-	if !l.tolerates(it) {
-		n = 0
 	}
 	room := 0
 	for i := range variants {
@@ -95,10 +119,43 @@ func (d *distribution) join(l *lot, it *item) {
 	}
 	l.request, l.variants, l.allowed = request, large, d.m.unionOf(large)
 	l.ports = append(slices.Clip(l.ports), it.ports()...)
+	l.pin(r.keys, c)
 	l.content = append(l.content, part{it, it.shape, it.take(n)})
-	for _, g := range it.rules.joins {
-		g.total += n
+	d.count(it, r.keys, c, n)
+}
+
+// within are the cells of a realm that agree with the domains that are chosen for the lot.
+func (l *lot) within(r realm) []*cell {
+	return slices.DeleteFunc(slices.Clone(r.cells), func(c *cell) bool {
+		for i, key := range r.keys {
+			if chosen, settled := l.at[key]; settled && chosen != c.values[i] {
+				return true
+			}
+		}
+		return len(c.variants) == 0
+	})
+}
+
+// pin chooses the domains of a cell for a lot, and counts its pods there.
+func (l *lot) pin(keys []string, c *cell) {
+	at := maps.Clone(l.at)
+	if at == nil {
+		at = map[string]string{}
 	}
+	for i, key := range keys {
+		if _, settled := at[key]; settled {
+			continue
+		}
+		at[key] = c.values[i]
+		for _, p := range l.content {
+			for _, g := range p.as.rules.joins {
+				if g.key == key && c.values[i] != absent {
+					g.counts[c.values[i]] += len(p.pods)
+				}
+			}
+		}
+	}
+	l.at = at
 }
 
 func (it *item) ports() []HostPort { return it.class.HostPorts }
@@ -106,7 +163,7 @@ func (it *item) ports() []HostPort { return it.class.HostPorts }
 // tolerates says whether the rules of the pods in the bundle let others of the item's kind in.
 func (l *lot) tolerates(it *item) bool {
 	for i := range l.content {
-		for _, g := range l.content[i].as.rules.apart {
+		for _, g := range l.content[i].it.required.apart {
 			if g.host >= 0 && slices.Contains(it.rules.joins, g) {
 				return false
 			}
@@ -149,7 +206,7 @@ func (m *market) both(a, b []variant) []variant {
 
 // follow makes a bundle of one pod of the group that is still to be bought a place, and of those of the item that can be
 // on its node. It says whether that helped.
-func (d *distribution) follow(it *item, g *group) bool {
+func (d *distribution) follow(it *item, g *group, r realm) bool {
 	for _, l := range d.lots {
 		if l.bundle || l.left() == 0 || !l.joins(g) {
 			continue
@@ -158,7 +215,7 @@ func (d *distribution) follow(it *item, g *group) bool {
 		leader := &lot{class: l.class, request: l.request, ports: l.ports, variants: l.variants, allowed: l.allowed,
 			attach: l.attach, bundle: true, place: -1 - len(d.lots), at: l.at, content: []part{{p.it, p.as, p.pods[:1:1]}}}
 		before := len(it.pods)
-		d.join(leader, it)
+		d.join(leader, it, r)
 		if len(it.pods) == before {
 			continue
 		}
@@ -170,14 +227,14 @@ func (d *distribution) follow(it *item, g *group) bool {
 }
 
 // found starts a group on one node: of all items that have to be together, as many pods as one node can take.
-func (d *distribution) found(it *item, g *group, keys []string, cells []*cell, eligible [][]string) {
+func (d *distribution) found(it *item, g *group, r realm) {
 	family := []*item{it}
 	for _, other := range d.items {
 		if rule := other.rules.nearHost(); other != it && rule != nil && rule.group == g && rule.self && other.refusal == "" && other.virtual == it.virtual {
 			family = append(family, other)
 		}
 	}
-	c := d.best(it, keys, cells, eligible)
+	c := d.best(it, r.keys, r.cells, r.eligible)
 	if c == nil {
 		return
 	}
@@ -205,8 +262,9 @@ func (d *distribution) found(it *item, g *group, keys []string, cells []*cell, e
 		return
 	}
 	l := &lot{class: it.class, request: make([]int64, d.m.dims.count()), variants: c.variants, bundle: true, place: -1 - len(d.lots), attach: &it.volumes.attach}
+	l.pin(r.keys, c)
 	for _, member := range family {
-		d.join(l, member)
+		d.join(l, member, d.realmOf(member, member.keys()))
 	}
 	if len(l.content) > 0 {
 		d.lots = append(d.lots, l)
@@ -224,11 +282,17 @@ func holds(s *slot, family []*item) int {
 	return n
 }
 
-// together puts a family on one slot, as far as there is room.
+// together puts a family on one slot, as far as there is room and the rules about its domains allow.
 func (d *distribution) together(s *slot, family []*item) {
 	for _, it := range family {
-		if n := s.room(it, len(it.pods)); n > 0 && slices.Contains(d.admitting(it), s) {
-			d.onto(s, it, n)
+		r := d.realmOf(it, it.keys())
+		for _, c := range r.cells {
+			if !slices.Contains(c.slots, s) {
+				continue
+			}
+			if n := s.room(it, d.permitted(it, r, c)); n > 0 {
+				d.onto(s, it, n)
+			}
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tenon-sh/tenon/plan"
 )
 
 // String tells a person what a test has drawn: pools, nodes and one pod of each shape.
@@ -27,7 +29,7 @@ func (w *world) String() string {
 		if n.Name == "" {
 			fmt.Fprintf(&b, " in flight %v", n.Requirements)
 		}
-		fmt.Fprintf(&b, " going %t cordoned %t taints %v labels %v\n", going(n), n.Cordoned, n.Taints, n.Labels)
+		fmt.Fprintf(&b, " going %t cordoned %t taints %v slot %q team %q\n", going(n), n.Cordoned, n.Taints, n.Labels["slot"], n.Labels["team"])
 		for _, pod := range w.bound[n.Key()] {
 			fmt.Fprintf(&b, "  runs %s/%s %v terminating %t, moves %t\n", pod.Namespace, pod.Name, labels.Set(pod.Labels), pod.DeletionTimestamp != nil, moves(pod))
 		}
@@ -58,4 +60,20 @@ func describePod(pod *corev1.Pod) string {
 	spec.Containers, spec.InitContainers = nil, nil
 	encoded, _ := yaml.Marshal(spec)
 	return strings.Join(text, ", ") + "\n" + string(encoded)
+}
+
+// outline tells a person what was planned.
+func outline(p plan.Plan) string {
+	var b strings.Builder
+	for i := range p.Claims {
+		c := &p.Claims[i]
+		fmt.Fprintf(&b, "claim new-%d: %s %v of %d types in %v with %v: %v\n", i, c.CapacityType, c.InstanceTypes[0], len(c.InstanceTypes), c.Zones, c.Labels, c.Pods)
+	}
+	for _, placement := range p.Placements {
+		fmt.Fprintf(&b, "%s goes to %s\n", placement.Pod.Key(), placement.Node)
+	}
+	for _, u := range p.Unplaced {
+		fmt.Fprintf(&b, "%s is left: %v\n", u.Pod.Key(), u.Reasons)
+	}
+	return b.String()
 }

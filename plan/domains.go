@@ -106,7 +106,7 @@ func (d *distribution) cells(it *item, keys []string) []*cell {
 		return c
 	}
 	d.buyable(it, keys, bound, nil, nil, func(values []string, variants []variant) {
-		if c := find(values); c != nil {
+		if c := find(values); c != nil && !it.bars(keys, values) {
 			c.variants, c.price = variants, d.m.cheapestOf(variants)
 		}
 	})
@@ -129,6 +129,18 @@ func (d *distribution) cells(it *item, keys []string) []*cell {
 		}
 	}
 	return cells
+}
+
+// bars says that an attempt to buy for the item in these domains has failed.
+func (it *item) bars(keys, values []string) bool {
+	return slices.ContainsFunc(it.barred, func(at map[string]string) bool {
+		for i, key := range keys {
+			if at[key] != values[i] {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // buyable finds the combinations of domains in which machines for an item can be bought.
@@ -178,13 +190,42 @@ func (m *market) domainsOf(it *item, key string) []string {
 		}
 	}
 	for pool := range open {
-		for _, candidate := range m.sellers[pool].open[key].candidates() {
+		for _, candidate := range slices.Concat(m.sellers[pool].open[key].candidates(), it.rules.known(key), it.named(key)) {
 			if m.sellers[pool].open[key].allAdmit(candidate, true) {
 				values[candidate] = true
 			}
 		}
 	}
 	return slices.Sorted(maps.Keys(values))
+}
+
+// named are the values of a label that the item's pods ask for.
+func (it *item) named(key string) []string {
+	var values []string
+	for i := range it.variants {
+		for _, c := range it.variants[i].custom {
+			if c.key == key {
+				values = append(values, term{c}.candidates()...)
+			}
+		}
+	}
+	return values
+}
+
+// known are the domains of a label that nodes are in.
+func (r *rules) known(key string) []string {
+	var values []string
+	for i := range r.spread {
+		if r.spread[i].key == key {
+			values = slices.AppendSeq(values, maps.Keys(r.spread[i].domains))
+		}
+	}
+	for i := range r.near {
+		if r.near[i].key == key {
+			values = slices.AppendSeq(values, maps.Keys(r.near[i].domains))
+		}
+	}
+	return values
 }
 
 // cheapestOf is the lowest price of a machine of the best capacity type that the variants have.
@@ -216,15 +257,37 @@ func (d *distribution) eligible(it *item, keys []string, cells []*cell) [][]stri
 			continue
 		}
 		domains := maps.Clone(rule.domains)
+		closed := map[string]bool{}
+		for _, at := range it.barred {
+			closed[at[rule.key]] = true
+		}
 		for _, c := range cells {
-			domains[c.values[at]] = true
+			if len(c.slots) > 0 || len(c.variants) > 0 {
+				domains[c.values[at]] = true
+			}
 		}
 		for _, domain := range d.m.domainsOf(d.bare(it), rule.key) {
-			domains[domain] = true
+			domains[domain] = domains[domain] || !closed[domain]
 		}
+		for _, s := range d.slots {
+			d.mayBecome(s, rule.group, domains)
+		}
+		maps.DeleteFunc(domains, func(_ string, possible bool) bool { return !possible })
 		result[r] = slices.Sorted(maps.Keys(domains))
 	}
 	return result
+}
+
+// mayBecome notes the domains that a claim without machine may come to be in.
+func (d *distribution) mayBecome(s *slot, g *group, domains map[string]bool) {
+	if s.options == nil || !d.m.zonal(g.key) || g.included != nil && !g.included(s.node) {
+		return
+	}
+	for z := range d.m.zones {
+		if value := d.m.zoneLabels(z)[g.key]; s.zones&(1<<z) != 0 && value != "" {
+			domains[value] = true
+		}
+	}
 }
 
 // bare is the item without the preferences for nodes that it still has: the kube-scheduler does not mind these when it

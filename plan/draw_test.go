@@ -26,10 +26,12 @@ type drawing struct {
 	relations []func(*corev1.Pod)
 	// preferences are wishes that may stay unmet.
 	preferences []func(*corev1.Pod)
-	// exactly one machine for a claim in flight, so that it is known what it becomes.
+	// certain claims in flight have one machine to become.
 	certain bool
-	// plain pools have no limits and no minValues.
-	plain bool
+	// Pools may be unlimited, and content with any choice of types.
+	unlimited, anyChoice bool
+	// tiny worlds have two types in two zones, and two workloads.
+	tiny bool
 }
 
 // allWishes draws pods that ask for everything there is.
@@ -74,25 +76,37 @@ func preferences() []func(*corev1.Pod) {
 
 func drawWorld(t *rapid.T, d drawing) *world {
 	w := &world{namespaces: namespaces, bound: map[string][]*corev1.Pod{}}
-	catalogue := drawCatalogue(t)
-	for i := range rapid.IntRange(1, 3).Draw(t, "pools") {
+	catalogue, most := drawCatalogue(t, d), 5
+	if d.tiny {
+		most = 2
+	}
+	for i := range rapid.IntRange(1, most/2+1).Draw(t, "pools") {
 		w.pools = append(w.pools, plan.Pool{NodePool: drawPool(t, d, fmt.Sprintf("pool-%d", i)), Types: catalogue})
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "daemonsets") {
 		name := fmt.Sprintf("daemon-%d", i)
-		w.addDaemonSet(name, drawPod(t, name).Spec)
+		w.addDaemonSet(name, drawDaemon(t, name).Spec)
 	}
-	for i := range rapid.IntRange(0, 4).Draw(t, "nodes") {
-		w.nodes = append(w.nodes, drawNode(t, d, w.pools[0].NodePool, catalogue, i))
+	for i := range rapid.IntRange(0, most-1).Draw(t, "nodes") {
+		n := drawNode(t, d, w.pools[0].NodePool, catalogue, i)
+		if w.nodeFor(n, func(int) int { return 0 }) != nil {
+			w.nodes = append(w.nodes, n)
+		}
 	}
-	for _, name := range workloadNames[:rapid.IntRange(1, 5).Draw(t, "workloads")] {
+	for _, name := range workloadNames[:rapid.IntRange(1, most).Draw(t, "workloads")] {
 		drawWorkload(t, d, w, name)
 	}
 	return w
 }
 
 // drawCatalogue leaves some types out, and some offerings without capacity.
-func drawCatalogue(t *rapid.T) []*cloud.InstanceType {
+func drawCatalogue(t *rapid.T, d drawing) []*cloud.InstanceType {
+	if d.tiny {
+		return []*cloud.InstanceType{
+			machineSpec{name: "m6i.large", cores: 2, memory: 8, pods: 29, price: 0.096, zones: threeZones[:2]}.instanceType(),
+			machineSpec{name: "m6g.2xlarge", arch: "arm64", cores: 8, memory: 32, pods: 58, price: 0.308, zones: threeZones[:2]}.instanceType(),
+		}
+	}
 	catalogue := smallCatalogue()
 	if rapid.Bool().Draw(t, "all types") {
 		return catalogue
@@ -137,8 +151,11 @@ func drawPool(t *rapid.T, d drawing, name string) *karpv1.NodePool {
 		weighs(10),
 		func(pool *karpv1.NodePool) { pool.Spec.Template.Labels = map[string]string{"tier": "gold"} },
 	}
-	if !d.plain {
-		options = append(options, limit(corev1.ResourceCPU, "24"), limit(karpv1.ResourceNodes, "3"), minValues("karpenter.k8s.aws/instance-family", corev1.NodeSelectorOpExists, 3))
+	if !d.unlimited {
+		options = append(options, limit(corev1.ResourceCPU, "24"), limit(karpv1.ResourceNodes, "3"))
+	}
+	if !d.anyChoice {
+		options = append(options, minValues("karpenter.k8s.aws/instance-family", corev1.NodeSelectorOpExists, 3))
 	}
 	pool := nodePool(name)
 	for range rapid.IntRange(0, 3).Draw(t, "pool options") {
@@ -156,11 +173,17 @@ func drawNode(t *rapid.T, d drawing, pool *karpv1.NodePool, catalogue []*cloud.I
 	if rapid.IntRange(0, 3).Draw(t, "in flight") == 0 {
 		zones, kinds := []string{o.Zone}, []string{typ.Name}
 		if !d.certain {
-			zones = threeZones
+			if other := typ.Offerings[0].Zone; other != o.Zone {
+				zones = append(zones, other)
+			}
 			kinds = append(kinds, oneOf(t, "other type", catalogue).Name)
 		}
 		n.InstanceType = ""
-		n.Labels = claimLabels(pool)
+		n.Labels, n.Taints, n.StartupTaints = claimLabels(pool), pool.Spec.Template.Spec.Taints, pool.Spec.Template.Spec.StartupTaints
+		n.Labels[capacityType] = o.CapacityType
+		if len(zones) == 1 {
+			n.Labels[zone] = o.Zone
+		}
 		n.Requirements = []plan.Requirement{
 			{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: kinds},
 			{Key: zone, Operator: corev1.NodeSelectorOpIn, Values: zones},
@@ -310,6 +333,18 @@ func drawPod(t *rapid.T, name string) *corev1.Pod {
 	for range rapid.IntRange(0, 2).Draw(t, "pod options") {
 		oneOf(t, "pod option", options)(pod)
 	}
+	return pod
+}
+
+// drawDaemon draws the pod of a DaemonSet. None is bound to zones: the planner counts those wherever a machine may go.
+func drawDaemon(t *rapid.T, name string) *corev1.Pod {
+	pod := newPod(name, oneOf(t, "cpu", []string{"0", "100m", "500m"}), oneOf(t, "memory", []string{"0", "64Mi", "1Gi"}))
+	oneOf(t, "daemon option", []func(*corev1.Pod){
+		func(*corev1.Pod) {},
+		selects(corev1.LabelArchStable, "arm64"), selects(capacityType, "on-demand"), selects("team", "a"),
+		needs(expr("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpNotIn, "m")),
+		tolerates(""), takesPort(8080),
+	})(pod)
 	return pod
 }
 

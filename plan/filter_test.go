@@ -23,6 +23,8 @@ type stage struct {
 	spots      []*spot
 	namespaces map[string]map[string]string
 	shapes     map[string]*shape
+	// prospects are nodes that are not there and could be. The domains they would make count for a careful scheduler.
+	prospects []*corev1.Node
 }
 
 // spot is a node of a stage and what runs on it.
@@ -51,6 +53,8 @@ type spreadRule struct {
 	corev1.TopologySpreadConstraint
 	selector labels.Selector
 	matched  map[*shape]bool
+	// prospects are the domains that could come to be.
+	prospects map[string]bool
 }
 
 type affinityRule struct {
@@ -258,12 +262,18 @@ func (s *stage) breaksSpread(sh *shape, sp *spot) string {
 			return "the node has no label " + r.TopologyKey
 		}
 		counts := s.population(sh, r)
+		for domain := range s.prospectsOf(sh, r) {
+			counts[domain] += 0
+		}
 		least := math.MaxInt32
 		for _, n := range counts {
 			least = min(least, n)
 		}
 		if r.MinDomains != nil && len(counts) < int(*r.MinDomains) {
 			least = 0
+		}
+		if s.prospects != nil && r.TopologyKey == corev1.LabelHostname {
+			least = 0 // one more node could always come
 		}
 		self := 0
 		if r.matches(sh, sh) {
@@ -304,6 +314,19 @@ func (s *stage) population(sh *shape, r *spreadRule) map[string]int {
 		}
 	}
 	return counts
+}
+
+// prospectsOf are the domains that could be made for a pod of this shape.
+func (s *stage) prospectsOf(sh *shape, r *spreadRule) map[string]bool {
+	if r.prospects == nil {
+		r.prospects = map[string]bool{}
+		for _, node := range s.prospects {
+			if value, ok := node.Labels[r.TopologyKey]; ok && r.TopologyKey != corev1.LabelHostname && unsuited(sh, node) == "" {
+				r.prospects[value] = true
+			}
+		}
+	}
+	return r.prospects
 }
 
 // breaksAffinity is the filter InterPodAffinity.

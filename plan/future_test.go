@@ -54,29 +54,25 @@ func (sh *shape) leeway() int {
 	return least
 }
 
-// bind binds what it can, in this order, until nothing more can be bound.
+// bind binds the first of the pods that can be bound, again and again, until nothing more can be bound.
 func (s *stage) bind(order []binding) (bound []binding, why string) {
 	left := slices.Clone(order)
-	for {
-		kept := left[:0]
-		for _, b := range left {
-			if refusal := s.refuses(b.sh, b.sp); refusal != "" {
-				kept = append(kept, b)
-				why = fmt.Sprintf("pod %s cannot be bound to %s (%s in %s): %s", b.sh.pod.Name, b.sp.node.Name,
-					b.sp.node.Labels[corev1.LabelInstanceTypeStable], b.sp.node.Labels[corev1.LabelTopologyZone], refusal)
-				continue
-			}
-			b.sp.put(b.sh)
-			bound = append(bound, b)
+	for i := 0; i < len(left); i++ {
+		b := left[i]
+		if refusal := s.refuses(b.sh, b.sp); refusal != "" {
+			why = fmt.Sprintf("pod %s cannot be bound to %s (%s in %s): %s", b.sh.pod.Name, b.sp.node.Name,
+				b.sp.node.Labels[corev1.LabelInstanceTypeStable], b.sp.node.Labels[corev1.LabelTopologyZone], refusal)
+			continue
 		}
-		if len(kept) == 0 {
-			return bound, ""
-		}
-		if len(kept) == len(left) {
-			return bound, why
-		}
-		left = kept
+		b.sp.put(b.sh)
+		bound = append(bound, b)
+		left = slices.Delete(left, i, i+1)
+		i = -1
 	}
+	if len(left) == 0 {
+		return bound, ""
+	}
+	return bound, why
 }
 
 // standing puts the nodes of the cluster on a stage, with the pods that stay on them, and returns them by key. A claim
@@ -88,7 +84,7 @@ func (w *world) standing(pick func(n int) int) (*stage, map[string]*spot) {
 		if node == nil {
 			continue
 		}
-		staying := slices.DeleteFunc(slices.Clone(w.bound[n.Key()]), func(pod *corev1.Pod) bool { return going(n) && moves(pod) })
+		staying := slices.DeleteFunc(slices.Clone(w.bound[n.Key()]), func(pod *corev1.Pod) bool { return going(n) && (moves(pod) || !holdsUp(pod)) })
 		if going(n) && len(staying) == 0 {
 			continue // once its pods have moved it is gone
 		}
@@ -111,6 +107,12 @@ func (w *world) standing(pick func(n int) int) (*stage, map[string]*spot) {
 		w.runDaemons(s, sp, running)
 	}
 	return s, byKey
+}
+
+// holdsUp says that a pod keeps its node from going away.
+func holdsUp(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && !ownedBy(pod, "DaemonSet") && !ownedBy(pod, "Node") &&
+		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
 func going(n *plan.Node) bool { return n.Deleting || n.Disrupted || n.Terminating }
@@ -226,7 +228,7 @@ func checkFutures(t fataler, w *world, p plan.Plan, pods map[string]*corev1.Pod)
 			}
 		}
 		if why := s.bindable(bindings); why != "" {
-			t.Fatalf("outcome %d of the plan: %s", round, why)
+			t.Fatalf("outcome %d of the plan: %s\n%s", round, why, outline(p))
 		}
 	}
 }

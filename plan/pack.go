@@ -75,16 +75,26 @@ func (d *distribution) distribute(items []*item) {
 	}
 }
 
-// again makes new lots of what could not be bought, for pods that have a preference to give up.
+// again makes new lots of what could not be bought, for pods that may go to another domain or have a preference to give
+// up.
 func (d *distribution) again(items []*item) bool {
+	elsewhere := map[*item]bool{}
 	for _, l := range d.lots {
 		if l.left() > 0 {
+			if p := l.content[0]; !l.bundle && len(l.at) > 0 && p.as == p.it.shape {
+				p.as.barred = append(p.as.barred, l.at)
+				elsewhere[p.it] = true
+			}
 			d.giveBack(l)
 		}
 	}
 	d.lots = nil
 	for _, it := range items {
-		if it.refusal == "" && len(it.pods) > 0 && it.relax() {
+		switch {
+		case it.refusal != "" || len(it.pods) == 0:
+		case elsewhere[it]:
+			d.place(it)
+		case it.relax():
 			d.m.weigh(it)
 			d.place(it)
 		}

@@ -178,7 +178,7 @@ func TestWhyNothingIsBought(t *testing.T) {
 		{"label with another value", `team In [x] is not met: the pool's nodes have "y"`, newPod("a", "1", "1Gi", selects("team", "x")), nodePool("p", requires("team", corev1.NodeSelectorOpIn, "y"))},
 		{"architecture", "no instance type has kubernetes.io/arch In [riscv]", newPod("a", "1", "1Gi", selects(corev1.LabelArchStable, "riscv")), nodePool("p")},
 		{"zone", "nothing is offered in zone us-east-1z", newPod("a", "1", "1Gi", selects(corev1.LabelTopologyZone, "us-east-1z")), nodePool("p")},
-		{"cpu", "cpu 500 is more than any instance type leaves for pods (63770m)", newPod("a", "500", "1Gi"), nodePool("p")},
+		{"cpu", "cpu 500 is more than any instance type leaves for pods (63.77)", newPod("a", "500", "1Gi"), nodePool("p")},
 		{"memory", "memory 900Gi is more than any instance type leaves for pods (465.3Gi)", newPod("a", "1", "900Gi"), nodePool("p")},
 		{"device", "no instance type has example.com/fpga", newPod("a", "1", "1Gi", asks("example.com/fpga", "1")), nodePool("p")},
 		{"limit", "limit cpu 1 leaves 1", newPod("a", "1", "1Gi"), nodePool("p", limit(corev1.ResourceCPU, "1"))},

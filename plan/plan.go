@@ -66,6 +66,18 @@
 // When a limit keeps pods out, everything is planned once more, by priority and with what the machines use up of the
 // limits as their price (priority.go).
 //
+// # Room that is kept free
+//
+// What a CapacityBuffer asks for waits as virtual pods, behind all others (virtual.go). They are placed on room that
+// nobody else wants, and bought for where there is none; where limits leave real pods out, they are planned apart. Nothing
+// that a virtual pod fits on has to be bought again: as long as the room is there, each plan finds it. Nodes that hold it
+// are not empty (headroom.go).
+//
+// # Static pools
+//
+// A NodePool with replicas keeps that many nodes, whatever the pods want (static.go). What it lacks is decided beside Pack
+// and launched with it; what it has too many of goes with the empty nodes (disruption.go). Pods use its nodes as any other.
+//
 // # Devices
 //
 // Machines with devices are bought for pods that ask for a device, and for others only where a pool has nothing else to

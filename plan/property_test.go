@@ -20,7 +20,7 @@ func TestPlansBreakNoRule(t *testing.T) {
 		"one of each":    {replicas: 2, relations: relations()},
 		"preferences":    {replicas: 12, preferences: preferences()},
 		"everything":     allWishes(),
-		"claims certain": {replicas: 8, relations: relations(), preferences: preferences(), certain: true, plain: true},
+		"claims certain": {replicas: 8, relations: relations(), preferences: preferences(), certain: true, unlimited: true, anyChoice: true},
 	}
 	for name, d := range kinds {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -167,6 +168,8 @@ func (r Resources) String() string {
 func quantity(name string, value int64) string {
 	q := resource.NewQuantity(value, resource.DecimalSI)
 	switch {
+	case name == string(corev1.ResourceCPU) && value >= 1000:
+		return strconv.FormatFloat(float64(value)/1000, 'f', -1, 64) // neither 5k nor 382970m
 	case name == string(corev1.ResourceCPU):
 		q = resource.NewMilliQuantity(value, resource.DecimalSI)
 	case name == string(corev1.ResourceMemory) || name == string(corev1.ResourceEphemeralStorage):

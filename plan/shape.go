@@ -37,6 +37,8 @@ type shape struct {
 	rules   rules
 	// most is how many of the pods one new node takes for reasons other than room.
 	most int
+	// barred are choices of domains in which nothing more can be bought.
+	barred []map[string]string
 }
 
 // preference is one preference, by what it adds to what is required.

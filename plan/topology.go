@@ -224,15 +224,27 @@ func (t *topology) spreadRule(class *Class, pod *Labels, c *corev1.TopologySprea
 	if honorsTaints {
 		id += "\x00" + tolerationKey(class.Tolerations)
 	}
+	// Only nodes that have the labels of all constraints count for any of them.
+	var others []string
+	for i := range class.Spread {
+		if other := &class.Spread[i]; other.WhenUnsatisfiable == c.WhenUnsatisfiable && other.TopologyKey != c.TopologyKey && other.TopologyKey != corev1.LabelHostname {
+			others = append(others, other.TopologyKey)
+		}
+	}
+	if len(others) > 0 {
+		slices.Sort(others)
+		id += "\x00" + strings.Join(others, ",")
+	}
 	g := t.group(id, c.TopologyKey, func(g *group) {
 		g.crowds = []crowd{{namespaces: []string{pod.Namespace}, selector: selector}}
-		if !honorsNodes && !honorsTaints {
+		if !honorsNodes && !honorsTaints && len(others) == 0 {
 			return
 		}
 		terms := termsOf(class)
 		g.included = func(n *Node) bool {
 			admitted := !honorsNodes || slices.ContainsFunc(terms, func(t term) bool { return t.admitsNode(n) })
-			return admitted && (!honorsTaints || repelledBy(lastingTaints(n), class.Tolerations) == nil)
+			lacks := func(key string) bool { _, has := n.Labels[key]; return !has && !n.unsettled() }
+			return admitted && !slices.ContainsFunc(others, lacks) && (!honorsTaints || repelledBy(lastingTaints(n), class.Tolerations) == nil)
 		}
 	})
 	rule := spreadRule{group: g, maxSkew: int(c.MaxSkew), minDomains: int(valueOr(c.MinDomains, 1))}
@@ -244,7 +256,7 @@ func (t *topology) spreadRule(class *Class, pod *Labels, c *corev1.TopologySprea
 
 // admitsNode says whether a node meets every condition. Of a claim without machine only what is settled is asked.
 func (t term) admitsNode(n *Node) bool {
-	if n.Name != "" || n.Launched || n.Initialized {
+	if !n.unsettled() {
 		return t.admits(n.Labels)
 	}
 	return !slices.ContainsFunc(t, func(c condition) bool {
@@ -252,6 +264,9 @@ func (t term) admitsNode(n *Node) bool {
 		return settled && !c.admits(value, true)
 	})
 }
+
+// unsettled says that the node is a claim whose machine is not known yet.
+func (n *Node) unsettled() bool { return n.Name == "" && !n.Launched }
 
 // crowdOf compiles whom a term of pod affinity is about.
 func crowdOf(pod *Labels, term *corev1.PodAffinityTerm) (crowd, string) {

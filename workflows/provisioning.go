@@ -12,7 +12,8 @@ import (
 // The signals Provisioning listens to. Both are facts, and both may be repeated or lost without harm: the starter says
 // again that pods are pending for as long as they are.
 const (
-	// SignalPodsPending carries a PodsPending: there are pods without a node.
+	// SignalPodsPending carries a PodsPending: there are pods without a node, or there is less room than buffers want, or
+	// there are fewer nodes than a static pool has replicas.
 	SignalPodsPending = "pods-pending"
 	// SignalCapacityRefused carries a CapacityRefused: what a launch could not get.
 	SignalCapacityRefused = "capacity-refused"

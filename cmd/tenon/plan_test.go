@@ -106,7 +106,9 @@ func TestPlanCommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, notes, err := tenon(t, test.stdin, append([]string{"plan"}, test.args...)...)
+			// Few instance types are read sooner.
+			args := append([]string{"plan", "--catalogue", filepath.Join("testdata", "plan", "catalogue.json")}, test.args...)
+			out, notes, err := tenon(t, test.stdin, args...)
 			if (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
 				t.Fatalf("%s: error %v, want %q", test.reason, err, test.fails)
 			}

@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/tenon-sh/tenon/plan"
 )
 
 // mostWorkloads is how many workloads a line of the table names.
@@ -127,7 +129,7 @@ func unplacedLines(unplaced []unplacedPod) []string {
 	var order []string
 	workloads := map[string][]string{}
 	for i := range unplaced {
-		reasons := "  " + strings.Join(unplaced[i].Reasons, "\n  ")
+		reasons := unplaced[i].lines
 		if workloads[reasons] == nil {
 			order = append(order, reasons)
 		}
@@ -135,7 +137,39 @@ func unplacedLines(unplaced []unplacedPod) []string {
 	}
 	var lines []string
 	for _, reasons := range order {
-		lines = append(lines, "UNPLACED "+summary(workloads[reasons]), reasons, "")
+		lines = append(lines, "UNPLACED "+summary(workloads[reasons]), reasons)
 	}
 	return lines
+}
+
+// mostPools is how many NodePools a line names.
+const mostPools = 6
+
+// reasonLines writes reasons one per line, and those that several NodePools have in common as one.
+func reasonLines(reasons []plan.Reason) string {
+	var order []string
+	pools := map[string][]string{}
+	for _, reason := range reasons {
+		if _, known := pools[reason.Message]; !known {
+			order = append(order, reason.Message)
+		}
+		pools[reason.Message] = append(pools[reason.Message], reason.NodePool)
+	}
+	var lines strings.Builder
+	for _, message := range order {
+		names := pools[message]
+		which := "NodePool "
+		switch {
+		case names[0] == "":
+			which = ""
+		case len(names) > mostPools:
+			which = fmt.Sprintf("NodePools %s and %d more: ", strings.Join(names[:mostPools], ", "), len(names)-mostPools)
+		case len(names) > 1:
+			which = "NodePools " + strings.Join(names, ", ") + ": "
+		default:
+			which += names[0] + ": "
+		}
+		lines.WriteString("  " + which + message + "\n")
+	}
+	return lines.String()
 }

@@ -56,6 +56,7 @@ type unplacedPod struct {
 	Reasons []string `json:"reasons"`
 
 	workload string
+	lines    string // the reasons, for the table
 }
 
 // reportOf turns a plan into what people and scripts read.
@@ -169,12 +170,12 @@ func existingOf(snapshot *plan.Snapshot, placements []plan.Placement) []existing
 func unplacedOf(snapshot *plan.Snapshot, left []plan.Unplaced) []unplacedPod {
 	var unplaced []unplacedPod
 	for _, u := range left {
-		unplaced = append(unplaced, unplacedPod{Pod: u.Pod.Key(), Reasons: reasonsOf(u.Reasons), workload: workloadOf(u.Pod)})
+		unplaced = append(unplaced, unplacedPod{Pod: u.Pod.Key(), Reasons: reasonsOf(u.Reasons), workload: workloadOf(u.Pod), lines: reasonLines(u.Reasons)})
 	}
+	gated := []plan.Reason{{Message: "it has scheduling gates: it is not scheduled until they are removed"}}
 	for _, pod := range snapshot.Pending {
 		if pod.Gated {
-			unplaced = append(unplaced, unplacedPod{Pod: pod.Key(), workload: workloadOf(pod),
-				Reasons: []string{"it has scheduling gates: it is not scheduled until they are removed"}})
+			unplaced = append(unplaced, unplacedPod{Pod: pod.Key(), Reasons: reasonsOf(gated), workload: workloadOf(pod), lines: reasonLines(gated)})
 		}
 	}
 	slices.SortStableFunc(unplaced, func(a, b unplacedPod) int { return compareNames(a.Pod, b.Pod) })

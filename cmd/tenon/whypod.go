@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -50,13 +51,11 @@ type podStory struct {
 func (s *podStory) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", s.Pod, s.Summary)
-	for _, reason := range s.Reasons {
-		if reason.NodePool == "" {
-			fmt.Fprintf(&b, "  %s\n", reason.Message)
-			continue
-		}
-		fmt.Fprintf(&b, "  NodePool %s: %s\n", reason.NodePool, reason.Message)
+	reasons := make([]plan.Reason, len(s.Reasons))
+	for i, reason := range s.Reasons {
+		reasons[i] = plan.Reason{NodePool: reason.NodePool, Message: reason.Message}
 	}
+	b.WriteString(reasonLines(reasons))
 	if s.Scheduler != "" {
 		fmt.Fprintf(&b, "kube-scheduler: %s\n", s.Scheduler)
 	}

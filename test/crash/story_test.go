@@ -29,6 +29,7 @@ var stories = []struct {
 	{"adopted", adopted},
 	{"takenback", takenBack},
 	{"deadline", deadline},
+	{"counted", counted},
 }
 
 // dry is the instance type of which there are none.
@@ -140,6 +141,45 @@ func deadline(s *telling) {
 	s.scaleToZero()
 }
 
+// counted: a static pool is brought to three nodes, then to one and to none. Whatever dies in between, three instances are
+// launched and no more.
+func counted(s *telling) {
+	before := s.launched()
+	for _, replicas := range []int{3, 1, 0} {
+		s.pool(s.name, "c5.large", fmt.Sprintf("replicas: %d", replicas))
+		s.Await(fmt.Sprintf("%d nodes of a static pool", replicas), awaitMost, func() (bool, string) {
+			ready, state := 0, ""
+			for _, claim := range s.Claims() {
+				if claim.Labels[karpv1.NodePoolLabelKey] != s.name {
+					continue
+				}
+				state += fmt.Sprintf(" %s (initialized %t, deleted %t)", claim.Name, claim.IsTrue(karpv1.ConditionTypeInitialized), !claim.DeletionTimestamp.IsZero())
+				if claim.IsTrue(karpv1.ConditionTypeInitialized) && claim.DeletionTimestamp.IsZero() {
+					ready++
+				} else {
+					ready = -1 << 20
+				}
+			}
+			return ready == replicas, state
+		})
+	}
+	if launched := s.launched() - before; launched != 3 {
+		s.T.Errorf("%d instances were launched for a pool of three nodes", launched)
+	}
+}
+
+// launched counts the instances that were ever launched for the story's pool.
+func (s *telling) launched() int {
+	s.T.Helper()
+	count := 0
+	for _, instance := range s.Instances() {
+		if instance.Tags[karpv1.NodePoolLabelKey] == s.name {
+			count++
+		}
+	}
+	return count
+}
+
 // telling is one story being told once.
 type telling struct {
 	*world.World
@@ -157,7 +197,7 @@ func newTelling(w *world.World, g *guard, name string, round int) *telling {
 func (s *telling) pool(name, instanceType, extra string) {
 	s.T.Helper()
 	pool, template := "", ""
-	if strings.HasPrefix(extra, "weight") {
+	if strings.HasPrefix(extra, "weight") || strings.HasPrefix(extra, "replicas") {
 		pool = extra
 	} else {
 		template = extra

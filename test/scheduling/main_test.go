@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // scenarios are all tables.
 func scenarios() []scenario {
 	return slices.Concat(labelScenarios(), poolScenarios(), resourceScenarios(), lifecycleScenarios(), volumeScenarios(),
-		spreadScenarios(), affinityScenarios(), preferenceScenarios(), volumeScenarios(), reasonScenarios())
+		spreadScenarios(), affinityScenarios(), preferenceScenarios(), reasonScenarios(), reservedScenarios())
 }
 
 // TestScheduling is the one test of this package: its scenarios share a laboratory.

@@ -149,8 +149,9 @@ func spreadScenarios() []scenario {
 				spec: []string{over(constraint(zoneKey, 1, "nodeAffinityPolicy: Ignore"))}, stays: "spread"}}}},
 	}, {
 		name: "spread-match-keys", rule: "matchLabelKeys spreads each revision by itself",
+		pools: held(pool{}),
 		steps: []step{
-			{pods: []workload{{name: "web", count: 3, requests: tiny, labels: "rev: a", spec: []string{over(constraint(zoneKey, 1, "matchLabelKeys: [rev]"))}}}},
+			{pods: []workload{{name: "web", count: 3, requests: tiny, labels: "rev: a", spec: []string{over(constraint(zoneKey, 1, "matchLabelKeys: [rev]"))}}}, then: (*play).release},
 			{pods: []workload{{name: "next", count: 3, requests: "cpu: 1600m", labels: "rev: b, part: next", spec: []string{over(selecting("part: next", zoneKey, 1, "matchLabelKeys: [rev]"))}}}}},
 		expect: []expectation{spread("web", zoneKey, 1, 1, 1), spread("next", zoneKey, 1, 1, 1)},
 	}, {

@@ -1,0 +1,69 @@
+package scheduling_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+)
+
+// reservedScenarios are about capacity that was reserved before.
+func reservedScenarios() []scenario {
+	return []scenario{{
+		name: "reserved", rule: "reserved capacity is used first, as far as it goes, and the rest is bought on demand in the same plan",
+		steps: []step{{
+			act: func(p *play) {
+				p.reserve(pool{suffix: "own", capacity: []string{"reserved", "on-demand"}, spec: []string{"weight: 10"}}, 1)
+			},
+			pods: []workload{{name: "web", count: 6}}}},
+		expect: []expectation{nodes(3), on("web", poolKey, "reserved-own"), nodesWith(1, capacityKey, "reserved"), nodesWith(2, capacityKey, "on-demand"),
+			nodesWith(1, awsv1.LabelCapacityReservationType, "default"), nodesWith(1, awsv1.LabelCapacityReservationInterruptible, "false")},
+	}, {
+		name: "reserved-only", rule: "pods that insist on reserved capacity wait when it is used up, and those that do not leave it to them",
+		steps: []step{{
+			act: func(p *play) {
+				p.reserve(pool{suffix: "own", capacity: []string{"reserved", "on-demand"}, spec: []string{"weight: 10"}}, 1)
+			},
+			pods: []workload{{name: "any", count: 2}, {name: "only", count: 4, bound: 2, selector: capacityKey + ": reserved", stays: "is used up"}}}},
+		expect: []expectation{nodes(2), on("any", capacityKey, "on-demand")},
+	}}
+}
+
+// reserve makes a capacity reservation of m5.large machines, and a NodePool with a node class of its own that selects it.
+func (p *play) reserve(own pool, count int) {
+	p.T.Helper()
+	p.Sim(http.MethodPost, "/_sim/reserve", ec2sim.Reservation{
+		Type: "m5.large", Zone: "us-east-1a", Count: count, Targeted: true, Tags: map[string]string{"scene": p.name}}, nil)
+	class := &unstructured.Unstructured{}
+	class.SetAPIVersion("karpenter.k8s.aws/v1")
+	class.SetKind("EC2NodeClass")
+	if err := p.Get(p.Context(), client.ObjectKey{Name: "default"}, class); err != nil {
+		p.T.Fatal(err)
+	}
+	spec, _, err := unstructured.NestedMap(class.Object, "spec")
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	spec["capacityReservationSelectorTerms"] = []any{map[string]any{"tags": map[string]any{"scene": p.name}}}
+	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	made.SetAPIVersion("karpenter.k8s.aws/v1")
+	made.SetKind("EC2NodeClass")
+	made.SetName(p.name)
+	if err := p.Create(p.Context(), made); err != nil {
+		p.T.Fatal(err)
+	}
+	p.create(strings.Replace(own.manifest(p.name), "kind: EC2NodeClass, name: default", "kind: EC2NodeClass, name: "+p.name, 1))
+	p.Await("NodePool "+own.name(p.name)+" ready", settleWithin, func() (bool, string) {
+		var found karpv1.NodePool
+		if err := p.view.Get(p.Context(), client.ObjectKey{Name: own.name(p.name)}, &found); err != nil {
+			return false, err.Error()
+		}
+		return found.IsTrue(karpv1.ConditionTypeReady), fmt.Sprint(found.Status.Conditions)
+	})
+}
