@@ -79,3 +79,13 @@ func (d *dimensions) claimCaps(request []int64, r *rules) int {
 	}
 	return most
 }
+
+// capped says that a request is bounded by more than room.
+func (d *dimensions) capped(request []int64) bool {
+	for i := range d.caps {
+		if request[dimExtended+len(d.extended)+i] > 0 {
+			return true
+		}
+	}
+	return false
+}

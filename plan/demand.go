@@ -28,6 +28,8 @@ type stocked struct {
 type supplied struct {
 	*lot
 	stock bitset
+	// quota is how many pieces of it are to be bought now.
+	quota int
 }
 
 // demandsOf brings alike lots together. The order is that of the first lot of each.
@@ -35,7 +37,7 @@ func demandsOf(lots []supplied) []stocked {
 	byKey := map[string]int{}
 	var demands []stocked
 	for _, l := range lots {
-		left := l.left()
+		left := min(l.left(), l.quota)
 		if left == 0 {
 			continue
 		}
