@@ -146,6 +146,13 @@ func (m *market) holding(s *seller, b *bin, need []int64) bitset {
 	for _, p := range b.content {
 		set.intersect(p.variant.machines)
 	}
+	if needs := m.book.attachedBy(b); len(needs) > 0 {
+		for i := range set.all {
+			if !m.book.bears(m.machines[i].typ.Name, needs) {
+				set.clear(i)
+			}
+		}
+	}
 	set.set(b.machine)
 	return set
 }

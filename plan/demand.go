@@ -97,11 +97,14 @@ func (l *lot) allows(b *bin, n int) int {
 		}
 		return b.attach.holds(l.attach, n)
 	}
+	room := b.attach.clone()
 	for i := range l.content {
 		p := &l.content[i]
-		if p.as.rules.hostAllows(b.tally, len(p.pods)) < len(p.pods) {
+		attach := &p.it.volumes.attach
+		if p.as.rules.hostAllows(b.tally, len(p.pods)) < len(p.pods) || room.holds(attach, len(p.pods)) < len(p.pods) {
 			return 0
 		}
+		room.put(attach, len(p.pods))
 	}
 	return min(n, 1)
 }
@@ -122,6 +125,7 @@ func (l *lot) draw(b *bin, n int) []*Pod {
 	for i := range l.content {
 		p := &l.content[i]
 		p.as.rules.count(b.tally, len(p.pods))
+		b.attach.put(&p.it.volumes.attach, len(p.pods))
 		taken = append(taken, p.pods...)
 		p.pods = nil
 	}

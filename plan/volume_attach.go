@@ -97,6 +97,34 @@ func (b *volumeBook) newRoom(instanceType string) *attachRoom {
 	return &attachRoom{left: maps.Clone(b.typical[instanceType]), mounted: map[AttachableVolume]bool{}}
 }
 
+// attachedBy are the attachments of the pods of a bin, those that have none left out.
+func (b *volumeBook) attachedBy(full *bin) []attachments {
+	if len(b.typical) == 0 {
+		return nil
+	}
+	var all []attachments
+	for i := range full.content {
+		for _, pod := range full.content[i].pods {
+			if needs := b.needs(pod); !needs.attach.none() {
+				all = append(all, needs.attach)
+			}
+		}
+	}
+	return all
+}
+
+// bears says whether a new node of an instance type attaches all of these.
+func (b *volumeBook) bears(instanceType string, needs []attachments) bool {
+	room := b.newRoom(instanceType)
+	for i := range needs {
+		if room.holds(&needs[i], 1) < 1 {
+			return false
+		}
+		room.put(&needs[i], 1)
+	}
+	return true
+}
+
 // room is the room on a node with the pods it has.
 func (b *volumeBook) room(n *Node) *attachRoom {
 	left := map[string]int{}

@@ -380,6 +380,39 @@ func TestOnePodAtATime(t *testing.T) {
 	}
 }
 
+// A new node is taken to attach as many volumes as those of its type do, and a claim lists no type that attaches fewer than
+// its pods need.
+func TestAttachLimitsOfNewNodes(t *testing.T) {
+	t.Parallel()
+	w := world{pods: manyPods(6, "a", "300m", "256Mi"), pools: []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}}}
+	objects := []metav1.Object{classNamed("fast")}
+	for i, pod := range w.pods {
+		mounts(fmt.Sprint("x", i))(pod)
+		objects = append(objects, claimOf(fmt.Sprint("x", i)))
+	}
+	limits := map[string]int{}
+	for _, typ := range smallCatalogue() {
+		limits[typ.Name] = 3
+		if typ.Name == "m6i.large" || typ.Name == "c6i.xlarge" {
+			limits[typ.Name] = 2
+		}
+		w.nodes = append(w.nodes, existing("n-"+typ.Name, typ.Name, attaches(limits[typ.Name]), func(n *plan.Node) { n.Cordoned = true }))
+	}
+	input := w.input()
+	input.Snapshot.Storage = storageOf(w.interner(), objects...)
+	p := plan.Pack(input)
+	if len(p.Unplaced) > 0 {
+		t.Fatalf("unplaced: %v", reasonsOf(p))
+	}
+	for _, claim := range p.Claims {
+		for _, typ := range claim.InstanceTypes {
+			if len(claim.Pods) > limits[typ] {
+				t.Errorf("%d pods with a volume each are planned for a claim that may become %s, which attaches %d", len(claim.Pods), typ, limits[typ])
+			}
+		}
+	}
+}
+
 // Volumes made by hand are there once: no node is launched for a pod whose claim would find none left.
 func TestVolumesMadeByHand(t *testing.T) {
 	t.Parallel()
