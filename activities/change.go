@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -42,8 +41,10 @@ func (d *Drains) change(ctx context.Context, node *corev1.Node, doing string, ed
 		case !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) || pause > time.Second:
 			return nil, fmt.Errorf("%s node %s: %w", doing, node.Name, err)
 		}
-		if err := wait.PollUntilContextTimeout(ctx, pause, pause, false, func(context.Context) (bool, error) { return true, nil }); err != nil {
-			return nil, fmt.Errorf("%s node %s: %w", doing, node.Name, err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s node %s: %w", doing, node.Name, ctx.Err())
 		}
 		fresh, err := d.node(ctx, node.Name, string(node.UID))
 		if err != nil {

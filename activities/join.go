@@ -241,8 +241,10 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 		}
 		if reason, _ := initialization(node, claim); reason != "" {
 			// Devices may be long in coming, and pods that ask for none need not wait for them.
-			a.Nominator.Open(ctx, claim, node.Name)
-			if _, err := a.drains.change(ctx, node, "open", open); err != nil {
+			if _, err := a.Nominator.Open(ctx, claim, node.Name, func() error {
+				_, err := a.drains.change(ctx, node, "open", open)
+				return err
+			}); err != nil {
 				return false, "", err
 			}
 			continue
@@ -254,17 +256,24 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 
 // initialize marks a node that serves pods, on the Node and on the claim.
 func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) error {
-	nominated := 0
-	if expecting(node) {
-		nominated = a.Nominator.Open(ctx, claim, node.Name)
-	}
-	if node.Labels[karpv1.NodeInitializedLabelKey] != "true" || expecting(node) {
-		if _, err := a.drains.change(ctx, node, "initialize", func(node *corev1.Node) {
+	label := func() error {
+		if node.Labels[karpv1.NodeInitializedLabelKey] == "true" && !expecting(node) {
+			return nil
+		}
+		_, err := a.drains.change(ctx, node, "initialize", func(node *corev1.Node) {
 			node.Labels[karpv1.NodeInitializedLabelKey] = "true"
 			open(node)
-		}); err != nil {
-			return err
-		}
+		})
+		return err
+	}
+	nominated, err := 0, error(nil)
+	if expecting(node) {
+		nominated, err = a.Nominator.Open(ctx, claim, node.Name, label)
+	} else {
+		err = label()
+	}
+	if err != nil {
+		return err
 	}
 	if claim.IsTrue(karpv1.ConditionTypeInitialized) {
 		return nil

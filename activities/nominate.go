@@ -29,12 +29,16 @@ const (
 	// nominators is how many pods are nominated at once, and nominationPatience how long one may take: soon after, the
 	// kube-scheduler has decided without it.
 	nominators         = 32
-	nominationPatience = 5 * time.Second
+	nominationPatience = 10 * time.Second
 	// nominationsMost bounds how many wait for their turn. What is beyond is left out.
 	nominationsMost = 8192
-	// expectingMost is how long a node that may take pods is kept closed for nominations. In this time there are a
-	// thousand of them.
-	expectingMost = 4 * time.Second
+	// expectingMost is how long a node that may take pods is kept closed for nominations. At the usual rate there are two
+	// thousand of them in this time.
+	expectingMost = 10 * time.Second
+	// seenMost is how long a nomination is waited for to come back from the API server, and seenPause the pause between
+	// two looks.
+	seenMost  = 200 * time.Millisecond
+	seenPause = 5 * time.Millisecond
 	// versionPause is the pause between two questions for the API server's version.
 	versionPause = 5 * time.Second
 )
@@ -78,6 +82,8 @@ type Nominator struct {
 	// told is the node that each pod has been nominated to.
 	told  map[types.UID]string
 	queue chan nomination
+	// turn is held by who opens a node.
+	turn chan struct{}
 }
 
 type nomination struct {
@@ -89,7 +95,7 @@ type nomination struct {
 // need not limit them itself. It asks for the API server's version when it runs.
 func NewNominator(kube client.Client, mirror NominatorMirror, version func() (*version.Info, error), limit *rate.Limiter, log *zap.Logger) *Nominator {
 	return &Nominator{kube: kube, mirror: mirror, version: version, limit: limit, log: log,
-		told: map[types.UID]string{}, queue: make(chan nomination, nominationsMost)}
+		told: map[types.UID]string{}, queue: make(chan nomination, nominationsMost), turn: make(chan struct{}, 1)}
 }
 
 // Works says whether the API server takes nominations, as far as is known.
@@ -179,33 +185,65 @@ func (n *Nominator) Expects(claim *karpv1.NodeClaim) bool {
 	return n.Works() && len(claim.Spec.StartupTaints) == 0 && len(n.mirror.Promised(claim.Name)) > 0
 }
 
-// Open nominates the pods that were planned for a claim's node, now that nothing but our taint keeps them away, and
-// returns how many. It takes a bounded time: what is not nominated by then is left to chance.
-func (n *Nominator) Open(ctx context.Context, claim *karpv1.NodeClaim, node string) int {
+// Open nominates the pods that were planned for a claim's node, now that nothing but our taint keeps them away, has it
+// opened, and returns how many were nominated, and what opening it returned. One node is opened after the other: a pod
+// that is tried after it was nominated, and before its node is open, loses the nomination, so this time has to be short.
+// It takes a bounded time: what is not nominated by then is left to chance.
+func (n *Nominator) Open(ctx context.Context, claim *karpv1.NodeClaim, node string, open func() error) (int, error) {
 	if !n.Works() {
-		return 0
+		return 0, open()
 	}
-	ctx, stop := context.WithTimeout(ctx, expectingMost)
+	limited, stop := context.WithTimeout(ctx, expectingMost)
 	defer stop()
-	var sent atomic.Int64
+	select {
+	case n.turn <- struct{}{}:
+		defer func() { <-n.turn }()
+	case <-limited.Done():
+		return 0, open()
+	}
+	pods := n.mirror.Promised(claim.Name)
+	taken := make([]bool, len(pods))
 	var sending errgroup.Group
 	sending.SetLimit(nominators)
-	for _, pod := range n.mirror.Promised(claim.Name) {
+	for i, pod := range pods {
 		if !n.first(pod.Pod, node) {
 			continue
 		}
 		sending.Go(func() error {
-			if err := n.limit.Wait(ctx); err != nil {
+			if err := n.limit.Wait(limited); err != nil {
 				return nil // there is no time left
 			}
-			if n.nominate(ctx, pod.Pod, node) {
-				sent.Add(1)
-			}
+			taken[i] = n.nominate(limited, pod.Pod, node)
 			return nil
 		})
 	}
 	_ = sending.Wait()
-	return int(sent.Load())
+	count := 0
+	for i, pod := range pods {
+		if taken[i] {
+			count++
+			n.awaitSeen(limited, pod.Pod, node)
+		}
+	}
+	return count, open()
+}
+
+// awaitSeen waits until the mirror shows a nomination, or that the pod no longer needs one. What this process has seen, the
+// kube-scheduler has seen, too, or is about to.
+func (n *Nominator) awaitSeen(ctx context.Context, pod *plan.Pod, node string) {
+	ctx, stop := context.WithTimeout(ctx, seenMost)
+	defer stop()
+	for {
+		now := n.mirror.Pod(pod.Namespace, pod.Name)
+		if now == nil || now.UID != pod.UID || now.Node != "" || now.NominatedNode == node {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(seenPause):
+		}
+	}
 }
 
 // expecting says whether our taint is on the node.

@@ -105,20 +105,30 @@ func TestOpenNominatesEachPodOnce(t *testing.T) {
 	world.nodes["node-1"] = &corev1.Node{}
 	world.pods["default/b"] = &cluster.Pod{Pod: &plan.Pod{UID: "uid-b", Namespace: "default", Name: "b", Node: "other"}}
 	nominator := world.nominator(t)
-	if got := nominator.Open(t.Context(), claimNamed("claim-1"), "node-1"); got != 2 {
+	opened := 0
+	opens := func(claim, node string) int {
+		t.Helper()
+		before := opened
+		got, err := nominator.Open(t.Context(), claimNamed(claim), node, func() error { opened++; return nil })
+		if err != nil || opened != before+1 {
+			t.Errorf("%s was opened %d times, and %v", node, opened-before, err)
+		}
+		return got
+	}
+	if got := opens("claim-1", "node-1"); got != 2 {
 		t.Errorf("%d pods are nominated, want 2", got)
 	}
 	want := []string{"status default a uid-a node-1", "status default c uid-c node-1"}
 	if diff := cmp.Diff(want, world.taken()); diff != "" {
 		t.Errorf("every pod that is not bound is nominated, and by its UID (-want +got):\n%s", diff)
 	}
-	nominator.Open(t.Context(), claimNamed("claim-1"), "node-1")
-	nominator.Open(t.Context(), claimNamed("claim-2"), "node-2")
+	opens("claim-1", "node-1")
+	opens("claim-2", "node-2")
 	if again := world.taken(); len(again) > 0 {
 		t.Errorf("a pod was nominated a second time while its first node is there: %v", again)
 	}
 	delete(world.nodes, "node-1")
-	nominator.Open(t.Context(), claimNamed("claim-2"), "node-2")
+	opens("claim-2", "node-2")
 	if diff := cmp.Diff([]string{"status default a uid-a node-2"}, world.taken()); diff != "" {
 		t.Errorf("a pod whose node is gone is nominated to its next one (-want +got):\n%s", diff)
 	}
@@ -139,8 +149,9 @@ func TestNominationsMayBeRefused(t *testing.T) {
 	} {
 		world := (&nominations{refuse: func(string) error { return test.err }}).add("claim", "a")
 		nominator := world.nominator(t)
-		if got := nominator.Open(t.Context(), claimNamed("claim"), "node"); got != 0 {
-			t.Errorf("%s: %d nominations are counted", test.reason, got)
+		opened := false
+		if got, err := nominator.Open(t.Context(), claimNamed("claim"), "node", func() error { opened = true; return nil }); got != 0 || err != nil || !opened {
+			t.Errorf("%s: %d nominations are counted, and the node was opened %t (%v)", test.reason, got, opened, err)
 		}
 		if nominator.Works() != test.works || nominator.Expects(claimNamed("claim")) != test.works {
 			t.Errorf("%s: works %t, want %t", test.reason, nominator.Works(), test.works)
@@ -151,7 +162,11 @@ func TestNominationsMayBeRefused(t *testing.T) {
 func TestNobodyNominates(t *testing.T) {
 	t.Parallel()
 	var nobody *Nominator
-	if nobody.Works() || nobody.Expects(claimNamed("claim")) || nobody.Open(t.Context(), claimNamed("claim"), "node") != 0 {
+	opened := errors.New("opened")
+	if got, err := nobody.Open(t.Context(), claimNamed("claim"), "node", func() error { return opened }); got != 0 || !errors.Is(err, opened) {
+		t.Errorf("nobody has nominated %d pods, and opening a node returned %v", got, err)
+	}
+	if nobody.Works() || nobody.Expects(claimNamed("claim")) {
 		t.Error("there is no nominator, and it says it has nominated")
 	}
 	nobody.Placed(&plan.Snapshot{}, nil)
