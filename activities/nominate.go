@@ -32,9 +32,9 @@ const (
 	nominationPatience = 10 * time.Second
 	// nominationsMost bounds how many wait for their turn. What is beyond is left out.
 	nominationsMost = 8192
-	// expectingMost is how long a node that may take pods is kept closed for nominations. At the usual rate there are two
-	// thousand of them in this time.
-	expectingMost = 10 * time.Second
+	// expectingMost is how long a node that may take pods is kept closed for nominations, its own and those of nodes that
+	// are before it in line. At the usual rate there are four thousand of them in this time.
+	expectingMost = 20 * time.Second
 	// seenMost is how long a nomination is waited for to come back from the API server, and seenPause the pause between
 	// two looks.
 	seenMost  = 200 * time.Millisecond

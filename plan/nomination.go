@@ -69,7 +69,8 @@ func (n *Node) outranked(pod *Pod) bool {
 // for, and their siblings. It says whether there are others that may come to do so without any further change of their
 // own, because the kube-scheduler means to preempt for them on a node that may be gone before it has.
 func (s *Snapshot) WaitingForNode() (pods []*Pod, others bool) {
-	made, without := preemptingIn(s), hopeless(s.Pending)
+	made := preemptingIn(s)
+	without := hopeless(s.Pending, made)
 	for _, pod := range s.Pending {
 		switch {
 		case !pod.placeable() || !pod.Unschedulable && !without[pod.Siblings()]:

@@ -23,11 +23,11 @@ func (p *Pod) Siblings() Siblings {
 // Any says that it names somebody.
 func (s Siblings) Any() bool { return s != Siblings{} }
 
-// hopeless are the siblings one of which the kube-scheduler found no node for.
-func hopeless(pending []*Pod) map[Siblings]bool {
+// hopeless are the siblings one of which the kube-scheduler found no node for, and makes no room for.
+func hopeless(pending []*Pod, made preempting) map[Siblings]bool {
 	found := map[Siblings]bool{}
 	for _, pod := range pending {
-		if pod.Provisionable() && pod.NominatedNode == "" && !pod.Virtual {
+		if pod.Provisionable() && !pod.Virtual && !made.waits(pod) {
 			if siblings := pod.Siblings(); siblings.Any() {
 				found[siblings] = true
 			}

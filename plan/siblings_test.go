@@ -10,7 +10,8 @@ import (
 // A pod the kube-scheduler has not come to yet is planned for together with a sibling it has found no node for.
 func TestSiblingsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	class, labels := &plan.Class{}, &plan.Labels{Namespace: "default"}
+	class, labels := &plan.Class{Requests: plan.Resources{CPU: 1}}, &plan.Labels{Namespace: "default"}
+	nodes := []*plan.Node{{Name: "full", Pods: []*plan.Pod{{Class: class, Priority: -1}}}, {Name: "free", Allocatable: plan.Resources{CPU: 1}}}
 	pod := func(change ...func(*plan.Pod)) *plan.Pod {
 		p := &plan.Pod{UID: "p", Namespace: "default", OwnerKind: "ReplicaSet", OwnerName: "web", Class: class, Labels: labels}
 		for _, c := range change {
@@ -29,15 +30,16 @@ func TestSiblingsAreNotWaitedFor(t *testing.T) {
 		{"what goes for one goes for all", pod(), pod(judged), true},
 		{"of another owner", pod(), pod(judged, func(p *plan.Pod) { p.OwnerName = "api" }), false},
 		{"of another namespace", pod(), pod(judged, func(p *plan.Pod) { p.Namespace = "other" }), false},
-		{"that asks for something else", pod(), pod(judged, func(p *plan.Pod) { p.Class = &plan.Class{Requests: plan.Resources{CPU: 1}} }), false},
+		{"that asks for something else", pod(), pod(judged, func(p *plan.Pod) { p.Class = &plan.Class{Requests: plan.Resources{CPU: 2}} }), false},
 		{"that others see differently", pod(), pod(judged, func(p *plan.Pod) { p.Labels = &plan.Labels{Namespace: "default"} }), false},
 		{"of another priority", pod(), pod(judged, func(p *plan.Pod) { p.Priority = -1 }), false},
-		{"for which room is made by preemption", pod(), pod(judged, func(p *plan.Pod) { p.NominatedNode = "n" }), false},
+		{"for which room is made by preemption", pod(), pod(judged, func(p *plan.Pod) { p.NominatedNode = "full" }), false},
+		{"that is expected on a node which is there", pod(), pod(judged, func(p *plan.Pod) { p.NominatedNode = "free" }), true},
 		{"pods without owner are nobody's siblings", pod(func(p *plan.Pod) { p.OwnerKind, p.OwnerName = "", "" }), pod(judged, func(p *plan.Pod) { p.OwnerKind, p.OwnerName = "", "" }), false},
 		{"a gated pod waits for something else", pod(func(p *plan.Pod) { p.Gated = true }), pod(judged), false},
 		{"a bound pod waits for nothing", pod(func(p *plan.Pod) { p.Node = "n" }), pod(judged), false},
 	} {
-		pods, _ := (&plan.Snapshot{Time: now, Pending: []*plan.Pod{test.other, test.pod}}).WaitingForNode()
+		pods, _ := (&plan.Snapshot{Time: now, Pending: []*plan.Pod{test.other, test.pod}, Nodes: nodes}).WaitingForNode()
 		if got := slices.Contains(pods, test.pod); got != test.want {
 			t.Errorf("%s: waits for a node %t, want %t", test.reason, got, test.want)
 		}
