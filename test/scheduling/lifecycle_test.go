@@ -138,6 +138,14 @@ func lifecycleScenarios() []scenario {
 			}}},
 		expect: []expectation{nodes(1), spread("web", hostKey, 2)},
 	}, {
+		name: "nominated", rule: "the kube-scheduler is told where planned pods are expected, and binds them there, be the room ever so tight",
+		pools: []pool{{types: []string{"m5.large", "c5.large", "r5.large", "m5.xlarge"}}},
+		steps: []step{{pods: []workload{
+			{name: "small", count: 4, requests: "cpu: 300m, memory: 500Mi"},
+			{name: "broad", count: 2, requests: "cpu: 1500m, memory: 1Gi"},
+			{name: "tall", count: 1, requests: "cpu: 1, memory: 12Gi"}}}},
+		expect: []expectation{asExpected("small"), asExpected("broad"), asExpected("tall")},
+	}, {
 		name: "priority-limit", rule: "when a limit binds, pods with the higher priority come first", pools: []pool{{spec: []string{"limits: {cpu: 2}"}}},
 		steps: []step{{objects: fmt.Sprintf(classes, "priority-limit"), pods: []workload{
 			{name: "low", count: 2, spec: []string{"priorityClassName: priority-limit-low"}, stays: "limit cpu 2"},

@@ -30,6 +30,8 @@ type outcome struct {
 	claims, gone []string
 	// claimed are the claims themselves.
 	claimed []karpv1.NodeClaim
+	// expected is where pods were said to be expected, by pod.
+	expected map[string]string
 	// plans are those that launched nodes, with how many.
 	plans map[string]int
 }
@@ -163,6 +165,18 @@ func claimsRequire(key string, least int) expectation {
 			}
 			if values < least {
 				return fmt.Errorf("claim %s leaves %d values of %s, want at least %d", claim.Name, values, key, least)
+			}
+		}
+		return nil
+	}
+}
+
+// asExpected expects that the kube-scheduler was told where every pod of a workload is to go, and bound it there.
+func asExpected(workload string) expectation {
+	return func(o *outcome) error {
+		for _, pod := range o.pods[workload] {
+			if told := o.expected[pod.Name]; told != pod.Spec.NodeName {
+				return fmt.Errorf("%s is on %s, and was expected on %q", pod.Name, pod.Spec.NodeName, told)
 			}
 		}
 		return nil

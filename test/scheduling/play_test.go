@@ -222,5 +222,6 @@ func (p *play) outcome() *outcome {
 	o.claimed = claims.Items
 	o.claims, o.gone = p.view.claims(p.name)
 	o.plans = p.view.plans(p.name)
+	o.expected = p.view.nominations(p.name)
 	return o
 }

@@ -1,6 +1,9 @@
 package scheduling_test
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // daemon is the manifest of a DaemonSet for a scenario's nodes.
 func daemon(scene, requests string, fields ...string) string {
@@ -33,6 +36,20 @@ func resourceScenarios() []scenario {
 		steps: []step{{objects: daemon("daemon-repelled", "cpu: 500m"),
 			pods: []workload{{name: "web", count: 6, requests: third, spec: []string{"tolerations: [{key: kept, operator: Exists}]"}}}}},
 		expect: []expectation{nodes(2)},
+	}, {
+		name: "daemon-late", rule: "nothing is launched for the pod of a DaemonSet that finds its node full",
+		steps: []step{
+			{pods: []workload{{name: "web", count: 1, requests: whole}}},
+			{objects: daemon("daemon-late", "cpu: 500m"), then: func(p *play) {
+				p.Await("the DaemonSet's pod refused", settleWithin, func() (bool, string) {
+					agents := p.outcome().pods["agent"]
+					if len(agents) != 1 {
+						return false, fmt.Sprintf("%d pods", len(agents))
+					}
+					return strings.Contains(scheduled(&agents[0]), "Insufficient cpu"), scheduled(&agents[0])
+				})
+			}}},
+		expect: []expectation{nodes(1)},
 	}, {
 		name: "daemon-ports", rule: "a DaemonSet's host ports are taken on every node it runs on", plans: noPlan,
 		steps: []step{{

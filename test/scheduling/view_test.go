@@ -23,6 +23,8 @@ type view struct {
 	cache.Cache
 	mu     sync.Mutex
 	ledger map[string]*entry // by claim
+	// expected is the last node that the API server was told a pod is expected on, by namespace/name.
+	expected map[string]string
 }
 
 // entry is what the ledger keeps of a claim.
@@ -38,13 +40,22 @@ func watch(t *testing.T, w *world.World) *view {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &view{ledger: map[string]*entry{}}
+	v := &view{ledger: map[string]*entry{}, expected: map[string]string{}}
 	if v.Cache, err = cache.New(config, cache.Options{Scheme: worker.Scheme()}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.Node{}, &corev1.Event{}, &karpv1.NodePool{}} {
+	pods, err := v.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pods.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: v.note, UpdateFunc: func(_, object any) { v.note(object) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []client.Object{&corev1.Node{}, &corev1.Event{}, &karpv1.NodePool{}} {
 		if _, err := v.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
 			t.Fatal(err)
 		}
@@ -71,6 +82,15 @@ func watch(t *testing.T, w *world.World) *view {
 		t.Fatal("the watches did not begin")
 	}
 	return v
+}
+
+// note keeps where a pod is expected. The kube-scheduler takes that back once the pod is bound.
+func (v *view) note(object any) {
+	if pod, ok := object.(*corev1.Pod); ok && pod.Status.NominatedNodeName != "" {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.expected[pod.Namespace+"/"+pod.Name] = pod.Status.NominatedNodeName
+	}
 }
 
 func (v *view) record(object any, gone bool) {
@@ -102,6 +122,19 @@ func (v *view) plans(scene string) map[string]int {
 		}
 	}
 	return plans
+}
+
+// nominations are where the pods of a namespace were expected, by pod.
+func (v *view) nominations(namespace string) map[string]string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	nodes := map[string]string{}
+	for key, node := range v.expected {
+		if pod, ok := strings.CutPrefix(key, namespace+"/"); ok {
+			nodes[pod] = node
+		}
+	}
+	return nodes
 }
 
 // claims are the names of a scenario's claims, those that are going or gone apart.

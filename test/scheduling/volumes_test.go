@@ -196,6 +196,16 @@ func volumeScenarios() []scenario {
 			{objects: class("volume-attach-limit", limitedDriver), pods: []workload{{name: "first", count: 1, requests: tiny, spec: []string{ephemeral("volume-attach-limit")}}}},
 			{act: (*play).attachThree, pods: []workload{{name: "more", count: 3, requests: tiny, spec: []string{ephemeral("volume-attach-limit")}}}}},
 		expect: []expectation{nodes(2), spread("more", hostKey, 2, 1)},
+	}, {
+		name: "volume-late", rule: "a pod that waits for its claim is planned for when the claim comes",
+		steps: []step{{pods: []workload{{name: "web", count: 1, spec: []string{mounting("data")}}}, then: func(p *play) {
+			p.Await("the pod told of the claim", settleWithin, func() (bool, string) {
+				o := p.outcome()
+				return p.told(o, "web-0", `persistent volume claim "data" does not exist`), o.said["web-0"]
+			})
+			p.create(volume("volume-late", "volume-late", "", "us-east-1c") + claim("data", "volume-late", "volumeName: volume-late"))
+		}}},
+		expect: []expectation{on("web", zoneKey, "us-east-1c"), nodes(1)},
 	},
 		broken("volume-conflict", "a pod whose volumes are in different zones is told so", "no node reaches its persistent volume claims together",
 			volume("volume-conflict-a", "", "volume-conflict/one", "us-east-1a")+volume("volume-conflict-c", "", "volume-conflict/two", "us-east-1c")+
