@@ -47,18 +47,20 @@ const everywhere = ^uint64(0)
 // obstacles are the barriers between a pool's machines and an item with one of its terms. Their bitsets have the words of
 // the pool's machines only, and begin with machine base.
 type obstacles struct {
-	m        *market
-	s        *seller
-	it       *item
-	base     int
-	words    int
-	own      bitset
+	m     *market
+	s     *seller
+	it    *item
+	base  int
+	words int
+	own   bitset
+	// whole says that limits are taken as if nothing had been used up of them.
+	whole    bool
 	barriers []barrier
 }
 
 // obstaclesFor lists the barriers, in the order in which they are preferred as reasons.
-func (m *market) obstaclesFor(it *item, s *seller, t term) *obstacles {
-	o := &obstacles{m: m, s: s, it: it, base: s.first &^ 63}
+func (m *market) obstaclesFor(it *item, s *seller, t term, whole bool) *obstacles {
+	o := &obstacles{m: m, s: s, it: it, base: s.first &^ 63, whole: whole}
 	o.words = len(newBitset(s.last - o.base))
 	o.own = o.those(func(int) bool { return true })
 	for i := range t {
@@ -91,9 +93,13 @@ func (m *market) obstaclesFor(it *item, s *seller, t term) *obstacles {
 	}
 	for a := range s.budget {
 		limit := &s.budget[a]
-		o.addMachines(barrier{kind: byLimit, limit: limit, dim: a}, 0, func(i int) bool {
+		left := limit.left
+		if whole {
+			left = limit.limit
+		}
+		o.addMachines(barrier{kind: byLimit, limit: limit, dim: a}, left, func(i int) bool {
 			n := countOf(limit.name, m.machines[i].size)
-			return n <= 0 || n <= limit.left
+			return n <= 0 || n <= left
 		})
 	}
 	return o

@@ -73,8 +73,7 @@ func (m *market) obstacle(it *item, index int) (string, nearness) {
 			}
 			continue
 		}
-		o := m.obstaclesFor(it, s, t)
-		chosen, found := o.conflict()
+		o, chosen, found := m.conflictOf(it, s, t)
 		switch {
 		case !found && it.unmet != "":
 			return it.unmet, unexplained // machines would do; it is the other pods
@@ -87,6 +86,20 @@ func (m *market) obstacle(it *item, index int) (string, nearness) {
 		return why, unexplained
 	}
 	return why, byBarrier + nearness(nearest)
+}
+
+// conflictOf finds what stops all machines. What would stop them even if nothing were used up of the pool's limits says
+// more than that they are used up.
+func (m *market) conflictOf(it *item, s *seller, t term) (*obstacles, selection, bool) {
+	if slices.ContainsFunc(s.budget, func(a allowance) bool { return a.left < a.limit }) {
+		o := m.obstaclesFor(it, s, t, true)
+		if chosen, found := o.conflict(); found {
+			return o, chosen, true
+		}
+	}
+	o := m.obstaclesFor(it, s, t, false)
+	chosen, found := o.conflict()
+	return o, chosen, found
 }
 
 // contradiction is the first label the pool leaves to the pods and for which the term leaves no value; empty if none.
@@ -200,6 +213,14 @@ func (o *obstacles) roomSentence(chosen selection, last *barrier, p phrase) stri
 	return p.none("")
 }
 
+// saidOf puts a limit into words, with what is left of it where that matters.
+func (o *obstacles) saidOf(a *allowance) string {
+	if o.whole {
+		return fmt.Sprintf("limit %s %s is too little", a.name, quantity(a.name, a.limit))
+	}
+	return a.String()
+}
+
 // limitSentence names the limit, and the least that would have to be left.
 func (o *obstacles) limitSentence(chosen selection, p phrase) string {
 	var limits []string
@@ -207,7 +228,7 @@ func (o *obstacles) limitSentence(chosen selection, p phrase) string {
 	for i := range o.barriers {
 		if chosen.has(i) && o.barriers[i].kind == byLimit {
 			b = &o.barriers[i]
-			limits = append(limits, b.limit.String())
+			limits = append(limits, o.saidOf(b.limit))
 		}
 	}
 	switch {
@@ -223,7 +244,7 @@ func (o *obstacles) limitSentence(chosen selection, p phrase) string {
 			least = n
 		}
 	}
-	return fmt.Sprintf("%s, and the smallest %s has %s", b.limit, p.subject(), quantity(b.limit.name, max(0, least)))
+	return fmt.Sprintf("%s, and the smallest %s has %s", o.saidOf(b.limit), p.subject(), quantity(b.limit.name, max(0, least)))
 }
 
 func (o *obstacles) reservationSentence(rest selection) string {

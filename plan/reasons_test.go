@@ -189,3 +189,23 @@ func TestTheNearestPoolIsFirst(t *testing.T) {
 		t.Errorf("reasons in the order %v, want %v", order, want)
 	}
 }
+
+// That a limit is used up is one thing, that it could never have been enough another.
+func TestALimitThatIsTooLittleAnyway(t *testing.T) {
+	t.Parallel()
+	w := world{pods: []*corev1.Pod{newPod("fat", "1", "100Gi"), newPod("other", "1", "1Gi")}, nodes: []*plan.Node{existing("n", "m6i.2xlarge", func(n *plan.Node) { n.Allocatable = plan.Resources{} })},
+		pools: []plan.Pool{inPool(nodePool("p", limit(corev1.ResourceCPU, "8")), smallCatalogue())}}
+	want := map[string]string{
+		"fat":   "limit cpu 8 is too little, and the smallest instance type with memory 100Gi free has 16",
+		"other": "limit cpu 8 leaves 0, and the smallest instance type has 2",
+	}
+	for _, u := range plan.Pack(w.input()).Unplaced {
+		if got := u.Reasons[0].Message; got != want[u.Pod.Name] {
+			t.Errorf("%s: %q, want %q", u.Pod.Name, got, want[u.Pod.Name])
+		}
+		delete(want, u.Pod.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("placed: %v", want)
+	}
+}
