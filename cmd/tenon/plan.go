@@ -112,6 +112,7 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 	if err != nil {
 		return err
 	}
+	watch.begin("reading instance types")
 	account, err := offline.New(flags.place(cluster))
 	if err != nil {
 		return err

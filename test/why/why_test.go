@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
 )
 
 // pods are each pending, or not, for a reason of its own.
@@ -90,6 +91,8 @@ func TestWhyPod(t *testing.T) {
 	if out, err := w.Tenon("why", "pod", "default/none"); err == nil || !strings.Contains(out, "there is no pod default/none") {
 		t.Errorf("a wrong name is to be said to be one: %v\n%s", err, out)
 	}
+
+	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).ProvisioningID(), "asked")
 
 	// People with kubectl read the same sentence.
 	w.Await("an Event says why", time.Minute, func() (bool, string) {
