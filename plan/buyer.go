@@ -221,8 +221,7 @@ func (b *buyer) fairShare(g *good) []count {
 
 // affordable says whether the limits of the good's pool and its reservation leave room for it.
 func (b *buyer) affordable(g *good) bool {
-	n, _ := b.m.affordable(g.index, g.size)
-	return n > 0
+	return b.m.affordable(g.index, g.size) > 0
 }
 
 // wanted says whether somebody is left who could use the good.
@@ -382,7 +381,7 @@ func (l *load) add(c count) {
 
 // buy decides for the load as often as wanted, as its content is there and as the pool's limits allow.
 func (b *buyer) buy(l *load, copies int) {
-	allowed, _ := b.m.affordable(l.good.index, l.good.size)
+	allowed := b.m.affordable(l.good.index, l.good.size)
 	copies = min(copies, allowed)
 	for _, c := range l.counts {
 		copies = min(copies, b.left[c.item]/c.n)

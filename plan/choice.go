@@ -38,7 +38,7 @@ func (m *market) withChoice(goods []good) []good {
 		}
 		var company []good
 		for _, other := range goods {
-			if m.machines[other.index].pool == pool && g.users.within(other.users) && m.sellers[pool].allows(m.machines[other.index].size) {
+			if m.machines[other.index].pool == pool && g.users.within(other.users) && m.sellers[pool].affordable(m.machines[other.index].size) > 0 {
 				company = append(company, other)
 			}
 		}

@@ -128,28 +128,16 @@ func largestOf(types []*cloud.InstanceType, n *Node) Resources {
 	return largest
 }
 
-// affordable says how many nodes of this capacity the pool's limits allow, and if none, which limit forbids it.
-func (s *seller) affordable(capacity Resources) (int, string) {
+// affordable says how many nodes of this capacity the pool's limits allow.
+func (s *seller) affordable(capacity Resources) int {
 	count := int64(math.MaxInt32)
 	for i := range s.budget {
 		a := &s.budget[i]
-		each := countOf(a.name, capacity)
-		if each <= 0 {
-			continue
+		if each := countOf(a.name, capacity); each > 0 {
+			count = min(count, max(0, a.left)/each)
 		}
-		n := max(0, a.left) / each
-		if n == 0 {
-			return 0, a.String()
-		}
-		count = min(count, n)
 	}
-	return int(count), ""
-}
-
-// allows says whether the pool's limits leave room for a node of this capacity.
-func (s *seller) allows(capacity Resources) bool {
-	n, _ := s.affordable(capacity)
-	return n > 0
+	return int(count)
 }
 
 // spend takes n nodes of this capacity out of the budget.

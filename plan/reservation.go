@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -137,20 +136,15 @@ func (m *market) reservedBy(index int) string {
 	return ""
 }
 
-// affordable says how many of a machine its pool's limits and its reservation allow when each is charged with a size,
-// and if none, what forbids it.
-func (m *market) affordable(index int, size Resources) (int, string) {
+// affordable says how many of a machine its pool's limits and its reservation allow when each is charged with a size.
+func (m *market) affordable(index int, size Resources) int {
 	mach := &m.machines[index]
-	n, why := m.sellers[mach.pool].affordable(size)
+	n := m.sellers[mach.pool].affordable(size)
 	m.limitMet = m.limitMet || n == 0
-	if n == 0 || mach.reservation == unreserved {
-		return n, why
+	if mach.reservation == unreserved {
+		return n
 	}
-	r := &m.reservations[mach.reservation]
-	if r.left <= 0 {
-		return 0, fmt.Sprintf("capacity reservation %s is used up", r.id())
-	}
-	return min(n, r.left), ""
+	return min(n, max(0, m.reservations[mach.reservation].left))
 }
 
 // spend takes n of a machine out of its pool's limits and its reservation.
