@@ -19,9 +19,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// costMost is how much dearer than the best packing that is known to exist the nodes may be. The aim is 1.05; the
-// kube-scheduler, which spreads what was planned to be packed, adds some rounds for a few pods each.
-const costMost = 1.15
+// costMost is how much dearer than the best packing that is known to exist the nodes may be.
+const costMost = 1.05
 
 // shapes are the pods of the thousand, as many of each as there are shapes in a thousand.
 var shapes = []struct{ name, requests string }{
