@@ -18,7 +18,8 @@ import (
 	"github.com/tenon-sh/tenon/worker"
 )
 
-// view is the cluster as everybody may watch it, and a ledger of every NodeClaim that ever was.
+// view is the cluster as everybody may watch it, and a ledger of every NodeClaim that ever was. What it returns is shared
+// and must not be changed.
 type view struct {
 	cache.Cache
 	mu     sync.Mutex
@@ -41,7 +42,7 @@ func watch(t *testing.T, w *world.World) *view {
 		t.Fatal(err)
 	}
 	v := &view{ledger: map[string]*entry{}, expected: map[string]string{}}
-	if v.Cache, err = cache.New(config, cache.Options{Scheme: worker.Scheme()}); err != nil {
+	if v.Cache, err = cache.New(config, cache.Options{Scheme: worker.Scheme(), DefaultUnsafeDisableDeepCopy: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
