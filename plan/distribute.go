@@ -3,6 +3,8 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -280,11 +282,26 @@ func inOrder(items []*item, virtual bool) []*item {
 		}
 		return 2
 	}
-	slices.SortStableFunc(order, func(a, b *item) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(order, func(a, b *item) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.choice(), b.choice()))
+	})
 	if i := slices.IndexFunc(order, func(it *item) bool { return rank(it) == 3 }); i >= 0 {
 		inTrain(order[i:])
 	}
 	return order
+}
+
+// choice is small for pods that close domains to others, or are kept out of them, and have few to choose from. They go
+// first.
+func (it *item) choice() int {
+	if !slices.ContainsFunc(it.rules.apart, func(g *group) bool { return g.host < 0 }) {
+		return math.MaxInt
+	}
+	var zones uint64
+	for i := range it.variants {
+		zones |= it.variants[i].zones
+	}
+	return bits.OnesCount64(zones)
 }
 
 // inTrain orders followers so that those who are followed come first, as far as they do not follow each other.

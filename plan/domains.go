@@ -338,6 +338,9 @@ func (d *distribution) best(it *item, keys []string, cells []*cell, eligible [][
 				pods += r.spread[i].counts[c.values[slices.Index(keys, r.spread[i].key)]]
 			}
 		}
+		for c.next < len(c.slots) && c.slots[c.next].room(it, 1) == 0 {
+			c.next++
+		}
 		room := c.next < len(c.slots)
 		if best == nil || pods < fewest || pods == fewest && (room && !roomy || room == roomy && c.price < best.price*0.999) {
 			best, fewest, roomy = c, pods, room
