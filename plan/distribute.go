@@ -24,6 +24,8 @@ type distribution struct {
 	home    map[*Pod]*item
 	// takers are the slots that items of one kind may use, by what tells the kinds apart.
 	takers map[string][]*slot
+	// places are takers by the domains they are in.
+	places map[string][]place
 	// turns counts the items that were placed.
 	turns      int
 	placements []Placement
@@ -111,30 +113,38 @@ func newLot(it *item, variants []variant, allowed bitset, pods []*Pod) *lot {
 
 // admitting are the slots that let the item's pods in, were there room.
 func (d *distribution) admitting(it *item) []*slot {
+	return append(slices.Clip(d.lettingIn(it)), d.openTo(it)...)
+}
+
+// lettingIn are those of them whose machine is known.
+func (d *distribution) lettingIn(it *item) []*slot {
 	key := it.kind()
-	fixed, known := d.takers[key]
-	if !known {
-		for _, s := range d.slots {
-			if s.options == nil && s.admits(it) {
-				fixed = append(fixed, s)
-			}
-		}
-		if !asksDevice(it.class) {
-			// Whoever can do without devices takes the nodes that have none first.
-			slices.SortStableFunc(fixed, func(a, b *slot) int { return cmp.Compare(flag(a.node.hasDevices()), flag(b.node.hasDevices())) })
-		}
-		d.takers[key] = fixed
+	slots, known := d.takers[key]
+	if known {
+		return slots
 	}
+	for _, s := range d.slots {
+		if s.options == nil && s.admits(it) {
+			slots = append(slots, s)
+		}
+	}
+	if !asksDevice(it.class) {
+		// Whoever can do without devices takes the nodes that have none first.
+		slices.SortStableFunc(slots, func(a, b *slot) int { return cmp.Compare(flag(a.node.hasDevices()), flag(b.node.hasDevices())) })
+	}
+	d.takers[key] = slots
+	return slots
+}
+
+// openTo are the claims without a machine that will let the item's pods in.
+func (d *distribution) openTo(it *item) []*slot {
 	var open []*slot
 	for _, s := range d.slots {
 		if s.options != nil && s.willAdmit(it) {
 			open = append(open, s)
 		}
 	}
-	if len(open) == 0 {
-		return fixed
-	}
-	return append(slices.Clip(fixed), open...)
+	return open
 }
 
 // kind tells apart items that ask different labels of a node or tolerate different taints.

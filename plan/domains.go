@@ -110,25 +110,71 @@ func (d *distribution) cells(it *item, keys []string) []*cell {
 			c.variants, c.price = variants, d.m.cheapestOf(variants)
 		}
 	})
-	values := make([]string, len(keys))
-	for _, s := range d.admitting(it) {
-		known := true
-		for i, key := range keys {
-			value, has := d.domainOf(s, key)
-			if !has {
-				value = absent
-				// What is not settled yet may become any domain.
-				known = known && !bound[key] && s.options == nil
-			}
-			values[i] = value
+	for _, p := range d.placesOf(it, keys, bound) {
+		if c := find(p.values); c != nil {
+			c.slots = slices.Clip(p.slots)
 		}
-		if known {
+	}
+	for _, s := range d.openTo(it) {
+		if values := d.domainsAt(s, keys, bound); values != nil {
 			if c := find(values); c != nil {
 				c.slots = append(c.slots, s)
 			}
 		}
 	}
 	return cells
+}
+
+// place is the nodes that are in the same domains.
+type place struct {
+	values []string
+	slots  []*slot
+}
+
+// placesOf sorts the nodes that let an item in by their domains. Items that ask the same share the work.
+func (d *distribution) placesOf(it *item, keys []string, bound map[string]bool) []place {
+	id := strings.Join(keys, "\x00")
+	for _, key := range keys {
+		id += string('0' + flag(bound[key]))
+	}
+	id += it.kind()
+	places, known := d.places[id]
+	if known {
+		return places
+	}
+	at := map[string]int{}
+	for _, s := range d.lettingIn(it) {
+		values := d.domainsAt(s, keys, bound)
+		if values == nil {
+			continue
+		}
+		key := strings.Join(values, "\x00")
+		i, found := at[key]
+		if !found {
+			i = len(places)
+			at[key] = i
+			places = append(places, place{values: values})
+		}
+		places[i].slots = append(places[i].slots, s)
+	}
+	d.places[id] = places
+	return places
+}
+
+// domainsAt are the domains a slot is in, by keys; nil if it has to be in one and is not, or not for sure.
+func (d *distribution) domainsAt(s *slot, keys []string, bound map[string]bool) []string {
+	values := make([]string, len(keys))
+	for i, key := range keys {
+		value, has := d.domainOf(s, key)
+		if !has {
+			if bound[key] || s.options != nil {
+				return nil // what is not settled yet may become any domain
+			}
+			value = absent
+		}
+		values[i] = value
+	}
+	return values
 }
 
 // bars says that an attempt to buy for the item in these domains has failed.
