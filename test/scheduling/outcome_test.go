@@ -140,19 +140,6 @@ func apart(key, a, b string) expectation {
 	}
 }
 
-// near expects that every pod of a workload has one of another's in the same value of a label.
-func near(key, workload, other string) expectation {
-	return func(o *outcome) error {
-		others := o.count(key, other)
-		for value := range o.count(key, workload) {
-			if others[value] == 0 {
-				return fmt.Errorf("%s has pods in %s=%q, where %s has none", workload, key, value, other)
-			}
-		}
-		return nil
-	}
-}
-
 // claimsRequire expects that every claim leaves so many values of a label to choose from, at least.
 func claimsRequire(key string, least int) expectation {
 	return func(o *outcome) error {

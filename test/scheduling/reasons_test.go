@@ -7,7 +7,7 @@ func reasonScenarios() []scenario {
 		return scenario{name: name, rule: rule, plans: noPlan, steps: []step{{pods: []workload{l}}}}
 	}
 	devices := never("device-claims", "pods that ask for devices by dynamic resource allocation are told that this is not planned for", "dynamic resource allocation", workload{
-		spec: []string{"resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]"}, container: []string{}})
+		spec: []string{"resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]"}})
 	devices.steps[0].objects = `
 {apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: device-claims}, spec: {selectors: []}}
 ---
