@@ -44,7 +44,7 @@ func (b *buyer) run() []*bin {
 	}
 	best := b.offer(0, false, all, b.lean)
 	if b.m.nominates {
-		return b.deliver(best)
+		return b.deliver(b.merged(best, all))
 	}
 	best.total = b.judge(best)
 	consider := func(o *offer) {
