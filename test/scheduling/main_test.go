@@ -45,7 +45,8 @@ func TestScheduling(t *testing.T) {
 	// others'. The scenarios' own pods come together.
 	w := world.Start(t, world.Options{Worker: []string{"--batch-max-duration=1m"}})
 	w.DeletePool("default")
-	w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{PoolPattern: ec2sim.PoolPattern{InstanceType: refusedType}}}})
+	w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{
+		{PoolPattern: ec2sim.PoolPattern{InstanceType: refusedType}}, {PoolPattern: ec2sim.PoolPattern{InstanceType: refusedAlone}}}})
 	v := watch(t, w)
 	provision(t, w.WithWatch, v)
 	all := scenarios()

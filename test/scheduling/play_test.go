@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -84,9 +85,14 @@ func (p *play) open() {
 func (p *play) create(manifests string) {
 	p.T.Helper()
 	for _, object := range parse(p.T, p.name, manifests) {
-		if err := p.Create(p.Context(), object); err != nil {
-			p.T.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
-		}
+		// A pod is forbidden for as long as its new namespace has no service account yet.
+		p.Await("create "+object.GetKind()+" "+object.GetName(), settleWithin, func() (bool, string) {
+			err := p.Create(p.Context(), object)
+			if err != nil && !(apierrors.IsForbidden(err) && object.GetKind() == "Pod") {
+				p.T.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
+			}
+			return err == nil, fmt.Sprint(err)
+		})
 	}
 }
 

@@ -1,7 +1,8 @@
 package scheduling_test
 
-// refusedType is an instance type that the simulated cloud has no capacity of.
-const refusedType = "m5a.large"
+// The simulated cloud has no capacity of these instance types. What one scenario finds out, Tenon remembers for all, so
+// that each has a type of its own.
+const refusedType, refusedAlone = "m5a.large", "m5ad.large"
 
 // poolScenarios are about the choice among NodePools, instance types and capacity types.
 func poolScenarios() []scenario {
@@ -90,7 +91,7 @@ func poolScenarios() []scenario {
 		expect: []expectation{on("web", typeKey, "m5.large"), nodes(2)},
 	}, {
 		name: "refused-pool", rule: "when the cloud has no capacity for a NodePool at all, its pods are planned again for the next", plans: 2,
-		pools:  []pool{{suffix: "heavy", spec: []string{"weight: 10"}, types: []string{refusedType}}, {suffix: "light"}},
+		pools:  []pool{{suffix: "heavy", spec: []string{"weight: 10"}, types: []string{refusedAlone}}, {suffix: "light"}},
 		steps:  []step{{pods: []workload{{name: "web", count: 2}}}},
 		expect: []expectation{on("web", poolKey, "refused-pool-light"), nodes(1)},
 	}}
