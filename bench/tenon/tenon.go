@@ -47,7 +47,11 @@ func Input(q *duel.Question) plan.Input {
 	for _, set := range q.DaemonSets {
 		snapshot.DaemonSets = append(snapshot.DaemonSets, intern.DaemonSet(set))
 	}
-	in := plan.Input{Snapshot: snapshot}
+	// The peer's price, too, is that of a plan whose pods all go where they are planned.
+	in := plan.Input{Snapshot: snapshot, Nominates: true}
+	if q.IgnorePreferences {
+		in.Preferences = plan.PreferencesIgnore
+	}
 	for _, pool := range q.Pools {
 		snapshot.NodePools = append(snapshot.NodePools, pool)
 		in.Pools = append(in.Pools, plan.Pool{NodePool: pool, Types: q.Types[pool.Name]})

@@ -70,12 +70,13 @@ func (d draw) fill(n *duel.Node, t *cloud.InstanceType) {
 func node(name, pool string, t *cloud.InstanceType, offering cloud.Offering) duel.Node {
 	labels := maps.Clone(t.Labels)
 	maps.Copy(labels, map[string]string{
-		corev1.LabelHostname:           name,
-		corev1.LabelTopologyZone:       offering.Zone,
-		karpv1.CapacityTypeLabelKey:    offering.CapacityType,
-		karpv1.NodePoolLabelKey:        pool,
-		karpv1.NodeRegisteredLabelKey:  "true",
-		karpv1.NodeInitializedLabelKey: "true",
+		corev1.LabelHostname:              name,
+		corev1.LabelTopologyZone:          offering.Zone,
+		corev1.LabelFailureDomainBetaZone: offering.Zone, // which the cloud controller still sets, too
+		karpv1.CapacityTypeLabelKey:       offering.CapacityType,
+		karpv1.NodePoolLabelKey:           pool,
+		karpv1.NodeRegisteredLabelKey:     "true",
+		karpv1.NodeInitializedLabelKey:    "true",
 	})
 	providerID := "aws:///" + offering.Zone + "/i-" + name
 	claim := &karpv1.NodeClaim{

@@ -458,3 +458,9 @@ func (r *random) mount(p *corev1.Pod, n int) {
 	}
 	r.q.Claims = append(r.q.Claims, claim)
 }
+
+// AsksForDevices says that a pod needs a GPU.
+func AsksForDevices(p *corev1.Pod) bool {
+	_, asks := p.Spec.Containers[0].Resources.Requests[gpu]
+	return asks
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/workload"
+)
+
+// comparison is what both planners make of one question.
+type comparison struct {
+	question     *duel.Question
+	ours, theirs duel.Answer
+	differences  []difference
+}
+
+// The names of the exceptions, as in DIFFERENCES.md.
+const (
+	pessimisticAntiAffinity = "the peer keeps pods out of zones that others only might be in"
+	brokenAffinity          = "the peer starts on a node that is too small for the pods to come"
+	countsUnusedDomains     = "the peer counts domains that no node is in"
+	firstPodsFirst          = "the peer takes pods by size and leaves those that would have kept the skew"
+	settlesLabels           = "the peer takes a label for settled that an existing node does not have"
+	sharedLimit             = "which pods get the last of a limit"
+	sharedRoom              = "which pods get the last room near others, or apart from them"
+	devicesApart            = "Tenon keeps pods that ask for no device off machines with devices"
+	evenly                  = "Tenon spreads evenly where the skew allows less"
+	rounding                = "Tenon's cheapest plan is dearer by a part of one machine"
+	unexplained             = "unexplained"
+)
+
+// excuse names the known reason for a difference, or is empty.
+func (c *comparison) excuse(d difference) string {
+	switch {
+	case c.limited() && (strings.Contains(d.theirReason, "limits") || strings.Contains(d.ourReason, "limit ")):
+		// Limits let some pods in and keep others out. They are not worse used than by the peer.
+		if c.ours.Placed() >= c.theirs.Placed() {
+			return sharedLimit
+		}
+	case d.ours > d.theirs && strings.Contains(d.theirReason, "pod anti-affinity"):
+		return pessimisticAntiAffinity
+	case d.ours > d.theirs && strings.Contains(d.theirReason, "pod affinity"):
+		return brokenAffinity
+	case d.ours > d.theirs && strings.Contains(d.theirReason, "topology spread, key=example.com/tier"):
+		return countsUnusedDomains
+	case d.ours > d.theirs && strings.Contains(d.theirReason, "topology spread"):
+		return firstPodsFirst
+	case d.ours < d.theirs && len(c.question.Nodes) > 0 && strings.Contains(d.ourReason, "the pool does not define the label"):
+		return settlesLabels
+	case d.ours < d.theirs && strings.Contains(d.ourReason, "affinity") && c.ours.Placed() >= c.theirs.Placed():
+		return sharedRoom
+	}
+	return ""
+}
+
+func (c *comparison) limited() bool {
+	for _, pool := range c.question.Pools {
+		if len(pool.Spec.Limits) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// mostOfOneMachine is how much of the price of the dearest machine a plan may be dearer by for rounding.
+const mostOfOneMachine = 0.8
+
+// dearer names the known reason for a plan that costs more than the peer's, is unexplained where there is none, and empty
+// where the plan does not cost more.
+func (c *comparison) dearer() string {
+	excess := c.ours.Cost() - c.theirs.Cost()
+	if excess <= c.theirs.Cost()*1e-9 {
+		return ""
+	}
+	switch {
+	case c.uses("devices"):
+		return devicesApart
+	case c.uses("spread"):
+		return evenly
+	}
+	dearest := 0.0
+	for _, m := range slices.Concat(c.ours.Machines, c.theirs.Machines) {
+		dearest = max(dearest, m.Price)
+	}
+	if excess <= mostOfOneMachine*dearest {
+		return rounding
+	}
+	return unexplained
+}
+
+// uses says that some pods have a sort of constraint.
+func (c *comparison) uses(what string) bool {
+	return slices.ContainsFunc(c.question.Pods, func(p *corev1.Pod) bool {
+		if what == "spread" {
+			return len(p.Spec.TopologySpreadConstraints) > 0
+		}
+		return !workload.AsksForDevices(p)
+	}) && (what == "spread" || slices.ContainsFunc(c.question.Pods, workload.AsksForDevices))
+}
