@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,9 +22,11 @@ import (
 type site struct {
 	slot *slot
 	bin  *bin
-	// like is a Node that shows what is known of a bin's labels and taints.
-	like *Node
-	name string
+	// like is a Node that shows what is known of a bin's labels and taints, others show the bin as the further kinds of
+	// machine it may become.
+	like   *Node
+	others []*Node
+	name   string
 	// zones are where a bin may come to be, while that is open.
 	zones uint64
 }
@@ -118,8 +121,59 @@ func (d *distribution) siteOf(b *bin, i int) *site {
 	}
 	name := fmt.Sprintf("\x00bin-%d", i)
 	labels[corev1.LabelHostname] = name
-	return &site{bin: b, name: name, zones: zones,
-		like: &Node{Claim: name, Pool: s.name, Labels: labels, Taints: s.NodePool.Spec.Template.Spec.Taints, Launched: true, Initialized: true}}
+	like := &Node{Claim: name, Pool: s.name, Labels: labels, Taints: s.NodePool.Spec.Template.Spec.Taints, Launched: true, Initialized: true}
+	return &site{bin: b, name: name, zones: zones, like: like, others: d.kindsOf(b, like)}
+}
+
+// kindsOf are the bin's node with the labels of each further kind of machine that it may become. Machines of one kind
+// are those that no group tells apart.
+func (d *distribution) kindsOf(b *bin, like *Node) []*Node {
+	asked := map[string]bool{}
+	for _, g := range d.t.groups {
+		for _, key := range g.asks {
+			if _, has := like.Labels[key]; has && key != karpv1.CapacityTypeLabelKey && !d.m.zonal(key) {
+				asked[normalizedKey(key)] = true
+			}
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	own := &d.m.machines[b.machine]
+	possible := newBitset(len(d.m.machines))
+	for i := d.m.sellers[own.pool].first; i < d.m.sellers[own.pool].last; i++ {
+		if d.m.machines[i].capacity == own.capacity {
+			possible.set(i)
+		}
+	}
+	for i := range b.content {
+		possible.intersect(b.content[i].variant.machines)
+	}
+	keys := slices.Sorted(maps.Keys(asked))
+	kind := func(mach *machine) string {
+		var text strings.Builder
+		for _, key := range keys {
+			text.WriteString(mach.typ.Labels[key] + "\x00")
+		}
+		return text.String()
+	}
+	seen := map[string]bool{kind(own): true}
+	var kinds []*Node
+	for i := range possible.all {
+		if k := kind(&d.m.machines[i]); !seen[k] {
+			seen[k] = true
+			other := *like
+			other.Labels = maps.Clone(like.Labels)
+			maps.Copy(other.Labels, d.m.machines[i].typ.Labels)
+			kinds = append(kinds, &other)
+		}
+	}
+	return kinds
+}
+
+// counts says whether the node may be one of those whose pods the group counts.
+func (s *site) counts(g *group) bool {
+	return g.included == nil || g.included(s.like) || slices.ContainsFunc(s.others, g.included)
 }
 
 // domain is the site's for a label, if it is settled.
@@ -149,7 +203,7 @@ func (a *auditor) play(snapshot *Snapshot, open bool) {
 			a.d.mayBecome(s, g, domains[i])
 		}
 		for _, s := range a.sites {
-			if s.bin == nil || g.included != nil && !g.included(s.like) {
+			if s.bin == nil || !s.counts(g) {
 				continue
 			}
 			if value, has := a.domain(s, g.key); has {
@@ -232,7 +286,7 @@ func (a *auditor) bind(u *unit) {
 	u.bound++
 	for _, g := range u.it.required.joins {
 		g.total++
-		if here, has := a.domain(u.site, g.key); has && (g.included == nil || u.site.slot != nil && u.site.slot.options != nil || g.included(u.site.like)) {
+		if here, has := a.domain(u.site, g.key); has && (u.site.slot != nil && u.site.slot.options != nil || u.site.counts(g)) {
 			g.counts[here]++
 		}
 	}

@@ -264,6 +264,7 @@ func (r *rules) known(key string) []string {
 	for i := range r.spread {
 		if r.spread[i].key == key {
 			values = slices.AppendSeq(values, maps.Keys(r.spread[i].domains))
+			values = slices.AppendSeq(values, maps.Keys(r.spread[i].counts))
 		}
 	}
 	for i := range r.near {
@@ -303,6 +304,9 @@ func (d *distribution) eligible(it *item, keys []string, cells []*cell) [][]stri
 			continue
 		}
 		domains := maps.Clone(rule.domains)
+		for domain, n := range rule.counts {
+			domains[domain] = domains[domain] || n > 0
+		}
 		closed := map[string]bool{}
 		for _, at := range it.barred {
 			closed[at[rule.key]] = true

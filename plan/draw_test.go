@@ -26,8 +26,8 @@ type drawing struct {
 	relations []func(*corev1.Pod)
 	// preferences are wishes that may stay unmet.
 	preferences []func(*corev1.Pod)
-	// certain claims in flight have one machine to become.
-	certain bool
+	// settled worlds have no claims in flight.
+	settled bool
 	// Pools may be unlimited, and content with any choice of types.
 	unlimited, anyChoice bool
 	// tiny worlds have two types in two zones, and two workloads.
@@ -170,13 +170,10 @@ func drawNode(t *rapid.T, d drawing, pool *karpv1.NodePool, catalogue []*cloud.I
 	o := oneOf(t, "node offering", typ.Offerings)
 	name := fmt.Sprintf("node-%d", i)
 	n := &plan.Node{Claim: "claim-" + name, Pool: "pool-0", InstanceType: typ.Name}
-	if rapid.IntRange(0, 3).Draw(t, "in flight") == 0 {
-		zones, kinds := []string{o.Zone}, []string{typ.Name}
-		if !d.certain {
-			if other := typ.Offerings[0].Zone; other != o.Zone {
-				zones = append(zones, other)
-			}
-			kinds = append(kinds, oneOf(t, "other type", catalogue).Name)
+	if !d.settled && rapid.IntRange(0, 3).Draw(t, "in flight") == 0 {
+		zones, kinds := []string{o.Zone}, []string{typ.Name, oneOf(t, "other type", catalogue).Name}
+		if other := typ.Offerings[0].Zone; other != o.Zone {
+			zones = append(zones, other)
 		}
 		n.InstanceType = ""
 		n.Labels, n.Taints, n.StartupTaints = claimLabels(pool), pool.Spec.Template.Spec.Taints, pool.Spec.Template.Spec.StartupTaints

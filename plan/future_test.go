@@ -24,8 +24,8 @@ type binding struct {
 // again and again; as a pod may stand in another's way that should have come first, it tries several orders. The answer
 // is a pod that is stuck and why, or nothing.
 func (s *stage) bindable(bindings []binding) string {
-	order := slices.Clone(bindings)
-	slices.SortStableFunc(order, func(a, b binding) int { return cmp.Compare(a.sh.leeway(), b.sh.leeway()) })
+	order, turn := slices.Clone(bindings), s.turns(bindings)
+	slices.SortStableFunc(order, func(a, b binding) int { return cmp.Compare(turn[a.sh], turn[b.sh]) })
 	r := rand.New(rand.NewPCG(1, 2))
 	first := ""
 	for range 12 {
@@ -42,16 +42,55 @@ func (s *stage) bindable(bindings []binding) string {
 	return first
 }
 
-// leeway is small for pods that had better come early.
-func (sh *shape) leeway() int {
-	least := 100
-	for _, r := range sh.spread {
-		least = min(least, int(r.MaxSkew))
+// turns is an order of shapes in which those come late that stand in the way of others, and those that follow others.
+func (s *stage) turns(bindings []binding) map[*shape]int {
+	var left []*shape
+	for _, b := range bindings {
+		if !slices.Contains(left, b.sh) {
+			left = append(left, b.sh)
+		}
 	}
-	if len(sh.affinity) > 0 {
-		least += 200
+	turn := map[*shape]int{}
+	for len(left) > 0 {
+		last, most := 0, -1<<30
+		for i, sh := range left {
+			if n := s.lateness(sh, left); n > most {
+				last, most = i, n
+			}
+		}
+		turn[left[last]] = len(left)
+		left = slices.Delete(left, last, last+1)
 	}
-	return least
+	return turn
+}
+
+// lateness says how much better it is for the others when a shape comes after them.
+func (s *stage) lateness(sh *shape, others []*shape) int {
+	n := 0
+	if len(sh.spread)+len(sh.apart) == 0 {
+		n++
+	}
+	for _, other := range others {
+		if other == sh {
+			continue
+		}
+		for i := range other.spread {
+			if other.spread[i].matches(other, sh) {
+				n += 2
+			}
+		}
+		for i := range sh.spread {
+			if sh.spread[i].matches(sh, other) {
+				n -= 2
+			}
+		}
+		for i := range other.affinity {
+			if other.affinity[i].matches(s, sh) {
+				n -= 100
+			}
+		}
+	}
+	return n
 }
 
 // bind binds the first of the pods that can be bound, again and again, until nothing more can be bound.

@@ -15,12 +15,12 @@ import (
 func TestPlansBreakNoRule(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]drawing{
-		"no relations":   {replicas: 25},
-		"relations":      {replicas: 12, relations: relations()},
-		"one of each":    {replicas: 2, relations: relations()},
-		"preferences":    {replicas: 12, preferences: preferences()},
-		"everything":     allWishes(),
-		"claims certain": {replicas: 8, relations: relations(), preferences: preferences(), certain: true, unlimited: true, anyChoice: true},
+		"no relations":      {replicas: 25},
+		"relations":         {replicas: 12, relations: relations()},
+		"one of each":       {replicas: 2, relations: relations()},
+		"preferences":       {replicas: 12, preferences: preferences()},
+		"everything":        allWishes(),
+		"nothing in flight": {replicas: 8, relations: relations(), preferences: preferences(), settled: true, unlimited: true, anyChoice: true},
 	}
 	for name, d := range kinds {
 		t.Run(name, func(t *testing.T) {

@@ -25,6 +25,8 @@ type group struct {
 	crowds []crowd
 	// included says which nodes count; nil means all of them.
 	included func(*Node) bool
+	// asks are the labels that included looks at.
+	asks []string
 	// leaving says that pods which are being deleted count.
 	leaving bool
 	// owners counts the pods that have the term of anti-affinity this group was made for.
@@ -241,6 +243,11 @@ func (t *topology) spreadRule(class *Class, pod *Labels, c *corev1.TopologySprea
 			return
 		}
 		terms := termsOf(class)
+		for _, t := range terms {
+			for i := range t {
+				g.asks = append(g.asks, t[i].key)
+			}
+		}
 		g.included = func(n *Node) bool {
 			admitted := !honorsNodes || slices.ContainsFunc(terms, func(t term) bool { return t.admitsNode(n) })
 			lacks := func(key string) bool { _, has := n.Labels[key]; return !has && !n.unsettled() }
