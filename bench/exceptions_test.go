@@ -26,6 +26,8 @@ const (
 	settlesLabels           = "the peer takes a label for settled that an existing node does not have"
 	sharedLimit             = "which pods get the last of a limit"
 	sharedRoom              = "which pods get the last room near others, or apart from them"
+	minimumRaisedLater      = "Tenon does not look again at pods for which a later one has made room in the skew"
+	keepsWishes             = "Tenon keeps wishes that the peer gives up"
 	devicesApart            = "Tenon keeps pods that ask for no device off machines with devices"
 	evenly                  = "Tenon spreads evenly where the skew allows less"
 	rounding                = "Tenon's cheapest plan is dearer by a part of one machine"
@@ -35,11 +37,9 @@ const (
 // excuse names the known reason for a difference, or is empty.
 func (c *comparison) excuse(d difference) string {
 	switch {
-	case c.limited() && (strings.Contains(d.theirReason, "limits") || strings.Contains(d.ourReason, "limit ")):
+	case c.limited() && c.ours.Placed() >= c.theirs.Placed():
 		// Limits let some pods in and keep others out. They are not worse used than by the peer.
-		if c.ours.Placed() >= c.theirs.Placed() {
-			return sharedLimit
-		}
+		return sharedLimit
 	case d.ours > d.theirs && strings.Contains(d.theirReason, "pod anti-affinity"):
 		return pessimisticAntiAffinity
 	case d.ours > d.theirs && strings.Contains(d.theirReason, "pod affinity"):
@@ -53,16 +53,23 @@ func (c *comparison) excuse(d difference) string {
 	case d.ours < d.theirs && strings.Contains(d.ourReason, "affinity") && c.ours.Placed() >= c.theirs.Placed():
 		return sharedRoom
 	}
+	if d.ours < d.theirs && strings.Contains(d.ourReason, "topology spread") && len(c.question.Volumes) > 0 {
+		return minimumRaisedLater
+	}
 	return ""
 }
 
+// limited says that limits kept pods from both planners.
 func (c *comparison) limited() bool {
-	for _, pool := range c.question.Pools {
-		if len(pool.Spec.Limits) > 0 {
-			return true
+	limit := func(a duel.Answer) bool {
+		for _, reason := range a.Unplaced {
+			if strings.Contains(reason, "limit ") || strings.Contains(reason, "exceed limits") {
+				return true
+			}
 		}
+		return false
 	}
-	return false
+	return limit(c.ours) || limit(c.theirs)
 }
 
 // mostOfOneMachine is how much of the price of the dearest machine a plan may be dearer by for rounding.
@@ -76,10 +83,12 @@ func (c *comparison) dearer() string {
 		return ""
 	}
 	switch {
-	case c.uses("devices"):
+	case c.someAskForDevices():
 		return devicesApart
-	case c.uses("spread"):
+	case slices.ContainsFunc(c.question.Pods, spreads):
 		return evenly
+	case slices.ContainsFunc(c.question.Pods, wishes):
+		return keepsWishes
 	}
 	dearest := 0.0
 	for _, m := range slices.Concat(c.ours.Machines, c.theirs.Machines) {
@@ -91,12 +100,17 @@ func (c *comparison) dearer() string {
 	return unexplained
 }
 
-// uses says that some pods have a sort of constraint.
-func (c *comparison) uses(what string) bool {
-	return slices.ContainsFunc(c.question.Pods, func(p *corev1.Pod) bool {
-		if what == "spread" {
-			return len(p.Spec.TopologySpreadConstraints) > 0
-		}
-		return !workload.AsksForDevices(p)
-	}) && (what == "spread" || slices.ContainsFunc(c.question.Pods, workload.AsksForDevices))
+// someAskForDevices says that some pods do, and others do not.
+func (c *comparison) someAskForDevices() bool {
+	return slices.ContainsFunc(c.question.Pods, workload.AsksForDevices) &&
+		slices.ContainsFunc(c.question.Pods, func(p *corev1.Pod) bool { return !workload.AsksForDevices(p) })
+}
+
+func spreads(p *corev1.Pod) bool { return len(p.Spec.TopologySpreadConstraints) > 0 }
+
+func wishes(p *corev1.Pod) bool {
+	a := p.Spec.Affinity
+	return a != nil && (a.PodAffinity != nil && len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		a.PodAntiAffinity != nil && len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		a.NodeAffinity != nil && len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0)
 }
