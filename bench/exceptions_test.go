@@ -30,7 +30,7 @@ const (
 	keepsWishes             = "Tenon keeps wishes that the peer gives up"
 	devicesApart            = "Tenon keeps pods that ask for no device off machines with devices"
 	evenly                  = "Tenon spreads evenly where the skew allows less"
-	rounding                = "Tenon's cheapest plan is dearer by a part of one machine"
+	rounding                = "Tenon's cheapest plan is dearer by less than one machine"
 	unexplained             = "unexplained"
 )
 
