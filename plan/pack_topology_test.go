@@ -90,10 +90,6 @@ func inZone(letter string) func(*plan.Node) {
 	}
 }
 
-func with(key, value string) func(*plan.Node) {
-	return func(n *plan.Node) { n.Labels[key] = value }
-}
-
 // Topology spread, by its fields.
 func TestTopologySpread(t *testing.T) {
 	t.Parallel()
