@@ -69,10 +69,26 @@ func survey(in *Input, byPriority bool) *distribution {
 func (d *distribution) distribute(items []*item) {
 	for _, virtual := range [...]bool{false, true} {
 		d.keepPromises(items, virtual)
-		for _, it := range inOrder(items, virtual) {
+		order := inOrder(items, virtual)
+		for _, it := range order {
 			d.place(it)
 		}
+		for d.retry(order) {
+			// What was placed meanwhile may be what others had to wait for.
+		}
 	}
+}
+
+// retry places once more what rules about other pods kept from a place, and says whether that helped.
+func (d *distribution) retry(items []*item) bool {
+	helped := false
+	for _, it := range items {
+		if left := len(it.pods); left > 0 && !it.rules.empty() {
+			d.place(it)
+			helped = helped || len(it.pods) < left
+		}
+	}
+	return helped
 }
 
 // again makes new lots of what could not be bought, for pods that may go to another domain or have a preference to give
