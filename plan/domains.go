@@ -237,12 +237,19 @@ func (m *market) domainsOf(it *item, key string) []string {
 	}
 	for pool := range open {
 		for _, candidate := range slices.Concat(m.sellers[pool].open[key].candidates(), it.rules.known(key), it.named(key)) {
-			if m.sellers[pool].open[key].allAdmit(candidate, true) {
+			if m.sellers[pool].open[key].allAdmit(candidate, true) && it.wants(key, candidate) {
 				values[candidate] = true
 			}
 		}
 	}
 	return slices.Sorted(maps.Keys(values))
+}
+
+// wants says whether one of the item's alternatives admits a value for a label that pools leave open.
+func (it *item) wants(key, value string) bool {
+	return slices.ContainsFunc(it.variants, func(v variant) bool {
+		return !slices.ContainsFunc(v.custom, func(c condition) bool { return c.key == key && !c.admits(value, true) })
+	})
 }
 
 // named are the values of a label that the item's pods ask for.

@@ -333,12 +333,13 @@ func drawPod(t *rapid.T, name string) *corev1.Pod {
 	return pod
 }
 
-// drawDaemon draws the pod of a DaemonSet. None is bound to zones: the planner counts those wherever a machine may go.
+// drawDaemon draws the pod of a DaemonSet. None is bound to zones or labels that pools leave open: the planner counts
+// those wherever a machine may come to have them.
 func drawDaemon(t *rapid.T, name string) *corev1.Pod {
 	pod := newPod(name, oneOf(t, "cpu", []string{"0", "100m", "500m"}), oneOf(t, "memory", []string{"0", "64Mi", "1Gi"}))
 	oneOf(t, "daemon option", []func(*corev1.Pod){
 		func(*corev1.Pod) {},
-		selects(corev1.LabelArchStable, "arm64"), selects(capacityType, "on-demand"), selects("team", "a"),
+		selects(corev1.LabelArchStable, "arm64"), selects(capacityType, "on-demand"), selects("tier", "gold"),
 		needs(expr("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpNotIn, "m")),
 		tolerates(""), takesPort(8080),
 	})(pod)

@@ -32,8 +32,10 @@ type spot struct {
 	node *corev1.Node
 	free map[corev1.ResourceName]int64 // thousandths
 	pods map[*shape]int
-	// closed spots are seen by the filters of others and take no pod themselves.
-	closed bool
+	// leaving are pods that are being deleted: they keep others away, and are otherwise not counted.
+	leaving map[*shape]bool
+	// closed spots are seen by the filters of others and take no pod themselves. Those that are gone are no domain either.
+	closed, gone bool
 
 	unsuited map[*shape]string
 }
@@ -70,7 +72,7 @@ func newStage(namespaces map[string]map[string]string) *stage {
 }
 
 func (s *stage) add(node *corev1.Node) *spot {
-	sp := &spot{node: node, free: map[corev1.ResourceName]int64{}, pods: map[*shape]int{}, unsuited: map[*shape]string{}}
+	sp := &spot{node: node, free: map[corev1.ResourceName]int64{}, pods: map[*shape]int{}, leaving: map[*shape]bool{}, unsuited: map[*shape]string{}}
 	for name, quantity := range node.Status.Allocatable {
 		sp.free[name] = quantity.MilliValue()
 	}
@@ -291,7 +293,7 @@ func (s *stage) population(sh *shape, r *spreadRule) map[string]int {
 	counts := map[string]int{}
 	for _, sp := range s.spots {
 		lacks := func(other spreadRule) bool { _, ok := sp.node.Labels[other.TopologyKey]; return !ok }
-		if slices.ContainsFunc(sh.spread, lacks) {
+		if sp.gone || slices.ContainsFunc(sh.spread, lacks) {
 			continue
 		}
 		if r.NodeAffinityPolicy == nil || *r.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor {
@@ -342,7 +344,7 @@ func (s *stage) breaksAffinity(sh *shape, sp *spot) string {
 			there, has := other.node.Labels[key]
 			return ok && has && here == there
 		}
-		for present := range other.pods {
+		for present := range other.present {
 			for i := range sh.apart {
 				if r := &sh.apart[i]; together(r.key) && r.matches(s, present) {
 					return fmt.Sprintf("anti-affinity over %s to %s on %s", r.key, present.pod.Name, other.node.Name)
@@ -356,6 +358,20 @@ func (s *stage) breaksAffinity(sh *shape, sp *spot) string {
 		}
 	}
 	return ""
+}
+
+// present are all shapes on a node, those of pods that are being deleted included.
+func (sp *spot) present(yield func(*shape) bool) {
+	for sh := range sp.pods {
+		if !yield(sh) {
+			return
+		}
+	}
+	for sh := range sp.leaving {
+		if !yield(sh) {
+			return
+		}
+	}
 }
 
 // lacksCompany is about required affinity: each term needs, in the node's domain, a pod that matches all terms. The first

@@ -84,13 +84,21 @@ func (s *stage) lateness(sh *shape, others []*shape) int {
 				n -= 2
 			}
 		}
-		for i := range other.affinity {
-			if other.affinity[i].matches(s, sh) {
-				n -= 100
-			}
+		if s.follows(other, sh) && !s.follows(sh, other) {
+			n -= 100
 		}
 	}
 	return n
+}
+
+// follows says that a shape needs the company of another.
+func (s *stage) follows(sh, other *shape) bool {
+	for i := range sh.affinity {
+		if sh.affinity[i].matches(s, other) {
+			return true
+		}
+	}
+	return false
 }
 
 // bind binds the first of the pods that can be bound, again and again, until nothing more can be bound.
@@ -123,11 +131,9 @@ func (w *world) standing(pick func(n int) int) (*stage, map[string]*spot) {
 		if node == nil {
 			continue
 		}
-		staying := slices.DeleteFunc(slices.Clone(w.bound[n.Key()]), func(pod *corev1.Pod) bool { return going(n) && (moves(pod) || !holdsUp(pod)) })
-		if going(n) && len(staying) == 0 {
-			continue // once its pods have moved it is gone
-		}
+		staying := slices.DeleteFunc(slices.Clone(w.bound[n.Key()]), func(pod *corev1.Pod) bool { return going(n) && moves(pod) })
 		sp := s.add(node)
+		sp.gone = going(n) && !slices.ContainsFunc(staying, holdsUp)
 		sp.closed = going(n) || n.Cordoned
 		byKey[n.Key()] = sp
 		running := map[string]bool{}
@@ -139,6 +145,7 @@ func (w *world) standing(pick func(n int) int) (*stage, map[string]*spot) {
 			case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 			case pod.DeletionTimestamp != nil:
 				sp.occupy(s.shapeOf(pod), 1)
+				sp.leaving[s.shapeOf(pod)] = true
 			default:
 				sp.put(s.shapeOf(pod))
 			}
