@@ -73,8 +73,8 @@ func TestMoreCapacityLeavesNoMorePods(t *testing.T) {
 			}
 		case 1: // a pool
 			w.pools = append(w.pools, plan.Pool{NodePool: nodePool("wide"), Types: smallCatalogue()})
-		case 2: // a node where any pool could have bought it
-			w.nodes = append(w.nodes, existing("extra", "m6i.16xlarge"))
+		case 2: // a node in a zone that is a domain already
+			w.nodes = append(w.nodes, existing("extra", "m6i.16xlarge", inZone("b"))) // every pool sells there
 		}
 		if after := len(plan.Pack(w.input()).Unplaced); after > before {
 			t.Fatalf("with more to choose from, %d pods are left instead of %d", after, before)
