@@ -1,6 +1,9 @@
 package plan
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // LowerBound is what no plan for the pods that wait can undercut, in US dollars per hour, given that pods take the
 // capacity types they would be planned for and existing nodes take none of them. It is what plans are measured against.
@@ -52,12 +55,14 @@ func sumOver(in Input, amount func(*buyer) float64) float64 {
 // lowerBound solves the program with exact knapsacks where they are small enough, and scales its value by what is not
 // proven.
 func (b *buyer) lowerBound() float64 {
+	highest := b.proportionalBound()
 	p := b.newProgram()
-	scale := 1.0
 	for range maxProofs {
 		p.solve(provingRounds)
-		copy(b.worth, p.dual)
-		scale = 1.0
+		for k, dual := range p.dual {
+			b.worth[k] = max(0, dual)
+		}
+		scale := 1.0
 		var better []load
 		for i := range b.goods {
 			g := &b.goods[i]
@@ -69,6 +74,7 @@ func (b *buyer) lowerBound() float64 {
 				scale = min(scale, g.price/limit)
 			}
 		}
+		highest = max(highest, scale*b.total())
 		improved := false
 		for i := range better {
 			improved = p.carries(&better[i]) > better[i].price*enough && p.enter(&better[i]) || improved
@@ -77,11 +83,45 @@ func (b *buyer) lowerBound() float64 {
 			break
 		}
 	}
-	total := 0.0
-	for k, worth := range b.worth {
-		total += worth * float64(b.left[k])
+	return highest
+}
+
+// proportionalBound is the best bound by worths that follow from what pods ask for, with some price for cores and some
+// for memory. For many pods of many sizes it is nearly exact, and the program would take long to come as near.
+func (b *buyer) proportionalBound() float64 {
+	cpu, memory := 0.0, 0.0
+	for k := range b.items {
+		cpu += float64(b.items[k].request[dimCPU]) * float64(b.left[k])
+		memory += float64(b.items[k].request[dimMemory]) * float64(b.left[k])
 	}
-	return scale * total
+	if cpu == 0 || memory == 0 {
+		return 0
+	}
+	highest := 0.0
+	for step := range mixtures + 1 {
+		share := float64(step) / mixtures
+		for k := range b.items {
+			request := b.items[k].request
+			b.worth[k] = share*float64(request[dimCPU])/cpu + (1-share)*float64(request[dimMemory])/memory
+		}
+		scale := math.Inf(1)
+		for i := range b.goods {
+			g := &b.goods[i]
+			g.prices = nil
+			if limit := b.descend(g, worthOfRoom(g, cpu, memory), proportionalSteps, proportionalDecay); limit > 0 {
+				scale = min(scale, g.price/limit)
+			}
+		}
+		if !math.IsInf(scale, 1) {
+			highest = max(highest, scale*b.total())
+		}
+	}
+	return highest
+}
+
+// worthOfRoom is about what a good full of pods is worth when all of them together are worth one dollar.
+func worthOfRoom(g *good, cpu, memory float64) float64 {
+	return float64(g.room[dimCPU])/cpu + float64(g.room[dimMemory])/memory
 }
 
 // Bounds of the effort a proof is worth.
@@ -89,4 +129,8 @@ const (
 	provingRounds   = 100
 	maxProofs       = 60
 	provingBranches = 30_000
+	// mixtures of the worths of cores and memory are tried, each with so many steps of the knapsack.
+	mixtures          = 24
+	proportionalSteps = 400
+	proportionalDecay = 0.98
 )
