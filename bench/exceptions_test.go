@@ -26,7 +26,6 @@ const (
 	settlesLabels           = "the peer takes a label for settled that an existing node does not have"
 	sharedLimit             = "which pods get the last of a limit"
 	sharedRoom              = "which pods get the last room near others, or apart from them"
-	minimumRaisedLater      = "Tenon does not look again at pods for which a later one has made room in the skew"
 	keepsWishes             = "Tenon keeps wishes that the peer gives up"
 	devicesApart            = "Tenon keeps pods that ask for no device off machines with devices"
 	evenly                  = "Tenon spreads evenly where the skew allows less"
@@ -42,7 +41,7 @@ func (c *comparison) excuse(d difference) string {
 		return sharedLimit
 	case d.ours > d.theirs && strings.Contains(d.theirReason, "pod anti-affinity"):
 		return pessimisticAntiAffinity
-	case d.ours > d.theirs && strings.Contains(d.theirReason, "pod affinity"):
+	case d.ours > d.theirs && (strings.Contains(d.theirReason, "pod affinity") || c.gathers(d.app) && strings.Contains(d.theirReason, "enough resources")):
 		return brokenAffinity
 	case d.ours > d.theirs && strings.Contains(d.theirReason, "topology spread, key=example.com/tier"):
 		return countsUnusedDomains
@@ -53,10 +52,16 @@ func (c *comparison) excuse(d difference) string {
 	case d.ours < d.theirs && strings.Contains(d.ourReason, "affinity") && c.ours.Placed() >= c.theirs.Placed():
 		return sharedRoom
 	}
-	if d.ours < d.theirs && strings.Contains(d.ourReason, "topology spread") && len(c.question.Volumes) > 0 {
-		return minimumRaisedLater
-	}
 	return ""
+}
+
+// gathers says that the pods of an application have to be near others.
+func (c *comparison) gathers(app string) bool {
+	return slices.ContainsFunc(c.question.Pods, func(p *corev1.Pod) bool {
+		a := p.Spec.Affinity
+		return p.Namespace+"/"+p.Labels[workload.AppLabel] == app && a != nil && a.PodAffinity != nil &&
+			len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+	})
 }
 
 // limited says that limits kept pods from both planners.
