@@ -156,6 +156,10 @@ func bucketOf(action string) bucket {
 	return bucket{50, 5}
 }
 
+// onTheWay is how much later than others a call may arrive that took its token in time, on a machine that is busy with
+// everything at once.
+const onTheWay = 500 * time.Millisecond
+
 // withinBuckets plays the calls since the last reset against EC2's published buckets, and says how many of each there were.
 func withinBuckets(t *testing.T, w *world.World) {
 	t.Helper()
@@ -177,7 +181,7 @@ func withinBuckets(t *testing.T, w *world.World) {
 		last[call.Action] = call.At
 		count[call.Action]++
 		left[call.Action]--
-		if left[call.Action] < 0 {
+		if left[call.Action] < -row.gains*onTheWay.Seconds() {
 			short[call.Action]++
 		}
 		if call.Code == "RequestLimitExceeded" {
