@@ -75,3 +75,13 @@ func TestPodAffinity(t *testing.T) {
 		t.Run(test.name, test.run)
 	}
 }
+
+// The API server lets no such label in, but manifests that are planned for without one may have it.
+func TestAffinityToAValueThatIsNone(t *testing.T) {
+	t.Parallel()
+	w := world{pools: []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}}, pods: manyPods(1, "web", "1", "1Gi", app("web"),
+		labeled("version", ")("), avoids(zone, "", ofOtherVersions))}
+	if p := plan.Pack(w.input()); len(p.Claims) != 1 || len(p.Unplaced) != 0 {
+		t.Errorf("%d claims, %d pods left", len(p.Claims), len(p.Unplaced))
+	}
+}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	operators "k8s.io/apimachinery/pkg/selection"
 )
 
 // Topology spread, pod affinity and pod anti-affinity are all about how many pods of some kind are in the domain of a
@@ -195,22 +196,21 @@ func selectorFor(selector *metav1.LabelSelector, own map[string]string, match, m
 	if err != nil {
 		return labels.Nothing(), "-"
 	}
-	with := func(keys []string, in bool) {
-		for _, key := range keys {
-			value, present := own[key]
-			if !present {
-				continue
-			}
-			only := labels.SelectorFromSet(labels.Set{key: value})
-			if !in {
-				only, _ = labels.Parse(key + " notin (" + value + ")")
-			}
-			requirements, _ := only.Requirements()
-			compiled = compiled.Add(requirements...)
+	for i, key := range slices.Concat(match, mismatch) {
+		value, present := own[key]
+		if !present {
+			continue
 		}
+		operator := operators.In
+		if i >= len(match) {
+			operator = operators.NotIn
+		}
+		requirement, err := labels.NewRequirement(key, operator, []string{value})
+		if err != nil {
+			return labels.Nothing(), "-"
+		}
+		compiled = compiled.Add(*requirement)
 	}
-	with(match, true)
-	with(mismatch, false)
 	return compiled, compiled.String()
 }
 
