@@ -110,7 +110,7 @@ func verdictNote(found plan.Disruption) string {
 	going := 0
 	for _, command := range found.Commands {
 		going += len(command.Nodes)
-		fmt.Fprintf(&note, "- %s of NodePool %s to go: %s\n", counted(len(command.Nodes), "node", "nodes"), command.Pool, command.Reason)
+		fmt.Fprintf(&note, "- %s to go: %s\n", counted(len(command.Nodes), "node", "nodes"), command.Reason)
 	}
 	count := map[string]int{}
 	for _, v := range found.Verdicts {

@@ -22,12 +22,12 @@ const removers, removeMost = 16, 500
 
 // Evaluate decides over the mirror which nodes are not needed, or are more than was asked for. A view that may be stale is an error: nothing is
 // disrupted on one.
-func (a *Activities) Evaluate(context.Context, workflows.EvaluateInput) (workflows.Evaluation, error) {
+func (a *Activities) Evaluate(ctx context.Context, _ workflows.EvaluateInput) (workflows.Evaluation, error) {
 	if err := a.Mirror.Fresh(freshEnough); err != nil {
 		return workflows.Evaluation{}, fmt.Errorf("evaluate: %w", err)
 	}
 	snapshot := a.Mirror.Snapshot()
-	found := plan.Disrupt(snapshot)
+	found := a.Disrupt(ctx, snapshot)
 	nodes := make(map[string]*plan.Node, len(snapshot.Nodes))
 	for _, node := range snapshot.Nodes {
 		nodes[node.Key()] = node
@@ -50,6 +50,12 @@ func (a *Activities) Evaluate(context.Context, workflows.EvaluateInput) (workflo
 		}
 	}
 	return result, nil
+}
+
+// Disrupt asks the planner what may be taken away. Whoever watches the cluster asks it too, so that no workflow is woken
+// for nothing.
+func (a *Activities) Disrupt(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption {
+	return plan.Disrupt(a.input(ctx, snapshot, nil))
 }
 
 // Remove takes away the nodes of one evaluation. Before it does, the API server itself is asked whether the reason still

@@ -12,32 +12,6 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// Disruption is what may be taken away, and why the rest may not.
-type Disruption struct {
-	// Commands can be carried out at once, all of them.
-	Commands []Command
-	// Verdicts say, for every other node of a NodePool, what keeps it. They are ordered by Node.
-	Verdicts []Verdict
-	// NextLook is when a node that is too young or too recently used, and nothing else, becomes a candidate; zero if
-	// only a change in the cluster can make one.
-	NextLook time.Time
-}
-
-// Command is one decision: nodes to take away for one reason.
-type Command struct {
-	Reason karpv1.DisruptionReason
-	Pool   string
-	// Nodes are Keys of Nodes.
-	Nodes []string
-}
-
-// Verdict is why a node stays.
-type Verdict struct {
-	// Node is the Key of the Node.
-	Node    string
-	Message string
-}
-
 // Emptiness finds the nodes that run nothing which would have to move, and may be taken away within their pool's
 // budgets. A node that pods were promised to, or just nominated for, is not empty, nor is one whose free room a buffer
 // needs.
@@ -65,14 +39,14 @@ func Emptiness(snapshot *Snapshot) Disruption {
 			empty = append(empty, n)
 			continue
 		}
-		result.Verdicts = append(result.Verdicts, Verdict{Node: n.Key(), Message: why})
+		result.Verdicts = append(result.Verdicts, Verdict{Node: n.Key(), Reason: karpv1.DisruptionReasonEmpty, Message: why})
 		result.lookAt(when)
 	}
 	kept := KeptForHeadroom(snapshot, empty)
 	candidates := map[string][]*Node{}
 	for _, n := range empty {
 		if pod := kept[n.Key()]; pod != nil {
-			result.Verdicts = append(result.Verdicts, Verdict{Node: n.Key(), Message: "it keeps room free for " + pod.Key()})
+			result.Verdicts = append(result.Verdicts, Verdict{Node: n.Key(), Reason: karpv1.DisruptionReasonEmpty, Cause: CauseBuffer, Message: "it keeps room free for " + pod.Key()})
 			continue
 		}
 		candidates[n.Pool] = append(candidates[n.Pool], n)
@@ -149,15 +123,15 @@ func (d *Disruption) withinBudget(pool *karpv1.NodePool, candidates []*Node, sna
 	if len(candidates) > left && err == nil {
 		d.lookAt(budgetOpens(pool, snapshot.Time, nodes, allowed))
 	}
-	command := Command{Reason: reason, Pool: pool.Name}
+	command := Command{Reason: reason}
 	for _, n := range candidates {
 		switch {
 		case err != nil:
-			d.Verdicts = append(d.Verdicts, Verdict{n.Key(), "its NodePool's budgets cannot be read: " + err.Error()})
+			d.Verdicts = append(d.Verdicts, Verdict{n.Key(), reason, CauseBudget, "its NodePool's budgets cannot be read: " + err.Error()})
 		case len(command.Nodes) < left:
 			command.Nodes = append(command.Nodes, n.Key())
 		default:
-			d.Verdicts = append(d.Verdicts, Verdict{n.Key(), fmt.Sprintf(
+			d.Verdicts = append(d.Verdicts, Verdict{n.Key(), reason, CauseBudget, fmt.Sprintf(
 				"its NodePool's budgets allow %d of %d nodes to be disrupted at once for being empty, and %d are", allowed, nodes, disrupting+len(command.Nodes))})
 		}
 	}

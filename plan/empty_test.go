@@ -92,7 +92,7 @@ func TestEmptiness(t *testing.T) {
 			w := world{nodes: []*plan.Node{n}, pods: test.pending, pools: []plan.Pool{{NodePool: test.pool}}}
 			d := plan.Emptiness(w.input().Snapshot)
 			if test.why == "" {
-				want := []plan.Command{{Reason: karpv1.DisruptionReasonEmpty, Pool: "p", Nodes: []string{"claim-n"}}}
+				want := []plan.Command{{Reason: karpv1.DisruptionReasonEmpty, Nodes: []string{"claim-n"}}}
 				if diff := cmp.Diff(want, d.Commands); diff != "" {
 					t.Fatalf("commands (-want +got):\n%s%v", diff, d.Verdicts)
 				}
@@ -120,7 +120,7 @@ func TestEmptinessWithinBudget(t *testing.T) {
 		}))
 	}
 	d := plan.Emptiness(w.input().Snapshot)
-	want := []plan.Command{{Reason: karpv1.DisruptionReasonEmpty, Pool: "p", Nodes: []string{"claim-j", "claim-i"}}}
+	want := []plan.Command{{Reason: karpv1.DisruptionReasonEmpty, Nodes: []string{"claim-j", "claim-i"}}}
 	if diff := cmp.Diff(want, d.Commands); diff != "" {
 		t.Errorf("three of ten may go, one is going, the oldest follow (-want +got):\n%s", diff)
 	}

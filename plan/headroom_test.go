@@ -135,7 +135,7 @@ func TestEmptinessKeepsHeadroom(t *testing.T) {
 		{"room on different nodes", []*plan.Node{empty("a"), empty("b"), empty("c")}, buffered(in, "spare", 2, "100m", "1Mi", spread), 1, "it keeps room free for"},
 	} {
 		snapshot := &plan.Snapshot{Time: now, Nodes: tc.nodes, Pending: tc.buffer, NodePools: []*karpv1.NodePool{nodePool("p")}}
-		found := plan.Disrupt(snapshot)
+		found := plan.Disrupt(plan.Input{Snapshot: snapshot})
 		goes := 0
 		for _, command := range found.Commands {
 			goes += len(command.Nodes)

@@ -59,8 +59,23 @@ type Node struct {
 	Cordoned bool
 	// Terminating says that the cloud has been told to end the machine (condition InstanceTerminating).
 	Terminating bool
-	// DoNotDisrupt says that the Node or its claim carries karpenter.sh/do-not-disrupt=true.
+	// DoNotDisrupt says that the Node or its claim carries karpenter.sh/do-not-disrupt, "true" or a duration.
 	DoNotDisrupt bool
+	// DoNotDisruptUntil is when DoNotDisrupt ends; zero means it does not. A duration counts from the moment the object
+	// that carries it was created, which people see as its age; that the node was initialized is written down nowhere
+	// kubectl shows it.
+	DoNotDisruptUntil time.Time
+	// Drifted, DriftedFor and DriftedAt are the claim's condition Drifted while it is True: its reason, and since when.
+	Drifted    bool
+	DriftedFor string
+	DriftedAt  time.Time
+	// ExpireAfter is how old the node may become; zero means as old as it likes.
+	ExpireAfter time.Duration
+	// TerminationGracePeriod bounds the node's drain; nil means that it has no end. The claim's own, not the pool's.
+	TerminationGracePeriod *time.Duration
+	// Replacement is the workflow by which the node is being replaced, or for which it was launched (annotation
+	// tenon.sh/replacement on the Node or the claim); empty where there is none.
+	Replacement string
 
 	// Created is when the claim was made, or the Node where there is no claim.
 	Created time.Time
@@ -90,6 +105,19 @@ func (n *Node) Managed() bool { return n.Claim != "" && n.Pool != "" }
 
 // Nominated says that pods were planned for the node so recently that they may still be on their way.
 func (n *Node) Nominated(now time.Time) bool { return now.Before(n.NominatedUntil) }
+
+// Undisruptable says that the node asks not to be disrupted at the given time.
+func (n *Node) Undisruptable(now time.Time) bool {
+	return n.DoNotDisrupt && (n.DoNotDisruptUntil.IsZero() || now.Before(n.DoNotDisruptUntil))
+}
+
+// ExpiresAt is when the node expires; zero if it does not.
+func (n *Node) ExpiresAt() time.Time {
+	if n.ExpireAfter == 0 {
+		return time.Time{}
+	}
+	return n.Created.Add(n.ExpireAfter)
+}
 
 // WithPods returns a copy of the node that holds these pods.
 func (n *Node) WithPods(pods []*Pod) *Node {

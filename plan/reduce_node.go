@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -27,9 +29,10 @@ func (i *Interner) Node(node *corev1.Node) *Node {
 		Registered:   true,
 		Deleting:     node.DeletionTimestamp != nil,
 		Cordoned:     node.Spec.Unschedulable,
-		DoNotDisrupt: node.Annotations[karpv1.DoNotDisruptAnnotationKey] == "true",
+		Replacement:  node.Annotations[karpv1.ReplacementAnnotationKey],
 		Created:      node.CreationTimestamp.Time,
 	}
+	n.DoNotDisrupt, n.DoNotDisruptUntil = protection(node)
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			n.Ready = condition.Status == corev1.ConditionTrue
@@ -79,12 +82,22 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 		Initialized:   claim.IsTrue(karpv1.ConditionTypeInitialized),
 		Deleting:      claim.DeletionTimestamp != nil,
 		Terminating:   claim.IsTrue(karpv1.ConditionTypeInstanceTerminating),
-		DoNotDisrupt:  claim.Annotations[karpv1.DoNotDisruptAnnotationKey] == "true",
+		Replacement:   claim.Annotations[karpv1.ReplacementAnnotationKey],
 		Created:       claim.CreationTimestamp.Time,
 		LastPodEvent:  claim.Status.LastPodEventTime.Time,
 	}
 	if condition := claim.Condition(karpv1.ConditionTypeInitialized); condition != nil && n.Initialized {
 		n.InitializedAt = condition.LastTransitionTime.Time
+	}
+	if drifted := claim.Condition(karpv1.ConditionTypeDrifted); drifted != nil && drifted.Status == metav1.ConditionTrue {
+		n.Drifted, n.DriftedFor, n.DriftedAt = true, i.String(drifted.Reason), drifted.LastTransitionTime.Time
+	}
+	n.DoNotDisrupt, n.DoNotDisruptUntil = protection(claim)
+	if after := claim.Spec.ExpireAfter; !after.IsNever() {
+		n.ExpireAfter = *after.Duration
+	}
+	if grace := claim.Spec.TerminationGracePeriod; grace != nil {
+		n.TerminationGracePeriod = &grace.Duration
 	}
 	labels := i.stringMap(claim.Labels)
 	for _, r := range n.Requirements {
@@ -133,7 +146,10 @@ func Join(claim, node *Node) *Node {
 	joined.Initialized, joined.InitializedAt = claim.Initialized, claim.InitializedAt
 	joined.Deleting = claim.Deleting || node.Deleting
 	joined.Terminating = claim.Terminating
-	joined.DoNotDisrupt = claim.DoNotDisrupt || node.DoNotDisrupt
+	joined.protectAlso(claim)
+	joined.Drifted, joined.DriftedFor, joined.DriftedAt = claim.Drifted, claim.DriftedFor, claim.DriftedAt
+	joined.ExpireAfter, joined.TerminationGracePeriod = claim.ExpireAfter, claim.TerminationGracePeriod
+	joined.Replacement = cmp.Or(node.Replacement, claim.Replacement)
 	joined.Created = claim.Created
 	joined.LastPodEvent = later(claim.LastPodEvent, node.LastPodEvent)
 	joined.NominatedUntil = later(claim.NominatedUntil, node.NominatedUntil)

@@ -152,7 +152,7 @@ func Overprovision(snapshot *Snapshot) []Command {
 			continue
 		}
 		slices.SortFunc(staying, func(a, b *Node) int { return byLoss(a, b, pool, snapshot.Time) })
-		command := Command{Reason: DisruptionReasonOverprovisioned, Pool: pool.Name}
+		command := Command{Reason: DisruptionReasonOverprovisioned}
 		for _, n := range staying[:surplus] {
 			command.Nodes = append(command.Nodes, n.Key())
 		}

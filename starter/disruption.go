@@ -64,7 +64,7 @@ func (s *Starter) disrupt(ctx context.Context, last *signalled) time.Duration {
 	if err := s.Mirror.Fresh(freshEnough); err != nil {
 		return evaluateEvery
 	}
-	found := plan.Disrupt(s.Mirror.Snapshot())
+	found := s.Disrupt(ctx, s.Mirror.Snapshot())
 	if len(found.Commands) == 0 {
 		if found.NextLook.IsZero() {
 			return 0

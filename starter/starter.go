@@ -68,6 +68,8 @@ type Config struct {
 	Log      *zap.Logger
 	// Events records Kubernetes Events; nil records none.
 	Events record.EventRecorder
+	// Disrupt says what may be taken away now.
+	Disrupt func(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption
 	// SweepEvery is how often the sweep runs.
 	SweepEvery time.Duration
 }

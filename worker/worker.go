@@ -97,7 +97,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	})
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, starter.Config{Cluster: name, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
-			SweepEvery: config.SweepEvery}, to.Cloud)
+			Disrupt: doing.Disrupt, SweepEvery: config.SweepEvery}, to.Cloud)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("worker: %w", err)

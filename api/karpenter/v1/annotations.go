@@ -28,3 +28,20 @@ const (
 // LaunchGroupAnnotationKey names, on a NodeClaim, the launch group whose one CreateFleet call launches its instance.
 // It is Tenon's own, and also the key of the tag on the instance.
 const LaunchGroupAnnotationKey = "tenon.sh/launch-group"
+
+// Annotations that are Tenon's own.
+const (
+	// ReplacementAnnotationKey names, on a Node that is being replaced and on the claims that replace it, the Replacement.
+	ReplacementAnnotationKey = "tenon.sh/replacement"
+	// ExpirationAnnotationKey on a NodePool says how its nodes expire: ExpirationGraceful, or at once where it is absent.
+	ExpirationAnnotationKey = "tenon.sh/expiration"
+	// ExpirationGraceful has expired nodes replaced first and within the pool's budgets. They go by force only when
+	// terminationGracePeriod has passed as well.
+	ExpirationGraceful = "graceful"
+	// WaitForReadyAnnotationKey on a NodePool, "true", has the pods that a replacement moved be Ready before the next node
+	// of the pool is disrupted.
+	WaitForReadyAnnotationKey = "tenon.sh/wait-for-ready"
+	// BudgetTimezoneAnnotationKey on a NodePool names the time zone (such as Europe/Zurich) that the schedules of its
+	// budgets are in. It is UTC where it is absent.
+	BudgetTimezoneAnnotationKey = "tenon.sh/budget-timezone"
+)
