@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+func TestProtectionOfNodes(t *testing.T) {
+	t.Parallel()
+	born := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	joined := born.Add(time.Minute)
+	for _, row := range []struct {
+		why, onNode, onClaim string
+		protects             bool
+		until                time.Time
+	}{
+		{"nobody asks", "", "", false, time.Time{}},
+		{"true has no end", "true", "", true, time.Time{}},
+		{"the claim asks as well as the Node may", "", "true", true, time.Time{}},
+		{"a duration counts from the Node's creation", "4h", "", true, joined.Add(4 * time.Hour)},
+		{"on a claim it counts from the claim's", "", "4h", true, born.Add(4 * time.Hour)},
+		{"the longer of the two holds", "1h", "4h", true, born.Add(4 * time.Hour)},
+		{"nothing is longer than for ever", "true", "4h", true, time.Time{}},
+		{"for ever on the claim as well", "4h", "true", true, time.Time{}},
+		{"what is no duration is ignored", "soon", "", false, time.Time{}},
+		{"and does not undo the other part", "soon", "4h", true, born.Add(4 * time.Hour)},
+		{"a duration has to be positive", "-4h", "", false, time.Time{}},
+		{"false protects nothing", "false", "", false, time.Time{}},
+	} {
+		t.Run(row.why, func(t *testing.T) {
+			t.Parallel()
+			reduce := NewInterner()
+			annotated := func(value string, at time.Time) metav1.ObjectMeta {
+				meta := metav1.ObjectMeta{Name: "n", CreationTimestamp: metav1.NewTime(at)}
+				if value != "" {
+					meta.Annotations = map[string]string{karpv1.DoNotDisruptAnnotationKey: value}
+				}
+				return meta
+			}
+			node := Join(reduce.Claim(&karpv1.NodeClaim{ObjectMeta: annotated(row.onClaim, born)}),
+				reduce.Node(&corev1.Node{ObjectMeta: annotated(row.onNode, joined)}))
+			if node.DoNotDisrupt != row.protects || !node.DoNotDisruptUntil.Equal(row.until) {
+				t.Errorf("got %v until %v, want %v until %v", node.DoNotDisrupt, node.DoNotDisruptUntil, row.protects, row.until)
+			}
+			if row.protects != node.Undisruptable(joined) {
+				t.Errorf("it is %v that the node asks not to be disrupted as it joins", !row.protects)
+			}
+			if late := joined.Add(100 * time.Hour); node.Undisruptable(late) != (row.protects && row.until.IsZero()) {
+				t.Errorf("it is %v that the node asks not to be disrupted days later", node.Undisruptable(late))
+			}
+		})
+	}
+}
+
+func TestProtectionSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"soon", "0s", "-1h", "yes", "4"} {
+		if protects, _, err := Protection(value); protects || err == nil {
+			t.Errorf("%q protects %v, and is wrong for %v", value, protects, err)
+		}
+	}
+}
