@@ -138,6 +138,15 @@ type Input struct {
 	Preferences PreferencePolicy
 	// Nominates says that the kube-scheduler will be told where each pod is to go, and so follows the plan.
 	Nominates bool
+	// Held are nodes that Disrupt leaves alone for a while, by Key. Pack does not read it.
+	Held map[string]Hold
+}
+
+// Hold keeps a node from being disrupted until a moment, whatever speaks for it.
+type Hold struct {
+	Until time.Time
+	// Why is one sentence for people.
+	Why string
 }
 
 // Pool is a NodePool and what can be launched for its node class.
