@@ -1,8 +1,9 @@
 // Package cloud is the contract between Tenon and a cloud provider.
 //
-// A provider answers four questions and does two things. It says what a node class means right now (ResolveNodeClass),
+// A provider answers five questions and does two things. It says what a node class means right now (ResolveNodeClass),
 // what could be launched for it and at which price (InstanceTypes), what a launch would ask for, word by word
-// (PrepareLaunch), and what is running (Instances). It launches (Launch) and it terminates (Terminate).
+// (PrepareLaunch), what is running (Instances), and in what that differs from the class by now (Drift). It launches
+// (Launch) and it terminates (Terminate).
 //
 // # Exactly once
 //
@@ -33,6 +34,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // Provider is everything Tenon asks of a cloud. All methods are safe for concurrent use and idempotent. Consumers
@@ -52,6 +54,12 @@ type Provider interface {
 	// The values are shared between callers and must not be modified. Without resolved images or subnets in the
 	// class's status the error is NodeClassNotReady.
 	InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*InstanceType, error)
+
+	// Drift finds, for claims launched from a class and the instances they became, in what each differs from what the
+	// class means now, one answer for each question. The reasons are the provider's own, and of several the first one
+	// counts. It goes by the class's status alone and asks the cloud nothing that InstanceTypes has not; a part of the
+	// status that is not resolved says nothing.
+	Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []DriftQuestion) ([]Drift, error)
 
 	// PrepareLaunch resolves a launch into the complete request, creating launch templates as needed. Launching
 	// nothing, it may be repeated at will.
@@ -192,6 +200,20 @@ type Refusal struct {
 	Code string `json:"code"`
 	// Message is the cloud's own sentence.
 	Message string `json:"message,omitempty"`
+}
+
+// DriftQuestion is a claim and the instance launched for it.
+type DriftQuestion struct {
+	Claim    *karpv1.NodeClaim
+	Instance Instance
+}
+
+// Drift is in what a node differs from what would be launched now; the zero Drift is that it does not.
+type Drift struct {
+	// Reason is one word, for the condition Drifted.
+	Reason string
+	// Message is for people, and names the field and both values.
+	Message string
 }
 
 // Query selects instances of this cluster. The zero Query selects all of them.

@@ -1,0 +1,99 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+// The provider's reasons for drift; they are Karpenter's.
+const (
+	driftNodeClass     = "NodeClassDrift"
+	driftImage         = "AMIDrift"
+	driftSecurityGroup = "SecurityGroupDrift"
+	driftSubnet        = "SubnetDrift"
+	driftReservation   = "CapacityReservationDrift"
+)
+
+// Drift implements cloud.Provider. The parts are looked at in Karpenter's order: the class's static fields by their
+// hash, image, security groups, subnet, capacity reservation.
+func (p *Provider) Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error) {
+	facts := newDriftFacts(class)
+	if len(class.Status.AMIs) > 0 && len(class.Status.Subnets) > 0 {
+		resolved, err := p.resolve(ctx, class)
+		if err != nil {
+			return nil, err
+		}
+		facts.types = resolved.byName
+	}
+	drifts := make([]cloud.Drift, len(questions))
+	for i, question := range questions {
+		drifts[i] = facts.drift(question)
+	}
+	return drifts, nil
+}
+
+// driftFacts is what the nodes of a class are compared with.
+type driftFacts struct {
+	class *awsv1.EC2NodeClass
+	// types are what the class makes of the machines; nil while that is not known.
+	types        map[string]*classNode
+	images       []string
+	groups       []string
+	subnets      []string
+	reservations []string
+}
+
+func newDriftFacts(class *awsv1.EC2NodeClass) *driftFacts {
+	facts := &driftFacts{class: class}
+	for _, image := range class.Status.AMIs {
+		facts.images = append(facts.images, image.ID)
+	}
+	for _, group := range class.Status.SecurityGroups {
+		facts.groups = append(facts.groups, group.ID)
+	}
+	for _, subnet := range class.Status.Subnets {
+		facts.subnets = append(facts.subnets, subnet.ID)
+	}
+	for _, reservation := range class.Status.CapacityReservations {
+		facts.reservations = append(facts.reservations, reservation.ID)
+	}
+	slices.Sort(facts.groups)
+	slices.Sort(facts.subnets)
+	return facts
+}
+
+// drift compares one node.
+func (f *driftFacts) drift(question cloud.DriftQuestion) cloud.Drift {
+	claim, instance := question.Claim, question.Instance
+	found := func(reason, format string, args ...any) cloud.Drift {
+		return cloud.Drift{Reason: reason, Message: fmt.Sprintf("EC2NodeClass %s: ", f.class.Name) + fmt.Sprintf(format, args...)}
+	}
+	hash, version := claim.Annotations[awsv1.AnnotationEC2NodeClassHash], claim.Annotations[awsv1.AnnotationEC2NodeClassHashVersion]
+	now, nowVersion := f.class.Annotations[awsv1.AnnotationEC2NodeClassHash], f.class.Annotations[awsv1.AnnotationEC2NodeClassHashVersion]
+	if hash != "" && now != "" && version != "" && version == nowVersion && hash != now {
+		return found(driftNodeClass, "spec has changed since the claim was made (hash %s, now %s)", hash, now)
+	}
+	kind := f.types[claim.Labels[corev1.LabelInstanceTypeStable]]
+	switch {
+	case kind != nil && instance.Image != "" && instance.Image != kind.image:
+		return found(driftImage, "status.amis names %s for %s, and the instance runs %s", kind.image, kind.machine.name, instance.Image)
+	case kind == nil && instance.Image != "" && len(f.images) > 0 && !slices.Contains(f.images, instance.Image):
+		return found(driftImage, "status.amis are [%s], and the instance runs %s", strings.Join(f.images, " "), instance.Image)
+	case len(f.groups) > 0 && !slices.Equal(slices.Sorted(slices.Values(instance.SecurityGroups)), f.groups):
+		return found(driftSecurityGroup, "status.securityGroups are [%s], and the instance has [%s]",
+			strings.Join(f.groups, " "), strings.Join(instance.SecurityGroups, " "))
+	case len(f.subnets) > 0 && !slices.Contains(f.subnets, instance.Subnet):
+		return found(driftSubnet, "status.subnets are [%s], and the instance is in %s", strings.Join(f.subnets, " "), instance.Subnet)
+	case instance.Reservation != "" && !slices.Contains(f.reservations, instance.Reservation):
+		return found(driftReservation, "status.capacityReservations do not name %s, which the instance runs in", instance.Reservation)
+	}
+	return cloud.Drift{}
+}

@@ -1,0 +1,120 @@
+package aws_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// launched is the instance of a launch, as EC2 describes it afterwards, and a claim for it.
+func (a *account) launched(class *awsv1.EC2NodeClass, spec cloud.LaunchSpec) cloud.DriftQuestion {
+	a.t.Helper()
+	request, err := a.provider.PrepareLaunch(a.t.Context(), spec)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	request.Token = "token-" + spec.Group
+	result, err := a.provider.Launch(a.t.Context(), request)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	found, err := a.provider.Instances(a.t.Context(), cloud.Query{IDs: []string{result.Instances[0].ID}})
+	if err != nil || len(found) != 1 {
+		a.t.Fatalf("%d instances: %v", len(found), err)
+	}
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: spec.Group,
+		Labels: map[string]string{corev1.LabelInstanceTypeStable: found[0].InstanceType},
+		Annotations: map[string]string{
+			awsv1.AnnotationEC2NodeClassHash:        class.Annotations[awsv1.AnnotationEC2NodeClassHash],
+			awsv1.AnnotationEC2NodeClassHashVersion: class.Annotations[awsv1.AnnotationEC2NodeClassHashVersion],
+		}}}
+	return cloud.DriftQuestion{Claim: claim, Instance: found[0]}
+}
+
+// TestDrift compares a running instance with what becomes of its class.
+func TestDrift(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	reservation := a.reserve(ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 4, Targeted: true})
+	class := a.resolvedClass(awsv1.CapacityReservationSelectorTerm{ID: reservation})
+	class.Annotations = map[string]string{awsv1.AnnotationEC2NodeClassHash: "1", awsv1.AnnotationEC2NodeClassHashVersion: "v5"}
+	onDemand := a.launched(class, a.spec(class, "on-demand", 1))
+	reservedSpec := a.spec(class, "reserved", 1)
+	reservedSpec.CapacityType = "reserved"
+	reservedSpec.Offerings = []cloud.OfferingKey{{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "reserved", ReservationID: reservation}}
+	reserved := a.launched(class, reservedSpec)
+	foreign := awsv1.AMI{ID: "ami-0other", Requirements: []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpExists}}}
+	for _, row := range []struct {
+		why    string
+		node   cloud.DriftQuestion
+		change func(*awsv1.EC2NodeClass)
+		reason string
+		// says is what the message has to name.
+		says string
+	}{
+		{"a node is what its class has just launched", onDemand, func(*awsv1.EC2NodeClass) {}, "", ""},
+		{"a reserved one too", reserved, func(*awsv1.EC2NodeClass) {}, "", ""},
+		{"a static field changed", onDemand, func(c *awsv1.EC2NodeClass) { c.Annotations[awsv1.AnnotationEC2NodeClassHash] = "2" }, "NodeClassDrift", "hash 1, now 2"},
+		{"hashes of two versions are not compared", onDemand, func(c *awsv1.EC2NodeClass) {
+			c.Annotations = map[string]string{awsv1.AnnotationEC2NodeClassHash: "2", awsv1.AnnotationEC2NodeClassHashVersion: "v6"}
+		}, "", ""},
+		{"a class without a hash says nothing", onDemand, func(c *awsv1.EC2NodeClass) { c.Annotations = nil }, "", ""},
+		{"a newer image runs on the same machines", onDemand, func(c *awsv1.EC2NodeClass) {
+			c.Status.AMIs = slices.Insert(slices.Clone(c.Status.AMIs), 0, foreign)
+		}, "AMIDrift", onDemand.Instance.Image},
+		{"an image for other machines is none of its business", onDemand, func(c *awsv1.EC2NodeClass) {
+			gpu := foreign
+			gpu.Requirements = []corev1.NodeSelectorRequirement{{Key: "karpenter.k8s.aws/instance-gpu-count", Operator: corev1.NodeSelectorOpExists}}
+			c.Status.AMIs = slices.Insert(slices.Clone(c.Status.AMIs), 0, gpu)
+		}, "", ""},
+		{"no image for its machine is left", onDemand, func(c *awsv1.EC2NodeClass) {
+			gpu := foreign
+			gpu.Requirements = []corev1.NodeSelectorRequirement{{Key: "karpenter.k8s.aws/instance-gpu-count", Operator: corev1.NodeSelectorOpExists}}
+			c.Status.AMIs = []awsv1.AMI{gpu}
+		}, "AMIDrift", "ami-0other"},
+		{"images that are not known at the moment say nothing", onDemand, func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, "", ""},
+		{"a security group more", onDemand, func(c *awsv1.EC2NodeClass) {
+			c.Status.SecurityGroups = append(slices.Clone(c.Status.SecurityGroups), awsv1.SecurityGroup{ID: "sg-more"})
+		}, "SecurityGroupDrift", "sg-more"},
+		{"the same security groups in another order", onDemand, func(c *awsv1.EC2NodeClass) { slices.Reverse(c.Status.SecurityGroups) }, "", ""},
+		{"security groups that are not known at the moment say nothing", onDemand, func(c *awsv1.EC2NodeClass) { c.Status.SecurityGroups = nil }, "", ""},
+		{"its subnet is not selected any more", onDemand, func(c *awsv1.EC2NodeClass) {
+			c.Status.Subnets = slices.DeleteFunc(slices.Clone(c.Status.Subnets), func(s awsv1.Subnet) bool { return s.ID == onDemand.Instance.Subnet })
+		}, "SubnetDrift", onDemand.Instance.Subnet},
+		{"subnets that are not known at the moment say nothing", onDemand, func(c *awsv1.EC2NodeClass) { c.Status.Subnets = nil }, "", ""},
+		{"its reservation is not selected any more", reserved, func(c *awsv1.EC2NodeClass) { c.Status.CapacityReservations = nil }, "CapacityReservationDrift", reservation},
+		{"an on-demand node has no reservation to miss", onDemand, func(c *awsv1.EC2NodeClass) { c.Status.CapacityReservations = nil }, "", ""},
+		{"of several reasons the first one counts", onDemand, func(c *awsv1.EC2NodeClass) {
+			c.Annotations[awsv1.AnnotationEC2NodeClassHash] = "2"
+			c.Status.AMIs, c.Status.SecurityGroups = []awsv1.AMI{foreign}, []awsv1.SecurityGroup{{ID: "sg-other"}}
+		}, "NodeClassDrift", ""},
+		{"the image before the security groups", onDemand, func(c *awsv1.EC2NodeClass) {
+			c.Status.AMIs, c.Status.SecurityGroups = []awsv1.AMI{foreign}, []awsv1.SecurityGroup{{ID: "sg-other"}}
+		}, "AMIDrift", ""},
+		{"the security groups before the subnet", onDemand, func(c *awsv1.EC2NodeClass) {
+			c.Status.SecurityGroups, c.Status.Subnets = []awsv1.SecurityGroup{{ID: "sg-other"}}, []awsv1.Subnet{{ID: "subnet-other", Zone: "us-east-1a"}}
+		}, "SecurityGroupDrift", ""},
+	} {
+		t.Run(row.why, func(t *testing.T) {
+			t.Parallel()
+			changed := class.DeepCopy()
+			row.change(changed)
+			drifts, err := a.newProvider().Drift(t.Context(), changed, []cloud.DriftQuestion{row.node})
+			if err != nil || len(drifts) != 1 {
+				t.Fatalf("%d answers: %v", len(drifts), err)
+			}
+			if drifts[0].Reason != row.reason || !strings.Contains(drifts[0].Message, row.says) {
+				t.Errorf("drift is %+v, want %s naming %q", drifts[0], row.reason, row.says)
+			}
+		})
+	}
+}
