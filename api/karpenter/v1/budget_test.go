@@ -70,3 +70,86 @@ func TestAllowedDisruptions(t *testing.T) {
 		}
 	}
 }
+
+// In Zurich clocks go from 2:00 to 3:00 on the 29th of March 2026, and from 3:00 back to 2:00 on the 25th of October.
+func TestBudgetTimezone(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		reason, zone, schedule string
+		duration               time.Duration
+		now                    string
+		forbids                bool
+		wantErr                string
+	}{
+		{reason: "UTC without a zone", schedule: "0 9 * * *", duration: time.Hour, now: "2026-01-10T09:30:00Z", forbids: true},
+		{reason: "winter time", zone: "Europe/Zurich", schedule: "0 9 * * *", duration: time.Hour, now: "2026-01-10T08:30:00Z", forbids: true},
+		{reason: "not by UTC", zone: "Europe/Zurich", schedule: "0 9 * * *", duration: time.Hour, now: "2026-01-10T09:30:00Z"},
+		{reason: "summer time", zone: "Europe/Zurich", schedule: "0 9 * * *", duration: time.Hour, now: "2026-07-10T07:30:00Z", forbids: true},
+		{reason: "a day that is another one in UTC", zone: "America/New_York", schedule: "0 20 * * fri", duration: 4 * time.Hour, now: "2026-01-10T01:30:00Z", forbids: true},
+		{reason: "a moment that is left out is the one at which the clocks are set", zone: "Europe/Zurich", schedule: "30 2 * * *", duration: 2 * time.Hour, now: "2026-03-29T01:00:00Z", forbids: true},
+		{reason: "not before the clocks are set", zone: "Europe/Zurich", schedule: "30 2 * * *", duration: 2 * time.Hour, now: "2026-03-29T00:59:59Z"},
+		{reason: "its duration is time that passes", zone: "Europe/Zurich", schedule: "30 2 * * *", duration: 2 * time.Hour, now: "2026-03-29T02:59:59Z", forbids: true},
+		{reason: "and ends", zone: "Europe/Zurich", schedule: "30 2 * * *", duration: 2 * time.Hour, now: "2026-03-29T03:00:00Z"},
+		{reason: "the first half past two", zone: "Europe/Zurich", schedule: "30 2 * * *", duration: 30 * time.Minute, now: "2026-10-25T00:45:00Z", forbids: true},
+		{reason: "the second half past two", zone: "Europe/Zurich", schedule: "30 2 * * *", duration: 30 * time.Minute, now: "2026-10-25T01:45:00Z", forbids: true},
+		{reason: "over a night in which clocks change", zone: "Europe/Zurich", schedule: "0 22 * * sat", duration: 8 * time.Hour, now: "2026-03-29T04:59:00Z", forbids: true},
+		{reason: "a zone nobody knows forbids", zone: "Europe/Zuerich", schedule: "0 9 * * *", duration: time.Hour, now: "2026-01-10T12:00:00Z", forbids: true, wantErr: "Europe/Zuerich"},
+		{reason: "where the worker is does not matter", zone: "Local", schedule: "0 9 * * *", duration: time.Hour, now: "2026-01-10T12:00:00Z", forbids: true, wantErr: "Local"},
+		{reason: "a schedule does not bring a zone of its own", schedule: "TZ=Europe/Zurich 0 9 * * *", duration: time.Hour, now: "2026-01-10T12:00:00Z", forbids: true, wantErr: "TZ="},
+	} {
+		now, err := time.Parse(time.RFC3339, tc.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool := &v1.NodePool{Spec: v1.NodePoolSpec{Disruption: v1.Disruption{Budgets: []v1.Budget{
+			{Nodes: "0", Schedule: &tc.schedule, Duration: &metav1.Duration{Duration: tc.duration}}}}}}
+		pool.Annotations = map[string]string{v1.BudgetTimezoneAnnotationKey: tc.zone}
+		got, err := pool.AllowedDisruptions(now, 10, v1.DisruptionReasonEmpty)
+		if want := map[bool]int{true: 0, false: v1.Unbounded}[tc.forbids]; got != want {
+			t.Errorf("%s: allowed %d, want %d", tc.reason, got, want)
+		}
+		if (err != nil) != (tc.wantErr != "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
+			t.Errorf("%s: error %v, want one with %q", tc.reason, err, tc.wantErr)
+		}
+	}
+}
+
+// A time zone that cannot be read is nobody's problem while no schedule is to be read in it.
+func TestBudgetTimezoneWithoutSchedule(t *testing.T) {
+	t.Parallel()
+	pool := &v1.NodePool{Spec: v1.NodePoolSpec{Disruption: v1.Disruption{Budgets: []v1.Budget{{Nodes: "2"}}}}}
+	pool.Annotations = map[string]string{v1.BudgetTimezoneAnnotationKey: "nowhere"}
+	if got, err := pool.AllowedDisruptions(monday, 10, v1.DisruptionReasonEmpty); got != 2 || err != nil {
+		t.Errorf("allowed %d, %v", got, err)
+	}
+}
+
+func TestNextOpening(t *testing.T) {
+	t.Parallel()
+	scheduled := func(nodes, schedule string, duration time.Duration, reasons ...v1.DisruptionReason) v1.Budget {
+		return v1.Budget{Nodes: nodes, Schedule: ptr.To(schedule), Duration: &metav1.Duration{Duration: duration}, Reasons: reasons}
+	}
+	for _, tc := range []struct {
+		reason  string
+		zone    string
+		budgets []v1.Budget
+		// want is counted from monday; negative means never.
+		want time.Duration
+	}{
+		{reason: "nothing is scheduled", budgets: []v1.Budget{{Nodes: "0"}}, want: -1},
+		{reason: "the end of the window", budgets: []v1.Budget{scheduled("0", "0 9 * * *", 8*time.Hour)}, want: 5 * time.Hour},
+		{reason: "days away", budgets: []v1.Budget{scheduled("0", "0 0 * * mon", 96*time.Hour)}, want: 84 * time.Hour},
+		{reason: "windows that overlap end together", budgets: []v1.Budget{scheduled("0", "0 9 * * *", 8*time.Hour), scheduled("0", "0 15 * * *", 4*time.Hour)}, want: 7 * time.Hour},
+		{reason: "a window that takes nothing away", budgets: []v1.Budget{{Nodes: "1"}, scheduled("5", "0 9 * * *", 8*time.Hour)}, want: -1},
+		{reason: "one for another reason", budgets: []v1.Budget{{Nodes: "0"}, scheduled("0", "0 9 * * *", 8*time.Hour, v1.DisruptionReasonDrifted)}, want: -1},
+		{reason: "in another zone", zone: "Asia/Tokyo", budgets: []v1.Budget{scheduled("0", "0 20 * * *", 2*time.Hour)}, want: time.Hour},
+		{reason: "a window that always follows upon itself is asked for again", budgets: []v1.Budget{scheduled("0", "* * * * *", time.Hour)}, want: time.Hour + time.Minute},
+	} {
+		pool := &v1.NodePool{Spec: v1.NodePoolSpec{Disruption: v1.Disruption{Budgets: tc.budgets}}}
+		pool.Annotations = map[string]string{v1.BudgetTimezoneAnnotationKey: tc.zone}
+		got := pool.NextOpening(monday, 10, v1.DisruptionReasonEmpty)
+		if tc.want < 0 && !got.IsZero() || tc.want >= 0 && !got.Equal(monday.Add(tc.want)) {
+			t.Errorf("%s: %v, want %v", tc.reason, got, monday.Add(tc.want))
+		}
+	}
+}
