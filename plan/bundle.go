@@ -65,7 +65,7 @@ func (d *distribution) beside(it *item, r realm) {
 		return !slices.ContainsFunc(it.rules.near, func(r nearRule) bool { return r.host >= 0 && s.tally[r.host] == 0 })
 	}
 	for _, c := range r.cells {
-		for _, s := range c.slots {
+		for s := range c.all {
 			for len(it.pods) > 0 && near(s) && d.best(it, r.keys, []*cell{c}, r.eligible) != nil && s.room(it, 1) > 0 {
 				d.onto(s, it, 1)
 			}
@@ -150,7 +150,7 @@ func (l *lot) pin(keys []string, c *cell) {
 		for _, p := range l.content {
 			for _, g := range p.as.rules.joins {
 				if g.key == key && c.values[i] != absent {
-					g.counts[c.values[i]] += len(p.pods)
+					g.addAt(c.values[i], len(p.pods))
 				}
 			}
 		}
@@ -244,7 +244,7 @@ func (d *distribution) found(it *item, g *group, r realm) {
 	}
 	var widest *slot
 	most := 0
-	for _, s := range c.slots {
+	for s := range c.all {
 		n := s.room(it, len(it.pods))
 		if len(family) == 1 && n > most {
 			widest, most = s, n
@@ -287,7 +287,7 @@ func (d *distribution) together(s *slot, family []*item) {
 	for _, it := range family {
 		r := d.realmOf(it, it.keys())
 		for _, c := range r.cells {
-			if !slices.Contains(c.slots, s) {
+			if !c.has(s) {
 				continue
 			}
 			if n := s.room(it, d.permitted(it, r, c)); n > 0 {

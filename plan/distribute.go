@@ -22,14 +22,29 @@ type distribution struct {
 	// waiting are the pods that need a place, and home is the item of each.
 	waiting []*Pod
 	home    map[*Pod]*item
-	// takers are the slots that items of one kind may use, by what tells the kinds apart.
-	takers map[string][]*slot
+	// open are the slots whose machine is not known yet.
+	open []*slot
+	// takers are the others that items of one kind may use, by what tells the kinds apart.
+	takers map[string]*row
 	// places are takers by the domains they are in.
 	places map[string][]place
 	// turns counts the items that were placed.
 	turns      int
 	placements []Placement
 	lots       []*lot
+	// buysNothing says that only nodes that are there may be used; a preference is then given up only if nothing that can
+	// be bought would meet it.
+	buysNothing bool
+}
+
+func newDistribution(m *market, t *topology, items []*item, home map[*Pod]*item, waiting []*Pod, slots []*slot) *distribution {
+	d := &distribution{m: m, t: t, items: items, home: home, waiting: waiting, slots: slots, takers: map[string]*row{}, places: map[string][]place{}}
+	for _, s := range slots {
+		if s.options != nil {
+			d.open = append(d.open, s)
+		}
+	}
+	return d
 }
 
 // lot is a number of an item's pods that are to be bought a place, for one choice of domains. Pods that have to be on one
@@ -84,7 +99,7 @@ func (d *distribution) place(it *item) {
 		default:
 			d.anywhere(it)
 		}
-		if len(it.pods) == 0 || !it.relax() {
+		if len(it.pods) == 0 || d.buysNothing && len(it.variants) > 0 || !it.relax() {
 			return
 		}
 		d.m.weigh(it)
@@ -93,15 +108,21 @@ func (d *distribution) place(it *item) {
 
 // anywhere fills slots in their order, and makes a lot of the rest.
 func (d *distribution) anywhere(it *item) {
-	for _, s := range d.admitting(it) {
+	takers := d.lettingIn(it)
+	for i := takers.next(0, it.request); i < len(takers.slots) && len(it.pods) > 0; i = takers.next(i+1, it.request) {
+		if n := takers.slots[i].room(it, len(it.pods)); n > 0 {
+			d.onto(takers.slots[i], it, n)
+		}
+	}
+	for _, s := range d.open {
 		if len(it.pods) == 0 {
 			return
 		}
-		if n := s.room(it, len(it.pods)); n > 0 {
+		if n := s.room(it, len(it.pods)); n > 0 && s.willAdmit(it) {
 			d.onto(s, it, n)
 		}
 	}
-	if len(it.pods) > 0 && len(it.variants) > 0 {
+	if len(it.pods) > 0 && len(it.variants) > 0 && !d.buysNothing {
 		d.lots = append(d.lots, newLot(it, it.variants, it.allowed, it.take(len(it.pods))))
 	}
 }
@@ -111,18 +132,20 @@ func newLot(it *item, variants []variant, allowed bitset, pods []*Pod) *lot {
 		attach: &it.volumes.attach, most: it.most, place: it.place, content: []part{{it, it.shape, pods}}}
 }
 
-// admitting are the slots that let the item's pods in, were there room.
-func (d *distribution) admitting(it *item) []*slot {
-	return append(slices.Clip(d.lettingIn(it)), d.openTo(it)...)
+// lettingIn are the slots whose machine is known that let the item's pods in, were there room.
+func (d *distribution) lettingIn(it *item) *row {
+	if it.known.takers == nil {
+		it.known.takers = d.findTakers(it)
+	}
+	return it.known.takers
 }
 
-// lettingIn are those of them whose machine is known.
-func (d *distribution) lettingIn(it *item) []*slot {
+func (d *distribution) findTakers(it *item) *row {
 	key := it.kind()
-	slots, known := d.takers[key]
-	if known {
-		return slots
+	if takers, known := d.takers[key]; known {
+		return takers
 	}
+	var slots []*slot
 	for _, s := range d.slots {
 		if s.options == nil && s.admits(it) {
 			slots = append(slots, s)
@@ -132,15 +155,15 @@ func (d *distribution) lettingIn(it *item) []*slot {
 		// Whoever can do without devices takes the nodes that have none first.
 		slices.SortStableFunc(slots, func(a, b *slot) int { return cmp.Compare(flag(a.node.hasDevices()), flag(b.node.hasDevices())) })
 	}
-	d.takers[key] = slots
-	return slots
+	d.takers[key] = &row{slots: slots}
+	return d.takers[key]
 }
 
 // openTo are the claims without a machine that will let the item's pods in.
 func (d *distribution) openTo(it *item) []*slot {
 	var open []*slot
-	for _, s := range d.slots {
-		if s.options != nil && s.willAdmit(it) {
+	for _, s := range d.open {
+		if s.willAdmit(it) {
 			open = append(open, s)
 		}
 	}
@@ -149,6 +172,9 @@ func (d *distribution) openTo(it *item) []*slot {
 
 // kind tells apart items that ask different labels of a node or tolerate different taints.
 func (it *item) kind() string {
+	if it.known.kind != "" {
+		return it.known.kind
+	}
 	var key strings.Builder
 	key.WriteString(selectionKey(it.class))
 	key.WriteString(tolerationKey(it.class.Tolerations))
@@ -158,7 +184,8 @@ func (it *item) kind() string {
 			key.WriteString(t[len(it.base[0])+i].id())
 		}
 	}
-	return key.String()
+	it.known.kind = key.String()
+	return it.known.kind
 }
 
 // onto puts the item's next n pods on a slot.
@@ -171,14 +198,26 @@ func (d *distribution) onto(s *slot, it *item, n int) {
 
 // fill takes n pods' room on a slot, and counts them.
 func (d *distribution) fill(s *slot, it *item, n int) {
+	d.t.log.write(entry{slot: s, request: it.request, joins: it.rules.joins, n: n, ports: len(s.ports), attach: s.attach})
 	take(s.free, it.request, n)
 	s.ports = append(s.ports, it.class.HostPorts...)
-	s.attach.put(&it.volumes.attach, n)
+	if !it.volumes.attach.none() {
+		if d.t.log.keeps {
+			s.attach = s.attach.clone()
+		}
+		s.attach.put(&it.volumes.attach, n)
+	}
 	it.rules.count(s.tally, n)
-	for _, g := range it.rules.joins {
-		g.total += n
+	s.changed()
+	d.counted(s, it.rules.joins, n)
+}
+
+// counted notes that groups have n pods more on a slot.
+func (d *distribution) counted(s *slot, joins []*group, n int) {
+	for _, g := range joins {
+		g.add(n)
 		if value, has := d.domainOf(s, g.key); has && (g.included == nil || g.included(s.node)) {
-			g.counts[value] += n
+			g.addAt(value, n)
 		}
 	}
 }
@@ -245,7 +284,7 @@ func (d *distribution) stillGood(s *slot, it *item) bool {
 	if it.refusal != "" || s.room(it, 1) == 0 {
 		return false
 	}
-	return s.options != nil || slices.Contains(d.admitting(it), s) || s.admitsRelaxed(it)
+	return s.options != nil || s.admits(it) || s.admitsRelaxed(it)
 }
 
 // admitsRelaxed says whether the node lets the item's pods in when none of their preferences holds.
@@ -260,9 +299,9 @@ func (d *distribution) giveBack(l *lot) {
 		p := &l.content[i]
 		p.it.pods = append(p.it.pods, p.pods...)
 		for _, g := range p.as.rules.joins {
-			g.total -= len(p.pods)
+			g.add(-len(p.pods))
 			if domain, chosen := l.at[g.key]; chosen {
-				g.counts[domain] -= len(p.pods)
+				g.addAt(domain, -len(p.pods))
 			}
 		}
 		p.pods = nil

@@ -13,7 +13,9 @@ import (
 type cell struct {
 	// values are the domains, in the order of the keys; a label that the nodes do not have is absent.
 	values []string
-	slots  []*slot
+	// known are the slots there whose machine is known, nil if there are none; open are the others.
+	known *row
+	open  []*slot
 	// next is the first slot that may still have room.
 	next     int
 	variants []variant
@@ -22,6 +24,53 @@ type cell struct {
 	fresh []*Pod
 	// closed says that no more pods find room.
 	closed bool
+}
+
+// size is how many slots there are, at the one in a place.
+func (c *cell) size() int {
+	if c.known == nil {
+		return len(c.open)
+	}
+	return len(c.known.slots) + len(c.open)
+}
+
+func (c *cell) at(place int) *slot {
+	if c.known == nil {
+		return c.open[place]
+	}
+	if place < len(c.known.slots) {
+		return c.known.slots[place]
+	}
+	return c.open[place-len(c.known.slots)]
+}
+
+// all calls yield for every slot in order.
+func (c *cell) all(yield func(*slot) bool) {
+	for i := range c.size() {
+		if !yield(c.at(i)) {
+			return
+		}
+	}
+}
+
+func (c *cell) has(s *slot) bool {
+	return c.known != nil && c.known.has(s) || slices.Contains(c.open, s)
+}
+
+// advance makes next the first slot that has room for another of the item's pods, and says whether there is one.
+func (c *cell) advance(it *item) bool {
+	for c.next < c.size() {
+		if c.known != nil && c.next < len(c.known.slots) {
+			if c.next = c.known.next(c.next, it.request); c.next == len(c.known.slots) {
+				continue
+			}
+		}
+		if c.at(c.next).room(it, 1) > 0 {
+			return true
+		}
+		c.next++
+	}
+	return false
 }
 
 // absent is the value of a label that a node does not have.
@@ -65,11 +114,9 @@ func (d *distribution) acrossDomains(it *item, keys []string) {
 
 // intoSlot puts the item's next pod on a node in the cell that has room.
 func (d *distribution) intoSlot(it *item, c *cell) bool {
-	for ; c.next < len(c.slots); c.next++ {
-		if s := c.slots[c.next]; s.room(it, 1) > 0 {
-			d.onto(s, it, 1)
-			return true
-		}
+	if c.advance(it) {
+		d.onto(c.at(c.next), it, 1)
+		return true
 	}
 	return false
 }
@@ -77,15 +124,33 @@ func (d *distribution) intoSlot(it *item, c *cell) bool {
 // count notes pods that will be on new nodes in a cell.
 func (d *distribution) count(it *item, keys []string, c *cell, n int) {
 	for _, g := range it.rules.joins {
-		g.total += n
+		g.add(n)
 		if i := slices.Index(keys, g.key); i >= 0 && c.values[i] != absent {
-			g.counts[c.values[i]] += n
+			g.addAt(c.values[i], n)
 		}
 	}
 }
 
 // cells are the choices an item has.
 func (d *distribution) cells(it *item, keys []string) []*cell {
+	known := it.known.cells
+	if known == nil || len(it.barred) > 0 {
+		known = d.findCells(it, keys)
+		if len(it.barred) == 0 && !slices.ContainsFunc(keys, d.m.openAnywhere) {
+			it.known.cells = known
+		}
+	}
+	cells, all := make([]*cell, len(known)), slices.Clone(known)
+	for i := range all {
+		cells[i] = &all[i]
+		if d.buysNothing {
+			cells[i].variants = nil
+		}
+	}
+	return cells
+}
+
+func (d *distribution) findCells(it *item, keys []string) []cell {
 	bound := map[string]bool{} // labels that a node has to have
 	for i := range it.rules.spread {
 		bound[it.rules.spread[i].key] = true
@@ -93,17 +158,19 @@ func (d *distribution) cells(it *item, keys []string) []*cell {
 	for i := range it.rules.near {
 		bound[it.rules.near[i].key] = true
 	}
-	byValue := map[string]*cell{}
-	var cells []*cell
+	byValue := map[string]int{}
+	var cells []cell
 	find := func(values []string) *cell {
 		id := strings.Join(values, "\x00")
-		c := byValue[id]
-		if c == nil && len(cells) < maxCells {
-			c = &cell{values: slices.Clone(values), price: math.Inf(1)}
-			byValue[id] = c
-			cells = append(cells, c)
+		i, known := byValue[id]
+		if !known {
+			if i = len(cells); i == maxCells {
+				return nil
+			}
+			byValue[id] = i
+			cells = append(cells, cell{values: slices.Clone(values), price: math.Inf(1)})
 		}
-		return c
+		return &cells[i]
 	}
 	d.buyable(it, keys, bound, nil, nil, func(values []string, variants []variant) {
 		if c := find(values); c != nil && !it.bars(keys, values) {
@@ -112,13 +179,13 @@ func (d *distribution) cells(it *item, keys []string) []*cell {
 	})
 	for _, p := range d.placesOf(it, keys, bound) {
 		if c := find(p.values); c != nil {
-			c.slots = slices.Clip(p.slots)
+			c.known = p.row
 		}
 	}
 	for _, s := range d.openTo(it) {
 		if values := d.domainsAt(s, keys, bound); values != nil {
 			if c := find(values); c != nil {
-				c.slots = append(c.slots, s)
+				c.open = append(c.open, s)
 			}
 		}
 	}
@@ -128,7 +195,7 @@ func (d *distribution) cells(it *item, keys []string) []*cell {
 // place is the nodes that are in the same domains.
 type place struct {
 	values []string
-	slots  []*slot
+	row    *row
 }
 
 // placesOf sorts the nodes that let an item in by their domains. Items that ask the same share the work.
@@ -143,7 +210,7 @@ func (d *distribution) placesOf(it *item, keys []string, bound map[string]bool) 
 		return places
 	}
 	at := map[string]int{}
-	for _, s := range d.lettingIn(it) {
+	for _, s := range d.lettingIn(it).slots {
 		values := d.domainsAt(s, keys, bound)
 		if values == nil {
 			continue
@@ -153,9 +220,9 @@ func (d *distribution) placesOf(it *item, keys []string, bound map[string]bool) 
 		if !found {
 			i = len(places)
 			at[key] = i
-			places = append(places, place{values: values})
+			places = append(places, place{values: values, row: &row{}})
 		}
-		places[i].slots = append(places[i].slots, s)
+		places[i].row.slots = append(places[i].row.slots, s)
 	}
 	d.places[id] = places
 	return places
@@ -319,20 +386,35 @@ func (d *distribution) eligible(it *item, keys []string, cells []*cell) [][]stri
 			closed[at[rule.key]] = true
 		}
 		for _, c := range cells {
-			if len(c.slots) > 0 || len(c.variants) > 0 {
+			if c.size() > 0 || len(c.variants) > 0 {
 				domains[c.values[at]] = true
 			}
 		}
-		for _, domain := range d.m.domainsOf(d.bare(it), rule.key) {
+		for _, domain := range d.reachOf(it, r) {
 			domains[domain] = domains[domain] || !closed[domain]
 		}
-		for _, s := range d.slots {
+		for _, s := range d.open {
 			d.mayBecome(s, rule.group, domains)
 		}
 		maps.DeleteFunc(domains, func(_ string, possible bool) bool { return !possible })
 		result[r] = slices.Sorted(maps.Keys(domains))
 	}
 	return result
+}
+
+// reachOf are the domains of one of the item's rules of spread in which machines for it are sold.
+func (d *distribution) reachOf(it *item, rule int) []string {
+	key := it.rules.spread[rule].key
+	if d.m.openAnywhere(key) {
+		return d.m.domainsOf(d.bare(it), key)
+	}
+	if it.known.reach == nil {
+		it.known.reach = make([][]string, len(it.rules.spread))
+	}
+	if it.known.reach[rule] == nil {
+		it.known.reach[rule] = d.m.domainsOf(d.bare(it), key)
+	}
+	return it.known.reach[rule]
 }
 
 // mayBecome notes the domains that a claim without machine may come to be in.
@@ -395,10 +477,7 @@ func (d *distribution) best(it *item, keys []string, cells []*cell, eligible [][
 				pods += r.spread[i].counts[c.values[slices.Index(keys, r.spread[i].key)]]
 			}
 		}
-		for c.next < len(c.slots) && c.slots[c.next].room(it, 1) == 0 {
-			c.next++
-		}
-		room := c.next < len(c.slots)
+		room := c.advance(it)
 		if best == nil || pods < fewest || pods == fewest && (room && !roomy || room == roomy && c.price < best.price*0.999) {
 			best, fewest, roomy = c, pods, room
 		}

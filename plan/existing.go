@@ -22,6 +22,10 @@ type slot struct {
 	zones   uint64
 	// tally counts the pods of the groups over hostnames.
 	tally []int32
+	// closed says that nothing is to be put on it for the time being.
+	closed bool
+	// rows are those it stands in whose trees have to know what is free.
+	rows []rowAt
 }
 
 // slotsOf are the nodes that may take pods: initialized ones first, then those that have joined, then claims.
@@ -156,6 +160,9 @@ func (s *slot) willAdmit(it *item) bool {
 
 // room says how many of the item's pods the node holds, n at most.
 func (s *slot) room(it *item, n int) int {
+	if s.closed {
+		return 0
+	}
 	n = min(n, times(it.request, s.free))
 	if n > 0 && len(it.class.HostPorts) > 0 {
 		if portsConflict(s.ports, it.class.HostPorts) {

@@ -23,6 +23,8 @@ type item struct {
 	required    rules
 	preferences []preference
 	step        int
+	// shapes are those at the steps that were looked at, shared by all copies of the item.
+	shapes []*shape
 	// shape is what the pods ask for at this step.
 	*shape
 	// place is the item's among all, turn when it was placed; zero while it was not.
@@ -89,10 +91,9 @@ func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod, byPriority b
 	for _, it := range items {
 		it.base = it.volumes.restrict(termsOf(it.class))
 		it.refusal = refusalOf(it)
+		it.shapes = make([]*shape, len(it.preferences)+1)
 		it.shapeUp()
-		slices.SortFunc(it.pods, func(a, b *Pod) int {
-			return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), strings.Compare(string(a.UID), string(b.UID)))
-		})
+		slices.SortFunc(it.pods, firstServed)
 	}
 	slices.SortFunc(items, func(a, b *item) int {
 		x, y := &a.class.Requests, &b.class.Requests
@@ -104,6 +105,11 @@ func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod, byPriority b
 		it.place = i
 	}
 	return items
+}
+
+// firstServed orders the pods of an item: the most important first, then the oldest.
+func firstServed(a, b *Pod) int {
+	return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), strings.Compare(string(a.UID), string(b.UID)))
 }
 
 // matters says whether it matters to any pod which others are near it.
@@ -205,6 +211,9 @@ func refusalOf(it *item) string {
 // keys are the labels other than the hostname that matter to where the pods go, ordered: the item's own rules are about
 // them, or those of others who count its pods.
 func (it *item) keys() []string {
+	if it.known.keyed {
+		return it.known.keys
+	}
 	keys := it.rules.keys()
 	for _, g := range it.rules.joins {
 		if g.host < 0 && !slices.Contains(keys, g.key) {
@@ -212,6 +221,7 @@ func (it *item) keys() []string {
 		}
 	}
 	slices.Sort(keys)
+	it.known.keyed, it.known.keys = true, keys
 	return keys
 }
 

@@ -62,7 +62,7 @@ func survey(in *Input, byPriority bool) *distribution {
 			home[pod] = it
 		}
 	}
-	return &distribution{m: m, t: t, items: items, home: home, waiting: pods, slots: m.slotsOf(book, t), takers: map[string][]*slot{}, places: map[string][]place{}}
+	return newDistribution(m, t, items, home, pods, m.slotsOf(book, t))
 }
 
 // distribute places items on the nodes that are there or on their way, and makes lots of the rest.

@@ -39,6 +39,24 @@ type shape struct {
 	most int
 	// barred are choices of domains in which nothing more can be bought.
 	barred []map[string]string
+	// known is what was found out about the shape.
+	known *knowledge
+}
+
+// knowledge is what holds for a shape during all of a distribution, and is worth being found out once.
+type knowledge struct {
+	// weighed says that the market has been asked.
+	weighed bool
+	// kind tells apart shapes that ask different labels of a node or tolerate different taints.
+	kind string
+	// takers are the slots that let the pods in whose machine is known.
+	takers *row
+	keys   []string
+	keyed  bool
+	// cells are the choices of domains, and reach the domains of each rule of spread that nobody has to be in for them to
+	// be there.
+	cells []cell
+	reach [][]string
 }
 
 // preference is one preference, by what it adds to what is required.
@@ -120,7 +138,13 @@ func (t *topology) impose(r *rules, pod *Labels) {
 
 // shapeUp gives an item the shape that it has at its present step of the ladder, without its variants.
 func (it *item) shapeUp() {
-	sh := &shape{rules: it.required}
+	if it.step < len(it.shapes) && it.shapes[it.step] != nil {
+		again := *it.shapes[it.step]
+		again.barred = nil
+		it.shape = &again
+		return
+	}
+	sh := &shape{rules: it.required, known: &knowledge{}}
 	sh.rules.near = slices.Clip(sh.rules.near)
 	sh.rules.spread = slices.Clip(sh.rules.spread)
 	sh.rules.apart = slices.Clip(sh.rules.apart)
@@ -158,6 +182,9 @@ func (it *item) relax() bool {
 // weigh prepares an item's shape for the market: its vector, and what may be bought for it.
 func (m *market) weigh(it *item) {
 	sh := it.shape
+	if sh.known.weighed {
+		return
+	}
 	sh.request = m.dims.vector(it.class.Requests)
 	sh.most = m.dims.claimCaps(sh.request, &sh.rules)
 	sh.allowed = newBitset(len(m.machines))
@@ -178,6 +205,11 @@ func (m *market) weigh(it *item) {
 	}
 	m.spareDevices(it)
 	m.oneVariant(it)
+	sh.known.weighed = true
+	if it.step < len(it.shapes) {
+		known := *sh
+		it.shapes[it.step] = &known
+	}
 }
 
 // preferNoSchedule says whether some pool or node has a taint that only prefers to be left alone.

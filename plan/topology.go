@@ -37,6 +37,19 @@ type group struct {
 	total  int
 	// domains are those of the nodes that count.
 	domains map[string]bool
+	log     *journal
+}
+
+// add counts n pods more, whose domain may be open yet.
+func (g *group) add(n int) {
+	g.total += n
+	g.log.write(entry{group: g, total: true, n: n})
+}
+
+// addAt counts n pods more in a domain.
+func (g *group) addAt(domain string, n int) {
+	g.counts[domain] += n
+	g.log.write(entry{group: g, domain: domain, n: n})
 }
 
 // crowd is which pods a term is about.
@@ -163,10 +176,11 @@ type topology struct {
 	hosts      int
 	// members are the groups that select pods which look alike.
 	members map[*Labels][]*group
+	log     *journal
 }
 
 func newTopology(namespaces map[string]map[string]string) *topology {
-	return &topology{namespaces: namespaces, byID: map[string]*group{}, members: map[*Labels][]*group{}}
+	return &topology{namespaces: namespaces, byID: map[string]*group{}, members: map[*Labels][]*group{}, log: &journal{}}
 }
 
 // group finds or makes the group with this identity.
@@ -175,7 +189,7 @@ func (t *topology) group(id, key string, complete func(*group)) *group {
 	if g, known := t.byID[id]; known {
 		return g
 	}
-	g := &group{place: len(t.groups), host: -1, key: key, counts: map[string]int{}, domains: map[string]bool{}}
+	g := &group{place: len(t.groups), host: -1, key: key, counts: map[string]int{}, domains: map[string]bool{}, log: t.log}
 	if key == corev1.LabelHostname {
 		g.host = t.hosts
 		t.hosts++
