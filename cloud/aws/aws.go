@@ -23,10 +23,15 @@
 // it was prepared with the caller's client token; the SDK's own retries repeat the token as well. What came is read
 // from the reply alone, because EC2 needs a while until its other calls know of a new instance.
 //
+// # Interruptions
+//
+// What AWS announces about instances comes through an SQS queue that EventBridge fills, and from EC2's status checks
+// (interruption.go, interruptionstatus.go). Messages are read by a pure function (interruptionmessage.go).
+//
 // # Rate limits
 //
 // Every attempt of every EC2 call takes a token from a bucket like EC2's own, and the buckets become slower when EC2
-// says that it is throttling (ratelimit.go). IAM, SSM, EKS and Pricing are called too seldom to need it.
+// says that it is throttling (ratelimit.go). IAM, SSM, EKS, SQS and Pricing have no buckets that Tenon could empty.
 package aws
 
 import (
@@ -43,6 +48,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"go.uber.org/zap"
 
@@ -89,6 +95,7 @@ type Provider struct {
 	ec2 *ec2.Client
 	iam *iam.Client
 	ssm *ssm.Client
+	sqs *sqs.Client
 
 	bg          *background
 	cluster     *refreshed[clusterFacts]
@@ -164,6 +171,7 @@ func build(cfg aws.Config, options Options) *Provider {
 		}),
 		iam:         iam.NewFromConfig(cfg),
 		ssm:         ssm.NewFromConfig(cfg),
+		sqs:         sqs.NewFromConfig(cfg),
 		bg:          newBackground(),
 		unavailable: newUnavailable(options.Now),
 		resolved:    newTTLCache[string, *resolvedClass](time.Hour, 64, options.Now),

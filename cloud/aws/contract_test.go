@@ -39,7 +39,7 @@ func newAccountWith(t testing.TB, catalogue string) *account {
 	t.Helper()
 	a := &account{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	var err error
-	if a.sim, err = ec2sim.New(ec2sim.Options{Cluster: "blue", CatalogueFile: catalogue, Now: a.Now}); err != nil {
+	if a.sim, err = ec2sim.New(ec2sim.Options{Cluster: "blue", CatalogueFile: catalogue, Now: a.Now, Queues: []string{"blue"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.sim.Start(); err != nil {

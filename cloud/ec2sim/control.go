@@ -2,7 +2,6 @@ package ec2sim
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -79,8 +78,9 @@ func (s *Server) Cost() Cost {
 	return c
 }
 
-// Interrupt announces a spot interruption of the instances and ends them when the notice has passed; EC2 gives two minutes.
-// It is an error if one is not a living spot instance; then nothing happens to any.
+// Interrupt announces the interruption of spot instances, and of instances in interruptible capacity reservations, and
+// ends them when the notice has passed; EC2 gives two minutes. It is an error if one is not a living instance of either
+// sort; then nothing happens to any.
 func (s *Server) Interrupt(notice time.Duration, ids ...string) error {
 	return s.locked(func(now time.Time) error {
 		found, err := s.living(ids)
@@ -88,19 +88,29 @@ func (s *Server) Interrupt(notice time.Duration, ids ...string) error {
 			return err
 		}
 		for _, i := range found {
-			if !i.Spot {
-				return fmt.Errorf("instance %s is not a spot instance", i.ID)
+			if !i.Spot && !s.interruptible(i) {
+				return fmt.Errorf("instance %s is neither a spot instance nor in an interruptible capacity reservation", i.ID)
 			}
 		}
 		for _, i := range found {
 			i.InterruptAt = now.Add(notice)
 			s.instances.put(i.ID, i)
 			s.notBefore(i)
-			s.announce(i, now, interruptionEvent(i))
+			if i.Spot {
+				s.announce(now, s.interruptionEvent(i.ID, now))
+			} else {
+				s.announce(now, s.reservationEvent(i.ID, now))
+			}
 		}
 		s.wakeKubelets()
 		return nil
 	})
+}
+
+// interruptible says whether an instance runs in a capacity reservation that its owner may take back.
+func (s *Server) interruptible(i *instance) bool {
+	r := s.reservations.rows[i.Capacity]
+	return r != nil && r.Interruptible
 }
 
 // Rebalance announces a rebalance recommendation for the instances. Nothing else happens to them.
@@ -108,7 +118,7 @@ func (s *Server) Rebalance(ids ...string) error {
 	return s.locked(func(now time.Time) error {
 		found, err := s.living(ids)
 		for _, i := range found {
-			s.announce(i, now, rebalanceEvent(i))
+			s.announce(now, s.rebalanceEvent(i.ID, now))
 		}
 		return err
 	})
@@ -137,7 +147,7 @@ func (s *Server) living(ids []string) ([]*instance, error) {
 	return found, nil
 }
 
-// Reset forgets everything but the seeded account: instances, templates, profiles, queues, tokens, faults and calls.
+// Reset forgets everything but the seeded account: instances, templates, profiles, messages, tokens, faults and calls.
 // Nodes that joined stay in the cluster.
 func (s *Server) Reset() error {
 	s.calls.reset()
@@ -149,6 +159,9 @@ func (s *Server) Reset() error {
 		s.profiles.clear()
 		s.tags.clear()
 		s.queues.clear()
+		for _, name := range s.opts.Queues {
+			s.makeQueue(name, nil)
+		}
 		s.addresses.clear()
 		s.reservations.clear()
 		s.userData.clear()
@@ -163,6 +176,8 @@ func (s *Server) Reset() error {
 type instancesRequest struct {
 	Instances []string `json:"instances"`
 	Notice    Duration `json:"notice,omitempty"`
+	// Event names what POST /_sim/event announces.
+	Event string `json:"event,omitempty"`
 }
 
 // spotNotice is the warning time EC2 gives.
@@ -170,8 +185,6 @@ const spotNotice = Duration(2 * time.Minute)
 
 // serveControl is the endpoint described in the package comment.
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
-	var in instancesRequest
-	var faults Faults
 	var out any = struct{}{}
 	var err error
 	switch r.Method + " " + r.URL.Path {
@@ -185,47 +198,75 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 		} else {
 			out = s.CallCounts()
 		}
-	case "POST /_sim/calls/reset":
-		s.calls.reset()
 	case "GET /_sim/cost":
 		out = s.Cost()
 	case "GET /_sim/faults":
 		out = s.Faults()
 	case "PUT /_sim/faults":
+		var faults Faults
 		if err = decodeControl(r, &faults); err == nil {
 			err = s.SetFaults(faults)
 		}
 	case "DELETE /_sim/faults":
 		err = s.SetFaults(Faults{})
-	case "POST /_sim/interrupt":
-		in.Notice = spotNotice
-		if err = decodeControl(r, &in); err == nil {
-			err = s.Interrupt(time.Duration(in.Notice), in.Instances...)
-		}
-	case "POST /_sim/rebalance":
-		if err = decodeControl(r, &in); err == nil {
-			err = s.Rebalance(in.Instances...)
-		}
-	case "POST /_sim/reserve":
-		var want Reservation
-		if err = decodeControl(r, &want); err == nil {
-			id := ""
-			id, err = s.Reserve(want)
-			out = map[string]string{"id": id}
-		}
-	case "POST /_sim/kill":
-		if err = decodeControl(r, &in); err == nil {
-			err = s.Kill(in.Instances...)
-		}
-	case "POST /_sim/reset":
-		err = s.Reset()
 	default:
-		w.WriteHeader(http.StatusNotFound)
-		err = errors.New("no such control: " + r.Method + " " + r.URL.Path)
-		out = map[string]string{"error": err.Error()}
-		err = nil
+		act := s.orders()[r.Method+" "+r.URL.Path]
+		if act == nil {
+			w.WriteHeader(http.StatusNotFound)
+			s.writeControl(w, map[string]string{"error": "no such control: " + r.Method + " " + r.URL.Path}, nil)
+			return
+		}
+		out, err = act(r)
 	}
 	s.writeControl(w, out, err)
+}
+
+// orders are the controls that have something happen.
+func (s *Server) orders() map[string]func(*http.Request) (any, error) {
+	instances := func(do func(instancesRequest) error) func(*http.Request) (any, error) {
+		return func(r *http.Request) (any, error) {
+			in := instancesRequest{Notice: spotNotice}
+			if err := decodeControl(r, &in); err != nil {
+				return nil, err
+			}
+			return struct{}{}, do(in)
+		}
+	}
+	return map[string]func(*http.Request) (any, error){
+		"POST /_sim/calls/reset": func(*http.Request) (any, error) { s.calls.reset(); return struct{}{}, nil },
+		"POST /_sim/reset":       func(*http.Request) (any, error) { return struct{}{}, s.Reset() },
+		"POST /_sim/interrupt":   instances(func(in instancesRequest) error { return s.Interrupt(time.Duration(in.Notice), in.Instances...) }),
+		"POST /_sim/rebalance":   instances(func(in instancesRequest) error { return s.Rebalance(in.Instances...) }),
+		"POST /_sim/kill":        instances(func(in instancesRequest) error { return s.Kill(in.Instances...) }),
+		"POST /_sim/event":       instances(func(in instancesRequest) error { return s.Announce(in.Event, in.Instances...) }),
+		"POST /_sim/message": func(r *http.Request) (any, error) {
+			var in struct {
+				Body string `json:"body"`
+			}
+			if err := decodeControl(r, &in); err != nil {
+				return nil, err
+			}
+			return struct{}{}, s.Post(in.Body)
+		},
+		"POST /_sim/status": func(r *http.Request) (any, error) {
+			var in struct {
+				Instances []string `json:"instances"`
+				Status
+			}
+			if err := decodeControl(r, &in); err != nil {
+				return nil, err
+			}
+			return struct{}{}, s.SetStatus(in.Status, in.Instances...)
+		},
+		"POST /_sim/reserve": func(r *http.Request) (any, error) {
+			var want Reservation
+			if err := decodeControl(r, &want); err != nil {
+				return nil, err
+			}
+			id, err := s.Reserve(want)
+			return map[string]string{"id": id}, err
+		},
+	}
 }
 
 // decodeControl is strict, so that a misspelt fault does not silently do nothing.

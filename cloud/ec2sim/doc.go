@@ -41,8 +41,15 @@ const ControlHelp = `Control and inspection, JSON over HTTP below /_sim/:
   GET    /_sim/faults          the faults in force
   PUT    /_sim/faults          replace them (below)
   DELETE /_sim/faults          heal everything
-  POST   /_sim/interrupt       {"instances":["i-..."],"notice":"2m"}: spot interruption, with the event to every SQS queue
+  POST   /_sim/interrupt       {"instances":["i-..."],"notice":"2m"}: interruption of spot instances, and of those in an
+                               interruptible capacity reservation, with the event to every SQS queue
   POST   /_sim/rebalance       {"instances":["i-..."]}: rebalance recommendation to every SQS queue
+  POST   /_sim/event           {"event":"stopped","instances":["i-..."]}: only the event to every SQS queue, whether there are
+                               such instances or not: spot-interruption, rebalance-recommendation, reservation-interruption,
+                               scheduled-change (of AWS Health), or a state: pending to terminated
+  POST   /_sim/message         {"body":"..."}: any text to every SQS queue
+  POST   /_sim/status          {"instances":["i-..."],"instance":"impaired","system":"ok","for":"3m","event":"instance-stop"}:
+                               what DescribeInstanceStatus says of instances: checks failed since a while ago, a scheduled event
   POST   /_sim/kill            {"instances":["i-..."]}: the machines die at once
   POST   /_sim/reserve         {"type":"m5.large","zone":"us-east-1a","count":3,"targeted":true,"block":false,"tags":{}}:
                                a capacity reservation; answers its id

@@ -52,6 +52,8 @@ type instance struct {
 	EndCode     string    `json:",omitempty"`
 	EndReason   string    `json:",omitempty"`
 
+	Status instanceChecks `json:",omitzero"` // what status checks and scheduled events say of it
+
 	Node       nodePhase `json:",omitempty"`
 	NodeReason string    `json:",omitempty"` // why the kubelet did not come up
 }

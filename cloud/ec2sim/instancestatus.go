@@ -1,13 +1,80 @@
 package ec2sim
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// instanceChecks is what is wrong with an instance: since when a check fails, zero while it does not, and what EC2 means
+// to do to its machine.
+type instanceChecks struct {
+	InstanceSince time.Time
+	SystemSince   time.Time
+	Event         string `json:",omitempty"` // the event's code
+	EventID       string `json:",omitempty"`
+	Description   string `json:",omitempty"`
+	NotBefore     time.Time
+}
+
+// Status is what DescribeInstanceStatus is to say of instances from now on.
+type Status struct {
+	// Instance and System are ok or impaired; empty means ok.
+	Instance string `json:"instance,omitempty"`
+	System   string `json:"system,omitempty"`
+	// For is how long ago the checks began to fail.
+	For Duration `json:"for,omitempty"`
+	// Event is the code of a scheduled event two weeks ahead, such as instance-stop, with a description. EC2 puts
+	// "[Completed]" before the description of one that is over.
+	Event       string `json:"event,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+// SetStatus replaces what the checks and scheduled events say of living instances.
+func (s *Server) SetStatus(status Status, ids ...string) error {
+	return s.locked(func(now time.Time) error {
+		checks := instanceChecks{Event: status.Event, Description: status.Description}
+		for name, check := range map[string]struct {
+			status string
+			since  *time.Time
+		}{"instance": {status.Instance, &checks.InstanceSince}, "system": {status.System, &checks.SystemSince}} {
+			switch check.status {
+			case "", "ok":
+			case "impaired":
+				*check.since = now.Add(-time.Duration(status.For))
+			default:
+				return fmt.Errorf("%s status %q: must be ok or impaired", name, check.status)
+			}
+		}
+		if checks.Event != "" {
+			checks.EventID, checks.NotBefore = "instance-event-"+uuid.NewString()[:17], now.Add(14*24*time.Hour)
+			setDefault(&checks.Description, "The instance is running on degraded hardware")
+		}
+		found, err := s.living(ids)
+		for _, i := range found {
+			i.Status = checks
+			s.instances.put(i.ID, i)
+		}
+		return err
+	})
+}
 
 type instanceStatusXML struct {
-	ID       string    `xml:"instanceId"`
-	Zone     string    `xml:"availabilityZone"`
-	State    stateXML  `xml:"instanceState"`
-	System   statusXML `xml:"systemStatus"`
-	Instance statusXML `xml:"instanceStatus"`
+	ID       string           `xml:"instanceId"`
+	Zone     string           `xml:"availabilityZone"`
+	State    stateXML         `xml:"instanceState"`
+	Events   []statusEventXML `xml:"eventsSet>item,omitempty"`
+	System   statusXML        `xml:"systemStatus"`
+	Instance statusXML        `xml:"instanceStatus"`
+}
+
+type statusEventXML struct {
+	ID          string `xml:"instanceEventId"`
+	Code        string `xml:"code"`
+	Description string `xml:"description"`
+	NotBefore   string `xml:"notBefore"`
 }
 
 type statusXML struct {
@@ -15,12 +82,23 @@ type statusXML struct {
 	Details struct {
 		Name   string `xml:"name"`
 		Status string `xml:"status"`
+		Since  string `xml:"impairedSince,omitempty"`
 	} `xml:"details>item"`
 }
 
 func newStatus(status, reachability string) statusXML {
 	x := statusXML{Status: status}
 	x.Details.Name, x.Details.Status = "reachability", reachability
+	return x
+}
+
+// checked is the outcome of a check that fails since a moment, or does not.
+func checked(since time.Time) statusXML {
+	if since.IsZero() {
+		return newStatus("ok", "passed")
+	}
+	x := newStatus("impaired", "failed")
+	x.Details.Since = timestamp(since)
 	return x
 }
 
@@ -42,8 +120,15 @@ func describeInstanceStatus(s *Server, c *call) (any, error) {
 			switch name {
 			case "instance-state-name", "instance-state-code", "availability-zone":
 				return s.instanceAttributes(i, c.at)(name)
-			case "instance-status.status", "system-status.status":
-				return []string{"ok"}, true
+			case "instance-status.status":
+				return []string{i.checks(c.at).Instance.Status}, true
+			case "system-status.status":
+				return []string{i.checks(c.at).System.Status}, true
+			case "event.code":
+				if i.Status.Event == "" {
+					return nil, true
+				}
+				return []string{i.Status.Event}, true
 			}
 			return nil, false
 		}
@@ -61,12 +146,22 @@ func describeInstanceStatus(s *Server, c *call) (any, error) {
 	}
 	out := describeInstanceStatusXML{Next: next}
 	for _, i := range page {
-		state := i.seen(c.at)
-		status := newStatus("not-applicable", "insufficient-data")
-		if state == stateRunning {
-			status = newStatus("ok", "passed")
-		}
-		out.Statuses = append(out.Statuses, instanceStatusXML{i.ID, i.Zone, stateXML{state.code, state.name}, status, status})
+		out.Statuses = append(out.Statuses, i.checks(c.at))
 	}
 	return out, nil
+}
+
+// checks is what EC2 says of an instance at an instant. Only running instances are checked.
+func (i *instance) checks(now time.Time) instanceStatusXML {
+	state := i.seen(now)
+	x := instanceStatusXML{ID: i.ID, Zone: i.Zone, State: stateXML{state.code, state.name}}
+	x.System = newStatus("not-applicable", "insufficient-data")
+	x.Instance = x.System
+	if state == stateRunning {
+		x.System, x.Instance = checked(i.Status.SystemSince), checked(i.Status.InstanceSince)
+	}
+	if i.Status.Event != "" {
+		x.Events = []statusEventXML{{i.Status.EventID, i.Status.Event, i.Status.Description, timestamp(i.Status.NotBefore)}}
+	}
+	return x
 }

@@ -314,6 +314,6 @@ func (s *Server) end(i *instance, at time.Time, code, reason string) {
 	i.GoneAt = at.Add(s.opts.ShuttingDownFor)
 	s.instances.put(i.ID, i)
 	s.notBefore(i)
-	s.announce(i, at, stateChangeEvent(i, "shutting-down"))
+	s.announce(at, s.stateChange("shutting-down")(i.ID, at))
 	s.wakeKubelets()
 }

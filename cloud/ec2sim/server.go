@@ -51,6 +51,9 @@ type Options struct {
 	// from.
 	Latency time.Duration
 
+	// Queues are the names of the SQS queues the account has from the start.
+	Queues []string
+
 	// Faults are the faults to start with. Faults kept in the state file win over them.
 	Faults Faults
 
@@ -169,9 +172,12 @@ func New(opts Options) (*Server, error) {
 	if s.faultRow.rows[faultsID] == nil {
 		faults := opts.Faults
 		s.faultRow.put(faultsID, &faults)
-		if err := j.commit(); err != nil {
-			return nil, errors.Join(err, j.close())
-		}
+	}
+	for _, name := range opts.Queues {
+		s.makeQueue(name, nil)
+	}
+	if err := j.commit(); err != nil {
+		return nil, errors.Join(err, j.close())
 	}
 	if opts.Kubernetes != nil {
 		s.kubelets = newKubelets(s, opts.Kubernetes)

@@ -71,10 +71,15 @@ func createQueue(s *Server, c *call) (any, error) {
 	if in.QueueName == "" || len(in.QueueName) > 80 {
 		return nil, sqsRefuse("com.amazonaws.sqs#InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
-	if s.queues.rows[in.QueueName] == nil {
-		s.queues.put(in.QueueName, &queue{Name: in.QueueName, Attributes: in.Attributes})
-	}
+	s.makeQueue(in.QueueName, in.Attributes)
 	return map[string]string{"QueueUrl": s.queueURL(c, in.QueueName)}, nil
+}
+
+// makeQueue makes a queue unless there is one of that name.
+func (s *Server) makeQueue(name string, attributes map[string]string) {
+	if s.queues.rows[name] == nil {
+		s.queues.put(name, &queue{Name: name, Attributes: attributes})
+	}
 }
 
 func getQueueURL(s *Server, c *call) (any, error) {
@@ -233,9 +238,9 @@ func receiveMessage(s *Server, c *call) (any, error) {
 	return wait, nil
 }
 
-// remove deletes the message with the receipt; deleting one that is gone succeeds, as in SQS.
-func (s *Server) remove(q *queue, receipt string) {
-	q.Messages = slices.DeleteFunc(q.Messages, func(m message) bool { return m.Receipt == receipt && receipt != "" })
+// remove deletes the messages with the receipts; deleting one that is gone succeeds, as in SQS.
+func (s *Server) remove(q *queue, receipts ...string) {
+	q.Messages = slices.DeleteFunc(q.Messages, func(m message) bool { return m.Receipt != "" && slices.Contains(receipts, m.Receipt) })
 	s.queues.put(q.Name, q)
 }
 
@@ -270,10 +275,11 @@ func deleteMessageBatch(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	done := []map[string]string{}
+	done, receipts := []map[string]string{}, []string{}
 	for _, e := range in.Entries {
-		s.remove(q, e.ReceiptHandle)
+		receipts = append(receipts, e.ReceiptHandle)
 		done = append(done, map[string]string{"Id": e.Id})
 	}
+	s.remove(q, receipts...)
 	return map[string]any{"Successful": done, "Failed": []any{}}, nil
 }
