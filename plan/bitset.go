@@ -25,6 +25,13 @@ func (b bitset) unite(other bitset) {
 	}
 }
 
+// exclude removes what is in other.
+func (b bitset) exclude(other bitset) {
+	for i := range b {
+		b[i] &^= other[i]
+	}
+}
+
 func (b bitset) intersects(other bitset) bool {
 	for i := range b {
 		if b[i]&other[i] != 0 {

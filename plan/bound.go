@@ -42,7 +42,7 @@ func sumOver(in Input, amount func(*buyer) float64) float64 {
 	stocks := d.m.preferred(lots, all, capacityTries{})
 	for c := range stocks {
 		for _, group := range d.m.components(stocks[c]) {
-			b := newBuyer(d.m, demandsOf(group))
+			b := newBuyer(d.m, d.m.demandsOf(group))
 			for k, it := range b.items {
 				b.left[k] = it.wanted
 			}

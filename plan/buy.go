@@ -124,7 +124,7 @@ func (m *market) zoneOf(l *lot) int {
 // machines that were bought for them goes elsewhere in the next round.
 func (m *market) exhaust(lots []supplied, bins []*bin) []*bin {
 	for {
-		demands := demandsOf(lots)
+		demands := m.demandsOf(lots)
 		topUp(m, bins, demands)
 		demands = slices.DeleteFunc(demands, func(d stocked) bool {
 			d.wanted = min(d.wanted, d.pieces())

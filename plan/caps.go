@@ -72,7 +72,7 @@ func (d *dimensions) claimCaps(request []int64, r *rules) int {
 		i := slices.IndexFunc(d.caps, func(known hostCap) bool { return known.group == c.group })
 		switch {
 		case i >= 0:
-			request[dimExtended+len(d.extended)+i] = 1
+			request[d.cap(i)] = 1
 		case most == 0 || c.most < most:
 			most = c.most
 		}
@@ -83,9 +83,89 @@ func (d *dimensions) claimCaps(request []int64, r *rules) int {
 // capped says that a request is bounded by more than room.
 func (d *dimensions) capped(request []int64) bool {
 	for i := range d.caps {
-		if request[dimExtended+len(d.extended)+i] > 0 {
+		if request[d.cap(i)] > 0 {
 			return true
 		}
 	}
 	return false
 }
+
+// looseness is how many times more nodes than a bound asks for there have to be in any case for it not to matter.
+const looseness = 4
+
+// boundary is what is known of the bounds on groups of pods before machines are bought for some lots: the one that asks
+// for the most nodes, and so which of the others these nodes meet anyway.
+type boundary struct {
+	m *market
+	// nodes is how many nodes the widest bound asks for, and reach are the machines these may be.
+	nodes int
+	reach bitset
+	// loose says of each bound that counts as a resource whether it is met anyway.
+	loose []bool
+}
+
+// boundaryOf finds the widest bound of some lots.
+func (m *market) boundaryOf(lots []supplied) boundary {
+	e := boundary{m: m, loose: make([]bool, len(m.dims.caps))}
+	pods, reach := make([]int, len(m.dims.caps)), make([]bitset, len(m.dims.caps))
+	for _, l := range lots {
+		n := min(l.left(), l.quota)
+		if l.most > 0 && n/l.most > e.nodes {
+			e.nodes, e.reach = n/l.most, l.stock
+		}
+		for i := range pods {
+			if l.request[m.dims.cap(i)] == 0 || n == 0 {
+				continue
+			}
+			pods[i] += n
+			if reach[i] == nil {
+				reach[i] = newBitset(len(m.machines))
+			}
+			reach[i].unite(l.stock)
+		}
+	}
+	for i := range pods {
+		if n := pods[i] / m.dims.caps[i].most; n > e.nodes {
+			e.nodes, e.reach = n, reach[i]
+		}
+	}
+	for i := range pods {
+		e.loose[i] = pods[i] > 0 && e.meets(pods[i]/m.dims.caps[i].most) && !slices.ContainsFunc(lots, func(l supplied) bool {
+			return l.request[m.dims.cap(i)] > 0 && !e.reachedBy(l.lot, l.stock)
+		})
+	}
+	return e
+}
+
+// meets says that many times more nodes than this are bought in any case.
+func (e *boundary) meets(nodes int) bool { return nodes*looseness <= e.nodes }
+
+// reachedBy says that pieces of a lot may be on all of the nodes that are large enough.
+func (e *boundary) reachedBy(l *lot, stock bitset) bool {
+	missing := e.reach.clone()
+	missing.exclude(stock)
+	for i := range missing.all {
+		if fits(l.request, e.m.machines[i].usable) {
+			return false
+		}
+	}
+	return true
+}
+
+// of is what a piece of a lot takes, and how many of them one machine takes, without the bounds that do not matter.
+func (e *boundary) of(l *supplied) (request []int64, most int) {
+	request, most = l.request, l.most
+	if most > 0 && e.meets(l.left()/most) && e.reachedBy(l.lot, l.stock) {
+		most = 0
+	}
+	for i, loose := range e.loose {
+		if d := e.m.dims.cap(i); loose && request[d] > 0 {
+			request = slices.Clone(request)
+			request[d] = 0
+		}
+	}
+	return request, most
+}
+
+// cap is the dimension of a bound.
+func (d *dimensions) cap(i int) int { return dimExtended + len(d.extended) + i }

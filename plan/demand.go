@@ -33,7 +33,8 @@ type supplied struct {
 }
 
 // demandsOf brings alike lots together. The order is that of the first lot of each.
-func demandsOf(lots []supplied) []stocked {
+func (m *market) demandsOf(lots []supplied) []stocked {
+	bounds := m.boundaryOf(lots)
 	byKey := map[string]int{}
 	var demands []stocked
 	for _, l := range lots {
@@ -41,12 +42,13 @@ func demandsOf(lots []supplied) []stocked {
 		if left == 0 {
 			continue
 		}
-		key := string(l.key())
+		request, most := bounds.of(&l)
+		key := string(l.key(request, most))
 		i, known := byKey[key]
 		if !known {
 			i = len(demands)
 			byKey[key] = i
-			demands = append(demands, stocked{&demand{request: l.request, ports: l.ports, variants: slices.Clone(l.variants), most: l.most}, l.stock})
+			demands = append(demands, stocked{&demand{request: request, ports: l.ports, variants: slices.Clone(l.variants), most: most}, l.stock})
 		}
 		for v := range l.variants {
 			demands[i].variants[v].zones |= l.variants[v].zones
@@ -59,12 +61,12 @@ func demandsOf(lots []supplied) []stocked {
 
 // key is equal for lots that are alike to the market, whatever zones they are bound to: those decide only which of them
 // share a machine. Lots that are bounded by themselves are like no other.
-func (l *lot) key() []byte {
+func (l *lot) key(request []int64, most int) []byte {
 	key := make([]byte, 0, 256)
-	for _, amount := range l.request {
+	for _, amount := range request {
 		key = binary.AppendVarint(key, amount)
 	}
-	if l.bundle || l.most > 0 || len(l.ports) > 0 {
+	if l.bundle || most > 0 || len(l.ports) > 0 {
 		key = binary.AppendVarint(append(key, '!'), int64(l.place))
 	}
 	for i := range l.variants {

@@ -174,7 +174,7 @@ func (d *distribution) findCells(it *item, keys []string) []cell {
 	}
 	d.buyable(it, keys, bound, nil, nil, func(values []string, variants []variant) {
 		if c := find(values); c != nil && !it.bars(keys, values) {
-			c.variants, c.price = variants, d.m.cheapestOf(variants)
+			c.variants, c.price = variants, d.m.costOf(it.request, variants)
 		}
 	})
 	for _, p := range d.placesOf(it, keys, bound) {
@@ -349,24 +349,6 @@ func (r *rules) known(key string) []string {
 	return values
 }
 
-// cheapestOf is the lowest price of a machine of the best capacity type that the variants have.
-func (m *market) cheapestOf(variants []variant) float64 {
-	best, price := len(capacityTypes), math.Inf(1)
-	for i := range variants {
-		for j := range variants[i].machines.all {
-			mach := &m.machines[j]
-			if mach.capacity > best {
-				continue
-			}
-			p := m.priceIn(j, variants[i].zones)
-			if mach.capacity < best || p < price {
-				best, price = mach.capacity, p
-			}
-		}
-	}
-	return price
-}
-
 // eligible are, for each rule of spread that is not about hostnames, the domains among which the item's pods are spread:
 // those that nodes make, and those in which nodes can be bought.
 func (d *distribution) eligible(it *item, keys []string, cells []*cell) [][]string {
@@ -473,7 +455,7 @@ func (d *distribution) best(it *item, keys []string, cells []*cell, eligible [][
 		}
 		pods := 0
 		for i := range r.spread {
-			if eligible[i] != nil {
+			if eligible[i] != nil && r.spread[i].self == 1 {
 				pods += r.spread[i].counts[c.values[slices.Index(keys, r.spread[i].key)]]
 			}
 		}

@@ -77,10 +77,18 @@ func (m *market) nothingRemote() {
 	}
 }
 
-// demandOf is how many pods may need a node, and what they request together.
-func demandOf(snapshot *Snapshot) (pods int64, sum Resources) {
+// demandOf is how many pods may need a node, and what they request together. Pods that are too large for every machine
+// will not use up any limit.
+func demandOf(snapshot *Snapshot, machines []machine) (pods int64, sum Resources) {
+	var largest Resources
+	for i := range machines {
+		largest = largest.Max(machines[i].size)
+	}
 	add := func(from []*Pod) {
 		for _, pod := range from {
+			if pod.Class.Requests.CPU > largest.CPU || pod.Class.Requests.Memory > largest.Memory {
+				continue
+			}
 			pods++
 			sum.CPU = saturatingAdd(sum.CPU, pod.Class.Requests.CPU)
 			sum.Memory = saturatingAdd(sum.Memory, pod.Class.Requests.Memory)

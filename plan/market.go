@@ -90,6 +90,9 @@ type market struct {
 	reservationIndex map[string]int
 	// passages are what is known of the machines that barriers let pass.
 	passages map[passage]bitset
+	// asked is what all pods that may be bought for ask for together, and districts are what is known of zones.
+	asked     []int64
+	districts map[[2]int]*district
 	// limitMet says that a pool's limit kept a machine from being bought.
 	limitMet bool
 }
@@ -110,7 +113,7 @@ func newMarket(in *Input, dims *dimensions) *market {
 	m := &market{
 		now: in.Snapshot.Time, dims: dims, zoneIndex: map[string]int{}, wellKnown: map[string]bool{},
 		columns: map[string]*column{}, sets: map[string]bitset{}, daemonPorts: map[int][]HostPort{}, policy: in.MinValues, nominates: in.Nominates,
-		unavailable: in.Unavailable, passages: map[passage]bitset{},
+		unavailable: in.Unavailable, passages: map[passage]bitset{}, asked: make([]int64, dims.count()), districts: map[[2]int]*district{},
 	}
 	for key := range karpv1.WellKnownLabels() {
 		m.wellKnown[key] = true
@@ -125,7 +128,7 @@ func newMarket(in *Input, dims *dimensions) *market {
 		m.sellers = append(m.sellers, m.open(in, pools[i], i))
 	}
 	m.runDaemons(in.Snapshot.DaemonSets)
-	pods, demand := demandOf(in.Snapshot)
+	pods, demand := demandOf(in.Snapshot, m.machines)
 	for _, s := range m.sellers {
 		s.budget = budgetOf(s, in.Snapshot)
 		s.tellRemote(m.machines, pods, demand)

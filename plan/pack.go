@@ -55,6 +55,9 @@ func survey(in *Input, byPriority bool) *distribution {
 	}
 	for _, it := range items {
 		m.weigh(it)
+		if len(it.variants) > 0 {
+			take(m.asked, it.request, -len(it.pods))
+		}
 	}
 	home := map[*Pod]*item{}
 	for _, it := range items {

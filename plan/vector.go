@@ -74,7 +74,7 @@ func (d *dimensions) vector(r Resources) []int64 {
 func (d *dimensions) machine(r Resources) []int64 {
 	v := d.vector(r)
 	for i := range d.caps {
-		v[dimExtended+len(d.extended)+i] = int64(d.caps[i].most)
+		v[d.cap(i)] = int64(d.caps[i].most)
 	}
 	return v
 }
@@ -82,7 +82,7 @@ func (d *dimensions) machine(r Resources) []int64 {
 // unbounded lifts the bounds: where groups are counted one by one, they say nothing.
 func (d *dimensions) unbounded(v []int64) {
 	for i := range d.caps {
-		v[dimExtended+len(d.extended)+i] = math.MaxInt32
+		v[d.cap(i)] = math.MaxInt32
 	}
 }
 
