@@ -33,10 +33,11 @@ const typeMissingAfter = time.Hour
 // Drift finds in what a launched claim differs from what its NodePool would make now, in Karpenter's order: the static
 // parts of the template by their hash, then the requirements by the node's labels, then the instance type among those
 // sold for the node class (nil where that is not known). The provider's own reasons come after these, and are for the
-// provider to find. hash is the pool's (NodePool.Hash); hashes of different versions are not compared.
+// provider to find. hash is the pool's (NodePool.Hash), empty where it is not known; hashes of different versions are not
+// compared.
 func Drift(claim *karpv1.NodeClaim, pool *karpv1.NodePool, hash string, types map[string]*cloud.InstanceType, now time.Time) cloud.Drift {
 	made, version := claim.Annotations[karpv1.NodePoolHashAnnotationKey], claim.Annotations[karpv1.NodePoolHashVersionAnnotationKey]
-	if made != "" && version == karpv1.NodePoolHashVersion && made != hash {
+	if made != "" && hash != "" && version == karpv1.NodePoolHashVersion && made != hash {
 		return cloud.Drift{Reason: DriftNodePool, Message: fmt.Sprintf("NodePool %s: %s", pool.Name, cmp.Or(
 			strings.Join(templateChanges(claim, &pool.Spec.Template), "; "),
 			fmt.Sprintf("spec.template has changed since the claim was made (hash %s, now %s)", made, hash)))}

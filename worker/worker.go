@@ -3,7 +3,7 @@
 //
 //	         ┌ mirror ───── watches the API server
 //	worker ──┼ task queue ─ workflows and activities, any number of replicas
-//	         └ Lease ────── starter: edges from Kubernetes to Temporal, NodePool and EC2NodeClass status; one replica
+//	         └ Lease ────── starter: edges from Kubernetes to Temporal, status of NodePools, EC2NodeClasses and NodeClaims; one replica
 //
 // A worker holds nothing that a crash could lose: what was decided is in Temporal's histories, what was made is in the
 // API server and in EC2. It is ready once its mirror is synchronized and it polls.
@@ -162,6 +162,9 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return starter.New(edges).Run(ctx) })
 			group.Go(func() error { return starter.NewNodePoolStatus(edges.Kube, mirror, edges.Log).Run(ctx) })
+			group.Go(func() error {
+				return starter.NewClaimConditions(edges.Kube, mirror, provider, edges.Events, edges.Log).Run(ctx)
+			})
 			group.Go(func() error {
 				return starter.NewNodeClassStatus(mirror, edges.Kube, provider, caBundle, edges.Events, edges.Log).Run(ctx)
 			})

@@ -1,0 +1,258 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+const (
+	// judgeEvery spaces the looks at all claims while things change.
+	judgeEvery = 2 * time.Second
+	// factsEvery is how often the cloud is asked what runs. Who changes an instance behind our back is found out then.
+	factsEvery = 5 * time.Minute
+	// factsRetry is how long after the cloud did not answer it is asked again.
+	factsRetry = time.Minute
+	// conditionWriters is how many conditions are written at once.
+	conditionWriters = 8
+	// blinkFor is for how long Consolidatable stays although it does not hold: one that will be back so soon is not
+	// worth two writes each time a pod comes or goes.
+	blinkFor = 10 * time.Second
+)
+
+// ClaimConditionsMirror is what the conditions of NodeClaims follow from.
+type ClaimConditionsMirror interface {
+	WaitSynced(ctx context.Context) error
+	Fresh(most time.Duration) error
+	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
+	Snapshot() *plan.Snapshot
+	Claims() []*karpv1.NodeClaim
+	Node(name string) *corev1.Node
+	NodeClass(name string) *awsv1.EC2NodeClass
+}
+
+// DriftCloud is what is asked of a provider to find drift.
+type DriftCloud interface {
+	InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error)
+	Instances(ctx context.Context, query cloud.Query) ([]cloud.Instance, error)
+	Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error)
+}
+
+// ClaimConditions keeps the conditions Drifted and Consolidatable of every NodeClaim truthful. As with Karpenter a
+// condition that does not hold is taken off, not set to False. All of it follows from the mirror and from what the cloud
+// has said of the running instances: that is one call, every five minutes, for all instances together, so that an idle
+// cluster costs a dozen calls an hour whatever its size. What a class selects is in its status, so that a new image shows
+// at once without any call.
+//
+// A claim has one write at most each time something about it changes, both conditions and lastPodEventTime together.
+// Claims that are being deleted, and those of no NodePool, are left alone.
+type ClaimConditions struct {
+	kube   kube.Client
+	mirror ClaimConditionsMirror
+	cloud  DriftCloud
+	events record.EventRecorder
+	log    *zap.Logger
+	now    func() time.Time
+	// instances are what the cloud said last, by provider id; askAt is when it is asked again.
+	instances map[string]cloud.Instance
+	askAt     time.Time
+	told      told
+}
+
+// NewClaimConditions returns what keeps the claims of a cluster; Run does the work. client must not read from a cache;
+// events may be nil.
+func NewClaimConditions(client kube.Client, mirror ClaimConditionsMirror, provider DriftCloud, events record.EventRecorder, log *zap.Logger) *ClaimConditions {
+	return &ClaimConditions{kube: client, mirror: mirror, cloud: provider, events: events, log: log, now: time.Now}
+}
+
+// Run keeps the claims until ctx ends. The first change after a quiet time shows at once; a burst is looked at once
+// every judgeEvery. It is to be called by the holder of the Lease only, and at most once.
+func (c *ClaimConditions) Run(ctx context.Context) error {
+	if err := c.mirror.WaitSynced(ctx); err != nil {
+		return fmt.Errorf("conditions of NodeClaims: wait for the mirror: %w", err)
+	}
+	events := c.mirror.Subscribe(cluster.ClaimChanged, cluster.NodeChanged, cluster.PodsChanged, cluster.NodeEmptied, cluster.PoolEdited, cluster.ClassChanged)
+	defer events.Close()
+	for {
+		events.Take()
+		wait, err := c.pass(ctx)
+		if err != nil && ctx.Err() == nil {
+			wait = statusRetry
+			c.log.Warn("conditions of NodeClaims will be written again", zap.Error(err))
+		}
+		if err := sleep(ctx, judgeEvery); err != nil {
+			return err
+		}
+		awaitEvents(ctx, events, wait)
+	}
+}
+
+// verdict is what the conditions of a claim have to say.
+type verdict struct {
+	// drift is the zero Drift where there is none; settled is false while the cloud's part of the answer is not known.
+	drift   cloud.Drift
+	settled bool
+	// consolidatable holds, or will at a time that is not zero.
+	consolidatable bool
+	when           time.Time
+	lastPodEvent   time.Time
+}
+
+// pass brings every claim up to date and returns when to look again without a change; zero for never.
+func (c *ClaimConditions) pass(ctx context.Context) (time.Duration, error) {
+	if err := c.mirror.Fresh(freshEnough); err != nil {
+		return evaluateEvery, nil
+	}
+	snapshot := c.mirror.Snapshot()
+	judged := c.judged(snapshot)
+	if len(judged) == 0 {
+		return 0, nil
+	}
+	c.ask(ctx)
+	verdicts := c.drifts(ctx, judged)
+	next := c.askAt
+	now := snapshot.Time
+	for _, n := range snapshot.Nodes {
+		pair := judged[n.Claim]
+		if pair == nil {
+			continue
+		}
+		v := verdicts[n.Claim]
+		v.consolidatable, v.when = plan.Consolidatable(n, pair.pool, now)
+		v.lastPodEvent = n.LastPodEvent
+		if v.when.After(now) && v.when.Before(next) {
+			next = v.when
+		}
+	}
+	return max(next.Sub(c.now()), judgeEvery), c.write(ctx, judged, verdicts, now)
+}
+
+// owned is a claim and the pool it belongs to.
+type owned struct {
+	claim *karpv1.NodeClaim
+	pool  *karpv1.NodePool
+}
+
+// judged returns the claims whose conditions are kept, by name.
+func (c *ClaimConditions) judged(snapshot *plan.Snapshot) map[string]*owned {
+	pools := map[string]*karpv1.NodePool{}
+	for _, pool := range snapshot.NodePools {
+		pools[pool.Name] = pool
+	}
+	found := map[string]*owned{}
+	for _, claim := range c.mirror.Claims() {
+		pool := pools[claim.Labels[karpv1.NodePoolLabelKey]]
+		if pool == nil || !pool.DeletionTimestamp.IsZero() || !claim.DeletionTimestamp.IsZero() {
+			continue
+		}
+		found[claim.Name] = &owned{claim: claim, pool: pool}
+		c.checkProtection(claim)
+	}
+	return found
+}
+
+// write writes what has changed. A conflict means that the mirror is behind; its next change brings the claim here again.
+func (c *ClaimConditions) write(ctx context.Context, judged map[string]*owned, verdicts map[string]*verdict, now time.Time) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(conditionWriters)
+	var mu sync.Mutex
+	var errs []error
+	for name := range maps.Keys(judged) {
+		before := judged[name].claim
+		after := before.DeepCopy()
+		verdicts[name].apply(after, now)
+		if equality.Semantic.DeepEqual(before.Status, after.Status) {
+			continue
+		}
+		group.Go(func() error {
+			err := c.kube.Status().Patch(ctx, after, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{}))
+			switch {
+			case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+			case err != nil:
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, fmt.Errorf("NodeClaim %s: %w", name, err))
+			default:
+				c.logDrift(before, after)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return errors.Join(errs...)
+}
+
+// logDrift says in the log that a claim has drifted, or no longer does.
+func (c *ClaimConditions) logDrift(before, after *karpv1.NodeClaim) {
+	was, is := before.Condition(karpv1.ConditionTypeDrifted), after.Condition(karpv1.ConditionTypeDrifted)
+	fields := []zap.Field{zap.String("claim", after.Name), zap.String("node", after.Status.NodeName), zap.String("pool", after.Labels[karpv1.NodePoolLabelKey])}
+	switch {
+	case is != nil && (was == nil || was.Reason != is.Reason):
+		c.log.Info("drifted", append(fields, zap.String("reason", is.Reason), zap.String("message", is.Message))...)
+	case is == nil && was != nil:
+		c.log.Info("no longer drifted", append(fields, zap.String("was", was.Reason))...)
+	}
+}
+
+// apply changes the conditions of a claim to what they have to say.
+func (v *verdict) apply(claim *karpv1.NodeClaim, now time.Time) {
+	drifted := claim.Condition(karpv1.ConditionTypeDrifted)
+	switch {
+	case !claim.IsTrue(karpv1.ConditionTypeLaunched):
+		claim.ClearCondition(karpv1.ConditionTypeDrifted)
+	case v.drift.Reason != "":
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrifted, Status: metav1.ConditionTrue, Reason: v.drift.Reason,
+			Message: v.drift.Message[:min(len(v.drift.Message), maxConditionMessage)]})
+	case drifted != nil && (v.settled || ownDrift(drifted.Reason)):
+		claim.ClearCondition(karpv1.ConditionTypeDrifted)
+	}
+	changed := false
+	switch {
+	case v.consolidatable:
+		changed = claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeConsolidatable, Status: metav1.ConditionTrue})
+	case v.when.IsZero() || v.when.Sub(now) > blinkFor:
+		changed = claim.ClearCondition(karpv1.ConditionTypeConsolidatable)
+	}
+	if event := metav1.NewTime(v.lastPodEvent.Truncate(time.Second)); changed && event.After(claim.Status.LastPodEventTime.Time) {
+		claim.Status.LastPodEventTime = event
+	}
+}
+
+// ownDrift says that a reason is one that is known without the cloud.
+func ownDrift(reason string) bool {
+	return reason == plan.DriftNodePool || reason == plan.DriftRequirements
+}
+
+// checkProtection tells people that the annotation by which they meant to protect a node cannot be read.
+func (c *ClaimConditions) checkProtection(claim *karpv1.NodeClaim) {
+	var object kube.Object = claim
+	value := claim.Annotations[karpv1.DoNotDisruptAnnotationKey]
+	if node := c.mirror.Node(claim.Status.NodeName); node != nil && node.Annotations[karpv1.DoNotDisruptAnnotationKey] != "" {
+		object, value = node, node.Annotations[karpv1.DoNotDisruptAnnotationKey]
+	}
+	if _, _, err := plan.Protection(value); err != nil && c.events != nil && c.told.news(claim.UID, value) {
+		c.told.keep(claim.UID, value)
+		c.events.Event(object, corev1.EventTypeWarning, reasonInvalidProtection, err.Error())
+	}
+}
+
+// reasonInvalidProtection is the reason of an Event, as Karpenter words it.
+const reasonInvalidProtection = "InvalidDoNotDisruptAnnotation"

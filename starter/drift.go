@@ -1,0 +1,124 @@
+package starter
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// ask asks the cloud what runs, when it is time. An answer that does not come leaves what was known.
+func (c *ClaimConditions) ask(ctx context.Context) {
+	now := c.now()
+	if now.Before(c.askAt) {
+		return
+	}
+	found, err := c.cloud.Instances(ctx, cloud.Query{})
+	if err != nil {
+		c.askAt = now.Add(factsRetry)
+		if ctx.Err() == nil {
+			c.log.Warn("drift of instances is not known", zap.Error(err))
+		}
+		return
+	}
+	c.askAt = now.Add(factsEvery)
+	c.instances = make(map[string]cloud.Instance, len(found))
+	for i := range found {
+		// Only what is compared is kept.
+		found[i].Tags = nil
+		c.instances[found[i].ProviderID] = found[i]
+	}
+}
+
+// drifts judges the drift of claims: first by what their pools say, which costs nothing, and then, together for each
+// class, by what the provider says.
+func (c *ClaimConditions) drifts(ctx context.Context, judged map[string]*owned) map[string]*verdict {
+	verdicts := make(map[string]*verdict, len(judged))
+	hashes := map[string]string{}
+	classes := map[string]map[string]*cloud.InstanceType{}
+	left := map[string][]cloud.DriftQuestion{}
+	for name, pair := range judged {
+		verdicts[name] = &verdict{}
+		claim, pool := pair.claim, pair.pool
+		if !claim.IsTrue(karpv1.ConditionTypeLaunched) {
+			continue
+		}
+		hash, known := hashes[pool.Name]
+		if !known {
+			hash = c.hash(pool)
+			hashes[pool.Name] = hash
+		}
+		class := ownClass(claim)
+		types, known := classes[class]
+		if !known {
+			types = c.types(ctx, class)
+			classes[class] = types
+		}
+		verdicts[name].drift = plan.Drift(claim, pool, hash, types, c.now())
+		if instance, running := c.instances[claim.Status.ProviderID]; running && verdicts[name].drift.Reason == "" {
+			left[class] = append(left[class], cloud.DriftQuestion{Claim: claim, Instance: instance})
+		}
+	}
+	for class, questions := range left {
+		c.driftsOf(ctx, class, questions, verdicts)
+	}
+	return verdicts
+}
+
+// hash is the hash of a pool's template, empty where it cannot be computed.
+func (c *ClaimConditions) hash(pool *karpv1.NodePool) string {
+	hash, err := pool.Hash()
+	if err != nil {
+		c.log.Warn("drift from a NodePool is not known", zap.String("pool", pool.Name), zap.Error(err))
+	}
+	return hash
+}
+
+// types are the instance types sold for a class, by name; nil where that is not known.
+func (c *ClaimConditions) types(ctx context.Context, name string) map[string]*cloud.InstanceType {
+	class := c.mirror.NodeClass(name)
+	if class == nil {
+		return nil
+	}
+	list, err := c.cloud.InstanceTypes(ctx, class)
+	if err != nil || len(list) == 0 {
+		return nil
+	}
+	types := make(map[string]*cloud.InstanceType, len(list))
+	for _, typ := range list {
+		types[typ.Name] = typ
+	}
+	return types
+}
+
+// driftsOf asks the provider about the claims of one class. Where there is no answer, nothing is settled.
+func (c *ClaimConditions) driftsOf(ctx context.Context, name string, questions []cloud.DriftQuestion, verdicts map[string]*verdict) {
+	class := c.mirror.NodeClass(name)
+	if class == nil {
+		return
+	}
+	drifts, err := c.cloud.Drift(ctx, class, questions)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.log.Warn("drift from an EC2NodeClass is not known", zap.String("nodeClass", name), zap.Error(err))
+		}
+		return
+	}
+	for i, question := range questions {
+		v := verdicts[question.Claim.Name]
+		// What is not resolved at the moment cannot have been compared.
+		v.drift, v.settled = drifts[i], class.IsTrue(karpv1.ConditionTypeReady)
+	}
+}
+
+// ownClass names the EC2NodeClass of a claim, empty where it has another kind of class.
+func ownClass(claim *karpv1.NodeClaim) string {
+	if ref := claim.Spec.NodeClassRef; ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind {
+		return ref.Name
+	}
+	return ""
+}
