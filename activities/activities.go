@@ -21,7 +21,9 @@
 // and its status after the launch; the Node's registration; the claim's status; the Node's initialized label; the
 // claim's status; delete the claim; cordon the Node; the Node's finalizer; the claim's finalizer; and, where the instance
 // takes its time to end, the claim's status once more. The Node object itself goes with its owner, the claim. A pod that
-// is nominated to its node (nominate.go) costs one more each.
+// is nominated to its node (nominate.go) costs one more each. Where a NodePool's consolidateAfter is neither zero nor
+// Never, the starter writes the claim's status once when the node has become quiet, and twice for each time its quiet is
+// broken.
 package activities
 
 import (
@@ -38,6 +40,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -60,6 +63,9 @@ type Mirror interface {
 	// and cluster.ErrClaimDeleted once the claim is on its way out.
 	AwaitNode(ctx context.Context, providerID string, ok func(*corev1.Node, *karpv1.NodeClaim) bool) (*corev1.Node, *karpv1.NodeClaim, error)
 	NodeByProviderID(id string) *corev1.Node
+	// Await returns nil once done says so, or its error. It asks at once and after each of the events.
+	Await(ctx context.Context, done func() (bool, error), on ...cluster.Event) error
+	Claim(name string) *karpv1.NodeClaim
 	NodePools() []*karpv1.NodePool
 	NodePool(name string) *karpv1.NodePool
 	NodeClass(name string) *awsv1.EC2NodeClass
@@ -93,6 +99,8 @@ type Activities struct {
 	drains *Drains
 	// explained is what was said of pods that stay pending.
 	explained explained
+	// disruptions is what the planner said last of nodes that may go.
+	disruptions disruptions
 }
 
 var _ workflows.Activities = (*Activities)(nil)

@@ -36,14 +36,14 @@ func (a *Activities) tellDraining(ctx context.Context, in workflows.EvictInput, 
 	if err != nil || claim == nil || claim.DeletionTimestamp.IsZero() || claim.Status.NodeName != in.Node {
 		return err
 	}
-	before := claim.DeepCopy()
 	message := heldUp(result)
-	if result.Left > 0 {
-		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionUnknown, Reason: reasonDraining, Message: message})
-	} else {
-		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionTrue})
-		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeVolumesDetached, Status: metav1.ConditionUnknown, Reason: reasonAwaitingVolumes, Message: message})
-	}
-	claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason})
-	return a.patchStatus(ctx, claim, before)
+	return a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+		if result.Left > 0 {
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionUnknown, Reason: reasonDraining, Message: message})
+		} else {
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionTrue})
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeVolumesDetached, Status: metav1.ConditionUnknown, Reason: reasonAwaitingVolumes, Message: message})
+		}
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason})
+	})
 }

@@ -95,18 +95,18 @@ func (a *Activities) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, 
 	if err := a.Kube.Patch(ctx, labelled, client.MergeFrom(claim)); err != nil {
 		return nil, fmt.Errorf("label NodeClaim %s: %w", claim.Name, err)
 	}
-	launched := labelled.DeepCopy()
-	launched.Status.ProviderID, launched.Status.ImageID = instance.ProviderID, instance.Image
-	launched.Status.Capacity, launched.Status.Allocatable = kind.Capacity, kind.Allocatable
-	launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionTrue})
-	launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeRegistered, Status: metav1.ConditionUnknown, Reason: "NodeNotFound", Message: "Node not registered with cluster"})
-	launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: "NodeNotFound", Message: "Node not registered with cluster"})
-	if err := a.patchStatus(ctx, launched, labelled); err != nil {
+	if err := a.changeStatus(ctx, labelled, func(launched *karpv1.NodeClaim) {
+		launched.Status.ProviderID, launched.Status.ImageID = instance.ProviderID, instance.Image
+		launched.Status.Capacity, launched.Status.Allocatable = kind.Capacity, kind.Allocatable
+		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionTrue})
+		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeRegistered, Status: metav1.ConditionUnknown, Reason: "NodeNotFound", Message: "Node not registered with cluster"})
+		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: "NodeNotFound", Message: "Node not registered with cluster"})
+	}); err != nil {
 		return nil, err
 	}
 	a.Log.Info("launched", zap.String("claim", claim.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
 		zap.String("instance", instance.ID), zap.String("type", instance.InstanceType), zap.String("zone", instance.Zone))
-	return launched, nil
+	return labelled, nil
 }
 
 // instanceType returns what the provider says of a launched type. The machine runs whether or not its class can still be
@@ -192,15 +192,15 @@ func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeCl
 		a.Log.Info("registered", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
 	}
 	if !claim.IsTrue(karpv1.ConditionTypeRegistered) {
-		before := claim.DeepCopy()
-		claim.Status.NodeName = node.Name
-		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeRegistered, Status: metav1.ConditionTrue})
 		reason, message := initialization(node, claim)
 		if reason == "" {
 			reason, message = "NodeNotReady", "Waiting for the node to settle"
 		}
-		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
-		if err := a.patchStatus(ctx, claim, before); err != nil {
+		if err := a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+			claim.Status.NodeName = node.Name
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeRegistered, Status: metav1.ConditionTrue})
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
+		}); err != nil {
 			return nil, "", err
 		}
 	}
@@ -278,10 +278,13 @@ func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *k
 	if claim.IsTrue(karpv1.ConditionTypeInitialized) {
 		return nil
 	}
-	before := claim.DeepCopy()
-	claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
-	claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionTrue})
-	if err := a.patchStatus(ctx, claim, before); err != nil {
+	if err := a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+		claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionTrue})
+		if a.consolidatableAtOnce(claim) {
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeConsolidatable, Status: metav1.ConditionTrue})
+		}
+	}); err != nil {
 		return err
 	}
 	a.Log.Info("initialized", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
@@ -298,15 +301,18 @@ func (a *Activities) tellWaiting(ctx context.Context, claim *karpv1.NodeClaim, n
 	if reason == "" || message == told {
 		return told, nil
 	}
-	before := claim.DeepCopy()
-	claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
-	return message, a.patchStatus(ctx, claim, before)
+	return message, a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
+	})
 }
 
-// patchStatus writes a claim's status. The claim's own workflow is the only writer, so there is nothing to lock against.
-func (a *Activities) patchStatus(ctx context.Context, claim, before *karpv1.NodeClaim) error {
-	if err := a.Kube.Status().Patch(ctx, claim, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("write status of NodeClaim %s: %w", claim.Name, err)
+// consolidatableAtOnce says that a claim's pool lets nodes be consolidated from the moment they are initialized: one
+// write then says both.
+func (a *Activities) consolidatableAtOnce(claim *karpv1.NodeClaim) bool {
+	pool := a.Mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
+	if pool == nil || pool.Spec.Replicas != nil {
+		return false
 	}
-	return nil
+	after := pool.Spec.Disruption.ConsolidateAfter
+	return !after.IsNever() && *after.Duration == 0
 }

@@ -257,13 +257,13 @@ func (a *Activities) tellLaunchFailed(ctx context.Context, claims []*karpv1.Node
 		reason = "LaunchFailed"
 	}
 	for _, claim := range claims {
-		before := claim.DeepCopy()
-		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionUnknown, Reason: reason,
-			Message: fmt.Sprintf("%.*s", launchMessageMost, cause.Error())})
-		if same := before.Condition(karpv1.ConditionTypeLaunched); same != nil && same.Reason == reason {
+		if same := claim.Condition(karpv1.ConditionTypeLaunched); same != nil && same.Reason == reason {
 			continue
 		}
-		if err := a.patchStatus(ctx, claim, before); err != nil {
+		if err := a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionUnknown, Reason: reason,
+				Message: fmt.Sprintf("%.*s", launchMessageMost, cause.Error())})
+		}); err != nil {
 			a.Log.Warn("could not say why a claim is not launched", zap.String("claim", claim.Name), zap.Error(err))
 		}
 	}

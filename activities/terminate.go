@@ -58,18 +58,18 @@ func (a *Activities) tellTerminating(ctx context.Context, claim *karpv1.NodeClai
 	if claim == nil || claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
 		return nil
 	}
-	before := claim.DeepCopy()
-	switch in.Outcome {
-	case workflows.Drained:
-		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionTrue})
-		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeVolumesDetached, Status: metav1.ConditionTrue})
-	case workflows.DeadlineReached:
-		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionFalse, Reason: "TerminationGracePeriodElapsed"})
-		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeVolumesDetached, Status: metav1.ConditionFalse, Reason: "TerminationGracePeriodElapsed"})
-	}
-	claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason})
-	claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue})
-	return a.patchStatus(ctx, claim, before)
+	return a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+		switch in.Outcome {
+		case workflows.Drained:
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionTrue})
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeVolumesDetached, Status: metav1.ConditionTrue})
+		case workflows.DeadlineReached:
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionFalse, Reason: "TerminationGracePeriodElapsed"})
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeVolumesDetached, Status: metav1.ConditionFalse, Reason: "TerminationGracePeriodElapsed"})
+		}
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason})
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue})
+	})
 }
 
 // endInstance terminates an instance and returns when the cloud says that it is gone. An instance the cloud does not
