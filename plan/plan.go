@@ -138,8 +138,13 @@ type Input struct {
 	Preferences PreferencePolicy
 	// Nominates says that the kube-scheduler will be told where each pod is to go, and so follows the plan.
 	Nominates bool
+	// SpotToSpot says that Disrupt may replace spot nodes by cheaper spot nodes. Pack does not read it.
+	SpotToSpot bool
 	// Held are nodes that Disrupt leaves alone for a while, by Key. Pack does not read it.
 	Held map[string]Hold
+	// Settling are the NodePools in which Disrupt begins nothing, because pods that were moved are not Ready yet and the
+	// pool wants them to be (annotation tenon.sh/wait-for-ready).
+	Settling map[string]bool
 }
 
 // Hold keeps a node from being disrupted until a moment, whatever speaks for it.
