@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -26,6 +27,9 @@ func (a *Activities) DeleteClaim(ctx context.Context, in workflows.DeleteClaimIn
 		return workflows.Ending{Reason: in.Reason, Deleting: true}, nil
 	}
 	if claim.DeletionTimestamp.IsZero() {
+		if err := a.hurry(ctx, claim, in.Deadline); err != nil {
+			return workflows.Ending{}, err
+		}
 		if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 			return workflows.Ending{}, ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}
@@ -33,6 +37,18 @@ func (a *Activities) DeleteClaim(ctx context.Context, in workflows.DeleteClaimIn
 		return workflows.Ending{Reason: in.Reason, Deadline: DrainDeadline(claim, time.Now()), Deleting: true}, nil
 	}
 	return workflows.Ending{Reason: in.Reason, Deadline: DrainDeadline(claim, claim.DeletionTimestamp.Time), Deleting: true}, nil
+}
+
+// hurry writes onto a claim that is about to be deleted by when its node has to be drained, where that is sooner than
+// the claim itself says. People find it where Karpenter puts it, and DrainDeadline reads it.
+func (a *Activities) hurry(ctx context.Context, claim *karpv1.NodeClaim, deadline time.Time) error {
+	own := DrainDeadline(claim, time.Now())
+	if deadline.IsZero() || !own.IsZero() && !deadline.Before(own) {
+		return nil
+	}
+	before := claim.DeepCopy()
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.NodeClaimTerminationTimestampAnnotationKey, deadline.UTC().Format(time.RFC3339))
+	return ignoreNotFound("write the drain's deadline onto NodeClaim "+claim.Name, a.Kube.Patch(ctx, claim, client.MergeFrom(before)))
 }
 
 // DrainDeadline is by when the node of a claim deleted at that moment has to be drained, zero for never. The

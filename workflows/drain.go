@@ -49,6 +49,7 @@ const SignalDrainNotify = "notify"
 // DrainWaiter is a NodeClaim workflow that waits for a drain it did not start. When the drain ends, it signals its
 // DrainResult to the workflow as SignalDrainFinished.
 type DrainWaiter struct {
+	// Workflow is the id of the one that waits; empty where nobody does and only the deadline is told.
 	Workflow string `json:"workflow"`
 	// Deadline, unless zero, is the claim's own: the drain ends by then at the latest.
 	Deadline time.Time `json:"deadline,omitzero"`
@@ -130,4 +131,6 @@ type DeleteClaimInput struct {
 	Claim  string `json:"claim"`
 	UID    string `json:"uid"`
 	Reason string `json:"reason"`
+	// Deadline is by when its node has to be drained, where that is sooner than the claim itself says.
+	Deadline time.Time `json:"deadline,omitzero"`
 }

@@ -121,7 +121,7 @@ func (d *drain) news() bool {
 func (d *drain) receive() {
 	var waiter DrainWaiter
 	for d.notices.ReceiveAsync(&waiter) {
-		if !slices.Contains(d.Progress.Waiters, waiter.Workflow) {
+		if waiter.Workflow != "" && !slices.Contains(d.Progress.Waiters, waiter.Workflow) {
 			d.Progress.Waiters = append(d.Progress.Waiters, waiter.Workflow)
 		}
 		if !waiter.Deadline.IsZero() && (d.Deadline.IsZero() || waiter.Deadline.Before(d.Deadline)) {

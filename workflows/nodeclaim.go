@@ -48,7 +48,14 @@ type Ending struct {
 	Deleting bool `json:"deleting,omitempty"`
 	// Lost says that the instance is gone, so that nothing is left to drain.
 	Lost bool `json:"lost,omitempty"`
+	// Forced says that Deadline holds also for a drain that has begun already under a later one, or none: what runs on
+	// the node is lost anyway.
+	Forced bool `json:"forced,omitempty"`
 }
+
+// lastPass is how long a drain that is under way still has when its node's end becomes a matter of force: what is left is
+// deleted then, and a moment later no longer waited for.
+const lastPass = 10 * time.Second
 
 // JoinInput asks for a claim's node to be brought up.
 type JoinInput struct {
@@ -104,6 +111,8 @@ func NodeClaim(ctx workflow.Context, state NodeClaimInput) (NodeClaimResult, err
 type nodeClaim struct {
 	NodeClaimInput
 	signals workflow.ReceiveChannel
+	// hurry is a deadline that the drain under way has to be told; zero while there is none.
+	hurry time.Time
 }
 
 // join waits until the node serves pods, or the claim has to end. The activity returns now and then although nothing
@@ -169,7 +178,8 @@ func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 	}
 	n.describe(ctx, PhaseDraining, "Draining: "+n.Ending.Reason+".")
 	if !n.Ending.Deleting {
-		ending, err := DeleteClaimActivity.Run(ctx, DeleteClaimInput{Claim: n.Claim.Name, UID: n.Claim.UID, Reason: n.Ending.Reason}, "delete claim: "+n.Ending.Reason)
+		ending, err := DeleteClaimActivity.Run(ctx, DeleteClaimInput{Claim: n.Claim.Name, UID: n.Claim.UID, Reason: n.Ending.Reason,
+			Deadline: n.Ending.Deadline}, "delete claim: "+n.Ending.Reason)
 		if err != nil {
 			return result, err
 		}
@@ -223,9 +233,12 @@ func (n *nodeClaim) drain(ctx workflow.Context) (DrainResult, error) {
 	in := DrainInput{Cluster: n.Cluster, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID, Claim: n.Claim.Name, ClaimUID: n.Claim.UID,
 		NodePool: n.NodePool, Deadline: n.Ending.Deadline, Reason: n.Ending.Reason}
 	for {
+		if !n.hurry.IsZero() {
+			in.Deadline, n.hurry = n.hurry, time.Time{}
+		}
 		draining, stop := workflow.WithCancel(ctx)
 		child := workflow.ExecuteChildWorkflow(DrainOptions(in).child(draining), Drain, in)
-		if err := workflow.Await(ctx, func() bool { return child.IsReady() || n.lost() }); err != nil {
+		if err := n.awaitDrain(ctx, child.IsReady); err != nil {
 			stop()
 			return DrainResult{}, err
 		}
@@ -249,6 +262,26 @@ func (n *nodeClaim) drain(ctx workflow.Context) (DrainResult, error) {
 	}
 }
 
+// awaitDrain returns when the drain of the node has finished, or the instance turns out to be gone. Meanwhile it tells the
+// drain a deadline that came up.
+func (n *nodeClaim) awaitDrain(ctx workflow.Context, finished func() bool) error {
+	for {
+		if err := workflow.Await(ctx, func() bool { return finished() || n.lost() || !n.hurry.IsZero() }); err != nil {
+			return err
+		}
+		if finished() || n.lost() {
+			return nil
+		}
+		by := n.hurry
+		n.hurry = time.Time{}
+		if latest := workflow.Now(ctx).Add(lastPass); by.Before(latest) {
+			by = latest
+		}
+		// A drain that has ended between the two needs no deadline.
+		_ = workflow.SignalExternalWorkflow(ctx, n.Cluster.DrainID(n.Joined.Node), "", SignalDrainNotify, DrainWaiter{Deadline: by}).Get(ctx, nil)
+	}
+}
+
 // awaitOther waits for the drain that is already running on the node, having it told the claim's deadline.
 func (n *nodeClaim) awaitOther(ctx workflow.Context, in DrainInput) (DrainResult, error) {
 	finished := workflow.GetSignalChannel(ctx, SignalDrainFinished)
@@ -257,7 +290,7 @@ func (n *nodeClaim) awaitOther(ctx workflow.Context, in DrainInput) (DrainResult
 		// It ended between the two: ours can start now.
 		return DrainResult{Outcome: DrainCanceled}, nil
 	}
-	if err := workflow.Await(ctx, func() bool { return finished.Len() > 0 || n.lost() }); err != nil {
+	if err := n.awaitDrain(ctx, func() bool { return finished.Len() > 0 }); err != nil {
 		return DrainResult{}, err
 	}
 	var result DrainResult
@@ -292,6 +325,8 @@ func (n *nodeClaim) receive() {
 func (n *nodeClaim) leave(ending Ending) {
 	if n.Ending.Reason == "" {
 		n.Ending.Reason = ending.Reason
+	} else if ending.Forced {
+		n.hurry = ending.Deadline
 	}
 	n.Ending.Lost = n.Ending.Lost || ending.Lost
 	n.Ending.Deleting = n.Ending.Deleting || ending.Deleting

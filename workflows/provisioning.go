@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/workflow"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/tenon-sh/tenon/cloud"
 )
@@ -53,6 +54,9 @@ type ProvisioningInput struct {
 type PodsPending struct {
 	// Seen is when the pods were looked at that are announced.
 	Seen time.Time `json:"seen,omitzero"`
+	// SeenVersion is the resource version of the newest NodeClaim that was looked at, where what is announced follows
+	// from its deletion: whoever plans must have seen that.
+	SeenVersion string `json:"seenVersion,omitempty"`
 }
 
 // Unavailable is an offering that is left alone until a moment.
@@ -65,6 +69,8 @@ type Unavailable struct {
 type CapacityRefused struct {
 	Group   string              `json:"group"`
 	Refused []cloud.OfferingKey `json:"refused,omitempty"`
+	// Quiet says that no pods were given back with it: it is to be remembered, and nothing to be planned.
+	Quiet bool `json:"quiet,omitempty"`
 }
 
 // PlanInput asks for one plan.
@@ -149,6 +155,11 @@ func (p *provisioning) receive(ctx workflow.Context) {
 		// A burst is announced again and again while the plan waits for its end. Clocks of two workers may differ; then
 		// the pods are announced once more in ten seconds, or planned for once too often.
 		p.Pending = p.Pending || announced.Seen.IsZero() || !announced.Seen.Before(p.Looked)
+		if announced.SeenVersion != "" {
+			// A plan that looked later may still have looked at an older state, on another worker.
+			p.Pending = p.Pending || announced.SeenVersion != p.SeenVersion
+			p.SeenVersion = newerVersion(p.SeenVersion, announced.SeenVersion)
+		}
 		announced = PodsPending{}
 	}
 	now := workflow.Now(ctx)
@@ -161,7 +172,7 @@ func (p *provisioning) receive(ctx workflow.Context) {
 	p.Unavailable = kept
 	var refused CapacityRefused
 	for p.refused.ReceiveAsync(&refused) {
-		p.Pending = true
+		p.Pending = p.Pending || !refused.Quiet
 		for _, key := range refused.Refused {
 			p.Unavailable = append(p.Unavailable, Unavailable{OfferingKey: key, Until: now.Add(UnavailableFor)})
 		}
@@ -170,6 +181,14 @@ func (p *provisioning) receive(ctx workflow.Context) {
 	if over := len(p.Unavailable) - mostUnavailable; over > 0 {
 		p.Unavailable = p.Unavailable[over:]
 	}
+}
+
+// newerVersion returns the later of two resource versions, the second where they cannot be compared.
+func newerVersion(a, b string) string {
+	if order, err := resourceversion.CompareResourceVersion(a, b); err == nil && order > 0 {
+		return a
+	}
+	return b
 }
 
 // plan makes one plan and starts its launches.

@@ -1,0 +1,22 @@
+package workflows
+
+// Reasons for which a node goes away because its instance does, or cannot be relied on any more. The cloud decides that
+// and nobody's budget, so such a node is drained at once. The drain is the ordinary one: it respects
+// PodDisruptionBudgets for as long as the claim's terminationGracePeriod says, also where the cloud ends the instance
+// two minutes after its notice, as Karpenter's does. A pod is deleted against its budget for no other reason.
+const (
+	// ReasonSpotInterrupted means that EC2 takes a spot instance back.
+	ReasonSpotInterrupted = "SpotInterrupted"
+	// ReasonReservationInterrupted means that a capacity reservation is taken back from the instance that runs in it.
+	ReasonReservationInterrupted = "CapacityReservationInterrupted"
+	// ReasonScheduledChange means that AWS will work on the machine below the instance.
+	ReasonScheduledChange = "ScheduledChange"
+	// ReasonInstanceStopping means that somebody stops the instance or has stopped it.
+	ReasonInstanceStopping = "InstanceStopping"
+	// ReasonInstanceTerminated means that somebody else than Tenon terminates the instance or has done so.
+	ReasonInstanceTerminated = "InstanceTerminated"
+	// ReasonInstanceStatusImpaired and ReasonSystemStatusImpaired mean that the instance, or the machine below it, fails
+	// EC2's checks. What runs there runs no longer, so nobody waits for its pods' budgets.
+	ReasonInstanceStatusImpaired = "InstanceStatusImpaired"
+	ReasonSystemStatusImpaired   = "SystemStatusImpaired"
+)
