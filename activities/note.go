@@ -3,10 +3,12 @@ package activities
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -104,28 +106,42 @@ func reasons(all []plan.Reason) string {
 	return strings.Join(order, "; ")
 }
 
-// verdictNote says in markdown what an evaluation found.
+// verdictNote says in markdown what an evaluation found: which nodes go, and how many stay for each reason and cause, with
+// one of them as an example. Reasons that do not apply to a node are not worth a line.
 func verdictNote(found plan.Disruption) string {
 	var note strings.Builder
-	going := 0
+	going := map[karpv1.DisruptionReason]int{}
 	for _, command := range found.Commands {
-		going += len(command.Nodes)
-		fmt.Fprintf(&note, "- %s to go: %s\n", counted(len(command.Nodes), "node", "nodes"), command.Reason)
+		going[command.Reason] += len(command.Nodes)
 	}
-	count := map[string]int{}
+	type kind struct {
+		reason karpv1.DisruptionReason
+		cause  plan.Cause
+	}
+	count, example := map[kind]int{}, map[kind]plan.Verdict{}
 	for _, v := range found.Verdicts {
-		count[v.Message]++
+		k := kind{v.Reason, v.Cause}
+		if v.Cause == plan.CauseNone {
+			continue
+		}
+		if count[k]++; count[k] == 1 {
+			example[k] = v
+		}
 	}
-	stay := make([]string, 0, len(count))
-	for message := range count {
-		stay = append(stay, message)
+	stay := slices.SortedFunc(maps.Keys(count), func(a, b kind) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a.reason, b.reason), cmp.Compare(a.cause, b.cause))
+	})
+	for _, reason := range plan.DisruptionReasons() {
+		if going[reason] > 0 {
+			fmt.Fprintf(&note, "- %s: %s to go\n", reason, counted(going[reason], "node", "nodes"))
+		}
 	}
-	slices.SortFunc(stay, func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
-	for i, message := range stay {
+	for i, k := range stay {
 		if i == noteMost {
+			fmt.Fprintf(&note, "- and %d more kinds\n", len(stay)-noteMost)
 			break
 		}
-		fmt.Fprintf(&note, "- %s to stay: %s\n", counted(count[message], "node", "nodes"), message)
+		fmt.Fprintf(&note, "- %s: %s to stay (%s), such as %s: %s\n", k.reason, counted(count[k], "node", "nodes"), k.cause, example[k].Node, shortened(example[k].Message))
 	}
 	return note.String()
 }

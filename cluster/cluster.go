@@ -103,7 +103,9 @@ type Mirror struct {
 	storage  storage
 	// namespaceLabels are what snapshots show of namespaces; nil when one has changed.
 	namespaceLabels map[string]map[string]string
-	snapshot        *plan.Snapshot
+	// budgetList are the PodDisruptionBudgets of snapshots; nil when one has changed.
+	budgetList []*plan.DisruptionBudget
+	snapshot   *plan.Snapshot
 }
 
 // NewMirror returns a mirror of the cluster that the configuration names. It watches nothing until Run.
@@ -184,7 +186,9 @@ func (m *Mirror) build() *plan.Snapshot {
 		DaemonSets: m.daemonSetList(),
 		NodePools:  sorted(m.pools.items),
 		Namespaces: m.namespacesNow(),
-		Storage:    m.storageNow(),
+
+		DisruptionBudgets: m.budgetsNow(),
+		Storage:           m.storageNow(),
 	}
 }
 

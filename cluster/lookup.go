@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
@@ -129,13 +128,6 @@ func (m *Mirror) NodeClasses() []*awsv1.EC2NodeClass {
 	return sorted(m.classes.items)
 }
 
-// Budgets returns all PodDisruptionBudgets ordered by namespace and name.
-func (m *Mirror) Budgets() []*policyv1.PodDisruptionBudget {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return sorted(m.budgets.items)
-}
-
 // Pod returns a pod that has not ended, or nil.
 func (m *Mirror) Pod(namespace, name string) *Pod {
 	m.mu.RLock()
@@ -226,8 +218,4 @@ func (m *Mirror) classChanged(old, now *awsv1.EC2NodeClass, _, exists bool) {
 		now = old
 	}
 	m.events.publish(Event{Kind: ClassChanged, Name: now.Name})
-}
-
-func (m *Mirror) budgetChanged(_, _ *policyv1.PodDisruptionBudget, _, _ bool) {
-	m.events.publish(Event{Kind: BudgetsChanged})
 }

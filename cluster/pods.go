@@ -14,9 +14,6 @@ import (
 // Pod is what the mirror keeps of a pod: what planning needs, and what a drain needs besides. It is immutable.
 type Pod struct {
 	*plan.Pod
-	// Ready is the pod's own condition; a PodDisruptionBudget may allow pods that are not to be evicted always.
-	Ready bool
-
 	// judged says that the kube-scheduler has looked at the pod.
 	judged bool
 	// moved is when the pod was bound, or later when it was deleted: the times of its pod events.
@@ -36,7 +33,7 @@ func (p *Pod) waits() bool {
 
 // same says that nothing has changed that anybody reading the mirror could see.
 func (p *Pod) same(other *Pod) bool {
-	return *p.Pod == *other.Pod && p.Ready == other.Ready && p.judged == other.judged && p.moved.Equal(other.moved)
+	return *p.Pod == *other.Pod && p.judged == other.judged && p.moved.Equal(other.moved)
 }
 
 func (m *Mirror) reducePod(obj any) (*Pod, error) {
@@ -46,14 +43,12 @@ func (m *Mirror) reducePod(obj any) (*Pod, error) {
 	}
 	reduced := &Pod{Pod: m.interner.Pod(pod)}
 	for _, condition := range pod.Status.Conditions {
-		switch condition.Type {
-		case corev1.PodReady:
-			reduced.Ready = condition.Status == corev1.ConditionTrue
-		case corev1.PodScheduled:
-			reduced.judged = condition.Reason != corev1.PodReasonSchedulingGated
-			if condition.Status == corev1.ConditionTrue {
-				reduced.moved = condition.LastTransitionTime.Time
-			}
+		if condition.Type != corev1.PodScheduled {
+			continue
+		}
+		reduced.judged = condition.Reason != corev1.PodReasonSchedulingGated
+		if condition.Status == corev1.ConditionTrue {
+			reduced.moved = condition.LastTransitionTime.Time
 		}
 	}
 	if pod.DeletionTimestamp != nil {

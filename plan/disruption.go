@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -80,21 +79,6 @@ type Verdict struct {
 	Cause  Cause
 	// Message is one sentence for people.
 	Message string
-}
-
-// Disrupt finds everything that may be taken away now: the nodes static pools have too many of, and those that are empty.
-func Disrupt(in Input) Disruption {
-	found := Emptiness(in.Snapshot)
-	surplus := Overprovision(in.Snapshot)
-	going := map[string]bool{}
-	for _, command := range surplus {
-		for _, node := range command.Nodes {
-			going[node] = true
-		}
-	}
-	found.Verdicts = slices.DeleteFunc(found.Verdicts, func(v Verdict) bool { return going[v.Node] })
-	found.Commands = slices.Concat(surplus, found.Commands)
-	return found
 }
 
 // OnlyWhileEmpty says that a reason lets nodes go only while nothing runs on them that would have to move.

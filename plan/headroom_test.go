@@ -168,7 +168,7 @@ func TestEmptinessNeverTakesHeadroom(t *testing.T) {
 		}
 		before := plan.FindHeadroom(snapshot)
 		gone := map[string]bool{}
-		for _, command := range plan.Emptiness(snapshot).Commands {
+		for _, command := range plan.Disrupt(plan.Input{Snapshot: snapshot}).Commands {
 			for _, node := range command.Nodes {
 				gone[node] = true
 			}

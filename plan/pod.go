@@ -44,6 +44,8 @@ type Pod struct {
 	// DoNotDisrupt is the annotation karpenter.sh/do-not-disrupt (or the older karpenter.sh/do-not-evict).
 	DoNotDisrupt bool
 
+	// Ready is the pod's own condition.
+	Ready bool
 	// Unschedulable says that the kube-scheduler has tried, and found no node for the pod.
 	Unschedulable bool
 	// Gated says that the pod has scheduling gates.

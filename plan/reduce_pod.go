@@ -44,7 +44,10 @@ func (i *Interner) Pod(pod *corev1.Pod) *Pod {
 		p.Deletion = pod.DeletionTimestamp.Time
 	}
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled {
+		switch condition.Type {
+		case corev1.PodReady:
+			p.Ready = condition.Status == corev1.ConditionTrue
+		case corev1.PodScheduled:
 			p.Unschedulable = condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
 		}
 	}

@@ -19,6 +19,8 @@ type Snapshot struct {
 	NodePools []*karpv1.NodePool
 	// DaemonSets are all DaemonSets.
 	DaemonSets []*DaemonSet
+	// DisruptionBudgets are all PodDisruptionBudgets.
+	DisruptionBudgets []*DisruptionBudget
 	// Namespaces are the labels of all namespaces, by name. Affinity between pods selects namespaces by them.
 	Namespaces map[string]map[string]string
 	// Storage are the volumes, and what can be made of them.

@@ -27,13 +27,14 @@ type Shortage struct {
 }
 
 // Shortages finds the static pools that have fewer nodes than their replicas, ordered by name. A node that is going away
-// does not count as one of the replicas, and still counts for limits.nodes until it is gone.
+// does not count as one of the replicas, and still counts for limits.nodes until it is gone. One that a Replacement takes
+// away counts until the node is there that replaces it: that one is on its way, or will be asked for when this one is gone.
 func Shortages(snapshot *Snapshot) []Shortage {
 	var found []Shortage
 	for _, pool := range staticPools(snapshot) {
 		nodes := nodesOf(snapshot, pool.Name)
 		staying := len(slices.DeleteFunc(slices.Clone(nodes), func(n *Node) bool { return n.Deleting }))
-		lacking := int(*pool.Spec.Replicas) - staying
+		lacking := int(*pool.Spec.Replicas) - staying - unreplaced(nodes)
 		if lacking <= 0 {
 			continue
 		}
@@ -50,6 +51,31 @@ func Shortages(snapshot *Snapshot) []Shortage {
 		found = append(found, shortage)
 	}
 	return found
+}
+
+// unreplaced counts the nodes of a pool that a Replacement takes away and for which there is no other one yet.
+func unreplaced(nodes []*Node) int {
+	leaving, coming := map[string]int{}, map[string]int{}
+	for _, n := range nodes {
+		switch {
+		case n.Replacement == "":
+		case n.Deleting:
+			leaving[n.Replacement]++
+		default:
+			coming[n.Replacement]++
+		}
+	}
+	count := 0
+	for id, going := range leaving {
+		count += max(0, going-coming[id])
+	}
+	return count
+}
+
+// replaces says that a node is being launched in the place of one that is not on its way out yet.
+func (n *Node) replaces(nodes []*Node) bool {
+	return n.Replacement != "" && !n.Initialized && !n.leaving() &&
+		!slices.ContainsFunc(nodes, func(other *Node) bool { return other.Replacement == n.Replacement && other.leaving() })
 }
 
 // closedToStatic says why nothing may be launched for a static pool whatever the cloud has; empty if something may.
@@ -142,11 +168,12 @@ func priceOf(types []*cloud.InstanceType, key cloud.OfferingKey) float64 {
 
 // Overprovision finds the nodes that static pools have beyond their replicas. Those without a machine go first, then
 // empty ones, then those that cost the least to disrupt for the life they have left; nodes that ask not to be disrupted
-// go last, and go all the same.
+// go last, and go all the same. A node that was just launched to replace another one is not one too many.
 func Overprovision(snapshot *Snapshot) []Command {
 	var commands []Command
 	for _, pool := range staticPools(snapshot) {
-		staying := slices.DeleteFunc(nodesOf(snapshot, pool.Name), func(n *Node) bool { return n.Deleting })
+		all := nodesOf(snapshot, pool.Name)
+		staying := slices.DeleteFunc(slices.Clone(all), func(n *Node) bool { return n.Deleting || n.replaces(all) })
 		surplus := len(staying) - int(*pool.Spec.Replicas)
 		if surplus <= 0 {
 			continue
@@ -180,7 +207,7 @@ func byLoss(a, b *Node, pool *karpv1.NodePool, now time.Time) int {
 
 // undisruptable says that the node, or a pod on it, asks not to be disrupted.
 func (n *Node) undisruptable(now time.Time) bool {
-	return n.DoNotDisrupt || slices.ContainsFunc(n.Pods, func(pod *Pod) bool { return pod.Undisruptable(now) })
+	return n.Undisruptable(now) || slices.ContainsFunc(n.Pods, func(pod *Pod) bool { return pod.Undisruptable(now) })
 }
 
 // staticPools are the pools that keep a number of nodes, ordered by name. One that is being deleted keeps none.

@@ -1,0 +1,273 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// candidate is a node that may go for a reason, as far as the node, its pods and its pool have a say in it. Budgets, room
+// and prices are asked later.
+type candidate struct {
+	node *Node
+	pool *karpv1.NodePool
+	// price is what the node costs now, in US dollars per hour, where that is known.
+	price float64
+	known bool
+	// cost is its disruptionCost.
+	cost float64
+	// pods are those that need another place when the node goes.
+	pods []*Pod
+}
+
+// block is what keeps a node.
+type block struct {
+	cause   Cause
+	message string
+	// until is when it ends by itself; zero means that something has to change.
+	until time.Time
+}
+
+// eventual says that a reason does not go away by waiting. Where a node's drain has an end, such a reason does not wait
+// for pods that do not want to be moved or that no budget lets go: the drain begins, and they have until its end.
+func eventual(reason karpv1.DisruptionReason) bool {
+	return reason == karpv1.DisruptionReasonDrifted || reason == DisruptionReasonExpired
+}
+
+// judge says what keeps nodes.
+type judge struct {
+	now      time.Time
+	held     map[string]Hold
+	settling map[string]bool
+	pools    map[string]*karpv1.NodePool
+	budgets  *budgetIndex
+	// waiting are the real pods that wait for a node, nominated the Nodes that some of them are to get.
+	waiting   map[types.UID]bool
+	nominated map[string]bool
+	// replaced are the replacements of which a node is still leaving.
+	replaced map[string]bool
+}
+
+func newJudge(in *Input) *judge {
+	snapshot := in.Snapshot
+	j := &judge{
+		now: snapshot.Time, held: in.Held, settling: in.Settling, budgets: newBudgetIndex(snapshot.DisruptionBudgets),
+		pools: make(map[string]*karpv1.NodePool, len(snapshot.NodePools)), waiting: map[types.UID]bool{}, nominated: map[string]bool{}, replaced: map[string]bool{},
+	}
+	for _, pool := range snapshot.NodePools {
+		j.pools[pool.Name] = pool
+	}
+	for _, pod := range snapshot.Pending {
+		if pod.Virtual {
+			continue
+		}
+		j.waiting[pod.UID] = true
+		if pod.NominatedNode != "" {
+			j.nominated[pod.NominatedNode] = true
+		}
+	}
+	for _, n := range snapshot.Nodes {
+		if n.Replacement != "" && n.leaving() {
+			j.replaced[n.Replacement] = true
+		}
+	}
+	return j
+}
+
+// keeps says what keeps a node from going for a reason; nil where nothing does. The reason is not Overprovisioned, which
+// asks nobody.
+func (j *judge) keeps(n *Node, reason karpv1.DisruptionReason) *block {
+	if n.leaving() {
+		return &block{cause: CauseLeaving, message: "it is going away already"}
+	}
+	pool := j.pools[n.Pool]
+	if pool == nil {
+		return &block{cause: CausePolicy, message: fmt.Sprintf("its NodePool %q does not exist", n.Pool)}
+	}
+	if kept := j.applies(n, pool, reason); kept != nil {
+		return kept
+	}
+	if !n.Initialized {
+		return &block{cause: CauseNode, message: "it is not initialized"}
+	}
+	if kept := j.keepsNode(n); kept != nil {
+		return kept
+	}
+	if kept := j.expects(n); kept != nil {
+		return kept
+	}
+	if kept := j.keepsPods(n, reason); kept != nil {
+		return kept
+	}
+	if kept := j.patience(n, pool, reason); kept != nil {
+		return kept
+	}
+	return nil
+}
+
+// applies says why a reason is none for a node, or is not wanted by its pool.
+func (j *judge) applies(n *Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *block {
+	static := pool.Spec.Replicas != nil
+	running := slices.IndexFunc(n.Pods, (*Pod).Reschedulable)
+	switch reason {
+	case DisruptionReasonExpired:
+		return j.expired(n, pool)
+	case karpv1.DisruptionReasonDrifted:
+		if !n.Drifted {
+			return &block{cause: CauseNone, message: "it has not drifted"}
+		}
+	case karpv1.DisruptionReasonEmpty:
+		switch {
+		case static:
+			return &block{cause: CausePolicy, message: "its NodePool is static"}
+		case running >= 0:
+			return &block{cause: CauseNone, message: "it runs pod " + n.Pods[running].Key()}
+		case pool.Spec.Disruption.ConsolidateAfter.IsNever():
+			return &block{cause: CausePolicy, message: "its NodePool's consolidateAfter is Never"}
+		}
+	case karpv1.DisruptionReasonUnderutilized:
+		switch {
+		case static:
+			return &block{cause: CausePolicy, message: "its NodePool is static"}
+		case pool.Spec.Disruption.ConsolidateAfter.IsNever():
+			return &block{cause: CausePolicy, message: "its NodePool's consolidateAfter is Never"}
+		case pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyWhenEmpty:
+			return &block{cause: CausePolicy, message: "its NodePool consolidates only nodes that are empty (consolidationPolicy WhenEmpty)"}
+		case running < 0:
+			return &block{cause: CauseNone, message: "it runs no pod that would have to move"}
+		}
+	}
+	return nil
+}
+
+// expired says why a node has not expired, or why that is not for Disrupt to see to.
+func (j *judge) expired(n *Node, pool *karpv1.NodePool) *block {
+	at := n.ExpiresAt()
+	switch {
+	case at.IsZero():
+		return &block{cause: CauseNone, message: "it never expires"}
+	case pool.Annotations[karpv1.ExpirationAnnotationKey] != karpv1.ExpirationGraceful:
+		return &block{cause: CauseNone, message: fmt.Sprintf("it expires at %s, whatever runs on it then", clock(at))}
+	case j.now.Before(at):
+		return &block{cause: CauseNone, message: fmt.Sprintf("it expires at %s, and is replaced then", clock(at)), until: at}
+	}
+	return nil
+}
+
+// keepsNode says what keeps a node that is about itself.
+func (j *judge) keepsNode(n *Node) *block {
+	if !n.Undisruptable(j.now) {
+		return nil
+	}
+	if n.DoNotDisruptUntil.IsZero() {
+		return &block{cause: CauseNode, message: "it is annotated " + karpv1.DoNotDisruptAnnotationKey + "=true"}
+	}
+	return &block{cause: CauseNode, message: fmt.Sprintf("it is annotated %s, which holds until %s", karpv1.DoNotDisruptAnnotationKey, clock(n.DoNotDisruptUntil)), until: n.DoNotDisruptUntil}
+}
+
+// expects says which pods are on their way to a node.
+func (j *judge) expects(n *Node) *block {
+	switch {
+	case n.Replacement != "" && j.replaced[n.Replacement]:
+		return &block{cause: CauseNominated, message: "it replaces nodes that are still leaving"}
+	case slices.ContainsFunc(n.Promised, func(uid types.UID) bool { return j.waiting[uid] }):
+		return &block{cause: CauseNominated, message: "pods that wait for a node are planned for it"}
+	case n.Name != "" && j.nominated[n.Name]:
+		return &block{cause: CauseNominated, message: "pods that wait for a node are nominated to it"}
+	case n.Nominated(j.now):
+		return &block{cause: CauseNominated, message: "pods were planned for it a moment ago", until: n.NominatedUntil}
+	}
+	return nil
+}
+
+// keepsPods says which pod on a node keeps it.
+func (j *judge) keepsPods(n *Node, reason karpv1.DisruptionReason) *block {
+	if eventual(reason) && n.TerminationGracePeriod != nil {
+		return nil
+	}
+	for _, pod := range n.Pods {
+		if !pod.Undisruptable(j.now) {
+			continue
+		}
+		kept := &block{cause: CausePod, message: "pod " + pod.Key() + " is annotated not to be disrupted", until: pod.disruptableAt()}
+		if !kept.until.IsZero() {
+			kept.message += ", which holds until " + clock(kept.until)
+		}
+		return kept
+	}
+	for _, pod := range n.Pods {
+		if why := j.budgets.keeps(pod); why != "" {
+			return &block{cause: CausePDB, message: why}
+		}
+	}
+	return nil
+}
+
+// disruptableAt is when the pod's wish not to be disrupted ends; zero if it does not.
+func (p *Pod) disruptableAt() time.Time {
+	if p.DoNotDisruptFor == 0 || p.Started.IsZero() {
+		return time.Time{}
+	}
+	return p.Started.Add(p.DoNotDisruptFor)
+}
+
+// patience says for what a node has to wait that everything else lets go.
+func (j *judge) patience(n *Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *block {
+	consolidation := reason == karpv1.DisruptionReasonEmpty || reason == karpv1.DisruptionReasonUnderutilized
+	if consolidation {
+		if kept := j.quiet(n, pool); kept != nil {
+			return kept
+		}
+		if kept := j.young(n, pool); kept != nil {
+			return kept
+		}
+	}
+	if hold, held := j.held[n.Key()]; held && reason != karpv1.DisruptionReasonEmpty && j.now.Before(hold.Until) {
+		return &block{cause: CauseQuiet, message: hold.Why, until: hold.Until}
+	}
+	if j.settling[n.Pool] {
+		return &block{cause: CauseQuiet, message: fmt.Sprintf("pods that were moved within its NodePool are not Ready yet (%s)", karpv1.WaitForReadyAnnotationKey)}
+	}
+	return nil
+}
+
+// quiet says whether a node has been without a pod coming or going for as long as its pool demands.
+func (j *judge) quiet(n *Node, pool *karpv1.NodePool) *block {
+	after := pool.Spec.Disruption.ConsolidateAfter
+	if ready := later(n.InitializedAt, n.LastPodEvent).Add(*after.Duration); j.now.Before(ready) {
+		return &block{cause: CauseQuiet, message: fmt.Sprintf("it has not been quiet for consolidateAfter (%s) yet", after.Duration), until: ready}
+	}
+	return nil
+}
+
+// young says whether a node is younger than its pool wants nodes to be that go. An age that cannot be read is one that no
+// node has reached.
+func (j *judge) young(n *Node, pool *karpv1.NodePool) *block {
+	value := pool.Annotations[karpv1.MinimumNodeAgeAnnotationKey]
+	if value == "" {
+		return nil
+	}
+	age, err := time.ParseDuration(value)
+	if err != nil || age < 0 {
+		return &block{cause: CausePolicy, message: fmt.Sprintf("annotation %s=%q of its NodePool is not a duration such as 2h, so that nobody knows how old a node has to be", karpv1.MinimumNodeAgeAnnotationKey, value)}
+	}
+	if old := n.Created.Add(age); j.now.Before(old) {
+		return &block{cause: CauseQuiet, message: fmt.Sprintf("it is younger than %s, which its NodePool demands (%s)", value, karpv1.MinimumNodeAgeAnnotationKey), until: old}
+	}
+	return nil
+}
+
+// reschedulable are the pods that need another place when the node goes.
+func (n *Node) reschedulable() []*Pod {
+	var pods []*Pod
+	for _, pod := range n.Pods {
+		if pod.Reschedulable() {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
