@@ -74,6 +74,8 @@ type places struct {
 	// claimsOf and nodesOf find names by provider id. More than one is a mistake of somebody's; the first name counts.
 	claimsOf map[string][]string
 	nodesOf  map[string][]string
+	// claimsByInstance is claimsOf by the instance id alone.
+	claimsByInstance map[string][]string
 	// builtNodes and builtClaims are the joined nodes that are still valid, by Node's name and, for claims without a
 	// Node, by claim's name.
 	builtNodes  map[string]*plan.Node
@@ -82,12 +84,13 @@ type places struct {
 
 func newPlaces() places {
 	return places{
-		residents:   map[string]*residents{},
-		claims:      map[string]*promised{},
-		claimsOf:    map[string][]string{},
-		nodesOf:     map[string][]string{},
-		builtNodes:  map[string]*plan.Node{},
-		builtClaims: map[string]*plan.Node{},
+		residents:        map[string]*residents{},
+		claims:           map[string]*promised{},
+		claimsOf:         map[string][]string{},
+		nodesOf:          map[string][]string{},
+		claimsByInstance: map[string][]string{},
+		builtNodes:       map[string]*plan.Node{},
+		builtClaims:      map[string]*plan.Node{},
 	}
 }
 
@@ -172,6 +175,8 @@ func (m *Mirror) refreshClaim(name string) {
 	if before != after {
 		remove(m.places.claimsOf, before, name)
 		enlist(m.places.claimsOf, after, name)
+		remove(m.places.claimsByInstance, instanceID(before), name)
+		enlist(m.places.claimsByInstance, instanceID(after), name)
 		m.touchProvider(before)
 	}
 	m.touchProvider(after)
