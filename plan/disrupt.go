@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
@@ -22,7 +24,12 @@ func Disrupt(in Input) Disruption {
 	d := newDecision(in)
 	d.judgeAll()
 	d.overprovisioned()
+	d.renewedStatic(DisruptionReasonExpired)
+	d.renewedStatic(karpv1.DisruptionReasonDrifted)
 	d.emptied()
+	d.renewed(DisruptionReasonExpired)
+	d.renewed(karpv1.DisruptionReasonDrifted)
+	d.underutilized()
 	return d.done()
 }
 
@@ -36,6 +43,10 @@ type decision struct {
 	candidates map[karpv1.DisruptionReason][]*candidate
 	// going are the nodes that are in a command.
 	going map[string]bool
+	// relocations counts the commands that replace nodes.
+	relocations int
+	// field is the state of the cluster in which it is asked what becomes of it without some nodes; nil until somebody asks.
+	field *field
 	found Disruption
 }
 
@@ -90,9 +101,108 @@ func (d *decision) nodePool(key string) string {
 	return d.in.Snapshot.Nodes[at].Pool
 }
 
+// theField is the cluster without the nodes that go already for reasons that ask nobody for room.
+func (d *decision) theField() *field {
+	if d.field != nil {
+		return d.field
+	}
+	var movable []*Node
+	listed := map[*candidate]bool{}
+	for _, reason := range DisruptionReasons() {
+		candidates := d.open(reason)
+		if reason == karpv1.DisruptionReasonUnderutilized {
+			slices.SortFunc(candidates, bySavings)
+		}
+		for _, c := range candidates {
+			if c.pool.Spec.Replicas == nil && !listed[c] {
+				listed[c] = true
+				movable = append(movable, c.node)
+			}
+		}
+	}
+	in := d.in
+	if len(d.going) > 0 {
+		in.Snapshot = in.Snapshot.without(d.going)
+	}
+	d.field = newField(in, movable)
+	return d.field
+}
+
+// roomMatters says whether it has to be asked where pods find room: where some wait or leave, or where it is asked for
+// other nodes anyway.
+func (d *decision) roomMatters() bool {
+	for _, reason := range DisruptionReasons() {
+		if reason != karpv1.DisruptionReasonEmpty && len(d.open(reason)) > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(d.in.Snapshot.Pending, (*Pod).placeable) || slices.ContainsFunc(d.in.Snapshot.Nodes, func(n *Node) bool {
+		return (n.leaving() || d.going[n.Key()]) && slices.ContainsFunc(n.Pods, (*Pod).Reschedulable)
+	})
+}
+
+// underutilized takes away the nodes that the cluster does well without, or for which a cheaper one does.
+func (d *decision) underutilized() {
+	reason := karpv1.DisruptionReasonUnderutilized
+	candidates := d.open(reason)
+	if len(candidates) == 0 {
+		return
+	}
+	if pods, until := d.unplanned(); pods > 0 {
+		for _, c := range candidates {
+			d.verdict(c.node, reason, CauseQuiet, "pods have come that no plan has been made for yet")
+		}
+		d.lookAt(until)
+		return
+	}
+	commands, verdicts := consolidate(d.theField(), &d.in, candidates, d.book, newBalance(d.in.Snapshot, d.judge.pools, d.rates))
+	for _, command := range commands {
+		d.command(command)
+	}
+	pools := make(map[string]string, len(candidates))
+	for _, c := range candidates {
+		pools[c.node.Key()] = c.node.Pool
+	}
+	looked := map[string]bool{}
+	for _, v := range verdicts {
+		d.found.Verdicts = append(d.found.Verdicts, v)
+		if pool := pools[v.Node]; v.Cause == CauseBudget && !looked[pool] {
+			looked[pool] = true
+			d.lookAt(d.book.opens(pool, reason))
+		}
+	}
+}
+
+// planSoon is how long pods that wait for a node are given to be planned for before Disrupt looks for better uses of the
+// nodes there are.
+const planSoon = 30 * time.Second
+
+// unplanned counts the pods that have begun to wait for a node within planSoon and were promised none, and says when that
+// is over for the last of them. The nodes that are about to be launched for them are not in the picture yet, so that what
+// consolidation makes of it now would be wrong a moment later. Older ones may wait for ever and stop nothing.
+func (d *decision) unplanned() (pods int, until time.Time) {
+	waits, _ := d.in.Snapshot.WaitingForNode()
+	if len(waits) == 0 {
+		return 0, until
+	}
+	promised := map[types.UID]bool{}
+	for _, n := range d.in.Snapshot.Nodes {
+		for _, uid := range n.Promised {
+			promised[uid] = true
+		}
+	}
+	for _, pod := range waits {
+		if end := pod.Created.Add(planSoon); !pod.Virtual && !promised[pod.UID] && d.judge.now.Before(end) {
+			pods++
+			until = later(until, end)
+		}
+	}
+	return pods, until
+}
+
 // open are the candidates for a reason that are in no command yet.
 func (d *decision) open(reason karpv1.DisruptionReason) []*candidate {
-	return slices.DeleteFunc(d.candidates[reason], func(c *candidate) bool { return d.going[c.node.Key()] })
+	return slices.DeleteFunc(slices.Clone(d.candidates[reason]), func(c *candidate) bool { return d.going[c.node.Key()] })
 }
 
 // command adds a command.

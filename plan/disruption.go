@@ -20,6 +20,8 @@ type Disruption struct {
 	// Verdicts say, for every other node of a NodePool, what keeps it. They are ordered by Node, and those of one Node in
 	// the order of the reasons.
 	Verdicts []Verdict
+	// Again says that there is more to decide than one evaluation does: ask again when the commands have been begun.
+	Again bool
 	// NextLook is when a node that is too young or too recently used, and nothing else, becomes a candidate; zero if
 	// only a change in the cluster can make one.
 	NextLook time.Time

@@ -2,14 +2,15 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// emptied takes away the nodes that run nothing which would have to move, one command for each pool. A node whose free
-// room a buffer needs is not empty.
+// emptied takes away the nodes that run nothing which would have to move, one command for each pool. A node is needed
+// all the same whose free room pods are about to take, those that wait or those of nodes that leave, or a buffer keeps.
 func (d *decision) emptied() {
 	reason := karpv1.DisruptionReasonEmpty
 	candidates := d.open(reason)
@@ -17,20 +18,14 @@ func (d *decision) emptied() {
 	slices.SortFunc(candidates, func(a, b *candidate) int {
 		return cmp.Or(strings.Compare(a.node.Pool, b.node.Pool), a.node.Created.Compare(b.node.Created), strings.Compare(a.node.Key(), b.node.Key()))
 	})
-	empty := make([]*Node, len(candidates))
-	for i, c := range candidates {
-		empty[i] = c.node
-	}
-	kept := KeptForHeadroom(d.in.Snapshot, empty)
-	commands := map[string]*Command{}
+	asks, commands := d.roomMatters(), map[string]*Command{}
 	for _, c := range candidates {
 		n := c.node
-		if pod := kept[n.Key()]; pod != nil {
-			d.verdict(n, reason, CauseBuffer, "it keeps room free for "+pod.Key())
-			continue
-		}
 		if d.book.left(n.Pool, reason) == 0 {
 			d.refuse(c, reason)
+			continue
+		}
+		if asks && !d.spare(c) {
 			continue
 		}
 		d.book.take(n.Pool, reason, 1)
@@ -45,4 +40,19 @@ func (d *decision) emptied() {
 	for _, pool := range sortedKeys(commands) {
 		d.command(*commands[pool])
 	}
+}
+
+// spare says whether nobody needs the room on an empty node.
+func (d *decision) spare(c *candidate) bool {
+	f := d.theField()
+	if pod, expected := f.expects(c.node); expected {
+		d.verdict(c.node, karpv1.DisruptionReasonEmpty, CauseNominated, fmt.Sprintf("pod %s is to come to it", pod.Key()))
+		return false
+	}
+	found, why, cause := f.relocate([]*Node{c.node}, purchase{})
+	if found == nil {
+		d.verdict(c.node, karpv1.DisruptionReasonEmpty, cause, why)
+		return false
+	}
+	return f.keep(found)
 }

@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// SpotChoice is how many cheaper instance types there have to be for spot to replace spot, and how many the launch may
+// then choose from: a node that came out of fewer would be replaced again and again.
+const SpotChoice = 15
+
+// scorer weighs what commands save against what they disrupt, where NodePools want that.
+type scorer interface {
+	// approves says whether taking some nodes away is worth it when it saves so much an hour, and why not.
+	approves(sources []*candidate, saves float64) (ok bool, why string)
+	// hopeless says that not even the whole price of a node is worth disrupting it.
+	hopeless(c *candidate) (why string, hopeless bool)
+}
+
+// consolidation is the search for commands that save money by moving pods.
+type consolidation struct {
+	f          *field
+	book       *budgets
+	scores     scorer
+	spotToSpot bool
+
+	commands []Command
+	verdicts map[*candidate]Verdict
+	gone     map[*candidate]bool
+}
+
+// consolidate finds nodes that are not needed, or cost more than what their pods need. Of every candidate that is in no
+// command it says why.
+func consolidate(f *field, in *Input, candidates []*candidate, book *budgets, scores scorer) ([]Command, []Verdict) {
+	c := &consolidation{f: f, book: book, scores: scores, spotToSpot: in.SpotToSpot, verdicts: map[*candidate]Verdict{}, gone: map[*candidate]bool{}}
+	order := slices.Clone(candidates)
+	slices.SortFunc(order, bySavings)
+	for _, one := range order {
+		c.remove(one)
+	}
+	for _, one := range order {
+		c.exchange(one)
+	}
+	var verdicts []Verdict
+	for _, one := range candidates {
+		if !c.gone[one] {
+			verdicts = append(verdicts, c.verdicts[one])
+		}
+	}
+	return c.commands, verdicts
+}
+
+// bySavings orders candidates by what they cost for what taking them away costs, the most first.
+func bySavings(a, b *candidate) int {
+	return cmp.Or(-cmp.Compare(a.price/a.cost, b.price/b.cost), cmp.Compare(len(a.pods), len(b.pods)), strings.Compare(a.node.Key(), b.node.Key()))
+}
+
+func (c *consolidation) keep(one *candidate, cause Cause, why string) {
+	c.verdicts[one] = Verdict{Node: one.node.Key(), Reason: karpv1.DisruptionReasonUnderutilized, Cause: cause, Message: why}
+}
+
+// open says whether a candidate may go as far as budgets, its score and commands that were found before have a say.
+func (c *consolidation) open(one *candidate) bool {
+	if c.gone[one] {
+		return false
+	}
+	if pod, expected := c.f.expects(one.node); expected {
+		c.keep(one, CauseNominated, fmt.Sprintf("pod %s is to come to it", pod.Key()))
+		return false
+	}
+	if c.book.left(one.node.Pool, karpv1.DisruptionReasonUnderutilized) == 0 {
+		cause, why := c.book.refusal(one.node.Pool, karpv1.DisruptionReasonUnderutilized)
+		c.keep(one, cause, why)
+		return false
+	}
+	if why, hopeless := c.scores.hopeless(one); hopeless {
+		c.keep(one, CausePolicy, why)
+		return false
+	}
+	return true
+}
+
+// remove takes a node away whose pods fit on others.
+func (c *consolidation) remove(one *candidate) {
+	if !c.open(one) {
+		return
+	}
+	found, why, cause := c.f.relocate([]*Node{one.node}, purchase{})
+	if found == nil {
+		c.keep(one, cause, why)
+		return
+	}
+	if ok, why := c.scores.approves([]*candidate{one}, one.price); !ok {
+		c.keep(one, CausePolicy, why)
+		return
+	}
+	why = fmt.Sprintf("its %d pods fit on other nodes", found.pods)
+	if one.known {
+		why += fmt.Sprintf(", which saves $%.4f an hour", one.price)
+	}
+	c.decide([]*candidate{one}, found, one.price, why)
+}
+
+// exchange replaces a node by a cheaper one.
+func (c *consolidation) exchange(one *candidate) {
+	if c.gone[one] {
+		return
+	}
+	before := c.verdicts[one]
+	if before.Cause != CauseRoom && before.Cause != CauseBuffer || !c.open(one) {
+		return
+	}
+	if !one.known {
+		c.keep(one, CausePrice, before.Message+", and what it costs is not known")
+		return
+	}
+	found, why, cause := c.f.relocate([]*Node{one.node}, purchase{most: 1, terms: c.termsFor([]*candidate{one})})
+	if found == nil {
+		if cause == CausePrice {
+			why = before.Message + ", and " + why
+		}
+		c.keep(one, cause, why)
+		return
+	}
+	saves := one.price - found.price
+	if ok, why := c.scores.approves([]*candidate{one}, saves); !ok {
+		c.keep(one, CausePolicy, why)
+		return
+	}
+	claim := &found.claims[0]
+	c.decide([]*candidate{one}, found, saves, fmt.Sprintf("%s %s at $%.4f an hour takes its pods for $%.4f an hour less",
+		claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, saves))
+}
+
+// termsFor are what a claim has to meet that replaces some nodes.
+func (c *consolidation) termsFor(sources []*candidate) *terms {
+	t := &terms{}
+	spot := true
+	for _, source := range sources {
+		t.below += source.price
+		spot = spot && source.node.CapacityType == karpv1.CapacityTypeSpot
+	}
+	if spot {
+		t.noSpot = !c.spotToSpot
+		if len(sources) == 1 {
+			t.choice = SpotChoice
+		}
+	}
+	t.refuses = func(typ, capacity string) bool {
+		return slices.ContainsFunc(sources, func(s *candidate) bool { return s.node.InstanceType == typ && s.node.CapacityType == capacity })
+	}
+	return t
+}
+
+// decide makes a command of a move.
+func (c *consolidation) decide(sources []*candidate, found *move, saves float64, why string) {
+	if !c.f.keep(found) {
+		return
+	}
+	command := Command{Reason: karpv1.DisruptionReasonUnderutilized, Replacements: found.claims, Moves: found.pods, SavesPerHour: saves, Why: why}
+	for _, source := range sources {
+		c.gone[source] = true
+		c.book.take(source.node.Pool, karpv1.DisruptionReasonUnderutilized, 1)
+		command.Nodes = append(command.Nodes, source.node.Key())
+	}
+	c.commands = append(c.commands, command)
+}
