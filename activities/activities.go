@@ -66,6 +66,8 @@ type Mirror interface {
 	// Await returns nil once done says so, or its error. It asks at once and after each of the events.
 	Await(ctx context.Context, done func() (bool, error), on ...cluster.Event) error
 	Claim(name string) *karpv1.NodeClaim
+	// PodsOwnedBy are the pods of a controller that have not ended.
+	PodsOwnedBy(namespace, kind, name string) []*cluster.Pod
 	NodePools() []*karpv1.NodePool
 	NodePool(name string) *karpv1.NodePool
 	NodeClass(name string) *awsv1.EC2NodeClass
@@ -91,6 +93,8 @@ type Config struct {
 	MinValues plan.MinValuesPolicy
 	// Preferences is what becomes of that which pods prefer but do not require.
 	Preferences plan.PreferencePolicy
+	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
+	SpotToSpot bool
 }
 
 // Activities implements workflows.Activities.

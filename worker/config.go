@@ -28,6 +28,8 @@ type Config struct {
 	MinValues string
 	// Preferences is Respect or Ignore.
 	Preferences string
+	// FeatureGates are Karpenter's.
+	FeatureGates FeatureGates
 	// LeaseName, LeaseNamespace and Identity say who acts on the cluster.
 	LeaseName, LeaseNamespace, Identity string
 	// SweepEvery is how often cloud, cluster and workflows are compared.
@@ -61,6 +63,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.BatchMost, "batch-max-duration", c.BatchMost, "plan after this long even if pods keep coming")
 	flags.StringVar(&c.MinValues, "min-values-policy", c.MinValues, "Strict or BestEffort")
 	flags.StringVar(&c.Preferences, "preference-policy", c.Preferences, "Respect or Ignore what pods prefer but do not require")
+	flags.Var(&c.FeatureGates, "feature-gates", "Karpenter's feature gates, NodeRepair and SpotToSpotConsolidation")
 	flags.StringVar(&c.LeaseName, "leader-election-name", c.LeaseName, "Lease that says who acts on the cluster; Karpenter's own by default, so that both never do")
 	flags.StringVar(&c.LeaseNamespace, "leader-election-namespace", c.LeaseNamespace, "namespace of the Lease")
 	flags.StringVar(&c.Identity, "identity", c.Identity, "holder's name in the Lease (default: POD_NAME, or host name and a random part)")

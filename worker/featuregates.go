@@ -1,0 +1,57 @@
+package worker
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// FeatureGates turn on what Karpenter keeps behind feature gates, by the same names. It is a flag's value:
+// "NodeRepair=true,SpotToSpotConsolidation=true".
+type FeatureGates struct {
+	// NodeRepair ends nodes that have been unhealthy for longer than the provider tolerates.
+	NodeRepair bool
+	// SpotToSpotConsolidation lets spot nodes be replaced by cheaper spot nodes.
+	SpotToSpotConsolidation bool
+}
+
+// settled are the gates that leave no choice here, and what they are.
+var settled = map[string]bool{
+	"ReservedCapacity": true, "StaticCapacity": true, "CapacityBuffer": true,
+	"NodeOverlay": false, "NodeClassCEL": false,
+}
+
+// Set implements pflag.Value. A gate that is not named keeps its value; one that asks for what cannot be is an error.
+func (g *FeatureGates) Set(text string) error {
+	for _, part := range strings.Split(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(part, "=")
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return fmt.Errorf("%q is not of the form Name=true or Name=false", part)
+		}
+		switch fixed, known := settled[name]; {
+		case name == "NodeRepair":
+			g.NodeRepair = on
+		case name == "SpotToSpotConsolidation":
+			g.SpotToSpotConsolidation = on
+		case !known:
+			return fmt.Errorf("there is no feature gate %s; there are NodeRepair and SpotToSpotConsolidation", name)
+		case fixed && !on:
+			return fmt.Errorf("%s cannot be turned off", name)
+		case !fixed && on:
+			return fmt.Errorf("%s is not supported", name)
+		}
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (g *FeatureGates) String() string {
+	return fmt.Sprintf("NodeRepair=%t,SpotToSpotConsolidation=%t", g.NodeRepair, g.SpotToSpotConsolidation)
+}
+
+// Type implements pflag.Value.
+func (g *FeatureGates) Type() string { return "gates" }
