@@ -40,6 +40,8 @@ type Question struct {
 	IgnorePreferences bool
 	// BestEffortMinValues asks for the policy BestEffort for minValues.
 	BestEffortMinValues bool
+	// At is when the question is asked; zero means an hour that all questions share.
+	At time.Time
 }
 
 // Node is a node that joined long ago, with its claim and the pods that run on it.
@@ -74,6 +76,15 @@ type Machine struct {
 	Price float64
 	// Pods are namespace/name.
 	Pods []string
+}
+
+// Decision is to take nodes away, when what is bought for it serves.
+type Decision struct {
+	// Reason is Empty, Drifted or Underutilized, as a disruption's budget names it.
+	Reason string
+	// Nodes are names of Nodes.
+	Nodes []string
+	Buy   []Machine
 }
 
 // Cost is the price of all machines, in US dollars per hour.

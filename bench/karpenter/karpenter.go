@@ -192,23 +192,11 @@ func (c *cluster) fill(ctx context.Context, q *duel.Question) error {
 // read translates the results.
 func read(answer *duel.Answer, results scheduling.Results) {
 	for _, claim := range results.NewNodeClaims {
-		machine := duel.Machine{Pool: claim.NodePoolName}
-		zones, kinds := map[string]bool{}, map[string]bool{}
-		for _, it := range claim.InstanceTypeOptions.OrderByPrice(claim.Requirements) {
-			machine.Types = append(machine.Types, it.Name)
-			for _, offering := range it.Offerings.Available().Compatible(claim.Requirements) {
-				zones[offering.Zone()], kinds[offering.CapacityType()] = true, true
-				if machine.Price == 0 || offering.Price < machine.Price {
-					machine.Price = offering.Price
-				}
-			}
-		}
-		machine.Zones = slices.Sorted(maps.Keys(zones))
-		machine.CapacityTypes = slices.Sorted(maps.Keys(kinds))
+		m := machine(claim)
 		for _, pod := range claim.Pods {
-			machine.Pods = append(machine.Pods, duel.Key(pod))
+			m.Pods = append(m.Pods, duel.Key(pod))
 		}
-		answer.Machines = append(answer.Machines, machine)
+		answer.Machines = append(answer.Machines, m)
 	}
 	for _, node := range results.ExistingNodes {
 		for _, pod := range node.Pods {
@@ -218,4 +206,22 @@ func read(answer *duel.Answer, results scheduling.Results) {
 	for pod, err := range results.PodErrors {
 		answer.Unplaced[duel.Key(pod)] = err.Error()
 	}
+}
+
+// machine is a claim without its pods, the cheapest type first.
+func machine(claim *scheduling.NodeClaim) duel.Machine {
+	m := duel.Machine{Pool: claim.NodePoolName}
+	zones, kinds := map[string]bool{}, map[string]bool{}
+	for _, it := range claim.InstanceTypeOptions.OrderByPrice(claim.Requirements) {
+		m.Types = append(m.Types, it.Name)
+		for _, offering := range it.Offerings.Available().Compatible(claim.Requirements) {
+			zones[offering.Zone()], kinds[offering.CapacityType()] = true, true
+			if m.Price == 0 || offering.Price < m.Price {
+				m.Price = offering.Price
+			}
+		}
+	}
+	m.Zones = slices.Sorted(maps.Keys(zones))
+	m.CapacityTypes = slices.Sorted(maps.Keys(kinds))
+	return m
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,4 +32,14 @@ func EC2(ctx context.Context) (types []*cloud.InstanceType, err error) {
 	}
 	types, _, err = account.InstanceTypes(ctx, class)
 	return types, err
+}
+
+// Common are those of EC2 that most clusters buy: machines of the sixth and seventh generation with 2 to 32 cores, of the
+// families for general use, for computing and for memory.
+func Common(ctx context.Context) ([]*cloud.InstanceType, error) {
+	all, err := EC2(ctx)
+	return slices.DeleteFunc(all, func(t *cloud.InstanceType) bool {
+		family, _, _ := strings.Cut(t.Name, ".")
+		return !slices.Contains([]string{"m6i", "c6i", "r6i", "m7i", "c7i", "r7i", "m6a", "c6a", "r6a", "m7a", "c7a", "r7a"}, family) || t.Capacity.Cpu().Value() > 32
+	}), err
 }

@@ -1,7 +1,8 @@
-// Package tenon puts a question to plan.Pack.
+// Package tenon puts a question to plan.Pack, or to plan.Disrupt.
 package tenon
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ import (
 func Input(q *duel.Question) plan.Input {
 	intern := plan.NewInterner()
 	snapshot := &plan.Snapshot{
-		Time: moment, Pending: make([]*plan.Pod, len(q.Pods)), Namespaces: map[string]map[string]string{}, Storage: storage(intern, q)}
+		Time: cmp.Or(q.At, moment), Pending: make([]*plan.Pod, len(q.Pods)), Namespaces: map[string]map[string]string{}, Storage: storage(intern, q)}
 	for _, namespace := range q.Namespaces {
 		snapshot.Namespaces[namespace.Name] = intern.Labels(namespace.Labels)
 	}
@@ -106,14 +107,11 @@ func read(q *duel.Question, p plan.Plan) duel.Answer {
 	answer := duel.Answer{Existing: map[string]string{}, Unplaced: map[string]string{}}
 	for i := range p.Claims {
 		claim := &p.Claims[i]
-		machine := duel.Machine{
-			Pool: claim.NodePool, Types: claim.InstanceTypes, Zones: claim.Zones,
-			CapacityTypes: []string{claim.CapacityType}, Price: claim.PricePerHour,
-		}
+		m := machine(claim)
 		for _, uid := range claim.Pods {
-			machine.Pods = append(machine.Pods, keys[uid])
+			m.Pods = append(m.Pods, keys[uid])
 		}
-		answer.Machines = append(answer.Machines, machine)
+		answer.Machines = append(answer.Machines, m)
 	}
 	for _, placement := range p.Placements {
 		answer.Existing[placement.Pod.Key()] = placement.Node
@@ -126,6 +124,14 @@ func read(q *duel.Question, p plan.Plan) duel.Answer {
 		answer.Unplaced[unplaced.Pod.Key()] = strings.Join(reasons, "; ")
 	}
 	return answer
+}
+
+// machine is a claim without its pods.
+func machine(claim *plan.Claim) duel.Machine {
+	return duel.Machine{
+		Pool: claim.NodePool, Types: claim.InstanceTypes, Zones: claim.Zones,
+		CapacityTypes: []string{claim.CapacityType}, Price: claim.PricePerHour,
+	}
 }
 
 // Bounds are what no plan can undercut, and the cheapest plan known if pods went where they are planned, in US dollars

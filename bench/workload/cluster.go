@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -95,6 +96,18 @@ func node(name, pool string, t *cloud.InstanceType, offering cloud.Offering) due
 		Status: corev1.NodeStatus{Capacity: t.Capacity, Allocatable: t.Allocatable, Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: moment}}},
 	}}
+}
+
+// Joined is a node that joined at some time and has been initialized since, with its claim.
+func Joined(name, pool string, t *cloud.InstanceType, offering cloud.Offering, at time.Time) duel.Node {
+	n := node(name, pool, t, offering)
+	then := metav1.NewTime(at)
+	n.Node.CreationTimestamp, n.Claim.CreationTimestamp = then, then
+	n.Node.Status.Conditions[0].LastTransitionTime = then
+	for i := range n.Claim.Status.Conditions {
+		n.Claim.Status.Conditions[i].LastTransitionTime = then
+	}
+	return n
 }
 
 // Impossible are pods that fit on no machine there is: half of them want a label that no NodePool gives, the others more

@@ -1,0 +1,246 @@
+// Package contest lets Tenon and Karpenter do the same work, one after the other, each in a laboratory of its own that is
+// alike: a real control plane, kwok in the place of the kubelets, one price list.
+//
+// # The work
+//
+// Five hundred small and five hundred large pods come to an empty cluster. When all of them run, 150 of either are taken
+// away, and no more is done: what happens from then on is consolidation. It is over when the bill has not changed for a
+// while (Options.Quiet).
+//
+// # What is alike
+//
+// The machines are those of Karpenter's kwok provider, with its sizes, what it reserves for the kubelet and its on-demand
+// prices; Tenon buys them from its simulated EC2, where launches are throttled as EC2 does. A machine boots for two seconds.
+// The NodePools are the same, letter for letter, but for the node class.
+//
+// # What is measured
+//
+// By a watcher that belongs to neither: the bill is the sum of the price list over the Nodes there are; a pod has moved
+// when another was created for it after the scaling down, which creates none. Memory and CPU time are the kernel's figures
+// for the process that decides. Tenon needs a Temporal server besides, which may serve many clusters; its CPU time is told
+// apart.
+package contest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/lab"
+)
+
+// bootDelay is how long a machine takes from its launch until its Node is there.
+const bootDelay = 2 * time.Second
+
+// The pods of either kind before and after the scaling down.
+const (
+	podsBefore = 500
+	podsAfter  = 350
+)
+
+// Options say how to run.
+type Options struct {
+	// Bin is the directory that holds the laboratory's programs.
+	Bin string
+	// Quiet is how long the bill has to stay the same to be final. Karpenter looks again after five minutes at the latest.
+	Quiet time.Duration
+	// Limit is how long either may take to settle.
+	Limit time.Duration
+	// Progress receives one line per event worth telling a person.
+	Progress func(format string, values ...any)
+	// Keep is a directory that keeps logs and the course of the bill; empty keeps nothing.
+	Keep string
+}
+
+// Figures are what one of the two made of the work.
+type Figures struct {
+	Name string `json:"name"`
+	// PricePerHourBefore and NodesBefore are those of the moment at which the pods are taken away.
+	PricePerHourBefore float64 `json:"pricePerHourBefore"`
+	NodesBefore        int     `json:"nodesBefore"`
+	SecondsToRunning   float64 `json:"secondsToRunning"`
+	FinalPricePerHour  float64 `json:"finalPricePerHour"`
+	NodesFinal         int     `json:"nodesFinal"`
+	NodesCreated       int     `json:"nodesCreated"`
+	// SecondsToFinal is the time from the scaling down to the last change of the bill.
+	SecondsToFinal float64 `json:"secondsToFinal"`
+	// SecondsTo90Percent is the time after which nine tenths of the saving stay saved.
+	SecondsTo90Percent float64 `json:"secondsTo90Percent"`
+	PodsMoved          int     `json:"podsMoved"`
+	PodsEvicted        int     `json:"podsEvicted"`
+	PeakRSSBytes       int64   `json:"peakRSSBytes"`
+	// CPUSeconds are those of the process that decides, from the scaling down to the last change of the bill;
+	// CPUSecondsBefore those until then.
+	CPUSeconds         float64 `json:"cpuSeconds"`
+	CPUSecondsBefore   float64 `json:"cpuSecondsBefore"`
+	TemporalCPUSeconds float64 `json:"temporalCpuSeconds,omitempty"`
+}
+
+// rival is one of the two.
+type rival interface {
+	name() string
+	build(ctx context.Context, dir string, sizes []size) error
+	// options completes those of the laboratory.
+	options(lab.Options) lab.Options
+	start(ctx context.Context, l *lab.Lab, c client.Client) error
+	processes() (map[string]int, error)
+	stop()
+}
+
+// Run lets those do the work whose names are given, "karpenter" and "tenon".
+func Run(ctx context.Context, o Options, names ...string) ([]Figures, error) {
+	sizes, err := catalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Figures
+	for _, name := range names {
+		r, known := map[string]rival{"karpenter": &peer{}, "tenon": &tenon{}}[name]
+		if !known {
+			return nil, fmt.Errorf("there is no %q", name)
+		}
+		figures, err := run(ctx, o, r, sizes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, figures)
+	}
+	return all, nil
+}
+
+// run is one rival's turn.
+func run(ctx context.Context, o Options, r rival, sizes []size) (figures Figures, err error) {
+	dir, err := os.MkdirTemp("", "tenon-contest-")
+	if err != nil {
+		return figures, err
+	}
+	defer func() {
+		if o.Keep == "" && err == nil {
+			_ = os.RemoveAll(dir)
+			return
+		}
+		o.Progress("%s: logs are in %s", r.name(), filepath.Join(dir, "logs"))
+	}()
+	o.Progress("%s: building", r.name())
+	if err := r.build(ctx, dir, sizes); err != nil {
+		return figures, err
+	}
+	options := r.options(lab.Options{})
+	options.Dir, options.Bin = dir, o.Bin
+	l, err := lab.Start(ctx, options)
+	if err != nil {
+		return figures, err
+	}
+	defer func() { err = errors.Join(err, l.Stop()) }()
+	defer r.stop()
+	config, err := l.RESTConfig()
+	if err != nil {
+		return figures, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme()})
+	if err != nil {
+		return figures, err
+	}
+	if err := r.start(ctx, l, c); err != nil {
+		return figures, err
+	}
+	book, err := newLedger(config, prices(sizes))
+	if err != nil {
+		return figures, err
+	}
+	defer book.close()
+	w := &work{options: o, rival: r, client: c, book: book, sizes: sizes, figures: Figures{Name: "end-to-end-" + r.name()}}
+	if err := w.do(ctx); err != nil {
+		return figures, err
+	}
+	if o.Keep != "" {
+		err = writeJSON(filepath.Join(o.Keep, "course-"+r.name()+".json"), w.course)
+	}
+	return w.figures, err
+}
+
+// scheme knows what the contest reads and writes with types; the rest is applied as it is written.
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, apiextensionsv1.AddToScheme, karpv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // cannot fail: the kinds are fixed
+		}
+	}
+	return s
+}
+
+// nodePool is the NodePool of both, but for the node class.
+func nodePool(group, kind string) string {
+	return fmt.Sprintf(strings.TrimSpace(`
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: fleet}
+spec:
+  template:
+    metadata:
+      labels: {%s: "true"}
+    spec:
+      requirements:
+      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+      - {key: kubernetes.io/arch, operator: In, values: [amd64]}
+      - {key: kubernetes.io/os, operator: In, values: [linux]}
+      nodeClassRef: {group: %s, kind: %s, name: fleet}
+      expireAfter: Never
+  disruption:
+    consolidationPolicy: WhenEmptyOrUnderutilized
+    consolidateAfter: 30s
+    budgets: [{nodes: "100%%"}]
+`), lab.SimulatedNodeLabel, group, kind)
+}
+
+// deployment has so many pods of one size.
+func deployment(name string, replicas int, requests string) string {
+	return fmt.Sprintf(strings.TrimSpace(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: default, name: %[1]s}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - {name: app, image: app, resources: {requests: {%[3]s}}}
+`), name, replicas, requests)
+}
+
+// deployments are the pods of the work.
+func deployments(each int) string {
+	return deployment("small", each, "cpu: 900m, memory: 3100Mi") + "\n---\n" + deployment("large", each, "cpu: 3500m, memory: 28Gi")
+}
+
+func compile(ctx context.Context, dir, program, what string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, what)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", what, err, out)
+	}
+	return nil
+}
+
+// listNodes are all Nodes.
+func listNodes(ctx context.Context, c client.Client) ([]corev1.Node, error) {
+	var list corev1.NodeList
+	err := c.List(ctx, &list)
+	return list.Items, err
+}

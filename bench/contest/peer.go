@@ -1,0 +1,112 @@
+package contest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
+	peerapis "sigs.k8s.io/karpenter/pkg/apis"
+
+	"github.com/tenon-sh/tenon/internal/lab"
+)
+
+// peer is Karpenter with its kwok provider.
+type peer struct {
+	program string
+	sizes   []size
+	cmd     *exec.Cmd
+	ended   chan error
+}
+
+func (p *peer) name() string { return "karpenter" }
+
+func (p *peer) build(ctx context.Context, dir string, sizes []size) error {
+	p.program, p.sizes = filepath.Join(dir, "karpenter-kwok"), sizes
+	return compile(ctx, ".", p.program, "sigs.k8s.io/karpenter/kwok")
+}
+
+// options: the peer's nodes are played by the same kwok, and its resources are its own.
+func (p *peer) options(lab.Options) lab.Options {
+	return lab.Options{Components: lab.ControlPlane(), Bare: true}
+}
+
+func (p *peer) start(ctx context.Context, l *lab.Lab, c client.Client) error {
+	for _, definition := range append(append([]*apiextensionsv1.CustomResourceDefinition{}, peerapis.CRDs...), kwokapis.CRDs...) {
+		if err := c.Create(ctx, definition.DeepCopy()); err != nil {
+			return fmt.Errorf("create %s: %w", definition.Name, err)
+		}
+	}
+	file := filepath.Join(l.Dir(), "kwok-instance-types.json")
+	if err := writeForKwok(file, p.sizes); err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(l.Dir(), "logs", "karpenter.log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	ports, err := freePorts(2)
+	if err != nil {
+		return err
+	}
+	p.cmd = exec.Command(p.program)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "INSTANCE_TYPES_FILE_PATH="+file,
+		"DISABLE_LEADER_ELECTION=true", "KUBE_CLIENT_QPS=1000", "KUBE_CLIENT_BURST=2000", "CPU_REQUESTS=2000",
+		"METRICS_PORT="+strconv.Itoa(ports[0]), "HEALTH_PROBE_PORT="+strconv.Itoa(ports[1]))
+	if err := p.cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.program, err)
+	}
+	p.ended = make(chan error, 1)
+	go func() { p.ended <- p.cmd.Wait() }()
+	return await(ctx, "the NodePool accepted", time.Minute, func() error {
+		return apply(ctx, c, fmt.Sprintf(`
+apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: fleet}
+spec: {nodeRegistrationDelay: %ds}
+---
+%s`, int(bootDelay.Seconds()), nodePool("karpenter.kwok.sh", "KWOKNodeClass")))
+	})
+}
+
+func (p *peer) processes() (map[string]int, error) {
+	select {
+	case err := <-p.ended:
+		return nil, fmt.Errorf("karpenter ended: %w", err)
+	default:
+		return map[string]int{"worker": p.cmd.Process.Pid}, nil
+	}
+}
+
+func (p *peer) stop() {
+	if p.cmd == nil || p.cmd.Process == nil {
+		return
+	}
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// freePorts are ports that nobody listened on a moment ago.
+func freePorts(count int) ([]int, error) {
+	ports := make([]int, count)
+	for i := range ports {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = listener.Close() }()
+		ports[i] = listener.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}

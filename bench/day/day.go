@@ -1,0 +1,262 @@
+// Package day plays a day of a cluster in which Deployments scale up and down, without a cluster: time goes in steps, and
+// what a cluster would do in one is done at once. Who consolidates is exchangeable; everything else is the same for
+// everybody.
+//
+// # A step
+//
+// Deployments change their replicas as the hour demands (demand.go). Pods that go are those a ReplicaSet would take, pods
+// that come are bound as the kube-scheduler would, to the node with the most left (bind.go). For what fits nowhere machines
+// are bought as plan.Pack decides, whoever consolidates. Then the consolidator is asked, again and again, until it wants
+// nothing more or the step is over: an answer takes fifteen seconds, because either waits so long before it believes one.
+// A node may be consolidated when no pod has come to it or left it for the pool's consolidateAfter. The pods of a node that
+// goes are bound anew like all others; if they do not fit, machines are bought for them.
+//
+// # What is counted
+//
+// The bill of the day, the pods that had to move because their node was taken away, and the nodes launched. What is saved
+// is the difference to the bill of a day on which only empty nodes go.
+package day
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/tenon"
+	"github.com/tenon-sh/tenon/bench/workload"
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// answerTime is how long a consolidator waits before it carries out what it decided.
+const answerTime = 15 * time.Second
+
+// Consolidator says what to take away from a cluster in which no pod waits. All decisions of one answer are carried out
+// together.
+type Consolidator func(ctx context.Context, q *duel.Question) ([]duel.Decision, error)
+
+// Options describe the day.
+type Options struct {
+	Seed uint64
+	// Length is how long the day is, Step how long a step.
+	Length, Step time.Duration
+	// ConsolidateAfter is the pool's.
+	ConsolidateAfter time.Duration
+	// Deployments is how many there are.
+	Deployments int
+	// Catalogue is what can be bought, on demand.
+	Catalogue []*cloud.InstanceType
+	// Watch is told of each decision before it is carried out; nil watches nothing.
+	Watch func(at time.Time, q *duel.Question, d duel.Decision)
+}
+
+// Usual is a day of 24 hours in steps of ten minutes, with forty Deployments.
+func Usual(catalogue []*cloud.InstanceType) Options {
+	return Options{Seed: 1, Length: 24 * time.Hour, Step: 10 * time.Minute, ConsolidateAfter: time.Minute, Deployments: 40, Catalogue: catalogue}
+}
+
+// Result is what became of the day.
+type Result struct {
+	// Dollars is the bill.
+	Dollars float64
+	// PodsMoved is how many pods were on nodes when those were taken away.
+	PodsMoved int
+	// Decisions is how many there were, NodesTaken how many nodes they took, Launched how many nodes were launched at all.
+	Decisions, NodesTaken, Launched int
+	// MostPods and MostNodes are the largest numbers there were at the end of a step.
+	MostPods, MostNodes int
+}
+
+// Run plays the day.
+func Run(ctx context.Context, o Options, consolidate Consolidator) (Result, error) {
+	w := newWorld(o)
+	for w.now.Before(start.Add(o.Length)) {
+		if err := ctx.Err(); err != nil {
+			return w.result, err
+		}
+		w.now = w.now.Add(o.Step)
+		w.scale()
+		if err := w.place(); err != nil {
+			return w.result, err
+		}
+		if err := w.consolidate(ctx, consolidate); err != nil {
+			return w.result, fmt.Errorf("at %s: %w", w.now.Format(time.TimeOnly), err)
+		}
+		w.account()
+	}
+	return w.result, nil
+}
+
+// Empty is a consolidator that takes empty nodes and no others.
+func Empty(_ context.Context, q *duel.Question) ([]duel.Decision, error) {
+	var empty []string
+	for i := range q.Nodes {
+		if len(q.Nodes[i].Pods) == 0 && consolidatable(q.Nodes[i].Claim) {
+			empty = append(empty, q.Nodes[i].Node.Name)
+		}
+	}
+	if len(empty) == 0 {
+		return nil, nil
+	}
+	return []duel.Decision{{Reason: string(karpv1.DisruptionReasonEmpty), Nodes: empty}}, nil
+}
+
+func consolidatable(claim *karpv1.NodeClaim) bool {
+	return slices.ContainsFunc(claim.Status.Conditions, func(c condition) bool {
+		return c.Type == karpv1.ConditionTypeConsolidatable && c.Status == "True"
+	})
+}
+
+// start is midnight.
+var start = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+
+// world is the cluster.
+type world struct {
+	options Options
+	now     time.Time
+	demand  []*demand
+	nodes   map[string]*machine
+	waiting []*corev1.Pod
+	types   map[string]*cloud.InstanceType
+	pool    *karpv1.NodePool
+	serial  int
+	result  Result
+}
+
+// machine is a node.
+type machine struct {
+	name             string
+	kind             *cloud.InstanceType
+	offering         cloud.Offering
+	pods             []*corev1.Pod
+	cpuLeft, memLeft int64
+	born, lastEvent  time.Time
+}
+
+func newWorld(o Options) *world {
+	w := &world{options: o, now: start, demand: draw(o.Seed, o.Deployments), nodes: map[string]*machine{}, types: map[string]*cloud.InstanceType{}}
+	for _, t := range o.Catalogue {
+		w.types[t.Name] = t
+	}
+	w.pool = workload.Pool("default", workload.Requires(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, karpv1.CapacityTypeOnDemand),
+		func(p *karpv1.NodePool) {
+			p.Spec.Disruption.ConsolidateAfter = karpv1.NewNillableDuration(o.ConsolidateAfter)
+			p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "100%"}}
+		})
+	return w
+}
+
+// question is the cluster as a planner is asked about it.
+func (w *world) question() *duel.Question {
+	q := workload.Ask("day", w.waiting, w.options.Catalogue, w.pool)
+	q.At = w.now
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		q.Nodes = append(q.Nodes, w.nodes[name].asNode(w.now, w.options.ConsolidateAfter))
+	}
+	return q
+}
+
+// place gives every pod that waits a node.
+func (w *world) place() error {
+	w.bind()
+	for range 3 {
+		if len(w.waiting) == 0 {
+			return nil
+		}
+		for _, m := range tenon.Plan(w.question()).Machines {
+			if err := w.buy(m); err != nil {
+				return err
+			}
+		}
+		w.bind()
+	}
+	return fmt.Errorf("%d pods wait that nothing can be bought for, %s among them", len(w.waiting), w.waiting[0].Name)
+}
+
+// buy launches the cheapest of what a machine may be.
+func (w *world) buy(m duel.Machine) error {
+	var best *machine
+	for _, name := range m.Types {
+		t := w.types[name]
+		for _, offering := range t.Offerings {
+			if offering.Available && slices.Contains(m.Zones, offering.Zone) && slices.Contains(m.CapacityTypes, offering.CapacityType) &&
+				(best == nil || offering.Price < best.offering.Price) {
+				best = &machine{kind: t, offering: offering}
+			}
+		}
+	}
+	if best == nil {
+		return fmt.Errorf("nothing can be bought of %v in %v as %v", m.Types, m.Zones, m.CapacityTypes)
+	}
+	w.serial++
+	best.name = fmt.Sprintf("node-%05d", w.serial)
+	best.cpuLeft, best.memLeft = best.kind.Allocatable.Cpu().MilliValue(), best.kind.Allocatable.Memory().Value()
+	best.born, best.lastEvent = w.now, w.now
+	w.nodes[best.name] = best
+	w.result.Launched++
+	return nil
+}
+
+// consolidate asks until nothing more is wanted, or the step is over.
+func (w *world) consolidate(ctx context.Context, ask Consolidator) error {
+	begin := w.now
+	defer func() { w.now = begin }()
+	for ; w.now.Before(begin.Add(w.options.Step)); w.now = w.now.Add(answerTime) {
+		q := w.question()
+		decisions, err := ask(ctx, q)
+		if err != nil || len(decisions) == 0 {
+			return err
+		}
+		for _, d := range decisions {
+			if w.options.Watch != nil {
+				w.options.Watch(w.now, q, d)
+			}
+			if err := w.carryOut(d); err != nil {
+				return err
+			}
+		}
+		if err := w.place(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// carryOut buys the replacements, and takes the nodes away.
+func (w *world) carryOut(d duel.Decision) error {
+	for _, m := range d.Buy {
+		if err := w.buy(m); err != nil {
+			return err
+		}
+	}
+	for _, name := range d.Nodes {
+		m := w.nodes[name]
+		if m == nil {
+			return fmt.Errorf("there is no node %s to take away", name)
+		}
+		for _, p := range m.pods {
+			p.Spec.NodeName = ""
+			w.waiting = append(w.waiting, p)
+		}
+		w.result.PodsMoved += len(m.pods)
+		w.result.NodesTaken++
+		delete(w.nodes, name)
+	}
+	w.result.Decisions++
+	return nil
+}
+
+// account charges for a step.
+func (w *world) account() {
+	pods := 0
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) { // in order, because sums of fractions depend on it
+		w.result.Dollars += w.nodes[name].offering.Price * w.options.Step.Hours()
+		pods += len(w.nodes[name].pods)
+	}
+	w.result.MostPods, w.result.MostNodes = max(w.result.MostPods, pods), max(w.result.MostNodes, len(w.nodes))
+}

@@ -1,0 +1,186 @@
+// Disruption measures how nodes are taken away, by Tenon and by Karpenter, and prints what either makes of it.
+//
+// # Evaluation
+//
+// A cluster of 1,000 nodes and 10,000 pods, and one of five times that (workload.Fleet), on the instance types of EC2. Tenon
+// is asked by plan.Disrupt for everything at once: all nodes, all reasons, every command that can be carried out; the median
+// of three, each from a snapshot nobody has looked at before. Karpenter is asked with its own SimulateScheduling, on the same
+// state, what becomes of the pods of one candidate; it is asked about a sample of its candidates, taken evenly, and its time
+// for all of them is the mean times their number. A pass of its single-node consolidation does just that; its searches for
+// several nodes at once, and the fifteen seconds it waits for each command, come on top and are not counted.
+//
+// # A day
+//
+// Forty Deployments scale up and down for 24 hours of simulated time (package day), once with plan.Disrupt, once with
+// Karpenter's emptiness, multi-node and single-node consolidation, called directly. Which pods come and go, how they are
+// bound and what is bought for them is the same for both.
+//
+// # End to end
+//
+// The real thing, on a laboratory with a real control plane, one after the other (package contest). It takes about half an
+// hour, of which Karpenter takes more than half.
+//
+// The figures go to a file; what is not measured, because -only leaves it out, stays there as it was.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/tenon-sh/tenon/bench/contest"
+)
+
+// cores is how many either side may use.
+const cores = 2
+
+type settings struct {
+	only, out, bin, keep string
+	sample               int
+	quiet, limit         time.Duration
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.only, "only", "", "measure only what has a name that matches this `regexp`: "+fmt.Sprint(names()))
+	flag.StringVar(&s.out, "out", "out/disruption.json", "write the figures to this `file`")
+	flag.StringVar(&s.bin, "bin", "../bin", "`directory` of the laboratory's programs")
+	flag.StringVar(&s.keep, "keep", "", "keep the logs of the laboratories, and write the course of the bill to this `directory`")
+	flag.IntVar(&s.sample, "sample", 20, "ask Karpenter about so many `candidates` of 1,000 nodes, and a fourth of that of 5,000")
+	flag.DurationVar(&s.quiet, "quiet", 5*time.Minute, "how long the bill must stay the same to be final")
+	flag.DurationVar(&s.limit, "limit", 30*time.Minute, "how long the bill may take to be final")
+	flag.Parse()
+	runtime.GOMAXPROCS(min(cores, runtime.GOMAXPROCS(0)))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, s); err != nil {
+		fmt.Fprintln(os.Stderr, "disruption:", err)
+		os.Exit(1)
+	}
+}
+
+// measurement is one line of figures, or two.
+type measurement struct {
+	name    string
+	measure func(ctx context.Context, s settings) ([]any, error)
+}
+
+func measurements() []measurement {
+	return []measurement{
+		{"evaluation-1000", evaluation(1000, 1)},
+		{"evaluation-5000", evaluation(5000, 4)},
+		{"day", simulatedDay},
+		{"end-to-end-karpenter", endToEnd("karpenter")},
+		{"end-to-end-tenon", endToEnd("tenon")},
+	}
+}
+
+func names() []string {
+	var all []string
+	for _, m := range measurements() {
+		all = append(all, m.name)
+	}
+	return all
+}
+
+func run(ctx context.Context, s settings) error {
+	pattern, err := regexp.Compile(s.only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	for _, m := range measurements() {
+		if !pattern.MatchString(m.name) {
+			continue
+		}
+		rows, err := m.measure(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		for _, row := range rows {
+			if err := keep(s.out, row); err != nil {
+				return err
+			}
+		}
+	}
+	return show(s.out)
+}
+
+// endToEnd lets one of the two do the work of package contest.
+func endToEnd(name string) func(context.Context, settings) ([]any, error) {
+	return func(ctx context.Context, s settings) ([]any, error) {
+		figures, err := contest.Run(ctx, contest.Options{Bin: s.bin, Quiet: s.quiet, Limit: s.limit, Keep: s.keep, Progress: progress}, name)
+		if err != nil {
+			return nil, err
+		}
+		return []any{figures[0]}, nil
+	}
+}
+
+// keep puts a row into the file, in the place of one with its name.
+func keep(path string, row any) error {
+	rows, err := read(path)
+	if err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(row)
+	if err != nil {
+		return err
+	}
+	name := nameOf(encoded)
+	order := names()
+	rows = append(slices.DeleteFunc(rows, func(r json.RawMessage) bool { return nameOf(r) == name }), encoded)
+	slices.SortStableFunc(rows, func(a, b json.RawMessage) int {
+		return place(order, nameOf(a)) - place(order, nameOf(b))
+	})
+	data, err := json.MarshalIndent(rows, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(data, '\n'), 0o644)
+}
+
+// place is where a row belongs: rows of one measurement share the beginning of their names.
+func place(order []string, name string) int {
+	return slices.IndexFunc(order, func(prefix string) bool { return len(name) >= len(prefix) && name[:len(prefix)] == prefix })
+}
+
+func read(path string) ([]json.RawMessage, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var rows []json.RawMessage
+	if err := json.Unmarshal(data, &rows); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return rows, nil
+}
+
+func nameOf(row json.RawMessage) string {
+	var named struct {
+		Name string `json:"name"`
+	}
+	_ = json.Unmarshal(row, &named) // a row without a name has none
+	return named.Name
+}
+
+// progress tells people that something still happens.
+func progress(format string, values ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", values...)
+}

@@ -1,0 +1,208 @@
+package karpenter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider/fake"
+	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+	"sigs.k8s.io/karpenter/pkg/events"
+	"sigs.k8s.io/karpenter/pkg/operator/injection"
+	"sigs.k8s.io/karpenter/pkg/operator/logging"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
+	"sigs.k8s.io/karpenter/pkg/test"
+
+	"github.com/tenon-sh/tenon/bench/duel"
+)
+
+// Disruptor is the peer's disruption controller without the loop around it: its mirror of a cluster, and its own methods.
+type Disruptor struct {
+	clock       clock.Clock
+	client      *cache
+	provider    *fake.CloudProvider
+	cluster     *state.Cluster
+	provisioner *provisioning.Provisioner
+	recorder    events.Recorder
+	queue       *disruption.Queue
+}
+
+// quiet is a context in which the peer logs nothing.
+func quiet(ctx context.Context) context.Context {
+	log.SetLogger(logging.NopLogger)
+	ctx = injection.WithControllerName(log.IntoContext(ctx, logging.NopLogger), "disruption")
+	return options.ToContext(ctx, test.Options())
+}
+
+// NewDisruptor fills the peer's mirror with the nodes and pods of a question that has no pods of its own.
+func NewDisruptor(ctx context.Context, q *duel.Question, clk clock.Clock) (*Disruptor, error) {
+	if len(q.Pods) > 0 {
+		return nil, errors.New("a cluster to take nodes from has no pods that wait")
+	}
+	ctx = quiet(ctx)
+	d := &Disruptor{clock: clk, provider: fake.NewCloudProvider(), recorder: events.NewRecorder(&record.FakeRecorder{})}
+	d.provider.InstanceTypesForNodePool = map[string][]*cloudprovider.InstanceType{}
+	var objects []client.Object
+	for _, pool := range q.Pools {
+		converted, err := nodePool(pool)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, converted)
+		d.provider.InstanceTypesForNodePool[pool.Name] = instanceTypes(q.Types[pool.Name])
+	}
+	d.client = newCache(newClient(add(objects, q.DaemonSets)))
+	d.cluster = state.NewCluster(clk, d.client, d.provider)
+	d.provisioner = provisioning.NewProvisioner(d.client, d.recorder, d.provider, d.cluster, clk, nil, nil)
+	d.queue = disruption.NewQueue(d.client, d.recorder, d.cluster, clk, d.provisioner)
+	for i := range q.Nodes {
+		if err := d.add(ctx, &q.Nodes[i]); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// add tells the mirror of a node and its pods.
+func (d *Disruptor) add(ctx context.Context, n *duel.Node) error {
+	claim, err := nodeClaim(n.Claim)
+	if err != nil {
+		return err
+	}
+	node := n.Node.DeepCopy()
+	d.client.addNode(node)
+	var pods []*corev1.Pod
+	for _, pod := range n.Pods {
+		pods = append(pods, pod.DeepCopy())
+		d.client.addPod(pods[len(pods)-1])
+	}
+	d.cluster.UpdateNodeClaim(claim)
+	if err := d.cluster.UpdateNode(ctx, node); err != nil {
+		return fmt.Errorf("update node %s: %w", node.Name, err)
+	}
+	for _, pod := range pods {
+		if err := d.cluster.UpdatePod(ctx, pod); err != nil {
+			return fmt.Errorf("update pod %s: %w", duel.Key(pod), err)
+		}
+	}
+	return nil
+}
+
+// Scan is how long the peer's SimulateScheduling takes for one candidate.
+type Scan struct {
+	// Candidates are all nodes of which it would ask whether they can be consolidated; Asked how many of them it was
+	// asked about here, taken evenly.
+	Candidates, Asked int
+	// PerCandidate is the mean over those.
+	PerCandidate time.Duration
+	// Preparation is how long it takes to find the candidates, once for each method.
+	Preparation time.Duration
+}
+
+// Whole is how long all candidates take, one simulation for each.
+func (s Scan) Whole() time.Duration {
+	return s.Preparation + time.Duration(s.Candidates)*s.PerCandidate
+}
+
+// Scan asks the peer about a sample of the candidates of its single-node consolidation, one by one, as that does.
+func (d *Disruptor) Scan(ctx context.Context, sample int) (Scan, error) {
+	ctx = quiet(ctx)
+	method := disruption.NewSingleNodeConsolidation(
+		disruption.MakeConsolidation(d.clock, d.cluster, d.client, d.provisioner, d.provider, d.recorder, d.queue))
+	start := time.Now()
+	candidates, err := disruption.GetCandidates(ctx, d.cluster, d.client, d.recorder, d.clock, d.provider, method.ShouldDisrupt, method.Class(), d.queue)
+	if err != nil {
+		return Scan{}, fmt.Errorf("get candidates: %w", err)
+	}
+	scan := Scan{Candidates: len(candidates), Preparation: time.Since(start)}
+	if len(candidates) == 0 {
+		return scan, errors.New("the peer finds no candidates")
+	}
+	candidates = method.SortCandidates(ctx, candidates)
+	scan.Asked = min(sample, len(candidates))
+	start = time.Now()
+	for i := range scan.Asked {
+		candidate := candidates[i*len(candidates)/scan.Asked]
+		_, err := disruption.SimulateScheduling(ctx, d.client, d.cluster, d.provisioner, d.clock, d.recorder,
+			[]scheduling.Options{scheduling.IsConsolidationSimulation}, candidate)
+		if err != nil {
+			return scan, fmt.Errorf("simulate without %s: %w", candidate.Name(), err)
+		}
+	}
+	scan.PerCandidate = time.Since(start) / time.Duration(scan.Asked)
+	return scan, nil
+}
+
+// Consolidate is what the peer's disruption controller would take away for lack of use, in one of its rounds: empty nodes;
+// if there are none, several nodes at once; if none, a single one. It would wait for fifteen seconds and look again before
+// it acts; here nothing changes meanwhile.
+func Consolidate(ctx context.Context, q *duel.Question) ([]duel.Decision, error) {
+	d, err := NewDisruptor(ctx, q, clocktesting.NewFakeClock(q.At))
+	if err != nil {
+		return nil, err
+	}
+	ctx = quiet(ctx)
+	common := disruption.MakeConsolidation(d.clock, d.cluster, d.client, d.provisioner, d.provider, d.recorder, d.queue)
+	for _, method := range []disruption.Method{
+		disruption.NewEmptiness(common, disruption.WithValidator(believe{})),
+		disruption.NewMultiNodeConsolidation(common, disruption.WithValidator(believe{})),
+		disruption.NewSingleNodeConsolidation(common, disruption.WithValidator(believe{})),
+	} {
+		decisions, err := d.decide(ctx, method)
+		if err != nil || len(decisions) > 0 {
+			return decisions, err
+		}
+	}
+	return nil, nil
+}
+
+// believe validates nothing.
+type believe struct{}
+
+// Validate implements disruption.Validator.
+func (believe) Validate(_ context.Context, c disruption.Command, _ time.Duration) (disruption.Command, error) {
+	return c, nil
+}
+
+// decide asks one method, as the controller does.
+func (d *Disruptor) decide(ctx context.Context, method disruption.Method) ([]duel.Decision, error) {
+	candidates, err := disruption.GetCandidates(ctx, d.cluster, d.client, d.recorder, d.clock, d.provider, method.ShouldDisrupt, method.Class(), d.queue)
+	if err != nil || len(candidates) == 0 {
+		return nil, err
+	}
+	budgets, err := disruption.BuildDisruptionBudgetMapping(ctx, d.cluster, d.clock, d.client, d.provider, d.recorder, method.Reason())
+	if err != nil {
+		return nil, err
+	}
+	commands, err := method.ComputeCommands(ctx, budgets, candidates...)
+	if err != nil {
+		return nil, err
+	}
+	var decisions []duel.Decision
+	for _, command := range commands {
+		if command.Decision() == disruption.NoOpDecision {
+			continue
+		}
+		decision := duel.Decision{Reason: string(method.Reason())}
+		for _, candidate := range command.Candidates {
+			decision.Nodes = append(decision.Nodes, candidate.Name())
+		}
+		for _, replacement := range command.Replacements {
+			decision.Buy = append(decision.Buy, machine(replacement.NodeClaim))
+		}
+		decisions = append(decisions, decision)
+	}
+	return decisions, nil
+}
