@@ -123,7 +123,11 @@ func (m *market) zoneOf(l *lot) int {
 // exhaust buys for lots until nothing is left of them or nothing more can be had. What the pods' rules keep off the
 // machines that were bought for them goes elsewhere in the next round.
 func (m *market) exhaust(lots []supplied, bins []*bin) []*bin {
+	before := make([]int, len(lots))
 	for {
+		for i := range lots {
+			before[i] = lots[i].left()
+		}
 		demands := m.demandsOf(lots)
 		topUp(m, bins, demands)
 		demands = slices.DeleteFunc(demands, func(d stocked) bool {
@@ -138,6 +142,9 @@ func (m *market) exhaust(lots []supplied, bins []*bin) []*bin {
 			return bins
 		}
 		bins = append(bins, bought...)
+		for i := range lots {
+			lots[i].quota = max(0, lots[i].quota-before[i]+lots[i].left())
+		}
 	}
 }
 

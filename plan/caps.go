@@ -140,12 +140,16 @@ func (m *market) boundaryOf(lots []supplied) boundary {
 // meets says that many times more nodes than this are bought in any case.
 func (e *boundary) meets(nodes int) bool { return nodes*looseness <= e.nodes }
 
-// reachedBy says that pieces of a lot may be on all of the nodes that are large enough.
+// reachedBy says that pieces of a lot may be on all of the nodes that are large enough and in their zones.
 func (e *boundary) reachedBy(l *lot, stock bitset) bool {
+	var zones uint64
+	for i := range l.variants {
+		zones |= l.variants[i].zones
+	}
 	missing := e.reach.clone()
 	missing.exclude(stock)
 	for i := range missing.all {
-		if fits(l.request, e.m.machines[i].usable) {
+		if e.m.machines[i].zones&zones != 0 && fits(l.request, e.m.machines[i].usable) {
 			return false
 		}
 	}

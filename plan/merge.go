@@ -82,9 +82,11 @@ func (b *buyer) movable(l *load) bool {
 	return true
 }
 
-// unlimited says that neither a limit of its pool nor a reservation bounds how many of a machine may be bought.
+// unlimited says that neither a limit of its pool that is near nor a reservation bounds how many of a machine may be
+// bought.
 func (b *buyer) unlimited(index int) bool {
-	return len(b.m.sellers[b.m.machines[index].pool].budget) == 0 && !b.m.limited(index)
+	near := func(a allowance) bool { return !a.remote }
+	return !b.m.limited(index) && !slices.ContainsFunc(b.m.sellers[b.m.machines[index].pool].budget, near)
 }
 
 // cheapestFor is the content on the cheapest good that holds it for less than a price, or nil.

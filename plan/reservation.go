@@ -208,19 +208,10 @@ func (m *market) insistent(stock []supplied, offered bitset) []supplied {
 // limited says that a machine may be had only so many times for reasons that do not concern its like.
 func (m *market) limited(index int) bool { return m.machines[index].reservation != unreserved }
 
-// chargesMore says that one machine uses up more of some limit of its pool than another does.
-func (m *market) chargesMore(pool int, a, b Resources) bool {
-	return m.sellers[pool].charges(a, b, false)
-}
-
-// tightens says the same of limits that are not remote.
+// tightens says that one machine uses up more of some limit of its pool that is not remote than another does.
 func (m *market) tightens(pool int, a, b Resources) bool {
-	return m.sellers[pool].charges(a, b, true)
-}
-
-func (s *seller) charges(a, b Resources, nearOnly bool) bool {
-	for i := range s.budget {
-		if !(nearOnly && s.budget[i].remote) && countOf(s.budget[i].name, a) > countOf(s.budget[i].name, b) {
+	for _, limit := range m.sellers[pool].budget {
+		if !limit.remote && countOf(limit.name, a) > countOf(limit.name, b) {
 			return true
 		}
 	}

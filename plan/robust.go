@@ -141,10 +141,10 @@ func (b *buyer) sameTerms(g *good, l *load) bool {
 	return true
 }
 
-// sameMeans says that a good takes no more out of limits and reservations than another.
+// sameMeans says that a good takes no more out of reservations, and of limits that are near, than another.
 func (b *buyer) sameMeans(g, other *good) bool {
 	x, y := &b.m.machines[g.index], &b.m.machines[other.index]
-	return x.reservation == y.reservation && x.pool == y.pool && !b.m.chargesMore(x.pool, g.size, other.size)
+	return x.reservation == y.reservation && x.pool == y.pool && !b.m.tightens(x.pool, g.size, other.size)
 }
 
 // fleets are the goods of which a fleet would be cheapest for the whole demand, each machine carrying its share. They
