@@ -15,7 +15,7 @@ import (
 )
 
 // DeleteClaim deletes a NodeClaim and returns by when its node has to be drained. A claim that is being deleted, or is
-// gone, is left as it is.
+// gone, is left as it is, and so is one that has expired and whose NodePool wants it replaced first.
 func (a *Activities) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput) (workflows.Ending, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -27,6 +27,13 @@ func (a *Activities) DeleteClaim(ctx context.Context, in workflows.DeleteClaimIn
 		return workflows.Ending{Reason: in.Reason, Deleting: true}, nil
 	}
 	if claim.DeletionTimestamp.IsZero() {
+		if in.Expires {
+			postponed, err := a.expires(ctx, claim)
+			if err != nil || postponed.Postponed {
+				return postponed, err
+			}
+			in.Deadline = postponed.Deadline
+		}
 		if err := a.hurry(ctx, claim, in.Deadline); err != nil {
 			return workflows.Ending{}, err
 		}

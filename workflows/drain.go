@@ -133,4 +133,6 @@ type DeleteClaimInput struct {
 	Reason string `json:"reason"`
 	// Deadline is by when its node has to be drained, where that is sooner than the claim itself says.
 	Deadline time.Time `json:"deadline,omitzero"`
+	// Expires says that the claim is to go only for having expired, which its NodePool may postpone.
+	Expires bool `json:"expires,omitempty"`
 }

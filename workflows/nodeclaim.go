@@ -51,7 +51,14 @@ type Ending struct {
 	// Forced says that Deadline holds also for a drain that has begun already under a later one, or none: what runs on
 	// the node is lost anyway.
 	Forced bool `json:"forced,omitempty"`
+	// Postponed is DeleteClaim's answer that the claim has expired and is not deleted: its NodePool wants it replaced
+	// first. Again is when to ask again, zero where only somebody else can end it.
+	Postponed bool      `json:"postponed,omitempty"`
+	Again     time.Time `json:"again,omitzero"`
 }
+
+// askAgain is the least time between two questions whether a claim that has expired may be deleted: clocks differ.
+const askAgain = 5 * time.Second
 
 // lastPass is how long a drain that is under way still has when its node's end becomes a matter of force: what is left is
 // deleted then, and a moment later no longer waited for.
@@ -162,8 +169,38 @@ func (n *nodeClaim) serve(ctx workflow.Context) error {
 	if err := workflow.Await(ctx, func() bool { return n.leaving() || expiry.IsReady() }); err != nil {
 		return err
 	}
+	if n.DrainTells {
+		return n.expire(ctx)
+	}
 	if !n.leaving() {
 		n.leave(Ending{Reason: ReasonExpired})
+	}
+	return nil
+}
+
+// expire ends a claim that has expired. How its NodePool wants that is asked when it matters, and not remembered: a node
+// that is to be replaced first serves on until somebody ends it, and is asked about again when its time is up for good.
+func (n *nodeClaim) expire(ctx workflow.Context) error {
+	for !n.leaving() {
+		ending, err := DeleteClaimActivity.Run(ctx, DeleteClaimInput{Claim: n.Claim.Name, UID: n.Claim.UID, Reason: ReasonExpired, Expires: true},
+			"delete claim: "+ReasonExpired)
+		if err != nil {
+			return err
+		}
+		if !ending.Postponed {
+			n.leave(Ending{Reason: ReasonExpired, Deadline: ending.Deadline, Deleting: true})
+			return nil
+		}
+		state := "The node has expired, and serves until it is replaced within its NodePool's budgets."
+		over := func() bool { return false }
+		if !ending.Again.IsZero() {
+			state += " At " + ending.Again.UTC().Format(time.RFC3339) + " it goes by force."
+			over = workflow.NewTimerWithOptions(ctx, max(ending.Again.Sub(workflow.Now(ctx)), askAgain), workflow.TimerOptions{Summary: "goes by force"}).IsReady
+		}
+		n.describe(ctx, PhaseServing, state)
+		if err := workflow.Await(ctx, func() bool { return n.leaving() || over() }); err != nil {
+			return err
+		}
 	}
 	return nil
 }
