@@ -66,6 +66,9 @@ func (s *Starter) claimDeleted(ctx context.Context, claim *karpv1.NodeClaim) err
 		return err
 	}
 	s.told.keep(claim.UID, workflows.ReasonClaimDeleted)
+	if s.leavesPods(claim, time.Now()) {
+		s.leaving.add(claim.ResourceVersion)
+	}
 	return nil
 }
 

@@ -75,10 +75,14 @@ func (p *pending) decide(now time.Time, waiting map[types.UID]bool, news bool) (
 	return true, p.retry
 }
 
-// promises returns the pods that were planned for machines still starting or just started.
+// promises returns the pods that were planned for machines still starting or just started. A machine that is taken away
+// again before it has started keeps no promise.
 func promises(snapshot *plan.Snapshot) map[types.UID]bool {
 	coming := map[types.UID]bool{}
 	for _, node := range snapshot.Nodes {
+		if node.Deleting {
+			continue
+		}
 		starting := !node.Initialized || snapshot.Time.Sub(node.InitializedAt) < retryFirst
 		for _, uid := range node.Promised {
 			coming[uid] = coming[uid] || starting

@@ -69,6 +69,7 @@ func (s *Starter) forgetGone() {
 		alive[node.UID] = true
 	}
 	s.told.retain(alive)
+	s.interruptions.retain(alive)
 }
 
 // sleep waits, unless the context ends first.

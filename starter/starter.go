@@ -11,7 +11,9 @@
 //	a claim or Node is deleted   → its NodeClaim workflow is signalled, and started where it is missing (claims.go, nodes.go)
 //	a buffer's room is missing   → Provisioning is signalled (buffers.go)
 //	a static pool lacks nodes    → Provisioning is signalled (static.go)
+//	a node leaves with its pods  → Provisioning is signalled (leaving.go)
 //	a node is not needed         → Disruption is signalled (disruption.go)
+//	an instance is taken away    → its NodeClaim workflow is signalled (interruption.go)
 //	every two minutes            → a Schedule starts the Sweep, which finds what all of this has missed (schedule.go)
 //
 // An idle cluster causes no action at all besides the Sweep's schedule: nothing is signalled that a look at the mirror
@@ -57,6 +59,9 @@ type Mirror interface {
 	Node(name string) *corev1.Node
 	Nodes() []*corev1.Node
 	Buffers() []cluster.Buffer
+	ClaimByInstance(id string) *karpv1.NodeClaim
+	PodsOnNode(name string) []*cluster.Pod
+	Promised(key string) []*cluster.Pod
 }
 
 // Config is what a starter works with.
@@ -72,6 +77,10 @@ type Config struct {
 	Disrupt func(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption
 	// SweepEvery is how often the sweep runs.
 	SweepEvery time.Duration
+	// Interruptions is where the cloud announces that instances go; nil where it does not.
+	Interruptions Interruptions
+	// Metrics counts what it announces; nil counts nothing.
+	Metrics *InterruptionMetrics
 }
 
 // Starter watches a cluster for its workflows.
@@ -79,6 +88,10 @@ type Starter struct {
 	Config
 	queue workqueue.TypedRateLimitingInterface[cluster.Event]
 	told  told
+	// interruptions are those that claims were told of, shunned the offerings that were taken back.
+	interruptions told
+	shunned       shunned
+	leaving       *leaving
 }
 
 // New returns a starter; Run does the work.
@@ -87,7 +100,7 @@ func New(config Config) *Starter {
 		Config: config,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cluster.Event](
 			200*time.Millisecond, 30*time.Second)),
-		told: told{},
+		told: told{}, leaving: newLeaving(),
 	}
 }
 
@@ -114,7 +127,16 @@ func (s *Starter) Run(ctx context.Context) error {
 	group.Go(func() error { return s.watchBuffers(ctx) })
 	group.Go(func() error { return s.watchStatic(ctx) })
 	group.Go(func() error { return s.watchDisruption(ctx) })
+	group.Go(func() error { return s.announceLeaving(ctx) })
 	group.Go(func() error { return s.keepSchedule(ctx) })
+	if s.Interruptions != nil {
+		group.Go(func() error { return s.checkInstances(ctx) })
+		if s.Interruptions.Queue() != "" {
+			for range receivers {
+				group.Go(func() error { return s.receiveNotices(ctx) })
+			}
+		}
+	}
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("starter: %w", err)
 	}

@@ -20,6 +20,35 @@ func (t *told) news(uid types.UID, fact string) bool {
 	return t.facts[uid] != fact
 }
 
+// first reports whether a fact about an object has not been told yet, and takes it as told. Who then fails to tell it
+// drops it.
+func (t *told) first(uid types.UID, fact string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.facts[uid] == fact {
+		return false
+	}
+	if t.facts == nil {
+		t.facts = map[types.UID]string{}
+	}
+	t.facts[uid] = fact
+	return true
+}
+
+// drop forgets what was told about an object.
+func (t *told) drop(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.facts, uid)
+}
+
+// has reports whether anything has been told about an object.
+func (t *told) has(uid types.UID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.facts[uid] != ""
+}
+
 // keep remembers a fact. The latest one of an object is kept.
 func (t *told) keep(uid types.UID, fact string) {
 	t.mu.Lock()

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	sdk "go.temporal.io/sdk/worker"
@@ -50,6 +51,8 @@ type Connections struct {
 	Kubernetes *rest.Config
 	Temporal   client.Client
 	Cloud      cloud.Provider
+	// Interruptions is where the cloud announces that instances go; nil where it does not.
+	Interruptions starter.Interruptions
 	// Interceptors stand around every workflow and activity.
 	Interceptors []interceptor.WorkerInterceptor
 }
@@ -83,6 +86,10 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		Nominator: nominator, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
 		SpotToSpot: config.FeatureGates.SpotToSpotConsolidation,
 	})
+	metrics, err := starter.NewInterruptionMetrics(prometheus.DefaultRegisterer)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return mirror.Run(ctx) })
 	group.Go(func() error { return nominator.Run(ctx) })
@@ -98,7 +105,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	})
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, starter.Config{Cluster: name, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
-			Disrupt: doing.Disrupt, SweepEvery: config.SweepEvery}, to.Cloud)
+			Disrupt: doing.Disrupt, SweepEvery: config.SweepEvery, Interruptions: to.Interruptions, Metrics: metrics}, to.Cloud)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("worker: %w", err)

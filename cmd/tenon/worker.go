@@ -33,6 +33,7 @@ type awsFlags struct {
 	memoryOverhead     float64
 	reservedENIs       int
 	disableDryRun      bool
+	interruptionQueue  string
 }
 
 func (a *awsFlags) add(flags *pflag.FlagSet) {
@@ -41,6 +42,20 @@ func (a *awsFlags) add(flags *pflag.FlagSet) {
 	flags.Float64Var(&a.memoryOverhead, "vm-memory-overhead-percent", aws.DefaultVMMemoryOverhead, "share of an instance's memory that is not the node's, 0 to 1")
 	flags.IntVar(&a.reservedENIs, "reserved-enis", 0, "network interfaces of each instance whose addresses pods do not get")
 	flags.BoolVar(&a.disableDryRun, "disable-dry-run", false, "do not test an EC2NodeClass's permissions with dry runs")
+	flags.StringVar(&a.interruptionQueue, "interruption-queue", "", "name or URL of the SQS queue that EventBridge puts interruptions of instances into (default: none)")
+}
+
+// validate returns the first mistake, naming its flag.
+func (a *awsFlags) validate() error {
+	switch {
+	case a.memoryOverhead < 0 || a.memoryOverhead >= 1:
+		return fmt.Errorf("--vm-memory-overhead-percent %v: must be from 0 to below 1", a.memoryOverhead)
+	case a.reservedENIs < 0:
+		return fmt.Errorf("--reserved-enis %d: must not be negative", a.reservedENIs)
+	case a.interruptionQueue != "" && !aws.ValidQueue(a.interruptionQueue):
+		return fmt.Errorf("--interruption-queue %q: must be the name of an SQS queue (letters, digits, hyphens and underscores) or its URL", a.interruptionQueue)
+	}
+	return nil
 }
 
 func newWorkerCommand() *cobra.Command {
@@ -65,11 +80,8 @@ through AWS's, and Kubernetes through KUBECONFIG or the pod's service account.`,
 			if err := settings.Validate(); err != nil {
 				return err
 			}
-			if cloud.memoryOverhead < 0 || cloud.memoryOverhead >= 1 {
-				return fmt.Errorf("--vm-memory-overhead-percent %v: must be from 0 to below 1", cloud.memoryOverhead)
-			}
-			if cloud.reservedENIs < 0 {
-				return fmt.Errorf("--reserved-enis %d: must not be negative", cloud.reservedENIs)
+			if err := cloud.validate(); err != nil {
+				return err
 			}
 			return runWorker(cmd.Context(), settings, cloud)
 		},
@@ -108,9 +120,11 @@ func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) erro
 	if err := installFailpoints(&connections, &options, log); err != nil {
 		return err
 	}
-	if connections.Cloud, err = aws.New(ctx, options); err != nil {
+	provider, err := aws.New(ctx, options)
+	if err != nil {
 		return fmt.Errorf("AWS: %w", err)
 	}
+	connections.Cloud, connections.Interruptions = provider, provider.Interruptions(cloud.interruptionQueue)
 	return worker.Run(ctx, settings, connections, log)
 }
 

@@ -1,0 +1,408 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap/zaptest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// signal is one signal as Temporal received it.
+type signal struct {
+	Workflow, Name string
+	Fact           any
+}
+
+// signals is a Temporal server that only takes signals down, and refuses the first few where it is told to.
+type signals struct {
+	client.Client
+	mu      sync.Mutex
+	refuses int
+	all     []signal
+}
+
+func (s *signals) SignalWithStartWorkflow(_ context.Context, id, name string, fact any, _ client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuses > 0 {
+		s.refuses--
+		return nil, errors.New("unavailable")
+	}
+	s.all = append(s.all, signal{id, name, fact})
+	return nil, nil
+}
+
+// endings are the endings that NodeClaim workflows were signalled, without their moments.
+func (s *signals) endings() map[string][]workflows.Ending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	endings := map[string][]workflows.Ending{}
+	for _, signal := range s.all {
+		if ending, ok := signal.Fact.(workflows.Ending); ok {
+			ending.Deadline = time.Time{}
+			endings[signal.Workflow] = append(endings[signal.Workflow], ending)
+		}
+	}
+	return endings
+}
+
+// announcing is a cloud that announces what a test wants, and notes what is said to it.
+type announcing struct {
+	Interruptions
+	mu      sync.Mutex
+	deleted []string
+	shunned []cloud.OfferingKey
+}
+
+func (a *announcing) Delete(_ context.Context, receipts []string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.deleted = append(a.deleted, receipts...)
+	return nil
+}
+
+func (a *announcing) Shun(key cloud.OfferingKey) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.shunned = append(a.shunned, key)
+}
+
+// mirrored is a mirror of claims by instance, and of pods by node.
+type mirrored struct {
+	Mirror
+	claims map[string]*karpv1.NodeClaim
+	nodes  map[string]*corev1.Node
+	pods   map[string][]*cluster.Pod
+	stale  error
+}
+
+func (m *mirrored) ClaimByInstance(id string) *karpv1.NodeClaim { return m.claims[id] }
+func (m *mirrored) Node(name string) *corev1.Node               { return m.nodes[name] }
+func (m *mirrored) PodsOnNode(name string) []*cluster.Pod       { return m.pods[name] }
+func (m *mirrored) Promised(string) []*cluster.Pod              { return nil }
+func (m *mirrored) Fresh(time.Duration) error                   { return m.stale }
+
+// interruptedClaim is a claim of a spot m5.large in us-east-1a.
+func interruptedClaim(name, instance string) *karpv1.NodeClaim {
+	return &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{
+			corev1.LabelInstanceTypeStable: "m5.large", corev1.LabelTopologyZone: "us-east-1a", karpv1.CapacityTypeLabelKey: "spot"}},
+		Status: karpv1.NodeClaimStatus{ProviderID: "aws:///us-east-1a/" + instance, NodeName: "node-" + name},
+	}
+}
+
+// edge is a starter between these fakes.
+type edge struct {
+	*Starter
+	temporal *signals
+	cloud    *announcing
+	mirror   *mirrored
+	events   *record.FakeRecorder
+	registry *prometheus.Registry
+}
+
+func newEdge(t testing.TB) *edge {
+	t.Helper()
+	e := &edge{temporal: &signals{}, cloud: &announcing{}, events: record.NewFakeRecorder(1000), registry: prometheus.NewRegistry(),
+		mirror: &mirrored{claims: map[string]*karpv1.NodeClaim{"i-a": interruptedClaim("a", "i-a"), "i-b": interruptedClaim("b", "i-b")},
+			nodes: map[string]*corev1.Node{"node-a": {ObjectMeta: metav1.ObjectMeta{Name: "node-a"}}}, pods: map[string][]*cluster.Pod{}}}
+	metrics, err := NewInterruptionMetrics(e.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Starter = New(Config{Cluster: "c", Mirror: e.mirror, Temporal: e.temporal, Interruptions: e.cloud, Events: e.events, Metrics: metrics, Log: zaptest.NewLogger(t)})
+	return e
+}
+
+func notice(receipt string, kind cloud.InterruptionKind, instances ...string) cloud.Notice {
+	return cloud.Notice{Receipt: receipt, Interruption: cloud.Interruption{Kind: kind, Instances: instances, At: time.Now()}}
+}
+
+// told returns the reasons of the Events recorded so far.
+func (e *edge) told() []string {
+	var reasons []string
+	for {
+		select {
+		case event := <-e.events.Events:
+			reasons = append(reasons, strings.Fields(event)[1])
+		default:
+			return reasons
+		}
+	}
+}
+
+func TestInterruptionsBecomeEndings(t *testing.T) {
+	t.Parallel()
+	spot := []cloud.OfferingKey{{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}}
+	tests := map[string]struct {
+		reason  string
+		notices []cloud.Notice
+		arrange func(*edge)
+		endings map[string][]workflows.Ending
+		deleted []string
+		shunned []cloud.OfferingKey
+		events  []string
+	}{
+		"spot": {
+			reason:  "the node goes, its offering is left alone, and both claim and Node say why",
+			notices: []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a")}, deleted: []string{"1"}, shunned: spot,
+			endings: map[string][]workflows.Ending{"c/nodeclaim/a": {{Reason: "SpotInterrupted"}}},
+			events:  []string{"SpotInterrupted", "SpotInterrupted", "TerminatingOnInterruption", "TerminatingOnInterruption"},
+		},
+		"rebalance": {
+			reason: "nothing has happened yet", notices: []cloud.Notice{notice("1", cloud.RebalanceRecommendation, "i-a")}, deleted: []string{"1"},
+			events: []string{"SpotRebalanceRecommendation", "SpotRebalanceRecommendation"},
+		},
+		"duplicates": {
+			reason:  "SQS may deliver twice, EC2 may say the same again, and one removal has one signal",
+			notices: []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a"), notice("2", cloud.SpotInterruption, "i-a")},
+			deleted: []string{"1", "2"}, shunned: slices.Repeat(spot, 2),
+			endings: map[string][]workflows.Ending{"c/nodeclaim/a": {{Reason: "SpotInterrupted"}}},
+			events:  []string{"SpotInterrupted", "SpotInterrupted", "TerminatingOnInterruption", "TerminatingOnInterruption"},
+		},
+		"a change of several": {
+			reason: "AWS Health names all affected instances in one event", notices: []cloud.Notice{notice("1", cloud.ScheduledChange, "i-a", "i-b", "i-x")},
+			arrange: func(e *edge) { e.mirror.nodes = nil },
+			endings: map[string][]workflows.Ending{"c/nodeclaim/a": {{Reason: "ScheduledChange"}}, "c/nodeclaim/b": {{Reason: "ScheduledChange"}}},
+			events:  []string{"InstanceUnhealthy", "InstanceUnhealthy", "TerminatingOnInterruption", "TerminatingOnInterruption"},
+		},
+		"stopped": {
+			reason: "somebody stops the instance", notices: []cloud.Notice{notice("1", cloud.InstanceStopping, "i-b")}, deleted: []string{"1"},
+			endings: map[string][]workflows.Ending{"c/nodeclaim/b": {{Reason: "InstanceStopping"}}}, events: []string{"InstanceStopping", "TerminatingOnInterruption"},
+		},
+		"terminated": {
+			reason: "nothing is left to drain", notices: []cloud.Notice{notice("1", cloud.InstanceTerminated, "i-b")}, deleted: []string{"1"},
+			endings: map[string][]workflows.Ending{"c/nodeclaim/b": {{Reason: "InstanceTerminated", Lost: true}}},
+			events:  []string{"InstanceTerminating", "TerminatingOnInterruption"},
+		},
+		"Tenon's own": {
+			reason: "Tenon terminates the instances of claims that are being deleted, and need not be told",
+			arrange: func(e *edge) {
+				e.mirror.claims["i-a"].DeletionTimestamp = &metav1.Time{Time: time.Now()}
+				e.mirror.pods["node-a"] = []*cluster.Pod{{Pod: &plan.Pod{Daemon: true}}}
+			},
+			notices: []cloud.Notice{notice("1", cloud.InstanceTerminating, "i-a"), notice("2", cloud.InstanceTerminated, "i-a")}, deleted: []string{"1", "2"},
+		},
+		"killed while draining": {
+			reason: "the drain waits for pods that run no longer", notices: []cloud.Notice{notice("1", cloud.InstanceTerminated, "i-a")}, deleted: []string{"1"},
+			arrange: func(e *edge) {
+				e.mirror.claims["i-a"].DeletionTimestamp = &metav1.Time{Time: time.Now()}
+				e.mirror.pods["node-a"] = []*cluster.Pod{{Pod: &plan.Pod{}}}
+			},
+			endings: map[string][]workflows.Ending{"c/nodeclaim/a": {{Reason: "InstanceTerminated", Lost: true, Deleting: true}}},
+		},
+		"interrupted while draining": {
+			reason: "it goes already; only its offering is left alone, and the Events say so", notices: []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a")},
+			arrange: func(e *edge) { e.mirror.claims["i-a"].DeletionTimestamp = &metav1.Time{Time: time.Now()} },
+			deleted: []string{"1"}, shunned: spot, events: []string{"SpotInterrupted", "SpotInterrupted"},
+		},
+		"impaired while draining": {
+			reason: "the drain waits for nothing any more", notices: []cloud.Notice{notice("1", cloud.SystemImpaired, "i-a")}, deleted: []string{"1"},
+			arrange: func(e *edge) {
+				e.mirror.claims["i-a"].DeletionTimestamp = &metav1.Time{Time: time.Now()}
+				e.mirror.pods["node-a"] = []*cluster.Pod{{Pod: &plan.Pod{}}}
+			},
+			endings: map[string][]workflows.Ending{"c/nodeclaim/a": {{Reason: "SystemStatusImpaired", Forced: true, Deleting: true}}}, events: []string{"InstanceUnhealthy", "InstanceUnhealthy"},
+		},
+		"somebody else's": {
+			reason: "most instances of an account are", notices: []cloud.Notice{notice("1", cloud.InstanceStopping, "i-x")}, deleted: []string{"1"},
+		},
+		"not known yet": {
+			reason: "an instance launched a moment ago may be ours: the notice is to come again", notices: []cloud.Notice{notice("1", cloud.SpotInterruption, "i-x")},
+		},
+		"never known": {
+			reason: "a minute later it would be known", deleted: []string{"1"},
+			notices: []cloud.Notice{{Receipt: "1", Interruption: cloud.Interruption{Kind: cloud.SpotInterruption, Instances: []string{"i-x"}, At: time.Now().Add(-2 * time.Minute)}}},
+		},
+		"not seen": {
+			reason: "an old view of the cluster may lack a claim that is there", arrange: func(e *edge) { e.mirror.stale = errors.New("stale") },
+			notices: []cloud.Notice{{Receipt: "1", Interruption: cloud.Interruption{Kind: cloud.SpotInterruption, Instances: []string{"i-x"}, At: time.Now().Add(-2 * time.Minute)}}},
+		},
+		"junk": {
+			reason: "it will never be understood", notices: []cloud.Notice{{Receipt: "1", Err: errors.New("not an event")}}, deleted: []string{"1"},
+		},
+		"of no concern": {reason: "the rule lets more through than is needed", notices: []cloud.Notice{{Receipt: "1"}}, deleted: []string{"1"}},
+		"Temporal hiccups": {
+			reason: "a signal that fails is sent again at once", notices: []cloud.Notice{notice("1", cloud.InstanceStopping, "i-b")}, deleted: []string{"1"},
+			arrange: func(e *edge) { e.temporal.refuses = 2 },
+			endings: map[string][]workflows.Ending{"c/nodeclaim/b": {{Reason: "InstanceStopping"}}}, events: []string{"InstanceStopping", "TerminatingOnInterruption"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t)
+			if test.arrange != nil {
+				test.arrange(e)
+			}
+			e.handleNotices(t.Context(), test.notices)
+			if test.endings == nil {
+				test.endings = map[string][]workflows.Ending{}
+			}
+			if diff := cmp.Diff(test.endings, e.temporal.endings()); diff != "" {
+				t.Errorf("%s: endings (-want +got):\n%s", test.reason, diff)
+			}
+			slices.Sort(e.cloud.deleted)
+			events := e.told()
+			slices.Sort(events)
+			for what, pair := range map[string][2]any{"deleted": {test.deleted, e.cloud.deleted}, "shunned": {test.shunned, e.cloud.shunned}, "events": {test.events, events}} {
+				if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
+					t.Errorf("%s: %s (-want +got):\n%s", test.reason, what, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestWaveOfInterruptionsShunsAnOfferingOnce(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for i := range 40 {
+		instance := fmt.Sprintf("i-%d", i)
+		e.mirror.claims[instance] = interruptedClaim(fmt.Sprint(i), instance)
+		e.handleNotices(t.Context(), []cloud.Notice{notice(instance, cloud.SpotInterruption, instance)})
+	}
+	var shuns []workflows.CapacityRefused
+	for i, sent := range e.temporal.all {
+		if refused, ok := sent.Fact.(workflows.CapacityRefused); ok {
+			shuns = append(shuns, refused)
+			if i > 0 || sent.Workflow != "c/provisioning" || !refused.Quiet {
+				t.Errorf("signal %d, %+v: want Provisioning told quietly, before any claim", i, sent)
+			}
+		}
+	}
+	if len(shuns) != 1 {
+		t.Errorf("Provisioning was told %d times, want once", len(shuns))
+	}
+	if got := len(e.temporal.endings()); got != 40 {
+		t.Errorf("%d claims end, want 40", got)
+	}
+}
+
+func TestInterruptionMetrics(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.handleNotices(t.Context(), []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a"), {Receipt: "2", Err: errors.New("junk")}, {Receipt: "3"}})
+	e.unhealthy(t.Context(), cloud.SystemImpaired, "i-b")
+	e.unhealthy(t.Context(), cloud.SystemImpaired, "i-b")
+	families, err := e.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			name := strings.TrimPrefix(family.GetName(), "karpenter_interruption_")
+			for _, label := range metric.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			got[name] = metric.GetCounter().GetValue() + float64(metric.GetHistogram().GetSampleCount())
+		}
+	}
+	want := map[string]float64{"deleted_messages_total": 3, "instance_status_unhealthy_total SystemStatus": 1, "message_queue_duration_seconds": 1,
+		"received_messages_total no_op": 1, "received_messages_total spot_interrupted": 1, "received_messages_total unparsable": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := NewInterruptionMetrics(e.registry); err != nil {
+		t.Errorf("a second worker in one process: %v", err)
+	}
+}
+
+func TestClaimsThatLeavePodsAreAnnounced(t *testing.T) {
+	t.Parallel()
+	pod := func(change func(*plan.Pod)) []*cluster.Pod {
+		p := &plan.Pod{UID: "p"}
+		change(p)
+		return []*cluster.Pod{{Pod: p}}
+	}
+	running := pod(func(*plan.Pod) {})
+	replaced := func(e *edge) {
+		e.mirror.nodes["node-a"].Annotations = map[string]string{karpv1.ReplacementAnnotationKey: "c/replacement/1"}
+		e.mirror.nodes["node-a"].Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint()}
+	}
+	tests := map[string]struct {
+		reason  string
+		pods    []*cluster.Pod
+		arrange func(*edge)
+		want    bool
+	}{
+		"running":     {"its pods need another node", running, nil, true},
+		"empty":       {"nobody needs one", nil, nil, false},
+		"daemons":     {"they go with the node", pod(func(p *plan.Pod) { p.Daemon = true }), nil, false},
+		"terminating": {"their successors are on their way", pod(func(p *plan.Pod) { p.Deletion = time.Now() }), nil, false},
+		"undisturbed": {"they stay until they are done", pod(func(p *plan.Pod) { p.DoNotDisrupt = true }), nil, false},
+		"replaced":    {"the replacement has a place for each of its pods", running, replaced, false},
+		"a replacement": {"it is not replaced itself, whatever it was launched for", running, func(e *edge) {
+			replaced(e)
+			e.mirror.nodes["node-a"].Spec.Taints = nil
+		}, true},
+		"interrupted while replaced": {"its replacement may not be there in time", running, func(e *edge) {
+			replaced(e)
+			e.handleNotices(t.Context(), []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a")})
+		}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t)
+			e.mirror.pods["node-a"] = test.pods
+			if test.arrange != nil {
+				test.arrange(e)
+			}
+			if got := e.leavesPods(e.mirror.claims["i-a"], time.Now()); got != test.want {
+				t.Errorf("%s: %v, want %v", test.reason, got, test.want)
+			}
+		})
+	}
+}
+
+func TestLeavingClaimsAreAnnouncedTogether(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.temporal.refuses = 1
+	for _, version := range []string{"7", "12", "9"} {
+		e.leaving.add(version)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan error)
+	go func() { done <- e.announceLeaving(ctx) }()
+	for {
+		e.temporal.mu.Lock()
+		sent := slices.Clone(e.temporal.all)
+		e.temporal.mu.Unlock()
+		if len(sent) == 0 {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		announced, ok := sent[0].Fact.(workflows.PodsPending)
+		if !ok || sent[0].Workflow != "c/provisioning" || announced.SeenVersion != "12" || announced.Seen.IsZero() {
+			t.Errorf("sent %+v, want Provisioning told of the newest version, also after a failure", sent[0])
+		}
+		break
+	}
+	stop()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+}
