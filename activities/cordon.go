@@ -35,14 +35,24 @@ func (d *Drains) cordon(ctx context.Context, node *corev1.Node, claimed bool) (*
 
 // cordonClaimed puts Karpenter's taint and label for a node that will go on a node of a claim.
 func cordonClaimed(node *corev1.Node) {
-	taint := cordonTaint(true)
-	if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
-		node.Spec.Taints = append(node.Spec.Taints, taint)
-	}
+	taintDisrupted(node)
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
 	}
 	node.Labels[corev1.LabelNodeExcludeBalancers] = karpv1.ExcludeFromLoadBalancersValue
+}
+
+// taintDisrupted puts Karpenter's taint for a node that will go on it.
+func taintDisrupted(node *corev1.Node) {
+	if taint := cordonTaint(true); !disrupted(node) {
+		node.Spec.Taints = append(node.Spec.Taints, taint)
+	}
+}
+
+// disrupted reports whether a node carries Karpenter's taint for one that will go.
+func disrupted(node *corev1.Node) bool {
+	taint := cordonTaint(true)
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 }
 
 // cordonForeign makes a node that is not Tenon's unschedulable, and marks it if it was not so already.

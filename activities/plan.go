@@ -31,6 +31,8 @@ const (
 	groupMost, claimsMost = 250, 500
 	// creators is how many claims are created at once.
 	creators = 16
+	// nameTries is how many further names are tried for a claim whose first one is taken.
+	nameTries = 3
 	// nominatedFor is how long pods that were planned for an existing node protect it: Karpenter's twice the window.
 	nominatedFor = 20 * time.Second
 	// promisedFor is how long pods that were planned for a claim are counted as its own: until it must have registered.
@@ -109,7 +111,7 @@ func (a *Activities) created(ctx context.Context, id string) (workflows.PlanResu
 // input is what the planner is to know.
 func (a *Activities) input(ctx context.Context, snapshot *plan.Snapshot, refused []workflows.Unavailable) plan.Input {
 	return plan.Input{Snapshot: snapshot, Pools: a.pools(ctx), Unavailable: unavailable(refused), MinValues: a.MinValues, Preferences: a.Preferences,
-		Nominates: a.Nominator.Works()}
+		Nominates: a.Nominator.Works(), SpotToSpot: a.SpotToSpot}
 }
 
 // pools returns every NodePool with what can be launched for it, or why nothing can.
@@ -203,27 +205,36 @@ func (a *Activities) createClaim(ctx context.Context, planned plan.Claim, group,
 		return nil, fmt.Errorf("NodePool %s is gone", planned.NodePool)
 	}
 	for try := 0; ; try++ {
-		claim, err := planned.NodeClaim(pool, claimName(planned.NodePool, fmt.Sprintf("%s/%d", seed, try)))
+		claim, err := a.draft(planned, pool, group, claimName(planned.NodePool, fmt.Sprintf("%s/%d", seed, try)))
 		if err != nil {
-			return nil, fmt.Errorf("claim for NodePool %s: %w", planned.NodePool, err)
-		}
-		if claim.Annotations == nil {
-			claim.Annotations = map[string]string{}
-		}
-		claim.Annotations[karpv1.LaunchGroupAnnotationKey] = group
-		if class := a.nodeClass(claim); class != nil {
-			for _, key := range []string{awsv1.AnnotationEC2NodeClassHash, awsv1.AnnotationEC2NodeClassHashVersion} {
-				claim.Annotations[key] = class.Annotations[key]
-			}
+			return nil, err
 		}
 		err = a.Kube.Create(ctx, claim)
 		if err == nil {
 			return claim, nil
 		}
-		if !apierrors.IsAlreadyExists(err) || try == 3 {
+		if !apierrors.IsAlreadyExists(err) || try == nameTries {
 			return nil, fmt.Errorf("create NodeClaim %s: %w", claim.Name, err)
 		}
 	}
+}
+
+// draft writes a planned claim as the object that is created.
+func (a *Activities) draft(planned plan.Claim, pool *karpv1.NodePool, group, name string) (*karpv1.NodeClaim, error) {
+	claim, err := planned.NodeClaim(pool, name)
+	if err != nil {
+		return nil, fmt.Errorf("claim for NodePool %s: %w", planned.NodePool, err)
+	}
+	if claim.Annotations == nil {
+		claim.Annotations = map[string]string{}
+	}
+	claim.Annotations[karpv1.LaunchGroupAnnotationKey] = group
+	if class := a.nodeClass(claim); class != nil {
+		for _, key := range []string{awsv1.AnnotationEC2NodeClassHash, awsv1.AnnotationEC2NodeClassHashVersion} {
+			claim.Annotations[key] = class.Annotations[key]
+		}
+	}
+	return claim, nil
 }
 
 // claimName is the pool's name and five characters made from the seed, as the API server's generateName would make it.

@@ -17,46 +17,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// removers is how many nodes of a removal are worked on at once; removeMost bounds the nodes of one evaluation.
-const removers, removeMost = 16, 500
-
-// Evaluate decides over the mirror which nodes are not needed, or are more than was asked for. A view that may be stale is an error: nothing is
-// disrupted on one.
-func (a *Activities) Evaluate(ctx context.Context, _ workflows.EvaluateInput) (workflows.Evaluation, error) {
-	if err := a.Mirror.Fresh(freshEnough); err != nil {
-		return workflows.Evaluation{}, fmt.Errorf("evaluate: %w", err)
-	}
-	snapshot := a.Mirror.Snapshot()
-	found := a.Disrupt(ctx, snapshot)
-	nodes := make(map[string]*plan.Node, len(snapshot.Nodes))
-	for _, node := range snapshot.Nodes {
-		nodes[node.Key()] = node
-	}
-	result := workflows.Evaluation{NextLook: found.NextLook, Note: verdictNote(found)}
-	left := removeMost
-	for _, command := range found.Commands {
-		if len(command.Nodes) > left {
-			command.Nodes, result.Again = command.Nodes[:left], true
-		}
-		left -= len(command.Nodes)
-		removal := workflows.Removal{Reason: string(command.Reason)}
-		for _, key := range command.Nodes {
-			node := nodes[key]
-			removal.Nodes = append(removal.Nodes, workflows.RemovedNode{Node: node.Name, NodeUID: string(node.UID),
-				Claim: workflows.ClaimRef{Name: node.Claim, UID: string(node.ClaimUID)}})
-		}
-		if len(removal.Nodes) > 0 {
-			result.Commands = append(result.Commands, removal)
-		}
-	}
-	return result, nil
-}
-
-// Disrupt asks the planner what may be taken away. Whoever watches the cluster asks it too, so that no workflow is woken
-// for nothing.
-func (a *Activities) Disrupt(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption {
-	return plan.Disrupt(a.input(ctx, snapshot, nil))
-}
+// removers is how many nodes of a removal are worked on at once.
+const removers = 16
 
 // Remove takes away the nodes of one evaluation. Before it does, the API server itself is asked whether the reason still
 // holds. A node that is to go for being empty is tainted first, so that nothing new can be bound to it, and given back

@@ -286,7 +286,12 @@ func (s *sweep) running(ctx context.Context, id string) (bool, error) {
 	if s.listed[id] {
 		return true, nil
 	}
-	described, err := s.Temporal.DescribeWorkflowExecution(ctx, id, "")
+	return s.runs(ctx, id)
+}
+
+// runs asks Temporal whether a workflow runs.
+func (a *Activities) runs(ctx context.Context, id string) (bool, error) {
+	described, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		var missing *serviceerror.NotFound
 		if errors.As(err, &missing) {
@@ -295,4 +300,17 @@ func (s *sweep) running(ctx context.Context, id string) (bool, error) {
 		return false, fmt.Errorf("ask for workflow %s: %w", id, err)
 	}
 	return described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+}
+
+// known reports whether there is a workflow of an id, running or not.
+func (a *Activities) known(ctx context.Context, id string) (bool, error) {
+	_, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask for workflow %s: %w", id, err)
+	}
+	return true, nil
 }

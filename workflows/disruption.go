@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -19,15 +20,80 @@ type DisruptionInput struct {
 	NextLook time.Time `json:"nextLook,omitzero"`
 	// Last is the note of the last evaluation, for people.
 	Last string `json:"last,omitempty"`
+	// Series tells this Disruption from an earlier one that was terminated, so that the ids of replacements never repeat,
+	// and Round counts its evaluations.
+	Series string `json:"series,omitempty"`
+	Round  int    `json:"round,omitempty"`
+	// Running are the replacements that have not ended.
+	Running []Running `json:"running,omitempty"`
+	// Leaving are the nodes that were removed a moment ago.
+	Leaving []Leaving `json:"leaving,omitempty"`
+	// Held are the nodes that are left alone because a replacement of theirs was taken back.
+	Held []Held `json:"held,omitempty"`
+	// Unavailable are the offerings that replacements were refused lately.
+	Unavailable []Unavailable `json:"unavailable,omitempty"`
+	// SeenVersion is the resource version of the newest claim a replacement has created.
+	SeenVersion string `json:"seenVersion,omitempty"`
+	// Stable and Patience are handed to every Replacement, for tests; zero leaves them as they are.
+	Stable   time.Duration `json:"stable,omitempty"`
+	Patience time.Duration `json:"patience,omitempty"`
 }
 
-// EvaluateInput asks for one evaluation; the mirror knows the rest.
-type EvaluateInput struct{}
+// Running is a replacement that has not ended.
+type Running struct {
+	ID string `json:"id"`
+	// Claims are those of the nodes that go, and Pools their NodePools.
+	Claims []string `json:"claims"`
+	Pools  []string `json:"pools,omitempty"`
+	// WaitForReady says that no other node of the pools is to be replaced meanwhile.
+	WaitForReady bool `json:"waitForReady,omitempty"`
+}
+
+// Leaving is a node that counts as on its way out, however little the mirror shows of it, until a moment.
+type Leaving struct {
+	Claim string    `json:"claim"`
+	Until time.Time `json:"until"`
+}
+
+// Held is a node that is left alone until a moment.
+type Held struct {
+	Claim string    `json:"claim"`
+	Until time.Time `json:"until"`
+	// Times counts the replacements of it that were taken back, one after the other.
+	Times int    `json:"times"`
+	Why   string `json:"why,omitempty"`
+}
+
+const (
+	// leavingFor is how long a removed node counts as leaving whatever the mirror shows: longer than any mirror that may
+	// be acted upon is old.
+	leavingFor = 30 * time.Second
+	// heldFirst and heldMost bound how long a node is left alone after a replacement of it was taken back. Each time
+	// doubles it.
+	heldFirst, heldMost = time.Minute, 10 * time.Minute
+	// mostHeld bounds the nodes that are remembered, so that the state stays far below the payload limits.
+	mostHeld = 500
+	// whyMost bounds what is remembered of why, in bytes.
+	whyMost = 200
+)
+
+// EvaluateInput asks for one evaluation. The mirror knows the cluster; this is what it may not show yet or cannot know.
+type EvaluateInput struct {
+	Running     []Running     `json:"running,omitempty"`
+	Leaving     []Leaving     `json:"leaving,omitempty"`
+	Held        []Held        `json:"held,omitempty"`
+	Unavailable []Unavailable `json:"unavailable,omitempty"`
+	SeenVersion string        `json:"seenVersion,omitempty"`
+}
 
 // Evaluation is what EvaluateActivity returns.
 type Evaluation struct {
-	// Commands are the removals that are due and within budget.
+	// Commands are the removals that are due and within budget, of nodes from which no pod has to move.
 	Commands []Removal `json:"commands,omitempty"`
+	// Replacements are everything else that is to be done. They have no ID yet.
+	Replacements []Replace `json:"replacements,omitempty"`
+	// Over are replacements that were said to be running and are not.
+	Over     []string  `json:"over,omitempty"`
 	NextLook time.Time `json:"nextLook,omitzero"`
 	// Again says that there was more to remove than one evaluation returns.
 	Again bool `json:"again,omitempty"`
@@ -46,6 +112,8 @@ type RemovedNode struct {
 	Node    string   `json:"node"`
 	NodeUID string   `json:"nodeUID"`
 	Claim   ClaimRef `json:"claim"`
+	// NodePool is the claim's.
+	NodePool string `json:"nodePool,omitempty"`
 }
 
 // RemovalResult is what became of a Removal.
@@ -56,22 +124,28 @@ type RemovalResult struct {
 }
 
 // Disruption takes away nodes that are no longer needed, for ever. It is woken by change and by the moment at which a
-// node that had to stay may go, never by a fixed clock; with nothing to do it costs nothing.
+// node that had to stay may go, never by a fixed clock; with nothing to do it costs nothing. It decides, and does not
+// wait for what was decided: the next evaluation follows as soon as the cluster shows what the last one has begun.
 func Disruption(ctx workflow.Context, state DisruptionInput) error {
-	d := disruption{DisruptionInput: state}
-	changes := workflow.GetSignalChannel(ctx, SignalEvaluate)
-	woken := func() bool {
-		for changes.ReceiveAsync(nil) {
-			d.Pending = true
-		}
-		return d.Pending || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+	d := disruption{DisruptionInput: state, changes: workflow.GetSignalChannel(ctx, SignalEvaluate),
+		begun: workflow.GetSignalChannel(ctx, SignalReplacementBegun), ended: workflow.GetSignalChannel(ctx, SignalReplacementEnded)}
+	if d.Series == "" {
+		d.Series = workflow.GetInfo(ctx).OriginalRunID
+	}
+	if err := d.listen(ctx); err != nil {
+		return err
 	}
 	for {
 		d.describe(ctx)
-		if err := d.wait(ctx, woken); err != nil {
+		if err := d.wait(ctx); err != nil {
 			return err
 		}
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			// Who has asked gets an answer first.
+			if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+				return err
+			}
+			d.receive(ctx)
 			return workflow.NewContinueAsNewError(ctx, Disruption, d.DisruptionInput)
 		}
 		if err := d.evaluate(ctx); err != nil {
@@ -82,10 +156,32 @@ func Disruption(ctx workflow.Context, state DisruptionInput) error {
 
 type disruption struct {
 	DisruptionInput
+	changes, begun, ended workflow.ReceiveChannel
+}
+
+// receive moves every signal that has come into the state.
+func (d *disruption) receive(ctx workflow.Context) {
+	for d.changes.ReceiveAsync(nil) {
+		d.Pending = true
+	}
+	var begun Begun
+	for d.begun.ReceiveAsync(&begun) {
+		d.see(begun.SeenVersion)
+		begun = Begun{}
+	}
+	var ended Ended
+	for d.ended.ReceiveAsync(&ended) {
+		d.end(ctx, ended)
+		ended = Ended{}
+	}
 }
 
 // wait returns when something has changed or the next look is due.
-func (d *disruption) wait(ctx workflow.Context, woken func() bool) error {
+func (d *disruption) wait(ctx workflow.Context) error {
+	woken := func() bool {
+		d.receive(ctx)
+		return d.Pending || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+	}
 	if d.NextLook.IsZero() {
 		return workflow.Await(ctx, woken)
 	}
@@ -94,22 +190,30 @@ func (d *disruption) wait(ctx workflow.Context, woken func() bool) error {
 	return err
 }
 
-// evaluate decides once and carries the decision out.
+// evaluate decides once and has the decision carried out.
 func (d *disruption) evaluate(ctx workflow.Context) error {
 	d.Pending = false
-	found, err := EvaluateActivity.Run(ctx, EvaluateInput{}, "which nodes are not needed")
+	d.forget(workflow.Now(ctx))
+	found, err := EvaluateActivity.Run(ctx, d.evaluateInput(), "which nodes are not needed")
 	if err != nil {
 		return err
 	}
 	d.Pending, d.NextLook, d.Last = found.Again, found.NextLook, found.Note
+	d.Running = slices.DeleteFunc(d.Running, func(r Running) bool { return slices.Contains(found.Over, r.ID) })
 	removals := make([]workflow.Future, 0, len(found.Commands))
 	for _, command := range found.Commands {
 		removals = append(removals, RemoveActivity.Start(ctx, command, fmt.Sprintf("remove %d nodes: %s", len(command.Nodes), command.Reason)))
 	}
-	for _, removal := range removals {
+	if err := d.replace(ctx, found.Replacements); err != nil {
+		return err
+	}
+	for i, removal := range removals {
 		var result RemovalResult
 		if err := removal.Get(ctx, &result); err != nil {
 			return err
+		}
+		for _, node := range found.Commands[i].Nodes {
+			d.Leaving = append(d.Leaving, Leaving{Claim: node.Claim.Name, Until: workflow.Now(ctx).Add(leavingFor)})
 		}
 		for _, kept := range result.Kept {
 			d.Last += "\n- kept: " + kept
@@ -118,13 +222,117 @@ func (d *disruption) evaluate(ctx workflow.Context) error {
 	return nil
 }
 
+// replace starts a Replacement for each decision and returns when all have begun, or have failed to.
+func (d *disruption) replace(ctx workflow.Context, decided []Replace) error {
+	if len(decided) == 0 {
+		return nil
+	}
+	d.Round++
+	waiting := map[string]workflow.ChildWorkflowFuture{}
+	for i, command := range decided {
+		command.ID = fmt.Sprintf("r%.8s-%d-%d", d.Series, d.Round, i)
+		in := ReplacementInput{Cluster: d.Cluster, Replace: command, Stable: d.Stable, Patience: d.Patience}
+		child := workflow.ExecuteChildWorkflow(ReplacementOptions(in).child(ctx), Replacement, in)
+		if err := child.GetChildWorkflowExecution().Get(ctx, nil); err != nil && !alreadyStarted(err) {
+			return fmt.Errorf("start replacement %s: %w", command.ID, err)
+		}
+		waiting[command.ID] = child
+		d.Running = append(d.Running, Running{ID: command.ID, Claims: command.claimNames(), Pools: command.pools(), WaitForReady: command.WaitForReady})
+	}
+	return workflow.Await(ctx, func() bool {
+		var begun Begun
+		for d.begun.ReceiveAsync(&begun) {
+			d.see(begun.SeenVersion)
+			delete(waiting, begun.ID)
+			begun = Begun{}
+		}
+		d.receive(ctx)
+		for _, running := range d.Running {
+			// One that is over, however that came, begins no more.
+			if child := waiting[running.ID]; child != nil && child.IsReady() {
+				delete(waiting, running.ID)
+			}
+		}
+		return !slices.ContainsFunc(d.Running, func(r Running) bool { return waiting[r.ID] != nil })
+	})
+}
+
+// see notes the newest claim that the next evaluation has to know of. Versions count up, and have no other meaning here.
+func (d *disruption) see(version string) {
+	if len(version) > len(d.SeenVersion) || len(version) == len(d.SeenVersion) && version > d.SeenVersion {
+		d.SeenVersion = version
+	}
+}
+
+// end takes in that a replacement is over. Where it was taken back, its nodes are left alone for a while, unless it was
+// for want of capacity: then there may be other offerings.
+func (d *disruption) end(ctx workflow.Context, ended Ended) {
+	now := workflow.Now(ctx)
+	at := slices.IndexFunc(d.Running, func(r Running) bool { return r.ID == ended.ID })
+	if at < 0 {
+		return
+	}
+	running := d.Running[at]
+	d.Running = slices.Delete(d.Running, at, at+1)
+	// Others of its pools may have waited for it, and nothing else tells that they need not any more.
+	d.Pending = d.Pending || running.WaitForReady || len(ended.Refused) > 0
+	for _, key := range ended.Refused {
+		d.Unavailable = append(d.Unavailable, Unavailable{OfferingKey: key, Until: now.Add(UnavailableFor)})
+	}
+	if over := len(d.Unavailable) - mostUnavailable; over > 0 {
+		d.Unavailable = d.Unavailable[over:]
+	}
+	if ended.Undone == "" || len(ended.Refused) > 0 {
+		return
+	}
+	for _, claim := range running.Claims {
+		d.hold(claim, ended.Undone, now)
+	}
+}
+
+// hold leaves a node alone, the longer the more often it had to.
+func (d *disruption) hold(claim, why string, now time.Time) {
+	held := Held{Claim: claim, Times: 1, Why: fmt.Sprintf("a replacement of it was just taken back: %.*s", whyMost, why)}
+	if at := slices.IndexFunc(d.Held, func(h Held) bool { return h.Claim == claim }); at >= 0 {
+		held.Times = d.Held[at].Times + 1
+		d.Held = slices.Delete(d.Held, at, at+1)
+	}
+	held.Until = now.Add(min(heldFirst<<min(held.Times-1, 8), heldMost))
+	d.Held = append(d.Held, held)
+	if over := len(d.Held) - mostHeld; over > 0 {
+		d.Held = d.Held[over:]
+	}
+}
+
+// forget drops what no longer matters. A node that was held is remembered for as long again, so that the next time
+// counts as one more.
+func (d *disruption) forget(now time.Time) {
+	d.Leaving = slices.DeleteFunc(d.Leaving, func(l Leaving) bool { return !l.Until.After(now) })
+	d.Unavailable = slices.DeleteFunc(d.Unavailable, func(u Unavailable) bool { return !u.Until.After(now) })
+	d.Held = slices.DeleteFunc(d.Held, func(h Held) bool { return !h.Until.Add(heldMost).After(now) })
+}
+
 func (d *disruption) describe(ctx workflow.Context) {
 	details := "Waiting for a change.\n"
 	if !d.NextLook.IsZero() {
 		details = "Next look at " + d.NextLook.UTC().Format(time.RFC3339) + ", or after a change.\n"
+	}
+	if len(d.Running) > 0 {
+		details += fmt.Sprintf("\n%d replacements are under way:\n", len(d.Running))
+		for i, running := range d.Running {
+			if i == runningShown {
+				details += fmt.Sprintf("\n- and %d more", len(d.Running)-runningShown)
+				break
+			}
+			details += "\n- " + d.Cluster.ReplacementID(running.ID) + ": " + listed(running.Claims)
+		}
+		details += "\n"
 	}
 	if d.Last != "" {
 		details += "\n**Last evaluation**\n\n" + d.Last + "\n"
 	}
 	workflow.SetCurrentDetails(ctx, details)
 }
+
+// runningShown is how many replacements the details list.
+const runningShown = 20

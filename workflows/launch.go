@@ -23,6 +23,8 @@ const (
 	FailureNodeClassNotReady = "NodeClassNotReady"
 	// FailureInsufficientCapacity means no offering the claims allow can be had.
 	FailureInsufficientCapacity = "InsufficientCapacity"
+	// FailureChanged means that what was decided does not fit the cluster any more.
+	FailureChanged = "Changed"
 	// FailureInvalid means the claims can never be launched as they are.
 	FailureInvalid = "Invalid"
 )
@@ -44,6 +46,8 @@ type LaunchOutcome struct {
 	Launched int    `json:"launched"`
 	Released int    `json:"released,omitempty"`
 	Reason   string `json:"reason,omitempty"`
+	// Refused are the offerings that had no capacity.
+	Refused []cloud.OfferingKey `json:"refused,omitempty"`
 }
 
 // PreparedLaunch is what PrepareLaunchActivity returns: the claims that are still wanted, and the request for them,
@@ -117,7 +121,7 @@ func Launch(ctx workflow.Context, in LaunchInput) (LaunchOutcome, error) {
 	}
 	out := LaunchOutcome{Launched: launched}
 	if left := claims[launched:]; len(left) > 0 {
-		out.Released, out.Reason = len(left), releaseReason(err)
+		out.Released, out.Reason, out.Refused = len(left), releaseReason(err), fleet.Refused
 		if _, err := ReleaseClaimsActivity.Run(ctx, ReleaseClaimsInput{Claims: left, Reason: out.Reason, Message: message(err)},
 			fmt.Sprintf("give back %d claims: %s", len(left), out.Reason)); err != nil {
 			return out, err

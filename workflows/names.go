@@ -11,6 +11,7 @@ const (
 	NodeClaimType    = "NodeClaim"
 	DrainType        = "Drain"
 	DisruptionType   = "Disruption"
+	ReplacementType  = "Replacement"
 	SweepType        = "Sweep"
 )
 
@@ -35,6 +36,9 @@ func (c Cluster) DrainID(node string) string { return string(c) + "/drain/" + no
 
 // DisruptionID is the id of the cluster's only Disruption workflow.
 func (c Cluster) DisruptionID() string { return string(c) + "/disruption" }
+
+// ReplacementID is the id of a Replacement workflow. The short id is on the Nodes and claims it is about.
+func (c Cluster) ReplacementID(id string) string { return string(c) + "/replacement/" + id }
 
 // SweepID is the id of the cluster's sweep Schedule; each run's workflow id is this and a timestamp.
 func (c Cluster) SweepID() string { return string(c) + "/sweep" }

@@ -54,6 +54,20 @@ var (
 	// RemoveActivity taints the nodes of a removal, looks once more whether they are needed, and deletes their claims.
 	RemoveActivity = Activity[Removal, RemovalResult]{"Remove", Policy{Attempt: 2 * time.Minute, Heartbeat: 10 * time.Second, First: 500 * time.Millisecond, Most: 15 * time.Second}}
 
+	// BeginReplacementActivity creates the claims of a replacement and marks the nodes that go. A worker that dies in it
+	// has done a part of that; the next try finds it by the replacement's id. What cannot be begun in that time was
+	// decided over a cluster that is no more.
+	BeginReplacementActivity = Activity[Replace, BeginResult]{"BeginReplacement", Policy{Attempt: time.Minute, Total: 5 * time.Minute, Heartbeat: 10 * time.Second, First: 200 * time.Millisecond, Most: 10 * time.Second}}
+	// AwaitReplacementsActivity waits over the mirror until claims serve. It beats slowly, as Join does.
+	AwaitReplacementsActivity = Activity[AwaitReplacementsInput, Awaited]{"AwaitReplacements", Policy{Attempt: 2 * time.Hour, Heartbeat: 30 * time.Second, First: 500 * time.Millisecond, Most: 15 * time.Second}}
+	// RetireActivity looks once more whether the nodes of a replacement may go, and deletes their claims. A mirror that is
+	// stale for all of that time is a reason to take the replacement back: nothing is disrupted on an old view.
+	RetireActivity = Activity[RetireInput, RetireResult]{"Retire", Policy{Attempt: 2 * time.Minute, Total: 20 * time.Minute, Heartbeat: 10 * time.Second, First: time.Second, Most: 15 * time.Second}}
+	// AwaitMovedActivity waits until moved pods are Ready elsewhere.
+	AwaitMovedActivity = Activity[AwaitMovedInput, MovedPods]{"AwaitMoved", Policy{Attempt: 20 * time.Minute, Heartbeat: 30 * time.Second, First: time.Second, Most: 15 * time.Second}}
+	// UndoReplacementActivity takes a replacement back. It has no end: a node that stayed marked would never be used again.
+	UndoReplacementActivity = Activity[UndoInput, Undone]{"UndoReplacement", kubeWrite}
+
 	// SweepActivity compares everything with everything. It is tried twice; the next sweep comes soon anyway.
 	SweepActivity = Activity[SweepInput, SweepResult]{"Sweep", Policy{Attempt: 2 * time.Minute, Heartbeat: 30 * time.Second, First: 5 * time.Second, Most: 10 * time.Second, Tries: 2}}
 )

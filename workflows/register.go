@@ -6,7 +6,8 @@
 //	Launch        seconds     one CreateFleet, exactly once → a NodeClaim workflow per instance
 //	NodeClaim     the node's  join → serve until something ends it → drain → terminate
 //	Drain         minutes     cordon, evict in order under budgets, wait for volumes, by a deadline
-//	Disruption    for ever    something changed → one evaluation → claims that are not needed are deleted
+//	Disruption    for ever    something changed → one evaluation → empty nodes are removed, a Replacement per other command
+//	Replacement   minutes     mark → launch → initialized → stable → look once more → delete the claims; or take it all back
 //	Sweep         seconds     compares cloud, cluster and workflows, and puts right what nobody owns
 //
 // # How they are written
@@ -37,6 +38,7 @@ import (
 type Activities interface {
 	Plan(context.Context, PlanInput) (PlanResult, error)
 	WhyPod(context.Context, PodQuestion) (PodAnswer, error)
+	WhyNode(context.Context, NodeQuestion) (NodeAnswer, error)
 	PrepareLaunch(context.Context, LaunchGroup) (PreparedLaunch, error)
 	CreateFleet(context.Context, CreateFleetInput) (Fleet, error)
 	FindInstances(context.Context, FindInstancesInput) (Found, error)
@@ -48,6 +50,11 @@ type Activities interface {
 	Uncordon(context.Context, UncordonInput) (struct{}, error)
 	Evaluate(context.Context, EvaluateInput) (Evaluation, error)
 	Remove(context.Context, Removal) (RemovalResult, error)
+	BeginReplacement(context.Context, Replace) (BeginResult, error)
+	AwaitReplacements(context.Context, AwaitReplacementsInput) (Awaited, error)
+	Retire(context.Context, RetireInput) (RetireResult, error)
+	AwaitMoved(context.Context, AwaitMovedInput) (MovedPods, error)
+	UndoReplacement(context.Context, UndoInput) (Undone, error)
 	Sweep(context.Context, SweepInput) (SweepResult, error)
 }
 
@@ -59,6 +66,7 @@ func Register(r worker.WorkflowRegistry) {
 		NodeClaimType:    NodeClaim,
 		DrainType:        Drain,
 		DisruptionType:   Disruption,
+		ReplacementType:  Replacement,
 		SweepType:        Sweep,
 	} {
 		r.RegisterWorkflowWithOptions(definition, workflow.RegisterOptions{Name: name})
@@ -69,6 +77,7 @@ func Register(r worker.WorkflowRegistry) {
 func RegisterActivities(r worker.ActivityRegistry, a Activities) {
 	PlanActivity.register(r, a.Plan)
 	WhyPodActivity.register(r, a.WhyPod)
+	WhyNodeActivity.register(r, a.WhyNode)
 	PrepareLaunchActivity.register(r, a.PrepareLaunch)
 	CreateFleetActivity.register(r, a.CreateFleet)
 	FindInstancesActivity.register(r, a.FindInstances)
@@ -80,6 +89,11 @@ func RegisterActivities(r worker.ActivityRegistry, a Activities) {
 	UncordonActivity.register(r, a.Uncordon)
 	EvaluateActivity.register(r, a.Evaluate)
 	RemoveActivity.register(r, a.Remove)
+	BeginReplacementActivity.register(r, a.BeginReplacement)
+	AwaitReplacementsActivity.register(r, a.AwaitReplacements)
+	RetireActivity.register(r, a.Retire)
+	AwaitMovedActivity.register(r, a.AwaitMoved)
+	UndoReplacementActivity.register(r, a.UndoReplacement)
 	SweepActivity.register(r, a.Sweep)
 }
 

@@ -61,6 +61,17 @@ func DisruptionOptions(c Cluster) Start {
 		Attributes: []temporal.SearchAttributeUpdate{AttrCluster.ValueSet(string(c))}}
 }
 
+// ReplacementOptions says how a Replacement is started. Its id is used once: a second run would begin again what the
+// first one has taken back.
+func ReplacementOptions(in ReplacementInput) Start {
+	first := in.Nodes[0]
+	return Start{ID: in.Cluster.ReplacementID(in.ID), TaskQueue: in.Cluster.TaskQueue(),
+		Summary: fmt.Sprintf("%s: %d nodes go, %d come", in.Reason, len(in.Nodes), len(in.Claims)),
+		Attributes: []temporal.SearchAttributeUpdate{
+			AttrCluster.ValueSet(string(in.Cluster)), AttrNodePool.ValueSet(first.NodePool), AttrNodeClaim.ValueSet(first.Claim.Name),
+			AttrNode.ValueSet(first.Node), AttrPhase.ValueSet(PhaseReplacing), AttrReason.ValueSet(in.Reason)}}
+}
+
 // Client returns the options for starting the workflow from outside.
 func (s Start) Client() client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{

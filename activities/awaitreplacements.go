@@ -1,0 +1,75 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// AwaitReplacements waits over the mirror until all claims of a replacement serve, one of them is gone, or the time is
+// over.
+func (a *Activities) AwaitReplacements(ctx context.Context, in workflows.AwaitReplacementsInput) (workflows.Awaited, error) {
+	ctx, done := attend(ctx)
+	defer done()
+	// A claim that this mirror has not seen yet would look like one that is gone.
+	if err := a.Mirror.AwaitClaims(ctx, in.SeenVersion); err != nil {
+		return workflows.Awaited{}, fmt.Errorf("wait for the claims of replacement %s: %w", in.ID, err)
+	}
+	waiting, stop := context.WithDeadline(ctx, in.Until)
+	defer stop()
+	var on []cluster.Event
+	for _, ref := range in.Claims {
+		on = append(on, cluster.Event{Kind: cluster.ClaimChanged, Name: ref.Name})
+	}
+	var found workflows.Awaited
+	err := a.Mirror.Await(waiting, func() (bool, error) {
+		found = a.awaited(in.Claims)
+		return len(found.Lost) > 0 || len(found.Late) == 0, nil
+	}, on...)
+	switch {
+	case err == nil:
+		if len(found.Lost) > 0 {
+			found.Late = nil
+		}
+		return found, nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return found, nil
+	}
+	return workflows.Awaited{}, fmt.Errorf("wait for replacement %s: %w", in.ID, err)
+}
+
+// awaited says how far claims are.
+func (a *Activities) awaited(refs []workflows.ClaimRef) workflows.Awaited {
+	var found workflows.Awaited
+	for _, ref := range refs {
+		switch claim := a.Mirror.Claim(ref.Name); {
+		case claim == nil || string(claim.UID) != ref.UID || !claim.DeletionTimestamp.IsZero():
+			found.Lost = append(found.Lost, ref.Name)
+		case !claim.IsTrue(karpv1.ConditionTypeInitialized):
+			found.Late = append(found.Late, ref.Name+" "+lacks(claim))
+		}
+	}
+	return found
+}
+
+// lacks says what a claim still lacks to serve.
+func lacks(claim *karpv1.NodeClaim) string {
+	for _, stage := range []struct{ condition, what string }{
+		{karpv1.ConditionTypeLaunched, "is not launched"},
+		{karpv1.ConditionTypeRegistered, "has not registered"},
+		{karpv1.ConditionTypeInitialized, "is not initialized"},
+	} {
+		if claim.IsTrue(stage.condition) {
+			continue
+		}
+		if condition := claim.Condition(stage.condition); condition != nil && condition.Message != "" {
+			return stage.what + " (" + condition.Message + ")"
+		}
+		return stage.what
+	}
+	return ""
+}

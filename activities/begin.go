@@ -1,0 +1,169 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// BeginReplacement creates the claims of a replacement and marks the nodes that go. The claims come first: once a node
+// is marked, its pods count as waiting for a place, and nobody else is to buy one for them. Both are found again by the
+// replacement's id, so that a second try adds what the first has not done.
+func (a *Activities) BeginReplacement(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
+	ctx, done := attend(ctx)
+	defer done()
+	for _, gone := range in.Nodes {
+		if _, _, err := a.candidate(ctx, in.ID, gone); err != nil {
+			return workflows.BeginResult{}, err
+		}
+	}
+	result, err := a.createReplacements(ctx, in)
+	if err != nil {
+		return workflows.BeginResult{}, err
+	}
+	for _, gone := range in.Nodes {
+		claim, node, err := a.candidate(ctx, in.ID, gone)
+		if err != nil {
+			return workflows.BeginResult{}, err
+		}
+		if err := a.markReplaced(ctx, in, claim, node); err != nil {
+			return workflows.BeginResult{}, err
+		}
+	}
+	a.Log.Info("replacement begun", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Int("nodes", len(in.Nodes)),
+		zap.Int("claims", len(in.Claims)), zap.Int("pods", in.Moves), zap.Float64("savesPerHour", in.SavesPerHour))
+	return result, nil
+}
+
+// candidate reads a node that is to be replaced, and its claim. That one is gone, or is being replaced or removed by
+// somebody else, ends the replacement: what was decided then holds no more.
+func (a *Activities) candidate(ctx context.Context, id string, gone workflows.RemovedNode) (*karpv1.NodeClaim, *corev1.Node, error) {
+	claim, err := a.claim(ctx, gone.Claim)
+	if err != nil {
+		return nil, nil, err
+	}
+	node, err := a.drains.node(ctx, gone.Node, gone.NodeUID)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case claim == nil || !claim.DeletionTimestamp.IsZero() || node == nil || !node.DeletionTimestamp.IsZero():
+		return nil, nil, giveUp(workflows.FailureChanged, "node %s of NodeClaim %s is gone or going", gone.Node, gone.Claim.Name)
+	case disrupted(node) && node.Annotations[karpv1.ReplacementAnnotationKey] != id:
+		return nil, nil, giveUp(workflows.FailureChanged, "node %s is being drained or replaced by somebody else", gone.Node)
+	}
+	return claim, node, nil
+}
+
+// markReplaced marks a node that is being replaced, and says on its claim why. The mark on the Node comes first and goes
+// last: a claim that says so on a Node without it was marked by Karpenter.
+func (a *Activities) markReplaced(ctx context.Context, in workflows.Replace, claim *karpv1.NodeClaim, node *corev1.Node) error {
+	marked := disrupted(node)
+	node, err := a.drains.change(ctx, node, "mark", func(node *corev1.Node) {
+		taintDisrupted(node)
+		setAnnotation(node, karpv1.ReplacementAnnotationKey, in.ID)
+	})
+	if err != nil {
+		return err
+	}
+	message := in.Why
+	if message == "" {
+		message = "being replaced"
+	}
+	err = a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason, Message: message})
+	})
+	if err == nil && !marked {
+		text := fmt.Sprintf("%s: launching %s first (replacement %s): %s", in.Reason, counted(len(in.Claims), "replacement", "replacements"), in.ID, message)
+		if len(in.Claims) == 0 {
+			text = fmt.Sprintf("%s: its pods fit on other nodes (replacement %s): %s", in.Reason, in.ID, message)
+		}
+		a.tellBoth(node, claim, corev1.EventTypeNormal, "DisruptionLaunching", text)
+	}
+	return err
+}
+
+// tellBoth says something of a node to who looks at the Node and to who looks at its claim. Either may be nil.
+func (a *Activities) tellBoth(node *corev1.Node, claim *karpv1.NodeClaim, eventType, reason, message string) {
+	if a.Events == nil {
+		return
+	}
+	if node != nil {
+		a.Events.Event(node, eventType, reason, message)
+	}
+	if claim != nil {
+		a.Events.Event(claimReference(claim), eventType, reason, message)
+	}
+}
+
+func claimReference(claim *karpv1.NodeClaim) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID}
+}
+
+// createReplacements creates the claims that do not exist yet. Alike claims stand next to each other.
+func (a *Activities) createReplacements(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
+	var result workflows.BeginResult
+	if len(in.Claims) == 0 {
+		return result, nil
+	}
+	there, err := a.claimsOfReplacement(ctx, in.ID)
+	if err != nil {
+		return result, err
+	}
+	groups := groupNames(in.ID, in.Claims)
+	for i, planned := range in.Claims {
+		pool := a.Mirror.NodePool(planned.NodePool)
+		if pool == nil || !pool.DeletionTimestamp.IsZero() {
+			return result, giveUp(workflows.FailureChanged, "NodePool %s is gone", planned.NodePool)
+		}
+		var claim *karpv1.NodeClaim
+		for try := 0; claim == nil; try++ {
+			draft, err := a.draft(planned, pool, groups[i], claimName(planned.NodePool, fmt.Sprintf("%s/%d/%d", in.ID, i, try)))
+			if err != nil {
+				return result, err
+			}
+			draft.Annotations[karpv1.ReplacementAnnotationKey] = in.ID
+			if claim = there[draft.Name]; claim != nil {
+				delete(there, draft.Name)
+				break
+			}
+			switch err := a.Kube.Create(ctx, draft); {
+			case err == nil:
+				claim = draft
+			case !apierrors.IsAlreadyExists(err) || try == nameTries:
+				return result, fmt.Errorf("create NodeClaim %s: %w", draft.Name, err)
+			}
+		}
+		a.Mirror.Assume(claim)
+		ref := workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}
+		if last := len(result.Groups) - 1; last >= 0 && result.Groups[last].Group == groups[i] {
+			result.Groups[last].Claims = append(result.Groups[last].Claims, ref)
+		} else {
+			result.Groups = append(result.Groups, workflows.LaunchGroup{Group: groups[i], NodePool: planned.NodePool, Claims: []workflows.ClaimRef{ref}})
+		}
+		result.SeenVersion = newer(result.SeenVersion, claim.ResourceVersion)
+	}
+	return result, nil
+}
+
+// claimsOfReplacement reads the claims that were created for a replacement, by name.
+func (a *Activities) claimsOfReplacement(ctx context.Context, id string) (map[string]*karpv1.NodeClaim, error) {
+	list, err := a.listClaims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := map[string]*karpv1.NodeClaim{}
+	for i := range list {
+		if list[i].Annotations[karpv1.ReplacementAnnotationKey] == id {
+			own[list[i].Name] = &list[i]
+		}
+	}
+	return own, nil
+}

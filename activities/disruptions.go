@@ -1,0 +1,35 @@
+package activities
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// answerFor is how long an answer about one and the same state of the cluster is good for. Time passes in it too.
+const answerFor = time.Second
+
+// disruptions remembers the planner's last answer. The starter asks, finds that there is something to do and wakes
+// Disruption, whose activity asks the same a moment later, most often in the same process.
+type disruptions struct {
+	mu sync.Mutex
+	// list is the first place of the snapshot's list of nodes, which the mirror makes anew when anything changes.
+	list  **plan.Node
+	at    time.Time
+	found plan.Disruption
+}
+
+// answer asks the planner, unless it has just answered the same. What the snapshot does not show is asked about anew.
+func (d *disruptions) answer(in plan.Input) plan.Disruption {
+	if len(in.Snapshot.Nodes) == 0 || len(in.Unavailable)+len(in.Held)+len(in.Settling) > 0 {
+		return plan.Disrupt(in)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list, age := &in.Snapshot.Nodes[0], in.Snapshot.Time.Sub(d.at)
+	if list != d.list || age < 0 || age > answerFor {
+		d.list, d.at, d.found = list, in.Snapshot.Time, plan.Disrupt(in)
+	}
+	return d.found
+}

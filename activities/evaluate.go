@@ -1,0 +1,177 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.uber.org/zap"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+const (
+	// removeMost bounds the nodes that one evaluation removes as empty, replaceMost the other commands it returns, and
+	// replaceBytes their size as JSON: they are recorded in a history three times, and a payload may have two megabytes.
+	removeMost, replaceMost, replaceBytes = 500, 100, 400 << 10
+)
+
+// Evaluate decides over the mirror which nodes are not needed, or are more than was asked for, or are to be replaced. A
+// view that may be stale is an error: nothing is disrupted on one. What Disruption has begun counts, whether or not this
+// worker's mirror has seen it yet.
+func (a *Activities) Evaluate(ctx context.Context, in workflows.EvaluateInput) (workflows.Evaluation, error) {
+	ctx, done := attend(ctx)
+	defer done()
+	if err := a.Mirror.AwaitClaims(ctx, in.SeenVersion); err != nil {
+		return workflows.Evaluation{}, fmt.Errorf("wait for the claims of earlier replacements: %w", err)
+	}
+	if err := a.Mirror.Fresh(freshEnough); err != nil {
+		return workflows.Evaluation{}, fmt.Errorf("evaluate: %w", err)
+	}
+	running, over, err := a.underWay(ctx, in.Running)
+	if err != nil {
+		return workflows.Evaluation{}, err
+	}
+	snapshot := a.Mirror.Snapshot()
+	overlay(snapshot, going(running, in.Leaving))
+	input := a.input(ctx, snapshot, in.Unavailable)
+	input.Held, input.Settling = holds(in.Held, snapshot), settling(running)
+	found := a.disruptions.answer(input)
+	result := a.commands(found, snapshot)
+	result.Over, result.NextLook, result.Note = over, found.NextLook, verdictNote(found)
+	a.Log.Debug("evaluated", zap.Int("nodes", len(snapshot.Nodes)), zap.Int("removals", len(result.Commands)), zap.Int("replacements", len(result.Replacements)),
+		zap.Int("underWay", len(running)))
+	return result, nil
+}
+
+// Disrupt asks the planner what may be taken away. Whoever watches the cluster asks it too, so that no workflow is woken
+// for nothing.
+func (a *Activities) Disrupt(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption {
+	return a.disruptions.answer(a.input(ctx, snapshot, nil))
+}
+
+// underWay tells the replacements that run from those whose workflow is over without having said so, as when a person
+// terminates it.
+func (a *Activities) underWay(ctx context.Context, said []workflows.Running) (running []workflows.Running, over []string, err error) {
+	for _, r := range said {
+		runs, err := a.runs(ctx, a.Cluster.ReplacementID(r.ID))
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case runs:
+			running = append(running, r)
+		default:
+			over = append(over, r.ID)
+		}
+	}
+	return running, over, nil
+}
+
+// going are the claims that are on their way out, whatever the mirror shows.
+func going(running []workflows.Running, leaving []workflows.Leaving) map[string]bool {
+	claims := map[string]bool{}
+	for _, r := range running {
+		for _, claim := range r.Claims {
+			claims[claim] = true
+		}
+	}
+	for _, l := range leaving {
+		claims[l.Claim] = true
+	}
+	return claims
+}
+
+// overlay shows nodes as leaving that do not look like it yet. The snapshot's own list is replaced and not changed.
+func overlay(snapshot *plan.Snapshot, claims map[string]bool) {
+	copied := false
+	for i, node := range snapshot.Nodes {
+		if !claims[node.Claim] || node.Claim == "" || node.Disrupted {
+			continue
+		}
+		if !copied {
+			snapshot.Nodes, copied = slices.Clone(snapshot.Nodes), true
+		}
+		marked := *node
+		marked.Disrupted, marked.Deleting = true, true
+		snapshot.Nodes[i] = &marked
+	}
+}
+
+// holds are the nodes that are to be left alone.
+func holds(held []workflows.Held, snapshot *plan.Snapshot) map[string]plan.Hold {
+	holds := map[string]plan.Hold{}
+	for _, h := range held {
+		if h.Until.After(snapshot.Time) {
+			holds[h.Claim] = plan.Hold{Until: h.Until, Why: h.Why}
+		}
+	}
+	return holds
+}
+
+// settling are the NodePools that have moved pods be Ready before the next node is replaced, and in which one is at it.
+func settling(running []workflows.Running) map[string]bool {
+	pools := map[string]bool{}
+	for _, r := range running {
+		for _, pool := range r.Pools {
+			pools[pool] = pools[pool] || r.WaitForReady
+		}
+	}
+	return pools
+}
+
+// commands freezes what the planner decided: names, UIDs and complete claims, so that it can be carried out by whoever
+// reads it.
+func (a *Activities) commands(found plan.Disruption, snapshot *plan.Snapshot) workflows.Evaluation {
+	nodes := make(map[string]*plan.Node, len(snapshot.Nodes))
+	for _, node := range snapshot.Nodes {
+		nodes[node.Key()] = node
+	}
+	var result workflows.Evaluation
+	removals, bytes := removeMost, 0
+	for _, command := range found.Commands {
+		if plan.OnlyWhileEmpty(command.Reason) || command.Reason == plan.DisruptionReasonOverprovisioned {
+			if len(command.Nodes) > removals {
+				command.Nodes, result.Again = command.Nodes[:removals], true
+			}
+			if removals -= len(command.Nodes); len(command.Nodes) > 0 {
+				result.Commands = append(result.Commands, workflows.Removal{Reason: string(command.Reason), Nodes: named(command.Nodes, nodes)})
+			}
+			continue
+		}
+		replace := workflows.Replace{Reason: string(command.Reason), Nodes: named(command.Nodes, nodes), Claims: command.Replacements,
+			Moves: command.Moves, SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: a.waitsForReady(command.Nodes, nodes)}
+		encoded, err := json.Marshal(replace)
+		if err != nil {
+			a.Log.Error("a command cannot be encoded", zap.Strings("nodes", command.Nodes), zap.Error(err))
+			continue
+		}
+		if len(result.Replacements) == replaceMost || bytes+len(encoded) > replaceBytes && bytes > 0 {
+			result.Again = true
+			break
+		}
+		bytes += len(encoded)
+		result.Replacements = append(result.Replacements, replace)
+	}
+	return result
+}
+
+// waitsForReady says whether a NodePool of the nodes has moved pods be Ready before the next one is replaced.
+func (a *Activities) waitsForReady(keys []string, nodes map[string]*plan.Node) bool {
+	return slices.ContainsFunc(keys, func(key string) bool {
+		pool := a.Mirror.NodePool(nodes[key].Pool)
+		return pool != nil && pool.Annotations[karpv1.WaitForReadyAnnotationKey] == "true"
+	})
+}
+
+func named(keys []string, nodes map[string]*plan.Node) []workflows.RemovedNode {
+	var list []workflows.RemovedNode
+	for _, key := range keys {
+		node := nodes[key]
+		list = append(list, workflows.RemovedNode{Node: node.Name, NodeUID: string(node.UID), NodePool: node.Pool,
+			Claim: workflows.ClaimRef{Name: node.Claim, UID: string(node.ClaimUID)}})
+	}
+	return list
+}

@@ -1,0 +1,121 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// reasonUndone is why a claim goes that was made for a replacement which was taken back before it served.
+const reasonUndone = "ReplacementUndone"
+
+// whyMost bounds in bytes what an Event says of why.
+const whyMost = 800
+
+// UndoReplacement takes a replacement back: the nodes that are still there serve on, and what was launched for them and
+// does not serve yet is deleted. What serves already is left to be removed when it is not needed, as any other node, and
+// so is everything where no node is left that could go on: somebody has ended all of them, and their pods need a place.
+func (a *Activities) UndoReplacement(ctx context.Context, in workflows.UndoInput) (workflows.Undone, error) {
+	ctx, done := attend(ctx)
+	defer done()
+	var undone workflows.Undone
+	for _, gone := range in.Nodes {
+		serves, err := a.unmarkReplaced(ctx, in, gone)
+		if err != nil {
+			return undone, err
+		}
+		if serves {
+			undone.Nodes = append(undone.Nodes, gone.Node)
+		}
+	}
+	claims, err := a.claimsOfReplacement(ctx, in.ID)
+	if err != nil {
+		return undone, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(claims)) {
+		claim := claims[name]
+		switch {
+		case !claim.DeletionTimestamp.IsZero():
+		case claim.IsTrue(karpv1.ConditionTypeInitialized) || len(undone.Nodes) == 0:
+			undone.Kept = append(undone.Kept, name)
+			continue
+		}
+		if err := a.dropReplacement(ctx, claim, in.Why); err != nil {
+			return undone, err
+		}
+		undone.Claims = append(undone.Claims, name)
+	}
+	a.Log.Warn("replacement taken back", zap.String("replacement", in.ID), zap.String("why", in.Why), zap.Strings("nodes", undone.Nodes),
+		zap.Strings("deleted", undone.Claims), zap.Strings("kept", undone.Kept))
+	return undone, nil
+}
+
+// unmarkReplaced takes the marks of a replacement off a node, unless it is on its way out by now, and says whether it
+// serves on. The mark on the Node goes last; see markReplaced.
+func (a *Activities) unmarkReplaced(ctx context.Context, in workflows.UndoInput, gone workflows.RemovedNode) (serves bool, err error) {
+	claim, err := a.claim(ctx, gone.Claim)
+	if err != nil {
+		return false, err
+	}
+	node, err := a.drains.node(ctx, gone.Node, gone.NodeUID)
+	if err != nil || claim == nil || node == nil || !claim.DeletionTimestamp.IsZero() || !node.DeletionTimestamp.IsZero() {
+		return false, err
+	}
+	if node.Annotations[karpv1.ReplacementAnnotationKey] != in.ID {
+		// It was never marked, or is marked by somebody else.
+		return !disrupted(node), nil
+	}
+	if err := a.serveOn(ctx, claim, node); err != nil {
+		return false, err
+	}
+	a.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("It is not replaced (replacement %s): %.*s", in.ID, whyMost, in.Why))
+	return true, nil
+}
+
+// serveOn takes off a node and its claim everything that says that the node goes.
+func (a *Activities) serveOn(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
+	if err := a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+		claim.Status.Conditions = slices.DeleteFunc(claim.Status.Conditions, func(c metav1.Condition) bool { return c.Type == karpv1.ConditionTypeDisruptionReason })
+	}); err != nil {
+		return err
+	}
+	_, err := a.drains.change(ctx, node, "unmark", func(node *corev1.Node) {
+		giveBack(node)
+		delete(node.Annotations, karpv1.ReplacementAnnotationKey)
+	})
+	return err
+}
+
+// dropReplacement deletes a claim that was made for a replacement. Where no launch has begun nobody else would let it go.
+func (a *Activities) dropReplacement(ctx context.Context, claim *karpv1.NodeClaim, why string) error {
+	if claim.DeletionTimestamp.IsZero() {
+		if claim.Annotations[ReasonAnnotation] == "" {
+			before := claim.DeepCopy()
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, ReasonAnnotation, reasonUndone)
+			if err := a.Kube.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+				return ignoreNotFound("note the reason on NodeClaim "+claim.Name, err)
+			}
+		}
+		if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+			return ignoreNotFound("delete NodeClaim "+claim.Name, err)
+		}
+		a.tellBoth(nil, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("What it was launched for was taken back: %.*s", whyMost, why))
+	}
+	if claim.Status.ProviderID != "" {
+		return nil
+	}
+	launched, err := a.known(ctx, a.Cluster.LaunchID(launchGroup(claim)))
+	if err != nil || launched {
+		return err
+	}
+	return a.releaseClaim(ctx, claim)
+}

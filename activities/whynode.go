@@ -1,0 +1,73 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// WhyNode says what an evaluation makes of a node at this moment, together with all others. It changes nothing.
+func (a *Activities) WhyNode(ctx context.Context, in workflows.NodeQuestion) (workflows.NodeAnswer, error) {
+	ctx, done := attend(ctx)
+	defer done()
+	if err := a.Mirror.Fresh(freshEnough); err != nil {
+		return workflows.NodeAnswer{}, fmt.Errorf("evaluate node %s: %w", in.Name, err)
+	}
+	running, _, err := a.underWay(ctx, in.Evaluate.Running)
+	if err != nil {
+		return workflows.NodeAnswer{}, err
+	}
+	snapshot := a.Mirror.Snapshot()
+	overlay(snapshot, going(running, in.Evaluate.Leaving))
+	at := slices.IndexFunc(snapshot.Nodes, func(n *plan.Node) bool { return n.Name == in.Name })
+	if at < 0 {
+		at = slices.IndexFunc(snapshot.Nodes, func(n *plan.Node) bool { return n.Claim == in.Name })
+	}
+	if at < 0 {
+		return workflows.NodeAnswer{}, nil
+	}
+	input := a.input(ctx, snapshot, in.Evaluate.Unavailable)
+	input.Held, input.Settling = holds(in.Evaluate.Held, snapshot), settling(running)
+	return answerAbout(snapshot.Nodes[at], a.disruptions.answer(input)), nil
+}
+
+// answerAbout finds a node in what was found.
+func answerAbout(node *plan.Node, found plan.Disruption) workflows.NodeAnswer {
+	answer := workflows.NodeAnswer{Known: true, Node: node.Name, Claim: node.Claim, NodePool: node.Pool, Managed: node.Managed(),
+		Leaving: node.Deleting || node.Disrupted || node.Terminating, Replacement: node.Replacement}
+	for i := range found.Commands {
+		if command := &found.Commands[i]; slices.Contains(command.Nodes, node.Key()) {
+			answer.Going = decision(node, command)
+		}
+	}
+	for _, v := range found.Verdicts {
+		if v.Node == node.Key() && answer.Managed {
+			answer.Verdicts = append(answer.Verdicts, workflows.NodeVerdict{Reason: string(v.Reason), Cause: string(v.Cause), Message: v.Message, Until: v.Until})
+		}
+	}
+	return answer
+}
+
+// othersMost bounds the nodes that are listed beside the one that was asked about.
+const othersMost = 20
+
+func decision(node *plan.Node, command *plan.Command) *workflows.NodeDecision {
+	decided := &workflows.NodeDecision{Reason: string(command.Reason), Why: command.Why}
+	if !plan.OnlyWhileEmpty(command.Reason) && command.Reason != plan.DisruptionReasonOverprovisioned {
+		decided.SavesPerHour = command.SavesPerHour
+		for _, other := range command.Nodes {
+			if other != node.Key() && len(decided.Others) < othersMost {
+				decided.Others = append(decided.Others, other)
+			}
+		}
+	}
+	for i := range command.Replacements {
+		if claim := &command.Replacements[i]; len(claim.InstanceTypes) > 0 && i < othersMost {
+			decided.Replacements = append(decided.Replacements, claim.CapacityType+" "+claim.InstanceTypes[0])
+		}
+	}
+	return decided
+}

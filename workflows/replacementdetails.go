@@ -1,0 +1,60 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// listedMost is how many things one sentence lists.
+const listedMost = 5
+
+// listed joins a few things into a part of a sentence.
+func listed(things []string) string {
+	if over := len(things) - listedMost; over > 0 {
+		return strings.Join(things[:listedMost], "; ") + fmt.Sprintf("; and %d more", over)
+	}
+	return strings.Join(things, "; ")
+}
+
+// describe shows people what is being replaced by what, and how far that is.
+func (r *replacement) describe(ctx workflow.Context, state string) {
+	workflow.SetCurrentDetails(ctx, r.details(state))
+}
+
+func (r *replacement) details(state string) string {
+	text := state + "\n\n**" + r.Reason + "**"
+	if r.Why != "" {
+		text += ": " + r.Why
+	}
+	text += fmt.Sprintf("\n\n%d pods move. ", r.Moves)
+	if r.SavesPerHour >= 0 {
+		text += fmt.Sprintf("It saves $%.4f/h.\n", r.SavesPerHour)
+	} else {
+		text += fmt.Sprintf("It costs $%.4f/h.\n", -r.SavesPerHour)
+	}
+	text += "\n| Goes | Node | NodePool |\n|---|---|---|\n"
+	for _, node := range r.Nodes {
+		text += fmt.Sprintf("| %s | %s | %s |\n", node.Claim.Name, node.Node, orNone(node.NodePool))
+	}
+	for i := range r.Claims {
+		claim := &r.Claims[i]
+		text += fmt.Sprintf("\n- comes: %s %s", claim.CapacityType, claim.NodePool)
+		if len(claim.InstanceTypes) > 0 {
+			text += fmt.Sprintf(", %s or %d other types in %s", claim.InstanceTypes[0], len(claim.InstanceTypes)-1, strings.Join(claim.Zones, ", "))
+		}
+	}
+	for _, list := range []struct {
+		what  string
+		names []string
+	}{
+		{"launched", r.result.Launched}, {"let go", r.result.Retired}, {"ended by others", r.result.Gone},
+		{"serve on", r.result.TakenBack.Nodes}, {"deleted again", r.result.TakenBack.Claims}, {"kept until not needed", r.result.TakenBack.Kept},
+	} {
+		if len(list.names) > 0 {
+			text += "\n- " + list.what + ": " + strings.Join(list.names, ", ")
+		}
+	}
+	return text
+}
