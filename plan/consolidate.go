@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -29,6 +30,8 @@ type consolidation struct {
 	spotToSpot bool
 
 	commands []Command
+	// removals are the sources of the commands, as long as each is of one node that needs no replacement.
+	removals []*candidate
 	verdicts map[*candidate]Verdict
 	gone     map[*candidate]bool
 }
@@ -39,9 +42,11 @@ func consolidate(f *field, in *Input, candidates []*candidate, book *budgets, sc
 	c := &consolidation{f: f, book: book, scores: scores, spotToSpot: in.SpotToSpot, verdicts: map[*candidate]Verdict{}, gone: map[*candidate]bool{}}
 	order := slices.Clone(candidates)
 	slices.SortFunc(order, bySavings)
+	f.settleHere()
 	for _, one := range order {
 		c.remove(one)
 	}
+	c.rehearse()
 	for _, one := range order {
 		c.exchange(one)
 	}
@@ -103,6 +108,34 @@ func (c *consolidation) remove(one *candidate) {
 		why += fmt.Sprintf(", which saves $%.4f an hour", one.price)
 	}
 	c.decide([]*candidate{one}, found, one.price, why)
+	c.removals = append(c.removals, one)
+}
+
+const crowdedOut = "its pods fit on other nodes, but might not beside those of other nodes that go at the same time"
+
+// rehearse gives up the commands found so far that only work out if the kube-scheduler does as it was planned.
+func (c *consolidation) rehearse() {
+	if len(c.removals) < 2 {
+		return
+	}
+	removals, commands := c.removals, c.commands
+	nodes := make([][]*Node, len(removals))
+	for i, one := range removals {
+		nodes[i] = []*Node{one.node}
+	}
+	c.f.revert()
+	passes := sort.Search(len(nodes), func(k int) bool { return slices.Contains(c.f.rehearse(nodes[:k+1]), false) })
+	c.removals, c.commands = nil, nil
+	for i, one := range removals {
+		found, _, _ := c.f.relocate(nodes[i], purchase{})
+		if found != nil && i < passes && c.f.keep(found) {
+			c.removals, c.commands = append(c.removals, one), append(c.commands, commands[i])
+			continue
+		}
+		delete(c.gone, one)
+		c.book.take(one.node.Pool, karpv1.DisruptionReasonUnderutilized, -1)
+		c.keep(one, CauseQuiet, crowdedOut)
+	}
 }
 
 // exchange replaces a node by a cheaper one.
@@ -124,6 +157,10 @@ func (c *consolidation) exchange(one *candidate) {
 			why = before.Message + ", and " + why
 		}
 		c.keep(one, cause, why)
+		return
+	}
+	if len(found.claims) == 0 {
+		c.keep(one, CauseQuiet, crowdedOut)
 		return
 	}
 	saves := one.price - found.price

@@ -32,9 +32,19 @@ type field struct {
 	unready []*slot
 	barred  bool
 	shelves [][len(capacityTypes)][]int
-	// tried is the fork that is written into the journal, if there is one.
-	tried *move
-	purse purse
+	// tried is the fork that is written into the journal, if there is one. What is kept is before written.
+	tried   *move
+	written int
+	purse   purse
+	// kept are the moves since the mark that can still be taken back, with what they changed on stands.
+	kept []keepsake
+}
+
+// keepsake is what a stand was like.
+type keepsake struct {
+	st          *stand
+	own, guests []*Pod
+	gone        bool
 }
 
 type domainKey struct{ key, value string }
@@ -355,7 +365,7 @@ func (f *field) rollback() {
 	for _, n := range f.tried.nodes {
 		f.stands[n.Key()].gone = false
 	}
-	d.t.log.undo()
+	d.t.log.undo(f.written)
 	f.bar(true)
 	for _, s := range f.unready {
 		if !s.closed {
@@ -378,17 +388,38 @@ func (f *field) keep(found *move) bool {
 	if found == nil || found != f.tried {
 		return false
 	}
-	f.d.t.log.forget()
+	f.written = len(f.d.t.log.entries)
 	for i := range found.placements {
 		st := f.stands[found.placements[i].Node]
-		st.guests = append(st.guests, found.placements[i].Pod)
+		f.kept = append(f.kept, keepsake{st, st.own, st.guests, st.gone})
+		st.guests = append(slices.Clip(st.guests), found.placements[i].Pod)
 	}
 	for _, n := range found.nodes {
 		st := f.stands[n.Key()]
+		f.kept = append(f.kept, keepsake{st, st.own, st.guests, false})
 		st.own, st.guests = nil, nil
 	}
 	f.finish()
 	return true
+}
+
+// settleHere makes everything final that was kept so far, so that revert comes back to it.
+func (f *field) settleHere() {
+	f.rollback()
+	f.d.t.log.entries, f.written, f.kept = nil, 0, nil
+}
+
+// revert takes back all that was kept since.
+func (f *field) revert() {
+	f.rollback()
+	f.bar(false)
+	f.d.t.log.undo(0)
+	f.written = 0
+	for i := len(f.kept) - 1; i >= 0; i-- {
+		k := &f.kept[i]
+		k.st.own, k.st.guests, k.st.gone = k.own, k.guests, k.gone
+	}
+	f.kept = nil
 }
 
 // expects says whether pods are to come to a node, be it that they wait or that their own nodes go, and names one.

@@ -33,18 +33,13 @@ func (j *journal) write(e entry) {
 	}
 }
 
-// undo takes back everything that was written.
-func (j *journal) undo() {
-	for i := len(j.entries) - 1; i >= 0; i-- {
+// undo takes back what was written after so many entries.
+func (j *journal) undo(after int) {
+	for i := len(j.entries) - 1; i >= after; i-- {
 		j.entries[i].undo()
 	}
-	j.forget()
-}
-
-// forget makes what was written final.
-func (j *journal) forget() {
-	clear(j.entries)
-	j.entries = j.entries[:0]
+	clear(j.entries[after:])
+	j.entries = j.entries[:after]
 }
 
 func (e *entry) undo() {
