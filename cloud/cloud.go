@@ -80,6 +80,17 @@ type Provider interface {
 
 	// Tag adds tags to one instance of this cluster.
 	Tag(ctx context.Context, id string, tags map[string]string) error
+
+	// RepairPolicies says which conditions of a Node mean that its instance will not recover.
+	RepairPolicies() []RepairPolicy
+}
+
+// RepairPolicy is a condition of a Node that is tolerated for a while.
+type RepairPolicy struct {
+	Condition corev1.NodeConditionType
+	Status    corev1.ConditionStatus
+	// Tolerated is for how long the condition may last before the node counts as lost.
+	Tolerated time.Duration
 }
 
 // InstanceType is one kind of machine as a node of one node class.
