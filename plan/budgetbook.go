@@ -32,6 +32,9 @@ type poolBudget struct {
 type permission struct {
 	most int
 	err  error
+	// opens is when that may change by itself, where it has been sought.
+	opens  time.Time
+	sought bool
 }
 
 // newBudgets opens the accounts. Nodes are counted as Karpenter does: those that are initialized and whose machine has
@@ -111,7 +114,12 @@ func (b *budgets) opens(pool string, reason karpv1.DisruptionReason) time.Time {
 	if of == nil {
 		return time.Time{}
 	}
-	return of.pool.NextOpening(b.now, of.nodes, reason)
+	found := b.permission(of, reason)
+	if !found.sought {
+		found.sought, found.opens = true, of.pool.NextOpening(b.now, of.nodes, reason)
+		of.allowed[reason] = found
+	}
+	return found.opens
 }
 
 // unreadable are the pools whose budgets cannot be read, ordered by name, each with the reason. Nothing of theirs goes.

@@ -150,7 +150,7 @@ func (j *judge) expired(n *Node, pool *karpv1.NodePool) *block {
 	switch {
 	case at.IsZero():
 		return &block{cause: CauseNone, message: "it never expires"}
-	case pool.Annotations[karpv1.ExpirationAnnotationKey] != karpv1.ExpirationGraceful:
+	case !pool.ExpiresGracefully():
 		return &block{cause: CauseNone, message: fmt.Sprintf("it expires at %s, whatever runs on it then", clock(at))}
 	case j.now.Before(at):
 		return &block{cause: CauseNone, message: fmt.Sprintf("it expires at %s, and is replaced then", clock(at)), until: at}

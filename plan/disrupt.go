@@ -65,8 +65,7 @@ func (d *decision) judgeAll() {
 		var as *candidate
 		for _, reason := range DisruptionReasons()[1:] {
 			if kept := d.judge.keeps(n, reason); kept != nil {
-				d.verdict(n, reason, kept.cause, kept.message)
-				d.lookAt(kept.until)
+				d.verdict(n, reason, *kept)
 				continue
 			}
 			if as == nil {
@@ -92,7 +91,7 @@ func (d *decision) overprovisioned() {
 		if pool := d.judge.pools[n.Pool]; pool != nil && pool.Spec.Replicas != nil {
 			message = "its NodePool has no more nodes than its replicas, besides those that go"
 		}
-		d.verdict(n, DisruptionReasonOverprovisioned, CauseNone, message)
+		d.verdict(n, DisruptionReasonOverprovisioned, block{cause: CauseNone, message: message})
 	}
 }
 
@@ -150,9 +149,8 @@ func (d *decision) underutilized() {
 	}
 	if pods, until := d.unplanned(); pods > 0 {
 		for _, c := range candidates {
-			d.verdict(c.node, reason, CauseQuiet, "pods have come that no plan has been made for yet")
+			d.verdict(c.node, reason, block{cause: CauseQuiet, message: "pods have come that no plan has been made for yet", until: until})
 		}
-		d.lookAt(until)
 		return
 	}
 	commands, verdicts := consolidate(d.theField(), &d.in, candidates, d.book, newBalance(d.in.Snapshot, d.judge.pools, d.rates))
@@ -163,13 +161,11 @@ func (d *decision) underutilized() {
 	for _, c := range candidates {
 		pools[c.node.Key()] = c.node.Pool
 	}
-	looked := map[string]bool{}
 	for _, v := range verdicts {
-		d.found.Verdicts = append(d.found.Verdicts, v)
-		if pool := pools[v.Node]; v.Cause == CauseBudget && !looked[pool] {
-			looked[pool] = true
-			d.lookAt(d.book.opens(pool, reason))
+		if v.Cause == CauseBudget {
+			v.Until = d.book.opens(pools[v.Node], reason)
 		}
+		d.say(v)
 	}
 }
 
@@ -216,12 +212,17 @@ func (d *decision) command(command Command) {
 // refuse says that nothing is left of the budgets for a candidate.
 func (d *decision) refuse(c *candidate, reason karpv1.DisruptionReason) {
 	cause, message := d.book.refusal(c.node.Pool, reason)
-	d.verdict(c.node, reason, cause, message)
-	d.lookAt(d.book.opens(c.node.Pool, reason))
+	d.verdict(c.node, reason, block{cause: cause, message: message, until: d.book.opens(c.node.Pool, reason)})
 }
 
-func (d *decision) verdict(n *Node, reason karpv1.DisruptionReason, cause Cause, message string) {
-	d.found.Verdicts = append(d.found.Verdicts, Verdict{Node: n.Key(), Reason: reason, Cause: cause, Message: message})
+// verdict says what keeps a node.
+func (d *decision) verdict(n *Node, reason karpv1.DisruptionReason, kept block) {
+	d.say(Verdict{Node: n.Key(), Reason: reason, Cause: kept.cause, Message: kept.message, Until: kept.until})
+}
+
+func (d *decision) say(v Verdict) {
+	d.found.Verdicts = append(d.found.Verdicts, v)
+	d.lookAt(v.Until)
 }
 
 // lookAt brings NextLook forward to a time, if it is one.

@@ -81,6 +81,8 @@ type Verdict struct {
 	Cause  Cause
 	// Message is one sentence for people.
 	Message string
+	// Until is when it ends by itself; zero where something has to change.
+	Until time.Time
 }
 
 // OnlyWhileEmpty says that a reason lets nodes go only while nothing runs on them that would have to move.

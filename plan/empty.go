@@ -46,12 +46,12 @@ func (d *decision) emptied() {
 func (d *decision) spare(c *candidate) bool {
 	f := d.theField()
 	if pod, expected := f.expects(c.node); expected {
-		d.verdict(c.node, karpv1.DisruptionReasonEmpty, CauseNominated, fmt.Sprintf("pod %s is to come to it", pod.Key()))
+		d.verdict(c.node, karpv1.DisruptionReasonEmpty, block{cause: CauseNominated, message: fmt.Sprintf("pod %s is to come to it", pod.Key())})
 		return false
 	}
 	found, why, cause := f.relocate([]*Node{c.node}, purchase{})
 	if found == nil {
-		d.verdict(c.node, karpv1.DisruptionReasonEmpty, cause, why)
+		d.verdict(c.node, karpv1.DisruptionReasonEmpty, block{cause: cause, message: why})
 		return false
 	}
 	return f.keep(found)

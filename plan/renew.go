@@ -28,12 +28,12 @@ func (d *decision) renewedStatic(reason karpv1.DisruptionReason) {
 			continue
 		}
 		if limit, limited := c.pool.Spec.Limits[karpv1.ResourceNodes]; limited && int64(nodes[c.node.Pool]) >= limit.Value() {
-			d.verdict(c.node, reason, CauseRoom, fmt.Sprintf("limit nodes %d of its NodePool leaves no room for a replacement beside it", limit.Value()))
+			d.verdict(c.node, reason, block{cause: CauseRoom, message: fmt.Sprintf("limit nodes %d of its NodePool leaves no room for a replacement beside it", limit.Value())})
 			continue
 		}
 		claim, why := d.staticClaim(c.pool)
 		if why != "" {
-			d.verdict(c.node, reason, CauseRoom, "nothing can be bought in its place: "+why)
+			d.verdict(c.node, reason, block{cause: CauseRoom, message: "nothing can be bought in its place: " + why})
 			continue
 		}
 		nodes[c.node.Pool]++
@@ -61,12 +61,12 @@ func (d *decision) renewed(reason karpv1.DisruptionReason) {
 		}
 		f := d.theField()
 		if pod, expected := f.expects(c.node); expected {
-			d.verdict(c.node, reason, CauseNominated, fmt.Sprintf("pod %s is to come to it", pod.Key()))
+			d.verdict(c.node, reason, block{cause: CauseNominated, message: fmt.Sprintf("pod %s is to come to it", pod.Key())})
 			continue
 		}
 		found, why, cause := f.relocate([]*Node{c.node}, purchase{most: anyNumber})
 		if found == nil {
-			d.verdict(c.node, reason, cause, why)
+			d.verdict(c.node, reason, block{cause: cause, message: why})
 			continue
 		}
 		if f.keep(found) {
@@ -99,7 +99,7 @@ func (d *decision) admits(c *candidate, reason karpv1.DisruptionReason) bool {
 	}
 	if d.relocations >= relocationsMost {
 		d.found.Again = true
-		d.verdict(c.node, reason, CauseQuiet, fmt.Sprintf("it comes after the %d nodes that are replaced first", relocationsMost))
+		d.verdict(c.node, reason, block{cause: CauseQuiet, message: fmt.Sprintf("it comes after the %d nodes that are replaced first", relocationsMost)})
 		return false
 	}
 	return true
