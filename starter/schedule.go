@@ -70,6 +70,8 @@ func (s *Starter) forgetGone() {
 	}
 	s.told.retain(alive)
 	s.interruptions.retain(alive)
+	s.repairs.retain(alive)
+	s.expired.retain(alive)
 }
 
 // sleep waits, unless the context ends first.

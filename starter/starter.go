@@ -14,6 +14,8 @@
 //	a node leaves with its pods  → Provisioning is signalled (leaving.go)
 //	a node is not needed         → Disruption is signalled (disruption.go)
 //	an instance is taken away    → its NodeClaim workflow is signalled (interruption.go)
+//	a node will not recover      → its NodeClaim workflow is signalled (repair.go)
+//	expiry is no longer graceful → the workflows of claims that have expired are signalled (expiration.go)
 //	every two minutes            → a Schedule starts the Sweep, which finds what all of this has missed (schedule.go)
 //
 // An idle cluster causes no action at all besides the Sweep's schedule: nothing is signalled that a look at the mirror
@@ -39,6 +41,7 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
@@ -81,6 +84,8 @@ type Config struct {
 	Interruptions Interruptions
 	// Metrics counts what it announces; nil counts nothing.
 	Metrics *InterruptionMetrics
+	// RepairPolicies say which nodes will not recover and are ended; without any, none is.
+	RepairPolicies []cloud.RepairPolicy
 }
 
 // Starter watches a cluster for its workflows.
@@ -91,7 +96,9 @@ type Starter struct {
 	// interruptions are those that claims were told of, shunned the offerings that were taken back.
 	interruptions told
 	shunned       shunned
-	leaving       *leaving
+	// repairs are the nodes that were ended as unhealthy, or would have been; expired the claims that were ended late.
+	repairs, expired told
+	leaving          *leaving
 }
 
 // New returns a starter; Run does the work.
@@ -128,6 +135,10 @@ func (s *Starter) Run(ctx context.Context) error {
 	group.Go(func() error { return s.watchStatic(ctx) })
 	group.Go(func() error { return s.watchDisruption(ctx) })
 	group.Go(func() error { return s.announceLeaving(ctx) })
+	group.Go(func() error { return s.watchExpiration(ctx) })
+	if len(s.RepairPolicies) > 0 {
+		group.Go(func() error { return s.watchRepair(ctx) })
+	}
 	group.Go(func() error { return s.keepSchedule(ctx) })
 	if s.Interruptions != nil {
 		group.Go(func() error { return s.checkInstances(ctx) })

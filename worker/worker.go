@@ -105,12 +105,21 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	})
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, starter.Config{Cluster: name, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
-			Disrupt: doing.Disrupt, SweepEvery: config.SweepEvery, Interruptions: to.Interruptions, Metrics: metrics}, to.Cloud)
+			Disrupt: doing.Disrupt, SweepEvery: config.SweepEvery, Interruptions: to.Interruptions, Metrics: metrics,
+			RepairPolicies: repairPolicies(config, to.Cloud)}, to.Cloud)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("worker: %w", err)
 	}
 	return nil
+}
+
+// repairPolicies are the provider's, where nodes are to be repaired at all.
+func repairPolicies(config Config, provider cloud.Provider) []cloud.RepairPolicy {
+	if !config.FeatureGates.NodeRepair {
+		return nil
+	}
+	return provider.RepairPolicies()
 }
 
 // newNominator returns what nominates pods. It has as many requests of its own as everything else together, so that a

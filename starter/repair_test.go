@@ -1,0 +1,122 @@
+package starter
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap/zaptest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// fleet is a mirror of nodes and their claims, of one pool.
+type fleet struct {
+	Mirror
+	pool   *karpv1.NodePool
+	claims map[string]*karpv1.NodeClaim
+	nodes  map[string]*corev1.Node
+	stale  error
+}
+
+// newFleet has nodes n0, n1, ... of claims of the same names.
+func newFleet(size int, born time.Time) *fleet {
+	f := &fleet{pool: testPool("default"), claims: map[string]*karpv1.NodeClaim{}, nodes: map[string]*corev1.Node{}}
+	for i := range size {
+		name := fmt.Sprintf("n%d", i)
+		meta := metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(born), Labels: map[string]string{karpv1.NodePoolLabelKey: "default"}}
+		f.claims[name] = &karpv1.NodeClaim{ObjectMeta: meta, Status: karpv1.NodeClaimStatus{ProviderID: "aws:///z/" + name, NodeName: name}}
+		f.nodes[name] = &corev1.Node{ObjectMeta: meta}
+	}
+	return f
+}
+
+func (f *fleet) Fresh(time.Duration) error { return f.stale }
+func (f *fleet) Claims() []*karpv1.NodeClaim {
+	return slices.Collect(maps.Values(f.claims))
+}
+func (f *fleet) Nodes() []*corev1.Node                     { return slices.Collect(maps.Values(f.nodes)) }
+func (f *fleet) ClaimOfNode(name string) *karpv1.NodeClaim { return f.claims[name] }
+func (f *fleet) Snapshot() *plan.Snapshot {
+	return &plan.Snapshot{NodePools: []*karpv1.NodePool{f.pool}}
+}
+
+func (f *fleet) fall(ill time.Time, names ...string) {
+	for _, name := range names {
+		f.nodes[name].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(ill)}}
+	}
+}
+
+func TestIllNodesAreEnded(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	f, temporal, events := newFleet(6, now.Add(-time.Hour)), &signals{}, record.NewFakeRecorder(10)
+	s := New(Config{Cluster: "c", Mirror: f, Temporal: temporal, Events: events, Log: zaptest.NewLogger(t),
+		RepairPolicies: []cloud.RepairPolicy{{Condition: corev1.NodeReady, Status: corev1.ConditionUnknown, Tolerated: 30 * time.Minute}}})
+	step := func(why string, at time.Duration, wait time.Duration, endings, told int) {
+		t.Helper()
+		if got := s.repair(t.Context(), now.Add(at)); got != wait {
+			t.Errorf("%s: the next look is in %s, want %s", why, got, wait)
+		}
+		if len(temporal.all) != endings || len(events.Events) != told {
+			t.Errorf("%s: %d endings and %d events, want %d and %d", why, len(temporal.all), len(events.Events), endings, told)
+		}
+	}
+	step("all are well", 0, 0, 0, 0)
+	f.fall(now, "n0")
+	step("one is ill", 10*time.Minute, 20*time.Minute, 0, 0)
+	temporal.refuses = 1
+	step("Temporal is away", 30*time.Minute, statusRetry, 0, 0)
+	step("it is ended", 31*time.Minute, 0, 1, 1)
+	step("once", 32*time.Minute, 0, 1, 1)
+	want := signal{"c/nodeclaim/n0", workflows.SignalEnding, workflows.Ending{Reason: workflows.ReasonUnhealthy, Deadline: now.Add(31 * time.Minute), Forced: true}}
+	if diff := cmp.Diff(want, temporal.all[0]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	f.fall(now, "n1", "n2")
+	step("three of six are ill, and that is not the nodes' fault", 33*time.Minute, 0, 1, 4)
+	delete(f.nodes, "n2")
+	step("two of five are no better", 34*time.Minute, 0, 1, 4)
+	delete(f.nodes, "n0")
+	step("one of four is", 35*time.Minute, 0, 2, 5)
+	f.fall(now, "n3")
+	f.stale = fmt.Errorf("old")
+	step("on an old view nothing is ended", 36*time.Minute, evaluateEvery, 2, 5)
+}
+
+func TestClaimsExpireWhenTheirPoolIsNoLongerGraceful(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	f, temporal := newFleet(2, now), &signals{}
+	f.claims["n0"].Spec.ExpireAfter = karpv1.NewNillableDuration(time.Hour)
+	s := New(Config{Cluster: "c", Mirror: f, Temporal: temporal, Log: zaptest.NewLogger(t)})
+	step := func(why string, at time.Duration, wait time.Duration, endings int) {
+		t.Helper()
+		if got := s.expire(t.Context(), now.Add(at)); got != wait || len(temporal.all) != endings {
+			t.Errorf("%s: %d endings and a look in %s, want %d and %s", why, len(temporal.all), got, endings, wait)
+		}
+	}
+	f.pool.Annotations = map[string]string{karpv1.ExpirationAnnotationKey: karpv1.ExpirationGraceful}
+	step("a young claim", 0, 0, 0)
+	step("one that is to be replaced first", 10*time.Hour, 0, 0)
+	f.pool.Annotations = nil
+	step("a moment after its expiry its own workflow ends it", time.Hour+20*time.Second, 40*time.Second, 0)
+	f.claims["n0"].DeletionTimestamp = &metav1.Time{Time: now}
+	step("and has", 2*time.Hour, 0, 0)
+	f.claims["n0"].DeletionTimestamp = nil
+	step("it waited, and is ended", 2*time.Hour, 0, 1)
+	step("once", 3*time.Hour, 0, 1)
+	if diff := cmp.Diff(signal{"c/nodeclaim/n0", workflows.SignalEnding, workflows.Ending{Reason: workflows.ReasonExpired}}, temporal.all[0]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
