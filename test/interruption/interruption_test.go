@@ -1,0 +1,275 @@
+// Package interruption_test has the cloud take instances away, in every way it announces that, on a laboratory with the
+// real control plane and Temporal.
+package interruption_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// queueName is the queue EventBridge puts events into.
+const queueName = "interruptions"
+
+// soonEnough is how late a claim may hear of its interruption here. It takes some twenty milliseconds and is promised
+// within a second; the machine of a test may be busy with others.
+const soonEnough = 5 * time.Second
+
+// TestMain lets the scenes, which mostly wait, play at the same time however few processors there are.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func TestInterruptions(t *testing.T) {
+	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{"--interruption-queue=" + queueName}})
+	// What is not about this cluster, or about nothing, is in the queue from the beginning.
+	w.Sim(http.MethodPost, "/_sim/message", map[string]string{"body": "this is not an event"}, nil)
+	announce(w, "stopped", "i-0fffffffffffffff0")
+	announce(w, "spot-interruption", "i-0fffffffffffffff1")
+	t.Run("scenes", func(t *testing.T) {
+		for name, play := range map[string]func(*testing.T, *world.World){
+			"Spot": spot, "Reservation": reservation, "Kinds": kinds, "StatusChecks": statusChecks,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				play(t, w)
+			})
+		}
+	})
+	if !t.Failed() {
+		w.Await("the queue is empty", 2*time.Minute, func() (bool, string) {
+			left := messages(w)
+			return left == "0 0", left + " messages visible and in flight"
+		})
+	}
+}
+
+// announce has an event about an instance delivered, without anything happening to the instance, and returns when.
+func announce(w *world.World, event, instance string) time.Time {
+	w.T.Helper()
+	at := time.Now()
+	w.Sim(http.MethodPost, "/_sim/event", map[string]any{"event": event, "instances": []string{instance}}, nil)
+	return at
+}
+
+// messages says how many messages the queue has.
+func messages(w *world.World) string {
+	w.T.Helper()
+	queue := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: awssdk.String(w.Lab.EC2SimURL()), Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
+	out, err := queue.GetQueueAttributes(w.Context(), &sqs.GetQueueAttributesInput{QueueUrl: awssdk.String(w.Lab.EC2SimURL() + "/1/" + queueName),
+		AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return out.Attributes["ApproximateNumberOfMessages"] + " " + out.Attributes["ApproximateNumberOfMessagesNotVisible"]
+}
+
+// spot has EC2 take back a spot instance whose pod a budget keeps in place: its replacement is launched all the same, in
+// another zone, while the pod still runs, and takes the pod when the budget allows.
+func spot(t *testing.T, w *world.World) {
+	s := enter(t, w, "spot", setting{capacity: "spot", replicas: 2, unavailable: "0"})
+	before := s.claims()
+	taken := s.sorted()[0]
+	pod := s.runsOn(taken.Status.NodeName)
+	sent := time.Now()
+	s.Sim(http.MethodPost, "/_sim/interrupt", map[string]any{"instances": []string{instance(taken)}, "notice": "2m"}, nil)
+	for range 3 {
+		announce(s.World, "spot-interruption", instance(taken))
+	}
+
+	var replacement karpv1.NodeClaim
+	s.Await("a replacement is launched", 30*time.Second, func() (bool, string) {
+		for name, claim := range s.claims() {
+			if _, old := before[name]; !old && claim.Status.ProviderID != "" {
+				replacement = claim
+				return true, ""
+			}
+		}
+		return false, fmt.Sprintf("%d claims", len(s.claims()))
+	})
+	if there := s.runsOn(taken.Status.NodeName); there.UID != pod.UID || there.DeletionTimestamp != nil || len(s.Pods(s.name)) != 2 {
+		t.Errorf("the replacement came only when pods had been evicted: %d pods, %s on the old node", len(s.Pods(s.name)), there.Name)
+	}
+	if zone := replacement.Labels[corev1.LabelTopologyZone]; zone == taken.Labels[corev1.LabelTopologyZone] {
+		t.Errorf("the replacement was bought in %s, where EC2 has just taken capacity back", zone)
+	}
+	for _, write := range s.Writes() {
+		if write.Verb == "create" && write.Resource == "nodeclaims" && write.Name == replacement.Name {
+			t.Logf("its replacement %s was asked for %d ms after the event", replacement.Name, write.At.Sub(sent).Milliseconds())
+		}
+	}
+	s.hears(taken, workflows.ReasonSpotInterrupted, sent)
+	s.told(taken, "SpotInterrupted")
+	s.told(taken, "TerminatingOnInterruption")
+
+	s.allow("1")
+	if result := s.ends(taken.Name, time.Minute); result.Reason != workflows.ReasonSpotInterrupted || result.Drain != workflows.Drained {
+		t.Errorf("the life ended as %+v, want it drained for being interrupted", result)
+	}
+	s.AwaitRunning(s.name, 2, time.Minute)
+	s.runsOn(s.claims()[replacement.Name].Status.NodeName)
+	if claims := s.claims(); len(claims) != 2 {
+		t.Errorf("%d claims in the end, want 2: pods were planned for twice", len(claims))
+	}
+}
+
+// hears checks that a claim's workflow was told its ending once, and soon.
+func (s *scene) hears(claim karpv1.NodeClaim, reason string, sent time.Time) {
+	s.T.Helper()
+	count := 0
+	endings, at := s.signalled(claim.Name)
+	for i, ending := range endings {
+		if ending.Reason != reason {
+			continue
+		}
+		if count++; count > 1 {
+			s.T.Errorf("%s was told %s more than once: %+v", claim.Name, reason, endings)
+			break
+		}
+		late := at[i].Sub(sent)
+		s.T.Logf("%s was told %s %d ms after the event", claim.Name, reason, late.Milliseconds())
+		if late > soonEnough {
+			s.T.Errorf("%s was told %s only after %s", claim.Name, reason, late)
+		}
+	}
+	if count == 0 {
+		s.T.Errorf("%s was never told %s: %+v", claim.Name, reason, endings)
+	}
+}
+
+// reservation has the owner of a capacity reservation take it back.
+func reservation(t *testing.T, w *world.World) {
+	w = w.For(t)
+	w.Sim(http.MethodPost, "/_sim/reserve", ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Interruptible: true,
+		Tags: map[string]string{"scene": "reserved"}}, nil)
+	class := &unstructured.Unstructured{}
+	class.SetAPIVersion("karpenter.k8s.aws/v1")
+	class.SetKind("EC2NodeClass")
+	if err := w.Get(t.Context(), client.ObjectKey{Name: "default"}, class); err != nil {
+		t.Fatal(err)
+	}
+	spec, _, err := unstructured.NestedMap(class.Object, "spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec["capacityReservationSelectorTerms"] = []any{map[string]any{"tags": map[string]any{"scene": "reserved"}}}
+	made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": map[string]any{"name": "reserved"}, "spec": spec}}
+	if err := w.Create(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	s := enter(t, w, "reserved", setting{capacity: "reserved, on-demand", class: "reserved", replicas: 1})
+	taken := s.sorted()[0]
+	if taken.Labels[karpv1.CapacityTypeLabelKey] != karpv1.CapacityTypeReserved {
+		t.Fatalf("the node is %s, want it in the reservation", taken.Labels[karpv1.CapacityTypeLabelKey])
+	}
+	sent := time.Now()
+	s.Sim(http.MethodPost, "/_sim/interrupt", map[string]any{"instances": []string{instance(taken)}, "notice": "2m"}, nil)
+	if result := s.ends(taken.Name, time.Minute); result.Reason != workflows.ReasonReservationInterrupted {
+		t.Errorf("the life ended as %+v, want it ended by the reservation", result)
+	}
+	s.hears(taken, workflows.ReasonReservationInterrupted, sent)
+	s.told(taken, "CapacityReservationInstanceInterrupted")
+	s.AwaitRunning(s.name, 1, time.Minute)
+	// The reservation has room for one more, but its owner wants it back.
+	for name, claim := range s.claims() {
+		if claim.Labels[karpv1.CapacityTypeLabelKey] != karpv1.CapacityTypeOnDemand {
+			t.Errorf("claim %s is %s, want it bought on demand", name, claim.Labels[karpv1.CapacityTypeLabelKey])
+		}
+	}
+}
+
+// kinds has every other event happen to a node of its own.
+func kinds(t *testing.T, w *world.World) {
+	s := enter(t, w, "kinds", setting{capacity: "on-demand", replicas: 5})
+	claims := s.sorted()
+	rows := []struct {
+		event, reason, told string
+		drain               workflows.DrainOutcome
+	}{
+		{"stopping", workflows.ReasonInstanceStopping, "InstanceStopping", workflows.Drained},
+		{"scheduled-change", workflows.ReasonScheduledChange, "InstanceUnhealthy", workflows.Drained},
+		{"shutting-down", workflows.ReasonInstanceTerminated, "InstanceTerminating", workflows.Drained},
+		// Nothing is left to drain on a machine that is gone.
+		{"terminated", workflows.ReasonInstanceTerminated, "InstanceTerminating", ""},
+		{"rebalance-recommendation", "", "SpotRebalanceRecommendation", ""},
+	}
+	sent := make([]time.Time, len(rows))
+	for i, row := range rows {
+		sent[i] = announce(s.World, row.event, instance(claims[i]))
+	}
+	for i, row := range rows {
+		s.told(claims[i], row.told)
+		if row.reason == "" {
+			continue
+		}
+		result := s.ends(claims[i].Name, 2*time.Minute)
+		if diff := cmp.Diff(workflows.NodeClaimResult{Reason: row.reason, Node: claims[i].Status.NodeName, Drain: row.drain}, result); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", row.event, diff)
+		}
+		s.hears(claims[i], row.reason, sent[i])
+	}
+	s.AwaitRunning(s.name, 5, 2*time.Minute)
+	stays := claims[4]
+	if now, there := s.claims()[stays.Name]; !there || now.DeletionTimestamp != nil {
+		t.Error("a recommendation has taken a node away")
+	}
+}
+
+// statusChecks has instances fail EC2's checks: what waits for their pods waits no longer.
+func statusChecks(t *testing.T, w *world.World) {
+	// Neither the budget nor the annotation holds where nothing can run any more.
+	s := enter(t, w, "impaired", setting{capacity: "on-demand", replicas: 3, unavailable: "0", annotations: "karpenter.sh/do-not-disrupt: 'true'"})
+	claims := s.sorted()
+	serving, draining, scheduled := claims[0], claims[1], claims[2]
+	if err := s.Delete(t.Context(), &draining); err != nil {
+		t.Fatal(err)
+	}
+	status := func(claim karpv1.NodeClaim, status ec2sim.Status) {
+		s.Sim(http.MethodPost, "/_sim/status", struct {
+			Instances []string `json:"instances"`
+			ec2sim.Status
+		}{[]string{instance(claim)}, status}, nil)
+	}
+	impaired := ec2sim.Duration(3 * time.Minute)
+	status(serving, ec2sim.Status{System: "impaired", For: impaired})
+	status(draining, ec2sim.Status{Instance: "impaired", For: impaired})
+	status(scheduled, ec2sim.Status{Event: "instance-retirement"})
+	for _, row := range []struct {
+		claim  karpv1.NodeClaim
+		reason string
+	}{{serving, workflows.ReasonSystemStatusImpaired}, {draining, workflows.ReasonClaimDeleted}} {
+		if result := s.ends(row.claim.Name, 3*time.Minute); result.Reason != row.reason {
+			t.Errorf("the life of %s ended as %+v, want %s", row.claim.Name, result, row.reason)
+		}
+		s.told(row.claim, "InstanceUnhealthy")
+	}
+	// A scheduled event is no force: its drain respects what holds its pod.
+	s.Await("the node that is to be retired is being drained", time.Minute, func() (bool, string) {
+		endings, _ := s.signalled(scheduled.Name)
+		return len(endings) > 0 && endings[0].Reason == workflows.ReasonScheduledChange, fmt.Sprint(endings)
+	})
+	if pod := s.runsOn(scheduled.Status.NodeName); pod.DeletionTimestamp != nil {
+		t.Errorf("pod %s was evicted against its annotation", pod.Name)
+	}
+}
