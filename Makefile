@@ -67,9 +67,20 @@ replay: ## Replay the recorded histories of every workflow with today's code.
 	$(GO) test -count=1 -run Replay ./workflows/...
 
 .PHONY: bench
-bench: ## Compare the planner with Karpenter's (about 10 minutes), and write bench/out/planner.json.
-	$(GO) run -C bench .
+bench: bench-planner bench-disruption bench-lab ## Compare everything with Karpenter's (about an hour), and write bench/out.
 	$(GO) test -C bench -count=1 -timeout 30m ./...
+
+.PHONY: bench-planner
+bench-planner: ## Compare the planner with Karpenter's (about 10 minutes), and write bench/out/planner.json.
+	$(GO) run -C bench .
+
+.PHONY: bench-disruption
+bench-disruption: ## Compare looks at large clusters and a simulated day (about 6 minutes), and write bench/out/disruption.json.
+	$(GO) run -C bench ./disruption -only '^(evaluation|day)'
+
+.PHONY: bench-lab
+bench-lab: lab ## Let Karpenter and Tenon do the same work on a laboratory (about 35 minutes), and write bench/out/disruption.json.
+	$(GO) run -C bench ./disruption -only '^end-to-end'
 
 .PHONY: bench-go
 bench-go: ## Run the Go benchmarks.

@@ -51,6 +51,8 @@ type Options struct {
 	Deployments int
 	// Catalogue is what can be bought, on demand.
 	Catalogue []*cloud.InstanceType
+	// Still is the time from which on no Deployment changes any more; zero if there is none.
+	Still time.Duration
 	// Watch is told of each decision before it is carried out; nil watches nothing.
 	Watch func(at time.Time, q *duel.Question, d duel.Decision)
 }
@@ -75,12 +77,14 @@ type Result struct {
 // Run plays the day.
 func Run(ctx context.Context, o Options, consolidate Consolidator) (Result, error) {
 	w := newWorld(o)
-	for w.now.Before(start.Add(o.Length)) {
+	for w.now.Before(Start.Add(o.Length)) {
 		if err := ctx.Err(); err != nil {
 			return w.result, err
 		}
 		w.now = w.now.Add(o.Step)
-		w.scale()
+		if o.Still == 0 || w.now.Sub(Start) < o.Still {
+			w.scale()
+		}
 		if err := w.place(); err != nil {
 			return w.result, err
 		}
@@ -112,8 +116,8 @@ func consolidatable(claim *karpv1.NodeClaim) bool {
 	})
 }
 
-// start is midnight.
-var start = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+// Start is midnight.
+var Start = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 
 // world is the cluster.
 type world struct {
@@ -139,7 +143,7 @@ type machine struct {
 }
 
 func newWorld(o Options) *world {
-	w := &world{options: o, now: start, demand: draw(o.Seed, o.Deployments), nodes: map[string]*machine{}, types: map[string]*cloud.InstanceType{}}
+	w := &world{options: o, now: Start, demand: draw(o.Seed, o.Deployments), nodes: map[string]*machine{}, types: map[string]*cloud.InstanceType{}}
 	for _, t := range o.Catalogue {
 		w.types[t.Name] = t
 	}

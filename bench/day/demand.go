@@ -57,7 +57,7 @@ func draw(seed uint64, count int) []*demand {
 
 // replicas is how many there are at a time. An autoscaler does not hold them quite still.
 func (d *demand) replicas(at time.Time) int {
-	hour := at.Sub(start).Hours()
+	hour := at.Sub(Start).Hours()
 	curve := max(0, math.Cos((hour-d.busiest)/24*2*math.Pi))
 	want := float64(d.least) + curve*float64(d.most-d.least)
 	if d.most > d.least+2 {

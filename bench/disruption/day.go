@@ -33,7 +33,7 @@ type dayRow struct {
 }
 
 // simulatedDay plays the day three times.
-func simulatedDay(ctx context.Context, _ settings) ([]any, error) {
+func simulatedDay(ctx context.Context, _ settings) (any, error) {
 	catalogue, err := market.Common(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the instance types of EC2: %w", err)
@@ -61,7 +61,7 @@ func simulatedDay(ctx context.Context, _ settings) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []any{dayRow{
+	return dayRow{
 		Name: "day", MostPods: without.MostPods, MostNodes: without.MostNodes, DollarsWithout: without.Dollars,
 		TenonDollars: ours.Dollars, PeerDollars: theirs.Dollars,
 		TenonSaving: without.Dollars - ours.Dollars, PeerSaving: without.Dollars - theirs.Dollars,
@@ -69,5 +69,5 @@ func simulatedDay(ctx context.Context, _ settings) ([]any, error) {
 		TenonNodesTaken: ours.NodesTaken, PeerNodesTaken: theirs.NodesTaken,
 		TenonNodesLaunched: ours.Launched, PeerNodesLaunched: theirs.Launched,
 		TenonSeconds: ourTime.Seconds(), PeerSeconds: theirTime.Seconds(),
-	}}, nil
+	}, nil
 }

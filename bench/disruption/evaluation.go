@@ -36,14 +36,14 @@ type evaluated struct {
 }
 
 // evaluation measures one look at so many nodes. The peer's sample is divided.
-func evaluation(nodes, divisor int) func(context.Context, settings) ([]any, error) {
-	return func(ctx context.Context, s settings) ([]any, error) {
+func evaluation(name string, nodes, divisor int, use workload.Use) measurement {
+	return measurement{name, func(ctx context.Context, s settings) (any, error) {
 		types, err := market.EC2(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("the instance types of EC2: %w", err)
 		}
-		q := workload.Fleet(nodes, podsPerNode, types)
-		row := evaluated{Name: fmt.Sprintf("evaluation-%d", nodes), Nodes: nodes, Pods: podsOn(q)}
+		q := workload.Fleet(nodes, podsPerNode, use, types)
+		row := evaluated{Name: name, Nodes: nodes, Pods: podsOn(q)}
 		progress("%s: Tenon looks at %d nodes with %d pods", row.Name, row.Nodes, row.Pods)
 		answer, took := tenon.MedianDisrupt(q)
 		row.TenonSeconds = took.Seconds()
@@ -66,8 +66,8 @@ func evaluation(nodes, divisor int) func(context.Context, settings) ([]any, erro
 		row.PeerSeconds, row.PeerSecondsPerAnswer = scan.Whole().Seconds(), scan.PerCandidate.Seconds()
 		row.Ratio = row.PeerSeconds / row.TenonSeconds
 		progress("%s: %v for each of %d candidates", row.Name, scan.PerCandidate.Round(time.Millisecond), scan.Candidates)
-		return []any{row}, nil
-	}
+		return row, nil
+	}}
 }
 
 func podsOn(q *duel.Question) int {

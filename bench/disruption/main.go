@@ -2,7 +2,8 @@
 //
 // # Evaluation
 //
-// A cluster of 1,000 nodes and 10,000 pods, and one of five times that (workload.Fleet), on the instance types of EC2. Tenon
+// A cluster of 1,000 nodes and 10,000 pods, and one of five times that (workload.Fleet), on the instance types of EC2: each
+// once so that many nodes may go, and once so full that few may. Tenon
 // is asked by plan.Disrupt for everything at once: all nodes, all reasons, every command that can be carried out; the median
 // of three, each from a snapshot nobody has looked at before. Karpenter is asked with its own SimulateScheduling, on the same
 // state, what becomes of the pods of one candidate; it is asked about a sample of its candidates, taken evenly, and its time
@@ -39,6 +40,7 @@ import (
 	"time"
 
 	"github.com/tenon-sh/tenon/bench/contest"
+	"github.com/tenon-sh/tenon/bench/workload"
 )
 
 // cores is how many either side may use.
@@ -69,19 +71,21 @@ func main() {
 	}
 }
 
-// measurement is one line of figures, or two.
+// measurement is one line of figures.
 type measurement struct {
 	name    string
-	measure func(ctx context.Context, s settings) ([]any, error)
+	measure func(ctx context.Context, s settings) (row any, err error)
 }
 
 func measurements() []measurement {
 	return []measurement{
-		{"evaluation-1000", evaluation(1000, 1)},
-		{"evaluation-5000", evaluation(5000, 4)},
+		evaluation("evaluation-1000", 1000, 1, workload.Loose),
+		evaluation("evaluation-1000-tight", 1000, 1, workload.Tight),
+		evaluation("evaluation-5000", 5000, 4, workload.Loose),
+		evaluation("evaluation-5000-tight", 5000, 4, workload.Tight),
 		{"day", simulatedDay},
-		{"end-to-end-karpenter", endToEnd("karpenter")},
-		{"end-to-end-tenon", endToEnd("tenon")},
+		endToEnd("karpenter"),
+		endToEnd("tenon"),
 	}
 }
 
@@ -102,28 +106,26 @@ func run(ctx context.Context, s settings) error {
 		if !pattern.MatchString(m.name) {
 			continue
 		}
-		rows, err := m.measure(ctx, s)
+		row, err := m.measure(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
-		for _, row := range rows {
-			if err := keep(s.out, row); err != nil {
-				return err
-			}
+		if err := keep(s.out, row); err != nil {
+			return err
 		}
 	}
 	return show(s.out)
 }
 
 // endToEnd lets one of the two do the work of package contest.
-func endToEnd(name string) func(context.Context, settings) ([]any, error) {
-	return func(ctx context.Context, s settings) ([]any, error) {
+func endToEnd(name string) measurement {
+	return measurement{"end-to-end-" + name, func(ctx context.Context, s settings) (any, error) {
 		figures, err := contest.Run(ctx, contest.Options{Bin: s.bin, Quiet: s.quiet, Limit: s.limit, Keep: s.keep, Progress: progress}, name)
 		if err != nil {
 			return nil, err
 		}
-		return []any{figures[0]}, nil
-	}
+		return figures[0], nil
+	}}
 }
 
 // keep puts a row into the file, in the place of one with its name.
@@ -140,7 +142,7 @@ func keep(path string, row any) error {
 	order := names()
 	rows = append(slices.DeleteFunc(rows, func(r json.RawMessage) bool { return nameOf(r) == name }), encoded)
 	slices.SortStableFunc(rows, func(a, b json.RawMessage) int {
-		return place(order, nameOf(a)) - place(order, nameOf(b))
+		return slices.Index(order, nameOf(a)) - slices.Index(order, nameOf(b))
 	})
 	data, err := json.MarshalIndent(rows, "", "  ")
 	if err != nil {
@@ -150,11 +152,6 @@ func keep(path string, row any) error {
 		return err
 	}
 	return os.WriteFile(path, append(data, '\n'), 0o644)
-}
-
-// place is where a row belongs: rows of one measurement share the beginning of their names.
-func place(order []string, name string) int {
-	return slices.IndexFunc(order, func(prefix string) bool { return len(name) >= len(prefix) && name[:len(prefix)] == prefix })
 }
 
 func read(path string) ([]json.RawMessage, error) {

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -36,6 +37,8 @@ type Question struct {
 	Volumes        []*corev1.PersistentVolume
 	StorageClasses []*storagev1.StorageClass
 	CSINodes       []*storagev1.CSINode
+	// Budgets are the PodDisruptionBudgets. Who asks only where pods go needs none.
+	Budgets []*policyv1.PodDisruptionBudget
 	// IgnorePreferences asks for the preference policy Ignore.
 	IgnorePreferences bool
 	// BestEffortMinValues asks for the policy BestEffort for minValues.

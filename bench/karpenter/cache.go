@@ -5,20 +5,22 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cache answers what the peer asks of pods and nodes as its own cache in front of the API server does: from memory, by an
+// cache answers what the peer asks of pods, nodes and disruption budgets as its own cache in front of the API server does: from memory, by an
 // index on the pods' nodes, and with a copy of each object, except where the asker wants none. The fake client that answers
 // the rest goes through all objects, as JSON, for every question.
 type cache struct {
 	client.Client
-	pods   []*corev1.Pod
-	byNode map[string][]*corev1.Pod
-	nodes  map[string]*corev1.Node
+	pods    []*corev1.Pod
+	byNode  map[string][]*corev1.Pod
+	nodes   map[string]*corev1.Node
+	budgets []*policyv1.PodDisruptionBudget
 }
 
 // newCache holds pods and nodes in front of a client that knows the rest.
@@ -57,6 +59,11 @@ func (c *cache) List(ctx context.Context, list client.ObjectList, options ...cli
 			if wanted.LabelSelector == nil || wanted.LabelSelector.Matches(labels.Set(n.Labels)) {
 				list.Items = append(list.Items, *copied(n, share))
 			}
+		}
+		return nil
+	case *policyv1.PodDisruptionBudgetList:
+		for _, b := range c.budgets {
+			list.Items = append(list.Items, *copied(b, share))
 		}
 		return nil
 	case *corev1.PodList:

@@ -64,6 +64,7 @@ func NewDisruptor(ctx context.Context, q *duel.Question, clk clock.Clock) (*Disr
 		d.provider.InstanceTypesForNodePool[pool.Name] = instanceTypes(q.Types[pool.Name])
 	}
 	d.client = newCache(newClient(add(objects, q.DaemonSets)))
+	d.client.budgets = q.Budgets
 	d.cluster = state.NewCluster(clk, d.client, d.provider)
 	d.provisioner = provisioning.NewProvisioner(d.client, d.recorder, d.provider, d.cluster, clk, nil, nil)
 	d.queue = disruption.NewQueue(d.client, d.recorder, d.cluster, clk, d.provisioner)

@@ -45,6 +45,9 @@ func Input(q *duel.Question) plan.Input {
 		slices.SortFunc(pods, func(a, b *plan.Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
 		snapshot.Nodes = append(snapshot.Nodes, node.WithPods(pods))
 	}
+	for _, budget := range q.Budgets {
+		snapshot.DisruptionBudgets = append(snapshot.DisruptionBudgets, intern.DisruptionBudget(budget))
+	}
 	for _, set := range q.DaemonSets {
 		snapshot.DaemonSets = append(snapshot.DaemonSets, intern.DaemonSet(set))
 	}

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/bench/duel"
@@ -21,28 +24,52 @@ const fleetPool = "default"
 // old is how many nodes of a hundred are of an older template.
 const old = 1
 
+// Use is how full a fleet's nodes are.
+type Use struct {
+	// Least and Most bound the share of their nodes' cores or memory, whichever is scarcer, that pods ask for, but for what
+	// the machines' sizes leave over.
+	Least, Most float64
+	// Filled says that what is left over is filled with further pods, and that no node is empty.
+	Filled bool
+}
+
+// The uses of fleets: one in which many pods have gone, and one in which there is hardly room for one more.
+var (
+	Loose = Use{Least: 0.4, Most: 0.95}
+	Tight = Use{Least: 1, Most: 1, Filled: true}
+)
+
 // Fleet is a cluster in which pods have come and gone: so many nodes, with so many pods on each on average, of Deployments
-// of thirty replicas. Four in a hundred nodes run nothing, and the pods of the others ask for between two fifths and nearly
-// all of what their node has. A sixth of the Deployments are spread over zones, a twelfth have their pods on hosts of their
-// own. One node in a hundred has drifted. Budgets allow everything at once, so that every node is looked at for every reason.
-func Fleet(count, podsPerNode int, catalogue []*cloud.InstanceType) *duel.Question {
+// of thirty replicas. Four in a hundred nodes of one that is not filled run nothing. A sixth of the Deployments are spread over zones, a twelfth have
+// their pods on hosts of their own, a sixth have a PodDisruptionBudget that allows one eviction, one in two hundred has one
+// that allows none. One node in a hundred has drifted. The pool's budgets allow everything at once, so that every node is
+// looked at for every reason.
+func Fleet(count, podsPerNode int, use Use, catalogue []*cloud.InstanceType) *duel.Question {
 	d := newDraw(23)
 	machines := wholesale(catalogue)
 	apps := d.applications(max(12, count*podsPerNode/30))
 	nodes := make([]duel.Node, count)
-	busy, pods := 0, 0
+	busy, pods, filling := 0, 0, 0
 	for i := range nodes {
 		zone := fmt.Sprintf("us-east-1%c", 'a'+i%3)
-		if i%25 == 24 {
+		if i%25 == 24 && !use.Filled {
 			nodes[i] = fleetNode(d, i, zone, machines[d.IntN(len(machines))])
 			continue
 		}
 		busy++
 		upTo := count * podsPerNode * busy / (count - count/25)
-		picked := d.pick(apps, upTo-pods, i%3)
-		pods = upTo
-		share := 0.4 + 0.55*d.Float64()
-		nodes[i] = fleetNode(d, i, zone, holding(machines, picked, share))
+		if use.Filled {
+			upTo = podsPerNode * busy
+		}
+		picked := d.pick(apps, max(1, upTo-pods-filling/busy), i%3)
+		share := use.Least + (use.Most-use.Least)*d.Float64()
+		machine := holding(machines, picked, share)
+		if use.Filled {
+			more := d.filling(apps, machine, picked, i%3)
+			picked, filling = append(picked, more...), filling+len(more)
+		}
+		pods += len(picked)
+		nodes[i] = fleetNode(d, i, zone, machine)
 		for _, a := range picked {
 			nodes[i].Pods = append(nodes[i].Pods, a.bound(nodes[i].Node.Name))
 		}
@@ -52,6 +79,14 @@ func Fleet(count, podsPerNode int, catalogue []*cloud.InstanceType) *duel.Questi
 	})
 	q := Ask(fmt.Sprintf("fleet-%d", count), nil, catalogue, pool)
 	q.Nodes = nodes
+	for i, a := range apps {
+		switch {
+		case i%200 == 7:
+			q.Budgets = append(q.Budgets, a.budget(0))
+		case i%6 == 3:
+			q.Budgets = append(q.Budgets, a.budget(1))
+		}
+	}
 	return q
 }
 
@@ -87,6 +122,25 @@ func (d draw) pick(apps []*application, count, zone int) []*application {
 	return picked
 }
 
+// filling draws further pods for a machine until a dozen in a row do not fit.
+func (d draw) filling(apps []*application, machine *cloud.InstanceType, picked []*application, zone int) []*application {
+	cpu, memory := machine.Allocatable.Cpu().MilliValue(), machine.Allocatable.Memory().Value()>>20
+	for _, a := range picked {
+		cpu, memory = cpu-a.cpu, memory-a.memory
+	}
+	var more []*application
+	for misses := 0; misses < 12 && int64(len(picked)+len(more)) < machine.Allocatable.Pods().Value(); {
+		a := d.pick(apps, 1, zone)[0]
+		if a.cpu > cpu || a.memory > memory || a.solo && (slices.Contains(picked, a) || slices.Contains(more, a)) {
+			a.inZone[zone]--
+			misses++
+			continue
+		}
+		cpu, memory, more = cpu-a.cpu, memory-a.memory, append(more, a)
+	}
+	return more
+}
+
 // bound is one more pod of the application, on a node.
 func (a *application) bound(node string) *corev1.Pod {
 	a.pods++
@@ -109,6 +163,17 @@ func (a *application) bound(node string) *corev1.Pod {
 	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &started, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
 	return p
+}
+
+// budget lets so many of the application's pods be evicted at once.
+func (a *application) budget(allows int32) *policyv1.PodDisruptionBudget {
+	pods, most := int32(a.pods), intstr.FromInt32(allows)
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: a.name, UID: types.UID("budget-" + a.name), Generation: 1},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &most, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": a.name}}},
+		Status: policyv1.PodDisruptionBudgetStatus{
+			ObservedGeneration: 1, DisruptionsAllowed: allows, CurrentHealthy: pods, DesiredHealthy: pods - allows, ExpectedPods: pods},
+	}
 }
 
 // wholesale are the machines of current families without devices that are sold on demand in each zone, 4 to 192 cores, the
