@@ -30,7 +30,7 @@ import (
 
 // everything sets every value that adds something to what is rendered.
 const everything = `
-settings: {clusterName: blue, clusterEndpoint: "https://10.0.0.1", clusterCABundle: Zm9v}
+settings: {clusterName: blue, clusterEndpoint: "https://10.0.0.1", clusterCABundle: Zm9v, interruptionQueue: blue}
 additionalLabels: {team: platform}
 additionalAnnotations: {contact: platform}
 additionalClusterRoleRules: [{apiGroups: [""], resources: [events], verbs: [create]}]
@@ -140,6 +140,26 @@ func TestEnvironmentIsTheWorkers(t *testing.T) {
 	}
 }
 
+func TestInterruptionQueueReachesTheWorker(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]string{
+		"settings: {clusterName: blue}":                          "",
+		"settings: {clusterName: blue, interruptionQueue: blue}": "blue",
+		"settings: {clusterName: blue, interruptionQueue: 'https://sqs.us-east-1.amazonaws.com/111122223333/blue'}": "https://sqs.us-east-1.amazonaws.com/111122223333/blue",
+	} {
+		deployment := find[appsv1.Deployment](t, render(t, values), "Deployment", "tenon")
+		got := ""
+		for _, env := range deployment.Spec.Template.Spec.Containers[0].Env {
+			if env.Name == "TENON_INTERRUPTION_QUEUE" {
+				got = env.Value
+			}
+		}
+		if got != want {
+			t.Errorf("%s: the worker's queue is %q, want %q", values, got, want)
+		}
+	}
+}
+
 func TestTemporalConnection(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -189,6 +209,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"a setting nobody knows", "settings: {clusterName: blue, clustreEndpoint: x}", "clustreEndpoint"},
 		{"a value at the top nobody knows", "settings: {clusterName: blue}\nreplica: 3", "replica"},
 		{"not a policy", "settings: {clusterName: blue, minValuesPolicy: Loose}", "minValuesPolicy"},
+		{"a queue that is an ARN", "settings: {clusterName: blue, interruptionQueue: 'arn:aws:sqs:us-east-1:111122223333:blue'}", "interruptionQueue"},
 		{"an address that is a URL", "settings: {clusterName: blue}\ntemporal: {address: 'http://temporal:7233'}", "address"},
 		{"an account that is said to exist but has no name", "settings: {clusterName: blue}\nserviceAccount: {create: false}", "serviceAccount.name"},
 	}
@@ -209,12 +230,12 @@ func TestNotesNameWhatHasNoEffect(t *testing.T) {
 	if err != nil {
 		t.Fatalf("helm install --dry-run: %v\n%s", err, out)
 	}
-	for _, setting := range []string{"settings.interruptionQueue", "settings.featureGates", "logOutputPaths"} {
+	for _, setting := range []string{"settings.featureGates", "logOutputPaths"} {
 		if !strings.Contains(out, setting) {
 			t.Errorf("the notes do not say that %s has no effect:\n%s", setting, out)
 		}
 	}
-	if ignored := regexp.MustCompile(`settings\.(clusterName|reservedENIs|preferencePolicy)`).FindString(out); ignored != "" {
+	if ignored := regexp.MustCompile(`settings\.(clusterName|reservedENIs|preferencePolicy|interruptionQueue)`).FindString(out); ignored != "" {
 		t.Errorf("the notes say that %s has no effect, but it has", ignored)
 	}
 }

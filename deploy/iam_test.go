@@ -17,7 +17,7 @@ import (
 )
 
 // controllerPolicies are the worker's; together they are all it may do.
-var controllerPolicies = []string{"node-lifecycle", "instance-profiles", "discovery"}
+var controllerPolicies = []string{"node-lifecycle", "instance-profiles", "discovery", "interruption"}
 
 // implied are actions that AWS asks for although no operation of that name is called.
 var implied = map[string]string{
@@ -26,6 +26,9 @@ var implied = map[string]string{
 	"iam:PassRole":           "launching with an instance profile, adding a role to one",
 	"iam:TagInstanceProfile": "creating an instance profile with tags",
 }
+
+// authorisedAs are operations that AWS authorises under the name of another.
+var authorisedAs = map[string]string{"sqs:DeleteMessageBatch": "sqs:DeleteMessage"}
 
 // list is a JSON value that may be one string or several.
 type list []string
@@ -84,6 +87,7 @@ func TestPolicyChangesOnlyWhatIsTagged(t *testing.T) {
 	unscoped := map[string]string{
 		"LaunchFromSharedResources":  "images, subnets and security groups belong to others; what is launched from them is scoped",
 		"HandTheNodeRoleToInstances": "scoped to one role and to EC2 instead",
+		"ReadTheInterruptionQueue":   "scoped to one queue instead",
 	}
 	for _, name := range controllerPolicies {
 		for _, s := range readPolicy(t, name).Statement {
@@ -183,7 +187,12 @@ func readOnly(actions []string) bool {
 
 func readPolicy(t *testing.T, name string) policy {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("iam", name+".json"))
+	return readDocument(t, filepath.Join("iam", name+".json"))
+}
+
+func readDocument(t *testing.T, name string) policy {
+	t.Helper()
+	data, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +243,11 @@ func awsOperations(t *testing.T, dir string) map[string]string {
 			pkg, isName := selector.X.(*ast.Ident)
 			operation, isInput := strings.CutSuffix(selector.Sel.Name, "Input")
 			if isName && isInput && imported[pkg.Name] != "" {
-				operations[imported[pkg.Name]+":"+operation] = path
+				action := imported[pkg.Name] + ":" + operation
+				if other := authorisedAs[action]; other != "" {
+					action = other
+				}
+				operations[action] = path
 			}
 			return true
 		})

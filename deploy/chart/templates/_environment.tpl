@@ -26,6 +26,10 @@
   value: {{ .Values.settings.vmMemoryOverheadPercent | quote }}
 - name: TENON_RESERVED_ENIS
   value: {{ .Values.settings.reservedENIs | quote }}
+{{- with .Values.settings.interruptionQueue }}
+- name: TENON_INTERRUPTION_QUEUE
+  value: {{ . | quote }}
+{{- end }}
 - name: TENON_DISABLE_DRY_RUN
   value: {{ .Values.settings.disableDryRun | quote }}
 - name: TENON_LEADER_ELECTION_NAME
