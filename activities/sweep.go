@@ -62,11 +62,11 @@ func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflo
 	if err := s.list(ctx); err != nil {
 		return s.result, err
 	}
-	err = errors.Join(s.orphans(ctx, instances), s.adoptions(ctx, claims), s.nodes(ctx))
+	err = errors.Join(s.orphans(ctx, instances), s.adoptions(ctx, claims), s.nodes(ctx), s.marks(ctx))
 	s.nameInstances(ctx)
-	if len(s.result.Terminated)+len(s.result.Adopted)+len(s.result.Lost)+len(s.result.Nodes) > 0 {
-		a.Log.Warn("sweep put something right", zap.Strings("terminated", s.result.Terminated), zap.Strings("adopted", s.result.Adopted),
-			zap.Strings("lost", s.result.Lost), zap.Strings("nodes", s.result.Nodes))
+	if r := s.result; len(r.Terminated)+len(r.Adopted)+len(r.Lost)+len(r.Nodes)+len(r.Unmarked)+len(r.Dropped) > 0 {
+		a.Log.Warn("sweep put something right", zap.Strings("terminated", r.Terminated), zap.Strings("adopted", r.Adopted),
+			zap.Strings("lost", r.Lost), zap.Strings("nodes", r.Nodes), zap.Strings("unmarked", r.Unmarked), zap.Strings("dropped", r.Dropped))
 	}
 	return s.result, err
 }
@@ -166,8 +166,12 @@ func (s *sweep) adoptions(ctx context.Context, claims []karpv1.NodeClaim) error 
 	return nil
 }
 
-// adoptLaunch has a claim launched that has neither instance nor workflow.
+// adoptLaunch has a claim launched that has neither instance nor workflow. One that was made for a replacement which is
+// over would be launched for nothing.
 func (s *sweep) adoptLaunch(ctx context.Context, claim *karpv1.NodeClaim, all []*karpv1.NodeClaim) error {
+	if orphaned, err := s.dropOrphan(ctx, claim); orphaned || err != nil {
+		return err
+	}
 	if running, err := s.running(ctx, s.Cluster.NodeClaimID(claim.Name)); running || err != nil {
 		return err
 	}

@@ -14,23 +14,30 @@ import (
 const (
 	// settle is how long changes are let come in before nodes are looked at again.
 	settle = time.Second
-	// evaluateEvery spaces the signals while something is due but cannot be carried out.
-	evaluateEvery = 10 * time.Second
+	// restFor is how many times as long as a look has taken the next one waits at least, so that a large cluster in which
+	// something changes all the time costs a fifth of one processor.
+	restFor = 4
+	// evaluateEvery and evaluateMost space the signals while the same is due and is not carried out: Disruption may know
+	// what keeps it that the cluster does not show, such as a replacement that was just taken back.
+	evaluateEvery, evaluateMost = 10 * time.Second, 5 * time.Minute
 	// freshEnough is how old the mirror may be for a node to be called unneeded.
 	freshEnough = 30 * time.Second
 )
 
-// watchDisruption signals Disruption when a node has become unneeded. Whether one has is a pure question over the
+// watchDisruption signals Disruption when there is something to take away. Whether there is is a pure question over the
 // mirror, so it is asked here, after every change and at the moment the answer may change by itself; Temporal hears of
 // it only when the answer is yes.
 func (s *Starter) watchDisruption(ctx context.Context) error {
-	events := s.Mirror.Subscribe(cluster.NodeEmptied, cluster.NodeChanged, cluster.ClaimChanged, cluster.PoolChanged, cluster.PodsChanged, cluster.BuffersChanged)
+	events := s.Mirror.Subscribe(cluster.NodeEmptied, cluster.NodeChanged, cluster.ClaimChanged, cluster.PoolChanged, cluster.PodsChanged,
+		cluster.BuffersChanged, cluster.BudgetsChanged, cluster.ClassChanged, cluster.DaemonSetsChanged)
 	defer events.Close()
 	var last signalled
 	for {
+		began := time.Now()
 		wait := s.disrupt(ctx, &last)
+		rest := max(settle, restFor*time.Since(began))
 		awaitEvents(ctx, events, wait)
-		if err := sleep(ctx, settle); err != nil {
+		if err := sleep(ctx, rest); err != nil {
 			return err
 		}
 		events.Take()
@@ -41,11 +48,13 @@ func (s *Starter) watchDisruption(ctx context.Context) error {
 type signalled struct {
 	at    time.Time
 	nodes map[string]bool
+	// again is how long the same is not said again; zero while nothing was said.
+	again time.Duration
 }
 
-// news reports whether a signal says anything new: a node nobody was told of, or the same ones after a while.
-func (s *signalled) news(now time.Time, found plan.Disruption) bool {
-	news := now.Sub(s.at) >= evaluateEvery
+// news reports whether a signal says anything new: a node nobody was told of, or the same ones after a while. It returns
+// when to look again.
+func (s *signalled) news(now time.Time, found plan.Disruption) (news bool, wait time.Duration) {
 	due := map[string]bool{}
 	for _, command := range found.Commands {
 		for _, node := range command.Nodes {
@@ -53,10 +62,16 @@ func (s *signalled) news(now time.Time, found plan.Disruption) bool {
 			news = news || !s.nodes[node]
 		}
 	}
-	if news {
-		s.at, s.nodes = now, due
+	switch rest := s.again - now.Sub(s.at); {
+	case news:
+		s.again = evaluateEvery
+	case rest > 0:
+		return false, rest
+	default:
+		s.again = min(2*s.again, evaluateMost)
 	}
-	return news
+	s.at, s.nodes = now, due
+	return true, s.again
 }
 
 // disrupt signals if something is due, and returns when to look again; zero means only after a change.
@@ -66,16 +81,21 @@ func (s *Starter) disrupt(ctx context.Context, last *signalled) time.Duration {
 	}
 	found := s.Disrupt(ctx, s.Mirror.Snapshot())
 	if len(found.Commands) == 0 {
+		*last = signalled{}
 		if found.NextLook.IsZero() {
 			return 0
 		}
 		return max(time.Until(found.NextLook), settle)
 	}
-	if last.news(time.Now(), found) {
-		if err := s.signal(ctx, workflows.DisruptionOptions(s.Cluster), workflows.DisruptionType,
-			workflows.DisruptionInput{Cluster: s.Cluster}, workflows.SignalEvaluate, nil); err != nil && ctx.Err() == nil {
-			s.Log.Warn("could not signal Disruption", zap.Error(err))
-		}
+	news, wait := last.news(time.Now(), found)
+	if !news {
+		return wait
 	}
-	return evaluateEvery
+	if err := s.signal(ctx, workflows.DisruptionOptions(s.Cluster), workflows.DisruptionType,
+		workflows.DisruptionInput{Cluster: s.Cluster}, workflows.SignalEvaluate, nil); err != nil && ctx.Err() == nil {
+		s.Log.Warn("could not signal Disruption", zap.Error(err))
+		*last = signalled{}
+		return evaluateEvery
+	}
+	return wait
 }

@@ -24,6 +24,13 @@ type fakes struct {
 	delete  func(DeleteClaimInput) Ending
 	look    func() Evaluation
 	remove  func(Removal) RemovalResult
+	// asked is what Evaluate was told, where a test wants to know.
+	asked func(EvaluateInput)
+	begin func(Replace) (BeginResult, error)
+	await func(context.Context, AwaitReplacementsInput) (Awaited, error)
+	let   func(RetireInput) RetireResult
+	moved func(AwaitMovedInput) MovedPods
+	undo  func(UndoInput) Undone
 }
 
 func (f *fakes) Plan(_ context.Context, in PlanInput) (PlanResult, error) { return f.plan(in) }
@@ -51,7 +58,21 @@ func (f *fakes) Terminate(_ context.Context, in TerminateInput) (struct{}, error
 func (f *fakes) DeleteClaim(_ context.Context, in DeleteClaimInput) (Ending, error) {
 	return f.delete(in), nil
 }
-func (f *fakes) Evaluate(context.Context, EvaluateInput) (Evaluation, error) { return f.look(), nil }
+func (f *fakes) Evaluate(_ context.Context, in EvaluateInput) (Evaluation, error) {
+	if f.asked != nil {
+		f.asked(in)
+	}
+	return f.look(), nil
+}
+func (f *fakes) BeginReplacement(_ context.Context, in Replace) (BeginResult, error) { return f.begin(in) }
+func (f *fakes) AwaitReplacements(ctx context.Context, in AwaitReplacementsInput) (Awaited, error) {
+	return f.await(ctx, in)
+}
+func (f *fakes) Retire(_ context.Context, in RetireInput) (RetireResult, error) { return f.let(in), nil }
+func (f *fakes) AwaitMoved(_ context.Context, in AwaitMovedInput) (MovedPods, error) {
+	return f.moved(in), nil
+}
+func (f *fakes) UndoReplacement(_ context.Context, in UndoInput) (Undone, error) { return f.undo(in), nil }
 func (f *fakes) Remove(_ context.Context, in Removal) (RemovalResult, error) {
 	return f.remove(in), nil
 }
@@ -79,6 +100,11 @@ func (f *fakes) register(env *testsuite.TestWorkflowEnvironment) {
 	DeleteClaimActivity.register(env, f.DeleteClaim)
 	EvaluateActivity.register(env, f.Evaluate)
 	RemoveActivity.register(env, f.Remove)
+	BeginReplacementActivity.register(env, f.BeginReplacement)
+	AwaitReplacementsActivity.register(env, f.AwaitReplacements)
+	RetireActivity.register(env, f.Retire)
+	AwaitMovedActivity.register(env, f.AwaitMoved)
+	UndoReplacementActivity.register(env, f.UndoReplacement)
 }
 
 // prepared is a prepared launch of these claims.

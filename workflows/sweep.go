@@ -23,6 +23,10 @@ type SweepResult struct {
 	Lost []string `json:"lost,omitempty"`
 	// Nodes are Node objects without instance and claim that were let go.
 	Nodes []string `json:"nodes,omitempty"`
+	// Unmarked are Nodes that were marked as going and nobody takes away.
+	Unmarked []string `json:"unmarked,omitempty"`
+	// Dropped are claims of replacements that are over, which were never launched.
+	Dropped []string `json:"dropped,omitempty"`
 }
 
 // Sweep compares cloud, cluster and workflows once, and puts right what a bug or a person has left behind. A Schedule
@@ -32,7 +36,7 @@ func Sweep(ctx workflow.Context, in SweepInput) (SweepResult, error) {
 	if err != nil {
 		return result, err
 	}
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d instances and %d claims compared: %d instances terminated, %d claims adopted, %d claims lost, %d nodes let go.",
-		result.Instances, result.Claims, len(result.Terminated), len(result.Adopted), len(result.Lost), len(result.Nodes)))
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d instances and %d claims compared: %d instances terminated, %d claims adopted, %d claims lost, %d nodes let go, %d nodes unmarked, %d claims dropped.",
+		result.Instances, result.Claims, len(result.Terminated), len(result.Adopted), len(result.Lost), len(result.Nodes), len(result.Unmarked), len(result.Dropped)))
 	return result, nil
 }

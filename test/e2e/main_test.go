@@ -25,12 +25,14 @@ func TestMain(m *testing.M) {
 func TestProduct(t *testing.T) {
 	// The sweep comes often, so that what it has to put right is not waited for.
 	w := world.Start(t, world.Options{Worker: []string{"--sweep-interval=10s"}})
+	impatient(w)
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T, *world.World)
 	}{
 		{"ThousandPods", thousandPods},
 		{"Scenes", scenes},
+		{"Replacements", replacements},
 		{"AlikeNodes", alikeNodes},
 		{"EC2Faults", ec2Faults}, // the last: what it refuses stays refused for minutes
 	} {

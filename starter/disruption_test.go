@@ -1,0 +1,40 @@
+package starter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// TestSignalled says when Disruption hears of what is due: at once of a node that is new, and ever less often of the
+// same ones.
+func TestSignalled(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	due := func(nodes ...string) plan.Disruption {
+		return plan.Disruption{Commands: []plan.Command{{Nodes: nodes}}}
+	}
+	var last signalled
+	for _, step := range []struct {
+		reason string
+		after  time.Duration
+		found  plan.Disruption
+		news   bool
+		wait   time.Duration
+	}{
+		{"nobody was told", 0, due("a"), true, 10 * time.Second},
+		{"the same a moment later", time.Second, due("a"), false, 9 * time.Second},
+		{"another node", time.Second, due("a", "b"), true, 10 * time.Second},
+		{"fewer nodes are no news", 5 * time.Second, due("b"), false, 5 * time.Second},
+		{"the same after a while", 5 * time.Second, due("b"), true, 20 * time.Second},
+		{"the same, but not as soon", 10 * time.Second, due("b"), false, 10 * time.Second},
+		{"and once more", 10 * time.Second, due("b"), true, 40 * time.Second},
+		{"a node that was not among the last", time.Second, due("a"), true, 10 * time.Second},
+	} {
+		start = start.Add(step.after)
+		if news, wait := last.news(start, step.found); news != step.news || wait != step.wait {
+			t.Errorf("%s: news %t, look again after %s; want %t, %s", step.reason, news, wait, step.news, step.wait)
+		}
+	}
+}
