@@ -9,21 +9,22 @@ import (
 // capacity types they would be planned for and existing nodes take none of them. It is what plans are measured against.
 //
 // The worths of program.go would be such a bound if no load at all carried more than its machine costs. The loads that
-// were tried do not, but there are others. So each machine is given a limit that no load can exceed, the value of its
-// knapsack when pods are divisible, and the worths are scaled down until every limit is within its price (Farley, "A note
-// on bounding a class of linear programming problems", 1990).
+// were tried do not, but there are others. So each machine is given a limit that no load can exceed: the value of its
+// knapsack when pods are divisible, that of the best load where a search comes to its end, or what a table says (table.go).
+// The worths are scaled down until every limit is within its price (Farley, "A note on bounding a class of linear
+// programming problems", 1990).
 func LowerBound(in Input) float64 {
-	return sumOver(in, func(b *buyer) float64 { return b.lowerBound() })
+	return sumOver(in, (*market).goodsFor, (*buyer).lowerBound)
 }
 
 // BestKnown is what the cheapest plan known for the pods that wait costs, in US dollars per hour, were every pod to go
 // where it is planned. Pack may choose a dearer plan, because the kube-scheduler does not follow plans (see robust.go).
 func BestKnown(in Input) float64 {
-	return sumOver(in, func(b *buyer) float64 { return b.offer(0, false, slices.Clone(b.left), b.lean).price })
+	return sumOver(in, (*market).fewGoodsFor, func(b *buyer) float64 { return b.offer(0, false, slices.Clone(b.left), b.lean).price })
 }
 
-// sumOver adds up an amount over all groups of pods that share machines.
-func sumOver(in Input, amount func(*buyer) float64) float64 {
+// sumOver adds up an amount over all groups of pods that share machines, and may use some of them.
+func sumOver(in Input, goods func(*market, []stocked) []good, amount func(*buyer) float64) float64 {
 	d := survey(&in, false)
 	d.distribute(d.items)
 	all := newBitset(len(d.m.machines))
@@ -42,7 +43,8 @@ func sumOver(in Input, amount func(*buyer) float64) float64 {
 	stocks := d.m.preferred(lots, all, capacityTries{})
 	for c := range stocks {
 		for _, group := range d.m.components(stocks[c]) {
-			b := newBuyer(d.m, d.m.demandsOf(group))
+			demands := d.m.demandsOf(group)
+			b := newBuyer(d.m, demands, goods(d.m, demands))
 			for k, it := range b.items {
 				b.left[k] = it.wanted
 			}
@@ -66,7 +68,7 @@ func (b *buyer) lowerBound() float64 {
 		var better []load
 		for i := range b.goods {
 			g := &b.goods[i]
-			limit, l := b.heaviest(g, 3000, 0.997, provingBranches)
+			limit, l := b.proof(g)
 			if l != nil {
 				better = append(better, *l)
 			}
@@ -74,7 +76,9 @@ func (b *buyer) lowerBound() float64 {
 				scale = min(scale, g.price/limit)
 			}
 		}
-		highest = max(highest, scale*b.total())
+		if highest = max(highest, scale*b.total()); p.cost() <= highest*closeEnough {
+			break
+		}
 		improved := false
 		for i := range better {
 			improved = p.carries(&better[i]) > better[i].price*enough && p.enter(&better[i]) || improved
@@ -84,6 +88,24 @@ func (b *buyer) lowerBound() float64 {
 		}
 	}
 	return highest
+}
+
+// proof is an upper limit for the worth of any load of a good, and a load worth more than its price if one was found.
+func (b *buyer) proof(g *good) (float64, *load) {
+	if b.knapsack(g, knapsackSteps, knapsackDecay) <= g.price {
+		return g.price, nil
+	}
+	limit, l := b.heaviest(g, 3000, 0.997, provingBranches)
+	if limit <= g.price*worthASearch || l != nil && limit <= l.value {
+		return limit, l
+	}
+	if exact, other, ok := b.heaviestByTable(g); ok {
+		limit = max(g.price, min(limit, exact))
+		if other != nil && (l == nil || other.value > l.value) {
+			l = other
+		}
+	}
+	return limit, l
 }
 
 // proportionalBound is the best bound by worths that follow from what pods ask for, with some price for cores and some
@@ -126,9 +148,11 @@ func worthOfRoom(g *good, cpu, memory float64) float64 {
 
 // Bounds of the effort a proof is worth.
 const (
-	provingRounds   = 100
-	maxProofs       = 60
-	provingBranches = 30_000
+	provingRounds = 100
+	maxProofs     = 60
+	// closeEnough is how near the bound has to come to what the program costs.
+	closeEnough     = 1.002
+	provingBranches = 4_000
 	// mixtures of the worths of cores and memory are tried, each with so many steps of the knapsack.
 	mixtures          = 24
 	proportionalSteps = 400

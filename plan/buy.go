@@ -137,7 +137,7 @@ func (m *market) exhaust(lots []supplied, bins []*bin) []*bin {
 		if len(demands) == 0 {
 			return bins
 		}
-		bought := newBuyer(m, demands).run()
+		bought := newBuyer(m, demands, m.fewGoodsFor(demands)).run()
 		if len(bought) == 0 {
 			return bins
 		}

@@ -33,8 +33,15 @@ type buyer struct {
 	requests, scratch []float64
 }
 
-func newBuyer(m *market, items []stocked) *buyer {
-	b := &buyer{m: m, items: items, goods: m.goodsFor(items), worth: make([]float64, len(items)), left: make([]int, len(items))}
+func newBuyer(m *market, items []stocked, goods []good) *buyer {
+	b := &buyer{m: m, items: items, goods: goods, worth: make([]float64, len(items)), left: make([]int, len(items))}
+	for i := range goods {
+		g := &goods[i]
+		g.fit = make([]int, len(g.members))
+		for j, k := range g.members {
+			g.fit[j] = items[k].times(g.room)
+		}
+	}
 	return b
 }
 

@@ -12,7 +12,7 @@ import (
 // mostCaps is how many groups become resources. The largest are worth it; of the others, each item is bounded by itself.
 const mostCaps = 6
 
-// hostCap is a bound on the pods of a group on one new node.
+// hostCap is a bound on the pods of a group on one new node: on those that have this bound or a lower one.
 type hostCap struct {
 	group *group
 	most  int
@@ -40,17 +40,16 @@ func capsOf(items []*item) []hostCap {
 		hostCap
 		pods, items int
 	}
-	byGroup := map[*group]*concern{}
+	byCap := map[hostCap]*concern{}
 	var concerns []*concern
 	for _, it := range items {
 		for _, c := range it.rules.caps() {
-			known := byGroup[c.group]
+			known := byCap[c]
 			if known == nil {
 				known = &concern{hostCap: c}
-				byGroup[c.group] = known
+				byCap[c] = known
 				concerns = append(concerns, known)
 			}
-			known.most = min(known.most, c.most)
 			known.pods += len(it.pods)
 			known.items++
 		}
@@ -69,11 +68,13 @@ func capsOf(items []*item) []hostCap {
 func (d *dimensions) claimCaps(request []int64, r *rules) int {
 	most := 0
 	for _, c := range r.caps() {
-		i := slices.IndexFunc(d.caps, func(known hostCap) bool { return known.group == c.group })
-		switch {
-		case i >= 0:
-			request[d.cap(i)] = 1
-		case most == 0 || c.most < most:
+		for i, known := range d.caps {
+			// Who minds less may join those who mind more, but not the other way round.
+			if known.group == c.group && known.most >= c.most {
+				request[d.cap(i)] = 1
+			}
+		}
+		if !slices.Contains(d.caps, c) && (most == 0 || c.most < most) {
 			most = c.most
 		}
 	}

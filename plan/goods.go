@@ -58,16 +58,11 @@ func (m *market) goodsFor(items []stocked) []good {
 			front = append(front, g)
 		}
 	}
-	front = thinned(front)
-	for i := range front {
-		g := &front[i]
-		g.fit = make([]int, len(g.members))
-		for j, k := range g.members {
-			g.fit[j] = items[k].times(g.room)
-		}
-	}
 	return front
 }
+
+// fewGoodsFor are as many of them as are enough to plan with.
+func (m *market) fewGoodsFor(items []stocked) []good { return thinned(m.goodsFor(items)) }
 
 // Of machines that differ in little but size, a few sizes are enough to plan with: the claim is for the smallest that
 // holds what was planned for it.
