@@ -62,6 +62,9 @@ func (b *balance) approves(sources []*candidate, saves float64) (ok bool, why st
 		own, disruption := 0.0, 0.0
 		for _, other := range sources {
 			if other.node.Pool == pool {
+				if !other.known {
+					return false, "what it costs is not known, so that consolidationPolicy Balanced cannot weigh it"
+				}
 				own += other.price
 				disruption += other.cost
 			}

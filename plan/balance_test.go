@@ -1,0 +1,69 @@
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// Under Balanced a node goes when the part of the pool's cost that it saves is half as large at least as the part of the
+// pool's disruption that it causes. All nodes here cost the same, and all pods fit on the largest.
+func TestBalanced(t *testing.T) {
+	t.Parallel()
+	in := plan.NewInterner()
+	sold := func(n *plan.Node) { n.Zone, n.CapacityType = "us-east-1a", "on-demand" }
+	for _, tc := range []struct {
+		reason string
+		policy karpv1.ConsolidationPolicy
+		// pods run on the node that may go, and others on each of the other nine.
+		pods, others int
+		goes         bool
+	}{
+		{"as many pods as others have", karpv1.ConsolidationPolicyBalanced, 3, 3, true},
+		{"somewhat more", karpv1.ConsolidationPolicyBalanced, 6, 3, true},
+		{"many more", karpv1.ConsolidationPolicyBalanced, 12, 3, false},
+		{"many more, where nobody weighs", karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, 12, 3, true},
+	} {
+		w := world{pools: []plan.Pool{{NodePool: nodePool("p", consolidates(tc.policy, 0)), Types: smallCatalogue()}}}
+		fill := func(name string, count int, keep bool) []*corev1.Pod {
+			var pods []*corev1.Pod
+			for i := range count {
+				pod := newPod(fmt.Sprintf("%s-%d", name, i), "100m", "64Mi")
+				if keep {
+					protects("true", 0)(pod)
+				}
+				pods = append(pods, pod)
+			}
+			return pods
+		}
+		w.nodes = append(w.nodes, existing("busy", "m6i.large", sold, running(in, fill("busy", tc.pods, false)...)))
+		for i := range 9 {
+			w.nodes = append(w.nodes, existing(fmt.Sprintf("n%d", i), "m6i.large", sold, running(in, fill(fmt.Sprintf("n%d", i), tc.others, true)...)))
+		}
+		d := plan.Disrupt(w.input())
+		if goes := len(goingFor(d, underutilized)) == 1; goes != tc.goes {
+			t.Errorf("%s: %+v %+v", tc.reason, d.Commands, verdictsOf(d, "claim-busy")[underutilized])
+		}
+		v := verdictsOf(d, "claim-busy")[underutilized]
+		if !tc.goes && (v.Cause != plan.CausePolicy || !strings.Contains(v.Message, "Balanced demands 0.50")) {
+			t.Errorf("%s: %+v", tc.reason, v)
+		}
+	}
+}
+
+// What a node costs that its pool cannot buy any more is not known, so nothing can be weighed.
+func TestBalancedWithoutPrice(t *testing.T) {
+	t.Parallel()
+	in := plan.NewInterner()
+	w := world{pools: []plan.Pool{{NodePool: nodePool("p", consolidates(karpv1.ConsolidationPolicyBalanced, 0)), Types: smallCatalogue()}}, nodes: []*plan.Node{
+		existing("a", "m6i.large", running(in, newPod("x", "100m", "1Mi"))), existing("b", "m6i.large", running(in, newPod("y", "100m", "1Mi")))}}
+	d := plan.Disrupt(w.input())
+	if v := verdictsOf(d, "claim-a")[underutilized]; len(d.Commands) > 0 || !strings.Contains(v.Message, "what it costs is not known") {
+		t.Errorf("%+v %+v", d.Commands, v)
+	}
+}
