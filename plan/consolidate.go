@@ -32,6 +32,8 @@ type consolidation struct {
 	commands []Command
 	// removals are the sources of the commands, as long as each is of one node that needs no replacement.
 	removals []*candidate
+	// crowded says that some were given up, as their pods might find no room.
+	crowded  bool
 	verdicts map[*candidate]Verdict
 	gone     map[*candidate]bool
 }
@@ -103,12 +105,16 @@ func (c *consolidation) remove(one *candidate) {
 		c.keep(one, CausePolicy, why)
 		return
 	}
-	why = fmt.Sprintf("its %d pods fit on other nodes", found.pods)
+	c.decide([]*candidate{one}, found, one.price, fitsElsewhere(one, found))
+	c.removals = append(c.removals, one)
+}
+
+func fitsElsewhere(one *candidate, found *move) string {
+	why := fmt.Sprintf("its %d pods fit on other nodes", found.pods)
 	if one.known {
 		why += fmt.Sprintf(", which saves $%.4f an hour", one.price)
 	}
-	c.decide([]*candidate{one}, found, one.price, why)
-	c.removals = append(c.removals, one)
+	return why
 }
 
 const crowdedOut = "its pods fit on other nodes, but might not beside those of other nodes that go at the same time"
@@ -132,6 +138,7 @@ func (c *consolidation) rehearse() {
 			c.removals, c.commands = append(c.removals, one), append(c.commands, commands[i])
 			continue
 		}
+		c.crowded = true
 		delete(c.gone, one)
 		c.book.take(one.node.Pool, karpv1.DisruptionReasonUnderutilized, -1)
 		c.keep(one, CauseQuiet, crowdedOut)
@@ -159,13 +166,17 @@ func (c *consolidation) exchange(one *candidate) {
 		c.keep(one, cause, why)
 		return
 	}
-	if len(found.claims) == 0 {
+	if len(found.claims) == 0 && c.crowded {
 		c.keep(one, CauseQuiet, crowdedOut)
 		return
 	}
 	saves := one.price - found.price
 	if ok, why := c.scores.approves([]*candidate{one}, saves); !ok {
 		c.keep(one, CausePolicy, why)
+		return
+	}
+	if len(found.claims) == 0 {
+		c.decide([]*candidate{one}, found, one.price, fitsElsewhere(one, found))
 		return
 	}
 	claim := &found.claims[0]

@@ -35,6 +35,8 @@ type distribution struct {
 	// buysNothing says that only nodes that are there may be used; a preference is then given up only if nothing that can
 	// be bought would meet it.
 	buysNothing bool
+	// buysIn are the zones that something may be bought in for pods that choose their domains; zero means all.
+	buysIn uint64
 }
 
 func newDistribution(m *market, t *topology, items []*item, home map[*Pod]*item, waiting []*Pod, slots []*slot) *distribution {

@@ -143,8 +143,12 @@ func (d *distribution) cells(it *item, keys []string) []*cell {
 	cells, all := make([]*cell, len(known)), slices.Clone(known)
 	for i := range all {
 		cells[i] = &all[i]
-		if d.buysNothing {
+		switch {
+		case d.buysNothing:
 			cells[i].variants = nil
+		case d.buysIn != 0:
+			elsewhere := func(v variant) bool { return v.zones&d.buysIn == 0 }
+			cells[i].variants = slices.DeleteFunc(slices.Clone(cells[i].variants), elsewhere)
 		}
 	}
 	return cells

@@ -195,9 +195,33 @@ func (f *field) copies(pods []*Pod) []*item {
 // relocate finds a place for all pods of some nodes, which are gone. A fork that succeeds stays as it is until the next
 // one is tried: keep makes it part of the base. Where there is no place, why is a sentence for people.
 func (f *field) relocate(nodes []*Node, may purchase) (found *move, why string, cause Cause) {
+	// What is bought for pods that are spread is best bought where they were: there they are within the rules in any case.
+	if zone := f.zoneOf(nodes); zone != 0 && may.most == 1 {
+		found, why, cause = f.try(nodes, may, zone)
+		if found != nil || cause == CausePrice {
+			return found, why, cause
+		}
+	}
+	return f.try(nodes, may, 0)
+}
+
+// zoneOf is the mask of the zone that nodes are all in; zero where there is none.
+func (f *field) zoneOf(nodes []*Node) uint64 {
+	if len(nodes) == 0 {
+		return 0
+	}
+	zone, known := f.d.m.zoneIndex[nodes[0].Zone]
+	if !known || slices.ContainsFunc(nodes, func(n *Node) bool { return n.Zone != nodes[0].Zone }) {
+		return 0
+	}
+	return 1 << zone
+}
+
+// try is one fork, which buys for pods that are spread in some zones only, if any are given.
+func (f *field) try(nodes []*Node, may purchase, zones uint64) (found *move, why string, cause Cause) {
 	f.rollback()
 	d := f.d
-	d.t.log.keeps = true
+	d.t.log.keeps, d.buysIn = true, zones
 	f.purse = d.m.purse()
 	f.tried = &move{nodes: nodes}
 	var pods []*Pod
@@ -378,7 +402,7 @@ func (f *field) rollback() {
 
 func (f *field) finish() {
 	f.tried = nil
-	f.d.t.log.keeps = false
+	f.d.t.log.keeps, f.d.buysIn = false, 0
 	f.d.items, f.d.lots, f.d.placements = nil, nil, nil
 }
 

@@ -47,6 +47,9 @@ func (f *field) buy(items []*item, may purchase) (why string, cause Cause) {
 	if i := slices.IndexFunc(items, func(it *item) bool { return len(it.pods) > 0 }); i >= 0 {
 		return noRoomFor(items[i])
 	}
+	if len(d.lots) == 0 {
+		return "", ""
+	}
 	b, why, cause := f.oneFor(d.lots, may.terms)
 	switch {
 	case b != nil:

@@ -35,7 +35,7 @@ type group struct {
 
 	counts map[string]int
 	total  int
-	// domains are those of the nodes that count.
+	// domains are those of the nodes that count. Hostnames are not listed: there can always be another.
 	domains map[string]bool
 	log     *journal
 }
@@ -450,7 +450,7 @@ func (t *topology) survey(snapshot *Snapshot, waiting []*Pod) {
 		for i, g := range t.groups {
 			value, has := n.domain(g.key)
 			counted[i] = has && (g.included == nil || g.included(n))
-			if counted[i] && !(leaves && (n.Deleting || n.Disrupted)) {
+			if counted[i] && g.host < 0 && !(leaves && (n.Deleting || n.Disrupted)) {
 				g.domains[value] = true
 			}
 		}

@@ -1,0 +1,252 @@
+package plan_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// town is a cluster that lives: what is planned for it comes to be, and pods are bound by a kube-scheduler that likes
+// empty nodes. Its pods have no wishes but room.
+type town struct {
+	*world
+	serial int
+	moved  int
+	moves  map[string]int
+}
+
+func newTown(w *world) *town {
+	w.bound = map[string][]*corev1.Pod{}
+	return &town{world: w, moves: map[string]int{}}
+}
+
+// build adds the node a claim becomes: of the cheapest type, in the cheapest zone.
+func (tn *town) build(t fataler, c *plan.Claim) *plan.Node {
+	t.Helper()
+	tn.serial++
+	name := fmt.Sprintf("node-%05d", tn.serial)
+	typ := tn.poolOf(c.NodePool).typeNamed(c.InstanceTypes[0])
+	zone, least := "", 0.0
+	for _, z := range c.Zones {
+		if price, ok := offeringOf(typ, z, c.CapacityType); ok && (zone == "" || price < least) {
+			zone, least = z, price
+		}
+	}
+	object, err := c.NodeClaim(tn.poolOf(c.NodePool).NodePool, "claim-"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tn.place(object, typ, zone, c.CapacityType, name)
+}
+
+func (tn *town) place(claim *karpv1.NodeClaim, typ *cloud.InstanceType, zone, capacity, name string) *plan.Node {
+	labels := nodeOf(claim, typ, zone, capacity).Labels
+	labels[hostname] = name
+	n := &plan.Node{Name: name, Claim: claim.Name, Pool: claim.Labels[karpv1.NodePoolLabelKey], Labels: labels, InstanceType: typ.Name, Zone: zone, CapacityType: capacity,
+		Capacity: plan.ResourcesOf(typ.Capacity), Allocatable: plan.ResourcesOf(typ.Allocatable), Launched: true, Registered: true, Initialized: true, Ready: true,
+		Created: now, InitializedAt: now.Add(-1)}
+	tn.nodes = append(tn.nodes, n)
+	return n
+}
+
+func (tn *town) free(n *plan.Node) plan.Resources {
+	free := n.Allocatable
+	for _, pod := range tn.bound[n.Key()] {
+		r := tn.interner().Pod(pod).Class.Requests
+		free.CPU, free.Memory, free.Pods = free.CPU-r.CPU, free.Memory-r.Memory, free.Pods-1
+	}
+	return free
+}
+
+// bind binds a pod as a kube-scheduler does, and says whether it could.
+func (tn *town) bind(pod *corev1.Pod) bool {
+	r := tn.interner().Pod(pod).Class.Requests
+	var best *plan.Node
+	most := -1.0
+	for _, n := range tn.nodes {
+		if n.Deleting {
+			continue
+		}
+		free := tn.free(n)
+		if free.CPU < r.CPU || free.Memory < r.Memory || free.Pods < 1 {
+			continue
+		}
+		score := float64(free.CPU-r.CPU)/float64(n.Allocatable.CPU) + float64(free.Memory-r.Memory)/float64(n.Allocatable.Memory)
+		if score > most {
+			best, most = n, score
+		}
+	}
+	if best == nil {
+		return false
+	}
+	tn.settle(pod, best)
+	return true
+}
+
+func (tn *town) settle(pod *corev1.Pod, n *plan.Node) {
+	pod.Spec.NodeName = n.Name
+	pod.Status.Conditions = nil
+	tn.bound[n.Key()] = append(tn.bound[n.Key()], pod)
+}
+
+// carryOut does what commands say, all at once.
+func (tn *town) carryOut(t fataler, commands []plan.Command) (late int) {
+	t.Helper()
+	var moving []*corev1.Pod
+	gone := map[string]bool{}
+	for i := range commands {
+		for _, key := range commands[i].Nodes {
+			if gone[key] {
+				t.Fatalf("node %s goes twice", key)
+			}
+			gone[key] = true
+			moving = append(moving, tn.bound[key]...)
+			delete(tn.bound, key)
+		}
+		for j := range commands[i].Replacements {
+			tn.build(t, &commands[i].Replacements[j])
+		}
+	}
+	tn.nodes = slices.DeleteFunc(tn.nodes, func(n *plan.Node) bool { return gone[n.Key()] })
+	slices.SortFunc(moving, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	rand.New(rand.NewPCG(1, uint64(len(moving)))).Shuffle(len(moving), func(i, j int) { moving[i], moving[j] = moving[j], moving[i] })
+	var left []*corev1.Pod
+	for _, pod := range moving {
+		tn.moved++
+		tn.moves[pod.Name]++
+		if !tn.bind(pod) {
+			left = append(left, pod)
+		}
+	}
+	tn.provision(t, left)
+	return len(left)
+}
+
+// provision buys nodes for pods.
+func (tn *town) provision(t fataler, pods []*corev1.Pod) {
+	t.Helper()
+	if len(pods) == 0 {
+		return
+	}
+	byUID := map[string]*corev1.Pod{}
+	for _, pod := range pods {
+		pod.Spec.NodeName = ""
+		pod.Status.Conditions = newPod("x", "1", "1").Status.Conditions
+		byUID[string(pod.UID)] = pod
+	}
+	tn.pods = pods
+	in := tn.input()
+	in.Nominates = true
+	p := plan.Pack(in)
+	tn.pods = nil
+	for _, placement := range p.Placements {
+		tn.settle(byUID[string(placement.Pod.UID)], tn.nodeNamed(placement.Node))
+	}
+	for i := range p.Claims {
+		n := tn.build(t, &p.Claims[i])
+		for _, uid := range p.Claims[i].Pods {
+			tn.settle(byUID[string(uid)], n)
+		}
+	}
+	if len(p.Unplaced) > 0 {
+		t.Fatalf("pod %s finds no node: %v", p.Unplaced[0].Pod.Key(), p.Unplaced[0].Reasons)
+	}
+}
+
+func (tn *town) nodeNamed(key string) *plan.Node {
+	return tn.nodes[slices.IndexFunc(tn.nodes, func(n *plan.Node) bool { return n.Key() == key })]
+}
+
+func (tn *town) price() float64 {
+	sum := 0.0
+	for _, n := range tn.nodes {
+		price, _ := offeringOf(tn.poolOf(n.Pool).typeNamed(n.InstanceType), n.Zone, n.CapacityType)
+		sum += price
+	}
+	return sum
+}
+
+// scaleDown deletes pods, each with the same chance.
+func (tn *town) scaleDown(r *rand.Rand, keep func(*corev1.Pod) bool) {
+	for _, n := range tn.nodes {
+		tn.bound[n.Key()] = slices.DeleteFunc(tn.bound[n.Key()], func(pod *corev1.Pod) bool { return !keep(pod) })
+	}
+	tn.nodes = slices.DeleteFunc(tn.nodes, func(n *plan.Node) bool { return len(tn.bound[n.Key()]) == 0 })
+}
+
+// kwokCatalogue is a market of three shapes whose prices know no discount for size.
+func kwokCatalogue() []*cloud.InstanceType {
+	var catalogue []*cloud.InstanceType
+	for _, family := range []struct {
+		name   string
+		memory float64
+	}{{"c", 2}, {"s", 4}, {"m", 8}} {
+		for _, cores := range []float64{1, 2, 4, 8, 16} {
+			if memory := family.memory * cores; memory >= 4 {
+				catalogue = append(catalogue, machineSpec{name: fmt.Sprintf("%s-%dx.large", family.name, int(cores)), cores: cores, memory: memory / 0.925, pods: 16 * int64(cores),
+					price: 0.025*cores + 0.001*memory, kinds: []string{"on-demand"}}.instanceType())
+			}
+		}
+	}
+	return catalogue
+}
+
+func TestTown(t *testing.T) {
+	for name, catalogue := range map[string][]*cloud.InstanceType{"kwok": kwokCatalogue(), "real": realCatalogue(t)} {
+		for seed := range uint64(2) {
+			r := rand.New(rand.NewPCG(seed, 5))
+			tn := newTown(&world{pools: []plan.Pool{{NodePool: nodePool("default", onDemand()), Types: catalogue}}})
+			pods := slices.Concat(manyPods(500, "small", "900m", "3100Mi"), manyPods(500, "large", "3500m", "28Gi"))
+			tn.provision(t, pods)
+			before := tn.price()
+			gone := map[string]bool{}
+			for _, kind := range []string{"small", "large"} {
+				for _, i := range r.Perm(500)[:150] {
+					gone[fmt.Sprintf("%s-%04d", kind, i)] = true
+				}
+			}
+			tn.scaleDown(r, func(pod *corev1.Pod) bool { return !gone[pod.Name] })
+			var rest []*corev1.Pod
+			for _, pods := range tn.bound {
+				rest = append(rest, pods...)
+			}
+			fresh := newTown(&world{pools: tn.pools})
+			var clones []*corev1.Pod
+			for _, pod := range rest {
+				clones = append(clones, pod.DeepCopy())
+			}
+			slices.SortFunc(clones, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+			fresh.provision(t, clones)
+			t.Logf("%s: before %.2f with %d nodes, after scale down %.2f with %d; fresh %.2f", name, before, len(tn.nodes), tn.price(), len(tn.nodes), fresh.price())
+			for round := range 10 {
+				d := plan.Consolidate(tn.input())
+				if len(d.Commands) == 0 {
+					break
+				}
+				deletes, moves, saves := 0, 0, 0.0
+				for _, c := range d.Commands {
+					if len(c.Replacements) == 0 {
+						deletes++
+					}
+					moves += c.Moves
+					saves += c.SavesPerHour
+				}
+				late := tn.carryOut(t, d.Commands)
+				t.Logf("  round %d: %d commands, %d deletes, %d moves (%d late), saves %.2f: %.2f", round, len(d.Commands), deletes, moves, late, saves, tn.price())
+			}
+			most := 0
+			for _, n := range tn.moves {
+				most = max(most, n)
+			}
+			t.Logf("  final %.2f, %d nodes, moved %d, one up to %d times", tn.price(), len(tn.nodes), tn.moved, most)
+		}
+	}
+}
