@@ -229,15 +229,18 @@ func (d *disruption) replace(ctx workflow.Context, decided []Replace) error {
 	}
 	d.Round++
 	waiting := map[string]workflow.ChildWorkflowFuture{}
+	started := make([]workflow.Future, 0, len(decided))
 	for i, command := range decided {
 		command.ID = fmt.Sprintf("r%.8s-%d-%d", d.Series, d.Round, i)
 		in := ReplacementInput{Cluster: d.Cluster, Replace: command, Stable: d.Stable, Patience: d.Patience}
 		child := workflow.ExecuteChildWorkflow(ReplacementOptions(in).child(ctx), Replacement, in)
-		if err := child.GetChildWorkflowExecution().Get(ctx, nil); err != nil && !alreadyStarted(err) {
-			return fmt.Errorf("start replacement %s: %w", command.ID, err)
-		}
-		waiting[command.ID] = child
+		started, waiting[command.ID] = append(started, child.GetChildWorkflowExecution()), child
 		d.Running = append(d.Running, Running{ID: command.ID, Claims: command.claimNames(), Pools: command.pools(), WaitForReady: command.WaitForReady})
+	}
+	for _, child := range started {
+		if err := child.Get(ctx, nil); err != nil && !alreadyStarted(err) {
+			return fmt.Errorf("start replacement: %w", err)
+		}
 	}
 	return workflow.Await(ctx, func() bool {
 		var begun Begun

@@ -64,15 +64,21 @@ func (f *fakes) Evaluate(_ context.Context, in EvaluateInput) (Evaluation, error
 	}
 	return f.look(), nil
 }
-func (f *fakes) BeginReplacement(_ context.Context, in Replace) (BeginResult, error) { return f.begin(in) }
+func (f *fakes) BeginReplacement(_ context.Context, in Replace) (BeginResult, error) {
+	return f.begin(in)
+}
 func (f *fakes) AwaitReplacements(ctx context.Context, in AwaitReplacementsInput) (Awaited, error) {
 	return f.await(ctx, in)
 }
-func (f *fakes) Retire(_ context.Context, in RetireInput) (RetireResult, error) { return f.let(in), nil }
+func (f *fakes) Retire(_ context.Context, in RetireInput) (RetireResult, error) {
+	return f.let(in), nil
+}
 func (f *fakes) AwaitMoved(_ context.Context, in AwaitMovedInput) (MovedPods, error) {
 	return f.moved(in), nil
 }
-func (f *fakes) UndoReplacement(_ context.Context, in UndoInput) (Undone, error) { return f.undo(in), nil }
+func (f *fakes) UndoReplacement(_ context.Context, in UndoInput) (Undone, error) {
+	return f.undo(in), nil
+}
 func (f *fakes) Remove(_ context.Context, in Removal) (RemovalResult, error) {
 	return f.remove(in), nil
 }
