@@ -62,7 +62,7 @@ For a pod that has a node it says which one, and how that node came about.`,
 	}
 	cmd.PersistentFlags().StringVar(&cluster, "cluster", "", "name of the cluster, as its worker has it (TENON_CLUSTER)")
 	cmd.PersistentFlags().StringVarP(&output, "output", "o", "", "output format: json")
-	cmd.AddCommand(pod)
+	cmd.AddCommand(pod, newWhyNodeCommand(&cluster, &output))
 	return cmd
 }
 

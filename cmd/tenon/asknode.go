@@ -1,0 +1,256 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/enums/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	sdk "go.temporal.io/sdk/temporal"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+func newWhyNodeCommand(cluster, output *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "node NAME",
+		Short: "Say why a node stays, or why it goes or went",
+		Long: `Says what keeps a node at this moment, for each reason for which nodes are taken away: whether the reason applies to it at
+all, and else what is in the way, such as a budget, a PodDisruptionBudget, a pod, the price, or that it is too early. Where
+the node is on its way out, it says what that waits for.
+
+NAME is that of a Node or of a NodeClaim. The worker is asked, since it has the whole cluster, prices and capacity in view;
+asking changes nothing. Of a node that is gone the recorded reason is told, for as long as its workflow is kept.`,
+		Example: "  tenon why node ip-10-0-1-2.ec2.internal\n  tenon why node default-7g5xk\n  tenon why node default-7g5xk -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := jsonOnly(*output); err != nil {
+				return err
+			}
+			direct, connection, err := connect(cmd.Context(), *cluster)
+			if err != nil {
+				return err
+			}
+			defer connection.Close()
+			i := inquiry{cluster: workflows.Cluster(*cluster), kube: direct, temporal: connection, out: cmd.OutOrStdout(), json: *output == "json"}
+			return i.node(cmd.Context(), args[0])
+		},
+	}
+}
+
+// node tells the story of a node.
+func (i *inquiry) node(ctx context.Context, name string) error {
+	f := nodeFacts{name: name}
+	if err := i.find(ctx, &f); err != nil {
+		return err
+	}
+	switch {
+	case f.node == nil && f.claim == nil:
+		past, err := i.remembered(ctx, name)
+		if err != nil {
+			return err
+		}
+		if past == nil {
+			return fmt.Errorf("there is no node or NodeClaim %s in this Kubernetes cluster, and no workflow of cluster %s remembers one", name, i.cluster)
+		}
+		f.past = past
+	case f.claim != nil:
+		answer, err := i.askNode(ctx, f.claim.Name)
+		if err != nil {
+			return err
+		}
+		f.answer, f.price = &answer, i.price(ctx, f.claim.Name)
+		if answer.Replacement != "" {
+			f.replacement = i.replacement(ctx, answer.Replacement)
+		}
+	}
+	if f.node != nil {
+		f.drain = i.drainOf(ctx, f.node)
+	}
+	story := f.story()
+	if i.json {
+		encoder := json.NewEncoder(i.out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(story)
+	}
+	_, err := io.WriteString(i.out, story.text())
+	return err
+}
+
+// find looks up the Node and the NodeClaim of a name, either of which may be missing.
+func (i *inquiry) find(ctx context.Context, f *nodeFacts) error {
+	var node corev1.Node
+	switch err := i.kube.Get(ctx, kube.ObjectKey{Name: f.name}, &node); {
+	case err == nil:
+		f.node = &node
+		f.claim, err = claimOf(ctx, i.kube, &node)
+		return err
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("read node %s: %w", f.name, err)
+	}
+	var claim karpv1.NodeClaim
+	switch err := i.kube.Get(ctx, kube.ObjectKey{Name: f.name}, &claim); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read NodeClaim %s: %w", f.name, err)
+	}
+	f.claim = &claim
+	if claim.Status.NodeName == "" {
+		return nil
+	}
+	if err := i.kube.Get(ctx, kube.ObjectKey{Name: claim.Status.NodeName}, &node); err == nil {
+		f.node = &node
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read node %s: %w", claim.Status.NodeName, err)
+	}
+	return nil
+}
+
+// askNode has a worker evaluate the node. Disruption is started where it does not run.
+func (i *inquiry) askNode(ctx context.Context, name string) (workflows.NodeAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*answerTimeout)
+	defer cancel()
+	start := i.temporal.NewWithStartWorkflowOperation(workflows.DisruptionOptions(i.cluster).Client(), workflows.DisruptionType, workflows.DisruptionInput{Cluster: i.cluster})
+	handle, err := i.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: start,
+		UpdateOptions: client.UpdateWorkflowOptions{UpdateName: workflows.UpdateWhyNode, WaitForStage: client.WorkflowUpdateStageCompleted,
+			Args: []any{workflows.NodeQuestion{Name: name}}},
+	})
+	var answer workflows.NodeAnswer
+	if err == nil {
+		err = handle.Get(ctx, &answer)
+	}
+	var refused *sdk.ApplicationError
+	var late *serviceerror.DeadlineExceeded
+	switch {
+	case err == nil:
+		return answer, nil
+	case ctx.Err() != nil || errors.As(err, &late):
+		return answer, fmt.Errorf("no worker of cluster %s answered within %s; is one running?", i.cluster, 2*answerTimeout)
+	case errors.As(err, &refused):
+		return answer, fmt.Errorf("ask why node %s stays: %s", name, refused.Message())
+	}
+	return answer, fmt.Errorf("ask why node %s stays: %w", name, err)
+}
+
+// metadataQuery is answered by the SDK itself, with what a workflow says of itself in the Temporal UI.
+const metadataQuery = "__temporal_workflow_metadata"
+
+// replacement says how far a replacement is; nil where nothing is known of it.
+func (i *inquiry) replacement(ctx context.Context, id string) *replacementState {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	workflow := i.cluster.ReplacementID(id)
+	described, err := i.temporal.DescribeWorkflowExecution(ctx, workflow, "")
+	if err != nil {
+		return nil
+	}
+	state := &replacementState{Workflow: workflow, Status: described.GetWorkflowExecutionInfo().GetStatus().String()}
+	value, err := i.temporal.QueryWorkflow(ctx, workflow, "", metadataQuery)
+	if err != nil {
+		return state
+	}
+	var metadata sdkpb.WorkflowMetadata
+	if err := value.Get(&metadata); err == nil {
+		state.State, _, _ = strings.Cut(metadata.GetCurrentDetails(), "\n")
+	}
+	return state
+}
+
+// drainOf is the drain of a node that is under way; nil where there is none, or nobody knows how far it is. A node of the
+// same name may have been drained before.
+func (i *inquiry) drainOf(ctx context.Context, node *corev1.Node) *workflows.DrainStatus {
+	d := drains{cluster: i.cluster, temporal: i.temporal}
+	status, err := d.status(ctx, node.Name)
+	if err != nil || status.Started.Before(node.CreationTimestamp.Time) || status.Outcome != "" && !node.Spec.Unschedulable {
+		return nil
+	}
+	return &status
+}
+
+// remembered looks for what workflows know of a node that is gone; nil where there is nothing.
+func (i *inquiry) remembered(ctx context.Context, name string) (*pastNode, error) {
+	query := fmt.Sprintf("%s = '%s' AND (%s = '%s' OR %s = '%s')", workflows.AttrCluster.GetName(), quotable(string(i.cluster)),
+		workflows.AttrNode.GetName(), quotable(name), workflows.AttrNodeClaim.GetName(), quotable(name))
+	page, err := i.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 50})
+	if err != nil {
+		return nil, fmt.Errorf("look for what is remembered of %s: %w", name, err)
+	}
+	var best *workflowpb.WorkflowExecutionInfo
+	for _, execution := range page.GetExecutions() {
+		// The life of the claim says more than its drain, and the last one is the one asked about.
+		if best == nil || rankOf(execution) > rankOf(best) ||
+			rankOf(execution) == rankOf(best) && execution.GetStartTime().AsTime().After(best.GetStartTime().AsTime()) {
+			best = execution
+		}
+	}
+	if best == nil {
+		return nil, nil
+	}
+	return i.past(ctx, best), nil
+}
+
+func rankOf(execution *workflowpb.WorkflowExecutionInfo) int {
+	switch execution.GetType().GetName() {
+	case workflows.NodeClaimType:
+		return 2
+	case workflows.DrainType:
+		return 1
+	}
+	return 0
+}
+
+// past reads what a workflow remembers.
+func (i *inquiry) past(ctx context.Context, execution *workflowpb.WorkflowExecutionInfo) *pastNode {
+	id, run := execution.GetExecution().GetWorkflowId(), execution.GetExecution().GetRunId()
+	p := &pastNode{Workflow: id}
+	attributes := execution.GetSearchAttributes().GetIndexedFields()
+	for _, field := range []struct {
+		at  *string
+		key string
+	}{
+		{&p.Node, workflows.AttrNode.GetName()}, {&p.NodeClaim, workflows.AttrNodeClaim.GetName()},
+		{&p.NodePool, workflows.AttrNodePool.GetName()}, {&p.Reason, workflows.AttrReason.GetName()},
+	} {
+		if payload := attributes[field.key]; payload != nil {
+			_ = json.Unmarshal(payload.GetData(), field.at)
+		}
+	}
+	if execution.GetCloseTime() != nil {
+		p.Ended = execution.GetCloseTime().AsTime()
+	}
+	if execution.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		return p
+	}
+	var result struct {
+		Reason  string `json:"reason"`
+		Node    string `json:"node"`
+		Drain   string `json:"drain"`
+		Outcome string `json:"outcome"`
+	}
+	if err := i.temporal.GetWorkflow(ctx, id, run).Get(ctx, &result); err == nil {
+		p.Reason, p.Node, p.Drain = cmp.Or(result.Reason, p.Reason), cmp.Or(result.Node, p.Node), cmp.Or(result.Drain, result.Outcome)
+	}
+	return p
+}
+
+// quotable is a name as a part of a query. Names of Kubernetes objects have no quotes; other words find nothing.
+func quotable(name string) string { return strings.ReplaceAll(name, "'", "") }
