@@ -19,6 +19,9 @@ import (
 // devStopTimeout bounds how long `tenon dev stop` waits for an orderly end.
 const devStopTimeout = 90 * time.Second
 
+// devQueue is the SQS queue through which the simulated EC2 tells the worker of interruptions.
+const devQueue = "interruptions"
+
 // devFlags are the flags of `tenon dev`.
 type devFlags struct {
 	dir       string
@@ -44,6 +47,7 @@ it ended. DIR/env exports what kubectl, temporal, tenon and the AWS tools need t
 a log per process, DIR/pids its process id.`,
 		Example: `  tenon dev --dir /tmp/lab
   . /tmp/lab/env && kubectl get nodepools
+  curl $AWS_ENDPOINT_URL/_sim/interrupt -d '{"instances":["i-..."]}'  # EC2 takes a spot instance back
   tenon dev stop --dir /tmp/lab`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -88,7 +92,11 @@ func runDev(ctx context.Context, out io.Writer, flags devFlags) error {
 		Bare:       flags.bare,
 		BootDelay:  flags.bootDelay,
 		NodeLease:  flags.nodeLease,
-		Progress:   out,
+		Args: map[lab.Component][]string{
+			lab.EC2Sim: {"--queue=" + devQueue},
+			lab.Worker: {"--interruption-queue=" + devQueue},
+		},
+		Progress: out,
 	})
 	if err != nil {
 		if ctx.Err() != nil {
