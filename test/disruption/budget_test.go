@@ -1,0 +1,286 @@
+package disruption_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// budgetLedger watches over NodePools' budgets. Whenever a node begins to be disrupted it counts, from its own watches of
+// Nodes, NodeClaims and NodePools, how many nodes of the pool are disrupted then and how many the pool's budgets allow at
+// that moment for each reason. Which of the reasons it was is known later.
+type budgetLedger struct {
+	kube   client.Client
+	mu     sync.Mutex
+	claims map[string]*karpv1.NodeClaim
+	nodes  map[string]*corev1.Node // by claim
+	pools  map[string]*karpv1.NodePool
+	begun  map[string]bool // by claim
+	// sizes are the numbers of nodes that a pool had lately: a decision is carried out a moment after it was made, and
+	// a share of more nodes may have been meant.
+	sizes  map[string][]size
+	starts []start
+	peaks  map[string]int
+	closed map[string]bool
+}
+
+type size struct {
+	at    time.Time
+	nodes int
+}
+
+// lately is how long a decision may take to be carried out on a busy machine.
+const lately = 15 * time.Second
+
+// start is one node that began to be disrupted.
+type start struct {
+	scene, pool, claim string
+	disrupted          int
+	// allowed is the most the budgets allowed lately, by reason.
+	allowed map[karpv1.DisruptionReason]int
+}
+
+// budgeted are the reasons that budgets know.
+var budgeted = []karpv1.DisruptionReason{karpv1.DisruptionReasonEmpty, karpv1.DisruptionReasonDrifted, karpv1.DisruptionReasonUnderutilized}
+
+func watchBudgets(t *testing.T, w *world.World) *budgetLedger {
+	t.Helper()
+	l := newBudgetLedger()
+	l.kube = w.WithWatch
+	observe(t, w, map[client.Object]func(any, bool){
+		&corev1.Node{}: l.nodeChanged, &karpv1.NodeClaim{}: l.claimChanged, &karpv1.NodePool{}: l.poolChanged,
+	})
+	return l
+}
+
+func newBudgetLedger() *budgetLedger {
+	return &budgetLedger{
+		claims: map[string]*karpv1.NodeClaim{}, nodes: map[string]*corev1.Node{}, pools: map[string]*karpv1.NodePool{},
+		begun: map[string]bool{}, sizes: map[string][]size{}, peaks: map[string]int{}, closed: map[string]bool{},
+	}
+}
+
+func (l *budgetLedger) poolChanged(object any, _ bool) {
+	if pool, ok := object.(*karpv1.NodePool); ok {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.pools[pool.Name] = pool
+	}
+}
+
+func (l *budgetLedger) claimChanged(object any, deleted bool) {
+	claim, ok := object.(*karpv1.NodeClaim)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.claims[claim.Name] = claim; deleted {
+		delete(l.claims, claim.Name)
+		delete(l.nodes, claim.Name)
+	}
+	l.look(claim.Name, claim.Labels[poolKey])
+}
+
+func (l *budgetLedger) nodeChanged(object any, deleted bool) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, owner := range node.OwnerReferences {
+		if owner.Kind != "NodeClaim" {
+			continue
+		}
+		if l.nodes[owner.Name] = node; deleted {
+			delete(l.nodes, owner.Name)
+		}
+		l.look(owner.Name, node.Labels[poolKey])
+	}
+}
+
+// look notes that a claim's node has begun to be disrupted, or has been given back.
+func (l *budgetLedger) look(claim, pool string) {
+	nodes, disrupted := l.census(pool)
+	now := time.Now()
+	l.sizes[pool] = append(slices.DeleteFunc(l.sizes[pool], func(s size) bool { return now.Sub(s.at) > lately }), size{now, nodes})
+	found := l.claims[claim]
+	if found == nil {
+		return
+	}
+	going := leaving(found, l.nodes[claim])
+	before := l.begun[claim]
+	if l.begun[claim] = going; !going || before || l.closed[found.Labels[sceneLabel]] || !found.IsTrue(karpv1.ConditionTypeInitialized) {
+		return
+	}
+	l.peaks[pool] = max(l.peaks[pool], disrupted)
+	most := slices.MaxFunc(l.sizes[pool], func(a, b size) int { return a.nodes - b.nodes }).nodes
+	s := start{scene: found.Labels[sceneLabel], pool: pool, claim: claim, disrupted: disrupted, allowed: map[karpv1.DisruptionReason]int{}}
+	if known := l.pools[pool]; known != nil {
+		l.allow(&s, known, now, most)
+	}
+	l.starts = append(l.starts, s)
+	l.confirm(len(l.starts)-1, most)
+}
+
+// allow notes what a pool's budgets allow, or have allowed lately.
+func (l *budgetLedger) allow(s *start, pool *karpv1.NodePool, now time.Time, nodes int) {
+	for _, reason := range budgeted {
+		s.allowed[reason] = max(s.allowed[reason], allowed(pool, reason, nodes, now), allowed(pool, reason, nodes, now.Add(-lately)))
+	}
+}
+
+// confirm asks once more for what looks like too much, since the watches do not wait for each other: a node that is being
+// terminated already counts no more, and a budget that was raised just now allows more.
+func (l *budgetLedger) confirm(index, nodes int) {
+	s := l.starts[index]
+	if !slices.ContainsFunc(budgeted, func(r karpv1.DisruptionReason) bool { return s.disrupted > s.allowed[r] }) || l.kube == nil {
+		return
+	}
+	go func() {
+		var pool karpv1.NodePool
+		var claims karpv1.NodeClaimList
+		err := l.kube.Get(context.Background(), client.ObjectKey{Name: s.pool}, &pool)
+		if err == nil {
+			err = l.kube.List(context.Background(), &claims, client.MatchingLabels{poolKey: s.pool})
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if err != nil {
+			return
+		}
+		l.allow(&l.starts[index], &pool, time.Now(), nodes)
+		terminated := 0
+		there := map[string]bool{}
+		for i := range claims.Items {
+			there[claims.Items[i].Name] = true
+			if known := l.claims[claims.Items[i].Name]; known != nil && !known.IsTrue(karpv1.ConditionTypeInstanceTerminating) && claims.Items[i].IsTrue(karpv1.ConditionTypeInstanceTerminating) {
+				terminated++
+			}
+		}
+		for name, known := range l.claims {
+			if known.Labels[poolKey] == s.pool && !there[name] && !known.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
+				terminated++
+			}
+		}
+		l.starts[index].disrupted -= terminated
+	}()
+}
+
+// census counts a pool's nodes: those that are initialized and not being terminated, and among them those that are not
+// ready or on their way out.
+func (l *budgetLedger) census(pool string) (nodes, disrupted int) {
+	for name, claim := range l.claims {
+		if claim.Labels[poolKey] != pool || !claim.IsTrue(karpv1.ConditionTypeInitialized) || claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
+			continue
+		}
+		nodes++
+		node := l.nodes[name]
+		ready := node == nil || slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		if !ready || leaving(claim, node) {
+			disrupted++
+		}
+	}
+	return nodes, disrupted
+}
+
+func leaving(claim *karpv1.NodeClaim, node *corev1.Node) bool {
+	return !claim.DeletionTimestamp.IsZero() || node != nil && (!node.DeletionTimestamp.IsZero() || disruptedTaint(node))
+}
+
+// allowed is how many of a pool's nodes its budgets allow to be disrupted at once for a reason.
+func allowed(pool *karpv1.NodePool, reason karpv1.DisruptionReason, nodes int, now time.Time) int {
+	zone := time.UTC
+	if name := pool.Annotations[karpv1.BudgetTimezoneAnnotationKey]; name != "" {
+		if local, err := time.LoadLocation(name); err == nil {
+			zone = local
+		} else {
+			return 0
+		}
+	}
+	least := math.MaxInt
+	for _, budget := range pool.Spec.Disruption.Budgets {
+		if len(budget.Reasons) > 0 && !slices.Contains(budget.Reasons, reason) || !inForce(&budget, now.In(zone)) {
+			continue
+		}
+		least = min(least, worth(budget.Nodes, nodes))
+	}
+	return least
+}
+
+// worth is the number that a budget names of so many nodes; a share of them is rounded up.
+func worth(text string, nodes int) int {
+	percent, share := strings.CutSuffix(text, "%")
+	n, err := strconv.Atoi(percent)
+	switch {
+	case err != nil:
+		return 0
+	case share:
+		return (nodes*n + 99) / 100
+	}
+	return n
+}
+
+// inForce says whether a budget's schedule has fired no longer ago than its duration.
+func inForce(budget *karpv1.Budget, now time.Time) bool {
+	if budget.Schedule == nil {
+		return true
+	}
+	schedule, err := cron.ParseStandard(*budget.Schedule)
+	return err == nil && budget.Duration != nil && !schedule.Next(now.Add(-budget.Duration.Duration)).After(now)
+}
+
+// violations are the nodes of a scenario that were disrupted beyond the budgets for a reason that budgets know.
+func (l *budgetLedger) violations(scene string, reasonOf func(claim string) string) []string {
+	l.mu.Lock()
+	starts := slices.Clone(l.starts)
+	l.mu.Unlock()
+	var broken []string
+	for _, s := range starts {
+		if s.scene != scene || !slices.ContainsFunc(budgeted, func(r karpv1.DisruptionReason) bool { return s.disrupted > s.allowed[r] }) {
+			continue
+		}
+		reason := karpv1.DisruptionReason(reasonOf(s.claim))
+		if most, known := s.allowed[reason]; known && s.disrupted > most {
+			broken = append(broken, fmt.Sprintf("%s was number %d to go of NodePool %s for %s, whose budgets allow %d", s.claim, s.disrupted, s.pool, reason, most))
+		}
+	}
+	return broken
+}
+
+// peak is how many nodes of a pool were ever disrupted at once.
+func (l *budgetLedger) peak(pool string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.peaks[pool]
+}
+
+// forget looks no longer at a scenario: what it made is being deleted.
+func (l *budgetLedger) forget(scene string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed[scene] = true
+}
+
+func (l *budgetLedger) summary() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return fmt.Sprintf("%d nodes began to be disrupted in %d NodePools", len(l.starts), len(slices.Collect(maps.Keys(l.peaks))))
+}

@@ -1,0 +1,136 @@
+package disruption_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/worker"
+)
+
+// TestGuard holds that the watcher of PodDisruptionBudgets finds what it is there for.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	one, half := intstr.FromInt32(1), intstr.FromString("50%")
+	for _, row := range []struct {
+		name   string
+		spec   policyv1.PodDisruptionBudgetSpec
+		ready  int // of four pods, counted from the first
+		takes  []int
+		how    string
+		broken int
+	}{
+		{"one of four may be missing, and one is", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 4, []int{0}, "EvictionByEvictionAPI", 0},
+		{"one of four may be missing, and two are", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 4, []int{0, 1}, "EvictionByEvictionAPI", 1},
+		{"half of four have to be there, and one is left", policyv1.PodDisruptionBudgetSpec{MinAvailable: &half}, 4, []int{0, 1, 2}, "EvictionByEvictionAPI", 1},
+		{"a pod that is not ready counts as missing", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 3, []int{0}, "EvictionByEvictionAPI", 1},
+		{"an unhealthy pod may not go while others are missed", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 2, []int{3}, "EvictionByEvictionAPI", 1},
+		{"an unhealthy pod may always go where that is said", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)}, 2, []int{3}, "EvictionByEvictionAPI", 0},
+		{"pods whose node vanished are missed as well", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 4, []int{0, 1}, "DeletionByPodGC", 1},
+		{"pods that are deleted outright with less grace than they have are", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 4, []int{0, 1}, "force", 1},
+		{"pods that their ReplicaSet deletes are not", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 4, []int{0, 1}, "", 0},
+		{"pods that others preempt are not", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 4, []int{0, 1}, "PreemptionByScheduler", 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			row.spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+			budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b"}, Spec: row.spec}
+			g := newGuard()
+			g.kube = fake.NewClientBuilder().WithScheme(worker.Scheme()).WithObjects(budget).Build()
+			g.budgetChanged(budget, false)
+			g.scaleChanged(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{UID: "set"}, Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(4))}}, false)
+			pods := make([]*corev1.Pod, 4)
+			for i := range pods {
+				pods[i] = guardedPod(i, i < row.ready)
+				g.podChanged(pods[i], false)
+			}
+			for _, i := range row.takes {
+				going := pods[i].DeepCopy()
+				going.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+				going.DeletionGracePeriodSeconds = new(int64(30))
+				switch row.how {
+				case "force":
+					going.DeletionGracePeriodSeconds = new(int64(7))
+				case "":
+				default:
+					going.Status.Conditions = append(going.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: row.how})
+				}
+				g.podChanged(going, false)
+				g.podChanged(going, true)
+			}
+			if got := g.violations("n"); len(got) != row.broken {
+				t.Errorf("found %q, want %d violations", got, row.broken)
+			}
+		})
+	}
+}
+
+func guardedPod(n int, ready bool) *corev1.Pod {
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprintf("web-%d", n), UID: types.UID(fmt.Sprint(n)), Labels: map[string]string{"app": "web"},
+			OwnerReferences: []metav1.OwnerReference{{UID: "set", Controller: new(true)}}},
+		Spec:   corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(30))},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}},
+	}
+}
+
+// TestBudgetLedger holds that the watcher of budgets finds nodes that were disrupted beyond them, and only those.
+func TestBudgetLedger(t *testing.T) {
+	t.Parallel()
+	now := time.Now().UTC()
+	since := fmt.Sprintf("%d %d * * *", now.Add(-time.Hour).Minute(), now.Add(-time.Hour).Hour())
+	for _, row := range []struct {
+		name     string
+		budgets  []karpv1.Budget
+		takes    int // of ten nodes
+		reason   string
+		violated int
+	}{
+		{"within a number", []karpv1.Budget{{Nodes: "2"}}, 2, "Empty", 0},
+		{"beyond a number", []karpv1.Budget{{Nodes: "2"}}, 4, "Empty", 2},
+		{"a share is rounded up", []karpv1.Budget{{Nodes: "15%"}}, 2, "Drifted", 0},
+		{"beyond a share", []karpv1.Budget{{Nodes: "15%"}}, 3, "Drifted", 1},
+		{"the smallest counts", []karpv1.Budget{{Nodes: "100%"}, {Nodes: "1"}}, 2, "Underutilized", 1},
+		{"one for another reason does not", []karpv1.Budget{{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonEmpty}}}, 3, "Drifted", 0},
+		{"nobody's budget is asked for other reasons", []karpv1.Budget{{Nodes: "0"}}, 3, "ClaimDeleted", 0},
+		{"a window that is open", []karpv1.Budget{{Nodes: "0", Schedule: &since, Duration: &metav1.Duration{Duration: 2 * time.Hour}}}, 1, "Empty", 1},
+		{"a window that is closed", []karpv1.Budget{{Nodes: "0", Schedule: &since, Duration: &metav1.Duration{Duration: 30 * time.Minute}}}, 1, "Empty", 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			l := newBudgetLedger()
+			l.poolChanged(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: karpv1.NodePoolSpec{Disruption: karpv1.Disruption{Budgets: row.budgets}}}, false)
+			labels := map[string]string{poolKey: "p", sceneLabel: "s"}
+			nodes := make([]*corev1.Node, 10)
+			for i := range nodes {
+				name := fmt.Sprint("node-", i)
+				l.claimChanged(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Status: karpv1.NodeClaimStatus{Conditions: []metav1.Condition{
+					{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionTrue}}}}, false)
+				nodes[i] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, OwnerReferences: []metav1.OwnerReference{{Kind: "NodeClaim", Name: name}}},
+					Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+				l.nodeChanged(nodes[i], false)
+			}
+			for i := range row.takes {
+				tainted := nodes[i].DeepCopy()
+				tainted.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint()}
+				l.nodeChanged(tainted, false)
+			}
+			if got := l.violations("s", func(string) string { return row.reason }); len(got) != row.violated {
+				t.Errorf("found %q, want %d violations", got, row.violated)
+			}
+		})
+	}
+}

@@ -1,0 +1,85 @@
+// Package disruption_test proves how nodes are taken away, end to end: on one laboratory with the real kube-scheduler,
+// many scenarios are played at the same time, each in a namespace with NodePools of its own, and each about one rule.
+//
+// # Scenarios
+//
+// A scenario is a row of a table. It has steps, one after the other, and says in the end how many nodes went for which
+// reason. A NodePool begins closed, with consolidateAfter Never, so that a scenario can be set up in peace; then it is
+// opened. What must not happen is never waited for by the clock: a step awaits the verdict that keeps a node, and the
+// next step takes away the cause and awaits that the node goes, so that nothing else can have kept it.
+//
+// # Watchers
+//
+// Two watchers look at everything from the first to the last second, with connections and arithmetic of their own: one
+// counts the pods that were taken away against a PodDisruptionBudget (guard_test.go), one the nodes that were disrupted
+// beyond a NodePool's budgets (budget_test.go). A scenario about a forceful kind says that it breaks PodDisruptionBudgets,
+// and then it has to. Their arithmetic has tests without a laboratory.
+package disruption_test
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/zapr"
+	"go.uber.org/zap"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// TestMain lets the scenarios, which mostly wait, play at the same time however few processors there are.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "200"); err != nil {
+		panic(err)
+	}
+	log.SetLogger(zapr.NewLogger(zap.NewNop())) // the client library's own
+	os.Exit(m.Run())
+}
+
+// settleWithin is how long a step of a scenario may take on a busy machine.
+const settleWithin = 4 * time.Minute
+
+// scenarios are all tables.
+func scenarios(l *laboratory) []scenario {
+	return slices.Concat(emptyScenarios(), budgetScenarios(l), protectionScenarios(), consolidationScenarios(), balancedScenarios(), placementScenarios(),
+		driftScenarios(l), expiryScenarios(), staticScenarios(), manualScenarios(), bufferScenarios(),
+		repairScenarios(), interruptionScenarios(), replacementScenarios(), spotScenarios(true))
+}
+
+// TestDisruption is the one test of this package that needs a laboratory: its scenarios share it.
+func TestDisruption(t *testing.T) {
+	w := world.Start(t, world.Options{
+		Simulator: []string{"--queue=" + queueName},
+		Worker:    []string{"--interruption-queue=" + queueName, "--feature-gates=NodeRepair=true,SpotToSpotConsolidation=true"},
+	})
+	w.DeletePool("default")
+	w.Faults(faults())
+	briefly(w)
+	l := &laboratory{World: w, view: watch(t, w), guard: guardBudgets(t, w), ledger: watchBudgets(t, w)}
+	t.Run("all", func(t *testing.T) {
+		for _, s := range scenarios(l) {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				s.play(t, l)
+			})
+		}
+	})
+	t.Logf("PodDisruptionBudgets: %s", l.guard.summary())
+	t.Logf("NodePool budgets: %s", l.ledger.summary())
+}
+
+// briefly has replacements wait a few seconds before the nodes go, and be undone when they do not serve after a minute and
+// a half, instead of what is right in a cluster with real machines.
+func briefly(w *world.World) {
+	w.T.Helper()
+	cluster := workflows.Cluster(w.Lab.Cluster())
+	in := workflows.DisruptionInput{Cluster: cluster, Stable: 5 * time.Second, Patience: 90 * time.Second}
+	if _, err := w.Temporal.ExecuteWorkflow(w.Context(), workflows.DisruptionOptions(cluster).Client(), workflows.DisruptionType, in); err != nil {
+		w.T.Fatal(err)
+	}
+}

@@ -1,0 +1,208 @@
+package disruption_test
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// sceneLabel is the label that a scenario's nodes have, and that its pods select.
+const sceneLabel = "scene.example.com/name"
+
+const (
+	zoneKey     = corev1.LabelTopologyZone
+	hostKey     = corev1.LabelHostname
+	typeKey     = corev1.LabelInstanceTypeStable
+	capacityKey = karpv1.CapacityTypeLabelKey
+	poolKey     = karpv1.NodePoolLabelKey
+)
+
+// scenario is one rule put to the test.
+type scenario struct {
+	// name is the namespace, the first part of the NodePools' names and the value of sceneLabel.
+	name string
+	// rule says what holds, in one sentence.
+	rule string
+	// pools are the scenario's NodePools; one plain pool when empty.
+	pools []pool
+	// objects are further manifests that are there before the NodePools. SCENE in them stands for the scenario's name.
+	objects string
+	steps   []step
+	// takes is how many nodes went for which reason.
+	takes takes
+	// breaks says why the scenario's way of taking nodes overrides PodDisruptionBudgets; empty where it must not.
+	breaks string
+}
+
+// takes counts nodes by the reason for which they went. A reason nobody recorded is empty.
+type takes map[string]int
+
+// step is one thing that happens, or that is waited for.
+type step func(*play)
+
+// pool is a NodePool. Its zero value sells m5.large on demand in all zones, takes nodes away when they are empty or
+// underutilized, all at once, and is closed: it does not consolidate before it is opened.
+type pool struct {
+	// suffix is added to the scenario's name; a scenario's only pool needs none.
+	suffix string
+	// types are the instance types; m5.large when empty, and all of them when any.
+	types []string
+	// capacity are the capacity types; on-demand when empty.
+	capacity []string
+	// requirements are further ones: YAML's flow style, without brackets, as are labels of the nodes and annotations of the
+	// NodePool.
+	requirements, labels, annotations string
+	// class is the EC2NodeClass; default when empty.
+	class string
+	// policy is the consolidationPolicy; WhenEmptyOrUnderutilized when empty.
+	policy string
+	// budgets are in flow style, with SCENE; all nodes at once when empty.
+	budgets string
+	// template are further fields of the template's spec, spec of the pool's own.
+	template, spec []string
+}
+
+var anyType = []string{"*"}
+
+func (p pool) name(scene string) string { return strings.TrimSuffix(scene+"-"+p.suffix, "-") }
+
+// required are all requirements of the pool's template, in flow style.
+func (p pool) required() string {
+	requirements := []string{in(capacityKey, orElse(p.capacity, "on-demand")...)}
+	if types := orElse(p.types, "m5.large"); types[0] != "*" {
+		requirements = append(requirements, in(typeKey, types...))
+	}
+	if p.requirements != "" {
+		requirements = append(requirements, p.requirements)
+	}
+	return "[" + strings.Join(requirements, ", ") + "]"
+}
+
+func (p pool) manifest(scene string) string {
+	return fmt.Sprintf(`
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: %s, annotations: {%s}}
+spec:
+  disruption: {consolidationPolicy: %s, consolidateAfter: Never, budgets: [%s]}%s
+  template:
+    metadata: {labels: {%s: %s%s}}
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: %s}
+      requirements: %s%s
+`, p.name(scene), p.annotations, cmp.Or(p.policy, "WhenEmptyOrUnderutilized"), cmp.Or(p.budgets, `{nodes: "100%"}`), lines(2, p.spec),
+		sceneLabel, scene, further(p.labels), cmp.Or(p.class, "default"), p.required(), lines(6, p.template))
+}
+
+// nodeClass is an EC2NodeClass that is the default one but for what is said of it.
+func nodeClass(name, cluster string, fields map[string]string) string {
+	spec := map[string]string{
+		"role":                       "KarpenterNodeRole-" + cluster,
+		"amiSelectorTerms":           "[{alias: al2023@latest}]",
+		"subnetSelectorTerms":        "[{tags: {karpenter.sh/discovery: " + cluster + "}}]",
+		"securityGroupSelectorTerms": "[{tags: {karpenter.sh/discovery: " + cluster + "}}]",
+	}
+	for key, value := range fields {
+		spec[key] = value
+	}
+	text := fmt.Sprintf("\n---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: %s}\nspec:\n", name)
+	for key, value := range spec {
+		text += "  " + key + ": " + value + "\n"
+	}
+	return text
+}
+
+// in is a requirement or an expression with the operator In.
+func in(key string, values ...string) string {
+	return fmt.Sprintf(`{key: %s, operator: In, values: ["%s"]}`, key, strings.Join(values, `", "`))
+}
+
+// workload is a Deployment.
+type workload struct {
+	// name is the value of the pods' label app, and the first part of their names.
+	name  string
+	count int
+	// requests are those of the only container; more than half an m5.large when empty. All fields are in flow style,
+	// without brackets.
+	requests string
+	// labels are further labels, annotations all annotations of the pods, selector further entries of their node selector.
+	labels, annotations, selector string
+	// spec are further fields of the pods' spec.
+	spec []string
+	// daemon makes it a DaemonSet, bare makes it pods of nobody.
+	daemon, bare bool
+}
+
+// An m5.large holds one ballast and one light pod, or two light ones, and not two of ballast.
+const (
+	ballast = "cpu: 1100m, memory: 1Gi"
+	light   = "cpu: 700m, memory: 512Mi"
+	whole   = "cpu: 1700m, memory: 1Gi"
+	tiny    = "cpu: 50m, memory: 64Mi"
+)
+
+func (l workload) manifest(scene string) string {
+	spec := fmt.Sprintf(`
+terminationGracePeriodSeconds: 5
+nodeSelector: {%s: %s%s}
+containers: [{name: app, image: app, resources: {requests: {%s}}}]%s
+`, sceneLabel, scene, further(strings.ReplaceAll(l.selector, "SCENE", scene)), cmp.Or(l.requests, light), lines(0, l.spec))
+	meta := fmt.Sprintf("labels: {app: %s%s}, annotations: {%s}", l.name, further(l.labels), l.annotations)
+	kind, replicas := "Deployment", fmt.Sprintf("\n  replicas: %d", l.count)
+	if l.daemon {
+		kind, replicas = "DaemonSet", ""
+	}
+	if l.bare {
+		var all strings.Builder
+		for i := range l.count {
+			fmt.Fprintf(&all, "\n---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: %s, name: %s-%d, %s}\nspec:%s\n", scene, l.name, i, meta, indent(2, spec))
+		}
+		return all.String()
+	}
+	return fmt.Sprintf(`
+---
+apiVersion: apps/v1
+kind: %[1]s
+metadata: {namespace: %[2]s, name: %[3]s}
+spec:%[4]s
+  selector: {matchLabels: {app: %[3]s}}
+  template:
+    metadata: {%[5]s}
+    spec:%[6]s
+`, kind, scene, l.name, replicas, meta, indent(6, spec))
+}
+
+// pdb is a PodDisruptionBudget for the pods of a workload, with a spec in flow style without brackets.
+func pdb(name, app, spec string) string {
+	return fmt.Sprintf("\n---\n{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: SCENE, name: %s}, spec: {selector: {matchLabels: {app: %s}}, %s}}", name, app, spec)
+}
+
+func orElse(values []string, otherwise ...string) []string {
+	if len(values) == 0 {
+		return otherwise
+	}
+	return values
+}
+
+func further(flow string) string {
+	if flow == "" {
+		return ""
+	}
+	return ", " + flow
+}
+
+func lines(by int, fields []string) string { return indent(by, strings.Join(fields, "\n")) }
+
+// indent begins every line of a text anew, further to the right.
+func indent(by int, text string) string {
+	text = strings.Trim(text, "\n")
+	if text == "" {
+		return ""
+	}
+	start := "\n" + strings.Repeat(" ", by)
+	return start + strings.ReplaceAll(text, "\n", start)
+}

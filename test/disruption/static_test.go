@@ -1,0 +1,22 @@
+package disruption_test
+
+// staticScenarios are about NodePools that keep a number of nodes.
+func staticScenarios() []scenario {
+	static := func(suffix string, further ...string) pool {
+		return pool{suffix: suffix, spec: append([]string{"replicas: 2"}, further...)}
+	}
+	label := `{"spec":{"template":{"metadata":{"labels":{"version":"two"}}}}}`
+	return []scenario{{
+		name: "overprovisioned", rule: "a static NodePool that is to have fewer nodes gives up the one that nothing runs on, whatever the budgets", pools: []pool{{spec: []string{"replicas: 2"}, budgets: `{nodes: "0"}`}},
+		steps: []step{serve(2), deploy(workload{name: "web", count: 1}), changePools(`{"spec":{"replicas":1}}`), serve(1), spread("web", hostKey, 1)},
+		takes: takes{"Overprovisioned": 1},
+	}, {
+		name: "static-empty", rule: "nodes of a static NodePool stay although nothing runs on them", pools: []pool{static("")},
+		steps: []step{serve(2), opened("0s"), keeps(everyNode, "Empty", "Policy", "static"), changePools(`{"spec":{"replicas":0}}`), serve(0)},
+		takes: takes{"Overprovisioned": 2},
+	}, {
+		name: "static-drift", rule: "drifted nodes of a static NodePool are replaced one for one, each after its successor serves", pools: []pool{static("")},
+		steps: []step{serve(2), deploy(workload{name: "web", count: 1}), mark, changePools(label), replaced(2), have("version", "two"), preSpun},
+		takes: takes{"Drifted": 2},
+	}}
+}

@@ -1,0 +1,252 @@
+package disruption_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/activities"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/worker"
+)
+
+// view is the cluster as everybody may watch it, and a ledger of the life of every NodeClaim that ever was. The objects
+// that it lists are shared and must not be changed.
+type view struct {
+	cache.Cache
+	mu    sync.Mutex
+	lives map[string]*life // by claim
+	waits map[string]*wait // by pod UID
+}
+
+// life is what the ledger keeps of a claim and its node.
+type life struct {
+	claim, scene, pool, node string
+	itype, zone, capacity    string
+	// choices are the instance types that its launch was left, replaces the Replacement it was made for, and replacedBy the
+	// one its node was last taken away by.
+	choices              []string
+	replaces, replacedBy string
+	// created is the claim's own time; began is when the node was first seen tainted or being deleted, zero again when that
+	// was undone. The claims' watch tells in which order claims were served and left.
+	created, began, served, left time.Time
+	// initialized says that the node served, going that it or its claim is being deleted, gone that the claim is no more.
+	initialized, going, gone bool
+	// tainted is the taint as it was seen last, undone how often it was taken back.
+	tainted bool
+	undone  int
+	// drift is why the claim is Drifted.
+	drift string
+	// reason is the last one that was given for its going.
+	reason string
+}
+
+// wait is how long a pod was without a node.
+type wait struct {
+	scene, pod     string
+	created, bound time.Time
+}
+
+// observe starts a cache and waits until its watches have begun. It ends with the test.
+func observe(t *testing.T, w *world.World, kinds map[client.Object]func(object any, deleted bool)) cache.Cache {
+	t.Helper()
+	config, err := w.Lab.RESTConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cache.New(config, cache.Options{Scheme: worker.Scheme(), DefaultUnsafeDisableDeepCopy: new(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	for kind, handle := range kinds {
+		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if handle == nil {
+			continue
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { handle(object, false) },
+			UpdateFunc: func(_, object any) { handle(object, false) },
+			DeleteFunc: func(object any) {
+				if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+					object = unknown.Obj
+				}
+				handle(object, true)
+			},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	if !c.WaitForCacheSync(ctx) {
+		t.Fatal("the watches did not begin")
+	}
+	return c
+}
+
+// watch watches a laboratory until the test ends.
+func watch(t *testing.T, w *world.World) *view {
+	t.Helper()
+	v := &view{lives: map[string]*life{}, waits: map[string]*wait{}}
+	v.Cache = observe(t, w, map[client.Object]func(any, bool){
+		&corev1.Pod{}: v.notePod, &corev1.Node{}: v.noteNode, &karpv1.NodeClaim{}: v.noteClaim, &karpv1.NodePool{}: nil, &corev1.Event{}: nil,
+	})
+	return v
+}
+
+func (v *view) notePod(object any, _ bool) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	key := string(pod.UID)
+	if v.waits[key] == nil {
+		v.waits[key] = &wait{scene: pod.Namespace, pod: pod.Name, created: time.Now()}
+	}
+	if v.waits[key].bound.IsZero() && pod.Spec.NodeName != "" {
+		v.waits[key].bound = time.Now()
+	}
+}
+
+func (v *view) noteClaim(object any, deleted bool) {
+	claim, ok := object.(*karpv1.NodeClaim)
+	if !ok {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	l := v.lives[claim.Name]
+	if l == nil {
+		l = &life{claim: claim.Name, scene: claim.Labels[sceneLabel], pool: claim.Labels[poolKey], created: claim.CreationTimestamp.Time}
+		for _, r := range claim.Spec.Requirements {
+			if r.Key == typeKey {
+				l.choices = r.Values
+			}
+		}
+		v.lives[claim.Name] = l
+	}
+	l.node, l.replaces = claim.Status.NodeName, claim.Annotations[karpv1.ReplacementAnnotationKey]
+	l.itype, l.zone, l.capacity = claim.Labels[typeKey], claim.Labels[zoneKey], claim.Labels[capacityKey]
+	if claim.IsTrue(karpv1.ConditionTypeInitialized) && !l.initialized {
+		l.initialized, l.served = true, time.Now()
+	}
+	if c := claim.Condition(karpv1.ConditionTypeDrifted); c != nil && c.Status == metav1.ConditionTrue {
+		l.drift = c.Reason
+	}
+	l.because(claim.Annotations[activities.ReasonAnnotation])
+	l.gone = l.gone || deleted
+	if deleted || !claim.DeletionTimestamp.IsZero() {
+		l.goes()
+		if l.left.IsZero() {
+			l.left = time.Now()
+		}
+	}
+}
+
+func (v *view) noteNode(object any, deleted bool) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	l := v.ofNode(node)
+	if l == nil {
+		return // its claim has not said its name yet, and will be looked at again
+	}
+	l.because(node.Annotations[activities.ReasonAnnotation])
+	if by := node.Annotations[karpv1.ReplacementAnnotationKey]; by != "" && by != l.replaces {
+		l.replacedBy = by
+	}
+	tainted := disruptedTaint(node)
+	switch {
+	case deleted || !node.DeletionTimestamp.IsZero():
+		l.goes()
+	case tainted && l.began.IsZero():
+		l.began = time.Now()
+	case !tainted && l.tainted && !l.going:
+		l.undone++
+		l.began = time.Time{}
+	}
+	l.tainted = tainted
+}
+
+func (v *view) ofNode(node *corev1.Node) *life {
+	for _, owner := range node.OwnerReferences {
+		if owner.Kind == "NodeClaim" {
+			return v.lives[owner.Name]
+		}
+	}
+	return nil
+}
+
+func (l *life) because(reason string) {
+	if reason != "" {
+		l.reason = reason
+	}
+}
+
+func (l *life) goes() {
+	l.going = true
+	if l.began.IsZero() {
+		l.began = time.Now()
+	}
+}
+
+func disruptedTaint(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == karpv1.DisruptedTaintKey })
+}
+
+// of are the lives of a scenario, as they are now, the oldest first.
+func (v *view) of(scene string) []life {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var all []life
+	for _, l := range v.lives {
+		if l.scene == scene {
+			all = append(all, *l)
+		}
+	}
+	slices.SortFunc(all, func(a, b life) int {
+		if c := a.created.Compare(b.created); c != 0 {
+			return c
+		}
+		return strings.Compare(a.claim, b.claim)
+	})
+	return all
+}
+
+// waited are the pods of a scenario with how long each was without a node.
+func (v *view) waited(scene string) []wait {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var all []wait
+	for _, w := range v.waits {
+		if w.scene == scene {
+			all = append(all, *w)
+		}
+	}
+	return all
+}
