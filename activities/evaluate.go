@@ -41,7 +41,7 @@ func (a *Activities) Evaluate(ctx context.Context, in workflows.EvaluateInput) (
 	input.Held, input.Settling = holds(in.Held, snapshot), settling(running)
 	found := a.disruptions.answer(input)
 	result := a.commands(found, snapshot)
-	result.Over, result.NextLook, result.Note = over, found.NextLook, verdictNote(found)
+	result.Over, result.NextLook, result.Note, result.Again = over, found.NextLook, verdictNote(found), result.Again || found.Again
 	a.Log.Debug("evaluated", zap.Int("nodes", len(snapshot.Nodes)), zap.Int("removals", len(result.Commands)), zap.Int("replacements", len(result.Replacements)),
 		zap.Int("underWay", len(running)))
 	return result, nil
