@@ -8,9 +8,14 @@ import (
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	kwok "sigs.k8s.io/karpenter/kwok/cloudprovider"
 	kwokoptions "sigs.k8s.io/karpenter/kwok/options"
 	peerv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/bench/day"
+	"github.com/tenon-sh/tenon/cloud"
 )
 
 // region and zones are where machines are sold.
@@ -156,4 +161,40 @@ func writeJSON(path string, value any) error {
 		return err
 	}
 	return os.WriteFile(path, data, 0o600)
+}
+
+// Machines are the machines of the price list as a planner sees them, in full.
+func Machines(ctx context.Context) ([]*cloud.InstanceType, error) {
+	sizes, err := catalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var machines []*cloud.InstanceType
+	for _, s := range sizes {
+		resources := func(milliCPU, memoryMiB int64) corev1.ResourceList {
+			return corev1.ResourceList{
+				corev1.ResourceCPU:              *resource.NewMilliQuantity(milliCPU, resource.DecimalSI),
+				corev1.ResourceMemory:           *resource.NewQuantity(memoryMiB<<20, resource.BinarySI),
+				corev1.ResourcePods:             *resource.NewQuantity(int64(podsPerCore*s.cores), resource.DecimalSI),
+				corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
+			}
+		}
+		m := &cloud.InstanceType{
+			Name: s.name, Capacity: resources(int64(1000*s.cores), s.memoryMiB), Allocatable: resources(int64(1000*s.cores-reservedMilliCPU), s.memoryMiB-reservedMemoryMiB),
+			Labels: map[string]string{corev1.LabelInstanceTypeStable: s.name, corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux"},
+		}
+		for _, zone := range zones() {
+			m.Offerings = append(m.Offerings, cloud.Offering{CapacityType: karpv1.CapacityTypeOnDemand, Zone: zone, ZoneID: zone, Price: s.usd, Available: true})
+		}
+		machines = append(machines, m)
+	}
+	return machines, nil
+}
+
+// Groups are the pods of the work, as package day takes them.
+func Groups() []day.Group {
+	return []day.Group{
+		{Name: "small", CPU: 900, Memory: 3100, Before: podsBefore, After: podsAfter},
+		{Name: "large", CPU: 3500, Memory: 28 << 10, Before: podsBefore, After: podsAfter},
+	}
 }

@@ -6,12 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/bench/day"
 )
 
 // tick is how often the watcher writes down where things stand.
@@ -56,6 +62,9 @@ func (w *work) do(ctx context.Context) error {
 	w.figures.CPUSecondsBefore = used["worker"].cpu.Seconds()
 	w.options.Progress("%s: %d pods run on %d nodes for %.2f $/h after %.0f s; now %d of either go",
 		w.rival.name(), before.running, before.nodes, before.usd, w.figures.SecondsToRunning, podsBefore-podsAfter)
+	if err := w.dump(ctx, "before"); err != nil {
+		return err
+	}
 	// Kubernetes' clock has seconds; no pod is created in the one at whose end this begins.
 	start := time.Now().Truncate(time.Second).Add(time.Second)
 	if err := sleep(ctx, time.Until(start)); err != nil {
@@ -68,7 +77,35 @@ func (w *work) do(ctx context.Context) error {
 	if err := w.settle(ctx, start, used); err != nil {
 		return err
 	}
+	if err := w.dump(ctx, "after"); err != nil {
+		return err
+	}
 	return w.conclude(start, used)
+}
+
+// dump writes which pods are on which node, where people want to keep that.
+func (w *work) dump(ctx context.Context, when string) error {
+	if w.options.Keep == "" {
+		return nil
+	}
+	nodes, err := listNodes(ctx, w.client)
+	if err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	if err := w.client.List(ctx, &pods, client.InNamespace("default")); err != nil {
+		return err
+	}
+	layout := map[string]*day.Node{}
+	for i := range nodes {
+		layout[nodes[i].Name] = &day.Node{Type: nodes[i].Labels[corev1.LabelInstanceTypeStable], Pods: map[string]int{}}
+	}
+	for i := range pods.Items {
+		if n := layout[pods.Items[i].Spec.NodeName]; n != nil && pods.Items[i].DeletionTimestamp.IsZero() {
+			n.Pods[pods.Items[i].Labels["app"]]++
+		}
+	}
+	return writeJSON(filepath.Join(w.options.Keep, fmt.Sprintf("layout-%s-%s.json", w.rival.name(), when)), slices.Collect(maps.Values(layout)))
 }
 
 // grow brings all pods to run.

@@ -6,7 +6,7 @@
 //
 // Deployments change their replicas as the hour demands (demand.go). Pods that go are those a ReplicaSet would take, pods
 // that come are bound as the kube-scheduler would, to the node with the most left (bind.go). For what fits nowhere machines
-// are bought as plan.Pack decides, whoever consolidates. Then the consolidator is asked, again and again, until it wants
+// are bought as plan.Pack decides, whoever consolidates, and the pods bound to the machines they were bought for. Then the consolidator is asked, again and again, until it wants
 // nothing more or the step is over: an answer takes fifteen seconds, because either waits so long before it believes one.
 // A node may be consolidated when no pod has come to it or left it for the pool's consolidateAfter. The pods of a node that
 // goes are bound anew like all others; if they do not fit, machines are bought for them.
@@ -173,9 +173,11 @@ func (w *world) place() error {
 			return nil
 		}
 		for _, m := range tenon.Plan(w.question()).Machines {
-			if err := w.buy(m); err != nil {
+			bought, err := w.buy(m)
+			if err != nil {
 				return err
 			}
+			w.put(bought, m.Pods)
 		}
 		w.bind()
 	}
@@ -183,7 +185,7 @@ func (w *world) place() error {
 }
 
 // buy launches the cheapest of what a machine may be.
-func (w *world) buy(m duel.Machine) error {
+func (w *world) buy(m duel.Machine) (*machine, error) {
 	var best *machine
 	for _, name := range m.Types {
 		t := w.types[name]
@@ -195,7 +197,7 @@ func (w *world) buy(m duel.Machine) error {
 		}
 	}
 	if best == nil {
-		return fmt.Errorf("nothing can be bought of %v in %v as %v", m.Types, m.Zones, m.CapacityTypes)
+		return nil, fmt.Errorf("nothing can be bought of %v in %v as %v", m.Types, m.Zones, m.CapacityTypes)
 	}
 	w.serial++
 	best.name = fmt.Sprintf("node-%05d", w.serial)
@@ -203,7 +205,7 @@ func (w *world) buy(m duel.Machine) error {
 	best.born, best.lastEvent = w.now, w.now
 	w.nodes[best.name] = best
 	w.result.Launched++
-	return nil
+	return best, nil
 }
 
 // consolidate asks until nothing more is wanted, or the step is over.
@@ -234,7 +236,7 @@ func (w *world) consolidate(ctx context.Context, ask Consolidator) error {
 // carryOut buys the replacements, and takes the nodes away.
 func (w *world) carryOut(d duel.Decision) error {
 	for _, m := range d.Buy {
-		if err := w.buy(m); err != nil {
+		if _, err := w.buy(m); err != nil {
 			return err
 		}
 	}
@@ -258,9 +260,18 @@ func (w *world) carryOut(d duel.Decision) error {
 // account charges for a step.
 func (w *world) account() {
 	pods := 0
-	for _, name := range slices.Sorted(maps.Keys(w.nodes)) { // in order, because sums of fractions depend on it
-		w.result.Dollars += w.nodes[name].offering.Price * w.options.Step.Hours()
-		pods += len(w.nodes[name].pods)
+	for _, m := range w.nodes {
+		pods += len(m.pods)
 	}
+	w.result.Dollars += w.price() * w.options.Step.Hours()
 	w.result.MostPods, w.result.MostNodes = max(w.result.MostPods, pods), max(w.result.MostNodes, len(w.nodes))
+}
+
+// price is what the nodes cost per hour.
+func (w *world) price() float64 {
+	sum := 0.0
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) { // in order, because sums of fractions depend on it
+		sum += w.nodes[name].offering.Price
+	}
+	return sum
 }
