@@ -61,7 +61,7 @@ func (s *sweep) orphanedMark(ctx context.Context, node *corev1.Node, listed *kar
 // dropOrphan deletes a claim without an instance that was made for a replacement which is over.
 func (s *sweep) dropOrphan(ctx context.Context, claim *karpv1.NodeClaim) (orphaned bool, err error) {
 	id := claim.Annotations[karpv1.ReplacementAnnotationKey]
-	if id == "" || !claim.DeletionTimestamp.IsZero() {
+	if id == "" {
 		return false, nil
 	}
 	for _, workflow := range []string{s.Cluster.ReplacementID(id), s.Cluster.LaunchID(launchGroup(claim))} {

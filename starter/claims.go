@@ -34,8 +34,12 @@ func (s *Starter) claimChanged(ctx context.Context, name string) (time.Duration,
 }
 
 // unlaunched sees to it that a claim without an instance has a Launch: at once where a person made it, and after a
-// while where a plan did, since its own Launch is on the way.
+// while where a plan did, since its own Launch is on the way. One that was made for a replacement is left to the sweep,
+// which asks first whether that is still under way.
 func (s *Starter) unlaunched(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
+	if claim.Annotations[karpv1.ReplacementAnnotationKey] != "" && claim.DeletionTimestamp.IsZero() {
+		return 0, nil
+	}
 	byHand := claim.Annotations[karpv1.LaunchGroupAnnotationKey] == ""
 	if age := time.Since(claim.CreationTimestamp.Time); !byHand && age < launchPatience {
 		return launchPatience - age, nil

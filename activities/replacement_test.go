@@ -1,0 +1,360 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/testsuite"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// replacing is a cluster as an activity of a replacement sees it: the API server, and a mirror that shows the same.
+type replacing struct {
+	Mirror
+	client.WithWatch
+	t      *testing.T
+	events *record.FakeRecorder
+	doing  *Activities
+}
+
+func newReplacing(t *testing.T, running []string, objects ...client.Object) *replacing {
+	t.Helper()
+	r := &replacing{t: t, events: record.NewFakeRecorder(100)}
+	r.WithWatch = fake.NewClientBuilder().WithScheme(testScheme(t)).WithStatusSubresource(&karpv1.NodeClaim{}).WithObjects(objects...).
+		WithIndex(&corev1.Pod{}, podNode, func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
+	r.doing = New(Config{Cluster: "c", Kube: r.WithWatch, Mirror: r, Temporal: &sweptTemporal{running: running}, Events: r.events, Log: zap.NewNop()})
+	return r
+}
+
+func (r *replacing) NodePool(name string) *karpv1.NodePool {
+	pool := &karpv1.NodePool{}
+	if err := r.Get(context.Background(), client.ObjectKey{Name: name}, pool); err != nil {
+		return nil
+	}
+	return pool
+}
+func (r *replacing) NodePools() []*karpv1.NodePool             { return nil }
+func (r *replacing) NodeClass(string) *awsv1.EC2NodeClass      { return nil }
+func (r *replacing) Assume(...*karpv1.NodeClaim)               {}
+func (r *replacing) Fresh(time.Duration) error                 { return nil }
+func (r *replacing) AwaitClaims(context.Context, string) error { return nil }
+func (r *replacing) PodsOwnedBy(_, _, _ string) []*cluster.Pod { return nil }
+
+func (r *replacing) Snapshot() *plan.Snapshot {
+	reduce := plan.NewInterner()
+	snapshot := &plan.Snapshot{Time: time.Now()}
+	var nodes corev1.NodeList
+	if err := r.List(context.Background(), &nodes); err != nil {
+		r.t.Fatal(err)
+	}
+	for _, claim := range r.claims() {
+		node := reduce.Claim(&claim)
+		for i := range nodes.Items {
+			if nodes.Items[i].Spec.ProviderID == claim.Status.ProviderID {
+				node = plan.Join(node, reduce.Node(&nodes.Items[i]))
+			}
+		}
+		pods, err := r.doing.podsOn(context.Background(), node.Name)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for i := range pods {
+			node.Pods = append(node.Pods, reduce.Pod(&pods[i]))
+		}
+		snapshot.Nodes = append(snapshot.Nodes, node)
+	}
+	return snapshot
+}
+
+func (r *replacing) claims() []karpv1.NodeClaim {
+	r.t.Helper()
+	var list karpv1.NodeClaimList
+	if err := r.List(context.Background(), &list); err != nil {
+		r.t.Fatal(err)
+	}
+	return list.Items
+}
+
+func (r *replacing) node(name string) *corev1.Node {
+	r.t.Helper()
+	node := &corev1.Node{}
+	if err := r.Get(context.Background(), client.ObjectKey{Name: name}, node); err != nil {
+		r.t.Fatal(err)
+	}
+	return node
+}
+
+// run executes an activity as Temporal would.
+func run[In, Out any](t *testing.T, do func(context.Context, In) (Out, error), in In) (out Out, err error) {
+	t.Helper()
+	environment := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
+	environment.RegisterActivity(do)
+	value, err := environment.ExecuteActivity(do, in)
+	if err != nil {
+		return out, err
+	}
+	return out, value.Get(&out)
+}
+
+// serving is a node of pool p that serves, and its claim.
+func serving(name string) (*karpv1.NodeClaim, *corev1.Node) {
+	claim := groupClaim(name, "g", "i-"+name)
+	claim.Labels = map[string]string{karpv1.NodePoolLabelKey: "p"}
+	claim.Finalizers = []string{karpv1.TerminationFinalizer}
+	claim.Status.NodeName = "node-" + name
+	for _, condition := range []string{karpv1.ConditionTypeLaunched, karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized} {
+		claim.SetCondition(metav1.Condition{Type: condition, Status: metav1.ConditionTrue})
+	}
+	node := sweptNode("node-"+name, "i-"+name, true, old)
+	node.UID = "uid-node"
+	node.Labels[karpv1.NodePoolLabelKey] = "p"
+	return claim, node
+}
+
+func replaceOf(claims int, of ...*karpv1.NodeClaim) workflows.Replace {
+	in := workflows.Replace{ID: "r1", Reason: "Drifted", Why: "it has drifted"}
+	for _, claim := range of {
+		in.Nodes = append(in.Nodes, workflows.RemovedNode{Node: claim.Status.NodeName, NodeUID: "uid-node", NodePool: "p", Claim: workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}})
+	}
+	for range claims {
+		in.Claims = append(in.Claims, plan.Claim{NodePool: "p", CapacityType: "spot", InstanceTypes: []string{"m6i.large"}, Group: "alike"})
+	}
+	return in
+}
+
+func poolP() *karpv1.NodePool { return &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}} }
+
+// TestBeginAndUndo begins a replacement twice, as after a crash, and takes it back twice: claims are made once, and in the
+// end everything is as it was.
+func TestBeginAndUndo(t *testing.T) {
+	t.Parallel()
+	claim, node := serving("a")
+	r := newReplacing(t, nil, poolP(), claim, node)
+	in := replaceOf(2, claim)
+	first, err := run(t, r.doing.BeginReplacement, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := run(t, r.doing.BeginReplacement, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, again); diff != "" || len(first.Groups) != 1 || len(first.Groups[0].Claims) != 2 || len(r.claims()) != 3 {
+		t.Errorf("%d claims; begun again (-first +second):\n%s", len(r.claims()), diff)
+	}
+	marked := r.node("node-a")
+	if !disrupted(marked) || marked.Annotations[karpv1.ReplacementAnnotationKey] != "r1" || marked.Annotations[ReasonAnnotation] != "" {
+		t.Errorf("marked node: %v %v", marked.Spec.Taints, marked.Annotations)
+	}
+	for _, c := range r.claims() {
+		if c.Name == "a" && (!c.IsTrue(karpv1.ConditionTypeDisruptionReason) || c.Condition(karpv1.ConditionTypeDisruptionReason).Reason != "Drifted") {
+			t.Errorf("claim of the marked node: %v", c.Status.Conditions)
+		}
+		if c.Name != "a" && (c.Annotations[karpv1.ReplacementAnnotationKey] != "r1" || c.Annotations[karpv1.LaunchGroupAnnotationKey] != "r1-0") {
+			t.Errorf("replacement: %v", c.Annotations)
+		}
+	}
+	other := in
+	other.ID = "r2"
+	if _, err := run(t, r.doing.BeginReplacement, other); err == nil || !strings.Contains(err.Error(), "somebody else") {
+		t.Errorf("a node was to be replaced twice: %v", err)
+	}
+	if _, err := run(t, r.doing.UndoReplacement, workflows.UndoInput{ID: "r2", Nodes: in.Nodes, Why: "in vain"}); err != nil || !disrupted(r.node("node-a")) {
+		t.Errorf("taking back what was never begun took the mark of another: %v", err)
+	}
+	undo := workflows.UndoInput{ID: "r1", Nodes: in.Nodes, Why: "there is no capacity"}
+	for range 2 {
+		undone, err := run(t, r.doing.UndoReplacement, undo)
+		if err != nil || !slices.Equal(undone.Nodes, []string{"node-a"}) {
+			t.Errorf("undone %+v, %v", undone, err)
+		}
+	}
+	clean := r.node("node-a")
+	left := r.claims()
+	if disrupted(clean) || clean.Annotations[karpv1.ReplacementAnnotationKey] != "" || len(left) != 1 || left[0].Condition(karpv1.ConditionTypeDisruptionReason) != nil {
+		t.Errorf("left behind: %v %v, %d claims", clean.Spec.Taints, clean.Annotations, len(left))
+	}
+	close(r.events.Events)
+	told := 0
+	for event := range r.events.Events {
+		if strings.Contains(event, "DisruptionAborted") && strings.Contains(event, "there is no capacity") {
+			told++
+		}
+	}
+	if told < 2 {
+		t.Error("neither Node nor NodeClaim say why")
+	}
+}
+
+func TestBeginRefuses(t *testing.T) {
+	t.Parallel()
+	claim, node := serving("a")
+	leaving := claim.DeepCopy()
+	leaving.DeletionTimestamp = new(metav1.Now())
+	anew := claim.DeepCopy()
+	anew.UID = "another"
+	for _, test := range []struct {
+		reason  string
+		objects []client.Object
+		want    string
+	}{
+		{"the claim is gone", []client.Object{poolP(), node}, "gone or going"},
+		{"the claim is being deleted", []client.Object{poolP(), leaving, node}, "gone or going"},
+		{"there is another of its name", []client.Object{poolP(), anew, node}, "gone or going"},
+		{"the Node is gone", []client.Object{poolP(), claim}, "gone or going"},
+		{"the pool is gone", []client.Object{claim, node}, "NodePool p is gone"},
+	} {
+		var objects []client.Object
+		for _, object := range test.objects {
+			objects = append(objects, object.DeepCopyObject().(client.Object))
+		}
+		r := newReplacing(t, nil, objects...)
+		if _, err := run(t, r.doing.BeginReplacement, replaceOf(1, claim)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", test.reason, err)
+		}
+		if len(r.claims()) > 1 {
+			t.Errorf("%s: a claim was made", test.reason)
+		}
+	}
+}
+
+// TestRetire looks once more at two nodes that are about to go.
+func TestRetire(t *testing.T) {
+	t.Parallel()
+	pod := func(name string, annotations map[string]string) *corev1.Pod {
+		yes := true
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-pod", Annotations: annotations,
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: &yes}}}, Spec: corev1.PodSpec{NodeName: "node-a"},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	}
+	for _, test := range []struct {
+		reason string
+		edit   func(a, b *karpv1.NodeClaim, nodeA *corev1.Node)
+		pods   []client.Object
+		want   workflows.RetireResult
+		stay   []string
+	}{
+		{reason: "nothing keeps them", want: workflows.RetireResult{Retired: []string{"a", "b"}}},
+		{
+			reason: "one was deleted meanwhile by somebody else", want: workflows.RetireResult{Retired: []string{"b"}, Gone: []string{"a"}},
+			edit: func(a, _ *karpv1.NodeClaim, _ *corev1.Node) { a.DeletionTimestamp = new(metav1.Now()) },
+		},
+		{
+			reason: "one was let go by an earlier try", want: workflows.RetireResult{Retired: []string{"a", "b"}},
+			edit: func(a, _ *karpv1.NodeClaim, nodeA *corev1.Node) {
+				a.DeletionTimestamp = new(metav1.Now())
+				nodeA.Annotations[ReasonAnnotation] = "Drifted"
+			},
+		},
+		{
+			reason: "a person asks for one to stay", stay: []string{"a", "b"},
+			want: workflows.RetireResult{Blocked: []string{"node-a: it is annotated karpenter.sh/do-not-disrupt=true"}, ForGood: true},
+			edit: func(_, _ *karpv1.NodeClaim, nodeA *corev1.Node) {
+				nodeA.Annotations[karpv1.DoNotDisruptAnnotationKey] = "true"
+			},
+		},
+		{
+			reason: "a pod has come that does not want to be moved", stay: []string{"a", "b"}, pods: []client.Object{pod("web-1", map[string]string{karpv1.DoNotDisruptAnnotationKey: "true"})},
+			want: workflows.RetireResult{Blocked: []string{"node-a: pod default/web-1 is annotated not to be disrupted"}, ForGood: true},
+		},
+		{
+			reason: "a pod finds no other place for now", stay: []string{"a", "b"}, pods: []client.Object{pod("web-1", nil)},
+			want: workflows.RetireResult{Blocked: []string{"a: pod default/web-1 would find no other place now"}},
+		},
+	} {
+		a, nodeA := serving("a")
+		b, nodeB := serving("b")
+		for _, node := range []*corev1.Node{nodeA, nodeB} {
+			taintDisrupted(node)
+			node.Annotations = map[string]string{karpv1.ReplacementAnnotationKey: "r1"}
+		}
+		if test.edit != nil {
+			test.edit(a, b, nodeA)
+		}
+		r := newReplacing(t, nil, append([]client.Object{poolP(), a, b, nodeA, nodeB}, test.pods...)...)
+		got, err := run(t, r.doing.Retire, workflows.RetireInput{ID: "r1", Reason: "Drifted", Nodes: replaceOf(0, a, b).Nodes})
+		if err != nil {
+			t.Errorf("%s: %v", test.reason, err)
+			continue
+		}
+		slices.Sort(got.Retired)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+		var stay []string
+		for _, claim := range r.claims() {
+			if claim.DeletionTimestamp.IsZero() {
+				stay = append(stay, claim.Name)
+			}
+		}
+		if !slices.Equal(stay, test.stay) {
+			t.Errorf("%s: %q stay, want %q", test.reason, stay, test.stay)
+		}
+	}
+}
+
+// TestSweepUnmarks takes off nodes what a replacement has left behind that a person has terminated, and what Karpenter
+// has, and nothing else.
+func TestSweepUnmarks(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason       string
+		id, launched string
+		says, leaves bool
+		running      []string
+		unmarked     bool
+	}{
+		{reason: "its replacement was terminated", id: "r1", says: true, unmarked: true},
+		{reason: "its replacement was terminated before it was said on the claim", id: "r1", unmarked: true},
+		{reason: "its replacement runs", id: "r1", says: true, running: []string{"c/replacement/r1"}},
+		{reason: "it is on its way out", id: "r1", says: true, leaves: true},
+		{reason: "Karpenter marked it and never came back", says: true, unmarked: true},
+		{reason: "somebody drains it", says: true, running: []string{"c/drain/node-a"}},
+		{reason: "somebody has drained it by hand and keeps it"},
+		{reason: "somebody has drained it by hand that once came as a replacement", id: "r0", launched: "r0"},
+	} {
+		claim, node := serving("a")
+		taintDisrupted(node)
+		node.Annotations = map[string]string{}
+		if test.id != "" {
+			node.Annotations[karpv1.ReplacementAnnotationKey] = test.id
+		}
+		if test.launched != "" {
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.ReplacementAnnotationKey, test.launched)
+		}
+		if test.says {
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: "Drifted"})
+		}
+		if test.leaves {
+			claim.DeletionTimestamp = new(metav1.Now())
+		}
+		r := newReplacing(t, test.running, claim, node)
+		listed := r.claims()[0]
+		s := sweep{Activities: r.doing, claims: map[string]*karpv1.NodeClaim{node.Spec.ProviderID: &listed}}
+		if err := s.marks(t.Context()); err != nil {
+			t.Errorf("%s: %v", test.reason, err)
+			continue
+		}
+		if unmarked := !disrupted(r.node("node-a")); unmarked != test.unmarked || unmarked != (len(s.result.Unmarked) == 1) {
+			t.Errorf("%s: unmarked %t, want %t (%v)", test.reason, unmarked, test.unmarked, s.result.Unmarked)
+		}
+		if now := r.claims()[0]; test.unmarked && now.Condition(karpv1.ConditionTypeDisruptionReason) != nil {
+			t.Errorf("%s: the claim still says that it goes", test.reason)
+		}
+	}
+}
