@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -120,15 +119,4 @@ func (b *budgets) opens(pool string, reason karpv1.DisruptionReason) time.Time {
 		of.allowed[reason] = found
 	}
 	return found.opens
-}
-
-// unreadable are the pools whose budgets cannot be read, ordered by name, each with the reason. Nothing of theirs goes.
-func (b *budgets) unreadable() []Reason {
-	var found []Reason
-	for _, name := range sortedKeys(b.pools) {
-		if allowed := b.permission(b.pools[name], karpv1.DisruptionReasonUnderutilized); allowed.err != nil {
-			found = append(found, Reason{NodePool: name, Message: allowed.err.Error()})
-		}
-	}
-	return slices.Clip(found)
 }

@@ -247,16 +247,12 @@ func (j *judge) quiet(n *Node, pool *karpv1.NodePool) *block {
 // young says whether a node is younger than its pool wants nodes to be that go. An age that cannot be read is one that no
 // node has reached.
 func (j *judge) young(n *Node, pool *karpv1.NodePool) *block {
-	value := pool.Annotations[karpv1.MinimumNodeAgeAnnotationKey]
-	if value == "" {
-		return nil
-	}
-	age, err := time.ParseDuration(value)
-	if err != nil || age < 0 {
-		return &block{cause: CausePolicy, message: fmt.Sprintf("annotation %s=%q of its NodePool is not a duration such as 2h, so that nobody knows how old a node has to be", karpv1.MinimumNodeAgeAnnotationKey, value)}
+	age, err := pool.MinimumNodeAge()
+	if err != nil {
+		return &block{cause: CausePolicy, message: "how old a node has to be is not known: " + err.Error()}
 	}
 	if old := n.Created.Add(age); j.now.Before(old) {
-		return &block{cause: CauseQuiet, message: fmt.Sprintf("it is younger than %s, which its NodePool demands (%s)", value, karpv1.MinimumNodeAgeAnnotationKey), until: old}
+		return &block{cause: CauseQuiet, message: fmt.Sprintf("it is younger than %s, which its NodePool demands (%s)", pool.Annotations[karpv1.MinimumNodeAgeAnnotationKey], karpv1.MinimumNodeAgeAnnotationKey), until: old}
 	}
 	return nil
 }

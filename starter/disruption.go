@@ -79,10 +79,18 @@ func (s *Starter) disrupt(ctx context.Context, last *signalled) time.Duration {
 	if err := s.Mirror.Fresh(freshEnough); err != nil {
 		return evaluateEvery
 	}
-	found := s.Disrupt(ctx, s.Mirror.Snapshot())
+	snapshot := s.Mirror.Snapshot()
+	found := s.Disrupt(ctx, snapshot)
+	more := s.tell(snapshot, found)
 	if len(found.Commands) == 0 {
 		*last = signalled{}
-		if found.NextLook.IsZero() {
+		if s.verdicts.kindsChanged(found, time.Now()) {
+			s.wakeDisruption(ctx)
+		}
+		switch {
+		case more:
+			return evaluateEvery
+		case found.NextLook.IsZero():
 			return 0
 		}
 		return max(time.Until(found.NextLook), settle)
@@ -91,11 +99,18 @@ func (s *Starter) disrupt(ctx context.Context, last *signalled) time.Duration {
 	if !news {
 		return wait
 	}
-	if err := s.signal(ctx, workflows.DisruptionOptions(s.Cluster), workflows.DisruptionType,
-		workflows.DisruptionInput{Cluster: s.Cluster}, workflows.SignalEvaluate, nil); err != nil && ctx.Err() == nil {
-		s.Log.Warn("could not signal Disruption", zap.Error(err))
+	if !s.wakeDisruption(ctx) {
 		*last = signalled{}
 		return evaluateEvery
 	}
 	return wait
+}
+
+// wakeDisruption has Disruption evaluate, and says whether that could be told.
+func (s *Starter) wakeDisruption(ctx context.Context) bool {
+	err := s.signal(ctx, workflows.DisruptionOptions(s.Cluster), workflows.DisruptionType, workflows.DisruptionInput{Cluster: s.Cluster}, workflows.SignalEvaluate, nil)
+	if err != nil && ctx.Err() == nil {
+		s.Log.Warn("could not signal Disruption", zap.Error(err))
+	}
+	return err == nil
 }

@@ -93,6 +93,8 @@ type Starter struct {
 	Config
 	queue workqueue.TypedRateLimitingInterface[cluster.Event]
 	told  told
+	// verdicts is what was said of nodes that stay; only watchDisruption uses it.
+	verdicts verdicts
 	// interruptions are those that claims were told of, shunned the offerings that were taken back.
 	interruptions told
 	shunned       shunned
