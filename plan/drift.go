@@ -30,20 +30,34 @@ const (
 // twice a day, and a type so new that the cloud's own lists disagree about it is not drift.
 const typeMissingAfter = time.Hour
 
+// Mold is a NodePool made ready to be compared with many claims.
+type Mold struct {
+	pool *karpv1.NodePool
+	// hash is the pool's, empty where it cannot be computed.
+	hash         string
+	requirements term
+}
+
+// NewMold returns the mold of a pool. The error is that its template cannot be hashed; the mold then finds all other
+// drift.
+func NewMold(pool *karpv1.NodePool) (*Mold, error) {
+	hash, err := pool.Hash()
+	return &Mold{pool: pool, hash: hash, requirements: conditionsOf(pool.Spec.Template.Spec.Requirements)}, err
+}
+
 // Drift finds in what a launched claim differs from what its NodePool would make now, in Karpenter's order: the static
 // parts of the template by their hash, then the requirements by the node's labels, then the instance type among those
-// sold for the node class (nil where that is not known). The provider's own reasons come after these, and are for the
-// provider to find. hash is the pool's (NodePool.Hash), empty where it is not known; hashes of different versions are not
-// compared.
-func Drift(claim *karpv1.NodeClaim, pool *karpv1.NodePool, hash string, types map[string]*cloud.InstanceType, now time.Time) cloud.Drift {
+// sold for the node class (nil where that is not known). Hashes of different versions are not compared. The provider's
+// own reasons come after these, and are for the provider to find.
+func (m *Mold) Drift(claim *karpv1.NodeClaim, types map[string]*cloud.InstanceType, now time.Time) cloud.Drift {
 	made, version := claim.Annotations[karpv1.NodePoolHashAnnotationKey], claim.Annotations[karpv1.NodePoolHashVersionAnnotationKey]
-	if made != "" && hash != "" && version == karpv1.NodePoolHashVersion && made != hash {
-		return cloud.Drift{Reason: DriftNodePool, Message: fmt.Sprintf("NodePool %s: %s", pool.Name, cmp.Or(
-			strings.Join(templateChanges(claim, &pool.Spec.Template), "; "),
-			fmt.Sprintf("spec.template has changed since the claim was made (hash %s, now %s)", made, hash)))}
+	if made != "" && m.hash != "" && version == karpv1.NodePoolHashVersion && made != m.hash {
+		return cloud.Drift{Reason: DriftNodePool, Message: fmt.Sprintf("NodePool %s: %s", m.pool.Name, cmp.Or(
+			strings.Join(templateChanges(claim, &m.pool.Spec.Template), "; "),
+			fmt.Sprintf("spec.template has changed since the claim was made (hash %s, now %s)", made, m.hash)))}
 	}
-	if missed := missedRequirement(claim, pool); missed != "" {
-		return cloud.Drift{Reason: DriftRequirements, Message: fmt.Sprintf("NodePool %s: spec.template.spec.requirements: %s", pool.Name, missed)}
+	if missed := m.missedRequirement(claim); missed != "" {
+		return cloud.Drift{Reason: DriftRequirements, Message: fmt.Sprintf("NodePool %s: spec.template.spec.requirements: %s", m.pool.Name, missed)}
 	}
 	if types != nil && now.Sub(claim.CreationTimestamp.Time) >= typeMissingAfter {
 		if why := notSold(claim, types); why != "" {
@@ -132,18 +146,15 @@ func classText(ref *karpv1.NodeClassReference) string {
 // missedRequirement returns the first requirement of the pool that the claim's labels do not meet; empty where they meet
 // all. A label the claim does not carry is no miss while the claim was made with that very requirement: its value was
 // left open then, and still is.
-func missedRequirement(claim *karpv1.NodeClaim, pool *karpv1.NodePool) string {
-	made := map[string]bool{}
-	for _, c := range conditionsOf(claim.Spec.Requirements) {
-		made[c.id()] = true
-	}
-	for _, c := range conditionsOf(pool.Spec.Template.Spec.Requirements) {
+func (m *Mold) missedRequirement(claim *karpv1.NodeClaim) string {
+	for i := range m.requirements {
+		c := &m.requirements[i]
 		value, present := claim.Labels[c.key]
 		switch {
 		case c.admits(value, present):
 		case present:
 			return fmt.Sprintf("%s is asked for, and the node has %q", c.String(), value)
-		case !made[c.id()]:
+		case !slices.ContainsFunc(conditionsOf(claim.Spec.Requirements), func(made condition) bool { return made.id() == c.id() }):
 			return fmt.Sprintf("%s is asked for, and the node has no such label", c.String())
 		}
 	}

@@ -137,11 +137,11 @@ func (row *driftCase) check(t *testing.T) {
 	if row.pool != nil {
 		row.pool(pool)
 	}
-	hash, err := pool.Hash()
+	mold, err := plan.NewMold(pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := plan.Drift(claim, pool, hash, row.types, now)
+	found := mold.Drift(claim, row.types, now)
 	if found.Reason != row.reason || !strings.Contains(found.Message, row.says) || (found.Message == "") != (row.reason == "") {
 		t.Errorf("drift is %+v, want %s saying %q", found, row.reason, row.says)
 	}

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
@@ -177,10 +176,14 @@ func (c *ClaimConditions) write(ctx context.Context, judged map[string]*owned, v
 	var errs []error
 	for name := range maps.Keys(judged) {
 		before := judged[name].claim
-		after := before.DeepCopy()
-		verdicts[name].apply(after, now)
-		if equality.Semantic.DeepEqual(before.Status, after.Status) {
+		drifted, consolidatable := verdicts[name].conditions(before, now)
+		if !drifted.news(before) && !consolidatable.news(before) {
 			continue
+		}
+		after := before.DeepCopy()
+		drifted.put(after)
+		if event := metav1.NewTime(verdicts[name].lastPodEvent.Truncate(time.Second)); consolidatable.put(after) && event.After(after.Status.LastPodEventTime.Time) {
+			after.Status.LastPodEventTime = event
 		}
 		group.Go(func() error {
 			err := c.kube.Status().Patch(ctx, after, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{}))
@@ -212,28 +215,54 @@ func (c *ClaimConditions) logDrift(before, after *karpv1.NodeClaim) {
 	}
 }
 
-// apply changes the conditions of a claim to what they have to say.
-func (v *verdict) apply(claim *karpv1.NodeClaim, now time.Time) {
-	drifted := claim.Condition(karpv1.ConditionTypeDrifted)
-	switch {
-	case !claim.IsTrue(karpv1.ConditionTypeLaunched):
-		claim.ClearCondition(karpv1.ConditionTypeDrifted)
-	case v.drift.Reason != "":
-		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrifted, Status: metav1.ConditionTrue, Reason: v.drift.Reason,
-			Message: v.drift.Message[:min(len(v.drift.Message), maxConditionMessage)]})
-	case drifted != nil && (v.settled || ownDrift(drifted.Reason)):
-		claim.ClearCondition(karpv1.ConditionTypeDrifted)
+// wish is what a condition is to be: True for a reason, or not there; or as it is, which is the zero wish.
+type wish struct {
+	condition       string
+	holds           bool
+	reason, message string
+}
+
+// news says that a claim does not say so yet.
+func (w wish) news(claim *karpv1.NodeClaim) bool {
+	if w.condition == "" {
+		return false
 	}
-	changed := false
+	is := claim.Condition(w.condition)
+	if is == nil || !w.holds {
+		return (is != nil) != w.holds
+	}
+	return is.Status != metav1.ConditionTrue || is.Reason != w.reason || is.Message != w.message
+}
+
+// put has a claim say so, and returns whether that is news.
+func (w wish) put(claim *karpv1.NodeClaim) bool {
+	switch {
+	case !w.news(claim):
+		return false
+	case w.holds:
+		return claim.SetCondition(metav1.Condition{Type: w.condition, Status: metav1.ConditionTrue, Reason: w.reason, Message: w.message})
+	}
+	return claim.ClearCondition(w.condition)
+}
+
+// conditions are what the conditions of a claim are to be.
+func (v *verdict) conditions(claim *karpv1.NodeClaim, now time.Time) (drifted, consolidatable wish) {
+	off := wish{condition: karpv1.ConditionTypeDrifted}
+	switch is := claim.Condition(karpv1.ConditionTypeDrifted); {
+	case !claim.IsTrue(karpv1.ConditionTypeLaunched):
+		drifted = off
+	case v.drift.Reason != "":
+		drifted = wish{karpv1.ConditionTypeDrifted, true, v.drift.Reason, v.drift.Message[:min(len(v.drift.Message), maxConditionMessage)]}
+	case is != nil && (v.settled || ownDrift(is.Reason)):
+		drifted = off
+	}
 	switch {
 	case v.consolidatable:
-		changed = claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeConsolidatable, Status: metav1.ConditionTrue})
+		consolidatable = wish{karpv1.ConditionTypeConsolidatable, true, karpv1.ConditionTypeConsolidatable, ""}
 	case v.when.IsZero() || v.when.Sub(now) > blinkFor:
-		changed = claim.ClearCondition(karpv1.ConditionTypeConsolidatable)
+		consolidatable = wish{condition: karpv1.ConditionTypeConsolidatable}
 	}
-	if event := metav1.NewTime(v.lastPodEvent.Truncate(time.Second)); changed && event.After(claim.Status.LastPodEventTime.Time) {
-		claim.Status.LastPodEventTime = event
-	}
+	return drifted, consolidatable
 }
 
 // ownDrift says that a reason is one that is known without the cloud.

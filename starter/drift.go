@@ -38,7 +38,7 @@ func (c *ClaimConditions) ask(ctx context.Context) {
 // class, by what the provider says.
 func (c *ClaimConditions) drifts(ctx context.Context, judged map[string]*owned) map[string]*verdict {
 	verdicts := make(map[string]*verdict, len(judged))
-	hashes := map[string]string{}
+	molds := map[string]*plan.Mold{}
 	classes := map[string]map[string]*cloud.InstanceType{}
 	left := map[string][]cloud.DriftQuestion{}
 	for name, pair := range judged {
@@ -47,10 +47,10 @@ func (c *ClaimConditions) drifts(ctx context.Context, judged map[string]*owned) 
 		if !claim.IsTrue(karpv1.ConditionTypeLaunched) {
 			continue
 		}
-		hash, known := hashes[pool.Name]
-		if !known {
-			hash = c.hash(pool)
-			hashes[pool.Name] = hash
+		mold := molds[pool.Name]
+		if mold == nil {
+			mold = c.mold(pool)
+			molds[pool.Name] = mold
 		}
 		class := ownClass(claim)
 		types, known := classes[class]
@@ -58,7 +58,7 @@ func (c *ClaimConditions) drifts(ctx context.Context, judged map[string]*owned) 
 			types = c.types(ctx, class)
 			classes[class] = types
 		}
-		verdicts[name].drift = plan.Drift(claim, pool, hash, types, c.now())
+		verdicts[name].drift = mold.Drift(claim, types, c.now())
 		if instance, running := c.instances[claim.Status.ProviderID]; running && verdicts[name].drift.Reason == "" {
 			left[class] = append(left[class], cloud.DriftQuestion{Claim: claim, Instance: instance})
 		}
@@ -69,13 +69,13 @@ func (c *ClaimConditions) drifts(ctx context.Context, judged map[string]*owned) 
 	return verdicts
 }
 
-// hash is the hash of a pool's template, empty where it cannot be computed.
-func (c *ClaimConditions) hash(pool *karpv1.NodePool) string {
-	hash, err := pool.Hash()
+// mold is what claims of a pool are compared with.
+func (c *ClaimConditions) mold(pool *karpv1.NodePool) *plan.Mold {
+	mold, err := plan.NewMold(pool)
 	if err != nil {
-		c.log.Warn("drift from a NodePool is not known", zap.String("pool", pool.Name), zap.Error(err))
+		c.log.Warn("drift from a NodePool's template is not known", zap.String("pool", pool.Name), zap.Error(err))
 	}
-	return hash
+	return mold
 }
 
 // types are the instance types sold for a class, by name; nil where that is not known.
