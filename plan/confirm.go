@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -42,12 +43,20 @@ func Confirm(in Input, reason karpv1.DisruptionReason, nodes []string) []Verdict
 	if len(found) > 0 {
 		return found
 	}
-	return withoutRoom(in, reason, going, at)
+	pools := in.Pools
+	in.Pools = nil
+	found = withoutRoom(in, reason, going, at)
+	if len(found) > 0 && slices.ContainsFunc(in.Snapshot.Nodes, func(n *Node) bool { return !n.Launched }) {
+		// What a claim that is not launched yet will hold is known from what its pool sells. What would be bought besides
+		// counts as no place all the same.
+		in.Pools = pools
+		found = withoutRoom(in, reason, going, at)
+	}
+	return found
 }
 
 // withoutRoom names the nodes whose pods do not all fit on nodes that serve.
 func withoutRoom(in Input, reason karpv1.DisruptionReason, going []*Node, at map[string]*Node) []Verdict {
-	in.Pools = nil // nothing can be bought
 	place := map[types.UID]*Node{}
 	for _, placement := range Pack(in).Placements {
 		place[placement.Pod.UID] = at[placement.Node]

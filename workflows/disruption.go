@@ -267,8 +267,8 @@ func (d *disruption) see(version string) {
 	}
 }
 
-// end takes in that a replacement is over. Where it was taken back, its nodes are left alone for a while, unless it was
-// for want of capacity: then there may be other offerings.
+// end takes in that a replacement is over. Where it was taken back, its nodes are left alone for a while; for want of
+// capacity only the second time, since there may be other offerings.
 func (d *disruption) end(ctx workflow.Context, ended Ended) {
 	now := workflow.Now(ctx)
 	at := slices.IndexFunc(d.Running, func(r Running) bool { return r.ID == ended.ID })
@@ -285,16 +285,19 @@ func (d *disruption) end(ctx workflow.Context, ended Ended) {
 	if over := len(d.Unavailable) - mostUnavailable; over > 0 {
 		d.Unavailable = d.Unavailable[over:]
 	}
-	if ended.Undone == "" || len(ended.Refused) > 0 {
+	if ended.Undone == "" {
 		return
 	}
 	for _, claim := range running.Claims {
-		d.hold(claim, ended.Undone, now)
+		held := d.hold(claim, ended.Undone, now)
+		if held.Times == 1 && len(ended.Refused) > 0 {
+			held.Until = now
+		}
 	}
 }
 
-// hold leaves a node alone, the longer the more often it had to.
-func (d *disruption) hold(claim, why string, now time.Time) {
+// hold leaves a node alone, the longer the more often it had to. It returns what is remembered.
+func (d *disruption) hold(claim, why string, now time.Time) *Held {
 	held := Held{Claim: claim, Times: 1, Why: fmt.Sprintf("a replacement of it was just taken back: %.*s", whyMost, why)}
 	if at := slices.IndexFunc(d.Held, func(h Held) bool { return h.Claim == claim }); at >= 0 {
 		held.Times = d.Held[at].Times + 1
@@ -305,6 +308,7 @@ func (d *disruption) hold(claim, why string, now time.Time) {
 	if over := len(d.Held) - mostHeld; over > 0 {
 		d.Held = d.Held[over:]
 	}
+	return &d.Held[len(d.Held)-1]
 }
 
 // forget drops what no longer matters. A node that was held is remembered for as long again, so that the next time

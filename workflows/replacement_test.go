@@ -330,10 +330,17 @@ func TestDisruptionReplaces(t *testing.T) {
 		t.Errorf("the second evaluation follows when all replacements have begun, and has to see what they made: %+v", asked[:2])
 	}
 	last := asked[len(asked)-1]
-	if len(last.Running) != 0 || len(last.Unavailable) != 1 || len(last.Held) != 1 || last.Held[0].Claim != "b" {
+	held := map[string]time.Duration{}
+	for _, h := range last.Held {
+		held[h.Claim] = h.Until.Sub(last.Unavailable[0].Until).Round(10 * time.Second)
+	}
+	if diff := cmp.Diff(map[string]time.Duration{"b": 10*time.Second + heldFirst - UnavailableFor, "c": -UnavailableFor}, held); diff != "" {
+		t.Errorf("the node whose replacement was taken back is left alone for a minute, and the one that got no capacity is not (-want +got):\n%s", diff)
+	}
+	if len(last.Running) != 0 || len(last.Unavailable) != 1 {
 		t.Errorf("an evaluation has to know what was refused, and leave the node alone whose replacement was taken back: %+v", last)
 	}
-	if len(carried.Running) != 0 || carried.Round != 1 || carried.SeenVersion != "101" || len(carried.Held) != 1 {
+	if len(carried.Running) != 0 || carried.Round != 1 || carried.SeenVersion != "101" || len(carried.Held) != 2 {
 		t.Errorf("carried on: %+v", carried)
 	}
 }
