@@ -34,6 +34,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -235,6 +236,26 @@ func (l *Lab) Resume(ctx context.Context, c Component) error {
 func (l *Lab) Restart(ctx context.Context, c Component) error {
 	if err := l.Halt(c); err != nil {
 		return err
+	}
+	return l.Resume(ctx, c)
+}
+
+// Reconfigure stops a component in order and starts it again with other further arguments than those Options had for it.
+func (l *Lab) Reconfigure(ctx context.Context, c Component, args ...string) error {
+	p, err := l.process(c)
+	if err != nil {
+		return err
+	}
+	p.stop()
+	l.opts.Args = maps.Clone(l.opts.Args)
+	if l.opts.Args == nil {
+		l.opts.Args = map[Component][]string{}
+	}
+	l.opts.Args[c] = args
+	for _, s := range l.specs() {
+		if s.name == c {
+			p.spec = s
+		}
 	}
 	return l.Resume(ctx, c)
 }

@@ -55,10 +55,14 @@ func budgetScenarios(*laboratory) []scenario {
 	}
 }
 
-// windowNow opens a window of a minute at this moment in which nothing may go. The NodePools are closed until
-// then.
+// windowNow opens the NodePools, and a window in which nothing may go all the same, which ends within a minute and a half.
 func windowNow(p *play) {
 	p.T.Helper()
 	now := time.Now().UTC()
-	changePools(fmt.Sprintf(`{"spec":{"disruption":{"consolidateAfter":"0s","budgets":[{"nodes":"100%%"},{"nodes":"0","schedule":"%d %d * * *","duration":"1m"}]}}}`, now.Minute(), now.Hour()))(p)
+	minutes := 1
+	if now.Second() > 30 {
+		minutes = 2
+	}
+	changePools(fmt.Sprintf(`{"spec":{"disruption":{"consolidateAfter":"0s","budgets":[{"nodes":"100%%"},{"nodes":"0","schedule":"%d %d * * *","duration":"%dm"}]}}}`,
+		now.Minute(), now.Hour(), minutes))(p)
 }

@@ -47,7 +47,7 @@ func interruptionScenarios() []scenario {
 				p.T.Helper()
 				p.Sim(http.MethodPost, "/_sim/interrupt", map[string]any{"instances": []string{p.instance(node)}, "notice": "2m"}, nil)
 			}), told("SpotInterrupted", ""), releaseOthers, replaced(1), made(2)},
-			takes: takes{"Drifted": 1},
+			takes: takes{"SpotInterrupted": 1},
 		},
 	}
 }

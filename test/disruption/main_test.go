@@ -18,6 +18,7 @@ package disruption_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -53,22 +54,27 @@ func scenarios(l *laboratory) []scenario {
 
 // TestDisruption is the one test of this package that needs a laboratory: its scenarios share it.
 func TestDisruption(t *testing.T) {
-	w := world.Start(t, world.Options{
-		Simulator: []string{"--queue=" + queueName},
-		Worker:    []string{"--interruption-queue=" + queueName, "--feature-gates=NodeRepair=true,SpotToSpotConsolidation=true"},
-	})
+	const queue, repair = "--interruption-queue=" + queueName, "--feature-gates=NodeRepair=true"
+	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{queue, repair + ",SpotToSpotConsolidation=true"}})
 	w.DeletePool("default")
 	w.Faults(faults())
 	briefly(w)
 	l := &laboratory{World: w, view: watch(t, w), guard: guardBudgets(t, w), ledger: watchBudgets(t, w)}
-	t.Run("all", func(t *testing.T) {
-		for _, s := range scenarios(l) {
-			t.Run(s.name, func(t *testing.T) {
-				t.Parallel()
-				s.play(t, l)
-			})
-		}
-	})
+	playAll := func(name string, scenarios []scenario) {
+		t.Run(name, func(t *testing.T) {
+			for _, s := range scenarios {
+				t.Run(s.name, func(t *testing.T) {
+					t.Parallel()
+					s.play(t, l)
+				})
+			}
+		})
+	}
+	playAll("all", scenarios(l))
+	l.settled(t)
+	w.RestartWorker(queue, repair)
+	playAll("last", append(spotScenarios(false), threeHundred()))
+	l.settled(t)
 	t.Logf("PodDisruptionBudgets: %s", l.guard.summary())
 	t.Logf("NodePool budgets: %s", l.ledger.summary())
 }
@@ -82,4 +88,21 @@ func briefly(w *world.World) {
 	if _, err := w.Temporal.ExecuteWorkflow(w.Context(), workflows.DisruptionOptions(cluster).Client(), workflows.DisruptionType, in); err != nil {
 		w.T.Fatal(err)
 	}
+}
+
+// settled holds that nothing is left of what was played: no machine, no claim, and no workflow that still works on one.
+func (l *laboratory) settled(t *testing.T) {
+	t.Helper()
+	if t.Failed() {
+		return
+	}
+	w := l.For(t)
+	w.AwaitNothing(settleWithin)
+	w.Await("no workflow of a node left", settleWithin, func() (bool, string) {
+		var running []string
+		for _, execution := range w.Executions(`ExecutionStatus = "Running" AND WorkflowType IN ("Replacement", "NodeClaim", "Drain", "Launch")`) {
+			running = append(running, execution.GetExecution().GetWorkflowId())
+		}
+		return len(running) == 0, fmt.Sprint(running)
+	})
 }

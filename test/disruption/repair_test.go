@@ -17,30 +17,30 @@ func repairScenarios() []scenario {
 		takes:  takes{"Unhealthy": 1},
 		breaks: "nothing can be expected of a node that is ill",
 	}, {
-		name: "repaired-later", rule: "a node that has not been ill for long stays", pools: closed,
-		steps: []step{deploy(workload{name: "web", count: 2, requests: whole}), mark, illFirst("StorageReady", time.Minute), illSecond("StorageReady", time.Hour), gone(1), serve(2)},
+		name: "repaired-later", rule: "a node that is ill stays for as long as that is tolerated", pools: closed,
+		steps: []step{deploy(workload{name: "web", count: 1}), mark, onMarked(ill("StorageReady", tolerated-10*time.Second)), replaced(1), notBefore(9 * time.Second)},
 		takes: takes{"Unhealthy": 1},
 	}, {
 		name: "repair-breaker", rule: "while more than a fifth of a NodePool is ill, none of it is repaired", pools: closed,
-		steps: []step{deploy(workload{name: "web", count: 2, requests: whole}), mark, onMarked(ill("NetworkingReady", time.Hour)), told("NodeRepairBlocked", ""), untouched,
-			illFirst("NetworkingReady", 0), gone(1), serve(2)},
+		steps: []step{deploy(workload{name: "web", count: 2, requests: whole}), mark, onMarked(ill("NetworkingReady", tolerated-15*time.Second)), told("NodeRepairBlocked", "2 of 2 nodes"), untouched,
+			wellFirst("NetworkingReady"), gone(1), serve(2)},
 		takes: takes{"Unhealthy": 1},
 	}}
 }
+
+// tolerated is for how long the conditions of these scenarios are.
+const tolerated = 30 * time.Minute
 
 func untouched(p *play) {
 	p.T.Helper()
 	p.untouched()
 }
 
-// illFirst and illSecond have the first or second of the marked nodes be ill.
-func illFirst(condition string, since time.Duration) step  { return illNumber(0, condition, since) }
-func illSecond(condition string, since time.Duration) step { return illNumber(1, condition, since) }
-
-func illNumber(n int, condition string, since time.Duration) step {
+// wellFirst has the first of the marked nodes be well again.
+func wellFirst(condition string) step {
 	return func(p *play) {
 		p.T.Helper()
-		ill(condition, since)(p, p.markedNodes()[n])
+		ill(condition, 0)(p, p.markedNodes()[0])
 	}
 }
 
@@ -52,7 +52,8 @@ func ill(condition string, since time.Duration) func(*play, string) {
 		if since == 0 {
 			status = "True"
 		}
-		at := time.Now().Add(-since).UTC().Format(time.RFC3339)
+		p.at = time.Now()
+		at := p.at.Add(-since).UTC().Format(time.RFC3339)
 		patch := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Test","lastTransitionTime":%q,"lastHeartbeatTime":%q}]}}`, condition, status, at, at)
 		for _, n := range p.nodes() {
 			if n.Name != name {

@@ -1,6 +1,8 @@
 package disruption_test
 
 import (
+	"slices"
+
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -73,14 +75,14 @@ func replacementScenarios() []scenario {
 				remove(&karpv1.NodeClaim{}, claim)(p)
 			}
 		}, releaseOthers, replaced(1), made(2)),
-		takes: takes{"Drifted": 1},
+		takes: takes{"ClaimDeleted": 1},
 	}, {
 		name: "pool-deleted", rule: "when a NodePool is deleted while a node is being replaced, everything goes", pools: held,
 		steps: begin(remove(&karpv1.NodePool{}, "SCENE"), gone(2)),
-		takes: takes{"Drifted": 1},
+		takes: takes{"ClaimDeleted": 1},
 	}, {
 		name: "wait-for-ready", rule: "where moved pods are to be Ready first, nodes of a NodePool go one after the other", pools: []pool{{annotations: `tenon.sh/wait-for-ready: "true"`}},
-		steps: []step{deploy(workload{name: "web", count: 2, requests: whole}), mark, changePools(relabelled), replaced(2), preSpun, peak(1)},
+		steps: []step{deploy(workload{name: "web", count: 2, requests: whole}), mark, changePools(relabelled), replaced(2), preSpun, oneByOne},
 		takes: takes{"Drifted": 2},
 	}}
 }
@@ -113,6 +115,23 @@ func made(want int) step {
 		p.T.Helper()
 		if got := len(p.view.of(p.name)); got != want {
 			p.T.Errorf("%d claims were made, want %d:\n%s", got, want, p.table())
+		}
+	}
+}
+
+// oneByOne holds that between a node's leaving and the next one's beginning to go, a pod that had to move was bound.
+func oneByOne(p *play) {
+	p.T.Helper()
+	var gone []life
+	for _, l := range p.view.of(p.name) {
+		if p.marked[l.claim] {
+			gone = append(gone, l)
+		}
+	}
+	slices.SortFunc(gone, func(a, b life) int { return a.began.Compare(b.began) })
+	for i, l := range gone[1:] {
+		if !slices.ContainsFunc(p.view.waited(p.name), func(w wait) bool { return w.bound.After(gone[i].left) && w.bound.Before(l.began) }) {
+			p.T.Errorf("%s began to go at %s, before a pod of %s, which left at %s, was bound elsewhere", l.claim, l.began, gone[i].claim, gone[i].left)
 		}
 	}
 }

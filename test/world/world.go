@@ -152,6 +152,16 @@ func (w *World) CrashAndResume() {
 	w.start()
 }
 
+// RestartWorker stops the worker in order and starts it again with other further flags.
+func (w *World) RestartWorker(flags ...string) {
+	w.T.Helper()
+	ctx, stop := context.WithTimeout(w.Context(), 2*time.Minute)
+	defer stop()
+	if err := w.Lab.Reconfigure(ctx, lab.Worker, flags...); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
 // For returns the same laboratory on behalf of another test, one that runs within this one's time.
 func (w *World) For(t testing.TB) *World {
 	other := *w

@@ -1,0 +1,50 @@
+package disruption_test
+
+import "time"
+
+// threeHundred is the drift of three hundred nodes at once.
+func threeHundred() scenario {
+	const nodes = 300
+	return scenario{
+		name: "three-hundred", rule: "three hundred nodes drift away within their budgets, and no pod waits for longer than its node took to boot",
+		pools: []pool{{budgets: `{nodes: "20%"}`}},
+		steps: []step{
+			deploy(workload{name: "web", count: nodes, requests: whole}), serve(nodes), mark, noteTime, changePools(relabelled),
+			replaced(nodes), have("version", "two"), preSpun, waitedLessThanBoot, report, made(2 * nodes)},
+		takes: takes{"Drifted": nodes},
+	}
+}
+
+func noteTime(p *play) { p.at = time.Now() }
+
+// waitedLessThanBoot holds that no pod which had to move was without a node for longer than its new node took from its
+// claim until it served.
+func waitedLessThanBoot(p *play) {
+	p.T.Helper()
+	boot := map[string]time.Duration{}
+	for _, l := range p.view.of(p.name) {
+		boot[l.node] = l.served.Sub(l.created)
+	}
+	hosts := map[string]string{}
+	for _, pod := range p.pods() {
+		hosts[pod.Name] = pod.Spec.NodeName
+	}
+	var longest time.Duration
+	for _, w := range p.view.waited(p.name) {
+		host, there := hosts[w.pod]
+		if !there || w.created.Before(p.at) {
+			continue
+		}
+		waited := w.bound.Sub(w.created)
+		if longest = max(longest, waited); waited > boot[host] {
+			p.T.Errorf("pod %s was without a node for %s, longer than the %s its node took to boot", w.pod, waited, boot[host])
+		}
+	}
+	p.T.Logf("the longest that a pod was without a node: %s", longest)
+}
+
+// report says how long it all took, and how many nodes were on their way at once.
+func report(p *play) {
+	p.T.Helper()
+	p.T.Logf("%s after the change, with %d nodes disrupted at once at most", time.Since(p.at).Round(time.Second), p.ledger.peak(p.pools[0].name(p.name)))
+}
