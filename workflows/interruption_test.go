@@ -16,13 +16,15 @@ func TestForcedEndingIsTheDeadlineOfADrainToCome(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var deleted DeleteClaimInput
-	env := environment(t, &fakes{
+	var at time.Time
+	var env *testsuite.TestWorkflowEnvironment
+	env = environment(t, &fakes{
 		join: func(context.Context, JoinInput) (JoinResult, error) {
 			return JoinResult{Node: "n", NodeUID: "u", Initialized: true}, nil
 		},
 		end: func(TerminateInput) {},
 		delete: func(in DeleteClaimInput) Ending {
-			deleted = in
+			deleted, at = in, env.Now()
 			return Ending{Deleting: true, Deadline: in.Deadline}
 		},
 	})
@@ -38,8 +40,8 @@ func TestForcedEndingIsTheDeadlineOfADrainToCome(t *testing.T) {
 	if err := env.GetWorkflowError(); err != nil {
 		t.Fatal(err)
 	}
-	if !deleted.Deadline.Equal(now) || len(drains) != 1 || !drains[0].Deadline.Equal(now) {
-		t.Errorf("the claim is deleted with the deadline, and its drain has it: %+v, %+v", deleted, drains)
+	if last := at.Add(lastPass); !deleted.Deadline.Equal(last) || len(drains) != 1 || !drains[0].Deadline.Equal(last) {
+		t.Errorf("the claim is deleted with a deadline that leaves a moment to delete its pods, and its drain has it: %+v, %+v", deleted, drains)
 	}
 }
 

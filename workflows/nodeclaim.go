@@ -60,8 +60,8 @@ type Ending struct {
 // askAgain is the least time between two questions whether a claim that has expired may be deleted: clocks differ.
 const askAgain = 5 * time.Second
 
-// lastPass is how long a drain that is under way still has when its node's end becomes a matter of force: what is left is
-// deleted then, and a moment later no longer waited for.
+// lastPass is how long a drain has when its node's end is a matter of force: one pass, which deletes the pods that are
+// left, so that their owners make others, and does not wait for them.
 const lastPass = 10 * time.Second
 
 // JoinInput asks for a claim's node to be brought up.
@@ -215,8 +215,12 @@ func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 	}
 	n.describe(ctx, PhaseDraining, "Draining: "+n.Ending.Reason+".")
 	if !n.Ending.Deleting {
+		deadline := n.Ending.Deadline
+		if least := workflow.Now(ctx).Add(lastPass); !deadline.IsZero() && deadline.Before(least) {
+			deadline = least
+		}
 		ending, err := DeleteClaimActivity.Run(ctx, DeleteClaimInput{Claim: n.Claim.Name, UID: n.Claim.UID, Reason: n.Ending.Reason,
-			Deadline: n.Ending.Deadline}, "delete claim: "+n.Ending.Reason)
+			Deadline: deadline}, "delete claim: "+n.Ending.Reason)
 		if err != nil {
 			return result, err
 		}
