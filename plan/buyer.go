@@ -29,8 +29,21 @@ type buyer struct {
 	// for as long as pods only become fewer.
 	known []load
 	order []int
-	// requests are those of the items one after another, and scratch is room to reckon, both for the knapsack.
-	requests, scratch []float64
+	// dims are the dimensions of which some item takes something, and requests the items' requests of them, one after
+	// another.
+	dims     []int
+	requests []float64
+	scratch  scratch
+}
+
+// scratch is memory that is used again and again.
+type scratch struct {
+	// room, at, gradient and free are as many numbers as there are dimensions.
+	room, at, gradient, free []float64
+	// factors are a number for each item, candidates places of items.
+	factors    []float64
+	candidates []int
+	filling    filling
 }
 
 func newBuyer(m *market, items []stocked, goods []good) *buyer {
@@ -42,7 +55,31 @@ func newBuyer(m *market, items []stocked, goods []good) *buyer {
 			g.fit[j] = items[k].times(g.room)
 		}
 	}
+	b.measure()
 	return b
+}
+
+// measure writes the requests of all items down once more, as it is fastest to reckon with them.
+func (b *buyer) measure() {
+	for d := range b.m.dims.count() {
+		if slices.ContainsFunc(b.items, func(it stocked) bool { return it.request[d] > 0 }) {
+			b.dims = append(b.dims, d)
+		}
+	}
+	for k := range b.items {
+		for _, d := range b.dims {
+			b.requests = append(b.requests, float64(b.items[k].request[d]))
+		}
+	}
+	n := len(b.dims)
+	numbers := make([]float64, 4*n+len(b.items))
+	b.scratch = scratch{room: numbers[:n], at: numbers[n : 2*n], gradient: numbers[2*n : 3*n], free: numbers[3*n : 4*n], factors: numbers[4*n:]}
+}
+
+// request is what an item takes of the buyer's dimensions.
+func (b *buyer) request(k int) []float64 {
+	n := len(b.dims)
+	return b.requests[k*n : k*n+n]
 }
 
 // again is the share of the worth that may be bought before what is left is valued anew, and revaluations how often that
@@ -253,8 +290,7 @@ func (b *buyer) fill(g *good, bias float64, content []count) *load {
 	for _, c := range content {
 		f.put(c.item, c.n)
 	}
-	candidates := make([]int, 0, len(g.members))
-	factors := make([]float64, len(b.items))
+	candidates, factors := b.scratch.candidates[:0], b.scratch.factors
 	for _, k := range g.members {
 		if b.left[k] == f.loaded[k] {
 			continue
@@ -265,10 +301,10 @@ func (b *buyer) fill(g *good, bias float64, content []count) *load {
 			factors[k] *= math.Pow(b.worth[k], bias)
 		}
 	}
-	scarcity := make([]float64, len(g.room))
+	b.scratch.candidates = candidates
 	for len(candidates) > 0 {
 		pick := -1
-		candidates, pick = b.pick(candidates, factors, f.trial.free, scarcity)
+		candidates, pick = b.pick(candidates, factors, f.trial.free)
 		if pick < 0 {
 			break
 		}
@@ -293,18 +329,26 @@ type filling struct {
 	loaded []int
 }
 
+// newFilling begins a load. The one that was begun before has to be done.
 func (b *buyer) newFilling(g *good) *filling {
-	return &filling{
-		b: b, load: &load{good: g}, loaded: make([]int, len(b.items)),
-		trial: bin{machine: g.index, zones: b.m.machines[g.index].zones, free: b.roomOf(g), used: make([]int64, len(g.room))},
+	f := &b.scratch.filling
+	if f.loaded == nil {
+		*f = filling{b: b, loaded: make([]int, len(b.items)), trial: bin{free: make([]int64, len(g.room)), used: make([]int64, len(g.room))}}
 	}
+	clear(f.loaded)
+	f.load = &load{good: g}
+	free, used := f.trial.free, f.trial.used
+	f.trial = bin{machine: g.index, zones: b.m.machines[g.index].zones, free: free, used: used, ports: f.trial.ports[:0], custom: f.trial.custom[:0]}
+	b.roomOf(g, free)
+	clear(used)
+	return f
 }
 
-// roomOf is what may be filled of a good: all but the slack, and in any case as much as its largest pod needs.
-func (b *buyer) roomOf(g *good) []int64 {
-	room := slices.Clone(g.room)
+// roomOf writes down what may be filled of a good: all but the slack, and in any case as much as its largest pod needs.
+func (b *buyer) roomOf(g *good, room []int64) {
+	copy(room, g.room)
 	if b.slack == 0 {
-		return room
+		return
 	}
 	for d := range room {
 		largest := int64(0)
@@ -313,7 +357,6 @@ func (b *buyer) roomOf(g *good) []int64 {
 		}
 		room[d] = min(room[d], max(largest, room[d]-int64(b.slack*float64(room[d]))))
 	}
-	return room
 }
 
 // done is the finished load, or nil if it is empty.
@@ -350,25 +393,26 @@ func (f *filling) put(k, n int) int {
 }
 
 // pick drops the candidates that have no room and returns the position of the best of the others, or -1.
-func (b *buyer) pick(candidates []int, factors []float64, free []int64, scarcity []float64) ([]int, int) {
-	for d, amount := range free {
-		scarcity[d] = 0
-		if amount > 0 {
-			scarcity[d] = 1 / float64(amount)
+func (b *buyer) pick(candidates []int, factors []float64, room []int64) ([]int, int) {
+	free, scarcity := b.scratch.free, b.scratch.gradient
+	for i, d := range b.dims {
+		free[i], scarcity[i] = float64(room[d]), 0
+		if room[d] > 0 {
+			scarcity[i] = 1 / free[i]
 		}
 	}
 	pick, highest := -1, -1.0
 	kept := candidates[:0]
+next:
 	for _, k := range candidates {
-		request := b.items[k].request
-		if !fits(request, free) {
-			continue
+		size := 0.0
+		for i, amount := range b.request(k) {
+			if amount > free[i] && amount > 0 {
+				continue next
+			}
+			size += amount * scarcity[i]
 		}
 		kept = append(kept, k)
-		size := 0.0
-		for d, amount := range request {
-			size += float64(amount) * scarcity[d]
-		}
 		if score := factors[k] / size; score > highest {
 			pick, highest = len(kept)-1, score
 		}

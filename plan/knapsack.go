@@ -29,15 +29,13 @@ func (b *buyer) limit(g *good) float64 {
 
 // descend takes the steps, the first of the given length.
 func (b *buyer) descend(g *good, stride float64, steps int, decay float64) float64 {
-	dims := len(g.room)
 	if g.prices == nil {
-		g.prices = make([]float64, dims)
+		g.prices = make([]float64, len(g.room))
 	}
-	b.measure()
-	room, at, gradient := b.scratch[0:dims], b.scratch[dims:2*dims], b.scratch[2*dims:3*dims]
-	for d := range room {
-		room[d] = float64(max(0, g.room[d]))
-		at[d] = g.prices[d]
+	room, at, gradient := b.scratch.room, b.scratch.at, b.scratch.gradient
+	for i, d := range b.dims {
+		room[i] = float64(max(0, g.room[d]))
+		at[i] = g.prices[d]
 	}
 	least := math.Inf(1)
 	for range steps {
@@ -48,7 +46,7 @@ func (b *buyer) descend(g *good, stride float64, steps int, decay float64) float
 		}
 		for j, k := range g.members {
 			surplus := b.worth[k]
-			request := b.requests[k*dims : k*dims+dims]
+			request := b.request(k)
 			for d, amount := range request {
 				surplus -= at[d] * amount
 			}
@@ -63,7 +61,9 @@ func (b *buyer) descend(g *good, stride float64, steps int, decay float64) float
 		}
 		if value < least {
 			least = value
-			copy(g.prices, at)
+			for i, d := range b.dims {
+				g.prices[d] = at[i]
+			}
 		}
 		// Each dimension is measured in machines, so that a step means the same in all of them.
 		length := 0.0
@@ -87,38 +87,23 @@ func (b *buyer) descend(g *good, stride float64, steps int, decay float64) float
 	return least
 }
 
-// measure writes the requests of all items down once more, as the knapsack needs them.
-func (b *buyer) measure() {
-	if b.requests != nil || len(b.items) == 0 {
-		return
-	}
-	dims := len(b.items[0].request)
-	b.scratch = make([]float64, 3*dims)
-	b.requests = make([]float64, 0, dims*len(b.items))
-	for k := range b.items {
-		for _, amount := range b.items[k].request {
-			b.requests = append(b.requests, float64(amount))
-		}
-	}
-}
-
 // fillPriced loads one good in a single pass: items in the order of what they are worth for the room they take at the
 // knapsack's prices, as many of each as fit.
 func (b *buyer) fillPriced(g *good) *load {
 	f := b.newFilling(g)
-	order := make([]int, 0, len(g.members))
-	ratio := make([]float64, len(b.items))
+	order, ratio := b.scratch.candidates[:0], b.scratch.factors
 	for _, k := range g.members {
 		if b.left[k] == 0 {
 			continue
 		}
 		cost := 0.0
-		for d, amount := range b.items[k].request {
-			cost += g.prices[d] * float64(amount)
+		for i, amount := range b.request(k) {
+			cost += g.prices[b.dims[i]] * amount
 		}
 		ratio[k] = b.worth[k] / (cost + 1e-12)
 		order = append(order, k)
 	}
+	b.scratch.candidates = order
 	slices.SortStableFunc(order, func(x, y int) int { return -cmp.Compare(ratio[x], ratio[y]) })
 	for _, k := range order {
 		f.put(k, b.left[k])

@@ -24,6 +24,8 @@ type program struct {
 	level   []float64 // how often each load of the basis is bought
 	inverse []float64 // rows × rows
 	dual    []float64
+	// direction is how a step changes the levels.
+	direction []float64
 	// promise is what each good could carry at most, for each dollar; order are the goods by it.
 	promise []float64
 	order   []int
@@ -240,7 +242,11 @@ func (p *program) carries(l *load) float64 {
 // enter brings a load into the basis.
 func (p *program) enter(l *load) bool {
 	n := len(p.dual)
-	direction := make([]float64, n)
+	if p.direction == nil {
+		p.direction = make([]float64, n)
+	}
+	direction := p.direction
+	clear(direction)
 	for i := range n {
 		row := p.inverse[i*n : (i+1)*n]
 		for _, c := range l.counts {

@@ -193,12 +193,14 @@ func (b *buyer) fleet(g *good) {
 			b.worth[k] += prices[d] * float64(amount)
 		}
 	}
+	room := make([]int64, len(g.room))
 	for b.wanted(g) && b.affordable(g) {
 		l := b.fill(g, biases[len(biases)-1], b.fairShare(g))
 		if l == nil {
 			return
 		}
-		if l.value < nearlyFull*worthOf(prices, b.roomOf(g)) && b.covered(l) {
+		b.roomOf(g, room)
+		if l.value < nearlyFull*worthOf(prices, room) && b.covered(l) {
 			// The last machine would be half empty: smaller ones share the rest.
 			l = b.share(g)
 		}

@@ -21,6 +21,8 @@ type search struct {
 	counts   []int
 	branches int
 	most     int
+	// rest is what is free at each position.
+	rest [][]int64
 }
 
 // heaviest returns an upper limit for the worth of any load of the good, and a load worth more than its price if the
@@ -43,7 +45,13 @@ func (b *buyer) heaviest(g *good, steps int, decay float64, branches int) (float
 		return -cmp.Compare(s.surplus[x]/b.worth[x], s.surplus[y]/b.worth[y])
 	})
 	s.counts = make([]int, len(b.items))
-	s.branch(0, slices.Clone(g.room), 0)
+	dims := len(g.room)
+	all := make([]int64, dims*(len(s.items)+1))
+	for i := range len(s.items) + 1 {
+		s.rest = append(s.rest, all[i*dims:(i+1)*dims])
+	}
+	copy(s.rest[0], g.room)
+	s.branch(0, 0)
 	if s.branches > s.most {
 		return limit, s.load()
 	}
@@ -64,10 +72,11 @@ func (s *search) load() *load {
 }
 
 // branch decides how often each item from a position on is loaded.
-func (s *search) branch(position int, free []int64, value float64) {
+func (s *search) branch(position int, value float64) {
 	if value > s.best {
-		s.best, s.found = value, slices.Clone(s.counts)
+		s.best, s.found = value, append(s.found[:0], s.counts...)
 	}
+	free := s.rest[position]
 	s.branches++
 	if position == len(s.items) || s.branches > s.most {
 		return
@@ -86,12 +95,13 @@ func (s *search) branch(position int, free []int64, value float64) {
 	}
 	k := s.items[position]
 	request := s.b.items[k].request
-	rest := slices.Clone(free)
+	rest := s.rest[position+1]
+	copy(rest, free)
 	n := min(s.b.left[k], s.b.items[k].times(free))
 	take(rest, request, n)
 	for ; n >= 0; n-- {
 		s.counts[k] = n
-		s.branch(position+1, rest, value+float64(n)*s.b.worth[k])
+		s.branch(position+1, value+float64(n)*s.b.worth[k])
 		take(rest, request, -1)
 	}
 	s.counts[k] = 0
