@@ -10,10 +10,8 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
@@ -44,7 +42,6 @@ type ClaimConditionsMirror interface {
 	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
 	Snapshot() *plan.Snapshot
 	Claims() []*karpv1.NodeClaim
-	Node(name string) *corev1.Node
 	NodeClass(name string) *awsv1.EC2NodeClass
 }
 
@@ -67,19 +64,16 @@ type ClaimConditions struct {
 	kube   kube.Client
 	mirror ClaimConditionsMirror
 	cloud  DriftCloud
-	events record.EventRecorder
 	log    *zap.Logger
 	now    func() time.Time
 	// instances are what the cloud said last, by provider id; askAt is when it is asked again.
 	instances map[string]cloud.Instance
 	askAt     time.Time
-	told      told
 }
 
-// NewClaimConditions returns what keeps the claims of a cluster; Run does the work. client must not read from a cache;
-// events may be nil.
-func NewClaimConditions(client kube.Client, mirror ClaimConditionsMirror, provider DriftCloud, events record.EventRecorder, log *zap.Logger) *ClaimConditions {
-	return &ClaimConditions{kube: client, mirror: mirror, cloud: provider, events: events, log: log, now: time.Now}
+// NewClaimConditions returns what keeps the claims of a cluster; Run does the work. client must not read from a cache.
+func NewClaimConditions(client kube.Client, mirror ClaimConditionsMirror, provider DriftCloud, log *zap.Logger) *ClaimConditions {
+	return &ClaimConditions{kube: client, mirror: mirror, cloud: provider, log: log, now: time.Now}
 }
 
 // Run keeps the claims until ctx ends. The first change after a quiet time shows at once; a burst is looked at once
@@ -163,7 +157,6 @@ func (c *ClaimConditions) judged(snapshot *plan.Snapshot) map[string]*owned {
 			continue
 		}
 		found[claim.Name] = &owned{claim: claim, pool: pool}
-		c.checkProtection(claim)
 	}
 	return found
 }
@@ -269,19 +262,3 @@ func (v *verdict) conditions(claim *karpv1.NodeClaim, now time.Time) (drifted, c
 func ownDrift(reason string) bool {
 	return reason == plan.DriftNodePool || reason == plan.DriftRequirements
 }
-
-// checkProtection tells people that the annotation by which they meant to protect a node cannot be read.
-func (c *ClaimConditions) checkProtection(claim *karpv1.NodeClaim) {
-	var object kube.Object = claim
-	value := claim.Annotations[karpv1.DoNotDisruptAnnotationKey]
-	if node := c.mirror.Node(claim.Status.NodeName); node != nil && node.Annotations[karpv1.DoNotDisruptAnnotationKey] != "" {
-		object, value = node, node.Annotations[karpv1.DoNotDisruptAnnotationKey]
-	}
-	if _, _, err := plan.Protection(value); err != nil && c.events != nil && c.told.news(claim.UID, value) {
-		c.told.keep(claim.UID, value)
-		c.events.Event(object, corev1.EventTypeWarning, reasonInvalidProtection, err.Error())
-	}
-}
-
-// reasonInvalidProtection is the reason of an Event, as Karpenter words it.
-const reasonInvalidProtection = "InvalidDoNotDisruptAnnotation"

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
@@ -53,7 +52,6 @@ func (l *largeCluster) WaitSynced(context.Context) error                     { r
 func (l *largeCluster) Fresh(time.Duration) error                            { return nil }
 func (l *largeCluster) Subscribe(...cluster.EventKind) *cluster.Subscription { return nil }
 func (l *largeCluster) Claims() []*karpv1.NodeClaim                          { return l.claims }
-func (l *largeCluster) Node(string) *corev1.Node                             { return nil }
 func (l *largeCluster) NodeClass(string) *awsv1.EC2NodeClass                 { return l.class }
 func (l *largeCluster) Snapshot() *plan.Snapshot                             { return l.snapshot }
 
@@ -74,7 +72,7 @@ func BenchmarkClaimConditions(b *testing.B) {
 	for _, nodes := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
 			l := newLargeCluster(b, nodes)
-			keeper := NewClaimConditions(nil, l, l, nil, zap.NewNop())
+			keeper := NewClaimConditions(nil, l, l, zap.NewNop())
 			for b.Loop() {
 				if _, err := keeper.pass(b.Context()); err != nil {
 					b.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/record"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -105,30 +104,11 @@ func TestTheCloudIsAskedOnceForAll(t *testing.T) {
 	}
 }
 
-// TestAnUnreadableProtectionIsTold holds that the Event comes once for each value.
-func TestAnUnreadableProtectionIsTold(t *testing.T) {
-	t.Parallel()
-	w := newConditionWorld(t)
-	w.node.Annotations = map[string]string{karpv1.DoNotDisruptAnnotationKey: "soon"}
-	for range 3 {
-		w.step("an annotation nobody can read", 0, "", false)
-	}
-	w.node.Annotations[karpv1.DoNotDisruptAnnotationKey] = "4h"
-	w.step("now it can be read", 0, "", false)
-	if len(w.events.Events) != 1 {
-		t.Fatalf("%d events, want one", len(w.events.Events))
-	}
-	if event := <-w.events.Events; !strings.Contains(event, reasonInvalidProtection) || !strings.Contains(event, `"soon"`) {
-		t.Errorf("the event is %q", event)
-	}
-}
-
 // conditionWorld is a cluster of one node in memory: the mirror shows what the API server has.
 type conditionWorld struct {
 	t        *testing.T
 	client   kube.Client
 	keeper   *ClaimConditions
-	events   *record.FakeRecorder
 	time     time.Time
 	pool     *karpv1.NodePool
 	class    *awsv1.EC2NodeClass
@@ -148,7 +128,7 @@ func newConditionWorld(t *testing.T) *conditionWorld {
 		t.Fatal(err)
 	}
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	w := &conditionWorld{t: t, time: start, pool: testPool("default"), class: &awsv1.EC2NodeClass{}, events: record.NewFakeRecorder(10),
+	w := &conditionWorld{t: t, time: start, pool: testPool("default"), class: &awsv1.EC2NodeClass{},
 		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", CreationTimestamp: metav1.NewTime(start)}}}
 	w.pool.Spec.Disruption.ConsolidateAfter = karpv1.NewNillableDuration(30 * time.Second)
 	w.ready()
@@ -169,7 +149,7 @@ func newConditionWorld(t *testing.T) *conditionWorld {
 				return client.SubResource(name).Patch(ctx, object, patch, options...)
 			},
 		}).Build()
-	w.keeper = NewClaimConditions(w.client, w, w, w.events, zaptest.NewLogger(t))
+	w.keeper = NewClaimConditions(w.client, w, w, zaptest.NewLogger(t))
 	w.keeper.now = func() time.Time { return w.time }
 	return w
 }
@@ -223,7 +203,6 @@ func (w *conditionWorld) WaitSynced(context.Context) error                     {
 func (w *conditionWorld) Fresh(time.Duration) error                            { return nil }
 func (w *conditionWorld) Subscribe(...cluster.EventKind) *cluster.Subscription { return nil }
 func (w *conditionWorld) Claims() []*karpv1.NodeClaim                          { return []*karpv1.NodeClaim{w.claim()} }
-func (w *conditionWorld) Node(string) *corev1.Node                             { return w.node }
 func (w *conditionWorld) NodeClass(string) *awsv1.EC2NodeClass                 { return w.class }
 
 func (w *conditionWorld) Snapshot() *plan.Snapshot {
