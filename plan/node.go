@@ -65,6 +65,8 @@ type Node struct {
 	// that carries it was created, which people see as its age; that the node was initialized is written down nowhere
 	// kubectl shows it.
 	DoNotDisruptUntil time.Time
+	// Misprotected is the value of karpenter.sh/do-not-disrupt on the Node or its claim where it means nothing.
+	Misprotected string
 	// Drifted, DriftedFor and DriftedAt are the claim's condition Drifted while it is True: its reason, and since when.
 	Drifted    bool
 	DriftedFor string

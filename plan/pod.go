@@ -39,6 +39,8 @@ type Pod struct {
 	Priority int32
 	// DeletionCost is the annotation controller.kubernetes.io/pod-deletion-cost.
 	DeletionCost int32
+	// Misprotected is the value of the annotation where it means nothing; empty where it does.
+	Misprotected string
 	// DoNotDisruptFor bounds DoNotDisrupt, counted from Started; zero means it has no end.
 	DoNotDisruptFor time.Duration
 	// DoNotDisrupt is the annotation karpenter.sh/do-not-disrupt (or the older karpenter.sh/do-not-evict).

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -26,17 +27,22 @@ func Protection(value string) (protects bool, lasts time.Duration, err error) {
 	return true, lasts, nil
 }
 
-// protection is what a Node or a claim says of itself. What cannot be read says nothing.
-func protection(object metav1.Object) (protects bool, until time.Time) {
-	protects, lasts, _ := Protection(object.GetAnnotations()[karpv1.DoNotDisruptAnnotationKey])
+// protection is what a Node or a claim says of itself. What cannot be read says nothing, and is returned.
+func protection(object metav1.Object) (protects bool, until time.Time, nonsense string) {
+	value := object.GetAnnotations()[karpv1.DoNotDisruptAnnotationKey]
+	protects, lasts, err := Protection(value)
+	if err != nil {
+		return false, time.Time{}, value
+	}
 	if lasts > 0 {
 		until = object.GetCreationTimestamp().Add(lasts)
 	}
-	return protects, until
+	return protects, until, ""
 }
 
 // protectAlso adds the protection of another part of the same node: the longer one holds.
 func (n *Node) protectAlso(part *Node) {
+	n.Misprotected = cmp.Or(n.Misprotected, part.Misprotected)
 	switch {
 	case !part.DoNotDisrupt:
 	case !n.DoNotDisrupt:

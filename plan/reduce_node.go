@@ -32,7 +32,7 @@ func (i *Interner) Node(node *corev1.Node) *Node {
 		Replacement:  node.Annotations[karpv1.ReplacementAnnotationKey],
 		Created:      node.CreationTimestamp.Time,
 	}
-	n.DoNotDisrupt, n.DoNotDisruptUntil = protection(node)
+	n.DoNotDisrupt, n.DoNotDisruptUntil, n.Misprotected = protection(node)
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			n.Ready = condition.Status == corev1.ConditionTrue
@@ -92,7 +92,7 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 	if drifted := claim.Condition(karpv1.ConditionTypeDrifted); drifted != nil && drifted.Status == metav1.ConditionTrue {
 		n.Drifted, n.DriftedFor, n.DriftedAt = true, i.String(drifted.Reason), drifted.LastTransitionTime.Time
 	}
-	n.DoNotDisrupt, n.DoNotDisruptUntil = protection(claim)
+	n.DoNotDisrupt, n.DoNotDisruptUntil, n.Misprotected = protection(claim)
 	if after := claim.Spec.ExpireAfter; !after.IsNever() {
 		n.ExpireAfter = *after.Duration
 	}

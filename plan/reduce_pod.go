@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -74,15 +75,14 @@ func podAnnotations(p *Pod, annotations map[string]string) {
 	if cost, err := strconv.ParseInt(annotations[deletionCostAnnotation], 10, 32); err == nil {
 		p.DeletionCost = int32(cost)
 	}
-	switch value := annotations[karpv1.DoNotDisruptAnnotationKey]; value {
-	case "":
+	value := annotations[karpv1.DoNotDisruptAnnotationKey]
+	if value == "" {
 		p.DoNotDisrupt = annotations[karpv1.DoNotEvictAnnotationKey] == "true"
-	case "true":
-		p.DoNotDisrupt = true
-	default:
-		if duration, err := time.ParseDuration(value); err == nil && duration > 0 {
-			p.DoNotDisrupt, p.DoNotDisruptFor = true, duration
-		}
+		return
+	}
+	var err error
+	if p.DoNotDisrupt, p.DoNotDisruptFor, err = Protection(value); err != nil {
+		p.Misprotected = strings.Clone(value)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
@@ -36,6 +37,8 @@ const (
 type verdicts struct {
 	nodes map[string][tones]uint64
 	pools map[string]uint64
+	// misprotected are the values that were complained about.
+	misprotected map[types.UID]uint64
 	// kinds are the reasons and causes that Disruption was last woken to write down, and when that was.
 	kinds   uint64
 	kindsAt time.Time
@@ -180,7 +183,7 @@ func (s *Starter) tell(snapshot *plan.Snapshot, found plan.Disruption) (more boo
 		}
 	}
 	s.tellPools(snapshot)
-	return more
+	return s.tellMisprotected(snapshot) || more
 }
 
 func (s *Starter) record(of metav1.Object, object runtime.Object, t telling) {
