@@ -275,7 +275,7 @@ func (n *nodeClaim) drain(ctx workflow.Context) (DrainResult, error) {
 		NodePool: n.NodePool, Deadline: n.Ending.Deadline, Reason: n.Ending.Reason}
 	for {
 		if !n.hurry.IsZero() {
-			in.Deadline, n.hurry = n.hurry, time.Time{}
+			in.Deadline = n.hurried(ctx)
 		}
 		draining, stop := workflow.WithCancel(ctx)
 		child := workflow.ExecuteChildWorkflow(DrainOptions(in).child(draining), Drain, in)
@@ -313,14 +313,19 @@ func (n *nodeClaim) awaitDrain(ctx workflow.Context, finished func() bool) error
 		if finished() || n.lost() {
 			return nil
 		}
-		by := n.hurry
-		n.hurry = time.Time{}
-		if latest := workflow.Now(ctx).Add(lastPass); by.Before(latest) {
-			by = latest
-		}
 		// A drain that has ended between the two needs no deadline.
-		_ = workflow.SignalExternalWorkflow(ctx, n.Cluster.DrainID(n.Joined.Node), "", SignalDrainNotify, DrainWaiter{Deadline: by}).Get(ctx, nil)
+		_ = workflow.SignalExternalWorkflow(ctx, n.Cluster.DrainID(n.Joined.Node), "", SignalDrainNotify, DrainWaiter{Deadline: n.hurried(ctx)}).Get(ctx, nil)
 	}
+}
+
+// hurried is the deadline that a drain has to be told, which leaves it a last pass. It is told once.
+func (n *nodeClaim) hurried(ctx workflow.Context) time.Time {
+	by := n.hurry
+	n.hurry = time.Time{}
+	if least := workflow.Now(ctx).Add(lastPass); by.Before(least) {
+		return least
+	}
+	return by
 }
 
 // awaitOther waits for the drain that is already running on the node, having it told the claim's deadline.

@@ -264,6 +264,8 @@ func statusChecks(t *testing.T, w *world.World) {
 		}
 		s.told(row.claim, "InstanceUnhealthy")
 	}
+	// What was there by force is replaced like anything else.
+	s.AwaitRunning(s.name, 3, time.Minute)
 	// A scheduled event is no force: its drain respects what holds its pod.
 	s.Await("the node that is to be retired is being drained", time.Minute, func() (bool, string) {
 		endings, _ := s.signalled(scheduled.Name)
