@@ -1,0 +1,44 @@
+package workflows
+
+import (
+	"slices"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// Replace is one decision as it is frozen when it is made: nodes that go, and what has to serve before they do.
+type Replace struct {
+	// ID names the replacement in this cluster; see Cluster.ReplacementID.
+	ID     string        `json:"id"`
+	Reason string        `json:"reason"`
+	Nodes  []RemovedNode `json:"nodes"`
+	// Claims are to be created; without any, the nodes' pods fit on nodes that are there.
+	Claims []plan.Claim `json:"claims,omitempty"`
+	// Moves is how many pods will have to move.
+	Moves int `json:"moves,omitempty"`
+	// SavesPerHour is in US dollars; negative where the cluster costs more afterwards.
+	SavesPerHour float64 `json:"savesPerHour,omitempty"`
+	Why          string  `json:"why,omitempty"`
+	// WaitForReady says that the moved pods are to be Ready before the replacement counts as over.
+	WaitForReady bool `json:"waitForReady,omitempty"`
+}
+
+// pools are the NodePools of the nodes, each once.
+func (r *Replace) pools() []string {
+	var pools []string
+	for _, node := range r.Nodes {
+		if !slices.Contains(pools, node.NodePool) {
+			pools = append(pools, node.NodePool)
+		}
+	}
+	return pools
+}
+
+// claimNames are the NodeClaims of the nodes.
+func (r *Replace) claimNames() []string {
+	names := make([]string, 0, len(r.Nodes))
+	for _, node := range r.Nodes {
+		names = append(names, node.Claim.Name)
+	}
+	return names
+}
