@@ -43,9 +43,11 @@ func (a *Activities) UndoReplacement(ctx context.Context, in workflows.UndoInput
 	}
 	for _, name := range slices.Sorted(maps.Keys(claims)) {
 		claim := claims[name]
-		switch {
-		case !claim.DeletionTimestamp.IsZero():
-		case claim.IsTrue(karpv1.ConditionTypeInitialized) || len(undone.Nodes) == 0:
+		kept, err := a.keepsReplacement(ctx, claim, len(undone.Nodes) > 0)
+		if err != nil {
+			return undone, err
+		}
+		if kept {
 			undone.Kept = append(undone.Kept, name)
 			continue
 		}
@@ -57,6 +59,21 @@ func (a *Activities) UndoReplacement(ctx context.Context, in workflows.UndoInput
 	a.Log.Warn("replacement taken back", zap.String("replacement", in.ID), zap.String("why", in.Why), zap.Strings("nodes", undone.Nodes),
 		zap.Strings("deleted", undone.Claims), zap.Strings("kept", undone.Kept))
 	return undone, nil
+}
+
+// keepsReplacement says whether what was launched for a replacement is kept when that is taken back.
+func (a *Activities) keepsReplacement(ctx context.Context, claim *karpv1.NodeClaim, nodesLeft bool) (bool, error) {
+	switch {
+	case !claim.DeletionTimestamp.IsZero():
+		return false, nil
+	case claim.IsTrue(karpv1.ConditionTypeInitialized):
+		return true, nil
+	case nodesLeft:
+		return false, nil
+	case claim.Status.ProviderID != "":
+		return true, nil
+	}
+	return a.known(ctx, a.Cluster.LaunchID(launchGroup(claim)))
 }
 
 // unmarkReplaced takes the marks of a replacement off a node, unless it is on its way out by now, and says whether it
