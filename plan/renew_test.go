@@ -219,3 +219,20 @@ func carriedOut(t *rapid.T, nodes []*plan.Node, d plan.Disruption) []*plan.Node 
 	}
 	return rest
 }
+
+// The pods of nodes that are being replaced go to what replaces them, and so keep no other node from being replaced.
+func TestSuccessorsTakeThePods(t *testing.T) {
+	t.Parallel()
+	in := plan.NewInterner()
+	w := world{pools: []plan.Pool{{NodePool: nodePool("p", consolidates(karpv1.ConsolidationPolicyWhenEmpty, 0)), Types: smallCatalogue()}}}
+	for i := range 6 {
+		id := func(n *plan.Node) { n.Replacement = fmt.Sprint("r-", i) }
+		w.nodes = append(w.nodes,
+			existing(fmt.Sprintf("old%d", i), "m6i.large", leaves, id, running(in, newPod(fmt.Sprint("x", i), "500m", "1Gi"))),
+			existing(fmt.Sprintf("new%d", i), "m6i.large", id, func(n *plan.Node) { n.Initialized = i%2 == 0 }),
+			existing(fmt.Sprintf("next%d", i), "m6i.large", hasDrifted(i), running(in, newPod(fmt.Sprint("y", i), "500m", "1Gi"))))
+	}
+	if got := goingFor(plan.Disrupt(w.input()), drifted); len(got) != 6 {
+		t.Errorf("%v go, and six have drifted", got)
+	}
+}

@@ -1,0 +1,37 @@
+package plan
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// withSuccessors is the snapshot as a Replacement means it: the pods of nodes that it takes away are promised to the
+// nodes that it has launched for them. Without that, whoever reckons with those pods would see them on whatever nodes
+// have room, and keep these from being replaced in their turn.
+func (s *Snapshot) withSuccessors() *Snapshot {
+	moving := map[string][]types.UID{}
+	for _, n := range s.Nodes {
+		if n.Replacement == "" || !n.leaving() {
+			continue
+		}
+		for _, pod := range n.Pods {
+			if pod.Reschedulable() {
+				moving[n.Replacement] = append(moving[n.Replacement], pod.UID)
+			}
+		}
+	}
+	if len(moving) == 0 {
+		return s
+	}
+	rest := *s
+	rest.Nodes = slices.Clone(s.Nodes)
+	for i, n := range rest.Nodes {
+		if pods := moving[n.Replacement]; len(pods) > 0 && !n.leaving() {
+			successor := *n
+			successor.Promised = slices.Concat(n.Promised, pods)
+			rest.Nodes[i] = &successor
+		}
+	}
+	return &rest
+}
