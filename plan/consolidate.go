@@ -14,6 +14,12 @@ import (
 // then choose from: a node that came out of fewer would be replaced again and again.
 const SpotChoice = 15
 
+const underutilized = karpv1.DisruptionReasonUnderutilized
+
+// replacementsMost bounds the commands of one evaluation that launch something: their claims are written into a history.
+// What is left is for the next evaluation, which follows at once.
+const replacementsMost = 100
+
 // scorer weighs what commands save against what they disrupt, where NodePools want that.
 type scorer interface {
 	// approves says whether taking some nodes away is worth it when it saves so much an hour, and why not.
@@ -32,8 +38,12 @@ type consolidation struct {
 	commands []Command
 	// removals are the sources of the commands, as long as each is of one node that needs no replacement.
 	removals []*candidate
+	// removed is how many commands launch nothing; they are the first.
+	removed int
 	// crowded says that some were given up, as their pods might find no room.
-	crowded  bool
+	crowded bool
+	// average is what the cluster costs, in dollars per hour, for each unit of what evicting its pods costs.
+	average  float64
 	verdicts map[*candidate]Verdict
 	gone     map[*candidate]bool
 }
@@ -45,10 +55,13 @@ func consolidate(f *field, in *Input, candidates []*candidate, book *budgets, sc
 	order := slices.Clone(candidates)
 	slices.SortFunc(order, bySavings)
 	f.settleHere()
+	c.average = averageOf(in)
 	for _, one := range order {
 		c.remove(one)
 	}
 	c.rehearse()
+	c.removed = len(c.commands)
+	c.gather(order)
 	for _, one := range order {
 		c.exchange(one)
 	}
@@ -67,7 +80,7 @@ func bySavings(a, b *candidate) int {
 }
 
 func (c *consolidation) keep(one *candidate, cause Cause, why string) {
-	c.verdicts[one] = Verdict{Node: one.node.Key(), Reason: karpv1.DisruptionReasonUnderutilized, Cause: cause, Message: why}
+	c.verdicts[one] = Verdict{Node: one.node.Key(), Reason: underutilized, Cause: cause, Message: why}
 }
 
 // open says whether a candidate may go as far as budgets, its score and commands that were found before have a say.
@@ -79,8 +92,8 @@ func (c *consolidation) open(one *candidate) bool {
 		c.keep(one, CauseNominated, fmt.Sprintf("pod %s is to come to it", pod.Key()))
 		return false
 	}
-	if c.book.left(one.node.Pool, karpv1.DisruptionReasonUnderutilized) == 0 {
-		cause, why := c.book.refusal(one.node.Pool, karpv1.DisruptionReasonUnderutilized)
+	if c.book.left(one.node.Pool, underutilized) == 0 {
+		cause, why := c.book.refusal(one.node.Pool, underutilized)
 		c.keep(one, cause, why)
 		return false
 	}
@@ -124,13 +137,14 @@ func (c *consolidation) rehearse() {
 	if len(c.removals) < 2 {
 		return
 	}
+	// The first goes in any case: alone it does no worse than if it were decided by itself.
 	removals, commands := c.removals, c.commands
 	nodes := make([][]*Node, len(removals))
 	for i, one := range removals {
 		nodes[i] = []*Node{one.node}
 	}
 	c.f.revert()
-	passes := sort.Search(len(nodes), func(k int) bool { return slices.Contains(c.f.rehearse(nodes[:k+1]), false) })
+	passes := 1 + sort.Search(len(nodes)-1, func(k int) bool { return slices.Contains(c.f.rehearse(nodes[:k+2]), false) })
 	c.removals, c.commands = nil, nil
 	for i, one := range removals {
 		found, _, _ := c.f.relocate(nodes[i], purchase{})
@@ -140,7 +154,7 @@ func (c *consolidation) rehearse() {
 		}
 		c.crowded = true
 		delete(c.gone, one)
-		c.book.take(one.node.Pool, karpv1.DisruptionReasonUnderutilized, -1)
+		c.book.take(one.node.Pool, underutilized, -1)
 		c.keep(one, CauseQuiet, crowdedOut)
 	}
 }
@@ -151,6 +165,10 @@ func (c *consolidation) exchange(one *candidate) {
 		return
 	}
 	before := c.verdicts[one]
+	if len(c.commands)-c.removed >= replacementsMost {
+		c.keep(one, CauseQuiet, fmt.Sprintf("%d other replacements are decided first", replacementsMost))
+		return
+	}
 	if before.Cause != CauseRoom && before.Cause != CauseBuffer || !c.open(one) {
 		return
 	}
@@ -171,8 +189,8 @@ func (c *consolidation) exchange(one *candidate) {
 		return
 	}
 	saves := one.price - found.price
-	if ok, why := c.scores.approves([]*candidate{one}, saves); !ok {
-		c.keep(one, CausePolicy, why)
+	if why, cause := c.unworthy([]*candidate{one}, found, saves); why != "" {
+		c.keep(one, cause, why)
 		return
 	}
 	if len(found.claims) == 0 {
@@ -184,9 +202,44 @@ func (c *consolidation) exchange(one *candidate) {
 		claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, saves))
 }
 
+// averageOf is what the nodes of NodePools cost together, for each unit of what evicting all their pods costs.
+func averageOf(in *Input) float64 {
+	rates, price, cost := newRates(in.Pools), 0.0, 0.0
+	for _, n := range in.Snapshot.Nodes {
+		if p, known := rates.of(n); known && n.Managed() {
+			price += p
+			cost += disruptionCost(n) - 1
+		}
+	}
+	return price / max(cost, 1)
+}
+
+// leastWorth is the part of the average that a replacement has to save for each pod that it moves.
+const leastWorth = 0.25
+
+// worth says whether a saving is more than next to nothing for what a replacement moves.
+func (c *consolidation) worth(sources []*candidate, saves float64) bool {
+	cost := 0.0
+	for _, source := range sources {
+		cost += source.cost - 1
+	}
+	return saves > 0 && saves >= leastWorth*c.average*cost
+}
+
+// unworthy says why what replacements save does not justify to take nodes away.
+func (c *consolidation) unworthy(sources []*candidate, found *move, saves float64) (why string, cause Cause) {
+	if !c.worth(sources, saves) {
+		return fmt.Sprintf("a replacement would save $%.4f an hour, which is too little for moving %d pods", saves, found.pods), CausePrice
+	}
+	if ok, why := c.scores.approves(sources, saves); !ok {
+		return why, CausePolicy
+	}
+	return "", ""
+}
+
 // termsFor are what a claim has to meet that replaces some nodes.
 func (c *consolidation) termsFor(sources []*candidate) *terms {
-	t := &terms{}
+	t := &terms{sources: sources}
 	spot := true
 	for _, source := range sources {
 		t.below += source.price
@@ -198,9 +251,6 @@ func (c *consolidation) termsFor(sources []*candidate) *terms {
 			t.choice = SpotChoice
 		}
 	}
-	t.refuses = func(typ, capacity string) bool {
-		return slices.ContainsFunc(sources, func(s *candidate) bool { return s.node.InstanceType == typ && s.node.CapacityType == capacity })
-	}
 	return t
 }
 
@@ -209,10 +259,10 @@ func (c *consolidation) decide(sources []*candidate, found *move, saves float64,
 	if !c.f.keep(found) {
 		return
 	}
-	command := Command{Reason: karpv1.DisruptionReasonUnderutilized, Replacements: found.claims, Moves: found.pods, SavesPerHour: saves, Why: why}
+	command := Command{Reason: underutilized, Replacements: found.claims, Moves: found.pods, SavesPerHour: saves, Why: why}
 	for _, source := range sources {
 		c.gone[source] = true
-		c.book.take(source.node.Pool, karpv1.DisruptionReasonUnderutilized, 1)
+		c.book.take(source.node.Pool, underutilized, 1)
 		command.Nodes = append(command.Nodes, source.node.Key())
 	}
 	c.commands = append(c.commands, command)

@@ -15,8 +15,9 @@ type terms struct {
 	noSpot bool
 	// choice is how many types a spot claim has to choose from, and then the most it may; zero for any number.
 	choice int
-	// ceilings are prices for single types that what replaces them has to stay under.
-	refuses func(typ, capacity string) bool
+	// sources are what is replaced. None is replaced by its like; and where one of several sources is of a type that would
+	// do, it is better kept than replaced, so that only what is cheaper than it will do.
+	sources []*candidate
 }
 
 // shelve sorts what can be bought: by weight of the pool, capacity type, price.
@@ -220,7 +221,7 @@ func (f *field) claimOf(b *bin, on *terms) (Claim, string) {
 	if len(ranked) == 0 {
 		return Claim{}, "the cheapest replacement, " + at + ", saves nothing"
 	}
-	ranked = slices.DeleteFunc(ranked, func(i int) bool { return on.refuses != nil && on.refuses(m.machines[i].typ.Name, capacity) })
+	ranked = on.unlike(m, ranked, g.zones)
 	if len(ranked) == 0 {
 		return Claim{}, "the cheapest replacement, " + at + ", is of the same type"
 	}
@@ -241,6 +242,23 @@ func (f *field) claimOf(b *bin, on *terms) (Claim, string) {
 	}
 	b.machine = ranked[0]
 	return m.claimsOf(g)[0], ""
+}
+
+// unlike are those of the machines that are not what is replaced.
+func (on *terms) unlike(m *market, ranked []int, zones uint64) []int {
+	ceiling := math.Inf(1)
+	for _, i := range ranked {
+		for _, source := range on.sources {
+			if len(on.sources) > 1 && source.node.InstanceType == m.machines[i].typ.Name {
+				ceiling = min(ceiling, source.price)
+			}
+		}
+	}
+	return slices.DeleteFunc(ranked, func(i int) bool {
+		return m.worstIn(i, zones) >= ceiling || slices.ContainsFunc(on.sources, func(source *candidate) bool {
+			return source.node.InstanceType == m.machines[i].typ.Name && source.node.CapacityType == capacityTypes[m.machines[i].capacity]
+		})
+	})
 }
 
 // worstIn is the machine's highest price in some zones.

@@ -1,0 +1,196 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Several nodes that one cheaper machine replaces are found by growth: from each node that is left, with the other node
+// that adds the most to what is saved, as long as the two together save more than each by itself. What a group needs is
+// reckoned as one sum and one set of machines, which is quick; whether it works out is then asked of a fork. So pairs and
+// groups are found wherever they are in any ordering.
+
+// Bounds of the search.
+const (
+	// mostPartners is how many nodes are tried as the next of a group, the most wasteful first.
+	mostPartners = 48
+	// mostTogether is how many nodes one claim replaces: they all wait for it.
+	mostTogether = 8
+)
+
+// bulk is what the pods of some candidates need together.
+type bulk struct {
+	sources []*candidate
+	need    []int64
+	allowed bitset
+	zones   uint64
+	price   float64
+	pods    int
+	// saves is what the cheapest machine for all of it would save; it is at this place of the shelf.
+	saves float64
+	at    int
+}
+
+// bulkOf is what a candidate's pods need; nil if no machine would do for all of them.
+func (f *field) bulkOf(one *candidate) *bulk {
+	m := f.d.m
+	b := &bulk{sources: []*candidate{one}, need: make([]int64, m.dims.count()), zones: ^uint64(0), price: one.price, pods: len(one.pods)}
+	var last *item
+	for _, pod := range f.stands[one.node.Key()].own {
+		it := f.d.home[pod]
+		m.weigh(it)
+		if it.refusal != "" || it.allowed.empty() {
+			return nil
+		}
+		take(b.need, it.request, -1)
+		if it == last {
+			continue
+		}
+		last = it
+		if b.allowed == nil {
+			b.allowed = it.allowed.clone()
+		}
+		b.allowed.intersect(it.allowed)
+		zones := uint64(0)
+		for i := range it.variants {
+			zones |= it.variants[i].zones
+		}
+		b.zones &= zones
+	}
+	if b.allowed == nil || b.allowed.empty() || b.zones == 0 {
+		return nil
+	}
+	return b
+}
+
+// shelfFor is what the market prefers of what a group may have, by rising price.
+func (f *field) shelfFor(b *bulk) []int {
+	for _, shelf := range f.shelves {
+		for _, machines := range shelf {
+			if slices.ContainsFunc(machines, b.allowed.has) {
+				return machines
+			}
+		}
+	}
+	return nil
+}
+
+// value finds the cheapest machine for a bulk from a place of the shelf on.
+func (b *bulk) value(m *market, shelf []int, from int) {
+	b.saves = math.Inf(-1)
+	for b.at = from; b.at < len(shelf); b.at++ {
+		mach := &m.machines[shelf[b.at]]
+		if mach.price >= b.price {
+			return
+		}
+		if b.allowed.has(shelf[b.at]) && mach.zones&b.zones != 0 && fits(b.need, mach.usable) {
+			b.saves = b.price - mach.price
+			return
+		}
+	}
+}
+
+// with is two bulks in one.
+func (b *bulk) with(other *bulk) *bulk {
+	sum := &bulk{sources: append(slices.Clip(b.sources), other.sources...), need: slices.Clone(b.need), allowed: b.allowed.clone(),
+		zones: b.zones & other.zones, price: b.price + other.price, pods: b.pods + other.pods}
+	take(sum.need, other.need, -1)
+	sum.allowed.intersect(other.allowed)
+	return sum
+}
+
+// gather replaces groups of nodes by single cheaper ones.
+func (c *consolidation) gather(order []*candidate) {
+	m := c.f.d.m
+	var bulks []*bulk
+	of := map[*candidate]*bulk{}
+	for _, one := range order {
+		if c.gone[one] || !one.known || c.verdicts[one].Cause != CauseRoom {
+			continue
+		}
+		if b := c.f.bulkOf(one); b != nil {
+			bulks = append(bulks, b)
+			of[one] = b
+		}
+	}
+	for _, seed := range bulks {
+		if len(c.commands)-c.removed >= replacementsMost {
+			return
+		}
+		one := seed.sources[0]
+		if c.gone[one] || !c.open(one) {
+			continue
+		}
+		shelf := c.f.shelfFor(seed)
+		seed.value(m, shelf, 0)
+		if group := c.grow(seed, bulks, shelf); len(group.sources) > 1 {
+			c.merge(group)
+		}
+	}
+}
+
+// grow adds to a group, one by one, the nodes that add the most.
+func (c *consolidation) grow(group *bulk, bulks []*bulk, shelf []int) *bulk {
+	m := c.f.d.m
+	for len(group.sources) < mostTogether {
+		var best *bulk
+		gain, tried := 0.0, 0
+		for _, other := range bulks {
+			one := other.sources[0]
+			if tried == mostPartners {
+				break
+			}
+			if c.gone[one] || slices.Contains(group.sources, one) || other.zones&group.zones == 0 || !other.allowed.intersects(group.allowed) || !c.affords(group, one) {
+				continue
+			}
+			if _, expected := c.f.expects(one.node); expected {
+				continue
+			}
+			tried++
+			sum := group.with(other)
+			sum.value(m, shelf, group.at)
+			other.value(m, shelf, 0)
+			// What each saves by itself is no reason to wait for the other.
+			more := sum.saves - max(0, group.saves) - max(0, other.saves)
+			if more > gain && c.worth(sum.sources, sum.saves) {
+				best, gain = sum, more
+			}
+		}
+		if best == nil {
+			return group
+		}
+		group = best
+	}
+	return group
+}
+
+// affords says whether the budgets let a node go beside those of a group.
+func (c *consolidation) affords(group *bulk, one *candidate) bool {
+	n := 1
+	for _, source := range group.sources {
+		if source.node.Pool == one.node.Pool {
+			n++
+		}
+	}
+	return c.book.left(one.node.Pool, underutilized) >= n
+}
+
+// merge asks a fork whether a group works out.
+func (c *consolidation) merge(group *bulk) {
+	nodes := make([]*Node, len(group.sources))
+	for i, source := range group.sources {
+		nodes[i] = source.node
+	}
+	found, _, _ := c.f.relocate(nodes, purchase{most: 1, terms: c.termsFor(group.sources)})
+	if found == nil || len(found.claims) == 0 {
+		return
+	}
+	saves := group.price - found.price
+	if why, _ := c.unworthy(group.sources, found, saves); why != "" {
+		return
+	}
+	claim := &found.claims[0]
+	c.decide(group.sources, found, saves, fmt.Sprintf("one %s %s at $%.4f an hour takes the pods of %d nodes for $%.4f an hour less",
+		claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, len(nodes), saves))
+}
