@@ -213,6 +213,9 @@ type Refusal struct {
 	Message string `json:"message,omitempty"`
 }
 
+// DriftNodeClass is the reason of a Drift that is known by the class's hash alone, so that its message cannot name a field.
+const DriftNodeClass = "NodeClassDrift"
+
 // DriftQuestion is a claim and the instance launched for it.
 type DriftQuestion struct {
 	Claim    *karpv1.NodeClaim

@@ -69,11 +69,12 @@ type ClaimConditions struct {
 	// instances are what the cloud said last, by provider id; askAt is when it is asked again.
 	instances map[string]cloud.Instance
 	askAt     time.Time
+	specs     classSpecs
 }
 
 // NewClaimConditions returns what keeps the claims of a cluster; Run does the work. client must not read from a cache.
 func NewClaimConditions(client kube.Client, mirror ClaimConditionsMirror, provider DriftCloud, log *zap.Logger) *ClaimConditions {
-	return &ClaimConditions{kube: client, mirror: mirror, cloud: provider, log: log, now: time.Now}
+	return &ClaimConditions{kube: client, mirror: mirror, cloud: provider, log: log, now: time.Now, specs: classSpecs{}}
 }
 
 // Run keeps the claims until ctx ends. The first change after a quiet time shows at once; a burst is looked at once
@@ -103,6 +104,8 @@ type verdict struct {
 	// drift is the zero Drift where there is none; settled is false while the cloud's part of the answer is not known.
 	drift   cloud.Drift
 	settled bool
+	// vague says that the drift's message does not name the field, which an earlier one may have done.
+	vague bool
 	// consolidatable holds, or will at a time that is not zero.
 	consolidatable bool
 	when           time.Time
@@ -246,6 +249,9 @@ func (v *verdict) conditions(claim *karpv1.NodeClaim, now time.Time) (drifted, c
 		drifted = off
 	case v.drift.Reason != "":
 		drifted = wish{karpv1.ConditionTypeDrifted, true, v.drift.Reason, v.drift.Message[:min(len(v.drift.Message), maxConditionMessage)]}
+		if v.vague && is != nil && is.Reason == v.drift.Reason {
+			drifted.message = is.Message
+		}
 	case is != nil && (v.settled || ownDrift(is.Reason)):
 		drifted = off
 	}

@@ -69,6 +69,43 @@ func TestConditionsFollowWhatChanges(t *testing.T) {
 	w.step("a claim that is being deleted is left alone", 0, "", false)
 }
 
+// TestAChangedClassIsNamed holds that the message names what changed of a class, as long as somebody saw it before.
+func TestAChangedClassIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newConditionWorld(t)
+	hashed := func(hash string) {
+		w.class.Annotations = map[string]string{awsv1.AnnotationEC2NodeClassHash: hash}
+	}
+	message := func(why, want string) {
+		t.Helper()
+		if got := w.claim().Condition(karpv1.ConditionTypeDrifted).Message; got != want {
+			t.Errorf("%s: the message is %q, want %q", why, got, want)
+		}
+	}
+	w.classHash = "1"
+	hashed("1")
+	w.class.Name = "default"
+	w.class.Spec.Tags = map[string]string{"team": "blue"}
+	w.step("nothing has happened", 0, "", false)
+	w.class.Spec.Tags = map[string]string{"team": "red"}
+	w.class.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{ID: "subnet-2"}}
+	w.step("the edit shows before its hash", 0, "", false)
+	hashed("2")
+	w.drift = cloud.Drift{Reason: cloud.DriftNodeClass, Message: "hash 1, now 2"}
+	w.step("the hash has changed", 1, cloud.DriftNodeClass, false)
+	message("what changed is named", "EC2NodeClass default: spec.tags changed since the claim was made")
+	w.keeper.specs = classSpecs{}
+	w.step("another worker has not seen it", 0, cloud.DriftNodeClass, false)
+	hashed("1")
+	w.drift = cloud.Drift{}
+	w.step("the class is what it was", 1, "", false)
+	hashed("3")
+	w.keeper.specs = classSpecs{}
+	w.drift = cloud.Drift{Reason: cloud.DriftNodeClass, Message: "hash 1, now 3"}
+	w.step("a change nobody saw", 1, cloud.DriftNodeClass, false)
+	message("only the hashes are known", "hash 1, now 3")
+}
+
 // TestABlinkIsNotWritten holds that a short consolidateAfter does not cost two writes for every pod.
 func TestABlinkIsNotWritten(t *testing.T) {
 	t.Parallel()
@@ -118,6 +155,8 @@ type conditionWorld struct {
 	writes   int
 	asked    int
 	drift    cloud.Drift
+	// classHash is what the claim was made from.
+	classHash string
 	// broken and down are why the provider does not compare, and does not say what runs.
 	broken, down error
 }
@@ -192,6 +231,9 @@ func (w *conditionWorld) claim() *karpv1.NodeClaim {
 	var claim karpv1.NodeClaim
 	if err := w.client.Get(context.Background(), kube.ObjectKey{Name: "default-abcde"}, &claim); err != nil {
 		w.t.Fatal(err)
+	}
+	if w.classHash != "" {
+		claim.Annotations[awsv1.AnnotationEC2NodeClassHash] = w.classHash
 	}
 	if w.deleting {
 		claim.DeletionTimestamp = new(metav1.Now())

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 
 	"go.uber.org/zap"
@@ -101,6 +102,7 @@ func (c *ClaimConditions) driftsOf(ctx context.Context, name string, questions [
 	if class == nil {
 		return
 	}
+	c.specs.see(class)
 	drifts, err := c.cloud.Drift(ctx, class, questions)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -112,6 +114,11 @@ func (c *ClaimConditions) driftsOf(ctx context.Context, name string, questions [
 		v := verdicts[question.Claim.Name]
 		// What is not resolved at the moment cannot have been compared.
 		v.drift, v.settled = drifts[i], class.IsTrue(karpv1.ConditionTypeReady)
+		if v.drift.Reason == cloud.DriftNodeClass {
+			fields := c.specs.changed(class, question.Claim.Annotations[awsv1.AnnotationEC2NodeClassHash])
+			v.vague = fields == ""
+			v.drift.Message = cmp.Or(fields, v.drift.Message)
+		}
 	}
 }
 

@@ -13,9 +13,8 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
-// The provider's reasons for drift; they are Karpenter's.
+// The provider's further reasons for drift; they are Karpenter's.
 const (
-	driftNodeClass     = "NodeClassDrift"
 	driftImage         = "AMIDrift"
 	driftSecurityGroup = "SecurityGroupDrift"
 	driftSubnet        = "SubnetDrift"
@@ -79,7 +78,7 @@ func (f *driftFacts) drift(question cloud.DriftQuestion) cloud.Drift {
 	hash, version := claim.Annotations[awsv1.AnnotationEC2NodeClassHash], claim.Annotations[awsv1.AnnotationEC2NodeClassHashVersion]
 	now, nowVersion := f.class.Annotations[awsv1.AnnotationEC2NodeClassHash], f.class.Annotations[awsv1.AnnotationEC2NodeClassHashVersion]
 	if hash != "" && now != "" && version != "" && version == nowVersion && hash != now {
-		return found(driftNodeClass, "spec has changed since the claim was made (hash %s, now %s)", hash, now)
+		return found(cloud.DriftNodeClass, "spec has changed since the claim was made (hash %s, now %s)", hash, now)
 	}
 	kind := f.types[claim.Labels[corev1.LabelInstanceTypeStable]]
 	switch {
