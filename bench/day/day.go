@@ -53,6 +53,10 @@ type Options struct {
 	Catalogue []*cloud.InstanceType
 	// Still is the time from which on no Deployment changes any more; zero if there is none.
 	Still time.Duration
+	// Waves is in how many waves the pods of Settle come: what comes in several is packed worse. Zero means one.
+	Waves int
+	// Going is for how long the pods go that Settle takes away. Zero means that all go at once.
+	Going time.Duration
 	// Watch is told of each decision before it is carried out; nil watches nothing.
 	Watch func(at time.Time, q *duel.Question, d duel.Decision)
 }

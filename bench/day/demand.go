@@ -74,14 +74,19 @@ func (d *demand) replicas(at time.Time) int {
 func (w *world) scale() {
 	for _, d := range w.demand {
 		want := d.replicas(w.now)
-		for len(d.pods) < want {
-			d.count++
-			p := d.pod(w.now)
-			d.pods, w.waiting = append(d.pods, p), append(w.waiting, p)
-		}
+		d.come(w, want-len(d.pods))
 		if len(d.pods) > want {
 			w.retire(d, len(d.pods)-want)
 		}
+	}
+}
+
+// come makes so many pods, which wait.
+func (d *demand) come(w *world, count int) {
+	for range count {
+		d.count++
+		p := d.pod(w.now)
+		d.pods, w.waiting = append(d.pods, p), append(w.waiting, p)
 	}
 }
 

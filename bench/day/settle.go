@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/bench/duel"
@@ -42,34 +43,38 @@ func Settle(ctx context.Context, o Options, groups []Group, layout []Node, conso
 	w := newWorld(o)
 	w.demand = nil
 	for _, g := range groups {
-		d := &demand{name: g.Name, cpu: g.CPU, memory: g.Memory}
-		for range g.Before {
-			d.count++
-			p := d.pod(w.now)
-			d.pods, w.waiting = append(d.pods, p), append(w.waiting, p)
+		w.demand = append(w.demand, &demand{name: g.Name, cpu: g.CPU, memory: g.Memory})
+	}
+	waves := max(1, o.Waves)
+	for wave := range waves {
+		for i, g := range groups {
+			w.demand[i].come(w, g.Before*(wave+1)/waves-g.Before*wave/waves)
 		}
-		w.demand = append(w.demand, d)
-	}
-	if err := w.lay(layout); err != nil {
-		return Settled{}, err
-	}
-	if err := w.place(); err != nil {
-		return Settled{}, err
+		if err := w.lay(layout); err != nil {
+			return Settled{}, err
+		}
+		if err := w.place(); err != nil {
+			return Settled{}, err
+		}
 	}
 	s := Settled{Before: w.price(), NodesBefore: len(w.nodes)}
-	for i, g := range groups {
-		w.retire(w.demand[i], g.Before-g.After)
-	}
-	for s.Steps = 1; ; s.Steps++ {
+	begin, idle := w.now, w.now
+	for s.Steps = 1; w.now.Sub(idle) <= o.Going+o.ConsolidateAfter+o.Step; s.Steps++ {
 		w.now = w.now.Add(o.Step)
+		going := min(1, float64(w.now.Sub(begin))/float64(max(1, o.Going)))
+		for i, g := range groups {
+			if surplus := len(w.demand[i].pods) - (g.Before - int(going*float64(g.Before-g.After))); surplus > 0 {
+				w.retire(w.demand[i], surplus)
+			}
+		}
 		decided := w.result.Decisions
 		if err := w.consolidate(ctx, consolidate); err != nil {
 			return s, err
 		}
-		if w.result.Decisions == decided {
-			break
+		if w.result.Decisions > decided {
+			idle = w.now
 		}
-		if s.Steps > 200 {
+		if w.now.Sub(begin) > time.Hour {
 			return s, fmt.Errorf("nodes are still taken away after %d steps", s.Steps)
 		}
 	}
