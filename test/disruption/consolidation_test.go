@@ -55,7 +55,7 @@ func spotScenarios(allowed bool) []scenario {
 		return []scenario{{
 			name: "spot-to-spot-off", rule: "a spot node is not replaced by a cheaper spot node unless that is asked for", pools: huge,
 			steps: []step{deploy(web), sell(pool{types: append([]string{"m5.4xlarge"}, large...), capacity: spot}), opened("0s"),
-				keeps("web", "Underutilized", "Policy|Price", "SpotToSpotConsolidation is disabled")},
+				keeps("web", "Underutilized", "Policy|Price", "SpotToSpotConsolidation")},
 		}}
 	}
 	return []scenario{{

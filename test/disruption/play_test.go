@@ -1,6 +1,7 @@
 package disruption_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -71,6 +72,9 @@ func (s scenario) play(t *testing.T, l *laboratory) {
 	}
 }
 
+// within is how long a step may take.
+func (p *play) within() time.Duration { return cmp.Or(p.patience, settleWithin) }
+
 // open creates the namespace and the NodePools, and waits until these are ready.
 func (p *play) open() {
 	p.T.Helper()
@@ -83,7 +87,7 @@ func (p *play) open() {
 		p.Apply(p.fill(next.manifest(p.name)))
 	}
 	for _, next := range p.pools {
-		p.Await("NodePool "+next.name(p.name)+" ready", settleWithin, func() (bool, string) {
+		p.Await("NodePool "+next.name(p.name)+" ready", p.within(), func() (bool, string) {
 			var found karpv1.NodePool
 			if err := p.view.Get(p.Context(), client.ObjectKey{Name: next.name(p.name)}, &found); err != nil {
 				return false, err.Error()
@@ -115,7 +119,7 @@ func (p *play) fill(manifests string) string { return strings.ReplaceAll(manifes
 // create applies manifests. Pods are forbidden for as long as a new namespace has no service account.
 func (p *play) create(manifests string) {
 	p.T.Helper()
-	p.Await("create", settleWithin, func() (bool, string) {
+	p.Await("create", p.within(), func() (bool, string) {
 		err := p.TryApply(p.fill(manifests))
 		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 			p.T.Fatal(err)
@@ -242,10 +246,10 @@ func (p *play) judge() {
 	if want == nil {
 		want = takes{}
 	}
-	p.Await("every node that goes gone", settleWithin, func() (bool, string) {
+	p.Await("every node that goes gone", p.within(), func() (bool, string) {
 		for _, l := range p.view.of(p.name) {
 			if l.tainted && !l.gone || l.going && !l.gone {
-				return false, p.table()
+				return false, ""
 			}
 		}
 		return true, ""
@@ -292,7 +296,7 @@ func (p *play) table() string {
 	}
 	for _, event := range list.Items {
 		if event.Source.Component == "tenon" && (event.InvolvedObject.Namespace == p.name || own[event.InvolvedObject.Name]) {
-			fmt.Fprintf(&text, "  %s %s %s %s: %s\n", event.LastTimestamp.Format(time.TimeOnly), event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Reason, event.Message)
+			fmt.Fprintf(&text, "  %s %s %s %s: %s\n", event.LastTimestamp.Format(time.TimeOnly), event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Reason, cut(event.Message, 240))
 		}
 	}
 	for node, verdicts := range p.answers {
@@ -308,4 +312,11 @@ func unscheduled(pod *corev1.Pod) string {
 		}
 	}
 	return ""
+}
+
+func cut(text string, most int) string {
+	if len(text) > most {
+		return text[:most] + "..."
+	}
+	return text
 }

@@ -104,7 +104,7 @@ func unready(workload string) step {
 				p.T.Fatal(err)
 			}
 		}
-		p.Await("unready", settleWithin, func() (bool, string) {
+		p.Await("unready", p.within(), func() (bool, string) {
 			for _, pod := range p.pods(workload) {
 				if readyPod(&pod) {
 					return false, pod.Name

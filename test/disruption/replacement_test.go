@@ -97,14 +97,14 @@ func releaseOthers(p *play) {
 func served(want int) step {
 	return func(p *play) {
 		p.T.Helper()
-		p.Await("claims served", settleWithin, func() (bool, string) {
+		p.Await("claims served", p.within(), func() (bool, string) {
 			count := 0
 			for _, l := range p.view.of(p.name) {
 				if !l.served.IsZero() {
 					count++
 				}
 			}
-			return count >= want, p.table()
+			return count >= want, ""
 		})
 	}
 }
@@ -114,7 +114,7 @@ func made(want int) step {
 	return func(p *play) {
 		p.T.Helper()
 		if got := len(p.view.of(p.name)); got != want {
-			p.T.Errorf("%d claims were made, want %d:\n%s", got, want, p.table())
+			p.T.Errorf("%d claims were made, want %d", got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -32,6 +33,8 @@ type scenario struct {
 	// objects are further manifests that are there before the NodePools. SCENE in them stands for the scenario's name.
 	objects string
 	steps   []step
+	// patience is how long a step may take, settleWithin when zero.
+	patience time.Duration
 	// takes is how many nodes went for which reason.
 	takes takes
 	// breaks says why the scenario's way of taking nodes overrides PodDisruptionBudgets; empty where it must not.

@@ -37,7 +37,7 @@ func deploy(all ...workload) step {
 // run waits until the pods of every workload run and are ready.
 func (p *play) run() {
 	p.T.Helper()
-	p.Await("the pods run", settleWithin, func() (bool, string) {
+	p.Await("the pods run", p.within(), func() (bool, string) {
 		desired := maps.Clone(p.desired)
 		for _, name := range p.daemons {
 			desired[name] = len(p.nodes())
@@ -51,7 +51,7 @@ func (p *play) run() {
 				}
 			}
 			if ready != want || len(pods) != want {
-				return false, fmt.Sprintf("%d of %d pods of %s are ready, want %d\n%s", ready, len(pods), name, want, p.table())
+				return false, fmt.Sprintf("%d of %d pods of %s are ready, want %d", ready, len(pods), name, want)
 			}
 		}
 		return true, ""
@@ -86,18 +86,18 @@ func scale(name string, replicas int) step {
 func serve(want int) step {
 	return func(p *play) {
 		p.T.Helper()
-		p.Await(fmt.Sprintf("%d nodes serve", want), settleWithin, func() (bool, string) {
+		p.Await(fmt.Sprintf("%d nodes serve", want), p.within(), func() (bool, string) {
 			serving := 0
 			for _, l := range p.view.of(p.name) {
 				if l.gone {
 					continue
 				}
 				if !l.initialized || l.going || l.tainted {
-					return false, p.table()
+					return false, ""
 				}
 				serving++
 			}
-			return serving == want && len(p.nodes()) == want, p.table()
+			return serving == want && len(p.nodes()) == want, ""
 		})
 		p.run()
 	}
@@ -217,7 +217,7 @@ const everyNode = ""
 func keeps(workload, reason, cause, text string) step {
 	return func(p *play) {
 		p.T.Helper()
-		p.Await(fmt.Sprintf("the verdict %s on %s", cause, reason), settleWithin, func() (bool, string) {
+		p.Await(fmt.Sprintf("the verdict %s on %s", cause, reason), p.within(), func() (bool, string) {
 			p.untouched()
 			var hosts []string
 			if workload == everyNode {
@@ -252,9 +252,9 @@ func (p *play) untouched() {
 func told(reason, text string) step {
 	return func(p *play) {
 		p.T.Helper()
-		p.Await("the Event "+reason, settleWithin, func() (bool, string) {
+		p.Await("the Event "+reason, p.within(), func() (bool, string) {
 			said := p.events(reason)
-			return slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, text) }), fmt.Sprintf("%q\n%s", said, p.table())
+			return slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, text) }), fmt.Sprintf("%q", said)
 		})
 	}
 }
@@ -263,10 +263,10 @@ func told(reason, text string) step {
 func replaced(want int) step {
 	return func(p *play) {
 		p.T.Helper()
-		p.Await("the marked nodes gone", settleWithin, func() (bool, string) {
+		p.Await("the marked nodes gone", p.within(), func() (bool, string) {
 			for _, l := range p.view.of(p.name) {
 				if p.marked[l.claim] && !l.gone {
-					return false, p.table()
+					return false, ""
 				}
 			}
 			return true, ""
@@ -292,14 +292,14 @@ func stays(want int) step {
 func begun(want int) step {
 	return func(p *play) {
 		p.T.Helper()
-		p.Await(fmt.Sprintf("%d nodes on their way out", want), settleWithin, func() (bool, string) {
+		p.Await(fmt.Sprintf("%d nodes on their way out", want), p.within(), func() (bool, string) {
 			count := 0
 			for _, l := range p.view.of(p.name) {
 				if !l.began.IsZero() {
 					count++
 				}
 			}
-			return count >= want, p.table()
+			return count >= want, ""
 		})
 	}
 }
@@ -307,15 +307,15 @@ func begun(want int) step {
 // undone waits until the taint was taken off a node again and nothing else is on its way.
 func undone(p *play) {
 	p.T.Helper()
-	p.Await("the replacement undone", settleWithin, func() (bool, string) {
+	p.Await("the replacement undone", p.within(), func() (bool, string) {
 		undone := 0
 		for _, l := range p.view.of(p.name) {
 			undone += l.undone
 			if p.marked[l.claim] && (l.tainted || l.going) {
-				return false, p.table()
+				return false, ""
 			}
 		}
-		return undone > 0, p.table()
+		return undone > 0, ""
 	})
 }
 
@@ -404,8 +404,8 @@ func running(p *play) {
 func claims(want int) step {
 	return func(p *play) {
 		p.T.Helper()
-		p.Await(fmt.Sprintf("%d claims", want), settleWithin, func() (bool, string) {
-			return len(p.view.of(p.name)) >= want, p.table()
+		p.Await(fmt.Sprintf("%d claims", want), p.within(), func() (bool, string) {
+			return len(p.view.of(p.name)) >= want, ""
 		})
 	}
 }
@@ -414,14 +414,14 @@ func claims(want int) step {
 func gone(want int) step {
 	return func(p *play) {
 		p.T.Helper()
-		p.Await(fmt.Sprintf("%d claims gone", want), settleWithin, func() (bool, string) {
+		p.Await(fmt.Sprintf("%d claims gone", want), p.within(), func() (bool, string) {
 			count := 0
 			for _, l := range p.view.of(p.name) {
 				if l.gone {
 					count++
 				}
 			}
-			return count >= want, p.table()
+			return count >= want, ""
 		})
 	}
 }
@@ -430,10 +430,10 @@ func gone(want int) step {
 func aged(age time.Duration) step {
 	return func(p *play) {
 		p.T.Helper()
-		p.Await(fmt.Sprintf("the nodes are %s old", age), settleWithin, func() (bool, string) {
+		p.Await(fmt.Sprintf("the nodes are %s old", age), p.within(), func() (bool, string) {
 			for _, l := range p.view.of(p.name) {
 				if l.served.IsZero() || time.Since(l.served) < age {
-					return false, p.table()
+					return false, ""
 				}
 			}
 			return true, ""
@@ -446,7 +446,7 @@ func peak(want int) step {
 	return func(p *play) {
 		p.T.Helper()
 		if got := p.ledger.peak(p.pools[0].name(p.name)); got != want {
-			p.T.Errorf("at most %d nodes were disrupted at once, want %d:\n%s", got, want, p.table())
+			p.T.Errorf("at most %d nodes were disrupted at once, want %d", got, want)
 		}
 	}
 }
@@ -456,7 +456,7 @@ func peak(want int) step {
 func release(want int) step {
 	return func(p *play) {
 		p.T.Helper()
-		p.Await(fmt.Sprintf("%d nodes registered", want), settleWithin, func() (bool, string) {
+		p.Await(fmt.Sprintf("%d nodes registered", want), p.within(), func() (bool, string) {
 			registered := 0
 			for _, n := range p.nodes() {
 				if n.Labels[karpv1.NodeRegisteredLabelKey] == "true" {
@@ -466,7 +466,7 @@ func release(want int) step {
 			return registered == want, fmt.Sprintf("%d of %d", registered, want)
 		})
 		for _, n := range p.nodes() {
-			p.Await("the taint off", settleWithin, func() (bool, string) {
+			p.Await("the taint off", p.within(), func() (bool, string) {
 				fresh := &corev1.Node{}
 				if err := p.Get(p.Context(), client.ObjectKey{Name: n.Name}, fresh); err != nil {
 					return false, err.Error()
@@ -484,10 +484,10 @@ func release(want int) step {
 func drifted(reason string) step {
 	return func(p *play) {
 		p.T.Helper()
-		p.Await("drift: "+reason, settleWithin, func() (bool, string) {
+		p.Await("drift: "+reason, p.within(), func() (bool, string) {
 			for _, l := range p.view.of(p.name) {
 				if p.marked[l.claim] && l.drift != reason {
-					return false, fmt.Sprintf("claim %s: %q\n%s", l.claim, l.drift, p.table())
+					return false, fmt.Sprintf("claim %s: %q", l.claim, l.drift)
 				}
 			}
 			return true, ""

@@ -7,7 +7,8 @@ func threeHundred() scenario {
 	const nodes = 300
 	return scenario{
 		name: "three-hundred", rule: "three hundred nodes drift away within their budgets, and no pod waits for longer than its node took to boot",
-		pools: []pool{{budgets: `{nodes: "20%"}`}},
+		patience: 10 * time.Minute,
+		pools:    []pool{{budgets: `{nodes: "20%"}`}},
 		steps: []step{
 			deploy(workload{name: "web", count: nodes, requests: whole}), serve(nodes), mark, noteTime, changePools(relabelled),
 			replaced(nodes), have("version", "two"), preSpun, waitedLessThanBoot, report, made(2 * nodes)},
