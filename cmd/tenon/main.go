@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	// Budgets name time zones, and the image has none of its own.
+	_ "time/tzdata"
 
 	"github.com/spf13/cobra"
 )

@@ -90,7 +90,7 @@ func (s *nodeStory) text() string {
 	if d := s.Drain; d != nil {
 		fmt.Fprintf(&b, "\nDrain (%s, %s): %d pods evicted, %d left\n", d.Reason, drainPhase(d), d.Evicted, d.Left)
 		for _, blocker := range d.Blockers {
-			fmt.Fprintf(&b, "  waits for %s\n", blockerInWords(blocker))
+			fmt.Fprintf(&b, "  blocked: %s\n", blockerInWords(blocker))
 		}
 	}
 	return b.String()
