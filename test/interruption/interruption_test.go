@@ -57,6 +57,7 @@ func TestInterruptions(t *testing.T) {
 			})
 		}
 	})
+	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).ProvisioningID(), "shunned")
 	if !t.Failed() {
 		w.Await("the queue is empty", 2*time.Minute, func() (bool, string) {
 			left := messages(w)
@@ -127,6 +128,7 @@ func spot(t *testing.T, w *world.World) {
 	if result := s.ends(taken.Name, time.Minute); result.Reason != workflows.ReasonSpotInterrupted || result.Drain != workflows.Drained {
 		t.Errorf("the life ended as %+v, want it drained for being interrupted", result)
 	}
+	s.RecordLatest(s.life(taken.Name), "interrupted")
 	s.AwaitRunning(s.name, 2, time.Minute)
 	s.runsOn(s.claims()[replacement.Name].Status.NodeName)
 	if claims := s.claims(); len(claims) != 2 {
@@ -264,6 +266,9 @@ func statusChecks(t *testing.T, w *world.World) {
 		}
 		s.told(row.claim, "InstanceUnhealthy")
 	}
+	s.RecordLatest(s.life(serving.Name), "forced")
+	s.RecordLatest(s.life(draining.Name), "hurried")
+	s.RecordLatest(workflows.Cluster(s.Lab.Cluster()).DrainID(draining.Status.NodeName), "hurried")
 	// What was there by force is replaced like anything else.
 	s.AwaitRunning(s.name, 3, time.Minute)
 	// A scheduled event is no force: its drain respects what holds its pod.
