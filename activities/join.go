@@ -185,7 +185,11 @@ func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeCl
 		return nil, "", fmt.Errorf("wait for the Node of %s: %w", claim.Status.ProviderID, err)
 	}
 	if !registered(node) || !owned(node, claim) {
-		expects := a.Nominator.Expects(claim)
+		reserved, err := a.reserved(ctx, claim)
+		if err != nil {
+			return nil, "", err
+		}
+		expects := reserved || a.Nominator.Expects(claim)
 		if node, err = a.drains.change(ctx, node, "register", func(node *corev1.Node) { register(node, claim, expects) }); err != nil {
 			return nil, "", err
 		}
@@ -256,18 +260,26 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 
 // initialize marks a node that serves pods, on the Node and on the claim.
 func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) error {
+	reserved, err := a.reserved(ctx, claim)
+	if err != nil {
+		return err
+	}
 	label := func() error {
 		if node.Labels[karpv1.NodeInitializedLabelKey] == "true" && !expecting(node) {
 			return nil
 		}
 		_, err := a.drains.change(ctx, node, "initialize", func(node *corev1.Node) {
 			node.Labels[karpv1.NodeInitializedLabelKey] = "true"
-			open(node)
+			if reserved {
+				reserve(node)
+			} else {
+				open(node)
+			}
 		})
 		return err
 	}
-	nominated, err := 0, error(nil)
-	if expecting(node) {
+	nominated := 0
+	if expecting(node) && !reserved {
 		nominated, err = a.Nominator.Open(ctx, claim, node.Name, label)
 	} else {
 		err = label()

@@ -274,7 +274,7 @@ func TestRetire(t *testing.T) {
 		},
 		{
 			reason: "a pod finds no other place for now", stay: []string{"a", "b"}, pods: []client.Object{pod("web-1", nil)},
-			want: workflows.RetireResult{Blocked: []string{"a: pod default/web-1 would find no other place now"}},
+			want: workflows.RetireResult{Blocked: []string{"a: pod default/web-1 would find no other place now"}, Crowded: true},
 		},
 	} {
 		a, nodeA := serving("a")

@@ -40,15 +40,23 @@ func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (work
 		}
 	}
 	if len(going) == 0 {
-		return result, nil
+		return result, a.openReplacements(ctx, in.Claims)
 	}
 	if err := a.Mirror.Fresh(freshEnough); err != nil {
 		return result, fmt.Errorf("let nodes go: %w", err)
 	}
-	var err error
-	if result.Blocked, result.ForGood, err = a.mayGo(ctx, in, going); err != nil || len(result.Blocked) > 0 {
+	if err := a.mayGo(ctx, in, going, &result); err != nil {
 		return result, err
 	}
+	if in.Open || len(result.Blocked) == 0 {
+		if err := a.openReplacements(ctx, in.Claims); err != nil {
+			return result, err
+		}
+	}
+	if len(result.Blocked) > 0 {
+		return result, nil
+	}
+	var err error
 	if in.Owners {
 		if result.Owners, err = a.owners(ctx, going); err != nil {
 			return result, err
@@ -111,7 +119,7 @@ func (a *Activities) left(ctx context.Context, in workflows.RetireInput, gone wo
 
 // mayGo says what keeps nodes that are marked, and whether that is worth waiting for. What a person may have written a
 // moment ago is read from the API server; where the pods go is asked of the planner.
-func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, going []candidate) (blocked []string, forGood bool, err error) {
+func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) error {
 	snapshot := a.Mirror.Snapshot()
 	claims, keys := map[string]bool{}, make([]string, 0, len(going))
 	for _, c := range going {
@@ -119,21 +127,22 @@ func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, going 
 		keys = append(keys, c.key())
 		why, err := a.protected(ctx, c, karpv1.DisruptionReason(in.Reason))
 		if err != nil {
-			return nil, false, err
+			return err
 		}
 		if why != "" {
-			blocked, forGood = append(blocked, c.gone.Node+": "+why), true
+			result.Blocked, result.ForGood = append(result.Blocked, c.gone.Node+": "+why), true
 		}
 	}
-	if len(blocked) > 0 {
-		return blocked, forGood, nil
+	if len(result.Blocked) > 0 {
+		return nil
 	}
 	overlay(snapshot, claims)
 	for _, verdict := range plan.Confirm(a.input(ctx, snapshot, nil), karpv1.DisruptionReason(in.Reason), keys) {
-		blocked = append(blocked, verdict.Node+": "+verdict.Message)
-		forGood = forGood || verdict.Cause == plan.CauseNode || verdict.Cause == plan.CausePod
+		result.Blocked = append(result.Blocked, verdict.Node+": "+verdict.Message)
+		result.ForGood = result.ForGood || verdict.Cause == plan.CauseNode || verdict.Cause == plan.CausePod
+		result.Crowded = result.Crowded || verdict.Cause == plan.CauseRoom
 	}
-	return blocked, forGood, nil
+	return nil
 }
 
 // protected says what asks, on the Node, its claim or its pods, not to be disrupted.

@@ -23,6 +23,9 @@ func (s *sweep) marks(ctx context.Context) error {
 	for i := range list.Items {
 		node := &list.Items[i]
 		listed := s.claims[node.Spec.ProviderID]
+		if err := s.openOrphan(ctx, node); err != nil {
+			return err
+		}
 		if listed == nil || !disrupted(node) || !node.DeletionTimestamp.IsZero() || node.Annotations[ReasonAnnotation] != "" {
 			continue
 		}
@@ -39,6 +42,22 @@ func (s *sweep) marks(ctx context.Context) error {
 		s.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", "It was marked as going, and nobody was taking it away")
 		s.result.Unmarked = append(s.result.Unmarked, node.Name)
 	}
+	return nil
+}
+
+// openOrphan opens a node that is kept closed for pods of a replacement that is over.
+func (s *sweep) openOrphan(ctx context.Context, node *corev1.Node) error {
+	id := node.Annotations[karpv1.ReplacementAnnotationKey]
+	if id == "" || !expecting(node) || node.Labels[karpv1.NodeInitializedLabelKey] != "true" {
+		return nil
+	}
+	if running, err := s.running(ctx, s.Cluster.ReplacementID(id)); running || err != nil {
+		return err
+	}
+	if _, err := s.drains.change(ctx, node, "open", open); err != nil {
+		return err
+	}
+	s.result.Unmarked = append(s.result.Unmarked, node.Name)
 	return nil
 }
 

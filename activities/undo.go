@@ -49,6 +49,9 @@ func (a *Activities) UndoReplacement(ctx context.Context, in workflows.UndoInput
 		}
 		if kept {
 			undone.Kept = append(undone.Kept, name)
+			if err := a.openReplacements(ctx, []workflows.ClaimRef{{Name: name, UID: string(claim.UID)}}); err != nil {
+				return undone, err
+			}
 			continue
 		}
 		if err := a.dropReplacement(ctx, claim, in.Why); err != nil {

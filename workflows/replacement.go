@@ -25,9 +25,13 @@ const (
 	// ReplacementPatience is how long what was launched may take to serve: RegistrationTimeout, by which a machine that
 	// does not join is given up anyway, and as long again as a large node takes to become ready.
 	ReplacementPatience = RegistrationTimeout + 5*time.Minute
-	// retirePatience is how long a budget or a lack of room may keep the nodes once their replacements serve. Several
-	// replacements at once wait for one another here, where they move pods of the same PodDisruptionBudget.
+	// retirePatience is how long a PodDisruptionBudget may keep the nodes once their replacements serve. Several
+	// replacements at once wait for one another here, where they move pods of the same budget. A lack of room may keep
+	// them for crowdedLooks looks only: what came in between stays, and old and new nodes are paid for meanwhile.
 	retirePatience = 10 * time.Minute
+	crowdedLooks   = 2
+	// closedLooks is for how many looks the replacements are kept for the pods they were bought for.
+	closedLooks = 2
 	// readyPatience bounds how long moved pods are waited for.
 	readyPatience = 10 * time.Minute
 	// retireAgainFirst and retireAgainMost bound the pauses between two looks whether the nodes may go.
@@ -81,6 +85,8 @@ type RetireInput struct {
 	Claims []ClaimRef `json:"claims,omitempty"`
 	// Owners asks whose pods will move.
 	Owners bool `json:"owners,omitempty"`
+	// Open has the replacements take any pods from now on, even if the nodes may not go yet.
+	Open bool `json:"open,omitempty"`
 }
 
 // RetireResult says which nodes go. Either none is blocked, or none was let go.
@@ -88,9 +94,10 @@ type RetireResult struct {
 	// Retired are the claims that are deleted now, Gone those that somebody else had deleted or terminated.
 	Retired []string `json:"retired,omitempty"`
 	Gone    []string `json:"gone,omitempty"`
-	// Blocked says what keeps nodes, and ForGood that it is not worth waiting for.
+	// Blocked says what keeps nodes, ForGood that it is not worth waiting for, and Crowded that it is a lack of room.
 	Blocked []string `json:"blocked,omitempty"`
 	ForGood bool     `json:"forGood,omitempty"`
+	Crowded bool     `json:"crowded,omitempty"`
 	// Owners are those of the pods that move.
 	Owners []PodOwner `json:"owners,omitempty"`
 }
@@ -295,8 +302,9 @@ func (r *replacement) settle(ctx workflow.Context) string {
 // retire lets the nodes go. What keeps them only for a while is waited for.
 func (r *replacement) retire(ctx workflow.Context) string {
 	until := workflow.Now(ctx).Add(retirePatience)
-	for pause := retireAgainFirst; ; pause = min(2*pause, retireAgainMost) {
-		result, err := RetireActivity.Run(ctx, RetireInput{ID: r.ID, Reason: r.Reason, Nodes: r.Nodes, Claims: r.launched(), Owners: r.WaitForReady},
+	pause := retireAgainFirst
+	for look := 1; ; look++ {
+		result, err := RetireActivity.Run(ctx, RetireInput{ID: r.ID, Reason: r.Reason, Nodes: r.Nodes, Claims: r.launched(), Owners: r.WaitForReady, Open: look > closedLooks},
 			fmt.Sprintf("let %d nodes go: %s", len(r.Nodes), r.Reason))
 		if err != nil {
 			return failed(ctx, "the nodes could not be let go", err)
@@ -307,13 +315,14 @@ func (r *replacement) retire(ctx workflow.Context) string {
 			r.describe(ctx, "The nodes are drained and terminated by the workflows of their claims.")
 			r.owners = result.Owners
 			return ""
-		case result.ForGood || !workflow.Now(ctx).Before(until):
+		case result.ForGood || result.Crowded && look >= crowdedLooks || !workflow.Now(ctx).Before(until):
 			return listed(result.Blocked)
 		}
 		r.describe(ctx, "The nodes have to stay for now: "+listed(result.Blocked)+".")
 		if err := workflow.NewTimerWithOptions(ctx, pause, workflow.TimerOptions{Summary: "look again"}).Get(ctx, nil); err != nil {
 			return failed(ctx, "it was interrupted", err)
 		}
+		pause = min(2*pause, retireAgainMost)
 	}
 }
 

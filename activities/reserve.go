@@ -1,0 +1,55 @@
+package activities
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// A node that replaces others is kept closed, by the taint that keeps a node for the pods it was planned for, until those
+// others go: the kube-scheduler likes empty nodes best, and would put there what was evicted elsewhere for other reasons,
+// so that the pods it was bought for found no place. Retire opens it. What a replacement that was terminated leaves
+// closed the sweep opens.
+
+// reserved says whether a claim's node is to be kept closed for now.
+func (a *Activities) reserved(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
+	id := claim.Annotations[karpv1.ReplacementAnnotationKey]
+	if id == "" {
+		return false, nil
+	}
+	return a.runs(ctx, a.Cluster.ReplacementID(id))
+}
+
+// reserve closes a node.
+func reserve(node *corev1.Node) {
+	if !expecting(node) {
+		node.Spec.Taints = append(node.Spec.Taints, karpv1.ExpectingNoScheduleTaint())
+	}
+}
+
+// openReplacements opens the nodes of claims.
+func (a *Activities) openReplacements(ctx context.Context, refs []workflows.ClaimRef) error {
+	for _, ref := range refs {
+		claim, err := a.claim(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if claim == nil || claim.Status.NodeName == "" {
+			continue
+		}
+		node, err := a.drains.node(ctx, claim.Status.NodeName, "")
+		if err != nil {
+			return err
+		}
+		if node == nil || node.Spec.ProviderID != claim.Status.ProviderID {
+			continue
+		}
+		if _, err := a.drains.change(ctx, node, "open", open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
