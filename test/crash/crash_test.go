@@ -1,5 +1,5 @@
-// Package crash_test kills things. The worker dies at every side effect of a claim's life and of a drain, before it,
-// after it and before Temporal hears of it; the whole laboratory loses power in the middle of a scale-out; workers stay
+// Package crash_test kills things. The worker dies at every side effect of a claim's life, of a drain and of a
+// replacement, before it, after it and before Temporal hears of it; the whole laboratory loses power in the middle of a scale-out; workers stay
 // dead for a while, or die beside one that lives. Afterwards, and all the time, an observer who was told nothing looks
 // whether a machine was launched twice or forgotten, a pod lost, or a disruption budget broken.
 package crash_test
@@ -17,6 +17,7 @@ import (
 func TestCrash(t *testing.T) {
 	f := newFailpoints(t)
 	w := world.Start(t, world.Options{Worker: []string{sweeping}, WorkerEnv: f.env})
+	impatient(w)
 	g := watchOver(w)
 	defer g.end(t)
 	for _, part := range []struct {

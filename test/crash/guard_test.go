@@ -281,7 +281,7 @@ func (g *guard) awaitQuiet(w *world.World) {
 	w.T.Helper()
 	w.Await("every workflow of a node over", awaitMost, func() (bool, string) {
 		var running []string
-		for _, workflow := range w.Executions("ExecutionStatus = 'Running' AND WorkflowType IN ('Launch', 'NodeClaim', 'Drain')") {
+		for _, workflow := range w.Executions("ExecutionStatus = 'Running' AND WorkflowType IN ('Launch', 'NodeClaim', 'Drain', 'Replacement')") {
 			running = append(running, workflow.GetExecution().GetWorkflowId())
 		}
 		return len(running) == 0, strings.Join(running, ", ")

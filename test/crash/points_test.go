@@ -35,6 +35,15 @@ var effects = []struct{ effect, what string }{
 	{"DeleteClaim: DELETE nodeclaims", "delete the claim of a node that is drained"},
 	{"Remove: PATCH nodes{removal-reason}", "taint an empty node"},
 	{"Remove: DELETE nodeclaims", "delete the claim of an empty node"},
+	{"BeginReplacement: POST nodeclaims", "create what replaces a node"},
+	{"BeginReplacement: PATCH nodes", "mark a node that is replaced"},
+	{"BeginReplacement: PATCH nodeclaims/status", "say on the claim why its node is replaced"},
+	{"Retire: PATCH nodes{removal-reason}", "note on a node why it goes"},
+	{"Retire: DELETE nodeclaims", "delete the claim of a node that is replaced"},
+	{"UndoReplacement: PATCH nodeclaims/status", "take back what a claim says of its replacement"},
+	{"UndoReplacement: PATCH nodes", "take the mark off a node"},
+	{"UndoReplacement: PATCH nodeclaims", "note on a claim that its replacement was taken back"},
+	{"UndoReplacement: DELETE nodeclaims", "delete the claim of a replacement that was taken back"},
 	{"EC2 TerminateInstances", "terminate an instance"},
 	{"Terminate: PATCH nodeclaims/status", "say on the claim that its instance is ending"},
 	{"Terminate: PATCH nodes", "take the finalizer off the Node"},
@@ -43,7 +52,7 @@ var effects = []struct{ effect, what string }{
 
 // acknowledged are the activities whose end the worker does not live to report.
 var acknowledged = []string{"Plan", "PrepareLaunch", "CreateFleet", "FindInstances", "ReleaseClaims", "Join", "Evict", "Uncordon",
-	"DeleteClaim", "Evaluate", "Remove", "Terminate", "Sweep"}
+	"DeleteClaim", "Evaluate", "Remove", "BeginReplacement", "AwaitReplacements", "Retire", "AwaitMoved", "UndoReplacement", "Terminate", "Sweep"}
 
 // points is the table of all points at which the worker is killed.
 func points() []string {
@@ -79,14 +88,19 @@ func walk(w *world.World, g *guard, f failpoints) {
 	for round := 1; ; round++ {
 		// Their instances live in a pool that has run dry, and what EC2 shows is a little old.
 		w.Faults(refusing())
-		w.T.(*testing.T).Run(fmt.Sprintf("Round%d", round), func(t *testing.T) {
-			for _, story := range stories {
-				t.Run(story.name, func(t *testing.T) {
-					t.Parallel()
-					story.tell(newTelling(w.For(t), g, story.name, round))
-				})
+		for chapter, told := range stories {
+			w.T.(*testing.T).Run(fmt.Sprintf("Round%d/Chapter%d", round, chapter+1), func(t *testing.T) {
+				for _, story := range told {
+					t.Run(story.name, func(t *testing.T) {
+						t.Parallel()
+						story.tell(newTelling(w.For(t), g, story.name, round))
+					})
+				}
+			})
+			if w.T.Failed() {
+				break
 			}
-		})
+		}
 		struck := failpoint.Struck(f.dir, points())
 		if w.T.Failed() || len(struck) == len(points()) || round == rounds {
 			report(w.T, struck, began)

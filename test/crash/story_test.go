@@ -17,12 +17,15 @@ import (
 // awaitMost is how long anything may take while the worker keeps dying. Nothing is proved by its being shorter.
 const awaitMost = 5 * time.Minute
 
-// stories are told at the same time, each with a NodePool and a namespace of its own, so that while one waits for a
-// dead worker to be noticed the others go on to their points.
-var stories = []struct {
+// story is what happens to the nodes of a pool.
+type story struct {
 	name string
 	tell func(*telling)
-}{
+}
+
+// stories are told at the same time, those of a chapter, each with a NodePool and a namespace of its own, so that while
+// one waits for a dead worker to be noticed the others go on to their points.
+var stories = [][]story{{
 	{"drained", drained},
 	{"deleted", deleted},
 	{"refused", refused},
@@ -30,10 +33,19 @@ var stories = []struct {
 	{"takenback", takenBack},
 	{"deadline", deadline},
 	{"counted", counted},
-}
+}, {
+	{"replaced", replaced},
+	{"unready", unready},
+	{"unlaunched", unlaunched},
+	{"overtaken", overtaken},
+	{"poolless", poolless},
+}}
 
 // dry is the instance type of which there are none.
 const dry = "m5.large"
+
+// lame is the instance type whose machines never become ready.
+const lame = "m5.xlarge"
 
 // refusing are the faults the stories are told under. The lag makes an end take long enough to be worth a word on the
 // claim.
@@ -41,6 +53,7 @@ func refusing() ec2sim.Faults {
 	return ec2sim.Faults{
 		Capacity:    []ec2sim.CapacityFault{{PoolPattern: ec2sim.PoolPattern{InstanceType: dry}}},
 		DescribeLag: ec2sim.Duration(9 * time.Second),
+		NeverReady:  []ec2sim.BootFault{{PoolPattern: ec2sim.PoolPattern{InstanceType: lame}}},
 	}
 }
 

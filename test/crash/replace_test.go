@@ -1,0 +1,255 @@
+package crash_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// patience is how long a replacement may take to serve in this laboratory: long enough for workers to die on the way.
+const patience = 75 * time.Second
+
+// impatient starts Disruption before anything else does, so that a replacement that never serves is taken back soon.
+func impatient(w *world.World) {
+	w.T.Helper()
+	cluster := workflows.Cluster(w.Lab.Cluster())
+	in := workflows.DisruptionInput{Cluster: cluster, Patience: patience, Stable: 5 * time.Second}
+	if _, err := w.Temporal.ExecuteWorkflow(w.Context(), workflows.DisruptionOptions(cluster).Client(), workflows.DisruptionType, in); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// oneAtATime lets one node of a pool go at a time, for a reason that asks for a replacement.
+const oneAtATime = `{nodes: "1", reasons: [Drifted]}`
+
+// replaced: the nodes of a pool have drifted and are replaced one by one, each when the pods of the one before are Ready.
+func replaced(s *telling) {
+	s.replacing("c5.large")
+	s.annotatePool("true")
+	s.run(6, "")
+	old := s.claimNames()
+	release := s.guard.replacements(s, 1)
+	s.replacing("c5d.large")
+	s.awaitReplaced(old)
+	s.AwaitRunning(s.namespace, 6, awaitMost)
+	release()
+	s.awaitUnmarked()
+	s.scaleToZero()
+}
+
+// unready: what replaces a node never becomes ready, so it is taken back, and the node serves until it is wanted no more.
+func unready(s *telling) {
+	s.takenBackFor(lame)
+}
+
+// unlaunched: there is no capacity for what is to replace a node.
+func unlaunched(s *telling) {
+	s.takenBackFor(dry)
+}
+
+// takenBackFor has a node drift towards a type that cannot be had or does not work, and back.
+func (s *telling) takenBackFor(instanceType string) {
+	s.T.Helper()
+	s.replacing("c5.large")
+	s.run(2, "")
+	old := s.claimNames()
+	release := s.guard.replacements(s, 1)
+	s.replacing(instanceType)
+	s.awaitMarked(old[0])
+	s.replacing("c5.large")
+	s.awaitReplacements()
+	release()
+	s.Await("only the old node", awaitMost, func() (bool, string) {
+		names := s.claimNames()
+		return len(names) == 1 && names[0] == old[0], strings.Join(names, ", ")
+	})
+	s.AwaitRunning(s.namespace, 2, awaitMost)
+	s.awaitUnmarked()
+	s.scaleToZero()
+}
+
+// overtaken: the claim of a node is deleted by hand while it is being replaced. What was launched for its pods serves them.
+func overtaken(s *telling) {
+	s.replacing("c5.large")
+	s.run(2, "")
+	old := s.claimNames()
+	s.replacing("c5d.large")
+	s.awaitMarked(old[0])
+	s.deleteClaim(old[0])
+	s.awaitReplaced(old)
+	s.AwaitRunning(s.namespace, 2, awaitMost)
+	s.awaitReplacements()
+	s.awaitUnmarked()
+	s.scaleToZero()
+}
+
+// poolless: the NodePool is deleted while one of its nodes is being replaced; everything goes.
+func poolless(s *telling) {
+	s.replacing("c5.large")
+	s.run(2, "")
+	old := s.claimNames()
+	s.replacing("c5d.large")
+	s.awaitMarked(old[0])
+	pool := &karpv1.NodePool{ObjectMeta: objectMeta(s.name)}
+	if err := s.Delete(s.Context(), pool); err != nil {
+		s.T.Fatalf("delete NodePool %s: %v", s.name, err)
+	}
+	s.awaitReplacements()
+	s.scaleToZero()
+}
+
+// replacing applies the story's pool, of which one drifted node may go at a time.
+func (s *telling) replacing(instanceType string) {
+	s.T.Helper()
+	s.Apply(fmt.Sprintf(`
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: %[1]s}
+spec:
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 5s, budgets: [{nodes: "100%%", reasons: [Empty]}, %[3]s]}
+  template:
+    metadata: {labels: {story: %[1]s}}
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+      - {key: node.kubernetes.io/instance-type, operator: In, values: [%[2]s]}
+      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+`, s.name, instanceType, oneAtATime))
+}
+
+// annotatePool has moved pods be Ready before the next node goes.
+func (s *telling) annotatePool(value string) {
+	s.T.Helper()
+	if out, err := s.Kubectl("annotate", "nodepool", s.name, "--overwrite", karpv1.WaitForReadyAnnotationKey+"="+value); err != nil {
+		s.T.Fatalf("annotate NodePool %s: %v: %s", s.name, err, out)
+	}
+}
+
+func (s *telling) claimNames() []string {
+	s.T.Helper()
+	var names []string
+	for _, claim := range s.ownClaims() {
+		names = append(names, claim.Name)
+	}
+	return names
+}
+
+// awaitMarked waits until the node of a claim is marked as going.
+func (s *telling) awaitMarked(name string) {
+	s.T.Helper()
+	s.Await("node of "+name+" marked", awaitMost, func() (bool, string) {
+		claim := s.claim(name)
+		return claim != nil && claim.IsTrue(karpv1.ConditionTypeDisruptionReason), fmt.Sprintf("%+v", claim)
+	})
+}
+
+// awaitReplaced waits until claims are gone and others serve in their place.
+func (s *telling) awaitReplaced(old []string) {
+	s.T.Helper()
+	s.Await("the nodes of "+s.name+" replaced", 2*awaitMost, func() (bool, string) {
+		serving, state := 0, ""
+		for _, claim := range s.ownClaims() {
+			state += fmt.Sprintf(" %s (initialized %t, deleted %t)", claim.Name, claim.IsTrue(karpv1.ConditionTypeInitialized), !claim.DeletionTimestamp.IsZero())
+			for _, name := range old {
+				if claim.Name == name {
+					return false, state
+				}
+			}
+			if claim.IsTrue(karpv1.ConditionTypeInitialized) {
+				serving++
+			}
+		}
+		return serving > 0, state
+	})
+}
+
+// awaitReplacements waits until no replacement of the story's pool is under way.
+func (s *telling) awaitReplacements() {
+	s.T.Helper()
+	s.Await("no replacement in "+s.name, awaitMost, func() (bool, string) {
+		running := s.Executions("ExecutionStatus = 'Running' AND WorkflowType = 'Replacement' AND NodePool = '" + s.name + "'")
+		return len(running) == 0, fmt.Sprintf("%d run", len(running))
+	})
+}
+
+// awaitUnmarked waits until no node that stays says that it goes.
+func (s *telling) awaitUnmarked() {
+	s.T.Helper()
+	s.Await("no node of "+s.name+" marked", awaitMost, func() (bool, string) {
+		leaving := map[string]bool{}
+		for _, claim := range s.ownClaims() {
+			if !claim.DeletionTimestamp.IsZero() {
+				leaving[claim.Status.NodeName] = true
+			}
+		}
+		for _, node := range s.ownNodes() {
+			if marked(&node) && !leaving[node.Name] {
+				return false, fmt.Sprintf("%s: %v", node.Name, node.Spec.Taints)
+			}
+		}
+		return true, ""
+	})
+}
+
+func marked(node *corev1.Node) bool {
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == karpv1.DisruptedTaintKey {
+			return true
+		}
+	}
+	return false
+}
+
+// replacements counts, until release is called, the story's nodes that are marked as going or deleted and whose machine
+// has not been ended, and accuses whoever lets more of them go at once than the budget of the pool.
+func (g *guard) replacements(s *telling, most int) (release func()) {
+	s.T.Helper()
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			var claims karpv1.NodeClaimList
+			var nodes corev1.NodeList
+			if g.kube.List(s.Context(), &claims) != nil || g.kube.List(s.Context(), &nodes) != nil {
+				continue
+			}
+			if going := goingOf(s.name, claims.Items, nodes.Items); len(going) > most {
+				g.mu.Lock()
+				g.accuse("%d nodes of %s are disrupted at once, and its budget allows %d: %s", len(going), s.name, most, strings.Join(going, ", "))
+				g.mu.Unlock()
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-ended
+	}
+}
+
+// goingOf are the claims of a pool's nodes that are disrupted, as budgets count them.
+func goingOf(pool string, claims []karpv1.NodeClaim, nodes []corev1.Node) []string {
+	markedNodes := map[string]bool{}
+	for i := range nodes {
+		markedNodes[nodes[i].Spec.ProviderID] = marked(&nodes[i])
+	}
+	var going []string
+	for i := range claims {
+		claim := &claims[i]
+		if claim.Labels[karpv1.NodePoolLabelKey] == pool && claim.IsTrue(karpv1.ConditionTypeInitialized) && !claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) &&
+			(markedNodes[claim.Status.ProviderID] || !claim.DeletionTimestamp.IsZero()) {
+			going = append(going, claim.Name)
+		}
+	}
+	return going
+}
