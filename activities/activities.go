@@ -22,8 +22,8 @@
 // claim's status; delete the claim; cordon the Node; the Node's finalizer; the claim's finalizer; and, where the instance
 // takes its time to end, the claim's status once more. The Node object itself goes with its owner, the claim. A pod that
 // is nominated to its node (nominate.go) costs one more each. Where a NodePool's consolidateAfter is neither zero nor
-// Never, the starter writes the claim's status once when the node has become quiet, and twice for each time its quiet is
-// broken.
+// Never, the starter writes the claim's status once when the node has been quiet for a while longer, and twice for each
+// time its quiet is broken.
 package activities
 
 import (

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
@@ -33,6 +34,9 @@ const (
 	// blinkFor is for how long Consolidatable stays although it does not hold: one that will be back so soon is not
 	// worth two writes each time a pod comes or goes.
 	blinkFor = 10 * time.Second
+	// holdFor is for how long Consolidatable is held back: a node that is taken away as soon as it is quiet need not have
+	// said so.
+	holdFor = 20 * time.Second
 )
 
 // ClaimConditionsMirror is what the conditions of NodeClaims follow from.
@@ -59,6 +63,8 @@ type DriftCloud interface {
 // at once without any call.
 //
 // A claim has one write at most each time something about it changes, both conditions and lastPodEventTime together.
+// Consolidatable comes holdFor late, unless there is something else to write: most nodes that nobody needs are gone by
+// then.
 // Claims that are being deleted, and those of no NodePool, are left alone.
 type ClaimConditions struct {
 	kube   kube.Client
@@ -70,6 +76,8 @@ type ClaimConditions struct {
 	instances map[string]cloud.Instance
 	askAt     time.Time
 	specs     classSpecs
+	// held are the claims whose Consolidatable is held back, and until when.
+	held map[types.UID]time.Time
 }
 
 // NewClaimConditions returns what keeps the claims of a cluster; Run does the work. client must not read from a cache.
@@ -109,7 +117,9 @@ type verdict struct {
 	// consolidatable holds, or will at a time that is not zero.
 	consolidatable bool
 	when           time.Time
-	lastPodEvent   time.Time
+	// heldUntil is until when nothing is written for Consolidatable alone.
+	heldUntil    time.Time
+	lastPodEvent time.Time
 }
 
 // pass brings every claim up to date and returns when to look again without a change; zero for never.
@@ -126,6 +136,7 @@ func (c *ClaimConditions) pass(ctx context.Context) (time.Duration, error) {
 	verdicts := c.drifts(ctx, judged)
 	next := c.askAt
 	now := snapshot.Time
+	held := map[types.UID]time.Time{}
 	for _, n := range snapshot.Nodes {
 		pair := judged[n.Claim]
 		if pair == nil {
@@ -134,11 +145,25 @@ func (c *ClaimConditions) pass(ctx context.Context) (time.Duration, error) {
 		v := verdicts[n.Claim]
 		v.consolidatable, v.when = plan.Consolidatable(n, pair.pool, now)
 		v.lastPodEvent = n.LastPodEvent
+		if v.consolidatable && !pair.claim.IsTrue(karpv1.ConditionTypeConsolidatable) {
+			v.heldUntil = c.hold(pair.claim.UID, now)
+			held[pair.claim.UID] = v.heldUntil
+			v.when = v.heldUntil
+		}
 		if v.when.After(now) && v.when.Before(next) {
 			next = v.when
 		}
 	}
+	c.held = held
 	return max(next.Sub(c.now()), judgeEvery), c.write(ctx, judged, verdicts, now)
+}
+
+// hold returns until when the Consolidatable of a claim is held back.
+func (c *ClaimConditions) hold(claim types.UID, now time.Time) time.Time {
+	if until, held := c.held[claim]; held {
+		return until
+	}
+	return now.Add(holdFor)
 }
 
 // owned is a claim and the pool it belongs to.
@@ -173,7 +198,7 @@ func (c *ClaimConditions) write(ctx context.Context, judged map[string]*owned, v
 	for name := range maps.Keys(judged) {
 		before := judged[name].claim
 		drifted, consolidatable := verdicts[name].conditions(before, now)
-		if !drifted.news(before) && !consolidatable.news(before) {
+		if !drifted.news(before) && (!consolidatable.news(before) || now.Before(verdicts[name].heldUntil)) {
 			continue
 		}
 		after := before.DeepCopy()

@@ -29,7 +29,11 @@ func TestConditionsFollowWhatChanges(t *testing.T) {
 	w := newConditionWorld(t)
 	w.step("a node that was initialized a moment ago", 0, "", false)
 	w.clock(time.Minute)
-	w.step("it has been quiet for long enough", 1, "", true)
+	if next := w.step("it has been quiet for long enough, which is not worth a write at once", 0, "", false); next != holdFor {
+		t.Errorf("the next look is in %s, want %s", next, holdFor)
+	}
+	w.clock(holdFor)
+	w.step("it is still there", 1, "", true)
 	w.step("and nothing changes", 0, "", true)
 
 	w.lastPod = w.time
@@ -37,7 +41,9 @@ func TestConditionsFollowWhatChanges(t *testing.T) {
 	w.clock(29 * time.Second)
 	w.step("a second is left", 0, "", false)
 	w.clock(time.Second)
-	w.step("it is quiet again", 1, "", true)
+	w.step("it is quiet again", 0, "", false)
+	w.clock(holdFor)
+	w.step("and still there", 1, "", true)
 	if got := w.claim().Status.LastPodEventTime; !got.Time.Equal(w.lastPod) {
 		t.Errorf("lastPodEventTime is %v, want %v with the write that was made anyway", got, w.lastPod)
 	}
@@ -112,7 +118,9 @@ func TestABlinkIsNotWritten(t *testing.T) {
 	w := newConditionWorld(t)
 	w.pool.Spec.Disruption.ConsolidateAfter = karpv1.NewNillableDuration(5 * time.Second)
 	w.clock(time.Minute)
-	w.step("quiet", 1, "", true)
+	w.step("quiet", 0, "", false)
+	w.clock(holdFor)
+	w.step("quiet for a while", 1, "", true)
 	for range 5 {
 		w.clock(10 * time.Second)
 		w.lastPod = w.time
@@ -130,8 +138,12 @@ func TestTheCloudIsAskedOnceForAll(t *testing.T) {
 	if w.asked != 1 {
 		t.Errorf("the cloud was asked %d times, want once", w.asked)
 	}
+	w.clock(time.Minute)
+	w.step("quiet", 0, "", false)
+	w.clock(holdFor)
+	w.step("quiet for a while", 1, "", true)
 	w.clock(factsEvery)
-	if next := w.step("the facts are old", 1, "", true); next != factsEvery || w.asked != 2 {
+	if next := w.step("the facts are old", 0, "", true); next != factsEvery || w.asked != 2 {
 		t.Errorf("the cloud was asked %d times and will be in %s, want twice and in %s", w.asked, next, factsEvery)
 	}
 	w.down = errors.New("EC2 is away")
