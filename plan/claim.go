@@ -24,6 +24,8 @@ type launchGroup struct {
 	// common are the machines that hold each of the bins.
 	common bitset
 	bins   []*bin
+	// chosen says that prices have been looked at: all of common may be launched.
+	chosen bool
 }
 
 // claims turns bins into claims, alike ones next to each other.
@@ -247,7 +249,7 @@ func (m *market) ranked(g *launchGroup, ceiling float64) []int {
 // ceiling is the price above which spot makes no sense: that of the cheapest on-demand machine of a type that would do.
 func (m *market) ceiling(g *launchGroup) float64 {
 	ceiling := math.Inf(1)
-	if capacityTypes[m.machines[g.bins[0].machine].capacity] != karpv1.CapacityTypeSpot {
+	if g.chosen || capacityTypes[m.machines[g.bins[0].machine].capacity] != karpv1.CapacityTypeSpot {
 		return ceiling
 	}
 	suitable := map[string]bool{}

@@ -4,29 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
-
-type anyScore struct{}
-
-func (anyScore) approves([]*candidate, float64) (bool, string) { return true, "" }
-func (anyScore) hopeless(*candidate) (string, bool)            { return "", false }
-
-// Consolidate asks for Underutilized alone.
-func Consolidate(in Input) Disruption {
-	d := newDecision(in)
-	d.judgeAll()
-	candidates := d.open(karpv1.DisruptionReasonUnderutilized)
-	slices.SortFunc(candidates, bySavings)
-	var movable []*Node
-	for _, c := range candidates {
-		movable = append(movable, c.node)
-	}
-	f := newField(in, movable)
-	d.found.Commands, d.found.Verdicts = consolidate(f, &in, candidates, d.book, anyScore{})
-	return d.found
-}
 
 // Field lets tests try forks.
 type Field struct{ f *field }

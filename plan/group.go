@@ -81,7 +81,7 @@ func (b *bulk) value(m *market, shelf []int, from int) {
 	b.saves = math.Inf(-1)
 	for b.at = from; b.at < len(shelf); b.at++ {
 		mach := &m.machines[shelf[b.at]]
-		if mach.price >= b.price {
+		if mach.price > 1.5*b.price {
 			return
 		}
 		if b.allowed.has(shelf[b.at]) && mach.zones&b.zones != 0 && fits(b.need, mach.usable) {
@@ -130,12 +130,14 @@ func (c *consolidation) gather(order []*candidate) {
 	}
 }
 
-// grow adds to a group, one by one, the nodes that add the most.
+// grow adds to a group, one by one, the nodes with which it saves the most, and returns the best group there was on the
+// way. A second node may save nothing where a third does.
 func (c *consolidation) grow(group *bulk, bulks []*bulk, shelf []int) *bulk {
 	m := c.f.d.m
-	for len(group.sources) < mostTogether {
+	found, most, apart := group, 0.0, max(0, group.saves)
+	for vain := 0; vain < 2 && len(group.sources) < mostTogether; vain++ {
 		var best *bulk
-		gain, tried := 0.0, 0
+		gain, alone, tried := math.Inf(-1), 0.0, 0
 		for _, other := range bulks {
 			one := other.sources[0]
 			if tried == mostPartners {
@@ -151,18 +153,20 @@ func (c *consolidation) grow(group *bulk, bulks []*bulk, shelf []int) *bulk {
 			sum := group.with(other)
 			sum.value(m, shelf, group.at)
 			other.value(m, shelf, 0)
-			// What each saves by itself is no reason to wait for the other.
-			more := sum.saves - max(0, group.saves) - max(0, other.saves)
-			if more > gain && c.worth(sum.sources, sum.saves) {
-				best, gain = sum, more
+			// What each saves by itself is no reason to wait for the others.
+			if more := sum.saves - apart - max(0, other.saves); more > gain {
+				best, gain, alone = sum, more, max(0, other.saves)
 			}
 		}
 		if best == nil {
-			return group
+			break
 		}
-		group = best
+		group, apart = best, apart+alone
+		if gain > most*(1+1e-9)+1e-9 && c.worth(group.sources, group.saves) {
+			found, most, vain = group, gain, -1
+		}
 	}
-	return group
+	return found
 }
 
 // affords says whether the budgets let a node go beside those of a group.

@@ -87,6 +87,8 @@ func (f *field) buyMany(items []*item) (why string, cause Cause) {
 	return "", ""
 }
 
+const limitsInTheWay = "its NodePool's limits leave no room for a replacement beside it"
+
 // oneFor is the cheapest machine that takes all lots, filled with them. Pools are tried by weight and capacity types in
 // their order: the first that has such a machine at all decides.
 func (f *field) oneFor(lots []*lot, on *terms) (best *bin, why string, cause Cause) {
@@ -109,6 +111,9 @@ func (f *field) oneFor(lots []*lot, on *terms) (best *bin, why string, cause Cau
 				if !allowed.has(i) || mach.zones&zones == 0 || !fits(need, mach.usable) {
 					continue
 				}
+				if on != nil && mach.price >= on.below && limited {
+					return nil, limitsInTheWay, CauseRoom
+				}
 				if on != nil && mach.price >= on.below {
 					return nil, fmt.Sprintf("the cheapest replacement, %s %s at $%.4f an hour, saves nothing", mach.typ.Name, capacityTypes[capacity], m.priceIn(i, zones)), CausePrice
 				}
@@ -128,7 +133,7 @@ func (f *field) oneFor(lots []*lot, on *terms) (best *bin, why string, cause Cau
 		}
 	}
 	if limited {
-		return nil, "its NodePool's limits leave no room for a replacement beside it", CauseRoom
+		return nil, limitsInTheWay, CauseRoom
 	}
 	return nil, fmt.Sprintf("no single node would take the pods that find no room elsewhere: %s", names(lotted(lots))), CauseRoom
 }
@@ -217,7 +222,11 @@ func (f *field) claimOf(b *bin, on *terms) (Claim, string) {
 	if on.noSpot && capacityTypes[1] == capacity {
 		return Claim{}, "the cheapest replacement, " + at + ", is spot as it is, and SpotToSpotConsolidation is off"
 	}
-	ranked := slices.DeleteFunc(m.ranked(g, m.ceiling(g)), func(i int) bool { return m.worstIn(i, g.zones) >= on.below })
+	ceiling := math.Inf(1)
+	if on.choice == 0 {
+		ceiling = m.ceiling(g)
+	}
+	ranked := slices.DeleteFunc(m.ranked(g, ceiling), func(i int) bool { return m.worstIn(i, g.zones) >= on.below })
 	if len(ranked) == 0 {
 		return Claim{}, "the cheapest replacement, " + at + ", saves nothing"
 	}
@@ -236,7 +245,7 @@ func (f *field) claimOf(b *bin, on *terms) (Claim, string) {
 		}
 		ranked = ranked[:n]
 	}
-	g.common = setOf(ranked, len(m.machines))
+	g.common, g.chosen = setOf(ranked, len(m.machines)), true
 	if len(s.minimums) > 0 && m.policy != MinValuesBestEffort && !m.enough(s, g.common) {
 		return Claim{}, "the types that are cheaper are fewer than its NodePool's minValues demand"
 	}

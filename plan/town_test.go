@@ -227,7 +227,7 @@ func TestTown(t *testing.T) {
 			fresh.provision(t, clones)
 			t.Logf("%s: before %.2f with %d nodes, after scale down %.2f with %d; fresh %.2f", name, before, len(tn.nodes), tn.price(), len(tn.nodes), fresh.price())
 			for round := range 10 {
-				d := plan.Consolidate(tn.input())
+				d := plan.Disrupt(tn.input())
 				if len(d.Commands) == 0 {
 					break
 				}
