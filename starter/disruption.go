@@ -81,19 +81,20 @@ func (s *Starter) disrupt(ctx context.Context, last *signalled) time.Duration {
 	}
 	snapshot := s.Mirror.Snapshot()
 	found := s.Disrupt(ctx, snapshot)
-	more := s.tell(snapshot, found)
+	tellAt := s.tell(snapshot, found)
 	if len(found.Commands) == 0 {
 		*last = signalled{}
 		if s.verdicts.kindsChanged(found, time.Now()) {
 			s.wakeDisruption(ctx)
 		}
-		switch {
-		case more:
-			return evaluateEvery
-		case found.NextLook.IsZero():
+		next := found.NextLook
+		if !tellAt.IsZero() && (next.IsZero() || tellAt.Before(next)) {
+			next = tellAt
+		}
+		if next.IsZero() {
 			return 0
 		}
-		return max(time.Until(found.NextLook), settle)
+		return max(time.Until(next), settle)
 	}
 	news, wait := last.news(time.Now(), found)
 	if !news {

@@ -28,14 +28,16 @@ const (
 	verdictsMost = 50
 	// verdictLength is how long the message of an Event may be, in bytes.
 	verdictLength = 1000
+	// lasting is how long the same kind of thing must have kept a node before it is worth an Event, and how long the node
+	// must have served: what a node's first moments and its last ones look like is no news, and every Event is a write.
+	lasting = time.Minute
 	// kindsEvery is how often at most Disruption is woken only so that its details tell what keeps nodes.
 	kindsEvery = 10 * time.Minute
 )
 
-// verdicts remembers what was said of which node, so that a sentence is said once, until it changes. What it remembers
-// is a few numbers for each node there is. It is this process's memory: after a restart all is said again.
+// verdicts remembers what was said of which node. It is this process's memory: after a restart all is said again.
 type verdicts struct {
-	nodes map[string][tones]uint64
+	nodes map[string]saidOf
 	pools map[string]uint64
 	// misprotected are the values that were complained about.
 	misprotected map[types.UID]uint64
@@ -44,84 +46,104 @@ type verdicts struct {
 	kindsAt time.Time
 }
 
-// A node has one sentence of each tone.
-const (
-	toneBlocked = iota
-	toneUnconsolidatable
-	toneWaits
-	tones
-)
+// saidOf is what was said of a node: every kind of sentence once in its life.
+type saidOf struct {
+	// told has a bit for every kind.
+	told uint64
+	// kind is the one that holds now, and since when.
+	kind  int
+	since time.Time
+}
 
 // telling is one Event to be recorded.
 type telling struct {
 	node, reason, message string
 }
 
-// choose returns what is to be said of nodes, in the order of their names, and whether something is left to say.
-func (v *verdicts) choose(found plan.Disruption) (tellings []telling, more bool) {
-	said := make(map[string][tones]uint64, len(v.nodes))
-	nodes := 0
+// choose returns what is to be said of nodes, in the order of their names, and when there may be more to say if nothing
+// changes; zero if then there is not. Young are nodes of which nothing is said yet.
+func (v *verdicts) choose(found plan.Disruption, young map[string]bool, now time.Time) (tellings []telling, next time.Time) {
+	said := make(map[string]saidOf, len(v.nodes))
+	again := func(at time.Time) {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
 	for start := 0; start < len(found.Verdicts); {
-		end := start
-		for end < len(found.Verdicts) && found.Verdicts[end].Node == found.Verdicts[start].Node {
+		node, end := found.Verdicts[start].Node, start
+		for end < len(found.Verdicts) && found.Verdicts[end].Node == node {
 			end++
 		}
-		of := found.Verdicts[start:end]
+		binding, speaks := binding(found.Verdicts[start:end])
 		start = end
-		before := v.nodes[of[0].Node]
-		now, any := before, false
-		for tone, sentence := range sentences(of) {
-			mark := markOf(sentence.message)
-			if sentence.message == "" || mark == before[tone] {
-				continue
+		of := v.nodes[node]
+		if speaks && !young[node] {
+			kind := kindOf(binding)
+			if of.since.IsZero() || of.kind != kind {
+				of.kind, of.since = kind, now
 			}
-			if nodes == verdictsMost {
-				more = true
-				continue
+			switch due := of.since.Add(lasting); {
+			case of.told&(1<<kind) != 0:
+			case now.Before(due):
+				again(due)
+			case len(tellings) == verdictsMost:
+				again(now)
+			default:
+				of.told |= 1 << kind
+				tellings = append(tellings, telling{node, eventOf(binding), shortened(before(binding.Reason) + binding.Message)})
 			}
-			now[tone], any = mark, true
-			tellings = append(tellings, telling{of[0].Node, sentence.reason, sentence.message})
+		} else {
+			of.since = time.Time{}
 		}
-		if any {
-			nodes++
-		}
-		if now != [tones]uint64{} {
-			said[of[0].Node] = now
+		if of != (saidOf{}) {
+			said[node] = of
 		}
 	}
 	v.nodes = said
-	return tellings, more
+	return tellings, next
 }
 
-// sentence is what an Event says.
-type sentence struct{ reason, message string }
-
-// sentences are what there is to say of a node, given its verdicts in the order of the reasons: what blocks it for the
-// first reason that applies, what speaks against consolidation, and what time will tell.
-func sentences(of []plan.Verdict) [tones]sentence {
-	var said [tones]sentence
-	say := func(tone int, reason, message string) {
-		if said[tone].message == "" {
-			said[tone] = sentence{reason, shortened(message)}
-		}
-	}
+// binding is the verdict of a node that is worth telling people of: what blocks it for the first reason that applies, or
+// else what speaks against consolidation, or else what time will tell.
+func binding(of []plan.Verdict) (found plan.Verdict, speaks bool) {
+	most := 0
 	for _, v := range of {
-		consolidation := v.Reason == karpv1.DisruptionReasonUnderutilized || v.Reason == karpv1.DisruptionReasonEmpty
+		weight := 0
 		switch v.Cause {
 		case plan.CauseNode, plan.CausePod, plan.CausePDB, plan.CauseBudget:
-			say(toneBlocked, eventBlocked, before(v.Reason)+v.Message)
+			weight = 3
 		case plan.CausePrice, plan.CauseRoom, plan.CausePolicy, plan.CauseBuffer:
 			switch {
-			case !consolidation:
-				say(toneBlocked, eventBlocked, before(v.Reason)+v.Message)
+			case v.Reason != karpv1.DisruptionReasonUnderutilized && v.Reason != karpv1.DisruptionReasonEmpty:
+				weight = 3
 			case v.Reason == karpv1.DisruptionReasonUnderutilized || v.Cause == plan.CauseBuffer:
-				say(toneUnconsolidatable, eventUnconsolidable, v.Message)
+				weight = 2
 			}
 		case plan.CauseQuiet:
-			say(toneWaits, eventBlocked, before(v.Reason)+v.Message)
+			weight = 1
+		}
+		if weight > most {
+			found, most = v, weight
 		}
 	}
-	return said
+	return found, most > 0
+}
+
+// eventOf is the reason of the Event that tells of a verdict.
+func eventOf(v plan.Verdict) string {
+	switch v.Cause {
+	case plan.CausePrice, plan.CauseRoom, plan.CausePolicy, plan.CauseBuffer:
+		if v.Reason == karpv1.DisruptionReasonUnderutilized || v.Reason == karpv1.DisruptionReasonEmpty {
+			return eventUnconsolidable
+		}
+	}
+	return eventBlocked
+}
+
+// kindOf numbers reason and cause of a verdict, below 64.
+func kindOf(v plan.Verdict) int {
+	causes := [...]plan.Cause{plan.CauseNode, plan.CausePod, plan.CausePDB, plan.CauseBudget, plan.CausePrice, plan.CauseRoom, plan.CausePolicy, plan.CauseBuffer, plan.CauseQuiet}
+	return slices.Index(plan.DisruptionReasons(), v.Reason)*len(causes) + slices.Index(causes[:], v.Cause)
 }
 
 // before says which reason there would be, where that is a fact about the node.
@@ -161,18 +183,27 @@ func shortened(message string) string {
 	return message[:cut] + "..."
 }
 
-// tell records Events about the nodes that stay and the NodePools whose settings cannot be read. It says whether there
-// is more to tell.
-func (s *Starter) tell(snapshot *plan.Snapshot, found plan.Disruption) (more bool) {
+// tell records Events about the nodes that stay and the NodePools whose settings cannot be read. It says when there may
+// be more to tell if nothing changes; zero if then there is not.
+func (s *Starter) tell(snapshot *plan.Snapshot, found plan.Disruption) (next time.Time) {
 	if s.Events == nil {
-		return false
+		return time.Time{}
 	}
-	tellings, more := s.verdicts.choose(found)
-	names := make(map[string]string, len(tellings))
+	names, young := make(map[string]string, len(snapshot.Nodes)), map[string]bool{}
 	for _, n := range snapshot.Nodes {
-		if n.Claim != "" {
-			names[n.Claim] = n.Name
+		names[n.Key()] = n.Name
+		if !n.Initialized {
+			young[n.Key()] = true
+		} else if served := n.InitializedAt.Add(lasting); snapshot.Time.Before(served) {
+			young[n.Key()] = true
+			if next.IsZero() || served.Before(next) {
+				next = served
+			}
 		}
+	}
+	tellings, more := s.verdicts.choose(found, young, snapshot.Time)
+	if !more.IsZero() && (next.IsZero() || more.Before(next)) {
+		next = more
 	}
 	for _, t := range tellings {
 		if claim := s.Mirror.Claim(t.node); claim != nil {
@@ -183,7 +214,10 @@ func (s *Starter) tell(snapshot *plan.Snapshot, found plan.Disruption) (more boo
 		}
 	}
 	s.tellPools(snapshot)
-	return s.tellMisprotected(snapshot) || more
+	if s.tellMisprotected(snapshot) {
+		next = snapshot.Time
+	}
+	return next
 }
 
 func (s *Starter) record(of metav1.Object, object runtime.Object, t telling) {

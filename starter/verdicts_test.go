@@ -2,7 +2,6 @@ package starter
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -40,14 +39,19 @@ func TestSentences(t *testing.T) {
 			[]string{"DisruptionBlocked PodDisruptionBudget a/b allows nothing"}},
 		{"price, room and policy are Unconsolidatable", verdictsFor("n", none, verdict(karpv1.DisruptionReasonUnderutilized, plan.CausePrice, "it saves nothing")), []string{"Unconsolidatable it saves nothing"}},
 		{"but not where the node has drifted", verdictsFor("n", verdict(karpv1.DisruptionReasonDrifted, plan.CauseRoom, "pod a finds no room")), []string{"DisruptionBlocked it has drifted, but pod a finds no room"}},
-		{"the buffer keeps an empty node", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseBuffer, "it keeps room free for b")), []string{"Unconsolidatable it keeps room free for b"}},
+		{"the buffer keeps an empty node", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseBuffer, "it keeps room free for b")), []string{"Unconsolidatable it is empty, but it keeps room free for b"}},
 		{"static pools are no news for empty nodes", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CausePolicy, "its NodePool is static"), verdict(karpv1.DisruptionReasonUnderutilized, plan.CausePolicy, "its NodePool is static")),
 			[]string{"Unconsolidatable its NodePool is static"}},
-		{"time is told apart", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseQuiet, "it is too young"), verdict(karpv1.DisruptionReasonDrifted, plan.CauseBudget, "budgets allow 0")),
-			[]string{"DisruptionBlocked it has drifted, but budgets allow 0", "DisruptionBlocked it is empty, but it is too young"}},
+		{"what lasts comes before what passes", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseQuiet, "it is too young"), verdict(karpv1.DisruptionReasonDrifted, plan.CauseBudget, "budgets allow 0")),
+			[]string{"DisruptionBlocked it has drifted, but budgets allow 0"}},
+		{"what time will tell is said where nothing else is", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseQuiet, "it is too young")), []string{"DisruptionBlocked it is empty, but it is too young"}},
 	} {
 		var v verdicts
-		tellings, _ := v.choose(plan.Disruption{Verdicts: tc.of})
+		at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		if early, _ := v.choose(plan.Disruption{Verdicts: tc.of}, nil, at); len(early) > 0 {
+			t.Errorf("%s: %v is said before it has lasted", tc.reason, early)
+		}
+		tellings, _ := v.choose(plan.Disruption{Verdicts: tc.of}, nil, at.Add(lasting))
 		var got []string
 		for _, told := range tellings {
 			got = append(got, told.reason+" "+told.message)
@@ -58,54 +62,78 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// TestToldOnce holds that a sentence is said when it changes, numbers aside, and never twice in a row; that one look says
-// a bounded number of things and the next ones the rest; and that nothing is remembered of nodes that are gone.
+// TestToldOnce holds that every kind of sentence is said once of a node, and only when it has lasted; that one look says a
+// bounded number of things and the next ones the rest; and that nothing is remembered of nodes that are gone.
 func TestToldOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var v verdicts
-		last := map[string]string{}
+		at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		since, last, told := map[string]time.Time{}, map[string]plan.Cause{}, map[string]bool{}
 		for range rapid.IntRange(1, 30).Draw(t, "looks") {
+			at = at.Add(time.Duration(rapid.IntRange(0, 90).Draw(t, "seconds")) * time.Second)
 			var found plan.Disruption
-			now := map[string]string{}
+			now := map[string]plan.Cause{}
 			for i := range rapid.IntRange(0, 120).Draw(t, "nodes") {
 				node := fmt.Sprintf("n%03d", i)
-				word := rapid.SampledFrom([]string{"", "pod a", "pod b"}).Draw(t, "word")
-				if word == "" {
-					continue
-				}
-				now[node] = word
-				found.Verdicts = append(found.Verdicts, plan.Verdict{Node: node, Reason: karpv1.DisruptionReasonUnderutilized, Cause: plan.CausePod, Message: fmt.Sprintf("%s keeps it, %d", word, rapid.IntRange(0, 9).Draw(t, "number"))})
-			}
-			tellings, more := v.choose(found)
-			for _, told := range tellings {
-				if strings.HasPrefix(told.message, last[told.node]) && last[told.node] != "" {
-					t.Fatalf("%s is told %q again", told.node, told.message)
-				}
-				last[told.node] = now[told.node]
-			}
-			if len(tellings) > verdictsMost || more && len(tellings) < verdictsMost {
-				t.Fatalf("%d said at once, more %v", len(tellings), more)
-			}
-			untold := 0
-			for node, word := range now {
-				if last[node] != word {
-					untold++
-				}
-			}
-			if more != (untold > 0) {
-				t.Fatalf("%d nodes are still to be told of, more %v", untold, more)
+				cause := rapid.SampledFrom([]plan.Cause{plan.CauseNone, plan.CausePod, plan.CausePod, plan.CausePDB}).Draw(t, "cause")
+				now[node] = cause
+				found.Verdicts = append(found.Verdicts, plan.Verdict{Node: node, Reason: karpv1.DisruptionReasonUnderutilized, Cause: cause, Message: fmt.Sprintf("%s keeps it, %d", cause, i)})
 			}
 			for node := range last {
 				if _, is := now[node]; !is {
+					for _, cause := range []plan.Cause{plan.CausePod, plan.CausePDB} {
+						delete(told, node+string(cause))
+					}
+					delete(since, node)
 					delete(last, node)
 				}
+			}
+			for node, cause := range now {
+				if cause != last[node] {
+					since[node], last[node] = at, cause
+				}
+			}
+			tellings, next := v.choose(found, nil, at)
+			for _, said := range tellings {
+				key := said.node + string(now[said.node])
+				if told[key] || at.Sub(since[said.node]) < lasting {
+					t.Fatalf("%s is told %q again, or after %v", said.node, said.message, at.Sub(since[said.node]))
+				}
+				told[key] = true
+			}
+			untold := 0
+			for node, cause := range now {
+				if cause != plan.CauseNone && !told[node+string(cause)] {
+					untold++
+				}
+			}
+			if len(tellings) > verdictsMost || next.IsZero() != (untold == 0) {
+				t.Fatalf("%d said at once, %d to be said, next %v", len(tellings), untold, next)
 			}
 			if len(v.nodes) > len(now) {
 				t.Fatalf("%d nodes are remembered of %d", len(v.nodes), len(now))
 			}
 		}
 	})
+}
+
+// Of nodes that are young nothing is said, and what keeps them meanwhile does not count.
+func TestYoungNodesAreNoNews(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	found := plan.Disruption{Verdicts: []plan.Verdict{{Node: "n", Reason: karpv1.DisruptionReasonUnderutilized, Cause: plan.CausePod, Message: "x"}}}
+	var v verdicts
+	for _, step := range []struct {
+		after time.Duration
+		young bool
+		said  int
+	}{{0, true, 0}, {time.Hour, true, 0}, {time.Hour, false, 0}, {lasting, false, 1}, {time.Hour, false, 0}} {
+		at = at.Add(step.after)
+		if tellings, _ := v.choose(found, map[string]bool{"n": step.young}, at); len(tellings) != step.said {
+			t.Errorf("%+v: %v", step, tellings)
+		}
+	}
 }
 
 // Disruption writes down new kinds of reason, at most now and then, and nothing that time will take away.
