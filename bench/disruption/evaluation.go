@@ -29,6 +29,9 @@ type evaluated struct {
 	PeerCandidates       int     `json:"peerCandidates"`
 	PeerAsked            int     `json:"peerAsked"`
 	PeerSecondsPerAnswer float64 `json:"peerSecondsPerCandidate"`
+	// TenonCPUSeconds and PeerCPUSeconds are times of cores, which others on the machine do not lengthen.
+	TenonCPUSeconds float64 `json:"tenonCpuSeconds"`
+	PeerCPUSeconds  float64 `json:"peerCpuSeconds"`
 	// TenonCommands take TenonNodes nodes, and save dollars per hour.
 	TenonCommands     int     `json:"tenonCommands"`
 	TenonNodes        int     `json:"tenonNodes"`
@@ -45,15 +48,15 @@ func evaluation(name string, nodes, divisor int, use workload.Use) measurement {
 		q := workload.Fleet(nodes, podsPerNode, use, types)
 		row := evaluated{Name: name, Nodes: nodes, Pods: podsOn(q)}
 		progress("%s: Tenon looks at %d nodes with %d pods", row.Name, row.Nodes, row.Pods)
-		answer, took := tenon.MedianDisrupt(q)
-		row.TenonSeconds = took.Seconds()
-		for _, command := range answer.Commands {
+		look := tenon.MedianDisrupt(q)
+		row.TenonSeconds, row.TenonCPUSeconds = look.Took.Seconds(), look.CPU.Seconds()
+		for _, command := range look.Disruption.Commands {
 			row.TenonCommands++
 			row.TenonNodes += len(command.Nodes)
 			row.TenonSavesPerHour += command.SavesPerHour
 		}
 		sample := max(1, s.sample/divisor)
-		progress("%s: %v; now Karpenter, %d candidates", row.Name, took.Round(time.Millisecond), sample)
+		progress("%s: %v; now Karpenter, %d candidates", row.Name, look.Took.Round(time.Millisecond), sample)
 		peer, err := karpenter.NewDisruptor(ctx, q, clock.RealClock{})
 		if err != nil {
 			return nil, err
@@ -64,6 +67,7 @@ func evaluation(name string, nodes, divisor int, use workload.Use) measurement {
 		}
 		row.PeerCandidates, row.PeerAsked = scan.Candidates, scan.Asked
 		row.PeerSeconds, row.PeerSecondsPerAnswer = scan.Whole().Seconds(), scan.PerCandidate.Seconds()
+		row.PeerCPUSeconds = float64(scan.Candidates) * scan.CPU.Seconds()
 		row.Ratio = row.PeerSeconds / row.TenonSeconds
 		progress("%s: %v for each of %d candidates", row.Name, scan.PerCandidate.Round(time.Millisecond), scan.Candidates)
 		return row, nil

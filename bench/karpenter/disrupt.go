@@ -106,8 +106,8 @@ type Scan struct {
 	// Candidates are all nodes of which it would ask whether they can be consolidated; Asked how many of them it was
 	// asked about here, taken evenly.
 	Candidates, Asked int
-	// PerCandidate is the mean over those.
-	PerCandidate time.Duration
+	// PerCandidate is the mean over those, CPU the time of cores it takes.
+	PerCandidate, CPU time.Duration
 	// Preparation is how long it takes to find the candidates, once for each method.
 	Preparation time.Duration
 }
@@ -133,7 +133,7 @@ func (d *Disruptor) Scan(ctx context.Context, sample int) (Scan, error) {
 	}
 	candidates = method.SortCandidates(ctx, candidates)
 	scan.Asked = min(sample, len(candidates))
-	start = time.Now()
+	start, used := time.Now(), duel.CPU()
 	for i := range scan.Asked {
 		candidate := candidates[i*len(candidates)/scan.Asked]
 		_, err := disruption.SimulateScheduling(ctx, d.client, d.cluster, d.provisioner, d.clock, d.recorder,
@@ -142,7 +142,7 @@ func (d *Disruptor) Scan(ctx context.Context, sample int) (Scan, error) {
 			return scan, fmt.Errorf("simulate without %s: %w", candidate.Name(), err)
 		}
 	}
-	scan.PerCandidate = time.Since(start) / time.Duration(scan.Asked)
+	scan.PerCandidate, scan.CPU = time.Since(start)/time.Duration(scan.Asked), (duel.CPU()-used)/time.Duration(scan.Asked)
 	return scan, nil
 }
 

@@ -1,6 +1,7 @@
 package tenon
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"slices"
@@ -10,24 +11,31 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Disrupt asks plan.Disrupt what may be taken away. Only Disrupt itself is timed.
-func Disrupt(q *duel.Question) (plan.Disruption, time.Duration) {
-	in := Input(q)
-	runtime.GC()
-	start := time.Now()
-	disruption := plan.Disrupt(in)
-	return disruption, time.Since(start)
+// Look is one look at a cluster.
+type Look struct {
+	Disruption plan.Disruption
+	// Took is how long it took, CPU the time of cores.
+	Took, CPU time.Duration
 }
 
-// MedianDisrupt asks three times, each from a snapshot that nobody has looked at before, and returns the median time.
-func MedianDisrupt(q *duel.Question) (plan.Disruption, time.Duration) {
-	var answer plan.Disruption
-	times := make([]time.Duration, 3)
-	for i := range times {
-		answer, times[i] = Disrupt(q)
+// Disrupt asks plan.Disrupt what may be taken away. Only Disrupt itself is timed.
+func Disrupt(q *duel.Question) Look {
+	in := Input(q)
+	runtime.GC()
+	start, used := time.Now(), duel.CPU()
+	disruption := plan.Disrupt(in)
+	return Look{disruption, time.Since(start), duel.CPU() - used}
+}
+
+// MedianDisrupt asks three times, each from a snapshot that nobody has looked at before, and returns the one with the median
+// time.
+func MedianDisrupt(q *duel.Question) Look {
+	looks := make([]Look, 3)
+	for i := range looks {
+		looks[i] = Disrupt(q)
 	}
-	slices.Sort(times)
-	return answer, times[1]
+	slices.SortFunc(looks, func(a, b Look) int { return cmp.Compare(a.Took, b.Took) })
+	return looks[1]
 }
 
 // Consolidate is what plan.Disrupt would take away for lack of use: all commands at once.
