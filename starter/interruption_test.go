@@ -92,13 +92,15 @@ type mirrored struct {
 	claims map[string]*karpv1.NodeClaim
 	nodes  map[string]*corev1.Node
 	pods   map[string][]*cluster.Pod
-	stale  error
+	// promised are the pods that were planned for a claim, by its name.
+	promised map[string][]*cluster.Pod
+	stale    error
 }
 
 func (m *mirrored) ClaimByInstance(id string) *karpv1.NodeClaim { return m.claims[id] }
 func (m *mirrored) Node(name string) *corev1.Node               { return m.nodes[name] }
 func (m *mirrored) PodsOnNode(name string) []*cluster.Pod       { return m.pods[name] }
-func (m *mirrored) Promised(string) []*cluster.Pod              { return nil }
+func (m *mirrored) Promised(key string) []*cluster.Pod          { return m.promised[key] }
 func (m *mirrored) Fresh(time.Duration) error                   { return m.stale }
 
 // interruptedClaim is a claim of a spot m5.large in us-east-1a.
@@ -351,6 +353,7 @@ func TestClaimsThatLeavePodsAreAnnounced(t *testing.T) {
 		"daemons":     {"they go with the node", pod(func(p *plan.Pod) { p.Daemon = true }), nil, false},
 		"terminating": {"their successors are on their way", pod(func(p *plan.Pod) { p.Deletion = time.Now() }), nil, false},
 		"undisturbed": {"they stay until they are done", pod(func(p *plan.Pod) { p.DoNotDisrupt = true }), nil, false},
+		"expected":    {"what was planned for it will not find it", nil, func(e *edge) { e.mirror.promised = map[string][]*cluster.Pod{"a": running} }, true},
 		"replaced":    {"the replacement has a place for each of its pods", running, replaced, false},
 		"a replacement": {"it is not replaced itself, whatever it was launched for", running, func(e *edge) {
 			replaced(e)

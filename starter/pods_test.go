@@ -33,6 +33,8 @@ func TestPendingPodsAreAnnounced(t *testing.T) {
 	promised := func(initialized bool, uids ...types.UID) []*plan.Node {
 		return []*plan.Node{{Name: "n", Initialized: initialized, InitializedAt: start.Add(time.Minute), Promised: uids}}
 	}
+	leaving := promised(false, "a")
+	leaving[0].Deleting = true
 	preempting := waitingPods("a")
 	preempting[0].NominatedNode, preempting[0].Priority = "full", 1
 	full := &plan.Node{Name: "full", Initialized: true, Pods: []*plan.Pod{{Class: &plan.Class{}}}}
@@ -59,6 +61,10 @@ func TestPendingPodsAreAnnounced(t *testing.T) {
 			{reason: "its machine is starting, so nobody needs to know", pods: waitingPods("a"), nodes: promised(false, "a"), wait: retryFirst},
 			{reason: "the kube-scheduler gets a while once it is there", after: time.Minute, pods: waitingPods("a"), nodes: promised(true, "a"), wait: retryFirst},
 			{reason: "then it is planned again", after: time.Minute + retryFirst, pods: waitingPods("a"), nodes: promised(true, "a"), signal: true, wait: retryFirst},
+		},
+		"a pod whose machine is taken away again": {
+			{reason: "its machine is starting", pods: waitingPods("a"), nodes: promised(false, "a"), wait: retryFirst},
+			{reason: "and will never have started", after: time.Second, pods: waitingPods("a"), nodes: leaving, signal: true, wait: retryFirst},
 		},
 		"a pod that others make room for": {
 			{reason: "nobody needs to know yet", pods: preempting, nodes: []*plan.Node{full}, wait: retryFirst},
