@@ -45,7 +45,7 @@ func (a *Activities) PrepareLaunch(ctx context.Context, group workflows.LaunchGr
 	if err != nil {
 		return workflows.PreparedLaunch{}, cloudFailure("instance types of EC2NodeClass "+class.Name, err)
 	}
-	offerings, err := plan.Offerings(first, kinds, nil, time.Now(), a.MinValues)
+	offerings, err := plan.Offerings(first, kinds, unavailable(group.Unavailable), time.Now(), a.MinValues)
 	if err != nil {
 		return workflows.PreparedLaunch{}, giveUp(workflows.FailureInsufficientCapacity, "%w", err)
 	}

@@ -75,7 +75,7 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 	if len(claims) > claimsMost {
 		claims, result.Again = claims[:claimsMost], true
 	}
-	if err := a.create(ctx, in.Plan, claims, &result); err != nil {
+	if err := a.create(ctx, in, claims, &result); err != nil {
 		return workflows.PlanResult{}, err
 	}
 	a.Log.Info("planned", zap.String("plan", in.Plan), zap.Int("pending", len(snapshot.Pending)), zap.Int("claims", len(claims)), zap.Int("groups", len(result.Groups)),
@@ -154,14 +154,14 @@ func (a *Activities) promise(packed plan.Plan, now time.Time) {
 }
 
 // create creates the claims of a plan. On an error some exist; the next try finds them.
-func (a *Activities) create(ctx context.Context, id string, claims []plan.Claim, result *workflows.PlanResult) error {
+func (a *Activities) create(ctx context.Context, in workflows.PlanInput, claims []plan.Claim, result *workflows.PlanResult) error {
 	created := make([]*karpv1.NodeClaim, len(claims))
-	groups := groupNames(id, claims)
+	groups := groupNames(in.Plan, claims)
 	writing, ctx := errgroup.WithContext(ctx)
 	writing.SetLimit(creators)
 	for i := range claims {
 		writing.Go(func() error {
-			claim, err := a.createClaim(ctx, claims[i], groups[i], fmt.Sprintf("%s/%d", id, i))
+			claim, err := a.createClaim(ctx, claims[i], groups[i], fmt.Sprintf("%s/%d", in.Plan, i))
 			created[i] = claim
 			return err
 		})
@@ -176,11 +176,23 @@ func (a *Activities) create(ctx context.Context, id string, claims []plan.Claim,
 		if last := len(result.Groups) - 1; last >= 0 && result.Groups[last].Group == groups[i] {
 			result.Groups[last].Claims = append(result.Groups[last].Claims, ref)
 		} else {
-			result.Groups = append(result.Groups, workflows.LaunchGroup{Group: groups[i], NodePool: claims[i].NodePool, Claims: []workflows.ClaimRef{ref}})
+			result.Groups = append(result.Groups, workflows.LaunchGroup{Group: groups[i], NodePool: claims[i].NodePool, Claims: []workflows.ClaimRef{ref},
+				Unavailable: concerned(in.Unavailable, claims[i])})
 		}
 		result.SeenVersion = newer(result.SeenVersion, claim.ResourceVersion)
 	}
 	return nil
+}
+
+// concerned are the refused offerings that a claim allows.
+func concerned(remembered []workflows.Unavailable, claim plan.Claim) []workflows.Unavailable {
+	var kept []workflows.Unavailable
+	for _, u := range remembered {
+		if u.CapacityType == claim.CapacityType && slices.Contains(claim.InstanceTypes, u.InstanceType) && slices.Contains(claim.Zones, u.Zone) {
+			kept = append(kept, u)
+		}
+	}
+	return kept
 }
 
 // groupNames names the launch group of each claim. Alike claims stand next to each other.

@@ -10,7 +10,9 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
 )
 
 func TestClaimNameIsOneEveryTryMakes(t *testing.T) {
@@ -61,6 +63,19 @@ func TestGroupNames(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 		}
+	}
+}
+
+func TestLaunchIsToldWhatConcernsIt(t *testing.T) {
+	t.Parallel()
+	refused := func(kind, zone, capacity string) workflows.Unavailable {
+		return workflows.Unavailable{OfferingKey: cloud.OfferingKey{InstanceType: kind, Zone: zone, CapacityType: capacity}}
+	}
+	claim := plan.Claim{InstanceTypes: []string{"m5.large", "m5.xlarge"}, Zones: []string{"a", "b"}, CapacityType: "spot"}
+	concerns := refused("m5.large", "a", "spot")
+	got := concerned([]workflows.Unavailable{concerns, refused("m5.large", "c", "spot"), refused("c5.large", "a", "spot"), refused("m5.large", "a", "on-demand")}, claim)
+	if diff := cmp.Diff([]workflows.Unavailable{concerns}, got); diff != "" {
+		t.Errorf("a claim allows every type in every zone, so the launch has to know which pairs were refused, and no others (-want +got):\n%s", diff)
 	}
 }
 

@@ -98,6 +98,9 @@ type LaunchGroup struct {
 	Group    string     `json:"group"`
 	NodePool string     `json:"nodePool,omitempty"`
 	Claims   []ClaimRef `json:"claims"`
+	// Unavailable are the offerings that the claims allow and the launch is to leave alone, since they were refused or
+	// taken back lately. What one worker's provider remembers, the worker that launches need not know.
+	Unavailable []Unavailable `json:"unavailable,omitempty"`
 }
 
 // ClaimRef is a NodeClaim: names are for people, the UID tells it from another of the same name.
