@@ -37,6 +37,14 @@ func (a *Activities) DeleteClaim(ctx context.Context, in workflows.DeleteClaimIn
 		if err := a.hurry(ctx, claim, in.Deadline); err != nil {
 			return workflows.Ending{}, err
 		}
+		if in.Reason == workflows.ReasonManualDrain {
+			// The claim's own workflow is not the one that deletes it here, and has to learn why.
+			before := claim.DeepCopy()
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, ReasonAnnotation, in.Reason)
+			if err := a.Kube.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+				return workflows.Ending{}, ignoreNotFound("note the reason on NodeClaim "+claim.Name, err)
+			}
+		}
 		if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 			return workflows.Ending{}, ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}

@@ -37,7 +37,8 @@ func consolidationScenarios() []scenario {
 		takes: takes{"Underutilized": 3},
 	}, {
 		name: "same-type", rule: "a node stays whose replacement would be no cheaper, such as another one of its type",
-		steps: []step{deploy(web), opened("0s"), keeps("web", "Underutilized", "Price", ""), told("Unconsolidatable", ""), sell(pool{types: []string{"m5.large", "c5.large"}}), replaced(1), have(typeKey, "c5.large")},
+		pools: []pool{xlarge},
+		steps: []step{deploy(web), opened("0s"), keeps("web", "Underutilized", "Price", ""), told("Unconsolidatable", ""), sell(pool{types: []string{"m5.xlarge", "m5.large"}}), replaced(1), have(typeKey, "m5.large")},
 		takes: takes{"Underutilized": 1},
 	}, {
 		name: "on-demand-to-spot", rule: "a node on demand is replaced by a spot node where the NodePool sells both",
@@ -87,9 +88,9 @@ func balancedScenarios() []scenario {
 		steps: then(halfEmpty(2, workload{}), opened("0s"), serve(1), stays(1)),
 		takes: takes{"Underutilized": 1},
 	}, {
-		name: "balanced-rejected", rule: "Balanced keeps a node whose replacement saves a tenth, which WhenEmptyOrUnderutilized takes", pools: []pool{{policy: "Balanced", types: []string{"m5.xlarge"}}},
-		steps: []step{deploy(workload{name: "web", count: 1, requests: "cpu: 2200m, memory: 1Gi"}), sell(pool{types: []string{"m5.xlarge", "m5a.xlarge"}}), opened("0s"),
-			keeps("web", "Underutilized", "Price|Policy", "Balanced"), changePools(`{"spec":{"disruption":{"consolidationPolicy":"WhenEmptyOrUnderutilized"}}}`), replaced(1), have(typeKey, "m5a.xlarge")},
+		name: "balanced-rejected", rule: "Balanced keeps a node whose replacement saves less than half of what it costs, and WhenEmptyOrUnderutilized does not", pools: []pool{{policy: "Balanced", types: []string{"m5zn.xlarge"}}},
+		steps: []step{deploy(workload{name: "web", count: 1, requests: "cpu: 2200m, memory: 1Gi"}), sell(pool{types: []string{"m5zn.xlarge", "m5.xlarge"}}), opened("0s"),
+			keeps("web", "Underutilized", "Price|Policy", "Balanced demands"), changePools(`{"spec":{"disruption":{"consolidationPolicy":"WhenEmptyOrUnderutilized"}}}`), replaced(1), have(typeKey, "m5.xlarge")},
 		takes: takes{"Underutilized": 1},
 	}}
 }

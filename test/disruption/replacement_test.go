@@ -87,10 +87,23 @@ func replacementScenarios() []scenario {
 	}}
 }
 
-// releaseOthers lets the nodes serve that are not marked.
+// releaseOthers lets the nodes serve that are not marked, once there is one.
 func releaseOthers(p *play) {
 	p.T.Helper()
-	release(2)(p)
+	p.Await("another node registered", p.within(), func() (bool, string) {
+		for _, l := range p.view.of(p.name) {
+			if p.marked[l.claim] || l.gone {
+				continue
+			}
+			for _, n := range p.nodes() {
+				if n.Name == l.node && n.Labels[karpv1.NodeRegisteredLabelKey] == "true" {
+					return true, ""
+				}
+			}
+		}
+		return false, ""
+	})
+	p.unhold()
 }
 
 // served waits until so many claims have served.

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -465,18 +466,24 @@ func release(want int) step {
 			}
 			return registered == want, fmt.Sprintf("%d of %d", registered, want)
 		})
-		for _, n := range p.nodes() {
-			p.Await("the taint off", p.within(), func() (bool, string) {
-				fresh := &corev1.Node{}
-				if err := p.Get(p.Context(), client.ObjectKey{Name: n.Name}, fresh); err != nil {
-					return false, err.Error()
-				}
-				before := fresh.DeepCopy()
-				fresh.Spec.Taints = slices.DeleteFunc(fresh.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == "starting" })
-				err := p.Patch(p.Context(), fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-				return err == nil, fmt.Sprint(err)
-			})
-		}
+		p.unhold()
+	}
+}
+
+// unhold takes the taint starting off all nodes.
+func (p *play) unhold() {
+	p.T.Helper()
+	for _, n := range p.nodes() {
+		p.Await("the taint off", p.within(), func() (bool, string) {
+			fresh := &corev1.Node{}
+			if err := p.Get(p.Context(), client.ObjectKey{Name: n.Name}, fresh); err != nil {
+				return apierrors.IsNotFound(err), err.Error()
+			}
+			before := fresh.DeepCopy()
+			fresh.Spec.Taints = slices.DeleteFunc(fresh.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == "starting" })
+			err := p.Patch(p.Context(), fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+			return err == nil, fmt.Sprint(err)
+		})
 	}
 }
 
