@@ -59,8 +59,11 @@ func (w *world) afterwards(t fataler, found plan.Disruption) *world {
 		before, after := 0.0, 0.0
 		for _, n := range w.nodes {
 			if slices.Contains(c.Nodes, n.Key()) {
-				price, _ := offeringOf(w.poolOf(n.Pool).typeNamed(n.InstanceType), n.Zone, n.CapacityType)
-				before += price
+				for _, o := range w.poolOf(n.Pool).typeNamed(n.InstanceType).Offerings {
+					if o.Zone == n.Zone && o.CapacityType == n.CapacityType {
+						before += o.Price // also where no more of it can be had
+					}
+				}
 			}
 		}
 		for j := range c.Replacements {
