@@ -23,7 +23,8 @@
 // takes its time to end, the claim's status once more. The Node object itself goes with its owner, the claim. A pod that
 // is nominated to its node (nominate.go) costs one more each. Where a NodePool's consolidateAfter is neither zero nor
 // Never, the starter writes the claim's status once when the node has been quiet for a while longer, and twice for each
-// time its quiet is broken.
+// time its quiet is broken. A replacement costs three more for each node that goes and one for each that comes: marks on
+// the Node and its claim, why the Node goes, and the opening of what was kept for its pods.
 package activities
 
 import (

@@ -132,6 +132,9 @@ func (a *Activities) commands(found plan.Disruption, snapshot *plan.Snapshot) wo
 	var result workflows.Evaluation
 	removals, bytes := removeMost, 0
 	for _, command := range found.Commands {
+		if len(command.Nodes) == 0 {
+			continue
+		}
 		if plan.OnlyWhileEmpty(command.Reason) || command.Reason == plan.DisruptionReasonOverprovisioned {
 			if len(command.Nodes) > removals {
 				command.Nodes, result.Again = command.Nodes[:removals], true
