@@ -13,11 +13,12 @@
 // Tenon's time is that of plan.Pack, from a snapshot that nobody has planned with before to the complete plan: the median
 // of some runs. Karpenter's is that of Scheduler.Solve with a new scheduler, one run, without the construction of the
 // scheduler and its topology, as in its own benchmark (package karpenter). Both run one after the other in this process
-// with all its cores.
+// with all its cores. What pods that fit nowhere cost is measured by processor time, with and without them by turns: the
+// least of several runs each.
 //
 // Karpenter's price of a node is the cheapest available offering among the instance types its claim leaves open: what
-// a launch by lowest price would pay. The lower bound is plan.LowerBound, which knows nothing of pods that must keep
-// away from each other, so no plan may be near it where they have to.
+// a launch by lowest price would pay. The lower bound is plan.LowerBound, which knows of pods that must keep away from
+// each other on hosts, and nothing of what is spread over zones: it takes every pod to be in the cheapest one.
 //
 // Karpenter's time grows faster than the number of pods. Where it would take too long it is not asked, and the table
 // shows a dash; -peer-pods asks it all the same.
@@ -100,6 +101,8 @@ type figure struct {
 	TenonNodes          int     `json:"tenonNodes"`
 	PeerNodes           int     `json:"peerNodes,omitempty"`
 	CheapestKnownIfKept float64 `json:"tenonCheapestKnown"`
+	// Slowdown is by which part the pods that fit nowhere slow the others down, in processor time, where some do.
+	Slowdown *float64 `json:"tenonSlowdown,omitempty"`
 }
 
 // compare asks both.
@@ -119,6 +122,13 @@ func compare(ctx context.Context, q question, peerPods int) (figure, error) {
 	progress("%s: %v, $%.2f/h, %d unplaced; now the lower bound", q.name, ours.Took.Round(time.Millisecond), f.TenonCost, f.TenonUnplaced)
 	if len(asked.Nodes) == 0 {
 		f.LowerBound, f.CheapestKnownIfKept = tenon.Bounds(asked)
+	}
+	if q.good != nil {
+		slowdown, err := tenon.Slowdown(asked, q.good())
+		if err != nil {
+			return f, err
+		}
+		f.Slowdown = &slowdown
 	}
 	if pods > peerPods || q.tenonOnly {
 		return f, nil
@@ -165,7 +175,28 @@ func table(figures []figure) error {
 		fmt.Fprintf(w, "%s\t%d\t%.0f\t%s\t%s\t%.2f\t%s\t%s\t%.1f\t%s\t%d\t%s\t\n", f.Name, f.Pods, f.TenonPodsPerSecond, peer[0], peer[1],
 			f.TenonCost, peer[2], bound, f.TenonAllocsPerPod, peer[3], f.TenonUnplaced, peer[4])
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	remarks(figures)
+	return nil
+}
+
+// remarks prints what is not about one question alone.
+func remarks(figures []figure) {
+	bounded, excess := 0, 0.0
+	for _, f := range figures {
+		if f.LowerBound > 0 {
+			bounded++
+			excess += f.TenonCost / f.LowerBound
+		}
+		if f.Slowdown != nil {
+			fmt.Printf("%s: the pods that fit nowhere take %.1f %% more processor time than the others alone\n", f.Name, 100**f.Slowdown)
+		}
+	}
+	if bounded > 0 {
+		fmt.Printf("Tenon's plans cost %.3f times the lower bound on average, over %d questions\n", excess/float64(bounded), bounded)
+	}
 }
 
 // write keeps the figures for programs.
@@ -184,6 +215,8 @@ func write(figures []figure, path string) error {
 type question struct {
 	name string
 	ask  func() *duel.Question
+	// good is the same question without the pods that fit nowhere; nil if it has none.
+	good func() *duel.Question
 	// tenonOnly says that Karpenter is not asked, however few pods there are.
 	tenonOnly bool
 }

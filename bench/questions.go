@@ -42,12 +42,19 @@ func questions(ctx context.Context) ([]question, error) {
 func realQuestions(ec2 []*cloud.InstanceType) []question {
 	var list []question
 	add := func(name string, nodes, good, impossible int, tenonOnly bool) {
-		list = append(list, question{name: name, tenonOnly: tenonOnly, ask: func() *duel.Question {
-			pods := append(workload.Diverse(good), workload.Impossible(impossible)...)
-			q := workload.Ask(name, pods, ec2, workload.Unlimited())
-			q.Nodes = workload.Nodes(nodes, "default", ec2)
-			return q
-		}})
+		with := func(impossible int) func() *duel.Question {
+			return func() *duel.Question {
+				pods := append(workload.Diverse(good), workload.Impossible(impossible)...)
+				q := workload.Ask(name, pods, ec2, workload.Unlimited())
+				q.Nodes = workload.Nodes(nodes, "default", ec2)
+				return q
+			}
+		}
+		q := question{name: name, tenonOnly: tenonOnly, ask: with(impossible)}
+		if impossible > 0 {
+			q.good = with(0)
+		}
+		list = append(list, q)
 	}
 	add("ec2-1000", 0, 1000, 0, false)
 	add("ec2-5000", 0, 5000, 0, true)

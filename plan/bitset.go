@@ -1,6 +1,9 @@
 package plan
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // bitset is a set of small integers.
 type bitset []uint64
@@ -10,6 +13,19 @@ func newBitset(size int) bitset { return make(bitset, (size+63)/64) }
 func (b bitset) set(i int)      { b[i>>6] |= 1 << (i & 63) }
 func (b bitset) clear(i int)    { b[i>>6] &^= 1 << (i & 63) }
 func (b bitset) has(i int) bool { return b[i>>6]&(1<<(i&63)) != 0 }
+
+// fill sets all from first to before last.
+func (b bitset) fill(first, last int) {
+	for i := first; i < last; {
+		if i&63 == 0 && last-i >= 64 {
+			b[i>>6] = math.MaxUint64
+			i += 64
+			continue
+		}
+		b.set(i)
+		i++
+	}
+}
 
 // intersect removes what is not in other.
 func (b bitset) intersect(other bitset) {

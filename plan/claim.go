@@ -76,12 +76,13 @@ func (m *market) holdersOf(s *seller, bins []*bin) []bitset {
 	for a := range share {
 		share[a] = max(0, s.budget[a].left) / int64(max(1, len(bins)))
 	}
+	far := m.outOfReach(s, share)
 	var all bitset
 	for i, b := range bins {
 		if i == 0 || !sameContent(b, bins[i-1]) {
 			all = m.holders(s, b)
 		}
-		if len(s.budget) == 0 {
+		if far {
 			holders[i] = all
 			continue
 		}
@@ -91,6 +92,20 @@ func (m *market) holdersOf(s *seller, bins []*bin) []bitset {
 		}
 	}
 	return holders
+}
+
+// outOfReach says that no machine of a pool is larger than its share of what the pool's limits leave.
+func (m *market) outOfReach(s *seller, share []int64) bool {
+	var largest Resources
+	for i := s.first; i < s.last && len(share) > 0; i++ {
+		largest = largest.Max(m.machines[i].size)
+	}
+	for a := range share {
+		if countOf(s.budget[a].name, largest) > share[a] {
+			return false
+		}
+	}
+	return true
 }
 
 // modest are those of a bin's holders that use up no more of the pool's limits than was paid for and a share of what is

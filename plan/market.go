@@ -90,6 +90,11 @@ type market struct {
 	reservationIndex map[string]int
 	// passages are what is known of the machines that barriers let pass.
 	passages map[passage]bitset
+	// fits are the machines with room for a request, by the request; sold those that can be had now, by zones; devices those
+	// that have devices.
+	fits    map[string]bitset
+	sold    map[uint64]bitset
+	devices bitset
 	// asked is what all pods that may be bought for ask for together, and districts are what is known of zones.
 	asked     []int64
 	districts map[[2]int]*district
@@ -113,7 +118,7 @@ func newMarket(in *Input, dims *dimensions) *market {
 	m := &market{
 		now: in.Snapshot.Time, dims: dims, zoneIndex: map[string]int{}, wellKnown: map[string]bool{},
 		columns: map[string]*column{}, sets: map[string]bitset{}, daemonPorts: map[int][]HostPort{}, policy: in.MinValues, nominates: in.Nominates,
-		unavailable: in.Unavailable, passages: map[passage]bitset{}, asked: make([]int64, dims.count()), districts: map[[2]int]*district{},
+		unavailable: in.Unavailable, passages: map[passage]bitset{}, fits: map[string]bitset{}, sold: map[uint64]bitset{}, asked: make([]int64, dims.count()), districts: map[[2]int]*district{},
 	}
 	for key := range karpv1.WellKnownLabels() {
 		m.wellKnown[key] = true

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -193,11 +194,7 @@ func (m *market) weigh(it *item) {
 	}
 	for _, t := range sh.terms {
 		v := m.variant(it.class, t, sh.wary)
-		for i := range v.machines.all {
-			if !fits(sh.request, m.machines[i].usable) {
-				v.machines.clear(i)
-			}
-		}
+		v.machines.intersect(m.fitting(sh.request))
 		if !v.machines.empty() {
 			sh.variants = append(sh.variants, v)
 			sh.allowed.unite(v.machines)
@@ -210,6 +207,25 @@ func (m *market) weigh(it *item) {
 		known := *sh
 		it.shapes[it.step] = &known
 	}
+}
+
+// fitting are the machines with room for a request. Many items ask for the same.
+func (m *market) fitting(request []int64) bitset {
+	key := make([]byte, 0, 64)
+	for _, amount := range request {
+		key = binary.AppendVarint(key, amount)
+	}
+	set, known := m.fits[string(key)]
+	if !known {
+		set = newBitset(len(m.machines))
+		for i := range m.machines {
+			if fits(request, m.machines[i].usable) {
+				set.set(i)
+			}
+		}
+		m.fits[string(key)] = set
+	}
+	return set
 }
 
 // preferNoSchedule says whether some pool or node has a taint that only prefers to be left alone.

@@ -20,9 +20,7 @@ func (m *market) variant(class *Class, t term, wary bool) variant {
 	v := variant{zones: ^uint64(0), machines: newBitset(len(m.machines))}
 	for _, s := range m.sellers {
 		if s.closed == "" && m.admitsClass(s, class, wary) {
-			for i := s.first; i < s.last; i++ {
-				v.machines.set(i)
-			}
+			v.machines.fill(s.first, s.last)
 		}
 	}
 	var zonal term
@@ -39,15 +37,33 @@ func (m *market) variant(class *Class, t term, wary bool) variant {
 	if len(zonal) > 0 {
 		v.zones = m.zoneMask(zonal)
 	}
-	for i := range v.machines.all {
-		if m.machines[i].zones&v.zones == 0 || len(class.HostPorts) > 0 && portsConflict(m.daemonPorts[i], class.HostPorts) {
-			v.machines.clear(i)
+	v.machines.intersect(m.soldIn(v.zones))
+	if len(class.HostPorts) > 0 {
+		for i := range v.machines.all {
+			if portsConflict(m.daemonPorts[i], class.HostPorts) {
+				v.machines.clear(i)
+			}
 		}
 	}
 	if len(v.custom) > 1 {
 		m.settleCustom(&v)
 	}
 	return v
+}
+
+// soldIn are the machines that can be had now in some zones.
+func (m *market) soldIn(zones uint64) bitset {
+	set, known := m.sold[zones]
+	if !known {
+		set = newBitset(len(m.machines))
+		for i := range m.machines {
+			if m.machines[i].zones&zones != 0 {
+				set.set(i)
+			}
+		}
+		m.sold[zones] = set
+	}
+	return set
 }
 
 // settleCustom drops the machines of pools in which the conditions on open labels contradict each other.
@@ -124,11 +140,7 @@ func (m *market) narrow(variants []variant, conditions term) []variant {
 				v.custom = append(v.custom, *c)
 			}
 		}
-		for i := range v.machines.all {
-			if m.machines[i].zones&v.zones == 0 {
-				v.machines.clear(i)
-			}
-		}
+		v.machines.intersect(m.soldIn(v.zones))
 		if len(v.custom) > 1 {
 			m.settleCustom(&v)
 		}
@@ -153,12 +165,8 @@ func (m *market) spareDevices(it *item) {
 	if slices.ContainsFunc(it.class.Requests.Extended, func(a Amount) bool { return isDevice(a.Name) }) {
 		return
 	}
-	plain := newBitset(len(m.machines))
-	for i := range it.allowed.all {
-		if !m.machines[i].devices {
-			plain.set(i)
-		}
-	}
+	plain := it.allowed.clone()
+	plain.exclude(m.withDevices())
 	if plain.empty() {
 		return
 	}
@@ -166,6 +174,19 @@ func (m *market) spareDevices(it *item) {
 	for v := range it.variants {
 		it.variants[v].machines.intersect(plain)
 	}
+}
+
+// withDevices are the machines that have devices.
+func (m *market) withDevices() bitset {
+	if m.devices == nil {
+		m.devices = newBitset(len(m.machines))
+		for i := range m.machines {
+			if m.machines[i].devices {
+				m.devices.set(i)
+			}
+		}
+	}
+	return m.devices
 }
 
 func portsConflict(a, b []HostPort) bool {
