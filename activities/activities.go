@@ -29,6 +29,7 @@ package activities
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	temporal "go.temporal.io/sdk/client"
@@ -106,6 +107,8 @@ type Activities struct {
 	explained explained
 	// disruptions is what the planner said last of nodes that may go.
 	disruptions disruptions
+	// confirming is held while the planner looks once more at nodes that are about to go.
+	confirming sync.Mutex
 }
 
 var _ workflows.Activities = (*Activities)(nil)

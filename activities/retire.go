@@ -120,7 +120,6 @@ func (a *Activities) left(ctx context.Context, in workflows.RetireInput, gone wo
 // mayGo says what keeps nodes that are marked, and whether that is worth waiting for. What a person may have written a
 // moment ago is read from the API server; where the pods go is asked of the planner.
 func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) error {
-	snapshot := a.Mirror.Snapshot()
 	claims, keys := map[string]bool{}, make([]string, 0, len(going))
 	for _, c := range going {
 		claims[c.claim.Name] = true
@@ -136,6 +135,10 @@ func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, going 
 	if len(result.Blocked) > 0 {
 		return nil
 	}
+	// Hundreds of replacements may come this far at the same moment; one after the other they need no more memory than one.
+	a.confirming.Lock()
+	defer a.confirming.Unlock()
+	snapshot := a.Mirror.Snapshot()
 	overlay(snapshot, claims)
 	for _, verdict := range plan.Confirm(a.input(ctx, snapshot, nil), karpv1.DisruptionReason(in.Reason), keys) {
 		result.Blocked = append(result.Blocked, verdict.Node+": "+verdict.Message)
