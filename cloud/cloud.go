@@ -216,7 +216,8 @@ type Refusal struct {
 // DriftNodeClass is the reason of a Drift that is known by the class's hash alone, so that its message cannot name a field.
 const DriftNodeClass = "NodeClassDrift"
 
-// DriftQuestion is a claim and the instance launched for it.
+// DriftQuestion is a claim and the instance launched for it. While the instance is not known (its ID is empty), only what
+// the claim says is compared.
 type DriftQuestion struct {
 	Claim    *karpv1.NodeClaim
 	Instance Instance

@@ -27,6 +27,8 @@ const (
 	judgeEvery = 2 * time.Second
 	// factsEvery is how often the cloud is asked what runs. Who changes an instance behind our back is found out then.
 	factsEvery = 5 * time.Minute
+	// factsSoon is how long after an answer the cloud is asked again while instances come that were not in it.
+	factsSoon = 15 * time.Second
 	// factsRetry is how long after the cloud did not answer it is asked again.
 	factsRetry = time.Minute
 	// conditionWriters is how many conditions are written at once.
@@ -59,7 +61,7 @@ type DriftCloud interface {
 // ClaimConditions keeps the conditions Drifted and Consolidatable of every NodeClaim truthful. As with Karpenter a
 // condition that does not hold is taken off, not set to False. All of it follows from the mirror and from what the cloud
 // has said of the running instances: that is one call, every five minutes, for all instances together, so that an idle
-// cluster costs a dozen calls an hour whatever its size. What a class selects is in its status, so that a new image shows
+// cluster costs a dozen calls an hour whatever its size, and sooner only while instances come. What a class selects is in its status, so that a new image shows
 // at once without any call.
 //
 // A claim has one write at most each time something about it changes, both conditions and lastPodEventTime together.
@@ -72,10 +74,10 @@ type ClaimConditions struct {
 	cloud  DriftCloud
 	log    *zap.Logger
 	now    func() time.Time
-	// instances are what the cloud said last, by provider id; askAt is when it is asked again.
-	instances map[string]cloud.Instance
-	askAt     time.Time
-	specs     classSpecs
+	// instances are what the cloud said last, by provider id; askedAt is when it was asked, askAt when it is asked again.
+	instances      map[string]cloud.Instance
+	askedAt, askAt time.Time
+	specs          classSpecs
 	// held are the claims whose Consolidatable is held back, and until when.
 	held map[types.UID]time.Time
 }
@@ -132,9 +134,12 @@ func (c *ClaimConditions) pass(ctx context.Context) (time.Duration, error) {
 	if len(judged) == 0 {
 		return 0, nil
 	}
-	c.ask(ctx)
+	c.ask(ctx, judged)
 	verdicts := c.drifts(ctx, judged)
 	next := c.askAt
+	if soon := c.askedAt.Add(factsSoon); c.lacksInstances(judged, c.now()) && soon.Before(next) {
+		next = soon
+	}
 	now := snapshot.Time
 	held := map[types.UID]time.Time{}
 	for _, n := range snapshot.Nodes {

@@ -153,6 +153,36 @@ func TestTheCloudIsAskedOnceForAll(t *testing.T) {
 	}
 }
 
+// TestNewInstancesAreAskedFor holds that the cloud is asked again soon while an instance is so new that it did not tell of
+// it, and not for ever.
+func TestNewInstancesAreAskedFor(t *testing.T) {
+	t.Parallel()
+	w := newConditionWorld(t)
+	w.pool.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{}
+	w.missing = true
+	if next := w.step("the instance is not known", 0, "", false); next != factsSoon || w.asked != 1 {
+		t.Errorf("asked %d times and again in %s, want once and in %s", w.asked, next, factsSoon)
+	}
+	w.clock(factsSoon - time.Second)
+	w.step("a moment later", 0, "", false)
+	w.clock(time.Second)
+	w.drift = cloud.Drift{Reason: "AMIDrift", Message: "an image"}
+	w.step("still not, and what the claim knows is compared", 1, "AMIDrift", false)
+	w.drift = cloud.Drift{}
+	w.step("what does not follow from the claim takes nothing back", 0, "AMIDrift", false)
+	w.missing = false
+	w.clock(factsSoon)
+	w.step("now it is known", 1, "", false)
+	if w.asked != 3 {
+		t.Errorf("asked %d times, want three", w.asked)
+	}
+	w.missing = true
+	w.clock(factsEvery)
+	if next := w.step("it is gone", 0, "", false); next != factsEvery || w.asked != 4 {
+		t.Errorf("asked %d times and again in %s, want four and in %s", w.asked, next, factsEvery)
+	}
+}
+
 // conditionWorld is a cluster of one node in memory: the mirror shows what the API server has.
 type conditionWorld struct {
 	t        *testing.T
@@ -166,6 +196,7 @@ type conditionWorld struct {
 	deleting bool
 	writes   int
 	asked    int
+	missing  bool
 	drift    cloud.Drift
 	// classHash is what the claim was made from.
 	classHash string
@@ -272,6 +303,9 @@ func (w *conditionWorld) InstanceTypes(context.Context, *awsv1.EC2NodeClass) ([]
 
 func (w *conditionWorld) Instances(context.Context, cloud.Query) ([]cloud.Instance, error) {
 	w.asked++
+	if w.missing {
+		return nil, w.down
+	}
 	return []cloud.Instance{{ProviderID: "aws:///a/i-1"}}, w.down
 }
 

@@ -3,6 +3,7 @@ package starter
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -12,12 +13,14 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// ask asks the cloud what runs, when it is time. An answer that does not come leaves what was known.
-func (c *ClaimConditions) ask(ctx context.Context) {
+// ask asks the cloud what runs, when it is time, or when instances have come that it has not told of. An answer that does
+// not come leaves what was known.
+func (c *ClaimConditions) ask(ctx context.Context, judged map[string]*owned) {
 	now := c.now()
-	if now.Before(c.askAt) {
+	if now.Before(c.askAt) && (now.Before(c.askedAt.Add(factsSoon)) || !c.lacksInstances(judged, now)) {
 		return
 	}
+	c.askedAt = now
 	found, err := c.cloud.Instances(ctx, cloud.Query{})
 	if err != nil {
 		c.askAt = now.Add(factsRetry)
@@ -33,6 +36,18 @@ func (c *ClaimConditions) ask(ctx context.Context) {
 		found[i].Tags = nil
 		c.instances[found[i].ProviderID] = found[i]
 	}
+}
+
+// lacksInstances says that a claim was launched a short while ago whose instance the cloud has not told of. One that is not
+// told of for longer is gone, or will be found with all others.
+func (c *ClaimConditions) lacksInstances(judged map[string]*owned, now time.Time) bool {
+	for _, pair := range judged {
+		launched := pair.claim.Condition(karpv1.ConditionTypeLaunched)
+		if _, known := c.instances[pair.claim.Status.ProviderID]; !known && pair.claim.IsTrue(karpv1.ConditionTypeLaunched) && now.Sub(launched.LastTransitionTime.Time) < factsEvery {
+			return true
+		}
+	}
+	return false
 }
 
 // drifts judges the drift of claims: first by what their pools say, which costs nothing, and then, together for each
@@ -60,7 +75,9 @@ func (c *ClaimConditions) drifts(ctx context.Context, judged map[string]*owned) 
 			classes[class] = types
 		}
 		verdicts[name].drift = mold.Drift(claim, types, c.now())
-		if instance, running := c.instances[claim.Status.ProviderID]; running && verdicts[name].drift.Reason == "" {
+		if verdicts[name].drift.Reason == "" {
+			instance, known := c.instances[claim.Status.ProviderID]
+			verdicts[name].settled = known
 			left[class] = append(left[class], cloud.DriftQuestion{Claim: claim, Instance: instance})
 		}
 	}
@@ -98,13 +115,20 @@ func (c *ClaimConditions) types(ctx context.Context, name string) map[string]*cl
 
 // driftsOf asks the provider about the claims of one class. Where there is no answer, nothing is settled.
 func (c *ClaimConditions) driftsOf(ctx context.Context, name string, questions []cloud.DriftQuestion, verdicts map[string]*verdict) {
+	unsettled := func() {
+		for _, question := range questions {
+			verdicts[question.Claim.Name].settled = false
+		}
+	}
 	class := c.mirror.NodeClass(name)
 	if class == nil {
+		unsettled()
 		return
 	}
 	c.specs.see(class)
 	drifts, err := c.cloud.Drift(ctx, class, questions)
 	if err != nil {
+		unsettled()
 		if ctx.Err() == nil {
 			c.log.Warn("drift from an EC2NodeClass is not known", zap.String("nodeClass", name), zap.Error(err))
 		}
@@ -113,7 +137,7 @@ func (c *ClaimConditions) driftsOf(ctx context.Context, name string, questions [
 	for i, question := range questions {
 		v := verdicts[question.Claim.Name]
 		// What is not resolved at the moment cannot have been compared.
-		v.drift, v.settled = drifts[i], class.IsTrue(karpv1.ConditionTypeReady)
+		v.drift, v.settled = drifts[i], v.settled && class.IsTrue(karpv1.ConditionTypeReady)
 		if v.drift.Reason == cloud.DriftNodeClass {
 			fields := c.specs.changed(class, question.Claim.Annotations[awsv1.AnnotationEC2NodeClassHash])
 			v.vague = fields == ""

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -80,12 +81,13 @@ func (f *driftFacts) drift(question cloud.DriftQuestion) cloud.Drift {
 	if hash != "" && now != "" && version != "" && version == nowVersion && hash != now {
 		return found(cloud.DriftNodeClass, "spec has changed since the claim was made (hash %s, now %s)", hash, now)
 	}
-	kind := f.types[claim.Labels[corev1.LabelInstanceTypeStable]]
+	kind, image := f.types[claim.Labels[corev1.LabelInstanceTypeStable]], cmp.Or(instance.Image, claim.Status.ImageID)
 	switch {
-	case kind != nil && instance.Image != "" && instance.Image != kind.image:
-		return found(driftImage, "status.amis names %s for %s, and the instance runs %s", kind.image, kind.machine.name, instance.Image)
-	case kind == nil && instance.Image != "" && len(f.images) > 0 && !slices.Contains(f.images, instance.Image):
-		return found(driftImage, "status.amis are [%s], and the instance runs %s", strings.Join(f.images, " "), instance.Image)
+	case kind != nil && image != "" && image != kind.image:
+		return found(driftImage, "status.amis names %s for %s, and the instance runs %s", kind.image, kind.machine.name, image)
+	case kind == nil && image != "" && len(f.images) > 0 && !slices.Contains(f.images, image):
+		return found(driftImage, "status.amis are [%s], and the instance runs %s", strings.Join(f.images, " "), image)
+	case instance.ID == "":
 	case len(f.groups) > 0 && !slices.Equal(slices.Sorted(slices.Values(instance.SecurityGroups)), f.groups):
 		return found(driftSecurityGroup, "status.securityGroups are [%s], and the instance has [%s]",
 			strings.Join(f.groups, " "), strings.Join(instance.SecurityGroups, " "))

@@ -52,6 +52,8 @@ func TestDrift(t *testing.T) {
 	reservedSpec.CapacityType = "reserved"
 	reservedSpec.Offerings = []cloud.OfferingKey{{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "reserved", ReservationID: reservation}}
 	reserved := a.launched(class, reservedSpec)
+	unknown := cloud.DriftQuestion{Claim: onDemand.Claim.DeepCopy()}
+	unknown.Claim.Status.ImageID = onDemand.Instance.Image
 	foreign := awsv1.AMI{ID: "ami-0other", Requirements: []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpExists}}}
 	for _, row := range []struct {
 		why    string
@@ -93,6 +95,13 @@ func TestDrift(t *testing.T) {
 		{"subnets that are not known at the moment say nothing", onDemand, func(c *awsv1.EC2NodeClass) { c.Status.Subnets = nil }, "", ""},
 		{"its reservation is not selected any more", reserved, func(c *awsv1.EC2NodeClass) { c.Status.CapacityReservations = nil }, "CapacityReservationDrift", reservation},
 		{"an on-demand node has no reservation to miss", onDemand, func(c *awsv1.EC2NodeClass) { c.Status.CapacityReservations = nil }, "", ""},
+		{"of an instance that is not known yet, the claim knows the class", unknown, func(c *awsv1.EC2NodeClass) { c.Annotations[awsv1.AnnotationEC2NodeClassHash] = "2" }, "NodeClassDrift", ""},
+		{"and the image", unknown, func(c *awsv1.EC2NodeClass) {
+			c.Status.AMIs = slices.Insert(slices.Clone(c.Status.AMIs), 0, foreign)
+		}, "AMIDrift", onDemand.Instance.Image},
+		{"and nothing else", unknown, func(c *awsv1.EC2NodeClass) {
+			c.Status.SecurityGroups, c.Status.Subnets = []awsv1.SecurityGroup{{ID: "sg-other"}}, []awsv1.Subnet{{ID: "subnet-other", Zone: "us-east-1a"}}
+		}, "", ""},
 		{"of several reasons the first one counts", onDemand, func(c *awsv1.EC2NodeClass) {
 			c.Annotations[awsv1.AnnotationEC2NodeClassHash] = "2"
 			c.Status.AMIs, c.Status.SecurityGroups = []awsv1.AMI{foreign}, []awsv1.SecurityGroup{{ID: "sg-other"}}
