@@ -22,6 +22,8 @@ type candidate struct {
 	cost float64
 	// pods are those that need another place when the node goes.
 	pods []*Pod
+	// soon says that the node may go in a moment and not yet.
+	soon bool
 }
 
 // block is what keeps a node.
@@ -255,6 +257,25 @@ func (j *judge) young(n *Node, pool *karpv1.NodePool) *block {
 		return &block{cause: CauseQuiet, message: fmt.Sprintf("it is younger than %s, which its NodePool demands (%s)", pool.Annotations[karpv1.MinimumNodeAgeAnnotationKey], karpv1.MinimumNodeAgeAnnotationKey), until: old}
 	}
 	return nil
+}
+
+// soonWithin is how near the moment has to be from which on a node is quiet, for it to be worth waiting for.
+const soonWithin = 5 * time.Minute
+
+// soonQuiet says that nothing but consolidateAfter keeps a node from being underutilized, that it is nearly over, and
+// that it would be over already if only those pods counted that come: a node does not go on losing pods for ever. When a
+// workload shrinks, the nodes that lose pods are the ones to take away, and they are the last to be quiet. Until then
+// their pods' new places are not given to the pods of others.
+func (j *judge) soonQuiet(n *Node, kept *block) bool {
+	pool := j.pools[n.Pool]
+	if kept.cause != CauseQuiet || pool == nil || !kept.until.After(j.now) || kept.until.Sub(j.now) > soonWithin {
+		return false
+	}
+	if _, held := j.held[n.Key()]; held || j.settling[n.Pool] || j.quiet(n, pool) == nil || j.young(n, pool) != nil {
+		return false
+	}
+	settled := j.now.Add(-*pool.Spec.Disruption.ConsolidateAfter.Duration)
+	return !n.InitializedAt.After(settled) && !slices.ContainsFunc(n.Pods, func(pod *Pod) bool { return pod.Reschedulable() && pod.Created.After(settled) })
 }
 
 // reschedulable are the pods that need another place when the node goes.

@@ -49,29 +49,38 @@ type consolidation struct {
 }
 
 // consolidate finds nodes that are not needed, or cost more than what their pods need. Of every candidate that is in no
-// command it says why.
-func consolidate(f *field, in *Input, candidates []*candidate, book *budgets, scores scorer) ([]Command, []Verdict) {
+// command it says why. Rivals are nodes that may not go yet, but soon: the room for their pods is spoken for.
+func consolidate(f *field, in *Input, candidates, rivals []*candidate, book *budgets, scores scorer) ([]Command, []Verdict) {
 	c := &consolidation{f: f, book: book, scores: scores, spotToSpot: in.SpotToSpot, verdicts: map[*candidate]Verdict{}, gone: map[*candidate]bool{}}
-	order := slices.Clone(candidates)
-	slices.SortFunc(order, bySavings)
+	all := slices.Concat(candidates, rivals)
+	slices.SortFunc(all, bySavings)
 	f.settleHere()
 	c.average = averageOf(in)
-	for _, one := range order {
+	for _, one := range all {
 		c.remove(one)
 	}
 	c.rehearse()
+	if c.dismiss() {
+		return c.commands, c.told(candidates)
+	}
+	order := slices.DeleteFunc(all, func(one *candidate) bool { return one.soon })
 	c.removed = len(c.commands)
 	c.gather(order)
 	for _, one := range order {
 		c.exchange(one)
 	}
+	return c.commands, c.told(candidates)
+}
+
+// told are the verdicts on the candidates that stay.
+func (c *consolidation) told(candidates []*candidate) []Verdict {
 	var verdicts []Verdict
 	for _, one := range candidates {
 		if !c.gone[one] {
 			verdicts = append(verdicts, c.verdicts[one])
 		}
 	}
-	return c.commands, verdicts
+	return verdicts
 }
 
 // bySavings orders candidates by what they cost for what taking them away costs, the most first.
@@ -130,6 +139,21 @@ func fitsElsewhere(one *candidate, found *move) string {
 	return why
 }
 
+// dismiss drops the commands that it is too early for, and says whether there are any. What room they need stays theirs;
+// to buy for what finds none beside it would be to buy what is not needed when they have gone.
+func (c *consolidation) dismiss() (early bool) {
+	commands := c.commands[:0]
+	for i, one := range c.removals {
+		if one.soon {
+			early = true
+			continue
+		}
+		commands = append(commands, c.commands[i])
+	}
+	c.commands = commands
+	return early
+}
+
 const crowdedOut = "its pods fit on other nodes, but might not beside those of other nodes that go at the same time"
 
 // rehearse gives up the commands found so far that only work out if the kube-scheduler does as it was planned.
@@ -139,22 +163,24 @@ func (c *consolidation) rehearse() {
 	}
 	// The first goes in any case: alone it does no worse than if it were decided by itself.
 	removals, commands := c.removals, c.commands
-	nodes := make([][]*Node, len(removals))
+	nodes := make([]*Node, len(removals))
 	for i, one := range removals {
-		nodes[i] = []*Node{one.node}
+		nodes[i] = one.node
 	}
 	c.f.revert()
-	passes := 1 + sort.Search(len(nodes)-1, func(k int) bool { return slices.Contains(c.f.rehearse(nodes[:k+2]), false) })
+	passes := 1 + sort.Search(len(nodes)-1, func(k int) bool { return !c.f.rehearse(nodes[:k+2]) })
 	c.removals, c.commands = nil, nil
 	for i, one := range removals {
-		found, _, _ := c.f.relocate(nodes[i], purchase{})
+		found, _, _ := c.f.relocate(nodes[i:i+1], purchase{})
 		if found != nil && i < passes && c.f.keep(found) {
 			c.removals, c.commands = append(c.removals, one), append(c.commands, commands[i])
 			continue
 		}
 		c.crowded = true
 		delete(c.gone, one)
-		c.book.take(one.node.Pool, underutilized, -1)
+		if !one.soon {
+			c.book.take(one.node.Pool, underutilized, -1)
+		}
 		c.keep(one, CauseQuiet, crowdedOut)
 	}
 }
@@ -214,16 +240,21 @@ func averageOf(in *Input) float64 {
 	return price / max(cost, 1)
 }
 
-// leastWorth is the part of the average that a replacement has to save for each pod that it moves.
-const leastWorth = 0.25
+// A replacement is worth it when it saves at least leastPart of what it replaces, or for each pod that it moves at least
+// leastWorth of what the cluster costs for each of its pods.
+const (
+	leastPart  = 0.2
+	leastWorth = 0.25
+)
 
 // worth says whether a saving is more than next to nothing for what a replacement moves.
 func (c *consolidation) worth(sources []*candidate, saves float64) bool {
-	cost := 0.0
+	cost, price := 0.0, 0.0
 	for _, source := range sources {
 		cost += source.cost - 1
+		price += source.price
 	}
-	return saves > 0 && saves >= leastWorth*c.average*cost
+	return saves > 0 && (saves >= leastPart*price || saves >= leastWorth*c.average*cost)
 }
 
 // unworthy says why what replacements save does not justify to take nodes away.
@@ -262,7 +293,9 @@ func (c *consolidation) decide(sources []*candidate, found *move, saves float64,
 	command := Command{Reason: underutilized, Replacements: found.claims, Moves: found.pods, SavesPerHour: saves, Why: why}
 	for _, source := range sources {
 		c.gone[source] = true
-		c.book.take(source.node.Pool, underutilized, 1)
+		if !source.soon {
+			c.book.take(source.node.Pool, underutilized, 1)
+		}
 		command.Nodes = append(command.Nodes, source.node.Key())
 	}
 	c.commands = append(c.commands, command)

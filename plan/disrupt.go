@@ -41,6 +41,8 @@ type decision struct {
 	rates *rates
 	// candidates are, for each reason, the nodes that their own rules let go.
 	candidates map[karpv1.DisruptionReason][]*candidate
+	// rivals are nodes that will be candidates for being underutilized in a moment.
+	rivals []*candidate
 	// going are the nodes that are in a command.
 	going map[string]bool
 	// relocations counts the commands that replace nodes.
@@ -66,15 +68,25 @@ func (d *decision) judgeAll() {
 		for _, reason := range DisruptionReasons()[1:] {
 			if kept := d.judge.keeps(n, reason); kept != nil {
 				d.verdict(n, reason, *kept)
+				if reason == karpv1.DisruptionReasonUnderutilized && d.judge.soonQuiet(n, kept) {
+					rival := d.candidate(n)
+					rival.soon = true
+					d.rivals = append(d.rivals, rival)
+				}
 				continue
 			}
 			if as == nil {
-				as = &candidate{node: n, pool: d.judge.pools[n.Pool], cost: disruptionCost(n), pods: n.reschedulable()}
-				as.price, as.known = d.rates.of(n)
+				as = d.candidate(n)
 			}
 			d.candidates[reason] = append(d.candidates[reason], as)
 		}
 	}
+}
+
+func (d *decision) candidate(n *Node) *candidate {
+	c := &candidate{node: n, pool: d.judge.pools[n.Pool], cost: disruptionCost(n), pods: n.reschedulable()}
+	c.price, c.known = d.rates.of(n)
+	return c
 }
 
 // overprovisioned gives up what static pools have too many of.
@@ -106,15 +118,16 @@ func (d *decision) theField() *field {
 		return d.field
 	}
 	var movable []*Node
-	listed := map[*candidate]bool{}
+	listed := map[string]bool{}
 	for _, reason := range DisruptionReasons() {
 		candidates := d.open(reason)
 		if reason == karpv1.DisruptionReasonUnderutilized {
+			candidates = append(candidates, d.rivals...)
 			slices.SortFunc(candidates, bySavings)
 		}
 		for _, c := range candidates {
-			if c.pool.Spec.Replicas == nil && !listed[c] {
-				listed[c] = true
+			if key := c.node.Key(); c.pool.Spec.Replicas == nil && !listed[key] && !d.going[key] {
+				listed[key] = true
 				movable = append(movable, c.node)
 			}
 		}
@@ -154,7 +167,7 @@ func (d *decision) underutilized() {
 		}
 		return
 	}
-	commands, verdicts := consolidate(d.theField(), &d.in, candidates, d.book, newBalance(d.in.Snapshot, d.judge.pools, d.rates))
+	commands, verdicts := consolidate(d.theField(), &d.in, candidates, d.openRivals(), d.book, newBalance(d.in.Snapshot, d.judge.pools, d.rates))
 	for _, command := range commands {
 		d.command(command)
 	}
@@ -200,6 +213,11 @@ func (d *decision) unplanned() (pods int, until time.Time) {
 // open are the candidates for a reason that are in no command yet.
 func (d *decision) open(reason karpv1.DisruptionReason) []*candidate {
 	return slices.DeleteFunc(slices.Clone(d.candidates[reason]), func(c *candidate) bool { return d.going[c.node.Key()] })
+}
+
+// openRivals are the rivals that do not go for another reason.
+func (d *decision) openRivals() []*candidate {
+	return slices.DeleteFunc(slices.Clone(d.rivals), func(c *candidate) bool { return d.going[c.node.Key()] })
 }
 
 // command adds a command.

@@ -17,6 +17,8 @@ const (
 	mostPartners = 48
 	// mostTogether is how many nodes one claim replaces: they all wait for it.
 	mostTogether = 8
+	// mostVain is how many groups may turn out not to work before the search is given up.
+	mostVain = 128
 )
 
 // bulk is what the pods of some candidates need together.
@@ -114,8 +116,9 @@ func (c *consolidation) gather(order []*candidate) {
 			of[one] = b
 		}
 	}
+	vain := 0
 	for _, seed := range bulks {
-		if len(c.commands)-c.removed >= replacementsMost {
+		if len(c.commands)-c.removed >= replacementsMost || vain == mostVain {
 			return
 		}
 		one := seed.sources[0]
@@ -124,8 +127,8 @@ func (c *consolidation) gather(order []*candidate) {
 		}
 		shelf := c.f.shelfFor(seed)
 		seed.value(m, shelf, 0)
-		if group := c.grow(seed, bulks, shelf); len(group.sources) > 1 {
-			c.merge(group)
+		if group := c.grow(seed, bulks, shelf); len(group.sources) > 1 && !c.merge(group) {
+			vain++
 		}
 	}
 }
@@ -180,21 +183,22 @@ func (c *consolidation) affords(group *bulk, one *candidate) bool {
 	return c.book.left(one.node.Pool, underutilized) >= n
 }
 
-// merge asks a fork whether a group works out.
-func (c *consolidation) merge(group *bulk) {
+// merge asks a fork whether a group works out, and says whether it does.
+func (c *consolidation) merge(group *bulk) bool {
 	nodes := make([]*Node, len(group.sources))
 	for i, source := range group.sources {
 		nodes[i] = source.node
 	}
 	found, _, _ := c.f.relocate(nodes, purchase{most: 1, terms: c.termsFor(group.sources)})
 	if found == nil || len(found.claims) == 0 {
-		return
+		return false
 	}
 	saves := group.price - found.price
 	if why, _ := c.unworthy(group.sources, found, saves); why != "" {
-		return
+		return false
 	}
 	claim := &found.claims[0]
 	c.decide(group.sources, found, saves, fmt.Sprintf("one %s %s at $%.4f an hour takes the pods of %d nodes for $%.4f an hour less",
 		claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, len(nodes), saves))
+	return true
 }

@@ -10,49 +10,39 @@ import (
 // their pods as they come, and to the emptiest nodes. Small pods take the room that large ones were meant to have, and
 // somebody has to buy for these. So commands that need no replacement are rehearsed before they are given: all their
 // nodes closed, all their pods in an order that means nothing, each to the emptiest node of those that the scheduler would
-// look at. Commands whose pods find no room in that are left for later, when it is known where the others went.
+// look at. Where pods find no room in that, the commands of the least worth are left for later, when it is known where the
+// others went.
 
 // rushed is how many nodes with room for a pod are compared. The kube-scheduler compares about as many.
 const rushed = 100
 
-// rehearse returns the commands, of those that take away nodes without replacement, whose pods find room whoever comes
-// first.
-func (f *field) rehearse(commands [][]*Node) (good []bool) {
+// rehearse says whether the pods of some nodes, all of which go at once, find room whoever comes first.
+func (f *field) rehearse(nodes []*Node) bool {
 	f.rollback()
 	f.d.t.log.keeps = true
 	f.purse = f.d.m.purse()
 	f.tried = &move{}
 	defer f.rollback()
 	type mover struct {
-		pod     *Pod
-		command int
-		turn    uint64
+		pod  *Pod
+		turn uint64
 	}
 	var movers []mover
-	good = make([]bool, len(commands))
-	for i, nodes := range commands {
-		good[i] = true
-		for _, n := range nodes {
-			for _, pod := range f.remove(f.stands[n.Key()]) {
-				hash := fnv.New64a()
-				hash.Write([]byte(pod.UID))
-				movers = append(movers, mover{pod, i, hash.Sum64()})
-			}
+	for _, n := range nodes {
+		for _, pod := range f.remove(f.stands[n.Key()]) {
+			hash := fnv.New64a()
+			hash.Write([]byte(pod.UID))
+			movers = append(movers, mover{pod, hash.Sum64()})
 		}
-		f.tried.nodes = append(f.tried.nodes, nodes...)
 	}
+	f.tried.nodes = nodes
 	f.bar(true)
 	f.d.buysNothing = true
 	slices.SortFunc(movers, func(a, b mover) int {
 		return cmp.Or(cmp.Compare(flag(a.pod.Virtual), flag(b.pod.Virtual)), cmp.Compare(a.turn, b.turn), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
 	next := 0
-	for _, m := range movers {
-		if good[m.command] {
-			good[m.command] = f.rush(f.copies([]*Pod{m.pod})[0], &next)
-		}
-	}
-	return good
+	return !slices.ContainsFunc(movers, func(m mover) bool { return !f.rush(f.copies([]*Pod{m.pod})[0], &next) })
 }
 
 // rush puts a pod on the emptiest of some nodes, looking on from where the last one stopped.
