@@ -20,7 +20,11 @@ import (
 //     all pods first. What they have is not what is offered to others.
 //   - Pods are placed on the nodes that are there as long as the rules permit it, also where Pack would buy for the sake
 //     of an even spread. A preference is held to as long as something could be bought that meets it, as in Pack.
-//   - Pods on nodes that are not initialized are not moved to: whoever would be there is a reason to wait.
+//   - Nodes that are not initialized take nobody: a pod that would go there is a reason to wait.
+//   - A domain in which nothing can be bought because of a limit counts as one in which something could: pods that are spread
+//     stay where Pack would put them into other domains.
+//
+// Each of these keeps a node that might have gone, or finds another place; none moves a pod to where it may not be.
 
 // field is the base of all forks.
 type field struct {

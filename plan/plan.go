@@ -78,6 +78,22 @@
 // A NodePool with replicas keeps that many nodes, whatever the pods want (static.go). What it lacks is decided beside Pack
 // and launched with it; what it has too many of goes with the empty nodes (disruption.go). Pods use its nodes as any other.
 //
+// # Consolidation
+//
+// Disrupt asks of thousands of nodes what becomes of the cluster without them. One distribution is made of all that waits,
+// and each question is a fork of it that places the pods of the nodes in question and is taken back (field.go). First the
+// nodes go whose pods fit on others, those first that cost the most for what evicting their pods costs; they are rehearsed
+// together as the kube-scheduler would bind their pods, and those that only a plan could make fit are left (rush.go). Then
+// groups of nodes are replaced by one cheaper machine (group.go), then single ones (consolidate.go, purchase.go). What is
+// kept of one question is spent for all that follow, so that all commands can be carried out at once. Pods are sent to the
+// nodes that are the least likely to go, and a node that pods are sent to stays, so that nobody moves twice.
+//
+// Karpenter replaces a node whenever that is a cent cheaper. Here a replacement has to save a fifth of what it replaces, or,
+// for each pod it moves, a quarter of what the cluster costs for each of its pods; it is never of the type and capacity type
+// that it replaces. A node that needs no replacement may go for any saving. On a simulated day of forty Deployments that
+// moved about half as many pods as Karpenter did, for a lower bill: what a small saving earns until demand changes again is
+// worth less than the moves, and room that is left alone is room for who comes next.
+//
 // # Devices
 //
 // Machines with devices are bought for pods that ask for a device, and for others only where a pool has nothing else to
