@@ -78,6 +78,18 @@
 // A NodePool with replicas keeps that many nodes, whatever the pods want (static.go). What it lacks is decided beside Pack
 // and launched with it; what it has too many of goes with the empty nodes (disruption.go). Pods use its nodes as any other.
 //
+// # Who may go
+//
+// Disrupt judges every node of a NodePool for every reason (disrupt.go): first by what the node, its pods, their
+// PodDisruptionBudgets and its pool say (candidate.go, pdb.go), then by the budgets of the pool, which count all commands of
+// one evaluation beside what is leaving already (budgetbook.go), then by room and price. What keeps a node is a Verdict with
+// a cause, a sentence and, where only time is in the way, its end; the earliest of these is when it is worth asking again.
+// Reasons are asked in an order, and a node goes for the first that lets it: surplus of static pools, empty nodes (empty.go),
+// expired and drifted ones (renew.go), underutilized ones. Drift and graceful expiry replace node by node, so that one that
+// cannot go keeps nobody else; they do not wait for pods or their budgets where the drain has an end. While pods have just
+// come that no plan was made for, nothing is found underutilized. Under the policy Balanced a saving is weighed against the
+// pods that move (balance.go).
+//
 // # Consolidation
 //
 // Disrupt asks of thousands of nodes what becomes of the cluster without them. One distribution is made of all that waits,
