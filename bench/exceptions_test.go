@@ -39,7 +39,8 @@ func (c *comparison) excuse(d difference) string {
 	case c.limited() && c.ours.Placed() >= c.theirs.Placed():
 		// Limits let some pods in and keep others out. They are not worse used than by the peer.
 		return sharedLimit
-	case d.ours > d.theirs && strings.Contains(d.theirReason, "pod anti-affinity"):
+	case d.ours > d.theirs && (strings.Contains(d.theirReason, "pod anti-affinity") || c.choosesApart(d.app)):
+		// Of several alternatives of node affinity, the peer names only what keeps the pod from the last.
 		return pessimisticAntiAffinity
 	case d.ours > d.theirs && (strings.Contains(d.theirReason, "pod affinity") || c.gathers(d.app) && strings.Contains(d.theirReason, "enough resources")):
 		return brokenAffinity
@@ -61,6 +62,17 @@ func (c *comparison) gathers(app string) bool {
 		a := p.Spec.Affinity
 		return p.Namespace+"/"+p.Labels[workload.AppLabel] == app && a != nil && a.PodAffinity != nil &&
 			len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+	})
+}
+
+// choosesApart says that the pods of an application keep apart from others, and have alternatives for their nodes.
+func (c *comparison) choosesApart(app string) bool {
+	return slices.ContainsFunc(c.question.Pods, func(p *corev1.Pod) bool {
+		a := p.Spec.Affinity
+		return p.Namespace+"/"+p.Labels[workload.AppLabel] == app && a != nil && a.PodAntiAffinity != nil &&
+			len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 && a.NodeAffinity != nil &&
+			a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil &&
+			len(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) > 1
 	})
 }
 
