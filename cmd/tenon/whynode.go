@@ -133,6 +133,8 @@ func (f *nodeFacts) story() *nodeStory {
 			s.Summary += ": " + f.drain.Reason
 		} else if f.replacement != nil {
 			s.Summary += ", as soon as its replacement serves"
+		} else if f.node == nil && f.claim != nil && f.claim.DeletionTimestamp != nil {
+			s.Summary += ": the instance is being terminated"
 		}
 	case "Goes":
 		s.Going = f.answer.Going
@@ -141,7 +143,7 @@ func (f *nodeFacts) story() *nodeStory {
 		s.Verdicts = f.answer.Verdicts
 		s.Summary = f.described(s) + " stays"
 		if binding := binding(s.Verdicts); binding != nil {
-			s.Summary += fmt.Sprintf(": it would go for being %s, but %s", strings.ToLower(binding.Reason), binding.Message)
+			s.Summary += ": " + speaksFor(binding.Reason) + binding.Message
 		} else {
 			s.Summary += ": there is no reason for it to go"
 		}
@@ -163,6 +165,19 @@ func (f *nodeFacts) state() string {
 		return "Goes"
 	}
 	return "Stays"
+}
+
+// speaksFor says what would let a node go, where that is a fact about it.
+func speaksFor(reason string) string {
+	switch karpv1.DisruptionReason(reason) {
+	case karpv1.DisruptionReasonDrifted:
+		return "it has drifted, but "
+	case plan.DisruptionReasonExpired:
+		return "it has expired, but "
+	case karpv1.DisruptionReasonEmpty:
+		return "it is empty, but "
+	}
+	return ""
 }
 
 // label takes what labels tell of a machine.

@@ -38,7 +38,7 @@ func TestNodeStory(t *testing.T) {
 	}{
 		"Stays": {"the first reason that applies is in the first line", mine(workflows.NodeAnswer{Verdicts: []workflows.NodeVerdict{
 			{Reason: "Empty", Cause: "None", Message: "it runs pod shop/web-0"}, {Reason: "Drifted", Cause: "Budget", Message: "budgets allow 0", Until: at}}}),
-			"ip-10-0-0-1 " + machine + " stays: it would go for being drifted, but budgets allow 0\n\nREASON   CAUSE   IT STAYS BECAUSE\nEmpty    None    it runs pod shop/web-0\nDrifted  Budget  budgets allow 0 (until 2026-03-01T12:00:00Z)\n"},
+			"ip-10-0-0-1 " + machine + " stays: it has drifted, but budgets allow 0\n\nREASON   CAUSE   IT STAYS BECAUSE\nEmpty    None    it runs pod shop/web-0\nDrifted  Budget  budgets allow 0 (until 2026-03-01T12:00:00Z)\n"},
 		"NoReason": {"nothing speaks for taking it away", mine(workflows.NodeAnswer{Verdicts: []workflows.NodeVerdict{{Reason: "Empty", Cause: "None", Message: "it runs pod shop/web-0"}}}),
 			"ip-10-0-0-1 " + machine + " stays: there is no reason for it to go\n\nREASON  CAUSE  IT STAYS BECAUSE\nEmpty   None   it runs pod shop/web-0\n"},
 		"Goes": {"the decision is told", mine(workflows.NodeAnswer{Going: &workflows.NodeDecision{Reason: "Underutilized", Why: "its pods fit elsewhere", Others: []string{"default-fghij"}, Replacements: []string{"spot m5.large"}}}),

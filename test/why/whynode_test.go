@@ -78,7 +78,9 @@ func TestWhyNode(t *testing.T) {
 	if out, err := w.Tenon("why", "node", "none"); err == nil || !strings.Contains(out, "no node or NodeClaim none") {
 		t.Errorf("a wrong name is to be said to be one: %v\n%s", err, out)
 	}
-	if out, err := w.Tenon("why", "node", node); err != nil || !strings.Contains(out, "IT STAYS BECAUSE") {
+	out, err := w.Tenon("why", "node", node)
+	t.Log(out)
+	if err != nil || !strings.Contains(out, "IT STAYS BECAUSE") {
 		t.Errorf("people get a table: %v\n%s", err, out)
 	}
 
