@@ -15,14 +15,16 @@
 //     Karpenter's order (shape.go). Volumes narrow what a node may be (volume_needs.go).
 //  2. Items are distributed (distribute.go): pods that were promised to a node go back to it; others fill existing nodes,
 //     initialized ones first, then claims in flight. Where rules are about zones or other labels, the pods of an item
-//     choose their domains one by one (domains.go). Pods that have to share a node are bundled (bundle.go). What finds no
-//     room becomes lots that are to be bought, each for one choice of domains.
+//     choose their domains one by one, the cheapest where the rules leave a choice (domains.go, district.go). Pods that
+//     have to share a node are bundled (bundle.go). What finds no room becomes lots that are to be bought, each for one
+//     choice of domains.
 //  3. NodePools are tried by weight, all pools of one weight together. A lot takes the best capacity type that it finds
 //     there: reserved, spot, on-demand, in this order, and the next one for what it does not get. What is reserved is
 //     bought first, then what must be on demand, and others fill what these leave (buy.go).
 //  4. Lots that are alike to the market are one demand (demand.go). The leanest plan: what a piece of a demand is worth is
 //     found by generating loads for a linear program over the whole batch (program.go), and machines are filled by worth
-//     per dollar (buyer.go). How many pods of a kind a node may have is a resource there (caps.go).
+//     per dollar (buyer.go). How many pods of a kind a node may have is a resource there, unless many more nodes than
+//     that asks for are needed anyway (caps.go).
 //  5. Where the kube-scheduler will not be told where each pod goes, the leanest plan is compared with fleets of alike
 //     machines, by playing the kube-scheduler on each and counting what a second round would cost (robust.go, scatter.go).
 //     The cheapest in the end wins.
