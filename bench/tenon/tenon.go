@@ -165,6 +165,7 @@ func Median(q *duel.Question) duel.Answer {
 // the machine does matters little.
 func Slowdown(with, without *duel.Question) (float64, error) {
 	const turns = 9
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	least := [...]time.Duration{math.MaxInt64, math.MaxInt64}
 	for range turns {
 		for i, q := range [...]*duel.Question{with, without} {
