@@ -65,7 +65,7 @@ func (s *Starter) claimDeleted(ctx context.Context, claim *karpv1.NodeClaim) err
 	if err := s.noteDeadline(ctx, claim, deadline); err != nil {
 		return err
 	}
-	ending := workflows.Ending{Reason: s.recordedReason(claim), Deadline: deadline, Deleting: true}
+	ending := workflows.Ending{Reason: s.recordedReason(ctx, claim), Deadline: deadline, Deleting: true}
 	if err := s.end(ctx, claim, ending); err != nil {
 		return err
 	}
@@ -77,13 +77,20 @@ func (s *Starter) claimDeleted(ctx context.Context, claim *karpv1.NodeClaim) err
 }
 
 // recordedReason is why a claim is being deleted: what the one who deleted it noted on its Node, or on the claim where
-// there was none, and otherwise that somebody deleted the claim.
-func (s *Starter) recordedReason(claim *karpv1.NodeClaim) string {
+// there was none, and otherwise that somebody deleted the claim. The mirror may see the deletion before what was noted
+// on the Node earlier, so that the API server is asked where it has nothing.
+func (s *Starter) recordedReason(ctx context.Context, claim *karpv1.NodeClaim) string {
 	if reason := claim.Annotations[activities.ReasonAnnotation]; reason != "" {
 		return reason
 	}
-	if node := s.Mirror.Node(claim.Status.NodeName); node != nil && node.Annotations[activities.ReasonAnnotation] != "" {
-		return node.Annotations[activities.ReasonAnnotation]
+	if node := s.Mirror.Node(claim.Status.NodeName); node != nil {
+		if reason := node.Annotations[activities.ReasonAnnotation]; reason != "" {
+			return reason
+		}
+		var now corev1.Node
+		if err := s.Kube.Get(ctx, kube.ObjectKeyFromObject(node), &now); err == nil && now.UID == node.UID && now.Annotations[activities.ReasonAnnotation] != "" {
+			return now.Annotations[activities.ReasonAnnotation]
+		}
 	}
 	return workflows.ReasonClaimDeleted
 }

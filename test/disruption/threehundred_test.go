@@ -11,7 +11,7 @@ func threeHundred() scenario {
 		pools:    []pool{{budgets: `{nodes: "20%"}`}},
 		steps: []step{
 			deploy(workload{name: "web", count: nodes, requests: whole}), serve(nodes), mark, noteTime, changePools(relabelled),
-			replaced(nodes), have("version", "two"), preSpun, waitedLessThanBoot, report, made(2 * nodes)},
+			replaced(nodes), have("version", "two"), waitedLessThanBoot, report, made(2 * nodes)},
 		takes: takes{"Drifted": nodes},
 	}
 }
