@@ -8,7 +8,7 @@ func threeHundred() scenario {
 	return scenario{
 		name: "three-hundred", rule: "three hundred nodes drift away within their budgets, and no pod waits for longer than its node took to boot",
 		patience: 10 * time.Minute,
-		pools:    []pool{{budgets: `{nodes: "20%"}`}},
+		pools:    []pool{{budgets: `{nodes: "34%"}`}},
 		steps: []step{
 			deploy(workload{name: "web", count: nodes, requests: whole}), serve(nodes), mark, noteTime, changePools(relabelled),
 			replaced(nodes), have("version", "two"), waitedLessThanBoot, report, made(2 * nodes)},
