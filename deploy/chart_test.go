@@ -71,7 +71,7 @@ settings:
   interruptionQueue: blue
   reservedENIs: "1"
   preferencePolicy: Respect
-  featureGates: {spotToSpotConsolidation: true}
+  featureGates: {spotToSpotConsolidation: true, nodeOverlay: true}
 `
 
 func TestLint(t *testing.T) {
@@ -140,22 +140,25 @@ func TestEnvironmentIsTheWorkers(t *testing.T) {
 	}
 }
 
-func TestInterruptionQueueReachesTheWorker(t *testing.T) {
+func TestSettingsReachTheWorker(t *testing.T) {
 	t.Parallel()
-	for values, want := range map[string]string{
-		"settings: {clusterName: blue}":                          "",
-		"settings: {clusterName: blue, interruptionQueue: blue}": "blue",
-		"settings: {clusterName: blue, interruptionQueue: 'https://sqs.us-east-1.amazonaws.com/111122223333/blue'}": "https://sqs.us-east-1.amazonaws.com/111122223333/blue",
-	} {
-		deployment := find[appsv1.Deployment](t, render(t, values), "Deployment", "tenon")
+	tests := []struct{ settings, variable, want string }{
+		{"", "TENON_INTERRUPTION_QUEUE", ""},
+		{"interruptionQueue: blue", "TENON_INTERRUPTION_QUEUE", "blue"},
+		{"interruptionQueue: 'https://sqs.us-east-1.amazonaws.com/111122223333/blue'", "TENON_INTERRUPTION_QUEUE", "https://sqs.us-east-1.amazonaws.com/111122223333/blue"},
+		{"", "TENON_FEATURE_GATES", "NodeRepair=false,SpotToSpotConsolidation=false"},
+		{"featureGates: {nodeRepair: true, staticCapacity: false}", "TENON_FEATURE_GATES", "NodeRepair=true,SpotToSpotConsolidation=false"},
+	}
+	for _, test := range tests {
+		deployment := find[appsv1.Deployment](t, render(t, "settings:\n  clusterName: blue\n  "+test.settings), "Deployment", "tenon")
 		got := ""
 		for _, env := range deployment.Spec.Template.Spec.Containers[0].Env {
-			if env.Name == "TENON_INTERRUPTION_QUEUE" {
+			if env.Name == test.variable {
 				got = env.Value
 			}
 		}
-		if got != want {
-			t.Errorf("%s: the worker's queue is %q, want %q", values, got, want)
+		if got != test.want {
+			t.Errorf("with %q the worker's %s is %q, want %q", test.settings, test.variable, got, test.want)
 		}
 	}
 }
@@ -209,6 +212,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"a setting nobody knows", "settings: {clusterName: blue, clustreEndpoint: x}", "clustreEndpoint"},
 		{"a value at the top nobody knows", "settings: {clusterName: blue}\nreplica: 3", "replica"},
 		{"not a policy", "settings: {clusterName: blue, minValuesPolicy: Loose}", "minValuesPolicy"},
+		{"a gate that is no truth value", "settings: {clusterName: blue, featureGates: {nodeRepair: maybe}}", "nodeRepair"},
 		{"a queue that is an ARN", "settings: {clusterName: blue, interruptionQueue: 'arn:aws:sqs:us-east-1:111122223333:blue'}", "interruptionQueue"},
 		{"an address that is a URL", "settings: {clusterName: blue}\ntemporal: {address: 'http://temporal:7233'}", "address"},
 		{"an account that is said to exist but has no name", "settings: {clusterName: blue}\nserviceAccount: {create: false}", "serviceAccount.name"},
@@ -230,7 +234,7 @@ func TestNotesNameWhatHasNoEffect(t *testing.T) {
 	if err != nil {
 		t.Fatalf("helm install --dry-run: %v\n%s", err, out)
 	}
-	for _, setting := range []string{"settings.featureGates", "logOutputPaths"} {
+	for _, setting := range []string{"settings.featureGates.nodeOverlay", "logOutputPaths"} {
 		if !strings.Contains(out, setting) {
 			t.Errorf("the notes do not say that %s has no effect:\n%s", setting, out)
 		}

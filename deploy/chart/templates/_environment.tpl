@@ -30,6 +30,8 @@
 - name: TENON_INTERRUPTION_QUEUE
   value: {{ . | quote }}
 {{- end }}
+- name: TENON_FEATURE_GATES
+  value: {{ printf "NodeRepair=%t,SpotToSpotConsolidation=%t" .Values.settings.featureGates.nodeRepair .Values.settings.featureGates.spotToSpotConsolidation | quote }}
 - name: TENON_DISABLE_DRY_RUN
   value: {{ .Values.settings.disableDryRun | quote }}
 - name: TENON_LEADER_ELECTION_NAME
