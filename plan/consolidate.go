@@ -60,7 +60,7 @@ func consolidate(f *field, in *Input, candidates, rivals []*candidate, book *bud
 		c.remove(one)
 	}
 	c.rehearse()
-	if c.dismiss() {
+	if c.dismiss(shrinking(in)) {
 		return c.commands, c.told(candidates)
 	}
 	order := slices.DeleteFunc(all, func(one *candidate) bool { return one.soon })
@@ -140,18 +140,24 @@ func fitsElsewhere(one *candidate, found *move) string {
 }
 
 // dismiss drops the commands that it is too early for, and says whether there are any. What room they need stays theirs;
-// to buy for what finds none beside it would be to buy what is not needed when they have gone.
-func (c *consolidation) dismiss() (early bool) {
+// to buy for what finds none beside it would be to buy what is not needed when they have gone. Where the cluster has just
+// shrunk, and a good part of the commands is early, the others wait as well: once all nodes that lost pods may be chosen
+// from, fewer pods move for more.
+func (c *consolidation) dismiss(shrinking bool) (early bool) {
 	commands := c.commands[:0]
+	soon := 0
 	for i, one := range c.removals {
 		if one.soon {
-			early = true
+			soon++
 			continue
 		}
 		commands = append(commands, c.commands[i])
 	}
 	c.commands = commands
-	return early
+	if shrinking && soon*shrinkingPart >= len(c.removals) && soon > 0 {
+		c.wait()
+	}
+	return soon > 0
 }
 
 const crowdedOut = "its pods fit on other nodes, but might not beside those of other nodes that go at the same time"
