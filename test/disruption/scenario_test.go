@@ -69,16 +69,11 @@ type pool struct {
 	template, spec []string
 }
 
-var anyType = []string{"*"}
-
 func (p pool) name(scene string) string { return strings.TrimSuffix(scene+"-"+p.suffix, "-") }
 
 // required are all requirements of the pool's template, in flow style.
 func (p pool) required() string {
-	requirements := []string{in(capacityKey, orElse(p.capacity, "on-demand")...)}
-	if types := orElse(p.types, "m5.large"); types[0] != "*" {
-		requirements = append(requirements, in(typeKey, types...))
-	}
+	requirements := []string{in(capacityKey, orElse(p.capacity, "on-demand")...), in(typeKey, orElse(p.types, "m5.large")...)}
 	if p.requirements != "" {
 		requirements = append(requirements, p.requirements)
 	}
