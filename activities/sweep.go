@@ -191,21 +191,35 @@ func (s *sweep) adoptLaunch(ctx context.Context, claim *karpv1.NodeClaim, all []
 func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
 	in := ClaimInput(s.Cluster, claim)
 	options := workflows.NodeClaimOptions(in)
-	if s.lost(claim) {
-		ending := workflows.Ending{Reason: workflows.ReasonInstanceGone, Lost: true, Deleting: !claim.DeletionTimestamp.IsZero()}
-		if _, err := s.Temporal.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalEnding, ending, options.Client(), workflows.NodeClaimType, in); err != nil {
-			return fmt.Errorf("tell NodeClaim %s that its instance is gone: %w", claim.Name, err)
+	if !s.lost(claim) {
+		if running, err := s.running(ctx, options.ID); running || err != nil {
+			return err
 		}
-		s.result.Lost = append(s.result.Lost, claim.Name)
+		if there, err := s.claim(ctx, in.Claim); there == nil || err != nil {
+			return err
+		}
+		if _, err := s.Temporal.ExecuteWorkflow(ctx, options.Client(), workflows.NodeClaimType, in); err != nil {
+			return fmt.Errorf("adopt NodeClaim %s: %w", claim.Name, err)
+		}
+		s.result.Adopted = append(s.result.Adopted, claim.Name)
 		return nil
 	}
-	if running, err := s.running(ctx, options.ID); running || err != nil {
-		return err
+	ending := workflows.Ending{Reason: workflows.ReasonInstanceGone, Lost: true, Deleting: !claim.DeletionTimestamp.IsZero()}
+	err := s.Temporal.SignalWorkflow(ctx, options.ID, "", workflows.SignalEnding, ending)
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		// A workflow ends after its claim. Where the claim is gone too, the node has gone for a reason of its own since the
+		// claims were listed.
+		there, claimErr := s.claim(ctx, in.Claim)
+		if there == nil || claimErr != nil {
+			return claimErr
+		}
+		_, err = s.Temporal.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalEnding, ending, options.Client(), workflows.NodeClaimType, in)
 	}
-	if _, err := s.Temporal.ExecuteWorkflow(ctx, options.Client(), workflows.NodeClaimType, in); err != nil {
-		return fmt.Errorf("adopt NodeClaim %s: %w", claim.Name, err)
+	if err != nil {
+		return fmt.Errorf("tell NodeClaim %s that its instance is gone: %w", claim.Name, err)
 	}
-	s.result.Adopted = append(s.result.Adopted, claim.Name)
+	s.result.Lost = append(s.result.Lost, claim.Name)
 	return nil
 }
 

@@ -86,6 +86,17 @@ func (s *sweptTemporal) ExecuteWorkflow(_ context.Context, options temporal.Star
 	return nil, nil
 }
 
+func (s *sweptTemporal) SignalWorkflow(_ context.Context, id, _, _ string, fact any) error {
+	if s.asked != nil {
+		s.asked(id)
+	}
+	if !slices.Contains(s.running, id) {
+		return serviceerror.NewNotFound(id)
+	}
+	s.signaled[id] = fact.(workflows.Ending)
+	return nil
+}
+
 func (s *sweptTemporal) SignalWithStartWorkflow(_ context.Context, id, _ string, fact any, _ temporal.StartWorkflowOptions, _ any, _ ...any) (temporal.WorkflowRun, error) {
 	s.signaled[id] = fact.(workflows.Ending)
 	return nil, nil
@@ -165,6 +176,8 @@ func TestSweep(t *testing.T) {
 		{"a young claim is on its way", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "", adoptAge/2)}, nil, nil, workflows.SweepResult{}},
 		{"a claim whose instance is gone is told", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "i-1", old)}, []*corev1.Node{sweptNode("n", "i-1", false, old)},
 			[]string{"c/nodeclaim/a"}, workflows.SweepResult{Lost: []string{"a"}}},
+		{"a claim whose instance is gone is told, though its workflow has to be started for it", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "i-1", old)}, nil,
+			nil, workflows.SweepResult{Lost: []string{"a"}}},
 		{"an instance whose Node is ready is not gone, whatever the cloud shows", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "i-1", old)},
 			[]*corev1.Node{sweptNode("n", "i-1", true, old)}, []string{"c/nodeclaim/a"}, workflows.SweepResult{}},
 		{"an instance may be too young to be seen", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "i-1", consistencyLag/2+adoptAge/2)}, nil, []string{"c/nodeclaim/a"}, workflows.SweepResult{}},
@@ -228,6 +241,31 @@ func TestSweepSeesWhatIsHandedOutMeanwhile(t *testing.T) {
 	got := sweepOnce(t, New(Config{Cluster: "c", Kube: kube, Cloud: instances, Temporal: server, Mirror: sweptMirror{}, Log: zap.NewNop()}))
 	if len(got.Terminated)+len(instances.terminated) > 0 {
 		t.Errorf("the instance of a claim was terminated: %v", instances.terminated)
+	}
+}
+
+// TestSweepTellsNobodyOfAClaimThatIsGone has a node's life end between the moment the sweep has read the claims and the
+// moment it looks for the life's workflow: the node went for a reason of its own, and no second one is recorded.
+func TestSweepTellsNobodyOfAClaimThatIsGone(t *testing.T) {
+	t.Parallel()
+	for name, instances := range map[string][]cloud.Instance{"instance gone": nil, "instance seen": {sweptInstance("i-1", "g", old)}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			claim := sweptClaim("a", "g", "i-1", old)
+			kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim).Build()
+			server := &sweptTemporal{signaled: map[string]workflows.Ending{}}
+			server.asked = func(id string) {
+				if id == "c/nodeclaim/a" {
+					if err := kube.Delete(context.WithoutCancel(t.Context()), claim); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			sweepOnce(t, New(Config{Cluster: "c", Kube: kube, Cloud: &sweptCloud{instances: instances}, Temporal: server, Mirror: sweptMirror{}, Log: zap.NewNop()}))
+			if len(server.signaled)+len(server.started) > 0 {
+				t.Errorf("told %v, started %v", server.signaled, server.started)
+			}
+		})
 	}
 }
 
