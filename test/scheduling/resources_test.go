@@ -90,7 +90,7 @@ func resourceScenarios() []scenario {
 	}, {
 		name: "gpu", rule: "machines with GPUs are launched for pods that ask for them, and for no others", pools: held(pool{types: []string{"g4dn.xlarge", "m5.large"}}),
 		steps: []step{{pods: []workload{
-			{name: "train", count: 2, requests: "cpu: 1", limits: "nvidia.com/gpu: 1"},
+			{name: "train", count: 2, requests: "cpu: 3500m", limits: "nvidia.com/gpu: 1"},
 			{name: "web", count: 4}}, then: (*play).release}},
 		expect: []expectation{on("train", typeKey, "g4dn.xlarge"), nodesWith(2, typeKey, "g4dn.xlarge"), nodesWith(2, typeKey, "m5.large"), nodes(4)},
 	}, {
