@@ -6,7 +6,8 @@
 // A scenario is a row of a table. It has steps, one after the other, and says in the end how many nodes went for which
 // reason. A NodePool begins closed, with consolidateAfter Never, so that a scenario can be set up in peace; then it is
 // opened. What must not happen is never waited for by the clock: a step awaits the verdict that keeps a node, and the
-// next step takes away the cause and awaits that the node goes, so that nothing else can have kept it.
+// next step takes away the cause and awaits that the node goes, so that nothing else can have kept it. What steps do is in
+// acts_test.go, what they wait for in waits_test.go, and what they hold in holds_test.go.
 //
 // # Watchers
 //

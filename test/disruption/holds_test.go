@@ -1,0 +1,128 @@
+package disruption_test
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// untouched fails the scenario if one of the marked nodes is going.
+func (p *play) untouched() {
+	p.T.Helper()
+	for _, l := range p.view.of(p.name) {
+		if p.marked[l.claim] && (l.going || l.tainted) {
+			p.T.Fatalf("node %s is taken away (%s) although it is to stay", l.node, l.reason)
+		}
+	}
+}
+
+// stays waits until so many nodes serve, and all pods are on nodes that were marked.
+func stays(want int) step {
+	return func(p *play) {
+		p.T.Helper()
+		serve(want)(p)
+		for _, l := range p.view.of(p.name) {
+			if !p.marked[l.claim] {
+				p.T.Errorf("node %s was launched although there was room", l.node)
+			}
+		}
+	}
+}
+
+// notBefore holds that no node began to go earlier than so long after the last step that set the time.
+func notBefore(after time.Duration) step {
+	return func(p *play) {
+		p.T.Helper()
+		for _, l := range p.view.of(p.name) {
+			if !l.began.IsZero() && l.began.Sub(p.at) < after {
+				p.T.Errorf("node %s went %s after, want at least %s", l.node, l.began.Sub(p.at), after)
+			}
+		}
+	}
+}
+
+// old holds that no marked claim's node began to go before the claim had reached an age.
+func old(age time.Duration) step {
+	return func(p *play) {
+		p.T.Helper()
+		for _, l := range p.view.of(p.name) {
+			if p.marked[l.claim] && l.began.Sub(l.created) < age {
+				p.T.Errorf("node %s went %s after its claim was made, want at least %s", l.node, l.began.Sub(l.created), age)
+			}
+		}
+	}
+}
+
+// preSpun holds that every marked node left only after all that replaces it served.
+func preSpun(p *play) {
+	p.T.Helper()
+	lives := p.view.of(p.name)
+	for _, old := range lives {
+		if !p.marked[old.claim] || !old.gone {
+			continue
+		}
+		replacements := 0
+		for _, l := range lives {
+			if l.replaces == "" || l.replaces != old.replacedBy {
+				continue
+			}
+			if replacements++; l.served.IsZero() || l.served.After(old.left) {
+				p.T.Errorf("claim %s left before %s served, which replaces it", old.claim, l.claim)
+			}
+		}
+		if replacements == 0 {
+			p.T.Errorf("nothing was launched to replace %s before it left", old.claim)
+		}
+	}
+}
+
+// have holds that every node has one of the values of a label.
+func have(key string, values ...string) step {
+	return func(p *play) {
+		p.T.Helper()
+		for _, n := range p.nodes() {
+			if !slices.Contains(values, n.Labels[key]) {
+				p.T.Errorf("node %s has %s=%s, want one of %v", n.Name, key, n.Labels[key], values)
+			}
+		}
+	}
+}
+
+// spread holds that the pods of a workload are spread over the values of a label of their nodes, so many on each.
+func spread(workload, key string, want ...int) step {
+	return func(p *play) {
+		p.T.Helper()
+		labels, count := map[string]string{}, map[string]int{}
+		for _, n := range p.nodes() {
+			labels[n.Name] = n.Labels[key]
+		}
+		for _, pod := range p.pods(workload) {
+			count[labels[pod.Spec.NodeName]]++
+		}
+		if got := slices.SortedFunc(maps.Values(count), func(a, b int) int { return b - a }); !slices.Equal(got, want) {
+			p.T.Errorf("the pods of %s are spread %v over %s, want %v", workload, count, key, want)
+		}
+	}
+}
+
+// zoned holds that the pods of a workload are in a zone.
+func zoned(workload, zone string) step {
+	return on(workload, func(p *play, node string) {
+		p.T.Helper()
+		for _, n := range p.nodes() {
+			if n.Name == node && n.Labels[zoneKey] != zone {
+				p.T.Errorf("%s is in %s, want %s", workload, n.Labels[zoneKey], zone)
+			}
+		}
+	})
+}
+
+// peak holds how many nodes of the scenario's first NodePool were disrupted at once, at most.
+func peak(want int) step {
+	return func(p *play) {
+		p.T.Helper()
+		if got := p.ledger.peak(p.pools[0].name(p.name)); got != want {
+			p.T.Errorf("at most %d nodes were disrupted at once, want %d", got, want)
+		}
+	}
+}
