@@ -49,36 +49,21 @@ func (a *Activities) DeleteClaim(ctx context.Context, in workflows.DeleteClaimIn
 			return workflows.Ending{}, ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}
 		a.Log.Info("deleted claim", zap.String("claim", claim.Name), zap.String("reason", in.Reason))
-		return workflows.Ending{Reason: in.Reason, Deadline: DrainDeadline(claim, time.Now()), Deleting: true}, nil
+		return workflows.Ending{Reason: in.Reason, Deadline: claim.DrainDeadline(time.Now()), Deleting: true}, nil
 	}
-	return workflows.Ending{Reason: in.Reason, Deadline: DrainDeadline(claim, claim.DeletionTimestamp.Time), Deleting: true}, nil
+	return workflows.Ending{Reason: in.Reason, Deadline: claim.DrainDeadline(claim.DeletionTimestamp.Time), Deleting: true}, nil
 }
 
 // hurry writes onto a claim that is about to be deleted by when its node has to be drained, where that is sooner than
-// the claim itself says. People find it where Karpenter puts it, and DrainDeadline reads it.
+// the claim itself says. People find it where Karpenter puts it, and NodeClaim.DrainDeadline reads it.
 func (a *Activities) hurry(ctx context.Context, claim *karpv1.NodeClaim, deadline time.Time) error {
-	own := DrainDeadline(claim, time.Now())
+	own := claim.DrainDeadline(time.Now())
 	if deadline.IsZero() || !own.IsZero() && !deadline.Before(own) {
 		return nil
 	}
 	before := claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.NodeClaimTerminationTimestampAnnotationKey, deadline.UTC().Format(time.RFC3339))
 	return ignoreNotFound("write the drain's deadline onto NodeClaim "+claim.Name, a.Kube.Patch(ctx, claim, client.MergeFrom(before)))
-}
-
-// DrainDeadline is by when the node of a claim deleted at that moment has to be drained, zero for never. The
-// annotation karpenter.sh/nodeclaim-termination-timestamp wins over the claim's terminationGracePeriod, so that people
-// and other tools may shorten or lengthen it as they do with Karpenter.
-func DrainDeadline(claim *karpv1.NodeClaim, deleted time.Time) time.Time {
-	if text, ok := claim.Annotations[karpv1.NodeClaimTerminationTimestampAnnotationKey]; ok {
-		if at, err := time.Parse(time.RFC3339, text); err == nil {
-			return at
-		}
-	}
-	if claim.Spec.TerminationGracePeriod == nil {
-		return time.Time{}
-	}
-	return deleted.Add(claim.Spec.TerminationGracePeriod.Duration)
 }
 
 // ReleaseClaims deletes claims that got no instance and lets them go at once: no workflow will.

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -84,7 +85,7 @@ func (w *world) waiting() map[string]*corev1.Pod {
 	}
 	for _, n := range w.nodes {
 		for _, pod := range w.bound[n.Key()] {
-			if (n.Deleting || n.Disrupted) && moves(pod) {
+			if (n.Deleting || n.Disrupted) && moves(pod, n) {
 				pods[string(pod.UID)] = pod
 			}
 		}
@@ -100,10 +101,12 @@ func waits(pod *corev1.Pod) bool {
 		pod.DeletionTimestamp == nil && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" && !ownedBy(pod, "DaemonSet") && !ownedBy(pod, "Node")
 }
 
-func moves(pod *corev1.Pod) bool {
+// moves says that a pod would have to go elsewhere if its node went away, as every pod has whose node ends in a minute.
+func moves(pod *corev1.Pod, n *plan.Node) bool {
+	lost := !n.EndsAt.IsZero() && n.EndsAt.Before(now.Add(2*time.Minute))
 	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed &&
 		!ownedBy(pod, "DaemonSet") && !ownedBy(pod, "Node") && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" &&
-		pod.Annotations[karpv1.DoNotDisruptAnnotationKey] != "true" && (pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet"))
+		(lost || pod.Annotations[karpv1.DoNotDisruptAnnotationKey] != "true") && (pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet"))
 }
 
 func ownedBy(pod *corev1.Pod, kind string) bool {

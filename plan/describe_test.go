@@ -31,7 +31,7 @@ func (w *world) String() string {
 		}
 		fmt.Fprintf(&b, " going %t cordoned %t taints %v slot %q team %q\n", going(n), n.Cordoned, n.Taints, n.Labels["slot"], n.Labels["team"])
 		for _, pod := range w.bound[n.Key()] {
-			fmt.Fprintf(&b, "  runs %s/%s %v terminating %t, moves %t\n", pod.Namespace, pod.Name, labels.Set(pod.Labels), pod.DeletionTimestamp != nil, moves(pod))
+			fmt.Fprintf(&b, "  runs %s/%s %v terminating %t, moves %t\n", pod.Namespace, pod.Name, labels.Set(pod.Labels), pod.DeletionTimestamp != nil, moves(pod, n))
 		}
 	}
 	for _, set := range w.daemonSets {

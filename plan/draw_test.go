@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -205,6 +206,9 @@ func drawNode(t *rapid.T, d drawing, pool *karpv1.NodePool, catalogue []*cloud.I
 		n.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
 	case 1:
 		n.Deleting = true
+		if in := oneOf(t, "ends in", []time.Duration{0, time.Minute, 24 * time.Hour}); in > 0 {
+			n.EndsAt = now.Add(in)
+		}
 	case 2:
 		n.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
 	case 3:

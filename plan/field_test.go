@@ -99,7 +99,7 @@ func TestForksSayWhatPackSays(t *testing.T) {
 				n := oneOf(t, "goes away", standing)
 				rest := w.without(n.Key())
 				for _, pod := range rest.bound[n.Key()] {
-					if !moves(pod) && !ownedBy(pod, "DaemonSet") {
+					if !moves(pod, n) && !ownedBy(pod, "DaemonSet") {
 						return
 					}
 				}

@@ -131,7 +131,7 @@ func (w *world) standing(pick func(n int) int) (*stage, map[string]*spot) {
 		if node == nil {
 			continue
 		}
-		staying := slices.DeleteFunc(slices.Clone(w.bound[n.Key()]), func(pod *corev1.Pod) bool { return going(n) && moves(pod) })
+		staying := slices.DeleteFunc(slices.Clone(w.bound[n.Key()]), func(pod *corev1.Pod) bool { return going(n) && moves(pod, n) })
 		sp := s.add(node)
 		sp.gone = going(n) && !slices.ContainsFunc(staying, holdsUp)
 		sp.closed = going(n) || n.Cordoned

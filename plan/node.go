@@ -57,6 +57,9 @@ type Node struct {
 	Disrupted bool
 	// Cordoned says that the Node is unschedulable.
 	Cordoned bool
+	// EndsAt is when everything on the node ends, whatever protects it: the deadline of its drain, or what the cloud has
+	// announced (NodeClaim.EndsAt). Zero means that nobody has said.
+	EndsAt time.Time
 	// Terminating says that the cloud has been told to end the machine (condition InstanceTerminating).
 	Terminating bool
 	// DoNotDisrupt says that the Node or its claim carries karpenter.sh/do-not-disrupt, "true" or a duration.

@@ -133,7 +133,7 @@ func marketFor(in *Input, items []*item) *market {
 }
 
 // waiting are the pods that need a place: those the kube-scheduler found none for, and those on nodes that are going
-// away and may be moved now.
+// away and have to move now.
 func waiting(snapshot *Snapshot) []*Pod {
 	pods, _ := snapshot.WaitingForNode()
 	for _, n := range snapshot.Nodes {
@@ -141,7 +141,7 @@ func waiting(snapshot *Snapshot) []*Pod {
 			continue
 		}
 		for _, pod := range n.Pods {
-			if pod.Reschedulable() && !pod.Undisruptable(snapshot.Time) {
+			if at, moves := pod.MovesAt(n.EndsAt, snapshot.Time); moves && !at.After(snapshot.Time) {
 				pods = append(pods, pod)
 			}
 		}

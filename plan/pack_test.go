@@ -320,23 +320,31 @@ func TestPodsOfGoingNodes(t *testing.T) {
 		}
 	}
 	deleted := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: now} }
+	stays := func(pod *corev1.Pod) { pod.Annotations = map[string]string{karpv1.DoNotDisruptAnnotationKey: "true"} }
 	tests := []struct {
 		name string
 		pod  *plan.Pod
+		// ends is when the node ends, from now; zero means never.
+		ends time.Duration
 		want int
 	}{
-		{"of a workload", bound("a", owned("ReplicaSet")), 1},
-		{"of a DaemonSet", bound("a", owned("DaemonSet")), 0},
-		{"of the node", bound("a", owned("Node")), 0},
-		{"terminating", bound("a", owned("ReplicaSet"), deleted), 0},
-		{"terminating, of a StatefulSet", bound("a", owned("StatefulSet"), deleted), 1},
-		{"not to be disrupted", bound("a", func(pod *corev1.Pod) { pod.Annotations = map[string]string{karpv1.DoNotDisruptAnnotationKey: "true"} }), 0},
-		{"finished", bound("a", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }), 0},
+		{"of a workload", bound("a", owned("ReplicaSet")), 0, 1},
+		{"of a DaemonSet", bound("a", owned("DaemonSet")), 0, 0},
+		{"of the node", bound("a", owned("Node")), 0, 0},
+		{"terminating", bound("a", owned("ReplicaSet"), deleted), 0, 0},
+		{"terminating, of a StatefulSet", bound("a", owned("StatefulSet"), deleted), 0, 1},
+		{"not to be disrupted", bound("a", stays), 0, 0},
+		{"not to be disrupted, lost in a day", bound("a", stays), 24 * time.Hour, 0},
+		{"not to be disrupted, lost in a minute", bound("a", stays), time.Minute, 1},
+		{"finished", bound("a", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }), 0, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			n := existing("n", "m6i.large", func(n *plan.Node) { n.Deleting = true; n.Pods = []*plan.Pod{test.pod} })
+			if test.ends > 0 {
+				n.EndsAt = now.Add(test.ends)
+			}
 			w := world{nodes: []*plan.Node{n}, intern: in, pools: []plan.Pool{{NodePool: nodePool("p"), Types: smallCatalogue()}}}
 			if p := plan.Pack(w.input()); len(p.Claims) != test.want {
 				t.Errorf("%d claims, want %d", len(p.Claims), test.want)

@@ -81,6 +81,7 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 		Registered:    claim.IsTrue(karpv1.ConditionTypeRegistered),
 		Initialized:   claim.IsTrue(karpv1.ConditionTypeInitialized),
 		Deleting:      claim.DeletionTimestamp != nil,
+		EndsAt:        claim.EndsAt(),
 		Terminating:   claim.IsTrue(karpv1.ConditionTypeInstanceTerminating),
 		Replacement:   claim.Annotations[karpv1.ReplacementAnnotationKey],
 		Created:       claim.CreationTimestamp.Time,
@@ -145,6 +146,7 @@ func Join(claim, node *Node) *Node {
 	joined.Registered = claim.Registered
 	joined.Initialized, joined.InitializedAt = claim.Initialized, claim.InitializedAt
 	joined.Deleting = claim.Deleting || node.Deleting
+	joined.EndsAt = claim.EndsAt
 	joined.Terminating = claim.Terminating
 	joined.protectAlso(claim)
 	joined.Drifted, joined.DriftedFor, joined.DriftedAt = claim.Drifted, claim.DriftedFor, claim.DriftedAt

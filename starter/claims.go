@@ -28,7 +28,7 @@ func (s *Starter) claimChanged(ctx context.Context, name string) (time.Duration,
 	case claim.Status.ProviderID == "":
 		return s.unlaunched(ctx, claim)
 	case !claim.DeletionTimestamp.IsZero():
-		return 0, s.claimDeleted(ctx, claim)
+		return s.claimDeleted(ctx, claim)
 	}
 	return 0, nil
 }
@@ -56,24 +56,27 @@ func (s *Starter) unlaunched(ctx context.Context, claim *karpv1.NodeClaim) (time
 	return launchPatience, nil
 }
 
-// claimDeleted tells the claim's workflow that the claim is being deleted, and by when its node has to be drained.
-func (s *Starter) claimDeleted(ctx context.Context, claim *karpv1.NodeClaim) error {
-	if !s.told.news(claim.UID, workflows.ReasonClaimDeleted) {
-		return nil
+// claimDeleted tells the claim's workflow that the claim is being deleted, and by when its node has to be drained. It
+// returns when more of the node's pods need another place.
+func (s *Starter) claimDeleted(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
+	first := s.told.news(claim.UID, workflows.ReasonClaimDeleted)
+	if first {
+		deadline := claim.DrainDeadline(claim.DeletionTimestamp.Time)
+		if err := s.noteDeadline(ctx, claim, deadline); err != nil {
+			return 0, err
+		}
+		ending := workflows.Ending{Reason: s.recordedReason(ctx, claim), Deadline: deadline, Deleting: true}
+		if err := s.end(ctx, claim, ending); err != nil {
+			return 0, err
+		}
+		s.told.keep(claim.UID, workflows.ReasonClaimDeleted)
 	}
-	deadline := activities.DrainDeadline(claim, claim.DeletionTimestamp.Time)
-	if err := s.noteDeadline(ctx, claim, deadline); err != nil {
-		return err
-	}
-	ending := workflows.Ending{Reason: s.recordedReason(ctx, claim), Deadline: deadline, Deleting: true}
-	if err := s.end(ctx, claim, ending); err != nil {
-		return err
-	}
-	s.told.keep(claim.UID, workflows.ReasonClaimDeleted)
-	if s.leavesPods(claim, time.Now()) {
+	now := time.Now()
+	more, next := s.losesMore(claim, now)
+	if more || first && s.leavesPods(claim, now) {
 		s.leaving.add(claim.ResourceVersion)
 	}
-	return nil
+	return next, nil
 }
 
 // recordedReason is why a claim is being deleted: what the one who deleted it noted on its Node, or on the claim where

@@ -2,11 +2,14 @@ package starter
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
@@ -125,7 +128,7 @@ func (s *Starter) interrupted(ctx context.Context, kind cloud.InterruptionKind, 
 		return !announced(kind) || time.Since(at) > unknownFor && s.Mirror.Fresh(freshEnough) == nil
 	}
 	for pause := signalAgain; ; pause *= 2 {
-		err := s.interrupt(ctx, claim, kind)
+		err := s.interrupt(ctx, claim, kind, at)
 		if err == nil {
 			return true
 		}
@@ -141,11 +144,18 @@ func announced(kind cloud.InterruptionKind) bool {
 	return kind == cloud.SpotInterruption || kind == cloud.ReservationInterruption || kind == cloud.ScheduledChange
 }
 
-// interrupt tells a claim's workflow that its instance goes, once, and people with Events.
-func (s *Starter) interrupt(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind) error {
+// interrupt tells a claim's workflow that its instance goes, once, and people with Events. What the cloud said of it at
+// that moment is noted on the claim first, so that whoever plans knows which pods will be lost.
+func (s *Starter) interrupt(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind, at time.Time) error {
 	is, known := interruptionKinds[kind]
 	if !known || !s.interruptions.first(claim.UID, string(kind)) {
 		return nil
+	}
+	if is.announces && (claim.DeletionTimestamp.IsZero() || s.running(claim)) {
+		if err := s.noteEnd(ctx, claim, at.Add(is.notice)); err != nil {
+			s.interruptions.drop(claim.UID)
+			return err
+		}
 	}
 	if is.ending != "" && s.matters(claim, is) {
 		ending := workflows.Ending{Reason: is.ending, Lost: is.lost, Deleting: !claim.DeletionTimestamp.IsZero()}
@@ -160,6 +170,19 @@ func (s *Starter) interrupt(ctx context.Context, claim *karpv1.NodeClaim, kind c
 	s.Log.Info("interrupted", zap.String("kind", string(kind)), zap.String("claim", claim.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
 		zap.String("node", claim.Status.NodeName), zap.String("provider", claim.Status.ProviderID), zap.String("workflow", s.Cluster.NodeClaimID(claim.Name)))
 	s.tellInterrupted(claim, is)
+	return nil
+}
+
+// noteEnd writes onto a claim when the cloud ends its instance, where that is not known to be sooner.
+func (s *Starter) noteEnd(ctx context.Context, claim *karpv1.NodeClaim, at time.Time) error {
+	if ends := claim.EndsAt(); !ends.IsZero() && !at.Before(ends) {
+		return nil
+	}
+	noted := claim.DeepCopy()
+	metav1.SetMetaDataAnnotation(&noted.ObjectMeta, karpv1.InstanceEndsAnnotationKey, at.UTC().Format(time.RFC3339))
+	if err := s.Kube.Patch(ctx, noted, kube.MergeFrom(claim)); err != nil {
+		return kube.IgnoreNotFound(fmt.Errorf("note on NodeClaim %s when its instance ends: %w", claim.Name, err))
+	}
 	return nil
 }
 

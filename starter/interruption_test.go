@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
@@ -86,6 +87,23 @@ func (a *announcing) Shun(key cloud.OfferingKey) {
 	a.shunned = append(a.shunned, key)
 }
 
+// annotating is an API server that only takes down which annotations claims have got.
+type annotating struct {
+	kube.Client
+	mu    sync.Mutex
+	notes map[string]map[string]string
+}
+
+func (a *annotating) Patch(_ context.Context, object kube.Object, _ kube.Patch, _ ...kube.PatchOption) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.notes == nil {
+		a.notes = map[string]map[string]string{}
+	}
+	a.notes[object.GetName()] = object.GetAnnotations()
+	return nil
+}
+
 // mirrored is a mirror of claims by instance, and of pods by node.
 type mirrored struct {
 	Mirror
@@ -117,6 +135,7 @@ type edge struct {
 	*Starter
 	temporal *signals
 	cloud    *announcing
+	kube     *annotating
 	mirror   *mirrored
 	events   *record.FakeRecorder
 	registry *prometheus.Registry
@@ -124,14 +143,14 @@ type edge struct {
 
 func newEdge(t testing.TB) *edge {
 	t.Helper()
-	e := &edge{temporal: &signals{}, cloud: &announcing{}, events: record.NewFakeRecorder(1000), registry: prometheus.NewRegistry(),
+	e := &edge{temporal: &signals{}, cloud: &announcing{}, kube: &annotating{}, events: record.NewFakeRecorder(1000), registry: prometheus.NewRegistry(),
 		mirror: &mirrored{claims: map[string]*karpv1.NodeClaim{"i-a": interruptedClaim("a", "i-a"), "i-b": interruptedClaim("b", "i-b")},
 			nodes: map[string]*corev1.Node{"node-a": {ObjectMeta: metav1.ObjectMeta{Name: "node-a"}}}, pods: map[string][]*cluster.Pod{}}}
 	metrics, err := NewInterruptionMetrics(e.registry)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Starter = New(Config{Cluster: "c", Mirror: e.mirror, Temporal: e.temporal, Interruptions: e.cloud, Events: e.events, Metrics: metrics, Log: zaptest.NewLogger(t)})
+	e.Starter = New(Config{Cluster: "c", Mirror: e.mirror, Kube: e.kube, Temporal: e.temporal, Interruptions: e.cloud, Events: e.events, Metrics: metrics, Log: zaptest.NewLogger(t)})
 	return e
 }
 
@@ -275,6 +294,78 @@ func TestInterruptionsBecomeEndings(t *testing.T) {
 	}
 }
 
+func TestClaimsSayWhenTheirInstanceEnds(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const atOnce, inTwo = "2026-01-02T03:04:05Z", "2026-01-02T03:06:05Z"
+	going := func(e *edge) {
+		e.mirror.claims["i-a"].DeletionTimestamp = &metav1.Time{Time: at.Add(-time.Hour)}
+		e.mirror.pods["node-a"] = []*cluster.Pod{{Pod: &plan.Pod{DoNotDisrupt: true}}}
+	}
+	known := func(annotation, moment string) func(*edge) {
+		return func(e *edge) {
+			going(e)
+			e.mirror.claims["i-a"].Annotations = map[string]string{annotation: moment}
+		}
+	}
+	for _, test := range []struct {
+		reason  string
+		kind    cloud.InterruptionKind
+		arrange func(*edge)
+		want    string
+	}{
+		{"a spot instance has two minutes", cloud.SpotInterruption, nil, inTwo},
+		{"as has one in a reservation that is taken back", cloud.ReservationInterruption, nil, inTwo},
+		{"one that is being stopped has none", cloud.InstanceStopping, nil, atOnce},
+		{"nor one that is being terminated", cloud.InstanceTerminating, nil, atOnce},
+		{"work on the machine begins nobody knows when", cloud.ScheduledChange, nil, ""},
+		{"nothing has happened yet", cloud.RebalanceRecommendation, nil, ""},
+		{"a drain that waits for a pod does not wait any more", cloud.SpotInterruption, going, inTwo},
+		{"Tenon's own termination is no news", cloud.InstanceTerminating, func(e *edge) {
+			going(e)
+			e.mirror.pods = nil
+		}, ""},
+		{"the deadline of the drain may be sooner", cloud.SpotInterruption, known(karpv1.NodeClaimTerminationTimestampAnnotationKey, atOnce), ""},
+		{"or later", cloud.SpotInterruption, known(karpv1.NodeClaimTerminationTimestampAnnotationKey, "2026-01-02T09:00:00Z"), inTwo},
+		{"it was stopped before it could be taken back", cloud.SpotInterruption, known(karpv1.InstanceEndsAnnotationKey, atOnce), ""},
+	} {
+		e := newEdge(t)
+		if test.arrange != nil {
+			test.arrange(e)
+		}
+		e.handleNotices(t.Context(), []cloud.Notice{{Receipt: "1", Interruption: cloud.Interruption{Kind: test.kind, Instances: []string{"i-a"}, At: at}}})
+		if got := e.kube.notes["a"][karpv1.InstanceEndsAnnotationKey]; got != test.want {
+			t.Errorf("%s: the claim says %q, want %q", test.reason, got, test.want)
+		}
+	}
+}
+
+func TestPodsThatAreLostAreAnnouncedWhenTheyNeedAPlace(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	e := newEdge(t)
+	claim := e.mirror.claims["i-a"]
+	claim.DeletionTimestamp = &metav1.Time{Time: at}
+	e.mirror.pods["node-a"] = []*cluster.Pod{{Pod: &plan.Pod{}}, {Pod: &plan.Pod{DoNotDisrupt: true}}, {Pod: &plan.Pod{DoNotDisrupt: true, GracePeriod: 10 * time.Minute}}}
+	step := func(why string, after time.Duration, more bool, next time.Duration) {
+		t.Helper()
+		if gotMore, gotNext := e.losesMore(claim, at.Add(after)); gotMore != more || gotNext != next {
+			t.Errorf("%s: more %v, next look in %s, want %v and %s", why, gotMore, gotNext, more, next)
+		}
+	}
+	step("a drain without an end loses none", 0, false, 0)
+	claim.Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour}
+	step("two are lost in an hour", 0, false, 48*time.Minute)
+	step("one has to begin to end early", 48*time.Minute, true, 10*time.Minute)
+	step("and was announced", 49*time.Minute, false, 9*time.Minute)
+	step("then the other", 58*time.Minute, true, 0)
+	step("and nothing more", 59*time.Minute, false, 0)
+	e.mirror.nodes["node-a"].Annotations = map[string]string{karpv1.ReplacementAnnotationKey: "c/replacement/1"}
+	e.mirror.nodes["node-a"].Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint()}
+	e.lost.drop(claim.UID)
+	step("the pods of a node that is replaced have their places", time.Hour, false, 0)
+}
+
 func TestWaveOfInterruptionsShunsAnOfferingOnce(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -353,8 +444,11 @@ func TestClaimsThatLeavePodsAreAnnounced(t *testing.T) {
 		"daemons":     {"they go with the node", pod(func(p *plan.Pod) { p.Daemon = true }), nil, false},
 		"terminating": {"their successors are on their way", pod(func(p *plan.Pod) { p.Deletion = time.Now() }), nil, false},
 		"undisturbed": {"they stay until they are done", pod(func(p *plan.Pod) { p.DoNotDisrupt = true }), nil, false},
-		"expected":    {"what was planned for it will not find it", nil, func(e *edge) { e.mirror.promised = map[string][]*cluster.Pod{"a": running} }, true},
-		"replaced":    {"the replacement has a place for each of its pods", running, replaced, false},
+		"undisturbed, and lost": {"they are lost with their instance", pod(func(p *plan.Pod) { p.DoNotDisrupt = true }), func(e *edge) {
+			e.mirror.claims["i-a"].Annotations = map[string]string{karpv1.InstanceEndsAnnotationKey: time.Now().Add(2 * time.Minute).Format(time.RFC3339)}
+		}, true},
+		"expected": {"what was planned for it will not find it", nil, func(e *edge) { e.mirror.promised = map[string][]*cluster.Pod{"a": running} }, true},
+		"replaced": {"the replacement has a place for each of its pods", running, replaced, false},
 		"a replacement": {"it is not replaced itself, whatever it was launched for", running, func(e *edge) {
 			replaced(e)
 			e.mirror.nodes["node-a"].Spec.Taints = nil

@@ -21,6 +21,9 @@ type interruption struct {
 	lost, forced bool
 	// takesBack says that the cloud wants the capacity itself.
 	takesBack bool
+	// announces says that it is known by when the cloud ends the instance: as long as notice after it has said so.
+	announces bool
+	notice    time.Duration
 	// event and message are what people read; the events are Karpenter's.
 	event, message string
 	// label is the kind's name in Karpenter's metrics.
@@ -29,17 +32,17 @@ type interruption struct {
 
 // interruptionKinds are all announcements that lead to something.
 var interruptionKinds = map[cloud.InterruptionKind]interruption{
-	cloud.SpotInterruption: {ending: workflows.ReasonSpotInterrupted, takesBack: true,
+	cloud.SpotInterruption: {ending: workflows.ReasonSpotInterrupted, takesBack: true, announces: true, notice: 2 * time.Minute,
 		event: "SpotInterrupted", message: "EC2 takes this spot instance back in two minutes", label: "spot_interrupted"},
 	cloud.RebalanceRecommendation: {
 		event: "SpotRebalanceRecommendation", message: "EC2 may take this spot instance back soon", label: "rebalance_recommendation"},
-	cloud.ReservationInterruption: {ending: workflows.ReasonReservationInterrupted, takesBack: true,
+	cloud.ReservationInterruption: {ending: workflows.ReasonReservationInterrupted, takesBack: true, announces: true, notice: 2 * time.Minute,
 		event: "CapacityReservationInstanceInterrupted", message: "The capacity reservation of this instance is taken back in two minutes", label: "capacity_reservation_interrupted"},
 	cloud.ScheduledChange: {ending: workflows.ReasonScheduledChange,
 		event: "InstanceUnhealthy", message: "AWS will work on the machine below this instance", label: "scheduled_change"},
-	cloud.InstanceStopping: {ending: workflows.ReasonInstanceStopping,
+	cloud.InstanceStopping: {ending: workflows.ReasonInstanceStopping, announces: true,
 		event: "InstanceStopping", message: "The instance is being stopped", label: "instance_stopped"},
-	cloud.InstanceTerminating: {ending: workflows.ReasonInstanceTerminated,
+	cloud.InstanceTerminating: {ending: workflows.ReasonInstanceTerminated, announces: true,
 		event: "InstanceTerminating", message: "The instance is being terminated", label: "instance_terminated"},
 	cloud.InstanceTerminated: {ending: workflows.ReasonInstanceTerminated, lost: true,
 		event: "InstanceTerminating", message: "The instance has been terminated", label: "instance_terminated"},

@@ -3,6 +3,7 @@ package starter
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -71,32 +71,56 @@ func (s *Starter) announceLeaving(ctx context.Context) error {
 	}
 }
 
-// leavesPods says whether a claim that is being deleted leaves pods without a place: those on its node that would need
-// another, and those that were planned for it and have not come. The pods of a node that is being replaced have theirs,
-// unless its instance goes before that is done.
+// leavesPods says whether a claim that is being deleted leaves pods without a place: those on its node that need another
+// now, and those that were planned for it and have not come.
 func (s *Starter) leavesPods(claim *karpv1.NodeClaim, now time.Time) bool {
 	if len(s.Mirror.Promised(claim.Name)) > 0 {
 		return true
 	}
-	if node := s.Mirror.Node(claim.Status.NodeName); node != nil && node.Annotations[karpv1.ReplacementAnnotationKey] != "" &&
-		disrupted(node) && !s.interruptions.has(claim.UID) {
+	if s.provided(claim) {
 		return false
 	}
 	for _, pod := range s.Mirror.PodsOnNode(claim.Status.NodeName) {
-		if needsPlace(pod.Pod, now) {
+		if at, moves := pod.MovesAt(claim.EndsAt(), now); moves && !at.After(now) {
 			return true
 		}
 	}
 	return false
 }
 
+// losesMore says whether pods have come to need another place that the drain does not evict, and that are lost with the
+// node of a claim that is being deleted; and when to look again, zero for not before the next change.
+func (s *Starter) losesMore(claim *karpv1.NodeClaim, now time.Time) (more bool, next time.Duration) {
+	if claim.EndsAt().IsZero() || s.provided(claim) {
+		return false, 0
+	}
+	lost := 0
+	for _, pod := range s.Mirror.PodsOnNode(claim.Status.NodeName) {
+		at, moves := pod.MovesAt(claim.EndsAt(), now)
+		switch wait := at.Sub(now); {
+		case !moves || !pod.Undisruptable(now):
+		case wait <= 0:
+			lost++
+		case next == 0 || wait < next:
+			next = wait
+		}
+	}
+	fact := strconv.Itoa(lost)
+	if more = lost > 0 && s.lost.news(claim.UID, fact); more {
+		s.lost.keep(claim.UID, fact)
+	}
+	return more, next
+}
+
+// provided says whether the pods of a claim's node have their places, because it is being replaced. That is not so any
+// more where its instance goes before that is done.
+func (s *Starter) provided(claim *karpv1.NodeClaim) bool {
+	node := s.Mirror.Node(claim.Status.NodeName)
+	return node != nil && node.Annotations[karpv1.ReplacementAnnotationKey] != "" && disrupted(node) && !s.interruptions.has(claim.UID)
+}
+
 // disrupted says whether a node carries the taint of one that is being replaced or drained.
 func disrupted(node *corev1.Node) bool {
 	taint := karpv1.DisruptedNoScheduleTaint()
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
-}
-
-// needsPlace is the planner's own rule for the pods of a node that leaves.
-func needsPlace(pod *plan.Pod, now time.Time) bool {
-	return pod.Reschedulable() && !pod.Undisruptable(now)
 }

@@ -72,6 +72,7 @@ func (s *Starter) forgetGone() {
 	s.interruptions.retain(alive)
 	s.repairs.retain(alive)
 	s.expired.retain(alive)
+	s.lost.retain(alive)
 }
 
 // sleep waits, unless the context ends first.

@@ -101,6 +101,8 @@ type Starter struct {
 	// repairs are the nodes that were ended as unhealthy, or would have been; expired the claims that were ended late.
 	repairs, expired told
 	leaving          *leaving
+	// lost is how many pods of claims that are being deleted were announced as lost with their nodes.
+	lost told
 }
 
 // New returns a starter; Run does the work.

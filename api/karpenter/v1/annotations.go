@@ -33,6 +33,9 @@ const LaunchGroupAnnotationKey = "tenon.sh/launch-group"
 const (
 	// ReplacementAnnotationKey names, on a Node that is being replaced and on the claims that replace it, the Replacement.
 	ReplacementAnnotationKey = "tenon.sh/replacement"
+	// InstanceEndsAnnotationKey holds, on a NodeClaim, the moment (RFC 3339) at which the cloud has announced to end its
+	// instance, whatever runs there.
+	InstanceEndsAnnotationKey = "tenon.sh/instance-ends"
 	// ExpirationAnnotationKey on a NodePool says how its nodes expire: ExpirationGraceful, or at once where it is absent.
 	ExpirationAnnotationKey = "tenon.sh/expiration"
 	// ExpirationGraceful has expired nodes replaced first and within the pool's budgets. They go by force only when
