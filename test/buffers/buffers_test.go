@@ -3,7 +3,6 @@
 package buffers_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -21,14 +20,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// TestMain lets the scenes, which mostly wait, play at the same time however few processors there are.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(world.Main(m, 8)) }
 
 const patience = 4 * time.Minute
 

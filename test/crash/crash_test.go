@@ -5,8 +5,6 @@
 package crash_test
 
 import (
-	"flag"
-	"fmt"
 	"os"
 	"testing"
 
@@ -39,12 +37,4 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestMain lets all stories go on at the same time however few processors there are: they wait, they do not compute.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(world.Main(m, 16)) }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -57,11 +56,11 @@ type start struct {
 // budgeted are the reasons that budgets know.
 var budgeted = []karpv1.DisruptionReason{karpv1.DisruptionReasonEmpty, karpv1.DisruptionReasonDrifted, karpv1.DisruptionReasonUnderutilized}
 
-func watchBudgets(t *testing.T, w *world.World) *budgetLedger {
-	t.Helper()
+func watchBudgets(w *world.World) *budgetLedger {
+	w.T.Helper()
 	l := newBudgetLedger()
 	l.kube = w.WithWatch
-	observe(t, w, map[client.Object]func(any, bool){
+	w.Observe(map[client.Object]func(any, bool){
 		&corev1.Node{}: l.nodeChanged, &karpv1.NodeClaim{}: l.claimChanged, &karpv1.NodePool{}: l.poolChanged,
 	})
 	return l

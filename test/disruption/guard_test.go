@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,11 +37,11 @@ type guard struct {
 	pending sync.WaitGroup
 }
 
-func guardBudgets(t *testing.T, w *world.World) *guard {
-	t.Helper()
+func guardBudgets(w *world.World) *guard {
+	w.T.Helper()
 	g := newGuard()
 	g.kube = w.WithWatch
-	observe(t, w, map[client.Object]func(any, bool){
+	w.Observe(map[client.Object]func(any, bool){
 		&corev1.Pod{}: g.podChanged, &policyv1.PodDisruptionBudget{}: g.budgetChanged, &appsv1.ReplicaSet{}: g.scaleChanged,
 	})
 	return g

@@ -18,30 +18,17 @@
 package disruption_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/go-logr/zapr"
-	"go.uber.org/zap"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"github.com/tenon-sh/tenon/test/world"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// TestMain lets the scenarios, which mostly wait, play at the same time however few processors there are.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "200"); err != nil {
-		panic(err)
-	}
-	log.SetLogger(zapr.NewLogger(zap.NewNop())) // the client library's own
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(world.Main(m, 200)) }
 
 // settleWithin is how long a step of a scenario may take on a busy machine.
 const settleWithin = 4 * time.Minute
@@ -60,7 +47,7 @@ func TestDisruption(t *testing.T) {
 	w.DeletePool("default")
 	w.Faults(faults())
 	briefly(w)
-	l := &laboratory{World: w, view: watch(t, w), guard: guardBudgets(t, w), ledger: watchBudgets(t, w)}
+	l := &laboratory{World: w, view: watch(w), guard: guardBudgets(w), ledger: watchBudgets(w)}
 	playAll := func(name string, scenarios []scenario) {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range scenarios {

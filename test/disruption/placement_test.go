@@ -1,6 +1,10 @@
 package disruption_test
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/tenon-sh/tenon/test/flow"
+)
 
 // placementScenarios are about what binds pods to places, and what room may be counted on.
 func placementScenarios() []scenario {
@@ -27,7 +31,7 @@ func placementScenarios() []scenario {
 			keeps("first", "Underutilized", "Room|Price", ""), release(2), serve(1), spread("first", hostKey, 1)},
 		takes: takes{"Empty": 1},
 	}, {
-		name: "spread-kept", rule: "nodes go so that the pods that move stay spread over the zones", pools: []pool{{requirements: in(zoneKey, "us-east-1a", "us-east-1b")}},
+		name: "spread-kept", rule: "nodes go so that the pods that move stay spread over the zones", pools: []pool{{requirements: flow.In(zoneKey, "us-east-1a", "us-east-1b")}},
 		steps: []step{
 			deploy(workload{name: "ballast", count: 4, requests: ballast, labels: "tier: any", spec: zonal}), deploy(workload{name: "web", count: 4, labels: "tier: any", spec: zonal}),
 			scale("ballast", 0), serve(4), opened("0s"), serve(2), stays(2), spread("web", zoneKey, 2, 2)},

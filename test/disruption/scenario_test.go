@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/test/flow"
 )
 
 // sceneLabel is the label that a scenario's nodes have, and that its pods select.
@@ -52,7 +53,7 @@ type step func(*play)
 type pool struct {
 	// suffix is added to the scenario's name; a scenario's only pool needs none.
 	suffix string
-	// types are the instance types; m5.large when empty, and all of them when any.
+	// types are the instance types; m5.large when empty.
 	types []string
 	// capacity are the capacity types; on-demand when empty.
 	capacity []string
@@ -73,7 +74,7 @@ func (p pool) name(scene string) string { return strings.TrimSuffix(scene+"-"+p.
 
 // required are all requirements of the pool's template, in flow style.
 func (p pool) required() string {
-	requirements := []string{in(capacityKey, orElse(p.capacity, "on-demand")...), in(typeKey, orElse(p.types, "m5.large")...)}
+	requirements := []string{flow.In(capacityKey, flow.Or(p.capacity, "on-demand")...), flow.In(typeKey, flow.Or(p.types, "m5.large")...)}
 	if p.requirements != "" {
 		requirements = append(requirements, p.requirements)
 	}
@@ -92,8 +93,8 @@ spec:
     spec:
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: %s}
       requirements: %s%s
-`, p.name(scene), p.annotations, cmp.Or(p.policy, "WhenEmptyOrUnderutilized"), cmp.Or(p.budgets, `{nodes: "100%"}`), lines(2, p.spec),
-		sceneLabel, scene, further(p.labels), cmp.Or(p.class, "default"), p.required(), lines(6, p.template))
+`, p.name(scene), p.annotations, cmp.Or(p.policy, "WhenEmptyOrUnderutilized"), cmp.Or(p.budgets, `{nodes: "100%"}`), flow.Lines(2, p.spec),
+		sceneLabel, scene, flow.Further(p.labels), cmp.Or(p.class, "default"), p.required(), flow.Lines(6, p.template))
 }
 
 // nodeClass is an EC2NodeClass that is the default one but for what is said of it.
@@ -112,11 +113,6 @@ func nodeClass(name, cluster string, fields map[string]string) string {
 		text += "  " + key + ": " + value + "\n"
 	}
 	return text
-}
-
-// in is a requirement or an expression with the operator In.
-func in(key string, values ...string) string {
-	return fmt.Sprintf(`{key: %s, operator: In, values: ["%s"]}`, key, strings.Join(values, `", "`))
 }
 
 // workload is a Deployment.
@@ -148,8 +144,8 @@ func (l workload) manifest(scene string) string {
 terminationGracePeriodSeconds: 5
 nodeSelector: {%s: %s%s}
 containers: [{name: app, image: app, resources: {requests: {%s}}}]%s
-`, sceneLabel, scene, further(strings.ReplaceAll(l.selector, "SCENE", scene)), cmp.Or(l.requests, light), lines(0, l.spec))
-	meta := fmt.Sprintf("labels: {app: %s%s}, annotations: {%s}", l.name, further(l.labels), l.annotations)
+`, sceneLabel, scene, flow.Further(strings.ReplaceAll(l.selector, "SCENE", scene)), cmp.Or(l.requests, light), flow.Lines(0, l.spec))
+	meta := fmt.Sprintf("labels: {app: %s%s}, annotations: {%s}", l.name, flow.Further(l.labels), l.annotations)
 	kind, replicas := "Deployment", fmt.Sprintf("\n  replicas: %d", l.count)
 	if l.daemon {
 		kind, replicas = "DaemonSet", ""
@@ -157,7 +153,7 @@ containers: [{name: app, image: app, resources: {requests: {%s}}}]%s
 	if l.bare {
 		var all strings.Builder
 		for i := range l.count {
-			fmt.Fprintf(&all, "\n---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: %s, name: %s-%d, %s}\nspec:%s\n", scene, l.name, i, meta, indent(2, spec))
+			fmt.Fprintf(&all, "\n---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: %s, name: %s-%d, %s}\nspec:%s\n", scene, l.name, i, meta, flow.Indent(2, spec))
 		}
 		return all.String()
 	}
@@ -171,36 +167,10 @@ spec:%[4]s
   template:
     metadata: {%[5]s}
     spec:%[6]s
-`, kind, scene, l.name, replicas, meta, indent(6, spec))
+`, kind, scene, l.name, replicas, meta, flow.Indent(6, spec))
 }
 
 // pdb is a PodDisruptionBudget for the pods of a workload, with a spec in flow style without brackets.
 func pdb(name, app, spec string) string {
 	return fmt.Sprintf("\n---\n{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: SCENE, name: %s}, spec: {selector: {matchLabels: {app: %s}}, %s}}", name, app, spec)
-}
-
-func orElse(values []string, otherwise ...string) []string {
-	if len(values) == 0 {
-		return otherwise
-	}
-	return values
-}
-
-func further(flow string) string {
-	if flow == "" {
-		return ""
-	}
-	return ", " + flow
-}
-
-func lines(by int, fields []string) string { return indent(by, strings.Join(fields, "\n")) }
-
-// indent begins every line of a text anew, further to the right.
-func indent(by int, text string) string {
-	text = strings.Trim(text, "\n")
-	if text == "" {
-		return ""
-	}
-	start := "\n" + strings.Repeat(" ", by)
-	return start + strings.ReplaceAll(text, "\n", start)
 }

@@ -1,23 +1,19 @@
 package disruption_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/test/world"
-	"github.com/tenon-sh/tenon/worker"
 )
 
 // view is the cluster as everybody may watch it, and a ledger of the life of every NodeClaim that ever was. The objects
@@ -57,58 +53,11 @@ type wait struct {
 	created, bound time.Time
 }
 
-// observe starts a cache and waits until its watches have begun. It ends with the test.
-func observe(t *testing.T, w *world.World, kinds map[client.Object]func(object any, deleted bool)) cache.Cache {
-	t.Helper()
-	config, err := w.Lab.RESTConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := cache.New(config, cache.Options{Scheme: worker.Scheme(), DefaultUnsafeDisableDeepCopy: new(true)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	for kind, handle := range kinds {
-		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if handle == nil {
-			continue
-		}
-		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(object any) { handle(object, false) },
-			UpdateFunc: func(_, object any) { handle(object, false) },
-			DeleteFunc: func(object any) {
-				if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-					object = unknown.Obj
-				}
-				handle(object, true)
-			},
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	if !c.WaitForCacheSync(ctx) {
-		t.Fatal("the watches did not begin")
-	}
-	return c
-}
-
 // watch watches a laboratory until the test ends.
-func watch(t *testing.T, w *world.World) *view {
-	t.Helper()
+func watch(w *world.World) *view {
+	w.T.Helper()
 	v := &view{lives: map[string]*life{}, waits: map[string]*wait{}}
-	v.Cache = observe(t, w, map[client.Object]func(any, bool){
+	v.Cache = w.Observe(map[client.Object]func(any, bool){
 		&corev1.Pod{}: v.notePod, &corev1.Node{}: v.noteNode, &karpv1.NodeClaim{}: v.noteClaim, &karpv1.NodePool{}: nil, &corev1.Event{}: nil,
 	})
 	return v

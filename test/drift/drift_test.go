@@ -4,7 +4,6 @@ package drift_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -12,12 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/zapr"
-	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/internal/lab"
@@ -25,15 +21,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// TestMain lets the scenes, which mostly wait, play at the same time.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "20"); err != nil {
-		panic(err)
-	}
-	log.SetLogger(zapr.NewLogger(zap.NewNop())) // the client library's own
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(world.Main(m, 20)) }
 
 // TestNodesThatServe is the one test of this package that needs a laboratory: its scenes share it.
 func TestNodesThatServe(t *testing.T) {

@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -12,14 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// TestMain lets the scenes, which mostly wait, play at the same time however few processors there are.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(world.Main(m, 16)) }
 
 // TestProduct is the one test of this package: its parts share a laboratory.
 func TestProduct(t *testing.T) {

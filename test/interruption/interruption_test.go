@@ -3,7 +3,6 @@
 package interruption_test
 
 import (
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -32,14 +31,7 @@ const queueName = "interruptions"
 // within a second; the machine of a test may be busy with others.
 const soonEnough = 5 * time.Second
 
-// TestMain lets the scenes, which mostly wait, play at the same time however few processors there are.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(world.Main(m, 8)) }
 
 func TestInterruptions(t *testing.T) {
 	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{"--interruption-queue=" + queueName}})

@@ -9,29 +9,16 @@
 package scheduling_test
 
 import (
-	"flag"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/go-logr/zapr"
-	"go.uber.org/zap"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// TestMain lets the scenarios, which mostly wait, play at the same time however few processors there are.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "200"); err != nil {
-		panic(err)
-	}
-	log.SetLogger(zapr.NewLogger(zap.NewNop())) // the client library's own
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(world.Main(m, 200)) }
 
 // scenarios are all tables.
 func scenarios() []scenario {
@@ -47,7 +34,7 @@ func TestScheduling(t *testing.T) {
 	w.DeletePool("default")
 	w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{
 		{PoolPattern: ec2sim.PoolPattern{InstanceType: refusedType}}, {PoolPattern: ec2sim.PoolPattern{InstanceType: refusedAlone}}}})
-	v := watch(t, w)
+	v := watch(w)
 	provision(t, w.WithWatch, v)
 	all := scenarios()
 	t.Run("all", func(t *testing.T) {

@@ -1,5 +1,7 @@
 package scheduling_test
 
+import "github.com/tenon-sh/tenon/test/flow"
+
 // The simulated cloud has no capacity of these instance types. What one scenario finds out, Tenon remembers for all, so
 // that each has a type of its own.
 const refusedType, refusedAlone = "m5a.large", "m5ad.large"
@@ -18,7 +20,7 @@ func poolScenarios() []scenario {
 		expect: []expectation{placed("web", poolKey, "weight-fallback-heavy", 4), placed("web", poolKey, "weight-fallback-light", 4), nodes(4)},
 	}, {
 		name: "weight-incompatible", rule: "a lighter NodePool serves pods that the heavier one cannot",
-		pools: []pool{{suffix: "heavy", spec: []string{"weight: 10"}, requirements: in(zoneKey, "us-east-1a")}, {suffix: "light"}},
+		pools: []pool{{suffix: "heavy", spec: []string{"weight: 10"}, requirements: flow.In(zoneKey, "us-east-1a")}, {suffix: "light"}},
 		steps: []step{{pods: []workload{{name: "here", count: 2}, {name: "there", count: 2, selector: zoneKey + ": us-east-1b"}}}},
 		expect: []expectation{
 			on("here", poolKey, "weight-incompatible-heavy"), on("there", poolKey, "weight-incompatible-light"), nodes(2)},
@@ -27,7 +29,7 @@ func poolScenarios() []scenario {
 		pools: []pool{{suffix: "good"}},
 		steps: []step{{
 			objects: `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: weight-not-ready-bad}, spec: {weight: 90, template: {metadata: {labels: {` + sceneLabel + `: weight-not-ready}}, spec: {` +
-				`nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: nowhere}, requirements: [` + in(typeKey, "m5.large") + `]}}}}`,
+				`nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: nowhere}, requirements: [` + flow.In(typeKey, "m5.large") + `]}}}}`,
 			pods: []workload{{name: "web", count: 2}}}},
 		expect: []expectation{on("web", poolKey, "weight-not-ready-good"), nodes(1)},
 	}, {

@@ -1,5 +1,7 @@
 package scheduling_test
 
+import "github.com/tenon-sh/tenon/test/flow"
+
 // rather is a preferred node affinity: the heaviest of the terms first.
 func rather(terms ...string) string {
 	all := ""
@@ -14,15 +16,15 @@ func preferenceScenarios() []scenario {
 	const tiny = "cpu: 300m, memory: 256Mi"
 	return []scenario{{
 		name: "prefer-zone", rule: "a preferred zone is used when it can be had",
-		steps:  []step{{pods: []workload{{name: "web", count: 2, spec: []string{rather(in(zoneKey, "us-east-1c"))}}}}},
+		steps:  []step{{pods: []workload{{name: "web", count: 2, spec: []string{rather(flow.In(zoneKey, "us-east-1c"))}}}}},
 		expect: []expectation{on("web", zoneKey, "us-east-1c"), nodes(1)},
 	}, {
 		name: "prefer-nothing-there", rule: "a preference that nothing meets is given up",
-		steps:  []step{{pods: []workload{{name: "web", count: 2, spec: []string{rather(in(zoneKey, "eu-west-1a"))}}}}},
+		steps:  []step{{pods: []workload{{name: "web", count: 2, spec: []string{rather(flow.In(zoneKey, "eu-west-1a"))}}}}},
 		expect: []expectation{nodes(1)},
 	}, {
 		name: "prefer-heaviest", rule: "of several preferences, the heaviest that can be met decides",
-		steps:  []step{{pods: []workload{{name: "web", count: 2, spec: []string{rather(in(zoneKey, "eu-west-1a"), in(zoneKey, "us-east-1b"), in(zoneKey, "us-east-1a"))}}}}},
+		steps:  []step{{pods: []workload{{name: "web", count: 2, spec: []string{rather(flow.In(zoneKey, "eu-west-1a"), flow.In(zoneKey, "us-east-1b"), flow.In(zoneKey, "us-east-1a"))}}}}},
 		expect: []expectation{on("web", zoneKey, "us-east-1b"), nodes(1)},
 	}, {
 		name: "prefer-apart", rule: "pods that would rather be apart get nodes apart",
@@ -55,7 +57,7 @@ func preferenceScenarios() []scenario {
 	}, {
 		name: "or-order", rule: "terms of required node affinity are given up one after the other, and never the last",
 		steps: []step{{pods: []workload{{name: "web", count: 2, spec: []string{
-			required(in(zoneKey, "eu-west-1a"), in(zoneKey, "eu-west-1b"), in(zoneKey, "us-east-1c"))}}}}},
+			required(flow.In(zoneKey, "eu-west-1a"), flow.In(zoneKey, "eu-west-1b"), flow.In(zoneKey, "us-east-1c"))}}}}},
 		expect: []expectation{on("web", zoneKey, "us-east-1c"), nodes(1)},
 	}}
 }

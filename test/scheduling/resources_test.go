@@ -3,6 +3,8 @@ package scheduling_test
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tenon-sh/tenon/test/flow"
 )
 
 // daemon is the manifest of a DaemonSet for a scenario's nodes.
@@ -18,7 +20,7 @@ spec:
     spec:
       containers: [{name: agent, image: agent, resources: {requests: {%s}}}]
       affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [%s]}]}}}%s
-`, requests, in(sceneLabel, scene), lines(6, fields))
+`, requests, flow.In(sceneLabel, scene), flow.Lines(6, fields))
 }
 
 // resourceScenarios are about what pods take of a node, and what DaemonSets have taken already.

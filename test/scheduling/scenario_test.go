@@ -1,15 +1,15 @@
 package scheduling_test
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/tenon-sh/tenon/test/flow"
+	"github.com/tenon-sh/tenon/test/world"
 )
 
 // sceneLabel is the label that a scenario's nodes have, and that its pods select.
@@ -87,9 +87,9 @@ func held(pools ...pool) []pool {
 func (p pool) name(scene string) string { return strings.TrimSuffix(scene+"-"+p.suffix, "-") }
 
 func (p pool) manifest(scene string) string {
-	requirements := []string{in("karpenter.sh/capacity-type", orElse(p.capacity, "on-demand")...)}
-	if types := orElse(p.types, "m5.large"); types[0] != "*" {
-		requirements = append(requirements, in("node.kubernetes.io/instance-type", types...))
+	requirements := []string{flow.In("karpenter.sh/capacity-type", flow.Or(p.capacity, "on-demand")...)}
+	if types := flow.Or(p.types, "m5.large"); types[0] != "*" {
+		requirements = append(requirements, flow.In("node.kubernetes.io/instance-type", types...))
 	}
 	if p.requirements != "" {
 		requirements = append(requirements, p.requirements)
@@ -105,18 +105,7 @@ spec:
     spec:
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
       requirements: [%s]%s
-`, p.name(scene), lines(2, p.spec), sceneLabel, scene, further(p.labels), strings.Join(requirements, ", "), lines(6, p.template))
-}
-
-// in is a requirement or an expression with the operator In.
-func in(key string, values ...string) string { return expression(key, "In", values...) }
-
-// expression is a requirement, or an expression of a selector, in flow style.
-func expression(key, operator string, values ...string) string {
-	if len(values) == 0 {
-		return fmt.Sprintf("{key: %s, operator: %s}", key, operator)
-	}
-	return fmt.Sprintf(`{key: %s, operator: %s, values: ["%s"]}`, key, operator, strings.Join(values, `", "`))
+`, p.name(scene), flow.Lines(2, p.spec), sceneLabel, scene, flow.Further(p.labels), strings.Join(requirements, ", "), flow.Lines(6, p.template))
 }
 
 // workload are alike pods.
@@ -156,8 +145,8 @@ containers:
 - name: app
   image: app
   resources: {requests: {%s}, limits: {%s}}%s%s
-`, sceneLabel, scene, further(l.selector), cmp.Or(l.requests, half), l.limits, lines(2, l.container), lines(0, l.spec))
-	meta := fmt.Sprintf("labels: {app: %s%s}, annotations: {%s}", l.name, further(l.labels), l.annotations)
+`, sceneLabel, scene, flow.Further(l.selector), cmp.Or(l.requests, half), l.limits, flow.Lines(2, l.container), flow.Lines(0, l.spec))
+	meta := fmt.Sprintf("labels: {app: %s%s}, annotations: {%s}", l.name, flow.Further(l.labels), l.annotations)
 	if l.deployed {
 		return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -169,39 +158,13 @@ spec:
   template:
     metadata: {%[3]s}
     spec:%[4]s
-`, l.name, l.count, meta, indent(6, spec))
+`, l.name, l.count, meta, flow.Indent(6, spec))
 	}
 	var all strings.Builder
 	for i := range l.count {
-		fmt.Fprintf(&all, "\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s-%d, %s}\nspec:%s\n", l.name, i, meta, indent(2, spec))
+		fmt.Fprintf(&all, "\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s-%d, %s}\nspec:%s\n", l.name, i, meta, flow.Indent(2, spec))
 	}
 	return all.String()
-}
-
-func orElse(values []string, otherwise ...string) []string {
-	if len(values) == 0 {
-		return otherwise
-	}
-	return values
-}
-
-func further(flow string) string {
-	if flow == "" {
-		return ""
-	}
-	return ", " + flow
-}
-
-func lines(by int, fields []string) string { return indent(by, strings.Join(fields, "\n")) }
-
-// indent begins every line of a text anew, further to the right.
-func indent(by int, text string) string {
-	text = strings.Trim(text, "\n")
-	if text == "" {
-		return ""
-	}
-	start := "\n" + strings.Repeat(" ", by)
-	return start + strings.ReplaceAll(text, "\n", start)
 }
 
 // clusterWide are the kinds of the tables that belong to no namespace.
@@ -213,26 +176,14 @@ var clusterWide = map[string]bool{
 // parse reads manifests. Objects of namespaced kinds get the namespace if they name none.
 func parse(t testing.TB, namespace, manifests string) []*unstructured.Unstructured {
 	t.Helper()
-	var objects []*unstructured.Unstructured
-	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifests)))
-	for {
-		document, err := documents.Read()
-		if err == io.EOF {
-			return objects
-		}
-		if err != nil {
-			t.Fatalf("read manifests: %v", err)
-		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(document, &object.Object); err != nil {
-			t.Fatalf("read manifest: %v\n%s", err, document)
-		}
-		if len(object.Object) == 0 {
-			continue
-		}
+	objects, err := world.Objects(manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
 		if !clusterWide[object.GetKind()] && object.GetNamespace() == "" {
 			object.SetNamespace(namespace)
 		}
-		objects = append(objects, object)
 	}
+	return objects
 }

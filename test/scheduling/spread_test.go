@@ -3,6 +3,8 @@ package scheduling_test
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tenon-sh/tenon/test/flow"
 )
 
 // constraint is a topology spread constraint over the pods of the app web, in flow style, with further fields.
@@ -57,8 +59,8 @@ func skew(workload, key string, values, most int) expectation {
 
 // spreadScenarios are about topology spread constraints.
 func spreadScenarios() []scenario {
-	tainted := pool{suffix: "kept", requirements: in(zoneKey, "us-east-1c"), template: []string{"taints: [{key: kept, effect: NoSchedule}]"}}
-	two := pool{requirements: in(zoneKey, "us-east-1a", "us-east-1b")}
+	tainted := pool{suffix: "kept", requirements: flow.In(zoneKey, "us-east-1c"), template: []string{"taints: [{key: kept, effect: NoSchedule}]"}}
+	two := pool{requirements: flow.In(zoneKey, "us-east-1a", "us-east-1b")}
 	const tiny = "cpu: 300m, memory: 256Mi"
 	small := func(count int, spec ...string) workload {
 		w := web(count, spec...)
@@ -83,7 +85,7 @@ func spreadScenarios() []scenario {
 	}, {
 		name: "spread-zone-bounded", rule: "only zones that the pods' node affinity admits count as domains",
 		pools:  held(pool{}),
-		steps:  []step{{pods: []workload{small(4, over(constraint(zoneKey, 1)), required(in(zoneKey, "us-east-1a", "us-east-1c")))}, then: (*play).release}},
+		steps:  []step{{pods: []workload{small(4, over(constraint(zoneKey, 1)), required(flow.In(zoneKey, "us-east-1a", "us-east-1c")))}, then: (*play).release}},
 		expect: []expectation{spread("web", zoneKey, 2, 2), on("web", zoneKey, "us-east-1a", "us-east-1c"), nodes(2)},
 	}, {
 		name: "spread-host", rule: "pods are spread over nodes one by one",
@@ -111,7 +113,7 @@ func spreadScenarios() []scenario {
 		steps:  []step{{pods: []workload{small(4, over(constraint(teamKey, 1)))}, then: (*play).release}},
 		expect: []expectation{spread("web", teamKey, 2, 2), nodes(2)},
 	}, {
-		name: "spread-custom-values", rule: "pods are spread over the values that a NodePool leaves open", pools: held(pool{requirements: in(teamKey, "x", "y", "z")}),
+		name: "spread-custom-values", rule: "pods are spread over the values that a NodePool leaves open", pools: held(pool{requirements: flow.In(teamKey, "x", "y", "z")}),
 		steps:  []step{{pods: []workload{small(6, over(constraint(teamKey, 1)))}, then: (*play).release}},
 		expect: []expectation{spread("web", teamKey, 2, 2, 2), nodes(3)},
 	}, {
@@ -129,14 +131,14 @@ func spreadScenarios() []scenario {
 		expect: []expectation{spread("web", zoneKey, 2, 2, 2), skew("web", hostKey, 3, 1)},
 	}, {
 		name: "spread-taints-honor", rule: "with nodeTaintsPolicy Honor, zones of nodes that are not tolerated do not count", plans: 2,
-		pools: []pool{{requirements: in(zoneKey, "us-east-1a", "us-east-1b")}, tainted},
+		pools: []pool{{requirements: flow.In(zoneKey, "us-east-1a", "us-east-1b")}, tainted},
 		steps: []step{
 			{pods: []workload{{name: "owner", count: 1, selector: zoneKey + ": us-east-1c", spec: []string{"tolerations: [{key: kept, operator: Exists}]"}}}},
 			{pods: []workload{small(4, over(constraint(zoneKey, 1, "nodeTaintsPolicy: Honor, minDomains: 2")))}}},
 		expect: []expectation{spread("web", zoneKey, 2, 2), on("web", zoneKey, "us-east-1a", "us-east-1b"), nodes(3)},
 	}, {
 		name: "spread-taints-ignore", rule: "with nodeTaintsPolicy Ignore, the default, zones of nodes that are not tolerated do count",
-		pools: []pool{{requirements: in(zoneKey, "us-east-1a", "us-east-1b")}, tainted}, plans: 2,
+		pools: []pool{{requirements: flow.In(zoneKey, "us-east-1a", "us-east-1b")}, tainted}, plans: 2,
 		steps: []step{
 			{pods: []workload{{name: "owner", count: 1, selector: zoneKey + ": us-east-1c", spec: []string{"tolerations: [{key: kept, operator: Exists}]"}}}},
 			{pods: []workload{{name: "web", count: 4, bound: 2, requests: tiny, spec: []string{over(constraint(zoneKey, 1))}, stays: "spread"}}}},
@@ -174,7 +176,7 @@ func spreadScenarios() []scenario {
 		steps:  []step{{pods: []workload{web(6, over(constraint(zoneKey, 1, anyway)))}, then: (*play).release}},
 		expect: []expectation{skew("web", zoneKey, 2, 2)},
 	}, {
-		name: "spread-anyway-relaxed", rule: "a constraint that only says ScheduleAnyway gives way where it cannot be kept", pools: []pool{{requirements: in(zoneKey, "us-east-1a")}},
+		name: "spread-anyway-relaxed", rule: "a constraint that only says ScheduleAnyway gives way where it cannot be kept", pools: []pool{{requirements: flow.In(zoneKey, "us-east-1a")}},
 		steps:  []step{{pods: []workload{web(4, over(constraint(teamKey, 1, anyway)))}}},
 		expect: []expectation{nodes(2)},
 	}, {

@@ -1,21 +1,17 @@
 package scheduling_test
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/test/world"
-	"github.com/tenon-sh/tenon/worker"
 )
 
 // view is the cluster as everybody may watch it, and a ledger of every NodeClaim that ever was. What it returns is shared
@@ -35,58 +31,17 @@ type entry struct {
 }
 
 // watch watches a laboratory until the test ends.
-func watch(t *testing.T, w *world.World) *view {
-	t.Helper()
-	config, err := w.Lab.RESTConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+func watch(w *world.World) *view {
+	w.T.Helper()
 	v := &view{ledger: map[string]*entry{}, expected: map[string]string{}}
-	if v.Cache, err = cache.New(config, cache.Options{Scheme: worker.Scheme(), DefaultUnsafeDisableDeepCopy: new(true)}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	pods, err := v.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pods.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: v.note, UpdateFunc: func(_, object any) { v.note(object) },
-	}); err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []client.Object{&corev1.Node{}, &corev1.Event{}, &karpv1.NodePool{}} {
-		if _, err := v.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	claims, err := v.GetInformer(ctx, &karpv1.NodeClaim{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := claims.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { v.record(object, false) },
-		UpdateFunc: func(_, object any) { v.record(object, false) },
-		DeleteFunc: func(object any) { v.record(object, true) },
-	}); err != nil {
-		t.Fatal(err)
-	}
-	go func() { ended <- v.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+	v.Cache = w.Observe(map[client.Object]func(any, bool){
+		&corev1.Pod{}: v.note, &karpv1.NodeClaim{}: v.record, &corev1.Node{}: nil, &corev1.Event{}: nil, &karpv1.NodePool{}: nil,
 	})
-	if !v.WaitForCacheSync(ctx) {
-		t.Fatal("the watches did not begin")
-	}
 	return v
 }
 
 // note keeps where a pod is expected. The kube-scheduler takes that back once the pod is bound.
-func (v *view) note(object any) {
+func (v *view) note(object any, _ bool) {
 	if pod, ok := object.(*corev1.Pod); ok && pod.Status.NominatedNodeName != "" {
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -95,9 +50,6 @@ func (v *view) note(object any) {
 }
 
 func (v *view) record(object any, gone bool) {
-	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-		object = unknown.Obj
-	}
 	claim, ok := object.(*karpv1.NodeClaim)
 	if !ok {
 		return

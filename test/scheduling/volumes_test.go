@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/test/flow"
 )
 
 const (
@@ -110,7 +112,7 @@ func volume(name, class, forClaim string, zones ...string) string {
 	return fmt.Sprintf(`
 ---
 {apiVersion: v1, kind: PersistentVolume, metadata: {name: %[1]s}, spec: {storageClassName: "%[2]s", capacity: {storage: 10Gi}, accessModes: [ReadWriteOnce], persistentVolumeReclaimPolicy: Retain,
-  csi: {driver: %[3]s, volumeHandle: %[1]s}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [%[4]s]}]}}%[5]s}}`, name, class, driver, in(zoneKey, zones...), ref)
+  csi: {driver: %[3]s, volumeHandle: %[1]s}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [%[4]s]}]}}%[5]s}}`, name, class, driver, flow.In(zoneKey, zones...), ref)
 }
 
 // mounting is the field of a pod's spec that mounts claims.

@@ -4,7 +4,6 @@
 package world
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -23,8 +22,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -171,38 +168,6 @@ func (w *World) For(t testing.TB) *World {
 
 // Context is cancelled when the test ends.
 func (w *World) Context() context.Context { return w.T.Context() }
-
-// Apply applies manifests by server-side apply.
-func (w *World) Apply(manifests string) {
-	w.T.Helper()
-	if err := w.TryApply(manifests); err != nil {
-		w.T.Fatal(err)
-	}
-}
-
-// TryApply is Apply for manifests that may be refused.
-func (w *World) TryApply(manifests string) error {
-	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifests)))
-	for {
-		document, err := documents.Read()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read manifests: %w", err)
-		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(document, &object.Object); err != nil {
-			return fmt.Errorf("read manifest: %w", err)
-		}
-		if len(object.Object) == 0 {
-			continue
-		}
-		if err := w.WithWatch.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test"), client.ForceOwnership); err != nil {
-			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-	}
-}
 
 // Await asks until the answer is yes; a test that waits longer than the limit has failed, and says how far it got.
 func (w *World) Await(what string, limit time.Duration, done func() (ok bool, state string)) {
