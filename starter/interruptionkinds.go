@@ -111,8 +111,13 @@ func (s *Starter) shun(ctx context.Context, keys []cloud.OfferingKey) {
 	if len(fresh) == 0 {
 		return
 	}
+	told := workflows.CapacityRefused{Refused: fresh, Quiet: true}
 	err := s.signal(ctx, workflows.ProvisioningOptions(s.Cluster), workflows.ProvisioningType, workflows.ProvisioningInput{Cluster: s.Cluster},
-		workflows.SignalCapacityRefused, workflows.CapacityRefused{Refused: fresh, Quiet: true})
+		workflows.SignalCapacityRefused, told)
+	if err == nil {
+		err = s.signal(ctx, workflows.DisruptionOptions(s.Cluster), workflows.DisruptionType, workflows.DisruptionInput{Cluster: s.Cluster},
+			workflows.SignalCapacityRefused, told)
+	}
 	if err != nil {
 		s.shunned.forget(fresh)
 		s.Log.Warn("could not have offerings left alone that EC2 takes back", zap.Any("offerings", fresh), zap.Error(err))

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/tenon-sh/tenon/cloud"
 )
 
 // SignalEvaluate tells Disruption that something has changed which may make a node unneeded.
@@ -30,7 +32,7 @@ type DisruptionInput struct {
 	Leaving []Leaving `json:"leaving,omitempty"`
 	// Held are the nodes that are left alone because a replacement of theirs was taken back.
 	Held []Held `json:"held,omitempty"`
-	// Unavailable are the offerings that replacements were refused lately.
+	// Unavailable are the offerings that replacements were refused lately, or that the cloud has taken back.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
 	// SeenVersion is the resource version of the newest claim a replacement has created.
 	SeenVersion string `json:"seenVersion,omitempty"`
@@ -128,7 +130,8 @@ type RemovalResult struct {
 // wait for what was decided: the next evaluation follows as soon as the cluster shows what the last one has begun.
 func Disruption(ctx workflow.Context, state DisruptionInput) error {
 	d := disruption{DisruptionInput: state, changes: workflow.GetSignalChannel(ctx, SignalEvaluate),
-		begun: workflow.GetSignalChannel(ctx, SignalReplacementBegun), ended: workflow.GetSignalChannel(ctx, SignalReplacementEnded)}
+		begun: workflow.GetSignalChannel(ctx, SignalReplacementBegun), ended: workflow.GetSignalChannel(ctx, SignalReplacementEnded),
+		refused: workflow.GetSignalChannel(ctx, SignalCapacityRefused)}
 	if d.Series == "" {
 		d.Series = workflow.GetInfo(ctx).OriginalRunID
 	}
@@ -156,7 +159,7 @@ func Disruption(ctx workflow.Context, state DisruptionInput) error {
 
 type disruption struct {
 	DisruptionInput
-	changes, begun, ended workflow.ReceiveChannel
+	changes, begun, ended, refused workflow.ReceiveChannel
 }
 
 // receive moves every signal that has come into the state.
@@ -168,6 +171,11 @@ func (d *disruption) receive(ctx workflow.Context) {
 	for d.begun.ReceiveAsync(&begun) {
 		d.see(begun.SeenVersion)
 		begun = Begun{}
+	}
+	var refused CapacityRefused
+	for d.refused.ReceiveAsync(&refused) {
+		d.shun(refused.Refused, workflow.Now(ctx))
+		refused = CapacityRefused{}
 	}
 	var ended Ended
 	for d.ended.ReceiveAsync(&ended) {
@@ -279,12 +287,7 @@ func (d *disruption) end(ctx workflow.Context, ended Ended) {
 	d.Running = slices.Delete(d.Running, at, at+1)
 	// Others of its pools may have waited for it, and nothing else tells that they need not any more.
 	d.Pending = d.Pending || running.WaitForReady || len(ended.Refused) > 0
-	for _, key := range ended.Refused {
-		d.Unavailable = append(d.Unavailable, Unavailable{OfferingKey: key, Until: now.Add(UnavailableFor)})
-	}
-	if over := len(d.Unavailable) - mostUnavailable; over > 0 {
-		d.Unavailable = d.Unavailable[over:]
-	}
+	d.shun(ended.Refused, now)
 	if ended.Undone == "" {
 		return
 	}
@@ -293,6 +296,16 @@ func (d *disruption) end(ctx workflow.Context, ended Ended) {
 		if held.Times == 1 && len(ended.Refused) > 0 {
 			held.Until = now
 		}
+	}
+}
+
+// shun leaves offerings alone for a while.
+func (d *disruption) shun(keys []cloud.OfferingKey, now time.Time) {
+	for _, key := range keys {
+		d.Unavailable = append(d.Unavailable, Unavailable{OfferingKey: key, Until: now.Add(UnavailableFor)})
+	}
+	if over := len(d.Unavailable) - mostUnavailable; over > 0 {
+		d.Unavailable = d.Unavailable[over:]
 	}
 }
 

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -99,6 +100,25 @@ func TestProvisioningRemembersShunnedOfferingsQuietly(t *testing.T) {
 	})
 	if len(plans) == 0 || len(plans[0].Unavailable) != 1 || plans[0].Unavailable[0].OfferingKey != key || len(plans) > 2 {
 		t.Errorf("an offering that is taken back is no reason to plan, but every plan after it leaves it alone: %+v", plans)
+	}
+}
+
+func TestDisruptionRemembersShunnedOfferingsQuietly(t *testing.T) {
+	t.Parallel()
+	key := cloud.OfferingKey{InstanceType: "m6i.large", Zone: "us-east-1a", CapacityType: "spot"}
+	var asked [][]Unavailable
+	f := &fakes{look: func() Evaluation { return Evaluation{} }, asked: func(in EvaluateInput) { asked = append(asked, slices.Clone(in.Unavailable)) }}
+	env := environment(t, f)
+	env.RegisterDelayedCallback(func() {
+		env.SignalWorkflow(SignalCapacityRefused, CapacityRefused{Refused: []cloud.OfferingKey{key}, Quiet: true})
+	}, time.Minute)
+	for _, after := range []time.Duration{2 * time.Minute, time.Minute + UnavailableFor} {
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEvaluate, nil) }, after)
+	}
+	env.RegisterDelayedCallback(env.CancelWorkflow, time.Hour)
+	env.ExecuteWorkflow(DisruptionType, DisruptionInput{Cluster: "c"})
+	if len(asked) != 2 || len(asked[0]) != 1 || asked[0][0].OfferingKey != key || len(asked[1]) != 0 {
+		t.Errorf("an offering that is taken back is no reason to evaluate, but every evaluation leaves it alone for a while: %+v", asked)
 	}
 }
 
