@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -23,6 +24,9 @@ func (a *Activities) BeginReplacement(ctx context.Context, in workflows.Replace)
 		if _, _, err := a.candidate(ctx, in.ID, gone); err != nil {
 			return workflows.BeginResult{}, err
 		}
+	}
+	if err := a.moves(ctx, in); err != nil {
+		return workflows.BeginResult{}, err
 	}
 	result, err := a.createReplacements(ctx, in)
 	if err != nil {
@@ -40,6 +44,31 @@ func (a *Activities) BeginReplacement(ctx context.Context, in workflows.Replace)
 	a.Log.Info("replacement begun", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Int("nodes", len(in.Nodes)),
 		zap.Int("claims", len(in.Claims)), zap.Int("pods", in.Moves), zap.Float64("savesPerHour", in.SavesPerHour))
 	return result, nil
+}
+
+// moves ends a replacement most of whose pods have left since it was decided, as when a workload is being taken away:
+// what was to be launched for them is not needed, and nodes that turn empty go without any of this.
+func (a *Activities) moves(ctx context.Context, in workflows.Replace) error {
+	if in.Moves == 0 {
+		return nil
+	}
+	left := 0
+	reduce := plan.NewInterner()
+	for _, gone := range in.Nodes {
+		pods, err := a.podsOn(ctx, gone.Node)
+		if err != nil {
+			return err
+		}
+		for i := range pods {
+			if reduce.Pod(&pods[i]).Reschedulable() {
+				left++
+			}
+		}
+	}
+	if 2*left < in.Moves {
+		return giveUp(workflows.FailureChanged, "of %s that were to move %d are left", counted(in.Moves, "pod", "pods"), left)
+	}
+	return nil
 }
 
 // candidate reads a node that is to be replaced, and its claim. That one is gone, or is being replaced or removed by
@@ -63,7 +92,8 @@ func (a *Activities) candidate(ctx context.Context, id string, gone workflows.Re
 }
 
 // markReplaced marks a node that is being replaced, and says on its claim why. The mark on the Node comes first and goes
-// last: a claim that says so on a Node without it was marked by Karpenter.
+// last: a claim that says so on a Node without it was marked by Karpenter. As Karpenter's, the Event of a launch is only
+// written where there is one; the end of every node has its own.
 func (a *Activities) markReplaced(ctx context.Context, in workflows.Replace, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	marked := disrupted(node)
 	node, err := a.drains.change(ctx, node, "mark", func(node *corev1.Node) {
@@ -80,12 +110,9 @@ func (a *Activities) markReplaced(ctx context.Context, in workflows.Replace, cla
 	err = a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason, Message: message})
 	})
-	if err == nil && !marked {
-		text := fmt.Sprintf("%s: launching %s first (replacement %s): %s", in.Reason, counted(len(in.Claims), "replacement", "replacements"), in.ID, message)
-		if len(in.Claims) == 0 {
-			text = fmt.Sprintf("%s: its pods fit on other nodes (replacement %s): %s", in.Reason, in.ID, message)
-		}
-		a.tellBoth(node, claim, corev1.EventTypeNormal, "DisruptionLaunching", text)
+	if err == nil && !marked && len(in.Claims) > 0 {
+		a.tellBoth(node, claim, corev1.EventTypeNormal, "DisruptionLaunching",
+			fmt.Sprintf("%s: launching %s first (replacement %s): %s", in.Reason, counted(len(in.Claims), "replacement", "replacements"), in.ID, message))
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -233,15 +234,52 @@ func TestBeginRefuses(t *testing.T) {
 	}
 }
 
+// TestBeginAsksForThePods holds that a replacement only begins while most of the pods are there that it was decided for.
+func TestBeginAsksForThePods(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason           string
+		running, leaving int
+		begins           bool
+	}{
+		{"all are there", 4, 0, true},
+		{"a few have left, as some always do", 2, 1, true},
+		{"the workload is being taken away", 1, 3, false},
+		{"the node is empty by now, and goes by itself", 0, 0, false},
+	} {
+		claim, node := serving("a")
+		objects := []client.Object{poolP(), claim, node}
+		for i := range test.running + test.leaving {
+			pod := webPod(fmt.Sprint("web-", i), nil)
+			if i >= test.running {
+				pod.DeletionTimestamp, pod.Finalizers = new(metav1.Now()), []string{"kubelet"}
+			}
+			objects = append(objects, pod)
+		}
+		r := newReplacing(t, nil, objects...)
+		in := replaceOf(1, claim)
+		in.Moves = 4
+		_, err := run(t, r.doing.BeginReplacement, in)
+		if begun := len(r.claims()) == 2 && disrupted(r.node("node-a")); begun != test.begins || (err == nil) != test.begins {
+			t.Errorf("%s: begun: %t, %v", test.reason, begun, err)
+		}
+		if err != nil && workflows.FailureType(err) != workflows.FailureChanged {
+			t.Errorf("%s: Disruption is not told that it should decide anew: %v", test.reason, err)
+		}
+	}
+}
+
+// webPod is a pod of a Deployment on node-a.
+func webPod(name string, annotations map[string]string) *corev1.Pod {
+	yes := true
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-pod", Annotations: annotations,
+		OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: &yes}}}, Spec: corev1.PodSpec{NodeName: "node-a"},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+}
+
 // TestRetire looks once more at two nodes that are about to go.
 func TestRetire(t *testing.T) {
 	t.Parallel()
-	pod := func(name string, annotations map[string]string) *corev1.Pod {
-		yes := true
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-pod", Annotations: annotations,
-			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: &yes}}}, Spec: corev1.PodSpec{NodeName: "node-a"},
-			Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-	}
 	for _, test := range []struct {
 		reason string
 		edit   func(a, b *karpv1.NodeClaim, nodeA *corev1.Node)
@@ -269,11 +307,11 @@ func TestRetire(t *testing.T) {
 			},
 		},
 		{
-			reason: "a pod has come that does not want to be moved", stay: []string{"a", "b"}, pods: []client.Object{pod("web-1", map[string]string{karpv1.DoNotDisruptAnnotationKey: "true"})},
+			reason: "a pod has come that does not want to be moved", stay: []string{"a", "b"}, pods: []client.Object{webPod("web-1", map[string]string{karpv1.DoNotDisruptAnnotationKey: "true"})},
 			want: workflows.RetireResult{Blocked: []string{"node-a: pod default/web-1 is annotated not to be disrupted"}, ForGood: true},
 		},
 		{
-			reason: "a pod finds no other place for now", stay: []string{"a", "b"}, pods: []client.Object{pod("web-1", nil)},
+			reason: "a pod finds no other place for now", stay: []string{"a", "b"}, pods: []client.Object{webPod("web-1", nil)},
 			want: workflows.RetireResult{Blocked: []string{"a: pod default/web-1 would find no other place now"}, Crowded: true},
 		},
 	} {

@@ -72,7 +72,11 @@ func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (work
 			continue
 		}
 		result.Retired = append(result.Retired, c.gone.Claim.Name)
-		a.tellBoth(c.node, c.claim, corev1.EventTypeNormal, "DisruptionTerminating", fmt.Sprintf("%s: everything its pods need serves (replacement %s)", in.Reason, in.ID))
+		text := fmt.Sprintf("%s: everything its pods need serves (replacement %s)", in.Reason, in.ID)
+		if in.Why != "" {
+			text += ": " + in.Why
+		}
+		a.tellBoth(c.node, c.claim, corev1.EventTypeNormal, "DisruptionTerminating", text)
 	}
 	a.Log.Info("replacement lets nodes go", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Strings("claims", result.Retired), zap.Strings("gone", result.Gone))
 	return result, nil

@@ -276,7 +276,8 @@ func (d *disruption) see(version string) {
 }
 
 // end takes in that a replacement is over. Where it was taken back, its nodes are left alone for a while; for want of
-// capacity only the second time, since there may be other offerings.
+// capacity only the second time, since there may be other offerings, and likewise where what was decided was overtaken
+// before it began.
 func (d *disruption) end(ctx workflow.Context, ended Ended) {
 	now := workflow.Now(ctx)
 	at := slices.IndexFunc(d.Running, func(r Running) bool { return r.ID == ended.ID })
@@ -286,14 +287,14 @@ func (d *disruption) end(ctx workflow.Context, ended Ended) {
 	running := d.Running[at]
 	d.Running = slices.Delete(d.Running, at, at+1)
 	// Others of its pools may have waited for it, and nothing else tells that they need not any more.
-	d.Pending = d.Pending || running.WaitForReady || len(ended.Refused) > 0
+	d.Pending = d.Pending || running.WaitForReady || len(ended.Refused) > 0 || ended.Changed
 	d.shun(ended.Refused, now)
 	if ended.Undone == "" {
 		return
 	}
 	for _, claim := range running.Claims {
 		held := d.hold(claim, ended.Undone, now)
-		if held.Times == 1 && len(ended.Refused) > 0 {
+		if held.Times == 1 && (len(ended.Refused) > 0 || ended.Changed) {
 			held.Until = now
 		}
 	}

@@ -80,6 +80,7 @@ type Awaited struct {
 type RetireInput struct {
 	ID     string        `json:"id"`
 	Reason string        `json:"reason"`
+	Why    string        `json:"why,omitempty"`
 	Nodes  []RemovedNode `json:"nodes"`
 	// Claims are the replacements.
 	Claims []ClaimRef `json:"claims,omitempty"`
@@ -148,8 +149,10 @@ type Begun struct {
 // Ended is what SignalReplacementEnded carries.
 type Ended struct {
 	ID string `json:"id"`
-	// Undone is why nothing came of it; empty where the nodes go.
-	Undone string `json:"undone,omitempty"`
+	// Undone is why nothing came of it; empty where the nodes go. Changed says that this is because the cluster was another
+	// by the time it was to begin.
+	Undone  string `json:"undone,omitempty"`
+	Changed bool   `json:"changed,omitempty"`
 	// Refused are offerings that had no capacity.
 	Refused []cloud.OfferingKey `json:"refused,omitempty"`
 }
@@ -181,7 +184,7 @@ func Replacement(ctx workflow.Context, in ReplacementInput) (ReplacementResult, 
 			return r.result, err
 		}
 	}
-	ended := Ended{ID: r.ID, Undone: failure, Refused: r.refused}
+	ended := Ended{ID: r.ID, Undone: failure, Changed: r.changed, Refused: r.refused}
 	_ = workflow.SignalExternalWorkflow(rest, r.Cluster.DisruptionID(), "", SignalReplacementEnded, ended).Get(rest, nil)
 	return r.result, ctx.Err()
 }
@@ -190,6 +193,7 @@ type replacement struct {
 	ReplacementInput
 	begun   BeginResult
 	refused []cloud.OfferingKey
+	changed bool
 	owners  []PodOwner
 	result  ReplacementResult
 }
@@ -217,6 +221,7 @@ func (r *replacement) begin(ctx workflow.Context) string {
 	r.describe(ctx, "Marking the nodes and creating claims.")
 	begun, err := BeginReplacementActivity.Run(ctx, r.Replace, fmt.Sprintf("mark %d nodes, create %d claims", len(r.Nodes), len(r.Claims)))
 	if err != nil {
+		r.changed = FailureType(err) == FailureChanged
 		return failed(ctx, "it could not begin", err)
 	}
 	r.begun = begun
@@ -304,7 +309,7 @@ func (r *replacement) retire(ctx workflow.Context) string {
 	until := workflow.Now(ctx).Add(retirePatience)
 	pause := retireAgainFirst
 	for look := 1; ; look++ {
-		result, err := RetireActivity.Run(ctx, RetireInput{ID: r.ID, Reason: r.Reason, Nodes: r.Nodes, Claims: r.launched(), Owners: r.WaitForReady, Open: look > closedLooks},
+		result, err := RetireActivity.Run(ctx, RetireInput{ID: r.ID, Reason: r.Reason, Why: r.Why, Nodes: r.Nodes, Claims: r.launched(), Owners: r.WaitForReady, Open: look > closedLooks},
 			fmt.Sprintf("let %d nodes go: %s", len(r.Nodes), r.Reason))
 		if err != nil {
 			return failed(ctx, "the nodes could not be let go", err)

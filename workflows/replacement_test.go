@@ -139,7 +139,7 @@ func TestReplacement(t *testing.T) {
 				}
 			},
 			steps:  []string{"begin", "undo: it could not begin: node-a is gone", SignalReplacementEnded},
-			ended:  Ended{ID: "r1", Undone: "it could not begin: node-a is gone"},
+			ended:  Ended{ID: "r1", Undone: "it could not begin: node-a is gone", Changed: true},
 			result: ReplacementResult{Undone: "it could not begin: node-a is gone", TakenBack: Undone{Nodes: []string{"node-a"}, Claims: []string{"new"}}},
 		},
 		"no capacity": {
@@ -342,6 +342,41 @@ func TestDisruptionReplaces(t *testing.T) {
 	}
 	if len(carried.Running) != 0 || carried.Round != 1 || carried.SeenVersion != "101" || len(carried.Held) != 2 {
 		t.Errorf("carried on: %+v", carried)
+	}
+}
+
+// TestDisruptionDecidesAnewWhatWasOvertaken has Disruption decide again and again for a node whose pods are leaving.
+func TestDisruptionDecidesAnewWhatWasOvertaken(t *testing.T) {
+	t.Parallel()
+	f := carriedOut(&acted{})
+	var asked []EvaluateInput
+	f.asked = func(in EvaluateInput) { asked = append(asked, in) }
+	f.look = func() Evaluation {
+		if len(asked) > 2 {
+			return Evaluation{}
+		}
+		return Evaluation{Replacements: []Replace{decided("", 0, "a")}}
+	}
+	f.begin = func(Replace) (BeginResult, error) {
+		return BeginResult{}, temporal.NewNonRetryableApplicationError("its pods are leaving", FailureChanged, nil)
+	}
+	f.undo = func(UndoInput) Undone { return Undone{} }
+	env := environment(t, f)
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "c/disruption", TaskQueue: "c"})
+	env.RegisterDelayedCallback(func() {
+		env.SetContinueAsNewSuggested(true)
+		env.SignalWorkflow(SignalEvaluate, nil)
+	}, time.Minute)
+	env.ExecuteWorkflow(DisruptionType, DisruptionInput{Cluster: "c", Pending: true, Series: "12345678-9"})
+	if len(asked) != 3 {
+		t.Fatalf("%d evaluations: each that was overtaken is followed by another at once", len(asked))
+	}
+	var held []time.Duration
+	for _, in := range asked[1:] {
+		held = append(held, in.Held[0].Until.Sub(env.Now()).Round(10*time.Second)+time.Minute)
+	}
+	if want := []time.Duration{0, 2 * heldFirst}; !slices.Equal(held, want) {
+		t.Errorf("the node is left alone for %v, want %v: the first time it may just be done again", held, want)
 	}
 }
 
