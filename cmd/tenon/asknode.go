@@ -4,19 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/enums/v1"
 	sdkpb "go.temporal.io/api/sdk/v1"
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
-	sdk "go.temporal.io/sdk/temporal"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +20,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-func newWhyNodeCommand(cluster, output *string) *cobra.Command {
+func newWhyNodeCommand(flags *whyFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "node NAME",
 		Short: "Say why a node stays, or why it goes or went",
@@ -37,21 +32,7 @@ NAME is that of a Node or of a NodeClaim. The worker is asked, since it has the 
 asking changes nothing. Of a node that is gone the recorded reason is told, for as long as its workflow is kept.`,
 		Example: "  tenon why node ip-10-0-1-2.ec2.internal\n  tenon why node default-7g5xk\n  tenon why node default-7g5xk -o json",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := fromEnvironment(cmd.Flags()); err != nil {
-				return err
-			}
-			if err := jsonOnly(*output); err != nil {
-				return err
-			}
-			direct, connection, err := connect(cmd.Context(), *cluster)
-			if err != nil {
-				return err
-			}
-			defer connection.Close()
-			i := inquiry{cluster: workflows.Cluster(*cluster), kube: direct, temporal: connection, out: cmd.OutOrStdout(), json: *output == "json"}
-			return i.node(cmd.Context(), args[0])
-		},
+		RunE:    withInquiry(flags, func(ctx context.Context, i *inquiry, name string) error { return i.node(ctx, name) }),
 	}
 }
 
@@ -84,14 +65,7 @@ func (i *inquiry) node(ctx context.Context, name string) error {
 	if f.node != nil {
 		f.drain = i.drainOf(ctx, f.node)
 	}
-	story := f.story()
-	if i.json {
-		encoder := json.NewEncoder(i.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(story)
-	}
-	_, err := io.WriteString(i.out, story.text())
-	return err
+	return i.tell(f.story())
 }
 
 // find looks up the Node and the NodeClaim of a name, either of which may be missing.
@@ -125,30 +99,10 @@ func (i *inquiry) find(ctx context.Context, f *nodeFacts) error {
 }
 
 // askNode has a worker evaluate the node. Disruption is started where it does not run.
-func (i *inquiry) askNode(ctx context.Context, name string) (workflows.NodeAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*answerTimeout)
-	defer cancel()
+func (i *inquiry) askNode(ctx context.Context, name string) (answer workflows.NodeAnswer, err error) {
 	start := i.temporal.NewWithStartWorkflowOperation(workflows.DisruptionOptions(i.cluster).Client(), workflows.DisruptionType, workflows.DisruptionInput{Cluster: i.cluster})
-	handle, err := i.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: start,
-		UpdateOptions: client.UpdateWorkflowOptions{UpdateName: workflows.UpdateWhyNode, WaitForStage: client.WorkflowUpdateStageCompleted,
-			Args: []any{workflows.NodeQuestion{Name: name}}},
-	})
-	var answer workflows.NodeAnswer
-	if err == nil {
-		err = handle.Get(ctx, &answer)
-	}
-	var refused *sdk.ApplicationError
-	var late *serviceerror.DeadlineExceeded
-	switch {
-	case err == nil:
-		return answer, nil
-	case ctx.Err() != nil || errors.As(err, &late):
-		return answer, fmt.Errorf("no worker of cluster %s answered within %s; is one running?", i.cluster, 2*answerTimeout)
-	case errors.As(err, &refused):
-		return answer, fmt.Errorf("ask why node %s stays: %s", name, refused.Message())
-	}
-	return answer, fmt.Errorf("ask why node %s stays: %w", name, err)
+	err = i.ask(ctx, fmt.Sprintf("node %s stays", name), start, workflows.UpdateWhyNode, workflows.NodeQuestion{Name: name}, &answer)
+	return answer, err
 }
 
 // metadataQuery is answered by the SDK itself, with what a workflow says of itself in the Temporal UI.

@@ -42,11 +42,3 @@ func kubeClient(config *rest.Config) (kube.WithWatch, error) {
 	}
 	return direct, nil
 }
-
-// jsonOnly refuses output formats other than JSON.
-func jsonOnly(output string) error {
-	if output != "" && output != "json" {
-		return fmt.Errorf("--output %q: must be json or left out", output)
-	}
-	return nil
-}

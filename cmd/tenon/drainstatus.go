@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -114,7 +113,7 @@ func (d *drains) list(ctx context.Context) error {
 		}
 	}
 	if d.json {
-		return d.encode(all)
+		return writeJSON(d.out, all)
 	}
 	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
 	if len(all) == 0 {
@@ -149,7 +148,7 @@ func inWords(deadline time.Time) string {
 // print shows one drain.
 func (d *drains) print(status workflows.DrainStatus) error {
 	if d.json {
-		return d.encode(status)
+		return writeJSON(d.out, status)
 	}
 	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
 	row := func(name, value string) {
@@ -179,10 +178,4 @@ func (d *drains) print(status workflows.DrainStatus) error {
 
 func blockerInWords(blocker workflows.Blocker) string {
 	return strings.TrimSpace(blocker.Pod + " " + blocker.Message)
-}
-
-func (d *drains) encode(value any) error {
-	encoder := json.NewEncoder(d.out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
 }

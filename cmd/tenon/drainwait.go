@@ -52,7 +52,7 @@ func (d *drains) await(ctx context.Context, run client.WorkflowRun, in workflows
 	if err != nil {
 		return err
 	}
-	return d.encode(status)
+	return writeJSON(d.out, status)
 }
 
 // conclude turns an outcome into what the command says at its end.

@@ -1,6 +1,7 @@
 // Command tenon is the one binary of Tenon: the worker that runs in a cluster, the laboratory on one machine, and the
-// tool with which people watch and steer drains. This package only wires: every sub-command lives in a file named
-// after it and calls into the packages that do the work.
+// tool with which people plan without a cluster, ask why a pod waits or a node stays, and watch and steer drains. This
+// package only wires and words: every sub-command lives in files named after it and calls into the packages that do the
+// work.
 package main
 
 import (

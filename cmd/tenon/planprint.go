@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -20,9 +19,7 @@ const mostWorkloads = 4
 func (r *planReport) print(out io.Writer, format string) error {
 	switch format {
 	case "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return writeJSON(out, r)
 	case "yaml":
 		data, err := yaml.Marshal(r)
 		if err != nil {

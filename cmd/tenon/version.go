@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -28,18 +27,15 @@ func newVersionCommand() *cobra.Command {
 		Example: "  tenon version\n  tenon version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := currentVersion()
-			switch output {
-			case "json":
-				enc := json.NewEncoder(cmd.OutOrStdout())
-				enc.SetIndent("", "  ")
-				return enc.Encode(v)
-			case "":
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "tenon %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+			if err := jsonOnly(output); err != nil {
 				return err
-			default:
-				return fmt.Errorf("--output %q: must be json or left out", output)
 			}
+			v := currentVersion()
+			if output == "json" {
+				return writeJSON(cmd.OutOrStdout(), v)
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "tenon %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+			return err
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json")

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/enums/v1"
@@ -14,55 +12,26 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	sdk "go.temporal.io/sdk/temporal"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-func newWhyCommand() *cobra.Command {
-	var cluster, output string
-	cmd := &cobra.Command{
-		Use:   "why",
-		Short: "Say why something in the cluster is as it is",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	pod := &cobra.Command{
-		Use:   "pod NAMESPACE/NAME",
-		Short: "Say why a pod has no node, or how it came by the one it has",
-		Long: `Says why a pod has no node: what the planner makes of it at this moment, for each NodePool, or which node it is promised
-to, or what has to happen before a node is looked for. The worker is asked, since it has the whole cluster, prices and
-capacity in view; asking changes nothing.
+// whyFlags are the flags that all kinds of `tenon why` have.
+type whyFlags struct{ cluster, output string }
 
-For a pod that has a node it says which one, and how that node came about.`,
-		Example: "  tenon why pod shop/web-0\n  tenon why pod shop/web-0 -o json",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := fromEnvironment(cmd.Flags()); err != nil {
-				return err
-			}
-			if err := jsonOnly(output); err != nil {
-				return err
-			}
-			namespace, name, ok := strings.Cut(args[0], "/")
-			if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-				return fmt.Errorf("%q: name the pod as NAMESPACE/NAME, such as default/web-0", args[0])
-			}
-			direct, connection, err := connect(cmd.Context(), cluster)
-			if err != nil {
-				return err
-			}
-			defer connection.Close()
-			i := inquiry{cluster: workflows.Cluster(cluster), kube: direct, temporal: connection, out: cmd.OutOrStdout(), json: output == "json"}
-			return i.pod(cmd.Context(), namespace, name)
-		},
+func newWhyCommand() *cobra.Command {
+	var flags whyFlags
+	cmd := &cobra.Command{
+		Use:     "why",
+		Short:   "Say why something in the cluster is as it is",
+		Example: "  tenon why pod shop/web-0\n  tenon why node ip-10-0-1-2.ec2.internal",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&cluster, "cluster", "", "name of the cluster, as its worker has it (TENON_CLUSTER)")
-	cmd.PersistentFlags().StringVarP(&output, "output", "o", "", "output format: json")
-	cmd.AddCommand(pod, newWhyNodeCommand(&cluster, &output))
+	cmd.PersistentFlags().StringVar(&flags.cluster, "cluster", "", "name of the cluster, as its worker has it (TENON_CLUSTER)")
+	cmd.PersistentFlags().StringVarP(&flags.output, "output", "o", "", "output format: json")
+	cmd.AddCommand(newWhyPodCommand(&flags), newWhyNodeCommand(&flags))
 	return cmd
 }
 
@@ -75,72 +44,57 @@ type inquiry struct {
 	json     bool
 }
 
-// pod tells the story of a pod.
-func (i *inquiry) pod(ctx context.Context, namespace, name string) error {
-	var pod corev1.Pod
-	err := i.kube.Get(ctx, kube.ObjectKey{Namespace: namespace, Name: name}, &pod)
-	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("there is no pod %s/%s in this Kubernetes cluster", namespace, name)
-	case err != nil:
-		return fmt.Errorf("read pod %s/%s: %w", namespace, name, err)
-	}
-	f := facts{pod: &pod}
-	if pod.Spec.NodeName != "" {
-		if err := i.origin(ctx, pod.Spec.NodeName, &f); err != nil {
+// withInquiry connects to Kubernetes and Temporal for a command.
+func withInquiry(flags *whyFlags, run func(context.Context, *inquiry, string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := fromEnvironment(cmd.Flags()); err != nil {
 			return err
 		}
-	} else if f.waits() {
-		answer, err := i.ask(ctx, namespace, name)
+		if err := jsonOnly(flags.output); err != nil {
+			return err
+		}
+		direct, connection, err := connect(cmd.Context(), flags.cluster)
 		if err != nil {
 			return err
 		}
-		f.answer = &answer
-		if answer.Node != "" {
-			if err := i.expected(ctx, answer.Node, &f); err != nil {
-				return err
-			}
-		}
+		defer connection.Close()
+		i := &inquiry{cluster: workflows.Cluster(flags.cluster), kube: direct, temporal: connection, out: cmd.OutOrStdout(), json: flags.output == "json"}
+		return run(cmd.Context(), i, args[0])
 	}
-	story := f.story()
-	if i.json {
-		encoder := json.NewEncoder(i.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(story)
-	}
-	_, err = io.WriteString(i.out, story.text())
-	return err
 }
 
-// origin looks up how a node came about.
-func (i *inquiry) origin(ctx context.Context, name string, f *facts) error {
-	var node corev1.Node
-	err := i.kube.Get(ctx, kube.ObjectKey{Name: name}, &node)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read node %s: %w", name, err)
+// ask has a worker answer a question by an Update of a workflow, which is started where it does not run. What is asked is
+// said in errors.
+func (i *inquiry) ask(ctx context.Context, what string, start client.WithStartWorkflowOperation, update string, question, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*answerTimeout)
+	defer cancel()
+	handle, err := i.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: start,
+		UpdateOptions:          client.UpdateWorkflowOptions{UpdateName: update, WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{question}},
+	})
+	if err == nil {
+		err = handle.Get(ctx, answer)
 	}
-	f.node = &node
-	if f.claim, err = claimOf(ctx, i.kube, &node); err != nil || f.claim == nil {
-		return err
-	}
-	f.price = i.price(ctx, f.claim.Name)
-	return nil
-}
-
-// expected looks up the claim, or the node without one, that a pod is meant for. Either may be gone by now.
-func (i *inquiry) expected(ctx context.Context, name string, f *facts) error {
-	var claim karpv1.NodeClaim
-	err := i.kube.Get(ctx, kube.ObjectKey{Name: name}, &claim)
+	var refused *sdk.ApplicationError
+	var late *serviceerror.DeadlineExceeded
 	switch {
 	case err == nil:
-		f.claim = &claim
-	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("read NodeClaim %s: %w", name, err)
+		return nil
+	case ctx.Err() != nil || errors.As(err, &late):
+		return fmt.Errorf("no worker of cluster %s answered within %s; is one running?", i.cluster, 2*answerTimeout)
+	case errors.As(err, &refused):
+		return fmt.Errorf("ask why %s: %s", what, refused.Message())
 	}
-	return nil
+	return fmt.Errorf("ask why %s: %w", what, err)
+}
+
+// tell writes a story.
+func (i *inquiry) tell(story interface{ text() string }) error {
+	if i.json {
+		return writeJSON(i.out, story)
+	}
+	_, err := io.WriteString(i.out, story.text())
+	return err
 }
 
 // price is what an hour of a claim's instance cost when it was launched, as the workflow of the claim was told; zero where
@@ -159,31 +113,4 @@ func (i *inquiry) price(ctx context.Context, claim string) float64 {
 		return 0
 	}
 	return in.Instance.Price
-}
-
-// ask has a worker plan for the pod. Provisioning is started where it does not run.
-func (i *inquiry) ask(ctx context.Context, namespace, name string) (workflows.PodAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*answerTimeout)
-	defer cancel()
-	start := i.temporal.NewWithStartWorkflowOperation(workflows.ProvisioningOptions(i.cluster).Client(), workflows.ProvisioningType, workflows.ProvisioningInput{Cluster: i.cluster})
-	handle, err := i.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: start,
-		UpdateOptions: client.UpdateWorkflowOptions{UpdateName: workflows.UpdateWhyPod, WaitForStage: client.WorkflowUpdateStageCompleted,
-			Args: []any{workflows.PodQuestion{Namespace: namespace, Name: name}}},
-	})
-	var answer workflows.PodAnswer
-	if err == nil {
-		err = handle.Get(ctx, &answer)
-	}
-	var refused *sdk.ApplicationError
-	var late *serviceerror.DeadlineExceeded
-	switch {
-	case err == nil:
-		return answer, nil
-	case ctx.Err() != nil || errors.As(err, &late):
-		return answer, fmt.Errorf("no worker of cluster %s answered within %s; is one running?", i.cluster, 2*answerTimeout)
-	case errors.As(err, &refused):
-		return answer, fmt.Errorf("ask why pod %s/%s waits: %s", namespace, name, refused.Message())
-	}
-	return answer, fmt.Errorf("ask why pod %s/%s waits: %w", namespace, name, err)
 }

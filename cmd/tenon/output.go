@@ -1,0 +1,22 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// jsonOnly refuses output formats other than JSON.
+func jsonOnly(output string) error {
+	if output != "" && output != "json" {
+		return fmt.Errorf("--output %q: must be json or left out", output)
+	}
+	return nil
+}
+
+// writeJSON writes a value for people and programs.
+func writeJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
