@@ -22,6 +22,8 @@ import (
 const (
 	// statusEvery is how often the status of a NodePool is written at most.
 	statusEvery = 2 * time.Second
+	// countsMost is how long what the nodes of a NodePool add up to may be behind while nodes come and go all the time.
+	countsMost = 10 * time.Second
 	// statusRetry is how long after a failed write it is tried again.
 	statusRetry = 5 * time.Second
 	// maxConditionMessage is how long the message of a condition may be, in bytes.
@@ -39,21 +41,32 @@ type NodePoolMirror interface {
 }
 
 // NodePoolStatus keeps the status and the hash of every NodePool truthful: whether it may be used and why not, what its
-// nodes add up to, and what its template is. All of it follows from the mirror, so that a pass over it needs no memory
-// and may be repeated at will; what has not changed is not written.
+// nodes add up to, and what its template is. All of it follows from the mirror, so that a pass over it may be repeated at
+// will; what has not changed is not written. What the nodes add up to is written when two passes have found the same, as
+// nodes come and go in bursts.
 type NodePoolStatus struct {
 	kube   kube.Client
 	mirror NodePoolMirror
 	log    *zap.Logger
+	now    func() time.Time
+	// counts are what was found and not written, by NodePool.
+	counts map[string]count
+}
+
+// count is what the nodes of a NodePool added up to when they were last looked at, and since when something else is
+// written in its status.
+type count struct {
+	resources corev1.ResourceList
+	since     time.Time
 }
 
 // NewNodePoolStatus returns what keeps the NodePools of a cluster; Run does the work. client must not read from a cache.
 func NewNodePoolStatus(client kube.Client, mirror NodePoolMirror, log *zap.Logger) *NodePoolStatus {
-	return &NodePoolStatus{kube: client, mirror: mirror, log: log}
+	return &NodePoolStatus{kube: client, mirror: mirror, log: log, now: time.Now}
 }
 
-// Run keeps the NodePools until ctx ends. The first change after a quiet time shows at once; of a burst, each pool is
-// written once every statusEvery.
+// Run keeps the NodePools until ctx ends. The first change of a condition after a quiet time shows at once; of a burst,
+// each pool is written once every statusEvery.
 func (s *NodePoolStatus) Run(ctx context.Context) error {
 	if err := s.mirror.WaitSynced(ctx); err != nil {
 		return fmt.Errorf("NodePool status: wait for the mirror: %w", err)
@@ -70,7 +83,9 @@ func (s *NodePoolStatus) Run(ctx context.Context) error {
 		if err := sleep(ctx, statusEvery); err != nil {
 			return err
 		}
-		awaitEvents(ctx, events, again)
+		if len(s.counts) == 0 {
+			awaitEvents(ctx, events, again)
+		}
 	}
 }
 
@@ -83,7 +98,12 @@ func (s *NodePoolStatus) pass(ctx context.Context) error {
 		}
 	}
 	var errs []error
+	held := s.counts
+	s.counts = map[string]count{}
 	for _, pool := range s.mirror.NodePools() {
+		if before, was := held[pool.Name]; was {
+			s.counts[pool.Name] = before
+		}
 		if err := s.keep(ctx, pool.DeepCopy(), claims[pool.Name]); err != nil {
 			errs = append(errs, fmt.Errorf("NodePool %s: %w", pool.Name, err))
 		}
@@ -120,13 +140,33 @@ func (s *NodePoolStatus) keepStatus(ctx context.Context, pool *karpv1.NodePool, 
 	before := pool.DeepCopy()
 	pool.SetCondition(validationSucceeded(pool))
 	pool.SetCondition(nodeClassReady(pool, s.mirror.NodeClass))
-	pool.Status.Resources = s.poolResources(claims)
-	nodes := pool.Status.Resources[karpv1.ResourceNodes]
-	pool.Status.Nodes = new(nodes.Value())
+	resources := s.poolResources(claims)
+	if !equality.Semantic.DeepEqual(before.Status, pool.Status) || s.settled(pool, resources) {
+		delete(s.counts, pool.Name)
+		nodes := resources[karpv1.ResourceNodes]
+		pool.Status.Resources, pool.Status.Nodes = resources, new(nodes.Value())
+	}
 	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
 		return nil
 	}
 	return s.kube.Status().Patch(ctx, pool, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{}))
+}
+
+// settled says whether what the nodes of a pool add up to is to be written now, if it is not: nothing was written yet, two
+// passes have found the same, or it has been changing for long.
+func (s *NodePoolStatus) settled(pool *karpv1.NodePool, resources corev1.ResourceList) bool {
+	last, held := s.counts[pool.Name]
+	switch {
+	case pool.Status.Nodes == nil || equality.Semantic.DeepEqual(pool.Status.Resources, resources):
+		return true
+	case !held:
+		last.since = s.now()
+	case equality.Semantic.DeepEqual(last.resources, resources) || s.now().Sub(last.since) >= countsMost:
+		return true
+	}
+	last.resources = resources
+	s.counts[pool.Name] = last
+	return false
 }
 
 // poolResources is what the nodes of a pool add up to: what the Node says once it is initialized, and what was bought until then.

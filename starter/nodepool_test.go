@@ -2,10 +2,12 @@ package starter
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zaptest"
@@ -102,7 +104,8 @@ func TestPoolStatusFollowsTheMirror(t *testing.T) {
 	world.nodes["aws:///b"] = testStatusNode(true, corev1.ResourceList{
 		"cpu": resource.MustParse("3920m"), "nvidia.com/gpu": resource.MustParse("1"), "hugepages-2Mi": resource.MustParse("0"),
 	})
-	world.step("nodes come", 1)
+	world.step("nodes come, and maybe more do", 0)
+	world.step("no more nodes come", 1)
 	wantResources(t, "the initialized Node counts by itself, the others by what was bought", world.pool("default"), map[corev1.ResourceName]string{
 		"cpu": "7920m", "memory": "0", "pods": "58", "ephemeral-storage": "0", "nodes": "2", "nvidia.com/gpu": "1",
 	})
@@ -162,6 +165,53 @@ func TestClaimsGetTodaysHash(t *testing.T) {
 	}
 }
 
+// TestCountsAreWrittenOncePerBurst holds that nodes which come one after the other are not counted in as many writes, and
+// that a pool in which that goes on and on is not forgotten.
+func TestCountsAreWrittenOncePerBurst(t *testing.T) {
+	t.Parallel()
+	world := newPoolWorld(t)
+	now := time.Unix(0, 0)
+	world.keeper.now = func() time.Time { return now }
+	world.step("a new pool", 2)
+	come := func(n int) {
+		for range n {
+			id := fmt.Sprint("aws:///", len(world.claims))
+			world.claims = append(world.claims, testClaim(id, "default", id, nil))
+		}
+	}
+	count := func(reason string, want int64) {
+		t.Helper()
+		if nodes := world.pool("default").Status.Nodes; *nodes != want {
+			t.Errorf("%s: %d nodes, want %d", reason, *nodes, want)
+		}
+	}
+	come(1)
+	world.step("the first of a burst", 0)
+	come(25)
+	world.step("the rest of it", 0)
+	world.step("no more come", 1)
+	count("after a burst", 26)
+	come(1)
+	world.step("another one", 0)
+	world.claims = world.claims[:26]
+	world.step("it is gone again", 0)
+	if len(world.keeper.counts) > 0 {
+		t.Error("what is written is waited for")
+	}
+	for range countsMost/statusEvery + 1 {
+		come(1)
+		world.writes = 0
+		if err := world.keeper.pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(statusEvery)
+	}
+	if world.writes != 1 {
+		t.Errorf("%d writes at the end of %s in which nodes came all the time", world.writes, countsMost)
+	}
+	count("in the midst of changes", 26+int64(countsMost/statusEvery)+1)
+}
+
 // TestAStaleMirrorWritesNothing holds that a status that was computed from an old object is refused by the API server
 // and not taken for a failure.
 func TestAStaleMirrorWritesNothing(t *testing.T) {
@@ -176,7 +226,8 @@ func TestAStaleMirrorWritesNothing(t *testing.T) {
 	world.frozen = stale
 	delete(world.classes, "default")
 	world.claims = []*karpv1.NodeClaim{testClaim("a", "default", "aws:///a", nil)}
-	world.step("the mirror is behind", 1)
+	world.step("a node comes, and the mirror is behind", 0)
+	world.step("the mirror is still behind", 1)
 	if !world.pool("default").IsTrue("Ready") {
 		t.Error("the newer status was overwritten")
 	}
