@@ -67,7 +67,8 @@ type DriftCloud interface {
 // A claim has one write at most each time something about it changes, both conditions and lastPodEventTime together.
 // Consolidatable comes holdFor late, unless there is something else to write: most nodes that nobody needs are gone by
 // then.
-// Claims that are being deleted, and those of no NodePool, are left alone.
+// Claims that are being deleted, and those of no NodePool, are left alone, and so is Consolidatable while a node is being
+// replaced.
 type ClaimConditions struct {
 	kube   kube.Client
 	mirror ClaimConditionsMirror
@@ -122,6 +123,8 @@ type verdict struct {
 	// heldUntil is until when nothing is written for Consolidatable alone.
 	heldUntil    time.Time
 	lastPodEvent time.Time
+	// going says that the node is being taken away, so that whether it may be is no news.
+	going bool
 }
 
 // pass brings every claim up to date and returns when to look again without a change; zero for never.
@@ -149,8 +152,8 @@ func (c *ClaimConditions) pass(ctx context.Context) (time.Duration, error) {
 		}
 		v := verdicts[n.Claim]
 		v.consolidatable, v.when = plan.Consolidatable(n, pair.pool, now)
-		v.lastPodEvent = n.LastPodEvent
-		if v.consolidatable && !pair.claim.IsTrue(karpv1.ConditionTypeConsolidatable) {
+		v.lastPodEvent, v.going = n.LastPodEvent, n.Disrupted
+		if v.consolidatable && !v.going && !pair.claim.IsTrue(karpv1.ConditionTypeConsolidatable) {
 			v.heldUntil = c.hold(pair.claim.UID, now)
 			held[pair.claim.UID] = v.heldUntil
 			v.when = v.heldUntil
@@ -286,6 +289,7 @@ func (v *verdict) conditions(claim *karpv1.NodeClaim, now time.Time) (drifted, c
 		drifted = off
 	}
 	switch {
+	case v.going:
 	case v.consolidatable:
 		consolidatable = wish{karpv1.ConditionTypeConsolidatable, true, karpv1.ConditionTypeConsolidatable, ""}
 	case v.when.IsZero() || v.when.Sub(now) > blinkFor:

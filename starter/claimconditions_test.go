@@ -128,6 +128,28 @@ func TestABlinkIsNotWritten(t *testing.T) {
 	}
 }
 
+// TestWhatGoesIsNotConsolidatable holds that nothing is written about whether a node may be taken away that is being taken
+// away, and that it is when it stays after all.
+func TestWhatGoesIsNotConsolidatable(t *testing.T) {
+	t.Parallel()
+	w := newConditionWorld(t)
+	taints := []corev1.Taint{karpv1.DisruptedNoScheduleTaint()}
+	w.clock(time.Minute)
+	w.node.Spec.Taints = taints
+	w.step("it is marked as soon as it is quiet", 0, "", false)
+	w.clock(holdFor)
+	w.step("it waits for what replaces it", 0, "", false)
+	w.node.Spec.Taints = nil
+	w.step("that was taken back", 0, "", false)
+	w.clock(holdFor)
+	w.step("it stays", 1, "", true)
+	w.node.Spec.Taints = taints
+	w.lastPod = w.time
+	w.step("it is marked again, and pods leave it", 0, "", true)
+	w.node.Spec.Taints = nil
+	w.step("it stays again, and is not quiet", 1, "", false)
+}
+
 // TestTheCloudIsAskedOnceForAll holds that claims cost no calls of their own.
 func TestTheCloudIsAskedOnceForAll(t *testing.T) {
 	t.Parallel()
