@@ -112,6 +112,7 @@ kind: NodePool
 metadata: {name: default}
 spec:
   disruption:
+    consolidationPolicy: WhenEmpty
     consolidateAfter: %s
     budgets: [{nodes: "100%%"}]
   template:

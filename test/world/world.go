@@ -229,6 +229,15 @@ func (w *World) AwaitRunning(namespace string, want int, limit time.Duration) {
 	})
 }
 
+// AwaitNoPods waits until no pod of a namespace is left.
+func (w *World) AwaitNoPods(namespace string, limit time.Duration) {
+	w.T.Helper()
+	w.Await("pods of "+namespace+" gone", limit, func() (bool, string) {
+		left := len(w.Pods(namespace))
+		return left == 0, fmt.Sprintf("%d are left", left)
+	})
+}
+
 // AwaitNothing waits until no claim, node or living instance is left.
 func (w *World) AwaitNothing(limit time.Duration) {
 	w.T.Helper()
