@@ -15,15 +15,12 @@ import (
 // there is no Node: the claim's workflow records it as the reason.
 const ReasonAnnotation = "tenon.sh/removal-reason"
 
-// SoloGroup is the launch group of a claim that nobody planned: a group of its own.
-func SoloGroup(claim *karpv1.NodeClaim) string { return "claim-" + string(claim.UID) }
-
-// launchGroup is the launch group a claim belongs to.
+// launchGroup is the launch group a claim belongs to. One that nobody planned is a group of its own.
 func launchGroup(claim *karpv1.NodeClaim) string {
 	if group := claim.Annotations[karpv1.LaunchGroupAnnotationKey]; group != "" {
 		return group
 	}
-	return SoloGroup(claim)
+	return "claim-" + string(claim.UID)
 }
 
 // UnlaunchedGroup is the launch group of a claim with all claims in it that still want an instance. They are adopted

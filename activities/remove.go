@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -150,13 +149,13 @@ func (a *Activities) mark(ctx context.Context, claim *karpv1.NodeClaim, gone wor
 
 // needed returns a pod for which a node is needed, nothing where there is none.
 func (a *Activities) needed(ctx context.Context, node string) (string, error) {
-	var pods corev1.PodList
-	if err := a.Kube.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
-		return "", fmt.Errorf("list pods of Node %s: %w", node, err)
+	pods, err := a.podsOn(ctx, node)
+	if err != nil {
+		return "", err
 	}
 	reduce := plan.NewInterner()
-	for i := range pods.Items {
-		if pod := reduce.Pod(&pods.Items[i]); pod.Reschedulable() {
+	for i := range pods {
+		if pod := reduce.Pod(&pods[i]); pod.Reschedulable() {
 			return pod.Key(), nil
 		}
 	}

@@ -89,9 +89,6 @@ type candidate struct {
 	node  *corev1.Node
 }
 
-// key is how planning names the node.
-func (c candidate) key() string { return c.claim.Name }
-
 // stage is what has become of a candidate.
 type stage int
 
@@ -127,7 +124,7 @@ func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, going 
 	claims, keys := map[string]bool{}, make([]string, 0, len(going))
 	for _, c := range going {
 		claims[c.claim.Name] = true
-		keys = append(keys, c.key())
+		keys = append(keys, c.claim.Name)
 		why, err := a.protected(ctx, c, karpv1.DisruptionReason(in.Reason))
 		if err != nil {
 			return err

@@ -44,8 +44,7 @@ const (
 	// BuffersChanged means some CapacityBuffer or what it is made from changed. It has no name.
 	BuffersChanged EventKind = "BuffersChanged"
 
-	// claimPlace and providerPlace mean that a claim or its Node changed, by the claim's name and by provider id.
-	claimPlace    EventKind = "claimPlace"
+	// providerPlace means that what has a provider id, a Node or a claim, changed; it has that for a name.
 	providerPlace EventKind = "providerPlace"
 	// claimsSeen means that more changes of claims have been seen, synchronized that a resource has been listed.
 	claimsSeen   EventKind = "claimsSeen"
@@ -205,22 +204,6 @@ func (m *Mirror) AwaitNode(ctx context.Context, providerID string, ok func(*core
 	return node, claim, err
 }
 
-// AwaitClaim is AwaitNode by the claim's name. A claim the mirror does not know is deleted: wait for it to be seen with
-// AwaitClaims first, or Assume it.
-func (m *Mirror) AwaitClaim(ctx context.Context, name string, ok func(*karpv1.NodeClaim, *corev1.Node) bool) (claim *karpv1.NodeClaim, node *corev1.Node, err error) {
-	err = m.Await(ctx, func() (bool, error) {
-		claim, node = m.Claim(name), nil
-		if claim == nil || claim.DeletionTimestamp != nil {
-			return false, ErrClaimDeleted
-		}
-		if id := claim.Status.ProviderID; id != "" {
-			node = m.NodeByProviderID(id)
-		}
-		return ok(claim, node), nil
-	}, Event{Kind: claimPlace, Name: name})
-	return claim, node, err
-}
-
 // AwaitClaims returns when the mirror has seen every change of NodeClaims up to a resourceVersion, as returned by the
 // API server for a claim that was created or changed elsewhere. An empty version is always seen.
 func (m *Mirror) AwaitClaims(ctx context.Context, resourceVersion string) error {
@@ -232,9 +215,4 @@ func (m *Mirror) AwaitClaims(ctx context.Context, resourceVersion string) error 
 		defer m.mu.RUnlock()
 		return m.claims.pulse.reached(resourceVersion), nil
 	}, Event{Kind: claimsSeen})
-}
-
-// AwaitPods returns when ok holds of the pods bound to a node.
-func (m *Mirror) AwaitPods(ctx context.Context, node string, ok func([]*Pod) bool) error {
-	return m.Await(ctx, func() (bool, error) { return ok(m.PodsOnNode(node)), nil }, Event{Kind: PodsChanged, Name: node})
 }

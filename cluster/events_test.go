@@ -51,12 +51,9 @@ func TestAwaitNode(t *testing.T) {
 	if got := <-waiting; !errors.Is(got.err, ErrClaimDeleted) {
 		t.Errorf("the claim is deleted: got %v, want ErrClaimDeleted", got.err)
 	}
-	if _, _, err := m.AwaitClaim(within(t), "unknown", func(*karpv1.NodeClaim, *corev1.Node) bool { return true }); !errors.Is(err, ErrClaimDeleted) {
-		t.Errorf("a claim nobody knows: got %v, want ErrClaimDeleted", err)
-	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := m.AwaitPods(canceled, "n", func([]*Pod) bool { return false }); !errors.Is(err, context.Canceled) {
+	if err := m.Await(canceled, func() (bool, error) { return false, nil }, Event{Kind: PodsChanged, Name: "n"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the context ends: got %v, want %v", err, context.Canceled)
 	}
 }

@@ -71,17 +71,6 @@ func (m *Mirror) NodeByProviderID(id string) *corev1.Node {
 	return nodeObject(m.nodes.items[first(m.places.nodesOf[id])])
 }
 
-// NodesByProviderID returns all Nodes with a provider id, ordered by name. More than one is a mistake of somebody's.
-func (m *Mirror) NodesByProviderID(id string) []*corev1.Node {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	var nodes []*corev1.Node
-	for _, name := range m.places.nodesOf[id] {
-		nodes = append(nodes, m.nodes.items[name].node)
-	}
-	return nodes
-}
-
 func nodeObject(node *machine) *corev1.Node {
 	if node == nil {
 		return nil

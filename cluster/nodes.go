@@ -183,7 +183,6 @@ func (m *Mirror) refreshClaim(name string) {
 	delete(m.places.builtClaims, name)
 	m.changed()
 	m.events.publish(Event{Kind: ClaimChanged, Name: name})
-	m.events.publish(Event{Kind: claimPlace, Name: name})
 }
 
 // touchNode makes the next snapshot build a Node again. The lock is held.
@@ -202,7 +201,6 @@ func (m *Mirror) touchProvider(id string) {
 	}
 	for _, name := range m.places.claimsOf[id] {
 		delete(m.places.builtClaims, name)
-		m.events.publish(Event{Kind: claimPlace, Name: name})
 	}
 	m.changed()
 	m.events.publish(Event{Kind: providerPlace, Name: id})

@@ -36,53 +36,6 @@ func FindHeadroom(snapshot *Snapshot) Headroom {
 	return found
 }
 
-// KeptForHeadroom returns those of some nodes that cannot go together with the others, because buffers need the room
-// they have free: each with one virtual pod that it is needed for. Whoever takes nodes away asks this first, about all
-// nodes that are to go. Pods that run on them move first, and only nodes that are ready take anybody's place.
-func KeptForHeadroom(snapshot *Snapshot, going []*Node) map[string]*Pod {
-	if len(going) == 0 || !hasVirtual(snapshot.Pending) {
-		return nil
-	}
-	snapshot = snapshot.ready()
-	before := FindHeadroom(snapshot)
-	after := FindHeadroom(snapshot.without(keysOf(going)))
-	if len(after.Missing) <= len(before.Missing) {
-		return nil
-	}
-	// The pods that lose their place are put back onto as few of the nodes as they need.
-	only := *snapshot
-	only.Pending, only.Nodes = after.Missing, going
-	back := FindHeadroom(&only)
-	kept := back.hosts(after.Missing)
-	leaving := keysOf(going)
-	for key := range kept {
-		delete(leaving, key)
-	}
-	if missing := FindHeadroom(snapshot.without(leaving)).Missing; len(missing) <= len(before.Missing) {
-		return kept
-	}
-	// They cannot be judged by themselves, as pods that are to be spread: then they stay where they were.
-	return before.hosts(snapshot.Pending)
-}
-
-// hosts are the nodes that pods were found room on, each with one of the pods.
-func (h *Headroom) hosts(pods []*Pod) map[string]*Pod {
-	hosts := map[string]*Pod{}
-	for _, pod := range pods {
-		if key, ok := h.At[pod.UID]; ok && hosts[key] == nil {
-			hosts[key] = pod
-		}
-	}
-	return hosts
-}
-
-// ready is the snapshot without the nodes that are on their way.
-func (s *Snapshot) ready() *Snapshot {
-	rest := *s
-	rest.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n *Node) bool { return !n.Initialized })
-	return &rest
-}
-
 // without is the snapshot as if some nodes, named by Key, were on their way out.
 func (s *Snapshot) without(keys map[string]bool) *Snapshot {
 	rest := *s
@@ -95,14 +48,6 @@ func (s *Snapshot) without(keys map[string]bool) *Snapshot {
 		}
 	}
 	return &rest
-}
-
-func keysOf(nodes []*Node) map[string]bool {
-	keys := make(map[string]bool, len(nodes))
-	for _, n := range nodes {
-		keys[n.Key()] = true
-	}
-	return keys
 }
 
 func hasVirtual(pods []*Pod) bool {

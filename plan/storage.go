@@ -152,19 +152,6 @@ type Topology struct {
 	key string
 }
 
-// Admits says whether a node with these labels is within the topology.
-func (t *Topology) Admits(labels map[string]string) bool {
-	if t == nil {
-		return true
-	}
-	for _, alternative := range t.alternatives {
-		if alternative.admits(labels) {
-			return true
-		}
-	}
-	return false
-}
-
 // defaultClass is the StorageClass of claims that name none, or nil.
 func (s *Storage) defaultClass() *StorageClass {
 	var found *StorageClass

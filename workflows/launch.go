@@ -25,8 +25,6 @@ const (
 	FailureInsufficientCapacity = "InsufficientCapacity"
 	// FailureChanged means that what was decided does not fit the cluster any more.
 	FailureChanged = "Changed"
-	// FailureInvalid means the claims can never be launched as they are.
-	FailureInvalid = "Invalid"
 )
 
 // prepareTries bounds how often a launch is prepared anew because something its request names was gone by the time it

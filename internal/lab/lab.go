@@ -232,14 +232,6 @@ func (l *Lab) Resume(ctx context.Context, c Component) error {
 	return p.awaitHealthy(ctx)
 }
 
-// Restart stops a component in order, starts it again and waits until it is healthy.
-func (l *Lab) Restart(ctx context.Context, c Component) error {
-	if err := l.Halt(c); err != nil {
-		return err
-	}
-	return l.Resume(ctx, c)
-}
-
 // Reconfigure stops a component in order and starts it again with other further arguments than those Options had for it.
 func (l *Lab) Reconfigure(ctx context.Context, c Component, args ...string) error {
 	p, err := l.process(c)
