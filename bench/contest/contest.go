@@ -149,7 +149,11 @@ func run(ctx context.Context, o Options, r rival, sizes []size) (figures Figures
 	if err != nil {
 		return figures, err
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme()})
+	kinds, err := scheme()
+	if err != nil {
+		return figures, err
+	}
+	c, err := client.New(config, client.Options{Scheme: kinds})
 	if err != nil {
 		return figures, err
 	}
@@ -172,14 +176,10 @@ func run(ctx context.Context, o Options, r rival, sizes []size) (figures Figures
 }
 
 // scheme knows what the contest reads and writes with types; the rest is applied as it is written.
-func scheme() *runtime.Scheme {
+func scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, apiextensionsv1.AddToScheme, karpv1.AddToScheme} {
-		if err := add(s); err != nil {
-			panic(err) // cannot fail: the kinds are fixed
-		}
-	}
-	return s
+	kinds := runtime.NewSchemeBuilder(clientscheme.AddToScheme, apiextensionsv1.AddToScheme, karpv1.AddToScheme)
+	return s, kinds.AddToScheme(s)
 }
 
 // nodePool is the NodePool of both, but for the node class.
