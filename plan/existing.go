@@ -197,7 +197,7 @@ func passing(n *Node, taint *corev1.Taint) bool {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, karpv1.UnregisteredTaintKey, "node.cloudprovider.kubernetes.io/uninitialized":
 		return true
 	}
-	if hasPrefix(taint.Key, "readiness.k8s.io/") {
+	if strings.HasPrefix(taint.Key, "readiness.k8s.io/") {
 		return true
 	}
 	return slices.ContainsFunc(n.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(taint) })

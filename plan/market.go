@@ -13,12 +13,6 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// zoneIDLabel is the label for a zone's identity across accounts.
-const zoneIDLabel = "topology.k8s.aws/zone-id"
-
-// maxZones is how many zones fit into a mask. No region comes near it.
-const maxZones = 64
-
 // capacityTypes are ordered by preference.
 var capacityTypes = [...]string{karpv1.CapacityTypeReserved, karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand}
 
@@ -102,18 +96,6 @@ type market struct {
 	limitMet bool
 }
 
-// column is one label of every machine.
-type column struct {
-	values []string
-	// ids are indexes of values by machine, or absent or open.
-	ids []int32
-}
-
-const (
-	absentID int32 = -1
-	openID   int32 = -2
-)
-
 func newMarket(in *Input, dims *dimensions) *market {
 	m := &market{
 		now: in.Snapshot.Time, dims: dims, zoneIndex: map[string]int{}, wellKnown: map[string]bool{},
@@ -143,26 +125,6 @@ func newMarket(in *Input, dims *dimensions) *market {
 }
 
 func weight(pool *karpv1.NodePool) int32 { return valueOr(pool.Spec.Weight, 0) }
-
-func (m *market) numberZones(pools []Pool) {
-	ids := map[string]string{}
-	for _, pool := range pools {
-		for _, typ := range pool.Types {
-			for i := range typ.Offerings {
-				ids[typ.Offerings[i].Zone] = typ.Offerings[i].ZoneID
-			}
-		}
-	}
-	m.zones = slices.Sorted(maps.Keys(ids))
-	if len(m.zones) > maxZones {
-		m.zones = m.zones[:maxZones]
-	}
-	for i, zone := range m.zones {
-		m.zoneIndex[zone] = i
-		m.zoneIDs = append(m.zoneIDs, ids[zone])
-		m.allZones |= 1 << i
-	}
-}
 
 // open lists what a pool sells.
 func (m *market) open(in *Input, pool Pool, index int) *seller {
@@ -333,148 +295,3 @@ func (m *market) priceIn(index int, zones uint64) float64 {
 	}
 	return lowest
 }
-
-// zonal says whether a label follows from the zone.
-func (m *market) zonal(key string) bool {
-	return key == corev1.LabelTopologyZone || key == zoneIDLabel || key == corev1.LabelTopologyRegion
-}
-
-func (m *market) zoneMask(t term) uint64 {
-	var mask uint64
-	for z := range m.zones {
-		if t.admits(m.zoneLabels(z)) {
-			mask |= 1 << z
-		}
-	}
-	return mask
-}
-
-func (m *market) zoneLabels(z int) map[string]string {
-	labels := map[string]string{corev1.LabelTopologyZone: m.zones[z], corev1.LabelTopologyRegion: regionOf(m.zones[z])}
-	if m.zoneIDs[z] != "" {
-		labels[zoneIDLabel] = m.zoneIDs[z]
-	}
-	return labels
-}
-
-func (m *market) zoneNames(mask uint64) []string {
-	var names []string
-	for z, name := range m.zones {
-		if mask&(1<<z) != 0 {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// regionOf is the region of an availability zone, which is the zone's name without its last letter.
-func regionOf(zone string) string {
-	if zone == "" {
-		return ""
-	}
-	return zone[:len(zone)-1]
-}
-
-// column returns the values of a label that does not follow from the zone.
-func (m *market) column(key string) *column {
-	if c, ok := m.columns[key]; ok {
-		return c
-	}
-	c := &column{ids: make([]int32, len(m.machines))}
-	ids := map[string]int32{}
-	for i := range m.machines {
-		mach := &m.machines[i]
-		s := m.sellers[mach.pool]
-		value, present := mach.typ.Labels[key]
-		switch {
-		case present:
-		case key == karpv1.CapacityTypeLabelKey:
-			value, present = capacityTypes[mach.capacity], true
-		case key == corev1.LabelInstanceTypeStable:
-			value, present = mach.typ.Name, true
-		case key == corev1.LabelHostname:
-			// Every node has one, which nobody can ask for before the node exists.
-			value, present = "\x00", true
-		case key == karpv1.NodeRegisteredLabelKey || key == karpv1.NodeInitializedLabelKey:
-			value, present = "true", true
-		case ofReservation(key):
-			if mach.reservation != unreserved {
-				value, present = m.reservations[mach.reservation].labels[key], true
-			}
-		default:
-			if value, present = s.labels[key]; !present && s.open[key] != nil {
-				c.ids[i] = openID
-				continue
-			}
-		}
-		if !present {
-			c.ids[i] = absentID
-			continue
-		}
-		id, known := ids[value]
-		if !known {
-			id = int32(len(c.values))
-			ids[value] = id
-			c.values = append(c.values, value)
-		}
-		c.ids[i] = id
-	}
-	m.columns[key] = c
-	return c
-}
-
-// admitted is the set of machines that meet a condition on a label which does not follow from the zone.
-func (m *market) admitted(c *condition) bitset {
-	id := c.id()
-	if set, ok := m.sets[id]; ok {
-		return set
-	}
-	col := m.column(c.key)
-	verdicts := make([]bool, len(col.values))
-	for i, value := range col.values {
-		verdicts[i] = c.admits(value, true)
-	}
-	absent := c.admits("", false)
-	set := newBitset(len(m.machines))
-	for i, value := range col.ids {
-		admits := absent
-		switch {
-		case value >= 0:
-			admits = verdicts[value]
-		case value == openID:
-			_, _, admits = append(slices.Clone(m.sellers[m.machines[i].pool].open[c.key]), *c).resolve()
-		}
-		if admits {
-			set.set(i)
-		}
-	}
-	m.sets[id] = set
-	return set
-}
-
-// openAnywhere says whether some pool leaves the label to the pods.
-func (m *market) openAnywhere(key string) bool {
-	for _, s := range m.sellers {
-		if s.open[key] != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// asksDevice says whether a class asks for a device.
-func asksDevice(c *Class) bool {
-	return slices.ContainsFunc(c.Requests.Extended, func(a Amount) bool { return isDevice(a.Name) })
-}
-
-// hasDevices says whether a node has devices, used or not.
-func (n *Node) hasDevices() bool {
-	return slices.ContainsFunc(n.Allocatable.Extended, func(a Amount) bool { return isDevice(a.Name) })
-}
-
-// isDevice says whether a resource is a device that makes a machine dear, not something every machine has.
-func isDevice(name string) bool {
-	return !hasPrefix(name, "vpc.amazonaws.com/") && !hasPrefix(name, "hugepages-")
-}
-
-func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }

@@ -116,6 +116,9 @@ func (n *Node) Undisruptable(now time.Time) bool {
 	return n.DoNotDisrupt && (n.DoNotDisruptUntil.IsZero() || now.Before(n.DoNotDisruptUntil))
 }
 
+// unsettled says that the node is a claim whose machine is not known yet.
+func (n *Node) unsettled() bool { return n.Name == "" && !n.Launched }
+
 // ExpiresAt is when the node expires; zero if it does not.
 func (n *Node) ExpiresAt() time.Time {
 	if n.ExpireAfter == 0 {
