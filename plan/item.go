@@ -44,39 +44,9 @@ func (it *item) take(n int) []*Pod {
 
 // itemsOf groups pods. Real pods come first, then the largest requests. Pods of an item are ordered by age.
 func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod, byPriority bool) []*item {
-	type kind struct {
-		class   *Class
-		volumes string
-		virtual bool
-		looks   *Labels
-		// priority matters only where items of different priority are planned one after the other.
-		priority int32
-	}
 	respect := in.Preferences != PreferencesIgnore
 	related := t.matters(in.Snapshot, pods, respect)
-	byKind := map[kind]*item{}
-	var items []*item
-	for _, pod := range pods {
-		k := kind{class: pod.Class, virtual: pod.Virtual}
-		if related {
-			k.looks = pod.Labels
-		}
-		var volumes volumeNeeds
-		if pod.Mounts != nil {
-			volumes = book.needs(pod)
-			k.volumes = volumes.key
-		}
-		if byPriority {
-			k.priority = pod.Priority
-		}
-		it := byKind[k]
-		if it == nil {
-			it = &item{class: pod.Class, volumes: volumes, virtual: pod.Virtual}
-			byKind[k] = it
-			items = append(items, it)
-		}
-		it.pods = append(it.pods, pod)
-	}
+	items := gather(book, pods, related, byPriority)
 	wary := respect && preferNoSchedule(in)
 	for _, it := range items {
 		looks := it.pods[0].Labels
@@ -103,6 +73,43 @@ func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod, byPriority b
 	})
 	for i, it := range items {
 		it.place = i
+	}
+	return items
+}
+
+// gather puts pods that are planned together into one item each; only where pods matter to each other do their labels
+// tell them apart.
+func gather(book *volumeBook, pods []*Pod, related, byPriority bool) []*item {
+	type kind struct {
+		class   *Class
+		volumes string
+		virtual bool
+		looks   *Labels
+		// priority matters only where items of different priority are planned one after the other.
+		priority int32
+	}
+	byKind := map[kind]*item{}
+	var items []*item
+	for _, pod := range pods {
+		k := kind{class: pod.Class, virtual: pod.Virtual}
+		if related {
+			k.looks = pod.Labels
+		}
+		var volumes volumeNeeds
+		if pod.Mounts != nil {
+			volumes = book.needs(pod)
+			k.volumes = volumes.key
+		}
+		if byPriority {
+			k.priority = pod.Priority
+		}
+		it := byKind[k]
+		if it == nil {
+			it = &item{class: pod.Class, volumes: volumes, virtual: pod.Virtual}
+			byKind[k] = it
+			items = append(items, it)
+		}
+		it.pods = append(it.pods, pod)
 	}
 	return items
 }
