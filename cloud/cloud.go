@@ -1,9 +1,9 @@
 // Package cloud is the contract between Tenon and a cloud provider.
 //
-// A provider answers five questions and does two things. It says what a node class means right now (ResolveNodeClass),
-// what could be launched for it and at which price (InstanceTypes), what a launch would ask for, word by word
-// (PrepareLaunch), what is running (Instances), and in what that differs from the class by now (Drift). It launches
-// (Launch) and it terminates (Terminate).
+// A provider answers questions: what a node class means right now (ResolveNodeClass), what could be launched for it and at
+// which price (InstanceTypes), what a launch would ask for, word by word (PrepareLaunch), what is running (Instances), in
+// what that differs from the class by now (Drift), and when a node counts as lost (RepairPolicies). And it acts: it
+// launches (Launch), tags (Tag), terminates (Terminate), and takes back what it made for a class (ReleaseNodeClass).
 //
 // # Exactly once
 //

@@ -11,8 +11,8 @@
 // when its DaemonSets run. From there:
 //
 //  1. Terms of topology spread and pod affinity become groups that count pods by the domains of a label, and each item
-//     gets rules over groups (topology.go). Preferences are rules that hold until they are given up, one by one, in
-//     Karpenter's order (shape.go). Volumes narrow what a node may be (volume_needs.go).
+//     gets rules over groups (topology.go, rules.go). Preferences are rules that hold until they are given up, one by
+//     one, in Karpenter's order (shape.go). Volumes narrow what a node may be (volume_needs.go).
 //  2. Items are distributed (distribute.go): pods that were promised to a node go back to it; others fill existing nodes,
 //     initialized ones first, then claims in flight. Where rules are about zones or other labels, the pods of an item
 //     choose their domains one by one, the cheapest where the rules leave a choice (domains.go, district.go). Pods that

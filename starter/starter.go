@@ -8,7 +8,7 @@
 //
 //	pods are pending             → Provisioning is signalled (pods.go)
 //	a claim was made by hand     → its Launch is started (claims.go)
-//	a claim or Node is deleted   → its NodeClaim workflow is signalled, and started where it is missing (claims.go, nodes.go)
+//	a claim or Node is deleted   → its NodeClaim workflow is signalled, and started where it is missing (claims.go)
 //	a buffer's room is missing   → Provisioning is signalled (buffers.go)
 //	a static pool lacks nodes    → Provisioning is signalled (static.go)
 //	a node leaves with its pods  → Provisioning is signalled (leaving.go)
@@ -17,6 +17,10 @@
 //	a node will not recover      → its NodeClaim workflow is signalled (repair.go)
 //	expiry is no longer graceful → the workflows of claims that have expired are signalled (expiration.go)
 //	every two minutes            → a Schedule starts the Sweep, which finds what all of this has missed (schedule.go)
+//
+// What only people and kubectl read needs no workflow, and is written by loops beside these: the status of NodePools
+// (nodepool.go) and EC2NodeClasses (nodeclass.go), the conditions of NodeClaims (claimconditions.go), and Events about
+// nodes that stay (verdicts.go) or are protected otherwise than somebody meant (misprotected.go).
 //
 // An idle cluster causes no action at all besides the Sweep's schedule: nothing is signalled that a look at the mirror
 // says to be pointless.

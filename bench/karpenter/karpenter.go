@@ -1,7 +1,9 @@
-// Package karpenter puts a question to Karpenter's own solver, through its public packages and as its provisioner does:
-// pods are validated, volumes and DaemonSets looked up, a scheduler made for the occasion, and only Solve is timed, as in
-// its own benchmark. What counts as the price of one of its claims is the cheapest available offering among the instance
-// types it leaves open.
+// Package karpenter puts questions to Karpenter's own code, through its public packages: what to buy to its solver, and
+// what to take away to its disruption controller without the loop around it (disrupt.go).
+//
+// The solver is asked as its provisioner does: pods are validated, volumes and DaemonSets looked up, a scheduler made for
+// the occasion, and only Solve is timed, as in its own benchmark. What counts as the price of one of its claims is the
+// cheapest available offering among the instance types it leaves open.
 package karpenter
 
 import (
