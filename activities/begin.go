@@ -1,9 +1,13 @@
 package activities
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
+	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,9 +24,11 @@ import (
 func (a *Activities) BeginReplacement(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	for _, gone := range in.Nodes {
-		if _, _, err := a.candidate(ctx, in.ID, gone); err != nil {
-			return workflows.BeginResult{}, err
+	if !in.Apart {
+		for _, gone := range in.Nodes {
+			if _, _, err := a.candidate(ctx, in.ID, gone); err != nil {
+				return workflows.BeginResult{}, err
+			}
 		}
 	}
 	if err := a.moves(ctx, in); err != nil {
@@ -32,18 +38,33 @@ func (a *Activities) BeginReplacement(ctx context.Context, in workflows.Replace)
 	if err != nil {
 		return workflows.BeginResult{}, err
 	}
-	for _, gone := range in.Nodes {
-		claim, node, err := a.candidate(ctx, in.ID, gone)
-		if err != nil {
-			return workflows.BeginResult{}, err
-		}
-		if err := a.markReplaced(ctx, in, claim, node); err != nil {
-			return workflows.BeginResult{}, err
-		}
+	if err := a.markAll(ctx, in); err != nil {
+		return workflows.BeginResult{}, err
 	}
 	a.Log.Info("replacement begun", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Int("nodes", len(in.Nodes)),
 		zap.Int("claims", len(in.Claims)), zap.Int("pods", in.Moves), zap.Float64("savesPerHour", in.SavesPerHour))
 	return result, nil
+}
+
+// markAll marks the nodes. Of nodes that go each for itself, those are left out that have changed.
+func (a *Activities) markAll(ctx context.Context, in workflows.Replace) error {
+	changed := make([]error, len(in.Nodes))
+	err := inParallel(ctx, len(in.Nodes), func(ctx context.Context, i int) error {
+		claim, node, err := a.candidate(ctx, in.ID, in.Nodes[i])
+		var failure *temporal.ApplicationError
+		if in.Apart && errors.As(err, &failure) && failure.Type() == workflows.FailureChanged {
+			changed[i] = err
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return a.markReplaced(ctx, in, cmp.Or(in.Nodes[i].Why, in.Why, "being replaced"), claim, node)
+	})
+	if err == nil && !slices.Contains(changed, nil) {
+		return changed[0]
+	}
+	return err
 }
 
 // moves ends a replacement most of whose pods have left since it was decided, as when a workload is being taken away:
@@ -94,7 +115,7 @@ func (a *Activities) candidate(ctx context.Context, id string, gone workflows.Re
 // markReplaced marks a node that is being replaced, and says on its claim why. The mark on the Node comes first and goes
 // last: a claim that says so on a Node without it was marked by Karpenter. As Karpenter's, the Event of a launch is only
 // written where there is one; the end of every node has its own.
-func (a *Activities) markReplaced(ctx context.Context, in workflows.Replace, claim *karpv1.NodeClaim, node *corev1.Node) error {
+func (a *Activities) markReplaced(ctx context.Context, in workflows.Replace, why string, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	marked := disrupted(node)
 	node, err := a.drains.change(ctx, node, "mark", func(node *corev1.Node) {
 		taintDisrupted(node)
@@ -103,16 +124,12 @@ func (a *Activities) markReplaced(ctx context.Context, in workflows.Replace, cla
 	if err != nil {
 		return err
 	}
-	message := in.Why
-	if message == "" {
-		message = "being replaced"
-	}
 	err = a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
-		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason, Message: message})
+		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason, Message: why})
 	})
 	if err == nil && !marked && len(in.Claims) > 0 {
 		a.tellBoth(node, claim, corev1.EventTypeNormal, "DisruptionLaunching",
-			fmt.Sprintf("%s: launching %s first (replacement %s): %s", in.Reason, counted(len(in.Claims), "replacement", "replacements"), in.ID, message))
+			fmt.Sprintf("%s: launching %s first (replacement %s): %s", in.Reason, counted(len(in.Claims), "replacement", "replacements"), in.ID, why))
 	}
 	return err
 }

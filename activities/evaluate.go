@@ -17,6 +17,8 @@ const (
 	// removeMost bounds the nodes that one evaluation removes as empty, replaceMost the other commands it returns, and
 	// replaceBytes their size as JSON: they are recorded in a history three times, and a payload may have two megabytes.
 	removeMost, replaceMost, replaceBytes = 500, 100, 400 << 10
+	// apartMost is how many nodes go together for which nothing is launched: as many as people still read of at once.
+	apartMost = 100
 )
 
 // Evaluate decides over the mirror which nodes are not needed, or are more than was asked for, or are to be replaced. A
@@ -130,7 +132,8 @@ func (a *Activities) commands(found plan.Disruption, snapshot *plan.Snapshot) wo
 		nodes[node.Key()] = node
 	}
 	var result workflows.Evaluation
-	removals, bytes := removeMost, 0
+	var replacements []workflows.Replace
+	removals := removeMost
 	for _, command := range found.Commands {
 		if len(command.Nodes) == 0 {
 			continue
@@ -144,11 +147,14 @@ func (a *Activities) commands(found plan.Disruption, snapshot *plan.Snapshot) wo
 			}
 			continue
 		}
-		replace := workflows.Replace{Reason: string(command.Reason), Nodes: named(command.Nodes, nodes), Claims: command.Replacements,
-			Moves: command.Moves, SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: a.waitsForReady(command.Nodes, nodes)}
+		replacements = join(replacements, workflows.Replace{Reason: string(command.Reason), Nodes: named(command.Nodes, nodes), Claims: command.Replacements,
+			Moves: command.Moves, SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: a.waitsForReady(command.Nodes, nodes)})
+	}
+	bytes := 0
+	for _, replace := range replacements {
 		encoded, err := json.Marshal(replace)
 		if err != nil {
-			a.Log.Error("a command cannot be encoded", zap.Strings("nodes", command.Nodes), zap.Error(err))
+			a.Log.Error("a command cannot be encoded", zap.String("reason", replace.Reason), zap.Int("nodes", len(replace.Nodes)), zap.Error(err))
 			continue
 		}
 		if len(result.Replacements) == replaceMost || bytes+len(encoded) > replaceBytes && bytes > 0 {
@@ -159,6 +165,26 @@ func (a *Activities) commands(found plan.Disruption, snapshot *plan.Snapshot) wo
 		result.Replacements = append(result.Replacements, replace)
 	}
 	return result
+}
+
+// join adds a command. Nodes for which nothing is launched go with others of their kind, each for itself: their pods move
+// at the same time, so that the large ones have a place before the small ones come (see plan.Drain), and one workflow is
+// easier to follow than many.
+func join(all []workflows.Replace, next workflows.Replace) []workflows.Replace {
+	if len(next.Claims) > 0 || len(next.Nodes) > 1 || next.WaitForReady {
+		return append(all, next)
+	}
+	next.Apart, next.Nodes[0].Why = true, next.Why
+	at := slices.IndexFunc(all, func(r workflows.Replace) bool { return r.Apart && r.Reason == next.Reason && len(r.Nodes) < apartMost })
+	if at < 0 {
+		return append(all, next)
+	}
+	with := &all[at]
+	with.Nodes = append(with.Nodes, next.Nodes...)
+	with.Moves += next.Moves
+	with.SavesPerHour += next.SavesPerHour
+	with.Why = fmt.Sprintf("the pods of each of %d nodes fit on other nodes", len(with.Nodes))
+	return all
 }
 
 // waitsForReady says whether a NodePool of the nodes has moved pods be Ready before the next one is replaced.

@@ -67,6 +67,12 @@ func TestCommandsAreFrozen(t *testing.T) {
 			found.Commands = append(found.Commands, command)
 		}
 		got := doing.commands(found, snapshot)
+		if claims == 0 {
+			if len(got.Replacements) != 3*replaceMost/apartMost || len(got.Replacements[0].Nodes) != apartMost || !got.Replacements[0].Apart || got.Again {
+				t.Errorf("what needs no launch does not go together: %d replacements", len(got.Replacements))
+			}
+			continue
+		}
 		encoded, err := json.Marshal(got)
 		if err != nil || len(encoded) > 1<<19 || !got.Again || len(got.Replacements) == 0 || len(got.Replacements) > replaceMost {
 			t.Errorf("%d claims each: %d replacements in %d bytes, again %t, %v", claims, len(got.Replacements), len(encoded), got.Again, err)

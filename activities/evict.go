@@ -9,7 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -29,6 +31,9 @@ const (
 	// deregistration is how long a node from which pods were evicted stays at least, so that load balancers have taken
 	// note of the label (Karpenter's minimum drain time).
 	deregistration = 5 * time.Second
+	// largeFirst is how long after the end of a NodeClaim its pods that are easy to place stay, so that the large ones of
+	// all nodes that go together are placed before them. The node stays nearly as long in any case.
+	largeFirst = 6 * time.Second
 	// backoffFirst and backoffMost bound the pause between two requests for one pod.
 	backoffFirst = 100 * time.Millisecond
 	backoffMost  = 10 * time.Second
@@ -49,7 +54,9 @@ type pass struct {
 	begun, local time.Time
 	// started is when the first try began, cordoned when this one had made sure of the cordon.
 	started, cordoned time.Time
-	evicted           atomic.Int64
+	// smallFrom is when pods that are easy to place may go; zero means at once.
+	smallFrom time.Time
+	evicted   atomic.Int64
 
 	evictions, deletions map[types.UID]*request
 	digest               string
@@ -82,6 +89,21 @@ func newPass(d *Drains, in workflows.EvictInput, node *corev1.Node, begun, local
 // pods early, and one whose clock jumps must not either.
 func (p *pass) now() time.Time { return p.begun.Add(time.Since(p.local)) }
 
+// letLargeFirst decides how long small pods have to wait. Only a drain for which their places were planned has to know.
+func (p *pass) letLargeFirst(ctx context.Context) error {
+	if p.in.Claim == "" || !plan.PlacesPods(karpv1.DisruptionReason(p.in.Reason)) {
+		return nil
+	}
+	var claim karpv1.NodeClaim
+	if err := p.Client.Get(ctx, client.ObjectKey{Name: p.in.Claim}, &claim); err != nil {
+		return ignoreNotFound("get NodeClaim "+p.in.Claim, err)
+	}
+	if ended := claim.DeletionTimestamp; ended != nil {
+		p.smallFrom = ended.Add(largeFirst)
+	}
+	return nil
+}
+
 func (p *pass) close() {
 	p.pods.close()
 	p.volumes.close()
@@ -89,6 +111,9 @@ func (p *pass) close() {
 
 // run evicts until there is something to report. It fills p.result also when it returns an error or is cancelled.
 func (p *pass) run(ctx context.Context) error {
+	if err := p.letLargeFirst(ctx); err != nil {
+		return err
+	}
 	if err := p.pods.list(ctx); err != nil {
 		return err
 	}
@@ -145,7 +170,9 @@ func (p *pass) step(ctx context.Context) (situation, error) {
 	for _, pod := range p.pods.pods {
 		pods = append(pods, p.interner.DrainPod(pod))
 	}
-	s := situation{DrainStep: plan.Drain(pods, plan.DrainTerms{Now: p.now(), Deadline: p.in.Deadline, Force: p.in.Force, Cordon: cordonTaint(p.in.Claim != "")})}
+	s := situation{DrainStep: plan.Drain(pods, plan.DrainTerms{
+		Now: p.now(), Deadline: p.in.Deadline, Force: p.in.Force, Cordon: cordonTaint(p.in.Claim != ""),
+		Allocatable: p.interner.Node(p.node).Allocatable, SmallFrom: p.smallFrom})}
 	if s.Left > 0 {
 		return s, nil
 	}

@@ -94,3 +94,26 @@ func TestEvictReportsNewBlockersOnly(t *testing.T) {
 		t.Errorf("at the deadline: %+v, want the pod deleted", last)
 	}
 }
+
+// TestLargePodsGoFirst holds that small pods wait only where nodes go together for whose pods there is a place.
+func TestLargePodsGoFirst(t *testing.T) {
+	t.Parallel()
+	ended := time.Now().Truncate(time.Second)
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Finalizers: []string{karpv1.TerminationFinalizer}, DeletionTimestamp: &metav1.Time{Time: ended}}}
+	for _, test := range []struct {
+		reason string
+		in     workflows.EvictInput
+		want   time.Time
+	}{
+		{"consolidation has found places", workflows.EvictInput{Claim: "claim", Reason: string(karpv1.DisruptionReasonUnderutilized)}, ended.Add(largeFirst)},
+		{"an interrupted node is in a hurry", workflows.EvictInput{Claim: "claim", Reason: workflows.ReasonSpotInterrupted}, time.Time{}},
+		{"a person drains what is not Tenon's", workflows.EvictInput{Reason: workflows.ReasonManualDrain}, time.Time{}},
+		{"the claim is gone", workflows.EvictInput{Claim: "another", Reason: string(karpv1.DisruptionReasonDrifted)}, time.Time{}},
+	} {
+		d := &Drains{Log: zap.NewNop(), Client: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim).Build()}
+		p := newPass(d, test.in, &corev1.Node{}, time.Now(), time.Now(), evictProgress{})
+		if err := p.letLargeFirst(t.Context()); err != nil || !p.smallFrom.Equal(test.want) {
+			t.Errorf("%s: small pods go from %v on, want %v; %v", test.reason, p.smallFrom, test.want, err)
+		}
+	}
+}

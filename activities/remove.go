@@ -34,27 +34,32 @@ func (a *Activities) Remove(ctx context.Context, removal workflows.Removal) (wor
 			return result, err
 		}
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(removers)
-	for _, gone := range going {
-		group.Go(func() error {
-			kept, err := a.remove(ctx, gone, removal.Reason)
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if kept != "" {
-				result.Kept = append(result.Kept, gone.Claim.Name+": "+kept)
-			} else {
-				result.Removed++
-			}
-			return nil
-		})
-	}
-	err := group.Wait()
+	err := inParallel(ctx, len(going), func(ctx context.Context, i int) error {
+		kept, err := a.remove(ctx, going[i], removal.Reason)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if kept != "" {
+			result.Kept = append(result.Kept, going[i].Claim.Name+": "+kept)
+		} else {
+			result.Removed++
+		}
+		return nil
+	})
 	slices.Sort(result.Kept)
 	return result, err
+}
+
+// inParallel does something for each of so many nodes, for some at once.
+func inParallel(ctx context.Context, nodes int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(removers)
+	for i := range nodes {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
 }
 
 // surplus returns those of some nodes of one static pool that it still has beyond its replicas, and what keeps the rest.

@@ -234,6 +234,30 @@ func TestBeginRefuses(t *testing.T) {
 	}
 }
 
+// TestBeginApart marks those of several nodes that are as they were, each with its own reason, and begins nothing where none
+// is.
+func TestBeginApart(t *testing.T) {
+	t.Parallel()
+	a, nodeA := serving("a")
+	b, nodeB := serving("b")
+	r := newReplacing(t, nil, poolP(), a, nodeA, nodeB)
+	in := replaceOf(0, a, b)
+	in.Apart, in.Nodes[0].Why = true, "its pod fits elsewhere"
+	if _, err := run(t, r.doing.BeginReplacement, in); err != nil {
+		t.Fatal(err)
+	}
+	if !disrupted(r.node("node-a")) || disrupted(r.node("node-b")) {
+		t.Error("not just the node was marked whose claim is there")
+	}
+	if why := r.claims()[0].Condition(karpv1.ConditionTypeDisruptionReason); why == nil || why.Message != "its pod fits elsewhere" {
+		t.Errorf("the claim says %+v", why)
+	}
+	in.Nodes = in.Nodes[1:]
+	if _, err := run(t, r.doing.BeginReplacement, in); workflows.FailureType(err) != workflows.FailureChanged {
+		t.Errorf("with no node that is as it was: %v", err)
+	}
+}
+
 // TestBeginAsksForThePods holds that a replacement only begins while most of the pods are there that it was decided for.
 func TestBeginAsksForThePods(t *testing.T) {
 	t.Parallel()
@@ -280,9 +304,11 @@ func webPod(name string, annotations map[string]string) *corev1.Pod {
 // TestRetire looks once more at two nodes that are about to go.
 func TestRetire(t *testing.T) {
 	t.Parallel()
+	claimA, _ := serving("a")
 	for _, test := range []struct {
 		reason string
 		edit   func(a, b *karpv1.NodeClaim, nodeA *corev1.Node)
+		apart  bool
 		pods   []client.Object
 		want   workflows.RetireResult
 		stay   []string
@@ -314,6 +340,24 @@ func TestRetire(t *testing.T) {
 			reason: "a pod finds no other place for now", stay: []string{"a", "b"}, pods: []client.Object{webPod("web-1", nil)},
 			want: workflows.RetireResult{Blocked: []string{"a: pod default/web-1 would find no other place now"}, Crowded: true},
 		},
+		{
+			reason: "a person asks for one to stay, which keeps no other", apart: true, stay: []string{"a"},
+			want: workflows.RetireResult{Retired: []string{"b"}, Left: replaceOf(0, claimA).Nodes, Blocked: []string{"node-a: it is annotated karpenter.sh/do-not-disrupt=true"}, ForGood: true},
+			edit: func(_, _ *karpv1.NodeClaim, nodeA *corev1.Node) {
+				nodeA.Annotations[karpv1.DoNotDisruptAnnotationKey] = "true"
+			},
+		},
+		{
+			reason: "the pod of one finds no other place, which keeps no other", apart: true, stay: []string{"a"}, pods: []client.Object{webPod("web-1", nil)},
+			want: workflows.RetireResult{Retired: []string{"b"}, Left: replaceOf(0, claimA).Nodes, Blocked: []string{"a: pod default/web-1 would find no other place now"}, Crowded: true},
+		},
+		{
+			reason: "somebody else was at one, so that it was never marked", apart: true, stay: []string{"a"},
+			want: workflows.RetireResult{Retired: []string{"b"}, Gone: []string{"a"}},
+			edit: func(_, _ *karpv1.NodeClaim, nodeA *corev1.Node) {
+				nodeA.Annotations[karpv1.ReplacementAnnotationKey] = "another"
+			},
+		},
 	} {
 		a, nodeA := serving("a")
 		b, nodeB := serving("b")
@@ -325,7 +369,7 @@ func TestRetire(t *testing.T) {
 			test.edit(a, b, nodeA)
 		}
 		r := newReplacing(t, nil, append([]client.Object{poolP(), a, b, nodeA, nodeB}, test.pods...)...)
-		got, err := run(t, r.doing.Retire, workflows.RetireInput{ID: "r1", Reason: "Drifted", Nodes: replaceOf(0, a, b).Nodes})
+		got, err := run(t, r.doing.Retire, workflows.RetireInput{ID: "r1", Reason: "Drifted", Nodes: replaceOf(0, a, b).Nodes, Apart: test.apart})
 		if err != nil {
 			t.Errorf("%s: %v", test.reason, err)
 			continue

@@ -20,21 +20,26 @@ import (
 const ownersMost = 200
 
 // Retire lets the nodes of a replacement go: it looks once more whether they may, and deletes their claims. A node that
-// somebody else has ended meanwhile is done with; the others go all the same. Where one may not go, none does.
+// somebody else has ended meanwhile is done with; the others go all the same. Where one may not go, none does, unless each
+// goes for itself.
 func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (workflows.RetireResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
 	var result workflows.RetireResult
+	candidates, stages := make([]candidate, len(in.Nodes)), make([]stage, len(in.Nodes))
+	if err := inParallel(ctx, len(in.Nodes), func(ctx context.Context, i int) (err error) {
+		candidates[i], stages[i], err = a.left(ctx, in, in.Nodes[i])
+		return err
+	}); err != nil {
+		return result, err
+	}
 	var going []candidate
-	for _, gone := range in.Nodes {
-		c, state, err := a.left(ctx, in, gone)
-		switch {
-		case err != nil:
-			return result, err
-		case state == retired:
-			result.Retired = append(result.Retired, gone.Claim.Name)
-		case state == passed:
-			result.Gone = append(result.Gone, gone.Claim.Name)
+	for i, c := range candidates {
+		switch stages[i] {
+		case retired:
+			result.Retired = append(result.Retired, c.gone.Claim.Name)
+		case passed:
+			result.Gone = append(result.Gone, c.gone.Claim.Name)
 		default:
 			going = append(going, c)
 		}
@@ -45,7 +50,8 @@ func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (work
 	if err := a.Mirror.Fresh(freshEnough); err != nil {
 		return result, fmt.Errorf("let nodes go: %w", err)
 	}
-	if err := a.mayGo(ctx, in, going, &result); err != nil {
+	going, err := a.mayGo(ctx, in, going, &result)
+	if err != nil {
 		return result, err
 	}
 	if in.Open || len(result.Blocked) == 0 {
@@ -53,33 +59,44 @@ func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (work
 			return result, err
 		}
 	}
-	if len(result.Blocked) > 0 {
+	if len(result.Blocked) > 0 && !in.Apart {
 		return result, nil
 	}
-	var err error
 	if in.Owners {
 		if result.Owners, err = a.owners(ctx, going); err != nil {
 			return result, err
 		}
 	}
-	for _, c := range going {
-		kept, err := a.remove(ctx, c.gone, in.Reason)
-		if err != nil {
-			return result, err
-		}
-		if kept != "" {
+	if err := a.let(ctx, in, going, &result); err != nil {
+		return result, err
+	}
+	a.Log.Info("replacement lets nodes go", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Strings("claims", result.Retired), zap.Strings("gone", result.Gone))
+	return result, nil
+}
+
+// let deletes the claims of nodes that may go.
+func (a *Activities) let(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) error {
+	kept := make([]string, len(going))
+	err := inParallel(ctx, len(going), func(ctx context.Context, i int) (err error) {
+		kept[i], err = a.remove(ctx, going[i].gone, in.Reason)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, c := range going {
+		if kept[i] != "" {
 			result.Gone = append(result.Gone, c.gone.Claim.Name)
 			continue
 		}
 		result.Retired = append(result.Retired, c.gone.Claim.Name)
 		text := fmt.Sprintf("%s: everything its pods need serves (replacement %s)", in.Reason, in.ID)
-		if in.Why != "" {
-			text += ": " + in.Why
+		if why := cmp.Or(c.gone.Why, in.Why); why != "" {
+			text += ": " + why
 		}
 		a.tellBoth(c.node, c.claim, corev1.EventTypeNormal, "DisruptionTerminating", text)
 	}
-	a.Log.Info("replacement lets nodes go", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Strings("claims", result.Retired), zap.Strings("gone", result.Gone))
-	return result, nil
+	return nil
 }
 
 // candidate is a node that is to go, as the API server has it.
@@ -114,39 +131,77 @@ func (a *Activities) left(ctx context.Context, in workflows.RetireInput, gone wo
 		return c, retired, nil
 	case c.claim == nil || c.node == nil || !c.claim.DeletionTimestamp.IsZero() || !c.node.DeletionTimestamp.IsZero():
 		return c, passed, nil
+	case in.Apart && c.node.Annotations[karpv1.ReplacementAnnotationKey] != in.ID:
+		// It was never marked, because somebody else was at it.
+		return c, passed, nil
 	}
 	return c, there, nil
 }
 
-// mayGo says what keeps nodes that are marked, and whether that is worth waiting for. What a person may have written a
-// moment ago is read from the API server; where the pods go is asked of the planner.
-func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) error {
-	claims, keys := map[string]bool{}, make([]string, 0, len(going))
-	for _, c := range going {
-		claims[c.claim.Name] = true
-		keys = append(keys, c.claim.Name)
-		why, err := a.protected(ctx, c, karpv1.DisruptionReason(in.Reason))
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			result.Blocked, result.ForGood = append(result.Blocked, c.gone.Node+": "+why), true
-		}
+// mayGo returns the nodes that may go, and says what keeps the others and whether that is worth waiting for. What a person
+// may have written a moment ago is read from the API server; where the pods go is asked of the planner.
+func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, candidates []candidate, result *workflows.RetireResult) ([]candidate, error) {
+	why := make([]string, len(candidates))
+	if err := inParallel(ctx, len(candidates), func(ctx context.Context, i int) (err error) {
+		why[i], err = a.protected(ctx, candidates[i], karpv1.DisruptionReason(in.Reason))
+		return err
+	}); err != nil {
+		return nil, err
 	}
-	if len(result.Blocked) > 0 {
-		return nil
+	var going []candidate
+	for i, c := range candidates {
+		if why[i] == "" {
+			going = append(going, c)
+			continue
+		}
+		result.Blocked, result.ForGood = append(result.Blocked, c.gone.Node+": "+why[i]), true
+		result.Left = append(result.Left, c.gone)
 	}
 	// Hundreds of replacements may come this far at the same moment; one after the other they need no more memory than one.
 	a.confirming.Lock()
 	defer a.confirming.Unlock()
+	for len(going) > 0 && (in.Apart || len(result.Blocked) == 0) {
+		// Where something protects a node, nothing is said yet of whether the pods of the others have a place.
+		blocked, crowded := a.confirm(ctx, in, going, result)
+		if len(blocked) == 0 {
+			return going, nil
+		}
+		going = slices.DeleteFunc(going, func(c candidate) bool {
+			if !blocked[c.claim.Name] {
+				return false
+			}
+			result.Left = append(result.Left, c.gone)
+			return true
+		})
+		if crowded {
+			break
+		}
+	}
+	if !in.Apart {
+		result.Left = nil
+		return nil, nil
+	}
+	return going, nil
+}
+
+// confirm asks the planner about nodes. It returns the claims of those that are kept, and whether that is for want of room.
+func (a *Activities) confirm(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) (blocked map[string]bool, crowded bool) {
+	claims, keys := map[string]bool{}, make([]string, 0, len(going))
+	for _, c := range going {
+		claims[c.claim.Name] = true
+		keys = append(keys, c.claim.Name)
+	}
 	snapshot := a.Mirror.Snapshot()
 	overlay(snapshot, claims)
+	blocked = map[string]bool{}
 	for _, verdict := range plan.Confirm(a.input(ctx, snapshot, nil), karpv1.DisruptionReason(in.Reason), keys) {
+		blocked[verdict.Node] = true
+		crowded = crowded || verdict.Cause == plan.CauseRoom
 		result.Blocked = append(result.Blocked, verdict.Node+": "+verdict.Message)
 		result.ForGood = result.ForGood || verdict.Cause == plan.CauseNode || verdict.Cause == plan.CausePod
-		result.Crowded = result.Crowded || verdict.Cause == plan.CauseRoom
 	}
-	return nil
+	result.Crowded = result.Crowded || crowded
+	return blocked, crowded
 }
 
 // protected says what asks, on the Node, its claim or its pods, not to be disrupted.

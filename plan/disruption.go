@@ -89,3 +89,8 @@ type Verdict struct {
 func OnlyWhileEmpty(reason karpv1.DisruptionReason) bool {
 	return reason == karpv1.DisruptionReasonEmpty
 }
+
+// PlacesPods says that nodes go for a reason only once their pods have a place elsewhere, many of them at the same time.
+func PlacesPods(reason karpv1.DisruptionReason) bool {
+	return reason == karpv1.DisruptionReasonUnderutilized || reason == karpv1.DisruptionReasonDrifted
+}

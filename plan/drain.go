@@ -58,6 +58,10 @@ type DrainTerms struct {
 	// Cordon is the taint that keeps pods off the node. A pod that tolerates it would come straight back, so it is
 	// left where it is.
 	Cordon corev1.Taint
+	// Allocatable is what the node has for pods. Until SmallFrom only the pods go that take a good part of it; where that
+	// is zero, all do at once.
+	Allocatable Resources
+	SmallFrom   time.Time
 }
 
 // DrainHold is the kind of reason for which a pod cannot go now.
@@ -106,7 +110,9 @@ type DrainStep struct {
 // Drain decides what a drain does next with the pods of one node. It is the order of Karpenter's termination: pods that
 // are neither critical nor of a DaemonSet first, then those of DaemonSets, then critical ones, then critical ones of
 // DaemonSets, each group only when the one before is gone. Pods that would not end by the deadline are deleted across
-// all groups, with what grace is left, whatever protects them.
+// all groups, with what grace is left, whatever protects them. Where small pods have to wait, large ones of their group go
+// ahead of them: the kube-scheduler spreads pods, and a small one is put where a large one from another node would just
+// have fitted.
 func Drain(pods []DrainPod, terms DrainTerms) DrainStep {
 	var step DrainStep
 	var groups [4][]DrainPod
@@ -157,6 +163,8 @@ func (s *DrainStep) add(pod DrainPod, terms DrainTerms, turn bool) {
 			s.wake(now, pod.Started.Add(pod.DoNotDisruptFor))
 		}
 		s.Blocks = append(s.Blocks, DrainBlock{Pod: pod, Cause: HoldDoNotDisrupt, By: pod.Protection, Message: pod.protected()})
+	case turn && now.Before(terms.SmallFrom) && !pod.large(terms.Allocatable):
+		s.wake(now, terms.SmallFrom)
 	case turn:
 		s.Evict = append(s.Evict, pod)
 	}
@@ -171,6 +179,16 @@ func (s *DrainStep) wake(now, at time.Time) {
 // stays reports whether a drain leaves the pod alone: nobody could keep it from running on this node.
 func (p DrainPod) stays(cordon corev1.Taint) bool {
 	return p.Static || corev1helpers.TolerationsTolerateTaint(klog.Background(), p.Class.Tolerations, &cordon, true)
+}
+
+// largeShare is the part of a node's cores or memory from which on a pod is hard to place: one that takes less finds room
+// on most nodes.
+const largeShare = 4
+
+// large reports whether a pod takes a good part of a node, or something that few nodes have.
+func (p *Pod) large(allocatable Resources) bool {
+	needs := &p.Class.Requests
+	return largeShare*needs.CPU >= allocatable.CPU || largeShare*needs.Memory >= allocatable.Memory || len(needs.Extended) > 0
 }
 
 // stuck reports whether a deleted pod no longer counts.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -42,6 +43,16 @@ func annotated(key, value string) func(*corev1.Pod) {
 }
 
 func protected(pod *corev1.Pod) { annotated(karpv1.DoNotDisruptAnnotationKey, "true")(pod) }
+
+func requesting(cpu, memory string, devices ...corev1.ResourceName) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+		for _, device := range devices {
+			requests[device] = resource.MustParse("1")
+		}
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests}}}
+	}
+}
 
 func withGrace(seconds int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = &seconds }
@@ -105,7 +116,9 @@ func TestDrain(t *testing.T) {
 		deadline time.Duration
 		force    bool
 		cordon   *corev1.Taint
-		want     outcome
+		// smallWait is how long pods still have to stay that take little of the node's 4 cores and 8 GiB.
+		smallWait time.Duration
+		want      outcome
 	}{
 		"Empty":       {reason: "a node without pods is drained"},
 		"OneGroup":    {reason: "pods of one group are evicted together, in the order of their names", pods: []*corev1.Pod{drainPod("b"), drainPod("a")}, want: outcome{Evict: []string{"a", "b"}, Left: 2}},
@@ -148,11 +161,23 @@ func TestDrain(t *testing.T) {
 		"TerminatingInTime":     {reason: "a deletion that ends in time is left alone", pods: []*corev1.Pod{drainPod("a", deleted(30*time.Second, 30))}, deadline: time.Minute, want: outcome{Left: 1, Next: 40 * time.Second}},
 		"TerminatingAtDeadline": {reason: "what was deleted with the least grace is not deleted again", pods: []*corev1.Pod{drainPod("a", deleted(time.Second, 1))}, deadline: -time.Second, want: outcome{Left: 1, Next: 11 * time.Second}},
 		"ToleratesAtDeadline":   {reason: "pods that stay are left alone by the deadline too", pods: []*corev1.Pod{drainPod("a", tolerating(exists))}, deadline: -time.Minute, want: outcome{Staying: []string{"a"}}},
-		"Forced":                {reason: "force is the deadline, now", pods: []*corev1.Pod{drainPod("a", protected), drainPod("d", ownedByDaemonSet), drainPod("e", deleted(25*time.Second, 30))}, force: true, deadline: 2 * time.Minute, want: outcome{Delete: []string{"a 1s", "e 1s", "d 1s"}, Left: 3}},
+		"LargeFirst": {reason: "what takes a fourth of the cores or of the memory is placed before the others", smallWait: 6 * time.Second,
+			pods: []*corev1.Pod{drainPod("a", requesting("100m", "1Gi")), drainPod("b", requesting("1", "1Gi")), drainPod("c", requesting("100m", "2Gi")), drainPod("d", requesting("999m", "2047Mi"))},
+			want: outcome{Evict: []string{"b", "c"}, Left: 4, Next: 6 * time.Second}},
+		"RareFirst": {reason: "what needs a device is hard to place", smallWait: 6 * time.Second, pods: []*corev1.Pod{drainPod("a", requesting("100m", "1Gi", "nvidia.com/gpu"))}, want: outcome{Evict: []string{"a"}, Left: 1}},
+		"SmallLater": {reason: "the others follow when they have waited", smallWait: -time.Nanosecond,
+			pods: []*corev1.Pod{drainPod("a", requesting("100m", "1Gi"))}, want: outcome{Evict: []string{"a"}, Left: 1}},
+		"SmallAtDeadline": {reason: "nobody waits beyond the deadline", smallWait: 6 * time.Second, deadline: 20 * time.Second,
+			pods: []*corev1.Pod{drainPod("a", requesting("100m", "1Gi"))}, want: outcome{Delete: []string{"a 20s"}, Left: 1}},
+		"Forced": {reason: "force is the deadline, now", pods: []*corev1.Pod{drainPod("a", protected), drainPod("d", ownedByDaemonSet), drainPod("e", deleted(25*time.Second, 30))}, force: true, deadline: 2 * time.Minute, want: outcome{Delete: []string{"a 1s", "e 1s", "d 1s"}, Left: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			terms := plan.DrainTerms{Now: drainNow, Force: test.force, Cordon: karpv1.DisruptedNoScheduleTaint()}
+			terms := plan.DrainTerms{Now: drainNow, Force: test.force, Cordon: karpv1.DisruptedNoScheduleTaint(),
+				Allocatable: plan.Resources{CPU: 4000, Memory: 8 << 30}}
+			if test.smallWait != 0 {
+				terms.SmallFrom = drainNow.Add(test.smallWait)
+			}
 			if test.deadline != 0 {
 				terms.Deadline = drainNow.Add(test.deadline)
 			}

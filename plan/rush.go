@@ -9,8 +9,8 @@ import (
 // A field finds one way in which pods fit. Nobody tells the kube-scheduler of it: when many nodes go at once, it takes
 // their pods as they come, and to the emptiest nodes. Small pods take the room that large ones were meant to have, and
 // somebody has to buy for these. So commands that need no replacement are rehearsed before they are given: all their
-// nodes closed, all their pods in an order that means nothing, each to the emptiest node of those that the scheduler would
-// look at. Where pods find no room in that, the commands of the least worth are left for later, when it is known where the
+// nodes closed, the large pods first, as Drain has it, and otherwise in an order that means nothing, each to the emptiest
+// node of those that the scheduler would look at. Where pods find no room in that, the commands of the least worth are left for later, when it is known where the
 // others went.
 
 // rushed is how many nodes with room for a pod are compared. The kube-scheduler compares about as many.
@@ -24,22 +24,23 @@ func (f *field) rehearse(nodes []*Node) bool {
 	f.tried = &move{}
 	defer f.rollback()
 	type mover struct {
-		pod  *Pod
-		turn uint64
+		pod   *Pod
+		large bool
+		turn  uint64
 	}
 	var movers []mover
 	for _, n := range nodes {
 		for _, pod := range f.remove(f.stands[n.Key()]) {
 			hash := fnv.New64a()
 			hash.Write([]byte(pod.UID))
-			movers = append(movers, mover{pod, hash.Sum64()})
+			movers = append(movers, mover{pod, pod.large(n.Allocatable), hash.Sum64()})
 		}
 	}
 	f.tried.nodes = nodes
 	f.bar(true)
 	f.d.buysNothing = true
 	slices.SortFunc(movers, func(a, b mover) int {
-		return cmp.Or(cmp.Compare(flag(a.pod.Virtual), flag(b.pod.Virtual)), cmp.Compare(a.turn, b.turn), cmp.Compare(a.pod.UID, b.pod.UID))
+		return cmp.Or(cmp.Compare(flag(a.pod.Virtual), flag(b.pod.Virtual)), cmp.Compare(flag(b.large), flag(a.large)), cmp.Compare(a.turn, b.turn), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
 	next := 0
 	return !slices.ContainsFunc(movers, func(m mover) bool { return !f.rush(f.copies([]*Pod{m.pod})[0], &next) })

@@ -116,6 +116,8 @@ type RemovedNode struct {
 	Claim   ClaimRef `json:"claim"`
 	// NodePool is the claim's.
 	NodePool string `json:"nodePool,omitempty"`
+	// Why says it of this node, where several go together each for its own sake.
+	Why string `json:"why,omitempty"`
 }
 
 // RemovalResult is what became of a Removal.

@@ -82,6 +82,8 @@ type RetireInput struct {
 	Reason string        `json:"reason"`
 	Why    string        `json:"why,omitempty"`
 	Nodes  []RemovedNode `json:"nodes"`
+	// Apart lets those go that may, whatever keeps the others.
+	Apart bool `json:"apart,omitempty"`
 	// Claims are the replacements.
 	Claims []ClaimRef `json:"claims,omitempty"`
 	// Owners asks whose pods will move.
@@ -90,11 +92,13 @@ type RetireInput struct {
 	Open bool `json:"open,omitempty"`
 }
 
-// RetireResult says which nodes go. Either none is blocked, or none was let go.
+// RetireResult says which nodes go. Either none is blocked, or none was let go, unless each goes for itself.
 type RetireResult struct {
 	// Retired are the claims that are deleted now, Gone those that somebody else had deleted or terminated.
 	Retired []string `json:"retired,omitempty"`
 	Gone    []string `json:"gone,omitempty"`
+	// Left are the nodes that are kept, where others go without them.
+	Left []RemovedNode `json:"left,omitempty"`
 	// Blocked says what keeps nodes, ForGood that it is not worth waiting for, and Crowded that it is a lack of room.
 	Blocked []string `json:"blocked,omitempty"`
 	ForGood bool     `json:"forGood,omitempty"`
@@ -307,12 +311,16 @@ func (r *replacement) settle(ctx workflow.Context) string {
 // retire lets the nodes go. What keeps them only for a while is waited for.
 func (r *replacement) retire(ctx workflow.Context) string {
 	until := workflow.Now(ctx).Add(retirePatience)
-	pause := retireAgainFirst
+	pause, nodes := retireAgainFirst, r.Nodes
 	for look := 1; ; look++ {
-		result, err := RetireActivity.Run(ctx, RetireInput{ID: r.ID, Reason: r.Reason, Why: r.Why, Nodes: r.Nodes, Claims: r.launched(), Owners: r.WaitForReady, Open: look > closedLooks},
-			fmt.Sprintf("let %d nodes go: %s", len(r.Nodes), r.Reason))
+		result, err := RetireActivity.Run(ctx, RetireInput{ID: r.ID, Reason: r.Reason, Why: r.Why, Nodes: nodes, Apart: r.Apart, Claims: r.launched(),
+			Owners: r.WaitForReady, Open: look > closedLooks}, fmt.Sprintf("let %d nodes go: %s", len(nodes), r.Reason))
 		if err != nil {
 			return failed(ctx, "the nodes could not be let go", err)
+		}
+		if r.Apart {
+			// Those that went are not asked about again.
+			nodes, result.Retired, result.Gone = result.Left, append(r.result.Retired, result.Retired...), append(r.result.Gone, result.Gone...)
 		}
 		r.result.Retired, r.result.Gone = result.Retired, result.Gone
 		switch {

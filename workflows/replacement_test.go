@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -101,6 +102,8 @@ func TestReplacement(t *testing.T) {
 	spot := cloud.OfferingKey{InstanceType: "m6i.large", Zone: "us-east-1a", CapacityType: "spot"}
 	waiting := decided("r1", 1, "a")
 	waiting.WaitForReady = true
+	apart := decided("r1", 0, "a", "b")
+	apart.Apart = true
 	tests := map[string]struct {
 		reason string
 		in     Replace
@@ -122,6 +125,21 @@ func TestReplacement(t *testing.T) {
 			in:     decided("r1", 0, "a"),
 			steps:  []string{"begin", SignalReplacementBegun, "retire", SignalReplacementEnded},
 			ended:  Ended{ID: "r1"}, result: ReplacementResult{Retired: []string{"a"}},
+		},
+		"apart": {
+			reason: "what keeps one node keeps no other, and those that went are not asked about again",
+			in:     apart,
+			change: func(f *fakes, a *acted) {
+				f.let = func(in RetireInput) RetireResult {
+					a.note(fmt.Sprintf("retire %d", len(in.Nodes)))
+					if len(in.Nodes) == 1 {
+						return RetireResult{Retired: []string{in.Nodes[0].Claim.Name}}
+					}
+					return RetireResult{Retired: []string{"a"}, Left: in.Nodes[1:], Blocked: []string{"b: a budget"}}
+				}
+			},
+			steps: []string{"begin", SignalReplacementBegun, "retire 2", "retire 1", SignalReplacementEnded},
+			ended: Ended{ID: "r1"}, result: ReplacementResult{Retired: []string{"a", "b"}},
 		},
 		"waits for pods": {
 			reason: "the pool wants moved pods to be Ready before the next node goes",
