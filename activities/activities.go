@@ -68,6 +68,8 @@ type Mirror interface {
 	// Await returns nil once done says so, or its error. It asks at once and after each of the events.
 	Await(ctx context.Context, done func() (bool, error), on ...cluster.Event) error
 	Claim(name string) *karpv1.NodeClaim
+	// PodsOnNode are the pods bound to a node that have not ended.
+	PodsOnNode(name string) []*cluster.Pod
 	// PodsOwnedBy are the pods of a controller that have not ended.
 	PodsOwnedBy(namespace, kind, name string) []*cluster.Pod
 	NodePools() []*karpv1.NodePool
