@@ -42,7 +42,7 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 		if err := a.endInstance(ctx, claim, in); err != nil {
 			return struct{}{}, err
 		}
-		a.deleteStranded(ctx, in)
+		a.deleteStranded(ctx, claim, in)
 	}
 	if err := a.releaseNode(ctx, claim, in); err != nil {
 		return struct{}{}, err
@@ -132,18 +132,23 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // deleteStranded deletes the pods that are left of an instance that is gone: they run no more, and their owners make others
 // only when they are gone. The API server's own collector finds them too, and takes most of a minute, in which the node
-// that waits for their successors looks empty. So it is left what cannot be deleted.
-func (a *Activities) deleteStranded(ctx context.Context, in workflows.TerminateInput) {
-	if in.Node == "" {
+// that waits for their successors looks empty. It is left what cannot be deleted, and all of a Node that has become another
+// instance's since: names are addresses, and come again.
+func (a *Activities) deleteStranded(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) {
+	if claim == nil || claim.Status.ProviderID == "" {
 		return
 	}
-	for _, pod := range a.Mirror.PodsOnNode(in.Node) {
+	node := a.Mirror.NodeByProviderID(claim.Status.ProviderID)
+	if node == nil || in.NodeUID != "" && in.NodeUID != string(node.UID) {
+		return
+	}
+	for _, pod := range a.Mirror.PodsOnNode(node.Name) {
 		if pod.Daemon || pod.Static || pod.Terminal {
 			continue
 		}
 		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 		if err := a.Kube.Delete(ctx, object, client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-			a.Log.Warn("could not delete a pod whose instance is gone", zap.String("pod", pod.Key()), zap.String("node", in.Node), zap.String("claim", in.Claim.Name), zap.Error(err))
+			a.Log.Warn("could not delete a pod whose instance is gone", zap.String("pod", pod.Key()), zap.String("node", node.Name), zap.String("claim", claim.Name), zap.Error(err))
 		}
 	}
 }

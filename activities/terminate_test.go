@@ -8,11 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
@@ -21,12 +24,20 @@ import (
 // inhabited is a mirror of the pods on one node.
 type inhabited struct {
 	Mirror
-	node string
-	pods []*cluster.Pod
+	node       *corev1.Node
+	providerID string
+	pods       []*cluster.Pod
+}
+
+func (i *inhabited) NodeByProviderID(id string) *corev1.Node {
+	if id != i.providerID {
+		return nil
+	}
+	return i.node
 }
 
 func (i *inhabited) PodsOnNode(name string) []*cluster.Pod {
-	if name != i.node {
+	if name != i.node.Name {
 		return nil
 	}
 	return i.pods
@@ -34,7 +45,7 @@ func (i *inhabited) PodsOnNode(name string) []*cluster.Pod {
 
 func TestPodsOfAnInstanceThatIsGoneAreDeleted(t *testing.T) {
 	t.Parallel()
-	mirror := &inhabited{node: "n"}
+	mirror := &inhabited{node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}}, providerID: "aws:///z/i-1"}
 	for name, change := range map[string]func(*plan.Pod){
 		"web": func(*plan.Pod) {}, "protected": func(p *plan.Pod) { p.DoNotDisrupt = true }, "agent": func(p *plan.Pod) { p.Daemon = true },
 		"kubelets": func(p *plan.Pod) { p.Static = true }, "done": func(p *plan.Pod) { p.Terminal = true }, "refused": func(*plan.Pod) {},
@@ -58,9 +69,17 @@ func TestPodsOfAnInstanceThatIsGoneAreDeleted(t *testing.T) {
 			return nil
 		}}).Build()
 	a := New(Config{Kube: kube, Mirror: mirror, Log: zap.NewNop()})
-	a.deleteStranded(t.Context(), workflows.TerminateInput{Node: "n"})
-	a.deleteStranded(t.Context(), workflows.TerminateInput{Node: "another"})
-	a.deleteStranded(t.Context(), workflows.TerminateInput{})
+	of := func(providerID string) *karpv1.NodeClaim {
+		return &karpv1.NodeClaim{Status: karpv1.NodeClaimStatus{ProviderID: providerID}}
+	}
+	a.deleteStranded(t.Context(), nil, workflows.TerminateInput{Node: "n"})
+	a.deleteStranded(t.Context(), of(""), workflows.TerminateInput{Node: "n"})
+	a.deleteStranded(t.Context(), of("aws:///z/i-2"), workflows.TerminateInput{Node: "n"})
+	a.deleteStranded(t.Context(), of("aws:///z/i-1"), workflows.TerminateInput{Node: "n", NodeUID: "uid-before"})
+	if len(deleted) > 0 {
+		t.Errorf("%v run on another instance", deleted)
+	}
+	a.deleteStranded(t.Context(), of("aws:///z/i-1"), workflows.TerminateInput{Node: "n", NodeUID: "uid-n"})
 	slices.Sort(deleted)
 	if diff := cmp.Diff([]string{"protected", "web"}, deleted); diff != "" {
 		t.Errorf("whoever owns them is to make others (-want +got):\n%s", diff)
