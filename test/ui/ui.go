@@ -20,11 +20,21 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// defaultPatience is how long one page may take; a loaded machine takes a tenth of it.
-const defaultPatience = 45 * time.Second
+const (
+	// arrival is how long the browser may take to start, and a page to be there at all: seconds, and more than a minute on
+	// a machine that is busy with ten other things.
+	arrival = 3 * time.Minute
+	// defaultPatience is how long a page that is there may take to show what is expected of it.
+	defaultPatience = time.Minute
+	// reloadAfter is how long the list is looked at before it is loaded again: what it shows is a little behind, and stays so.
+	reloadAfter = 5 * time.Second
+	// lookEvery is the pause between two looks at a page. To look more often would only keep it from getting ready.
+	lookEvery = 250 * time.Millisecond
+)
 
-// reloadAfter is how long the list is looked at before it is loaded again: what it shows is a little behind, and stays so.
-const reloadAfter = 5 * time.Second
+// answered are the texts of which the list shows one when the server has answered: what is below the workflows, and what
+// is there instead of them.
+var answered = []string{"Per Page", "No Workflows Found"}
 
 // programs are the names Chromium goes by, the preferred first.
 var programs = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
@@ -44,7 +54,7 @@ type Expectation struct {
 	Workflows []Workflow
 	// Screenshot, when not empty, is the PNG file the list is saved to.
 	Screenshot string
-	// Patience bounds how long one page may take to show what is expected of it; zero means 45 s.
+	// Patience bounds how long a page may take, once it is there, to show what is expected of it; zero means a minute.
 	Patience time.Duration
 }
 
@@ -104,7 +114,7 @@ func open(ctx context.Context, patience time.Duration) (tab, func(), error) {
 	if program == "" {
 		return tab{}, nil, ErrNoBrowser
 	}
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(program)}
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(program), chromedp.WSURLReadTimeout(arrival)}
 	if os.Geteuid() == 0 {
 		// Chromium's sandbox refuses to work for root; the only site it opens here is our own.
 		options = append(options, chromedp.NoSandbox)
@@ -126,11 +136,18 @@ func (t tab) lists(list string, want Expectation) error {
 	if want.Query != "" {
 		list += "?query=" + url.QueryEscape(want.Query)
 	}
-	for deadline := time.Now().Add(t.patience); ; {
+	var deadline time.Time
+	for {
 		if err := t.visit(list); err != nil {
 			return err
 		}
-		err := t.shows(ids, reloadAfter)
+		if err := t.await(arrival, func(page page) bool { return len(page.lacks(answered)) < len(answered) }); err != nil {
+			return fmt.Errorf("does not come: %w", err)
+		}
+		if deadline.IsZero() {
+			deadline = time.Now().Add(t.patience)
+		}
+		err := t.shows(ids, min(reloadAfter, time.Until(deadline)))
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
@@ -141,7 +158,10 @@ func (t tab) check(page string, workflow Workflow) error {
 	if err := t.visit(page); err != nil {
 		return err
 	}
-	if err := t.shows(append([]string{workflow.ID}, workflow.Timeline...), t.patience); err != nil {
+	if err := t.shows([]string{workflow.ID}, arrival); err != nil {
+		return fmt.Errorf("its page: %w", err)
+	}
+	if err := t.shows(workflow.Timeline, t.patience); err != nil {
 		return fmt.Errorf("its timeline: %w", err)
 	}
 	if len(workflow.Details) > 0 {
@@ -171,7 +191,7 @@ func (t tab) check(page string, workflow Workflow) error {
 }
 
 func (t tab) visit(page string) error {
-	ctx, cancel := context.WithTimeout(t.ctx, t.patience)
+	ctx, cancel := context.WithTimeout(t.ctx, arrival)
 	defer cancel()
 	if err := chromedp.Do(ctx, chromedp.Navigate(page)); err != nil {
 		return fmt.Errorf("open %s: %w", page, err)
@@ -186,8 +206,10 @@ func (t tab) press(label string) error {
 		return err
 	}
 	link := `[...document.querySelectorAll("a, button")].find(e => e.innerText.trim() === ` + string(quoted) + `)`
-	pressed, err := chromedp.Run(t.ctx, chromedp.Poll[bool](`(() => { const e = `+link+`; if (e) e.click(); return !!e })()`, chromedp.WithPollingTimeout(t.patience)))
-	if err != nil || !pressed {
+	if err := t.await(arrival, func(page) bool {
+		pressed, err := chromedp.Run(t.ctx, chromedp.Evaluate[bool](`(() => { const e = `+link+`; if (e) e.click(); return !!e })()`))
+		return err == nil && pressed
+	}); err != nil {
 		return fmt.Errorf("there is nothing labelled %q to press: %w", label, err)
 	}
 	return nil
@@ -196,27 +218,58 @@ func (t tab) press(label string) error {
 // visible is what can be read on the page: the text of the document and of the frames in which the UI renders Markdown.
 const visible = `[document, ...[...document.querySelectorAll("iframe")].map(frame => frame.contentDocument)].map(d => d?.body?.innerText ?? "").join("\n")`
 
-// shows waits until every text can be read on the page. Whoever reads does not mind where lines are broken.
+// page is what can be read on a page.
+type page string
+
+// lacks returns those of some texts that are not on the page. Whoever reads does not mind where lines are broken.
+func (p page) lacks(texts []string) []string {
+	var left []string
+	folded := fold(string(p))
+	for _, text := range texts {
+		if !strings.Contains(folded, fold(text)) {
+			left = append(left, text)
+		}
+	}
+	return left
+}
+
+func fold(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// shows waits until every text can be read on the page.
 func (t tab) shows(texts []string, within time.Duration) error {
-	quoted, err := json.Marshal(texts)
+	var left []string
+	err := t.await(within, func(page page) bool {
+		left = page.lacks(texts)
+		return len(left) == 0
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("does not show %q: %w", left, err)
 	}
-	const fold = `.replace(/\s+/g, " ")`
-	missing := string(quoted) + `.filter(text => !(` + visible + `)` + fold + `.includes(text` + fold + `))`
-	_, err = chromedp.Run(t.ctx, chromedp.Poll[bool](missing+`.length === 0`, chromedp.WithPollingTimeout(within)))
-	if err == nil {
-		return nil
+	return nil
+}
+
+// await looks at the page until done says that it is as it should be, and once more when the time is up: a machine on
+// which one look takes that long has had no chance. A page that is just being replaced by another cannot be read.
+func (t tab) await(within time.Duration, done func(page) bool) error {
+	for deadline := time.Now().Add(within); ; {
+		last := !time.Now().Before(deadline)
+		text, err := chromedp.Run(t.ctx, chromedp.Evaluate[string](visible))
+		switch {
+		case t.ctx.Err() != nil:
+			return t.ctx.Err()
+		case err == nil && done(page(text)):
+			return nil
+		case err != nil && last:
+			return fmt.Errorf("read the page: %w", err)
+		case last:
+			return fmt.Errorf("not within %s; it shows:\n%s", within.Round(time.Second), strings.TrimSpace(text))
+		}
+		select {
+		case <-time.After(lookEvery):
+		case <-t.ctx.Done():
+			return t.ctx.Err()
+		}
 	}
-	left, evalErr := chromedp.Run(t.ctx, chromedp.Evaluate[[]string](missing))
-	if evalErr != nil {
-		return errors.Join(err, evalErr)
-	}
-	there, evalErr := chromedp.Run(t.ctx, chromedp.Evaluate[string](visible))
-	if evalErr != nil {
-		return errors.Join(err, evalErr)
-	}
-	return fmt.Errorf("does not show %q: %w; it shows:\n%s", left, err, strings.TrimSpace(there))
 }
 
 // save writes a picture of the page to a PNG file; no name, no picture.

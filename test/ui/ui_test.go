@@ -19,7 +19,7 @@ import (
 // TestCheck shows that Check sees what is there and says what is not, on one workflow that nobody runs.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	server, err := lab.Start(ctx, lab.Options{Dir: t.TempDir(), Bin: filepath.Join("..", "..", "bin"), Components: []lab.Component{lab.Temporal}})
 	if err != nil {
@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 	}
 
 	missing := want
-	missing.Patience = 15 * time.Second
+	missing.Patience = 3 * time.Second
 	missing.Workflows = []ui.Workflow{{ID: id, Details: []string{"asked for by a person"}}}
 	if err := ui.Check(ctx, missing); err == nil || !strings.Contains(err.Error(), "asked for by a person") {
 		t.Errorf("with details that are not there: got %v, want an error that names them", err)
