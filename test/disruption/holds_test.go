@@ -29,6 +29,51 @@ func stays(want int) step {
 	}
 }
 
+// standing holds how many nodes ever served at the same time, at most. One that is being deleted serves no more.
+func standing(most int) step {
+	return func(p *play) {
+		p.T.Helper()
+		lives := p.view.of(p.name)
+		for _, last := range lives {
+			serving := 0
+			for _, l := range lives {
+				if !last.served.IsZero() && !l.served.IsZero() && !l.served.After(last.served) && (l.left.IsZero() || l.left.After(last.served)) {
+					serving++
+				}
+			}
+			if serving > most {
+				p.T.Errorf("%d nodes served when %s did, want at most %d", serving, last.node, most)
+			}
+		}
+	}
+}
+
+// onlyMarked holds that the pods of a workload are on marked nodes, and marks no other from now on.
+func onlyMarked(workload string) step {
+	return func(p *play) {
+		p.T.Helper()
+		hosts := p.hosts(workload)
+		for _, l := range p.view.of(p.name) {
+			switch at := slices.Contains(hosts, l.node); {
+			case at && !p.marked[l.claim]:
+				p.T.Errorf("%s moved to %s", workload, l.node)
+			case !at:
+				delete(p.marked, l.claim)
+			}
+		}
+	}
+}
+
+// stillOn holds that the pods of a workload are on marked nodes.
+func stillOn(workload string) step {
+	return on(workload, func(p *play, node string) {
+		p.T.Helper()
+		if !slices.Contains(p.markedNodes(), node) {
+			p.T.Errorf("%s has moved to %s", workload, node)
+		}
+	})
+}
+
 // notBefore holds that no node began to go earlier than so long after the last step that set the time.
 func notBefore(after time.Duration) step {
 	return func(p *play) {

@@ -37,6 +37,15 @@ func interruptionScenarios() []scenario {
 			steps: []step{deploy(web), mark, announced("rebalance-recommendation"), told("SpotRebalanceRecommendation", ""), untouched, scale("web", 0), opened("0s"), serve(0)},
 			takes: takes{"Empty": 1},
 		},
+		{
+			name: "spot-interrupted-stays", rule: "a pod that is not to be disrupted is lost with a spot instance that is taken back: it keeps its node until then, and another one serves before, which waits for it",
+			pools: []pool{{types: []string{"m6idn.xlarge"}, capacity: []string{"spot"}}},
+			steps: []step{deploy(workload{name: "web", count: 1, annotations: `karpenter.sh/do-not-disrupt: "true"`}), opened("0s"), onMarked(func(p *play, node string) {
+				p.T.Helper()
+				p.Sim(http.MethodPost, "/_sim/interrupt", map[string]any{"instances": []string{p.instance(node)}, "notice": "40s"}, nil)
+			}), told("SpotInterrupted", ""), served(2), stillOn("web"), replaced(1), made(2)},
+			takes: takes{"SpotInterrupted": 1},
+		},
 		row("stopping", "an instance that somebody stops is emptied and goes", "stopping", "InstanceStopping", "InstanceStopping"),
 		row("terminated", "an instance that somebody terminates goes", "shutting-down", "InstanceTerminating", "InstanceTerminated"),
 		row("scheduled", "an instance that is to be maintained is emptied and goes", "scheduled-change", "InstanceUnhealthy", "ScheduledChange"),

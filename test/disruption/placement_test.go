@@ -20,9 +20,10 @@ func placementScenarios() []scenario {
 ---
 {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {namespace: SCENE, name: %[1]s}, spec: {storageClassName: "", volumeName: SCENE-%[1]s, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, zone, zoneKey)
 	}
-	database := func(zone string) workload {
-		return workload{name: "in-" + zone, count: 1, requests: "cpu: 1500m, memory: 1Gi", spec: []string{"volumes: [{name: data, persistentVolumeClaim: {claimName: " + zone + "}}]"}}
+	database := func(zone, requests string) workload {
+		return workload{name: "in-" + zone, count: 1, requests: requests, spec: []string{"volumes: [{name: data, persistentVolumeClaim: {claimName: " + zone + "}}]"}}
 	}
+	east := func(zone string) string { return zoneKey + ": us-east-1" + zone }
 	return []scenario{{
 		name: "uninitialized", rule: "room on a node that does not serve yet is not counted on", pools: []pool{{template: []string{"startupTaints: [{key: starting, effect: NoSchedule}]"}}},
 		steps: []step{
@@ -42,10 +43,19 @@ func placementScenarios() []scenario {
 		takes: takes{"Empty": 1},
 	}, {
 		name: "volume-zone", rule: "what replaces a node is in the zone of its pods' volumes", pools: []pool{{types: []string{"m5.xlarge"}}},
-		steps: []step{create(volume("us-east-1b") + volume("us-east-1c")), deploy(database("us-east-1b"), database("us-east-1c")), serve(2),
+		steps: []step{create(volume("us-east-1b") + volume("us-east-1c")), deploy(database("us-east-1b", whole), database("us-east-1c", whole)), serve(2),
 			sell(pool{types: []string{"m5.xlarge", "m5.large"}}), opened("0s"), replaced(2), have(typeKey, "m5.large"),
 			zoned("in-us-east-1b", "us-east-1b"), zoned("in-us-east-1c", "us-east-1c")},
 		takes: takes{"Underutilized": 2},
+	}, {
+		name: "volume-destination", rule: "pods move to nodes in the zone of their volumes, and a node stays whose pods' volumes are where no other node is",
+		steps: []step{
+			create(volume("us-east-1b") + volume("us-east-1c")),
+			deploy(workload{name: "ballast-b", count: 2, requests: ballast, selector: east("b")}, workload{name: "ballast-c", count: 1, requests: ballast, selector: east("c")}),
+			deploy(database("us-east-1b", light), database("us-east-1c", light), workload{name: "web", count: 1, selector: east("b")}),
+			scale("ballast-b", 0), scale("ballast-c", 0), serve(3), opened("0s"), stays(2), mark,
+			zoned("in-us-east-1b", "us-east-1b"), zoned("in-us-east-1c", "us-east-1c"), keeps("in-us-east-1c", "Underutilized", "Room|Price", "")},
+		takes: takes{"Underutilized": 1},
 	}}
 }
 
@@ -62,7 +72,12 @@ func bufferScenarios() []scenario {
 		takes: takes{"Empty": 1},
 	}, {
 		name: "buffer-half", rule: "the room of a CapacityBuffer is not given to pods of a node that would go",
-		steps: then(halfEmpty(2, workload{}), create(buffer), opened("0s"), keeps(everyNode, "Underutilized", "Buffer|Room|Price", ""), remove(spareBuffer(), "spare"), serve(1), stays(1)),
+		steps: then(halfEmpty(2, workload{}), ended("ballast"), create(buffer), fits("spare"), opened("0s"), keeps(everyNode, "Underutilized", "Buffer|Room|Price", ""), remove(spareBuffer(), "spare"), serve(1), stays(1)),
 		takes: takes{"Underutilized": 1},
+	}, {
+		name: "buffer-beyond", rule: "nodes go until only the room of a CapacityBuffer is left, and the node says so that it would be taken from",
+		steps: then(halfEmpty(4, workload{}), ended("ballast"), create(buffer), fits("spare"), opened("0s"), stays(3), mark, keeps(everyNode, "Underutilized", "Buffer|Room|Price", ""),
+			keepsOne("Underutilized", "Buffer|Price", "keeps room free for buffer-beyond/capacity-buffer-spare-0"), remove(spareBuffer(), "spare"), serve(2), made(4)),
+		takes: takes{"Underutilized": 2},
 	}}
 }

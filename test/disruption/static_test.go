@@ -16,7 +16,17 @@ func staticScenarios() []scenario {
 		takes: takes{"Overprovisioned": 2},
 	}, {
 		name: "static-drift", rule: "drifted nodes of a static NodePool are replaced one for one, each after its successor serves", pools: []pool{static("")},
-		steps: []step{serve(2), deploy(workload{name: "web", count: 1}), mark, changePools(label), replaced(2), have("version", "two"), preSpun},
+		steps: []step{serve(2), deploy(workload{name: "web", count: 1}), mark, changePools(label), replaced(2), have("version", "two"), preSpun, made(4)},
+		takes: takes{"Drifted": 2},
+	}, {
+		name: "static-drift-budget", rule: "drifted nodes of a static NodePool go within its budgets, and no more stand beside them than are leaving",
+		pools: []pool{{spec: []string{"replicas: 3"}, budgets: `{nodes: "1"}`}},
+		steps: []step{serve(3), mark, changePools(label), drifted("NodePoolDrifted"), replaced(3), have("version", "two"), preSpun, peak(1), made(6), standing(4)},
+		takes: takes{"Drifted": 3},
+	}, {
+		name: "static-drift-stays", rule: "a pod that is not to be disrupted keeps a drifted node of a static NodePool, and the others go", pools: []pool{static("")},
+		steps: []step{serve(2), deploy(workload{name: "web", count: 1, annotations: `karpenter.sh/do-not-disrupt: "true"`}), mark, changePools(label), drifted("NodePoolDrifted"), gone(1), serve(2), made(3),
+			onlyMarked("web"), keeps("web", "Drifted", "Pod", "web"), patchPods("web", mayGo), replaced(2), made(4)},
 		takes: takes{"Drifted": 2},
 	}}
 }

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bufferv1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -209,6 +212,55 @@ func (p *play) markedNodes() []string {
 		}
 	}
 	return nodes
+}
+
+// ended waits until nothing is left of a workload: a pod that is ending keeps its room.
+func ended(workload string) step {
+	return func(p *play) {
+		p.T.Helper()
+		p.Await("the end of "+workload, p.within(), func() (bool, string) {
+			var list corev1.PodList
+			if err := p.view.List(p.Context(), &list, client.InNamespace(p.name), client.MatchingLabels{"app": workload}); err != nil {
+				return false, err.Error()
+			}
+			return len(list.Items) == 0, fmt.Sprintf("%d pods", len(list.Items))
+		})
+	}
+}
+
+// fits waits until all room of a CapacityBuffer is there.
+func fits(buffer string) step {
+	return func(p *play) {
+		p.T.Helper()
+		p.Await("room for "+buffer, p.within(), func() (bool, string) {
+			var found bufferv1.CapacityBuffer
+			if err := p.Get(p.Context(), client.ObjectKey{Namespace: p.name, Name: buffer}, &found); err != nil {
+				return false, err.Error()
+			}
+			fits := slices.ContainsFunc(found.Status.Conditions, func(c metav1.Condition) bool {
+				return c.Type == bufferv1.ConditionProvisioning && c.Reason == bufferv1.ReasonFitsExistingCapacity
+			})
+			return fits, fmt.Sprint(found.Status.Conditions)
+		})
+	}
+}
+
+// keepsOne is keeps for at least one of the marked nodes.
+func keepsOne(reason, cause, text string) step {
+	return func(p *play) {
+		p.T.Helper()
+		p.Await(fmt.Sprintf("the verdict %s on %s of some node", cause, reason), p.within(), func() (bool, string) {
+			p.untouched()
+			for _, node := range p.markedNodes() {
+				for _, v := range p.why(node) {
+					if v.Reason == reason && slices.Contains(strings.Split(cause, "|"), v.Cause) && strings.Contains(v.Message, text) {
+						return true, ""
+					}
+				}
+			}
+			return false, fmt.Sprint(p.answers)
+		})
+	}
 }
 
 // told waits until an Event with a reason says some text of the scenario's objects.

@@ -1,0 +1,52 @@
+package disruption_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// commandScenarios are about what people are told who ask with the tenon command.
+func commandScenarios() []scenario {
+	return []scenario{{
+		name: "why-node", rule: "tenon why node tells people and programs what keeps a node, and what else once that is gone", pools: []pool{{budgets: `{nodes: "0"}`}},
+		steps: then(halfEmpty(2, workload{}), create(pdb("none", "web", "maxUnavailable: 0")), opened("0s"),
+			says("Stays", "Underutilized", "PDB", `PodDisruptionBudget why-node/none`), relax("none"),
+			says("Stays", "Underutilized", "Budget", `budgets allow 0 of 2`), changePools(everything), stays(1)),
+		takes: takes{"Underutilized": 1},
+	}}
+}
+
+// says holds what tenon why node has on every marked node as far as a reason goes, and that its table and its JSON say the
+// same.
+func says(state, reason, cause, text string) step {
+	return func(p *play) {
+		p.T.Helper()
+		keeps(everyNode, reason, cause, text)(p)
+		for _, node := range p.markedNodes() {
+			out, err := p.Tenon("why", "node", node, "-o", "json")
+			var story struct {
+				Name, State, NodePool string
+				Verdicts              []workflows.NodeVerdict
+			}
+			if err == nil {
+				err = json.Unmarshal([]byte(out), &story)
+			}
+			if err != nil {
+				p.T.Fatalf("%v:\n%s", err, out)
+			}
+			at := slices.IndexFunc(story.Verdicts, func(v workflows.NodeVerdict) bool { return v.Reason == reason })
+			if at < 0 || story.Name != node || story.State != state || story.NodePool != p.pools[0].name(p.name) || story.Verdicts[at].Cause != cause || !strings.Contains(story.Verdicts[at].Message, text) {
+				p.T.Fatalf("for programs:\n%s", out)
+			}
+			people, err := p.Tenon("why", "node", node)
+			row := regexp.MustCompile(`(?m)^` + reason + ` +` + cause + ` +` + regexp.QuoteMeta(story.Verdicts[at].Message))
+			if err != nil || !strings.HasPrefix(people, node+" ") || !row.MatchString(people) {
+				p.T.Errorf("for people (%v):\n%s", err, people)
+			}
+		}
+	}
+}
