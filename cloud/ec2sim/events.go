@@ -107,7 +107,8 @@ func (s *Server) Post(body string) error {
 	})
 }
 
-// announce delivers an event to every queue, as if each were the target of a rule for the events.
+// announce delivers an event to every queue at an instant, which may be to come, as if each were the target of a rule for
+// the events.
 func (s *Server) announce(at time.Time, e event) {
 	if len(s.queues.rows) == 0 {
 		return

@@ -315,5 +315,6 @@ func (s *Server) end(i *instance, at time.Time, code, reason string) {
 	s.instances.put(i.ID, i)
 	s.notBefore(i)
 	s.announce(at, s.stateChange("shutting-down")(i.ID, at))
+	s.announce(i.GoneAt, s.stateChange("terminated")(i.ID, i.GoneAt))
 	s.wakeKubelets()
 }
