@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -45,13 +47,20 @@ func newBalance(snapshot *Snapshot, pools map[string]*karpv1.NodePool, rates *ra
 	return b
 }
 
-// approves says whether taking some nodes away is worth it when it saves so many dollars per hour, and if not, what
-// their score is. Pools of other policies always approve.
-func (b *balance) approves(sources []*candidate, saves float64) (ok bool, why string) {
+// scored is the score of a command in one of the pools that weigh.
+type scored struct {
+	score float64
+	// known is false where the price of a node is not known.
+	known bool
+}
+
+// scores are those of taking some nodes away when it saves so many dollars per hour, in the pools of the nodes that weigh.
+func (b *balance) scores(sources []*candidate, saves float64) []scored {
 	price := 0.0
 	for _, c := range sources {
 		price += c.price
 	}
+	var found []scored
 	seen := map[string]bool{}
 	for _, c := range sources {
 		pool := c.node.Pool
@@ -59,12 +68,10 @@ func (b *balance) approves(sources []*candidate, saves float64) (ok bool, why st
 			continue
 		}
 		seen[pool] = true
-		own, disruption := 0.0, 0.0
+		own, disruption, known := 0.0, 0.0, true
 		for _, other := range sources {
 			if other.node.Pool == pool {
-				if !other.known {
-					return false, "what it costs is not known, so that consolidationPolicy Balanced cannot weigh it"
-				}
+				known = known && other.known
 				own += other.price
 				disruption += other.cost
 			}
@@ -73,11 +80,33 @@ func (b *balance) approves(sources []*candidate, saves float64) (ok bool, why st
 		if price > 0 {
 			share = saves * own / price
 		}
-		if score := b.score(pool, share, disruption); score < 1.0/balancedK {
-			return false, fmt.Sprintf("it would save $%.4f an hour, which scores %.2f, and consolidationPolicy Balanced demands %.2f", saves, score, 1.0/balancedK)
+		found = append(found, scored{b.score(pool, share, disruption), known})
+	}
+	return found
+}
+
+// approves says whether taking some nodes away is worth it when it saves so many dollars per hour, and if not, what
+// their score is. Pools of other policies always approve.
+func (b *balance) approves(sources []*candidate, saves float64) (ok bool, why string) {
+	for _, in := range b.scores(sources, saves) {
+		switch {
+		case !in.known:
+			return false, "what it costs is not known, so that consolidationPolicy Balanced cannot weigh it"
+		case in.score < 1.0/balancedK:
+			return false, fmt.Sprintf("it would save $%.4f an hour, which scores %.2f, and consolidationPolicy Balanced demands %.2f", saves, in.score, 1.0/balancedK)
 		}
 	}
 	return true, ""
+}
+
+// praise is what the lowest score adds to the reasons for taking some nodes away; nothing where no pool weighs.
+func (b *balance) praise(sources []*candidate, saves float64) string {
+	scores := b.scores(sources, saves)
+	if len(scores) == 0 {
+		return ""
+	}
+	least := slices.MinFunc(scores, func(a, b scored) int { return cmp.Compare(a.score, b.score) })
+	return fmt.Sprintf(", which scores %.2f where consolidationPolicy Balanced demands %.2f", least.score, 1.0/balancedK)
 }
 
 // hopeless says that a node would score too little even if nothing had to be bought for its pods.

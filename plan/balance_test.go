@@ -49,6 +49,9 @@ func TestBalanced(t *testing.T) {
 		if goes := len(goingFor(d, underutilized)) == 1; goes != tc.goes {
 			t.Errorf("%s: %+v %+v", tc.reason, d.Commands, verdictsOf(d, "claim-busy")[underutilized])
 		}
+		if weighs := tc.policy == karpv1.ConsolidationPolicyBalanced; tc.goes && strings.Contains(d.Commands[0].Why, "where consolidationPolicy Balanced demands 0.50") != weighs {
+			t.Errorf("%s: the command says %q", tc.reason, d.Commands[0].Why)
+		}
 		v := verdictsOf(d, "claim-busy")[underutilized]
 		if !tc.goes && (v.Cause != plan.CausePolicy || !strings.Contains(v.Message, "Balanced demands 0.50")) {
 			t.Errorf("%s: %+v", tc.reason, v)

@@ -167,17 +167,23 @@ func (d *decision) underutilized() {
 		}
 		return
 	}
-	commands, verdicts := consolidate(d.theField(), &d.in, candidates, d.openRivals(), d.book, newBalance(d.in.Snapshot, d.judge.pools, d.rates))
+	scores := newBalance(d.in.Snapshot, d.judge.pools, d.rates)
+	commands, verdicts := consolidate(d.theField(), &d.in, candidates, d.openRivals(), d.book, scores)
+	of := make(map[string]*candidate, len(candidates))
+	for _, c := range candidates {
+		of[c.node.Key()] = c
+	}
 	for _, command := range commands {
+		var sources []*candidate
+		for _, node := range command.Nodes {
+			sources = append(sources, of[node])
+		}
+		command.Why += scores.praise(sources, command.SavesPerHour)
 		d.command(command)
 	}
-	pools := make(map[string]string, len(candidates))
-	for _, c := range candidates {
-		pools[c.node.Key()] = c.node.Pool
-	}
 	for _, v := range verdicts {
-		if v.Cause == CauseBudget {
-			v.Until = d.book.opens(pools[v.Node], reason)
+		if c := of[v.Node]; c != nil && v.Cause == CauseBudget {
+			v.Until = d.book.opens(c.node.Pool, reason)
 		}
 		d.say(v)
 	}

@@ -98,7 +98,10 @@ func (s *Starter) recordedReason(ctx context.Context, claim *karpv1.NodeClaim) s
 	return workflows.ReasonClaimDeleted
 }
 
-// noteDeadline writes the drain's deadline onto the claim where Karpenter's users look for it.
+// eventExpiring is the reason, Karpenter's, of the Event by which people learn of the end of a drain.
+const eventExpiring = "TerminationGracePeriodExpiring"
+
+// noteDeadline writes the drain's deadline onto the claim where Karpenter's users look for it, and tells people of it.
 func (s *Starter) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim, deadline time.Time) error {
 	if deadline.IsZero() || claim.Annotations[karpv1.NodeClaimTerminationTimestampAnnotationKey] != "" {
 		return nil
@@ -110,6 +113,13 @@ func (s *Starter) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim, dea
 	noted.Annotations[karpv1.NodeClaimTerminationTimestampAnnotationKey] = deadline.UTC().Format(time.RFC3339)
 	if err := s.Kube.Patch(ctx, noted, kube.MergeFrom(claim)); err != nil {
 		return kube.IgnoreNotFound(fmt.Errorf("note the drain deadline on NodeClaim %s: %w", claim.Name, err))
+	}
+	if s.Events != nil {
+		message := "All pods will be deleted by " + noted.Annotations[karpv1.NodeClaimTerminationTimestampAnnotationKey]
+		s.Events.Event(noted, corev1.EventTypeWarning, eventExpiring, message)
+		if node := s.Mirror.Node(claim.Status.NodeName); node != nil {
+			s.Events.Event(node, corev1.EventTypeWarning, eventExpiring, message)
+		}
 	}
 	return nil
 }

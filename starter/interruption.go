@@ -148,7 +148,8 @@ func announced(kind cloud.InterruptionKind) bool {
 // that moment is noted on the claim first, so that whoever plans knows which pods will be lost.
 func (s *Starter) interrupt(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind, at time.Time) error {
 	is, known := interruptionKinds[kind]
-	if !known || !s.interruptions.first(claim.UID, string(kind)) {
+	late := kind == cloud.InstanceTerminating && !s.interruptions.news(claim.UID, string(cloud.InstanceTerminated))
+	if !known || late || !s.interruptions.first(claim.UID, string(kind)) {
 		return nil
 	}
 	if is.announces && (claim.DeletionTimestamp.IsZero() || s.running(claim)) {

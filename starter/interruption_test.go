@@ -236,6 +236,17 @@ func TestInterruptionsBecomeEndings(t *testing.T) {
 			arrange: func(e *edge) { e.mirror.claims["i-a"].DeletionTimestamp = &metav1.Time{Time: time.Now()} },
 			deleted: []string{"1"}, shunned: spot, events: []string{"SpotInterrupted", "SpotInterrupted"},
 		},
+		"out of order": {
+			reason: "SQS may deliver first what came last", notices: []cloud.Notice{notice("1", cloud.InstanceTerminated, "i-a")}, deleted: []string{"1", "2", "3"},
+			arrange: func(e *edge) {
+				e.mirror.claims["i-a"].DeletionTimestamp = &metav1.Time{Time: time.Now()}
+				e.mirror.pods["node-a"] = []*cluster.Pod{{Pod: &plan.Pod{}}}
+				for _, kind := range []cloud.InterruptionKind{cloud.InstanceTerminated, cloud.InstanceTerminating} {
+					e.handleNotices(context.Background(), []cloud.Notice{notice(fmt.Sprint(len(e.cloud.deleted)+2), kind, "i-a")})
+				}
+			},
+			endings: map[string][]workflows.Ending{"c/nodeclaim/a": {{Reason: "InstanceTerminated", Lost: true, Deleting: true}}},
+		},
 		"impaired while draining": {
 			reason: "the drain waits for nothing any more", notices: []cloud.Notice{notice("1", cloud.SystemImpaired, "i-a")}, deleted: []string{"1"},
 			arrange: func(e *edge) {

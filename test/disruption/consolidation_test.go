@@ -84,8 +84,8 @@ func choices(want int) step {
 // balancedScenarios are about the policy that weighs what is saved against what is disturbed.
 func balancedScenarios() []scenario {
 	return []scenario{{
-		name: "balanced-approved", rule: "Balanced lets a node go for as large a share of the NodePool's cost as of its disturbance", pools: []pool{{policy: "Balanced"}},
-		steps: then(halfEmpty(2, workload{}), opened("0s"), serve(1), stays(1)),
+		name: "balanced-approved", rule: "Balanced lets a node go for as large a share of the NodePool's cost as of its disturbance, and tells of it", pools: []pool{{policy: "Balanced"}},
+		steps: then(halfEmpty(2, workload{}), opened("0s"), told("ConsolidationApproved", "Balanced demands 0.50"), serve(1), stays(1)),
 		takes: takes{"Underutilized": 1},
 	}, {
 		name: "balanced-rejected", rule: "Balanced keeps a node whose replacement saves less than half of what it costs, and WhenEmptyOrUnderutilized does not", pools: []pool{{policy: "Balanced", types: []string{"m5zn.xlarge"}}},
