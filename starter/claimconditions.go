@@ -10,9 +10,11 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
@@ -58,13 +60,13 @@ type DriftCloud interface {
 	Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error)
 }
 
-// ClaimConditions keeps the conditions Drifted and Consolidatable of every NodeClaim truthful. As with Karpenter a
+// ClaimConditions keeps the conditions Drifted, Consolidatable and ConsistentStateFound of every NodeClaim truthful. As with Karpenter a
 // condition that does not hold is taken off, not set to False. All of it follows from the mirror and from what the cloud
 // has said of the running instances: that is one call, every five minutes, for all instances together, so that an idle
 // cluster costs a dozen calls an hour whatever its size, and sooner only while instances come. What a class selects is in its status, so that a new image shows
 // at once without any call.
 //
-// A claim has one write at most each time something about it changes, both conditions and lastPodEventTime together.
+// A claim has one write at most each time something about it changes, all conditions and lastPodEventTime together.
 // Consolidatable comes holdFor late, unless there is something else to write: most nodes that nobody needs are gone by
 // then.
 // Claims that are being deleted, and those of no NodePool, are left alone, and so is Consolidatable while a node is being
@@ -75,6 +77,8 @@ type ClaimConditions struct {
 	cloud  DriftCloud
 	log    *zap.Logger
 	now    func() time.Time
+	// Events records Kubernetes Events; nil records none.
+	Events record.EventRecorder
 	// instances are what the cloud said last, by provider id; askedAt is when it was asked, askAt when it is asked again.
 	instances      map[string]cloud.Instance
 	askedAt, askAt time.Time
@@ -125,6 +129,8 @@ type verdict struct {
 	lastPodEvent time.Time
 	// going says that the node is being taken away, so that whether it may be is no news.
 	going bool
+	// shortfall is what the node lacks of what was bought; empty where it lacks nothing.
+	shortfall string
 }
 
 // pass brings every claim up to date and returns when to look again without a change; zero for never.
@@ -152,7 +158,7 @@ func (c *ClaimConditions) pass(ctx context.Context) (time.Duration, error) {
 		}
 		v := verdicts[n.Claim]
 		v.consolidatable, v.when = plan.Consolidatable(n, pair.pool, now)
-		v.lastPodEvent, v.going = n.LastPodEvent, n.Disrupted
+		v.lastPodEvent, v.going, v.shortfall = n.LastPodEvent, n.Disrupted, shortfall(pair.claim, n)
 		if v.consolidatable && !v.going && !pair.claim.IsTrue(karpv1.ConditionTypeConsolidatable) {
 			v.heldUntil = c.hold(pair.claim.UID, now)
 			held[pair.claim.UID] = v.heldUntil
@@ -206,11 +212,13 @@ func (c *ClaimConditions) write(ctx context.Context, judged map[string]*owned, v
 	for name := range maps.Keys(judged) {
 		before := judged[name].claim
 		drifted, consolidatable := verdicts[name].conditions(before, now)
-		if !drifted.news(before) && (!consolidatable.news(before) || now.Before(verdicts[name].heldUntil)) {
+		consistent := verdicts[name].consistent()
+		if !drifted.news(before) && !consistent.news(before) && (!consolidatable.news(before) || now.Before(verdicts[name].heldUntil)) {
 			continue
 		}
 		after := before.DeepCopy()
 		drifted.put(after)
+		inconsistent := consistent.put(after) && consistent.holds
 		if event := metav1.NewTime(verdicts[name].lastPodEvent.Truncate(time.Second)); consolidatable.put(after) && event.After(after.Status.LastPodEventTime.Time) {
 			after.Status.LastPodEventTime = event
 		}
@@ -224,6 +232,9 @@ func (c *ClaimConditions) write(ctx context.Context, judged map[string]*owned, v
 				errs = append(errs, fmt.Errorf("NodeClaim %s: %w", name, err))
 			default:
 				c.logDrift(before, after)
+				if inconsistent && c.Events != nil {
+					c.Events.Event(after, corev1.EventTypeWarning, eventInconsistent, consistent.message)
+				}
 			}
 			return nil
 		})
@@ -244,11 +255,21 @@ func (c *ClaimConditions) logDrift(before, after *karpv1.NodeClaim) {
 	}
 }
 
-// wish is what a condition is to be: True for a reason, or not there; or as it is, which is the zero wish.
+// wish is what a condition is to be: True for a reason, or False, or not there; or as it is, which is the zero wish.
 type wish struct {
 	condition       string
 	holds           bool
 	reason, message string
+	// denies says that the condition is False where it is there at all.
+	denies bool
+}
+
+// status is what the condition is where it holds.
+func (w wish) status() metav1.ConditionStatus {
+	if w.denies {
+		return metav1.ConditionFalse
+	}
+	return metav1.ConditionTrue
 }
 
 // news says that a claim does not say so yet.
@@ -260,7 +281,7 @@ func (w wish) news(claim *karpv1.NodeClaim) bool {
 	if is == nil || !w.holds {
 		return (is != nil) != w.holds
 	}
-	return is.Status != metav1.ConditionTrue || is.Reason != w.reason || is.Message != w.message
+	return is.Status != w.status() || is.Reason != w.reason || is.Message != w.message
 }
 
 // put has a claim say so, and returns whether that is news.
@@ -269,9 +290,14 @@ func (w wish) put(claim *karpv1.NodeClaim) bool {
 	case !w.news(claim):
 		return false
 	case w.holds:
-		return claim.SetCondition(metav1.Condition{Type: w.condition, Status: metav1.ConditionTrue, Reason: w.reason, Message: w.message})
+		return claim.SetCondition(metav1.Condition{Type: w.condition, Status: w.status(), Reason: w.reason, Message: w.message})
 	}
 	return claim.ClearCondition(w.condition)
+}
+
+// consistent is what the condition ConsistentStateFound is to be: False, where the node lacks something.
+func (v *verdict) consistent() wish {
+	return wish{condition: karpv1.ConditionTypeConsistentStateFound, holds: v.shortfall != "", reason: reasonInconsistent, message: v.shortfall, denies: true}
 }
 
 // conditions are what the conditions of a claim are to be.
@@ -281,7 +307,7 @@ func (v *verdict) conditions(claim *karpv1.NodeClaim, now time.Time) (drifted, c
 	case !claim.IsTrue(karpv1.ConditionTypeLaunched):
 		drifted = off
 	case v.drift.Reason != "":
-		drifted = wish{karpv1.ConditionTypeDrifted, true, v.drift.Reason, v.drift.Message[:min(len(v.drift.Message), maxConditionMessage)]}
+		drifted = wish{condition: karpv1.ConditionTypeDrifted, holds: true, reason: v.drift.Reason, message: v.drift.Message[:min(len(v.drift.Message), maxConditionMessage)]}
 		if v.vague && is != nil && is.Reason == v.drift.Reason {
 			drifted.message = is.Message
 		}
@@ -291,7 +317,7 @@ func (v *verdict) conditions(claim *karpv1.NodeClaim, now time.Time) (drifted, c
 	switch {
 	case v.going:
 	case v.consolidatable:
-		consolidatable = wish{karpv1.ConditionTypeConsolidatable, true, karpv1.ConditionTypeConsolidatable, ""}
+		consolidatable = wish{condition: karpv1.ConditionTypeConsolidatable, holds: true, reason: karpv1.ConditionTypeConsolidatable}
 	case v.when.IsZero() || v.when.Sub(now) > blinkFor:
 		consolidatable = wish{condition: karpv1.ConditionTypeConsolidatable}
 	}

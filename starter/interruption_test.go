@@ -33,12 +33,14 @@ type signal struct {
 	Fact           any
 }
 
-// signals is a Temporal server that only takes signals down, and refuses the first few where it is told to.
+// signals is a Temporal server that only takes signals down, and refuses the first few where it is told to. Who waits for
+// a signal gets it from came, where that is not nil.
 type signals struct {
 	client.Client
 	mu      sync.Mutex
 	refuses int
 	all     []signal
+	came    chan signal
 }
 
 func (s *signals) SignalWithStartWorkflow(_ context.Context, id, name string, fact any, _ client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
@@ -48,7 +50,11 @@ func (s *signals) SignalWithStartWorkflow(_ context.Context, id, name string, fa
 		s.refuses--
 		return nil, errors.New("unavailable")
 	}
-	s.all = append(s.all, signal{id, name, fact})
+	sent := signal{id, name, fact}
+	s.all = append(s.all, sent)
+	if s.came != nil {
+		s.came <- sent
+	}
 	return nil, nil
 }
 
@@ -489,7 +495,7 @@ func TestClaimsThatLeavePodsAreAnnounced(t *testing.T) {
 func TestLeavingClaimsAreAnnouncedTogether(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	e.temporal.refuses = 1
+	e.temporal.refuses, e.temporal.came = 1, make(chan signal, 10)
 	for _, version := range []string{"7", "12", "9"} {
 		e.leaving.add(version)
 	}
@@ -497,19 +503,14 @@ func TestLeavingClaimsAreAnnouncedTogether(t *testing.T) {
 	defer stop()
 	done := make(chan error)
 	go func() { done <- e.announceLeaving(ctx) }()
-	for {
-		e.temporal.mu.Lock()
-		sent := slices.Clone(e.temporal.all)
-		e.temporal.mu.Unlock()
-		if len(sent) == 0 {
-			time.Sleep(10 * time.Millisecond)
-			continue
+	select {
+	case sent := <-e.temporal.came:
+		announced, ok := sent.Fact.(workflows.PodsPending)
+		if !ok || sent.Workflow != "c/provisioning" || announced.SeenVersion != "12" || announced.Seen.IsZero() {
+			t.Errorf("sent %+v, want Provisioning told of the newest version, also after a failure", sent)
 		}
-		announced, ok := sent[0].Fact.(workflows.PodsPending)
-		if !ok || sent[0].Workflow != "c/provisioning" || announced.SeenVersion != "12" || announced.Seen.IsZero() {
-			t.Errorf("sent %+v, want Provisioning told of the newest version, also after a failure", sent[0])
-		}
-		break
+	case <-time.After(time.Minute):
+		t.Error("Provisioning was never told")
 	}
 	stop()
 	if err := <-done; !errors.Is(err, context.Canceled) {

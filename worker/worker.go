@@ -180,7 +180,9 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 			group.Go(func() error { return starter.New(edges).Run(ctx) })
 			group.Go(func() error { return starter.NewNodePoolStatus(edges.Kube, mirror, edges.Log).Run(ctx) })
 			group.Go(func() error {
-				return starter.NewClaimConditions(edges.Kube, mirror, provider, edges.Log).Run(ctx)
+				conditions := starter.NewClaimConditions(edges.Kube, mirror, provider, edges.Log)
+				conditions.Events = edges.Events
+				return conditions.Run(ctx)
 			})
 			group.Go(func() error {
 				return starter.NewNodeClassStatus(mirror, edges.Kube, provider, caBundle, edges.Events, edges.Log).Run(ctx)
