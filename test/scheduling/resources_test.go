@@ -26,8 +26,8 @@ spec:
 // resourceScenarios are about what pods take of a node, and what DaemonSets have taken already.
 func resourceScenarios() []scenario {
 	return []scenario{{
-		name: "daemon-counted", rule: "what a DaemonSet takes of every node is not sold to pods",
-		steps:  []step{{objects: daemon("daemon-counted", "cpu: 500m"), pods: []workload{{name: "web", count: 6, requests: third}}}},
+		name: "daemon-counted", rule: "what a DaemonSet takes of every node, from before it is Ready, is not sold to pods",
+		steps:  []step{{objects: daemon("daemon-counted", "cpu: 500m", "tolerations: [{operator: Exists}]"), pods: []workload{{name: "web", count: 6, requests: third}}}},
 		expect: []expectation{nodes(3)},
 	}, {
 		name: "daemon-elsewhere", rule: "a DaemonSet counts only on instance types where it runs",
