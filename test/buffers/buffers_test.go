@@ -186,18 +186,19 @@ func idle(w *world.World) {
 		return fmt.Sprintf("%d events of Provisioning, %d of Disruption", len(w.History(c.ProvisioningID(), "")), len(w.History(c.DisruptionID(), "")))
 	}
 	before, since := events(), time.Now()
-	w.Await("five seconds without an event", patience, func() (bool, string) {
+	// A busy machine takes seconds to draw the last conclusion from what happened before.
+	w.Await("quiet", patience, func() (bool, string) {
 		if now := events(); now != before {
 			before, since = now, time.Now()
 		}
-		return time.Since(since) > 5*time.Second, before
+		return time.Since(since) > 12*time.Second, before
 	})
 	w.Await("twenty seconds to pass", patience, func() (bool, string) {
 		if now := events(); now != before {
 			w.T.Errorf("the cluster is idle, and %s became %s", before, now)
 			return true, now
 		}
-		return time.Since(since) > 25*time.Second, before
+		return time.Since(since) > 32*time.Second, before
 	})
 }
 

@@ -193,7 +193,7 @@ func (g *guard) seeUnowned(instances []ec2sim.Instance) {
 		since, known := g.unowned[instance.ID]
 		if !known {
 			g.unowned[instance.ID] = time.Now()
-		} else if time.Since(since) > unownedMost {
+		} else if time.Since(since) > world.Patience(unownedMost) {
 			g.accuse("machine %s has lived for %s without a claim", instance.ID, unownedMost)
 		}
 	}

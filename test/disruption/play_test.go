@@ -206,7 +206,7 @@ func (p *play) why(node string) []workflows.NodeVerdict {
 	}
 	p.asked[node] = time.Now()
 	cluster := workflows.Cluster(p.Lab.Cluster())
-	ctx, stop := context.WithTimeout(p.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(p.Context(), world.Patience(time.Minute))
 	defer stop()
 	handle, err := p.Temporal.UpdateWithStartWorkflow(ctx, temporal.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: p.Temporal.NewWithStartWorkflowOperation(workflows.DisruptionOptions(cluster).Client(), workflows.DisruptionType, workflows.DisruptionInput{Cluster: cluster}),
@@ -230,7 +230,7 @@ func (p *play) why(node string) []workflows.NodeVerdict {
 // reasonOf is why a claim went, as its workflow has it in the end.
 func (p *play) reasonOf(claim string) string {
 	p.T.Helper()
-	ctx, stop := context.WithTimeout(context.WithoutCancel(p.Context()), time.Minute)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(p.Context()), world.Patience(time.Minute))
 	defer stop()
 	var result workflows.NodeClaimResult
 	if err := p.Temporal.GetWorkflow(ctx, workflows.Cluster(p.Lab.Cluster()).NodeClaimID(claim), "").Get(ctx, &result); err != nil {

@@ -21,7 +21,7 @@ import (
 // TestDrains walks one lab through every kind of drain, all at once: each has a node and a namespace of its own.
 func TestDrains(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 12*time.Minute)
 	t.Cleanup(cancel)
 	w := startWorld(ctx, t)
 	// Drains wait more than they work, so they run at once whatever the number of processors.
@@ -187,11 +187,11 @@ func drainByDeadline(ctx context.Context, t *testing.T, w *world) {
 	node := w.node(ctx, t, "deadline")
 	w.namespace(ctx, t, "deadline")
 	w.pod(ctx, t, newPod("deadline", "batch", node.Name, annotated(karpv1.DoNotDisruptAnnotationKey, "true"), func(pod *corev1.Pod) {
-		pod.Spec.TerminationGracePeriodSeconds = new(int64(8))
+		pod.Spec.TerminationGracePeriodSeconds = new(int64(20))
 	}))
 	w.pod(ctx, t, newPod("deadline", "web", node.Name))
 	w.budget(ctx, t, "deadline", "all", 2)
-	run := w.drain(ctx, t, node, "claim-deadline", func(in *workflows.DrainInput) { in.Deadline = time.Now().Add(20 * time.Second) })
+	run := w.drain(ctx, t, node, "claim-deadline", func(in *workflows.DrainInput) { in.Deadline = time.Now().Add(40 * time.Second) })
 	if got := result(ctx, t, run); got.Outcome != workflows.Drained || got.Evicted != 2 {
 		t.Errorf("result %+v", got)
 	}

@@ -119,7 +119,7 @@ func patch(w *world.World, object client.Object, name, change string) {
 // ended waits for the workflow of a claim to end and holds that it did for a reason.
 func ended(w *world.World, claim, reason string, limit time.Duration) {
 	w.T.Helper()
-	ctx, stop := context.WithTimeout(w.Context(), limit)
+	ctx, stop := context.WithTimeout(w.Context(), world.Patience(limit))
 	defer stop()
 	var result workflows.NodeClaimResult
 	id := workflows.Cluster(w.Lab.Cluster()).NodeClaimID(claim)

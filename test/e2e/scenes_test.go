@@ -88,7 +88,7 @@ func leave(w *world.World, pool string) {
 // ended waits for the workflow of a claim to end and holds that it did for a reason.
 func ended(t *testing.T, w *world.World, claim, reason string) workflows.NodeClaimResult {
 	t.Helper()
-	ctx, stop := context.WithTimeout(w.Context(), 5*time.Minute)
+	ctx, stop := context.WithTimeout(w.Context(), world.Patience(5*time.Minute))
 	defer stop()
 	var result workflows.NodeClaimResult
 	id := workflows.Cluster(w.Lab.Cluster()).NodeClaimID(claim)

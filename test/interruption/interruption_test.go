@@ -143,7 +143,7 @@ func (s *scene) hears(claim karpv1.NodeClaim, reason string, sent time.Time) {
 		}
 		late := at[i].Sub(sent)
 		s.T.Logf("%s was told %s %d ms after the event", claim.Name, reason, late.Milliseconds())
-		if late > soonEnough {
+		if late > world.Patience(soonEnough) {
 			s.T.Errorf("%s was told %s only after %s", claim.Name, reason, late)
 		}
 	}

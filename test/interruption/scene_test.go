@@ -145,7 +145,7 @@ func (s *scene) life(claim string) string {
 // ends waits until a claim's workflow has ended, and says why.
 func (s *scene) ends(claim string, within time.Duration) workflows.NodeClaimResult {
 	s.T.Helper()
-	ctx, stop := context.WithTimeout(s.Context(), within)
+	ctx, stop := context.WithTimeout(s.Context(), world.Patience(within))
 	defer stop()
 	var result workflows.NodeClaimResult
 	if err := s.Temporal.GetWorkflow(ctx, s.life(claim), "").Get(ctx, &result); err != nil {

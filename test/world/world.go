@@ -120,7 +120,7 @@ func build(t testing.TB, module, dir string) string {
 // start starts or resumes the laboratory and connects to it.
 func (w *World) start() {
 	w.T.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), Patience(2*time.Minute))
 	defer stop()
 	var err error
 	if w.Lab, err = lab.Start(ctx, w.options); err != nil {
@@ -152,7 +152,7 @@ func (w *World) CrashAndResume() {
 // RestartWorker stops the worker in order and starts it again with other further flags.
 func (w *World) RestartWorker(flags ...string) {
 	w.T.Helper()
-	ctx, stop := context.WithTimeout(w.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(w.Context(), Patience(2*time.Minute))
 	defer stop()
 	if err := w.Lab.Reconfigure(ctx, lab.Worker, flags...); err != nil {
 		w.T.Fatal(err)
@@ -169,16 +169,17 @@ func (w *World) For(t testing.TB) *World {
 // Context is cancelled when the test ends.
 func (w *World) Context() context.Context { return w.T.Context() }
 
-// Await asks until the answer is yes; a test that waits longer than the limit has failed, and says how far it got.
+// Await asks until the answer is yes; a test that waits longer than the limit has failed, and says how far it got. The
+// limit is meant for a machine with nothing else to do.
 func (w *World) Await(what string, limit time.Duration, done func() (ok bool, state string)) {
 	w.T.Helper()
-	deadline := time.Now().Add(limit)
+	waiting := newPatience(limit)
 	for {
 		ok, state := done()
 		if ok {
 			return
 		}
-		if time.Now().After(deadline) {
+		if waiting.over() {
 			w.T.Fatalf("%s: not within %s: %s", what, limit, state)
 		}
 		time.Sleep(100 * time.Millisecond)
