@@ -60,8 +60,8 @@ type DriftCloud interface {
 	Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error)
 }
 
-// ClaimConditions keeps the conditions Drifted, Consolidatable and ConsistentStateFound of every NodeClaim truthful. As with Karpenter a
-// condition that does not hold is taken off, not set to False. All of it follows from the mirror and from what the cloud
+// ClaimConditions keeps the conditions Drifted, Consolidatable and ConsistentStateFound of every NodeClaim truthful. As
+// with Karpenter a condition that does not hold is taken off, not set to False; the last one is there only as False. All of it follows from the mirror and from what the cloud
 // has said of the running instances: that is one call, every five minutes, for all instances together, so that an idle
 // cluster costs a dozen calls an hour whatever its size, and sooner only while instances come. What a class selects is in its status, so that a new image shows
 // at once without any call.
@@ -260,7 +260,7 @@ type wish struct {
 	condition       string
 	holds           bool
 	reason, message string
-	// denies says that the condition is False where it is there at all.
+	// denies says that the condition is False where it holds; one that is True is somebody else's.
 	denies bool
 }
 
@@ -279,7 +279,8 @@ func (w wish) news(claim *karpv1.NodeClaim) bool {
 	}
 	is := claim.Condition(w.condition)
 	if is == nil || !w.holds {
-		return (is != nil) != w.holds
+		there := is != nil && (!w.denies || is.Status == w.status())
+		return there != w.holds
 	}
 	return is.Status != w.status() || is.Reason != w.reason || is.Message != w.message
 }

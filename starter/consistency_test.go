@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
@@ -42,6 +43,11 @@ func TestConditionsTellOfShortfalls(t *testing.T) {
 	t.Parallel()
 	claim := &karpv1.NodeClaim{}
 	v := verdict{}
+	karpenters := &karpv1.NodeClaim{}
+	karpenters.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeConsistentStateFound, Status: metav1.ConditionTrue})
+	if v.consistent().news(karpenters) {
+		t.Error("what Karpenter has found to be well is left as it is")
+	}
 	for _, step := range []struct {
 		reason, shortfall string
 		news              bool
