@@ -3,7 +3,8 @@ package workflows
 // Reasons for which a node goes away because its instance does, or cannot be relied on any more. The cloud decides that
 // and nobody's budget, so such a node is drained at once. The drain is the ordinary one: it respects
 // PodDisruptionBudgets for as long as the claim's terminationGracePeriod says, also where the cloud ends the instance
-// two minutes after its notice, as Karpenter's does. A pod is deleted against its budget for no other reason.
+// two minutes after its notice, as Karpenter's does. A pod that runs is deleted against its budget for no other reason.
+// What it is to have instead is planned for at the notice, whatever protects it: it is lost with the instance.
 const (
 	// ReasonSpotInterrupted means that EC2 takes a spot instance back.
 	ReasonSpotInterrupted = "SpotInterrupted"
