@@ -50,6 +50,7 @@ func TestInterruptions(t *testing.T) {
 		}
 	})
 	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).ProvisioningID(), "shunned")
+	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).DisruptionID(), "shunned")
 	if !t.Failed() {
 		w.Await("the queue is empty", 2*time.Minute, func() (bool, string) {
 			left := messages(w)
