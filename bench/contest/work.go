@@ -23,6 +23,9 @@ import (
 // tick is how often the watcher writes down where things stand.
 const tick = time.Second
 
+// scaledAfter is when all pods that were to go have gone, and nobody has taken a node away yet.
+const scaledAfter = 25 * time.Second
+
 // work is the course of one rival's work.
 type work struct {
 	options Options
@@ -133,7 +136,7 @@ func (w *work) grow(ctx context.Context) error {
 
 // settle waits until the bill stays the same.
 func (w *work) settle(ctx context.Context, start time.Time, before map[string]usage) error {
-	for said := start; ; {
+	for said, scaled := start, false; ; {
 		if err := sleep(ctx, tick); err != nil {
 			return err
 		}
@@ -151,6 +154,12 @@ func (w *work) settle(ctx context.Context, start time.Time, before map[string]us
 		if time.Since(said) > 30*time.Second {
 			said = time.Now()
 			w.options.Progress("%s: after %.0f s %.2f $/h on %d nodes, %d pods moved, %d of %d run", w.rival.name(), time.Since(start).Seconds(), r.usd, r.nodes, r.late, r.running, r.pods)
+		}
+		if !scaled && time.Since(start) > scaledAfter {
+			scaled = true
+			if err := w.dump(ctx, "scaled"); err != nil {
+				return err
+			}
 		}
 		last := r.changed
 		if last.Before(start) {

@@ -3,6 +3,7 @@ package day
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -16,28 +17,73 @@ import (
 
 type condition = metav1.Condition
 
-// bind gives pods that wait the nodes the kube-scheduler would give them: of those they fit on, the one which has the largest
-// share of its cores and memory left. The largest pods go first, so that the answer does not depend on who came when.
+// bind gives pods that wait the nodes the kube-scheduler would give them. They come in no order that means anything, but for
+// those that were evicted after others.
 func (w *world) bind() {
 	names := slices.Sorted(maps.Keys(w.nodes))
-	slices.SortStableFunc(w.waiting, func(a, b *corev1.Pod) int {
-		return cmp.Or(-cmp.Compare(cpuOf(a), cpuOf(b)), -cmp.Compare(memoryOf(a), memoryOf(b)), cmp.Compare(a.Name, b.Name))
+	slices.SortFunc(w.waiting, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(w.turnOf(a), w.turnOf(b)), cmp.Compare(a.UID, b.UID))
 	})
 	var left []*corev1.Pod
 	for _, p := range w.waiting {
-		var best *machine
-		for _, name := range names {
-			if m := w.nodes[name]; m.fits(p) && (best == nil || m.free(p) > best.free(p)) {
-				best = m
-			}
-		}
-		if best == nil {
-			left = append(left, p)
+		if best := w.choose(p, names); best != nil {
+			best.take(p, w.now)
 			continue
 		}
-		best.take(p, w.now)
+		left = append(left, p)
 	}
 	w.waiting = left
+}
+
+// turnOf is when a pod comes, beside the others that wait.
+func (w *world) turnOf(p *corev1.Pod) int {
+	if w.later[p.UID] {
+		return 1
+	}
+	return 0
+}
+
+// choose is the node the kube-scheduler would take with its default plugins: of as many nodes with room as it compares, on
+// from where it stopped the last time, the one with the best sum of scores: half the shares of cores and memory left
+// (NodeResourcesFit), how equal they are (NodeResourcesBalancedAllocation), and, twice, how few pods of the same ReplicaSet
+// it has (PodTopologySpread with the default constraint on hostnames).
+func (w *world) choose(p *corev1.Pod, names []string) *machine {
+	enough := len(names)
+	if enough > 100 {
+		enough = max(100, enough*max(5, 50-enough/125)/100)
+	}
+	var feasible []*machine
+	for range names {
+		w.turn++
+		if m := w.nodes[names[w.turn%len(names)]]; m.fits(p) {
+			feasible = append(feasible, m)
+			if len(feasible) == enough {
+				break
+			}
+		}
+	}
+	spread := make([]float64, len(feasible))
+	for i, m := range feasible {
+		same := 0
+		for _, other := range m.pods {
+			if other.Labels["app"] == p.Labels["app"] {
+				same++
+			}
+		}
+		spread[i] = float64(same)*math.Log(float64(len(feasible)+2)) + 2
+	}
+	if len(feasible) == 0 {
+		return nil
+	}
+	var best *machine
+	most, widest, narrowest := 0.0, slices.Max(spread), slices.Min(spread)
+	for i, m := range feasible {
+		least, balanced := m.scores(p)
+		if score := least + balanced + 2*100*(widest+narrowest-spread[i])/widest; best == nil || score > most {
+			best, most = m, score
+		}
+	}
+	return best
 }
 
 func cpuOf(p *corev1.Pod) int64 { return p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() }
@@ -48,10 +94,16 @@ func (m *machine) fits(p *corev1.Pod) bool {
 	return cpuOf(p) <= m.cpuLeft && memoryOf(p) <= m.memLeft && int64(len(m.pods)) < m.kind.Allocatable.Pods().Value()
 }
 
-// free is the mean of the shares of cores and memory that are left beside a pod.
-func (m *machine) free(p *corev1.Pod) float64 {
-	return float64(m.cpuLeft-cpuOf(p))/float64(m.kind.Allocatable.Cpu().MilliValue()) +
-		float64(m.memLeft-memoryOf(p))/float64(m.kind.Allocatable.Memory().Value())
+// scores are, out of a hundred, how much is left beside a pod, and how equal the shares in use are.
+func (m *machine) scores(p *corev1.Pod) (least, balanced float64) {
+	cpu := float64(m.cpuLeft-cpuOf(p)) / float64(m.kind.Allocatable.Cpu().MilliValue())
+	memory := float64(m.memLeft-memoryOf(p)) / float64(m.kind.Allocatable.Memory().Value())
+	return 50 * (cpu + memory), 100 * (1 - math.Abs(cpu-memory)/2)
+}
+
+// large says that a pod takes a good part of the machine, as plan.Drain has it.
+func (m *machine) large(p *corev1.Pod) bool {
+	return 4*cpuOf(p) >= m.kind.Allocatable.Cpu().MilliValue() || 4*memoryOf(p) >= m.kind.Allocatable.Memory().Value()
 }
 
 func (m *machine) take(p *corev1.Pod, now time.Time) {

@@ -5,11 +5,12 @@
 // # A step
 //
 // Deployments change their replicas as the hour demands (demand.go). Pods that go are those a ReplicaSet would take, pods
-// that come are bound as the kube-scheduler would, to the node with the most left (bind.go). For what fits nowhere machines
-// are bought as plan.Pack decides, whoever consolidates, and the pods bound to the machines they were bought for. Then the consolidator is asked, again and again, until it wants
-// nothing more or the step is over: an answer takes fifteen seconds, because either waits so long before it believes one.
-// A node may be consolidated when no pod has come to it or left it for the pool's consolidateAfter. The pods of a node that
-// goes are bound anew like all others; if they do not fit, machines are bought for them.
+// that come are bound as the kube-scheduler would with its default plugins, which spread them (bind.go). For what fits nowhere
+// machines are bought as plan.Pack decides, whoever consolidates, and the pods bound to the machines they were bought for.
+// Then the consolidator is asked, again and again, until it wants nothing more or the step is over: an answer takes fifteen
+// seconds, because either waits so long before it believes one. A node may be consolidated when no pod has come to it or
+// left it for the pool's consolidateAfter. The pods of all nodes that go at the same time are bound anew together, in no
+// order that means anything, but that Tenon evicts the large ones first; if they do not fit, machines are bought for them.
 //
 // # What is counted
 //
@@ -21,10 +22,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/bench/duel"
@@ -130,9 +134,12 @@ type world struct {
 	demand  []*demand
 	nodes   map[string]*machine
 	waiting []*corev1.Pod
+	later   map[types.UID]bool // of those that wait, the ones that were evicted after the others
 	types   map[string]*cloud.InstanceType
 	pool    *karpv1.NodePool
 	serial  int
+	turn    int // of the kube-scheduler, among the nodes
+	uids    *rand.Rand
 	result  Result
 }
 
@@ -147,7 +154,8 @@ type machine struct {
 }
 
 func newWorld(o Options) *world {
-	w := &world{options: o, now: Start, demand: draw(o.Seed, o.Deployments), nodes: map[string]*machine{}, types: map[string]*cloud.InstanceType{}}
+	w := &world{options: o, now: Start, demand: draw(o.Seed, o.Deployments), nodes: map[string]*machine{}, later: map[types.UID]bool{}, types: map[string]*cloud.InstanceType{},
+		uids: rand.New(rand.NewPCG(o.Seed, 10))}
 	for _, t := range o.Catalogue {
 		w.types[t.Name] = t
 	}
@@ -222,6 +230,7 @@ func (w *world) consolidate(ctx context.Context, ask Consolidator) error {
 		if err != nil || len(decisions) == 0 {
 			return err
 		}
+		clear(w.later)
 		for _, d := range decisions {
 			if w.options.Watch != nil {
 				w.options.Watch(w.now, q, d)
@@ -250,7 +259,9 @@ func (w *world) carryOut(d duel.Decision) error {
 			return fmt.Errorf("there is no node %s to take away", name)
 		}
 		for _, p := range m.pods {
-			p.Spec.NodeName = ""
+			// It is another pod that takes its place.
+			p.Spec.NodeName, p.UID, p.CreationTimestamp = "", w.uid(), metav1.NewTime(w.now)
+			w.later[p.UID] = d.LargeFirst && !m.large(p)
 			w.waiting = append(w.waiting, p)
 		}
 		w.result.PodsMoved += len(m.pods)

@@ -85,26 +85,23 @@ func (w *world) scale() {
 func (d *demand) come(w *world, count int) {
 	for range count {
 		d.count++
-		p := d.pod(w.now)
+		p := d.pod(w.now, w.uid())
 		d.pods, w.waiting = append(d.pods, p), append(w.waiting, p)
 	}
 }
 
-// retire takes pods away, those first that share a node with most of their like and among them the youngest, as a
-// ReplicaSet does.
+// retire takes pods away as a ReplicaSet does: those first that share a node with the most of their like, then the younger
+// ones, as far as the scale of their ages, which is logarithmic, tells them apart, and then by UID.
 func (w *world) retire(d *demand, count int) {
 	on := map[string]int{}
 	for _, p := range d.pods {
 		on[p.Spec.NodeName]++
 	}
-	rank := map[types.UID]int{}
-	seen := map[string]int{}
-	for _, p := range d.pods {
-		rank[p.UID] = on[p.Spec.NodeName] - seen[p.Spec.NodeName]
-		seen[p.Spec.NodeName]++
+	age := func(p *corev1.Pod) float64 {
+		return math.Floor(math.Log2(max(1, w.now.Sub(p.CreationTimestamp.Time).Seconds())))
 	}
-	slices.SortStableFunc(d.pods, func(a, b *corev1.Pod) int {
-		return cmp.Or(cmp.Compare(rank[a.UID], rank[b.UID]), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	slices.SortFunc(d.pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(on[a.Spec.NodeName], on[b.Spec.NodeName]), -cmp.Compare(age(a), age(b)), cmp.Compare(a.UID, b.UID))
 	})
 	for _, p := range d.pods[len(d.pods)-count:] {
 		m := w.nodes[p.Spec.NodeName]
@@ -116,12 +113,17 @@ func (w *world) retire(d *demand, count int) {
 	d.pods = d.pods[:len(d.pods)-count]
 }
 
+// uid is one that nobody has: as arbitrary as the real ones, and the same whenever the same day is played.
+func (w *world) uid() types.UID {
+	return types.UID(fmt.Sprintf("%016x", w.uids.Uint64()))
+}
+
 // pod is one more replica.
-func (d *demand) pod(now time.Time) *corev1.Pod {
+func (d *demand) pod(now time.Time, uid types.UID) *corev1.Pod {
 	name, yes, created := fmt.Sprintf("%s-%05d", d.name, d.count), true, metav1.NewTime(now)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, UID: types.UID(name), Labels: map[string]string{"app": d.name}, CreationTimestamp: created,
+			Namespace: "default", Name: name, UID: uid, Labels: map[string]string{"app": d.name}, CreationTimestamp: created,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: d.name, UID: types.UID("set-" + d.name), Controller: &yes}}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "main", Image: "registry.example/app:1", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{

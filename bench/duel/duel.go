@@ -88,6 +88,8 @@ type Decision struct {
 	// Nodes are names of Nodes.
 	Nodes []string
 	Buy   []Machine
+	// LargeFirst says that of the pods on the Nodes those that take a fourth of their node are evicted before the others.
+	LargeFirst bool
 }
 
 // Cost is the price of all machines, in US dollars per hour.
