@@ -189,6 +189,10 @@ func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeCl
 		if err != nil {
 			return nil, "", err
 		}
+		if unguarded(node) {
+			a.tellBoth(nil, claim, corev1.EventTypeWarning, "UnregisteredTaintMissing", "Node "+node.Name+" has joined without the taint "+
+				karpv1.UnregisteredTaintKey+", so that pods may have come to it before it was ready for them")
+		}
 		expects := reserved || a.Nominator.Expects(claim)
 		if node, err = a.drains.change(ctx, node, "register", func(node *corev1.Node) { register(node, claim, expects) }); err != nil {
 			return nil, "", err

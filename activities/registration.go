@@ -66,6 +66,12 @@ func registered(node *corev1.Node) bool { return node.Labels[karpv1.NodeRegister
 // reasonResources is why a node is not initialized that is ready but for devices.
 const reasonResources = "ResourceNotRegistered"
 
+// unguarded reports whether a Node that joins has nothing on it that keeps pods away until it is registered. The user data
+// of a Custom image may have left that out.
+func unguarded(node *corev1.Node) bool {
+	return !registered(node) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.UnregisteredTaintKey })
+}
+
 // initialization says how far a registered Node is from serving pods: an empty reason means it is there. The reasons are
 // Karpenter's.
 func initialization(node *corev1.Node, claim *karpv1.NodeClaim) (reason, message string) {

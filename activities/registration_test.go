@@ -103,3 +103,23 @@ func TestInitialization(t *testing.T) {
 		}
 	}
 }
+
+func TestUnguarded(t *testing.T) {
+	t.Parallel()
+	taint := corev1.Taint{Key: karpv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}
+	for _, test := range []struct {
+		reason string
+		labels map[string]string
+		taints []corev1.Taint
+		want   bool
+	}{
+		{"the taint keeps pods away", nil, []corev1.Taint{taint}, false},
+		{"nothing does", nil, []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoSchedule}}, true},
+		{"a registered node takes pods", map[string]string{karpv1.NodeRegisteredLabelKey: "true"}, nil, false},
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: test.labels}, Spec: corev1.NodeSpec{Taints: test.taints}}
+		if got := unguarded(node); got != test.want {
+			t.Errorf("%s: %v", test.reason, got)
+		}
+	}
+}

@@ -89,6 +89,7 @@ func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 		// Only what is seen to be shutting down need not be told again.
 		if !ending && time.Since(sent) >= tellAgain {
 			if err := a.Cloud.Terminate(ctx, []string{id}); err != nil {
+				a.tellBoth(nil, claim, corev1.EventTypeWarning, "FailedTermination", fmt.Sprintf("Instance %s cannot be terminated: %v", id, err))
 				return cloudFailure("terminate "+id, err)
 			}
 			sent = time.Now()
