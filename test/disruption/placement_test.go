@@ -52,7 +52,7 @@ func placementScenarios() []scenario {
 		steps: []step{
 			create(volume("us-east-1b") + volume("us-east-1c")),
 			deploy(workload{name: "ballast-b", count: 2, requests: ballast, selector: east("b")}, workload{name: "ballast-c", count: 1, requests: ballast, selector: east("c")}),
-			deploy(database("us-east-1b", light), database("us-east-1c", light), workload{name: "web", count: 1, selector: east("b")}),
+			deploy(database("us-east-1b", light), database("us-east-1c", tiny), workload{name: "web", count: 1, selector: east("b")}),
 			scale("ballast-b", 0), scale("ballast-c", 0), serve(3), opened("0s"), stays(2), mark,
 			zoned("in-us-east-1b", "us-east-1b"), zoned("in-us-east-1c", "us-east-1c"), keeps("in-us-east-1c", "Underutilized", "Room|Price", "")},
 		takes: takes{"Underutilized": 1},
