@@ -24,26 +24,10 @@ func (s *Starter) watchBuffers(ctx context.Context) error {
 	events := s.Mirror.Subscribe(cluster.BuffersChanged, cluster.PodsPending, cluster.PodsChanged, cluster.NodeChanged, cluster.ClaimChanged,
 		cluster.PoolEdited, cluster.ClassChanged)
 	defer events.Close()
-	state := pending{}
-	news := true
-	for {
-		snapshot := s.Mirror.Snapshot()
-		signal, wait := s.keepBuffers(ctx, snapshot, &state, news)
-		if signal {
-			if err := s.announce(ctx, snapshot.Time); err != nil {
-				state, wait = pending{signalled: time.Now()}, signalEvery
-			}
-		}
-		if signal || wait == 0 {
-			news = false
-		}
-		for _, event := range awaitEvents(ctx, events, wait) {
-			news = news || event.Kind == cluster.PoolEdited || event.Kind == cluster.ClassChanged
-		}
-		if err := sleep(ctx, settle); err != nil {
-			return err
-		}
-	}
+	isNews := func(kind cluster.EventKind) bool { return kind == cluster.PoolEdited || kind == cluster.ClassChanged }
+	return s.announceWhile(ctx, events, isNews, settle, func(state *pending, snapshot *plan.Snapshot, news bool) (bool, time.Duration) {
+		return s.keepBuffers(ctx, snapshot, state, news)
+	})
 }
 
 // keepBuffers writes what has changed about the buffers. It says whether to signal Provisioning, and when to look again.

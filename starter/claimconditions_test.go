@@ -11,10 +11,7 @@ import (
 	"go.uber.org/zap/zaptest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -227,10 +224,6 @@ type conditionWorld struct {
 }
 
 func newConditionWorld(t *testing.T) *conditionWorld {
-	scheme := runtime.NewScheme()
-	if err := karpv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	w := &conditionWorld{t: t, time: start, pool: testPool("default"), class: &awsv1.EC2NodeClass{},
 		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", CreationTimestamp: metav1.NewTime(start)}}}
@@ -246,13 +239,7 @@ func newConditionWorld(t *testing.T) *conditionWorld {
 	for _, condition := range claim.ReadyParts() {
 		claim.SetCondition(metav1.Condition{Type: condition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(start)})
 	}
-	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(claim).WithObjects(claim).
-		WithInterceptorFuncs(interceptor.Funcs{
-			SubResourcePatch: func(ctx context.Context, client kube.Client, name string, object kube.Object, patch kube.Patch, options ...kube.SubResourcePatchOption) error {
-				w.writes++
-				return client.SubResource(name).Patch(ctx, object, patch, options...)
-			},
-		}).Build()
+	w.client = countingClient(t, claim, &w.writes)
 	w.keeper = NewClaimConditions(w.client, w, w, zaptest.NewLogger(t))
 	w.keeper.now = func() time.Time { return w.time }
 	return w

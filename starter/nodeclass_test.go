@@ -10,10 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zaptest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -160,25 +157,9 @@ type classWorld struct {
 }
 
 func newClassWorld(t *testing.T) *classWorld {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{karpv1.AddToScheme, awsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	w := &classWorld{t: t, clock: time.Unix(1_000_000, 0), status: resolvedStatus(metav1.NewTime(time.Unix(1000, 0)), metav1.ConditionTrue)}
 	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", Generation: 1}}
-	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(class).WithObjects(class).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Patch: func(ctx context.Context, client kube.WithWatch, object kube.Object, patch kube.Patch, options ...kube.PatchOption) error {
-				w.writes++
-				return client.Patch(ctx, object, patch, options...)
-			},
-			SubResourcePatch: func(ctx context.Context, client kube.Client, name string, object kube.Object, patch kube.Patch, options ...kube.SubResourcePatchOption) error {
-				w.writes++
-				return client.SubResource(name).Patch(ctx, object, patch, options...)
-			},
-		}).Build()
+	w.client = countingClient(t, class, &w.writes)
 	w.keeper = NewNodeClassStatus(w, w.client, w, "Y2E=", nil, zaptest.NewLogger(t))
 	w.keeper.now = func() time.Time { return w.clock }
 	return w

@@ -14,10 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -247,22 +244,8 @@ type poolWorld struct {
 }
 
 func newPoolWorld(t *testing.T) *poolWorld {
-	scheme := runtime.NewScheme()
-	if err := karpv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	w := &poolWorld{t: t, classes: map[string]*awsv1.EC2NodeClass{}, nodes: map[string]*corev1.Node{}}
-	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&karpv1.NodePool{}).WithObjects(testPool("default")).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Patch: func(ctx context.Context, client kube.WithWatch, object kube.Object, patch kube.Patch, options ...kube.PatchOption) error {
-				w.writes++
-				return client.Patch(ctx, object, patch, options...)
-			},
-			SubResourcePatch: func(ctx context.Context, client kube.Client, name string, object kube.Object, patch kube.Patch, options ...kube.SubResourcePatchOption) error {
-				w.writes++
-				return client.SubResource(name).Patch(ctx, object, patch, options...)
-			},
-		}).Build()
+	w.client = countingClient(t, testPool("default"), &w.writes)
 	w.keeper = NewNodePoolStatus(w.client, w, zaptest.NewLogger(t))
 	return w
 }

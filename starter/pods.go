@@ -95,11 +95,20 @@ func promises(snapshot *plan.Snapshot) map[types.UID]bool {
 func (s *Starter) watchPods(ctx context.Context) error {
 	events := s.Mirror.Subscribe(cluster.PodsPending, cluster.PoolEdited, cluster.ClassChanged, cluster.StorageChanged)
 	defer events.Close()
-	state := pending{}
-	news := true
+	isNews := func(kind cluster.EventKind) bool { return kind != cluster.PodsPending }
+	return s.announceWhile(ctx, events, isNews, 0, (*pending).due)
+}
+
+// announceWhile signals Provisioning whenever that is due. Due is a question over the mirror, asked again after every
+// event, not sooner than rest after it, and after the wait it returns. It is told whether there has been news since the
+// last signal: an event of a kind that may make a plan succeed which did not.
+func (s *Starter) announceWhile(ctx context.Context, events *cluster.Subscription, isNews func(cluster.EventKind) bool, rest time.Duration,
+	due func(state *pending, snapshot *plan.Snapshot, news bool) (signal bool, wait time.Duration),
+) error {
+	state, news := pending{}, true
 	for {
 		snapshot := s.Mirror.Snapshot()
-		signal, wait := state.due(snapshot, news)
+		signal, wait := due(&state, snapshot, news)
 		if signal {
 			if err := s.announce(ctx, snapshot.Time); err != nil {
 				state, wait = pending{signalled: time.Now()}, signalEvery
@@ -109,8 +118,9 @@ func (s *Starter) watchPods(ctx context.Context) error {
 			news = false
 		}
 		for _, event := range awaitEvents(ctx, events, wait) {
-			news = news || event.Kind != cluster.PodsPending
+			news = news || isNews(event.Kind)
 		}
+		_ = sleep(ctx, rest)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

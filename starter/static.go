@@ -16,29 +16,15 @@ import (
 func (s *Starter) watchStatic(ctx context.Context) error {
 	events := s.Mirror.Subscribe(cluster.PoolChanged, cluster.ClassChanged, cluster.ClaimChanged, cluster.NodeChanged)
 	defer events.Close()
-	state := pending{}
-	news := true
-	for {
-		snapshot := s.Mirror.Snapshot()
+	isNews := func(kind cluster.EventKind) bool { return kind == cluster.ClassChanged }
+	return s.announceWhile(ctx, events, isNews, 0, func(state *pending, snapshot *plan.Snapshot, news bool) (bool, time.Duration) {
 		signal, wait := state.lacking(snapshot, news)
 		if signal && s.Mirror.Fresh(freshEnough) != nil {
-			state, signal, wait = pending{}, false, evaluateEvery
+			*state = pending{}
+			return false, evaluateEvery
 		}
-		if signal {
-			if err := s.announce(ctx, snapshot.Time); err != nil {
-				state, wait = pending{signalled: time.Now()}, signalEvery
-			}
-		}
-		if signal || wait == 0 {
-			news = false
-		}
-		for _, event := range awaitEvents(ctx, events, wait) {
-			news = news || event.Kind == cluster.ClassChanged
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
+		return signal, wait
+	})
 }
 
 // lacking is due for the nodes that static pools lack and may launch: the same number of the same pool is no news.

@@ -10,23 +10,32 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
+
+// launch launches a group of on-demand instances.
+func (a *account) launch(class *awsv1.EC2NodeClass, group string, count int) cloud.LaunchResult {
+	a.t.Helper()
+	request, err := a.provider.PrepareLaunch(a.t.Context(), a.spec(class, group, count))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	request.Token = "token of " + group
+	result, err := a.provider.Launch(a.t.Context(), request)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return result
+}
 
 func TestInstancesAreTaggedAtCreation(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
 	class := a.NodeClass()
 	a.resolve(a.provider, class)
-	request, err := a.provider.PrepareLaunch(t.Context(), a.spec(class, "group-1", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Token = "token"
-	if _, err := a.provider.Launch(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
+	a.launch(class, "group-1", 1)
 	tags := maps.Clone(a.sim.Instances()[0].Tags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return len(key) > 4 && key[:4] == "aws:" })
 	want := map[string]string{
@@ -49,14 +58,7 @@ func TestALaunchIsOneCall(t *testing.T) {
 	a.resolve(a.provider, class)
 	before := a.sim.CallCounts()
 	for n := range 3 {
-		request, err := a.provider.PrepareLaunch(t.Context(), a.spec(class, fmt.Sprint("group-", n), 10))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Token = fmt.Sprint("token-", n)
-		if _, err := a.provider.Launch(t.Context(), request); err != nil {
-			t.Fatal(err)
-		}
+		a.launch(class, fmt.Sprint("group-", n), 10)
 	}
 	after := a.sim.CallCounts()
 	for action, want := range map[string]int{
@@ -73,15 +75,7 @@ func TestConcurrentTerminationsShareCalls(t *testing.T) {
 	a := newAccount(t)
 	class := a.NodeClass()
 	a.resolve(a.provider, class)
-	request, err := a.provider.PrepareLaunch(t.Context(), a.spec(class, "group-1", 100))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Token = "token"
-	result, err := a.provider.Launch(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := a.launch(class, "group-1", 100)
 	var group errgroup.Group
 	for _, instance := range result.Instances {
 		group.Go(func() error { return a.provider.Terminate(t.Context(), []string{instance.ID}) })
@@ -103,15 +97,7 @@ func TestOneMissingInstanceDoesNotSpareTheOthers(t *testing.T) {
 	a := newAccount(t)
 	class := a.NodeClass()
 	a.resolve(a.provider, class)
-	request, err := a.provider.PrepareLaunch(t.Context(), a.spec(class, "group-1", 3))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Token = "token"
-	result, err := a.provider.Launch(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := a.launch(class, "group-1", 3)
 	a.change(func(f *ec2sim.Faults) {
 		f.Errors = []ec2sim.ErrorFault{{Action: "TerminateInstances", Code: "InvalidInstanceID.NotFound", Occurrence: ec2sim.Occurrence{Times: 1}}}
 	})

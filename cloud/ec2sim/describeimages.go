@@ -79,11 +79,7 @@ func describeImages(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(c.form, 1, 1000, 1000)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(found, func(im *image) string { return im.ID }, c.form.str("NextToken"), size)
+	page, next, err := pageOf(c.form, found, 1, 1000, func(im *image) string { return im.ID })
 	if err != nil {
 		return nil, err
 	}

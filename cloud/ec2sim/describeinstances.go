@@ -69,13 +69,9 @@ func describeInstances(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(c.form, 5, 1000, 1000)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(found, func(i *instance) string {
+	page, next, err := pageOf(c.form, found, 5, 1000, func(i *instance) string {
 		return strconv.FormatInt(i.LaunchedAt.UnixNano(), 36) + i.Reservation + i.ID
-	}, c.form.str("NextToken"), size)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -136,11 +136,7 @@ func describeInstanceStatus(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(c.form, 5, 1000, 1000)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(found, func(i *instance) string { return i.ID }, c.form.str("NextToken"), size)
+	page, next, err := pageOf(c.form, found, 5, 1000, func(i *instance) string { return i.ID })
 	if err != nil {
 		return nil, err
 	}

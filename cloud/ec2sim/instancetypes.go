@@ -247,11 +247,7 @@ func describeInstanceTypes(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(c.form, 5, 100, 100)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(found, func(t *InstanceType) string { return t.Name }, c.form.str("NextToken"), size)
+	page, next, err := pageOf(c.form, found, 5, 100, func(t *InstanceType) string { return t.Name })
 	if err != nil {
 		return nil, err
 	}
@@ -362,10 +358,6 @@ func describeInstanceTypeOfferings(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(c.form, 5, 1000, 1000)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(all, func(o offeringXML) string { return o.Type + "\x00" + o.Location }, c.form.str("NextToken"), size)
+	page, next, err := pageOf(c.form, all, 5, 1000, func(o offeringXML) string { return o.Type + "\x00" + o.Location })
 	return describeOfferingsXML{page, next}, err
 }

@@ -162,11 +162,7 @@ func describeLaunchTemplates(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(c.form, 1, 200, 200)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(found, func(t *launchTemplate) string { return t.ID }, c.form.str("NextToken"), size)
+	page, next, err := pageOf(c.form, found, 1, 200, func(t *launchTemplate) string { return t.ID })
 	if err != nil {
 		return nil, err
 	}
@@ -214,13 +210,9 @@ func describeLaunchTemplateVersions(s *Server, c *call) (any, error) {
 			})
 		}
 	}
-	size, err := pageSize(c.form, 1, 200, 200)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(all, func(v templateVersionXML) string {
+	page, next, err := pageOf(c.form, all, 1, 200, func(v templateVersionXML) string {
 		return v.ID + "/" + strconv.Itoa(1_000_000_000-v.Number)
-	}, c.form.str("NextToken"), size)
+	})
 	return describeVersionsXML{page, next}, err
 }
 

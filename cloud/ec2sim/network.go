@@ -108,11 +108,7 @@ func describeSubnets(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(c.form, 5, 1000, 1000)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(found, func(n *subnet) string { return n.ID }, c.form.str("NextToken"), size)
+	page, next, err := pageOf(c.form, found, 5, 1000, func(n *subnet) string { return n.ID })
 	if err != nil {
 		return nil, err
 	}
@@ -162,11 +158,7 @@ func describeSecurityGroups(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(c.form, 5, 1000, 1000)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(found, func(g *securityGroup) string { return g.ID }, c.form.str("NextToken"), size)
+	page, next, err := pageOf(c.form, found, 5, 1000, func(g *securityGroup) string { return g.ID })
 	if err != nil {
 		return nil, err
 	}
@@ -268,11 +260,7 @@ func describeSpotPriceHistory(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(c.form, 1, 1000, 1000)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(all, func(p spotPriceXML) string { return p.Type + "\x00" + p.Zone + "\x00" + p.Product }, c.form.str("NextToken"), size)
+	page, next, err := pageOf(c.form, all, 1, 1000, func(p spotPriceXML) string { return p.Type + "\x00" + p.Zone + "\x00" + p.Product })
 	return describeSpotPricesXML{page, next}, err
 }
 

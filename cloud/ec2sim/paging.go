@@ -29,14 +29,15 @@ func paginate[T any](items []T, key func(T) string, token string, size int) (pag
 	return items[:size], next, nil
 }
 
-// pageSize reads MaxResults within the bounds of a call; def is used where it is absent.
-func pageSize(p *params, least, most, def int) (int, error) {
-	size, err := p.integer("MaxResults", def)
+// pageOf cuts the page that a call asks for out of a listing. A page has as many items as MaxResults says, which has to
+// be between the bounds of the call, and as many as possible where it says nothing.
+func pageOf[T any](p *params, items []T, least, most int, key func(T) string) (page []T, next string, err error) {
+	size, err := p.integer("MaxResults", most)
 	if err != nil {
-		return 0, err
+		return nil, "", err
 	}
 	if p.has("MaxResults") && (size < least || size > most) {
-		return 0, invalidValue("Value ( %d ) for parameter maxResults is invalid. Expecting a value between %d and %d.", size, least, most)
+		return nil, "", invalidValue("Value ( %d ) for parameter maxResults is invalid. Expecting a value between %d and %d.", size, least, most)
 	}
-	return size, nil
+	return paginate(items, key, p.str("NextToken"), size)
 }

@@ -271,11 +271,7 @@ func describeCapacityReservations(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(c.form, 1, 1000, 1000)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(found, func(r *capacityReservation) string { return r.ID }, c.form.str("NextToken"), size)
+	page, next, err := pageOf(c.form, found, 1, 1000, func(r *capacityReservation) string { return r.ID })
 	if err != nil {
 		return nil, err
 	}

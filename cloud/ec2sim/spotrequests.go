@@ -66,11 +66,7 @@ func describeSpotInstanceRequests(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(c.form, 5, 1000, 1000)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(found, func(i *instance) string { return i.SpotRequest }, c.form.str("NextToken"), size)
+	page, next, err := pageOf(c.form, found, 5, 1000, func(i *instance) string { return i.SpotRequest })
 	if err != nil {
 		return nil, err
 	}

@@ -260,11 +260,7 @@ func describeTags(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := pageSize(c.form, 5, 1000, 1000)
-	if err != nil {
-		return nil, err
-	}
-	page, next, err := paginate(all, func(t tagDescriptionXML) string { return t.ID + "\x00" + t.Key }, c.form.str("NextToken"), size)
+	page, next, err := pageOf(c.form, all, 5, 1000, func(t tagDescriptionXML) string { return t.ID + "\x00" + t.Key })
 	return describeTagsXML{page, next}, err
 }
 

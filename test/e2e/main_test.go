@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tenon-sh/tenon/test/flow"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
@@ -57,7 +58,7 @@ spec:
       - name: app
         image: app
         resources: {requests: {%[4]s}}
-`), namespace, name, replicas, requests) + indent(6, further...)
+`), namespace, name, replicas, requests) + flow.Lines(6, further)
 }
 
 // of has pods take nodes of one NodePool only.
@@ -76,12 +77,12 @@ spec:
     spec:
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
       requirements:
-`), name, consolidateAfter) + indent(6, dashed(requirements)...) + indent(6, further...)
+`), name, consolidateAfter) + flow.Lines(6, dashed(requirements)) + flow.Lines(6, further)
 }
 
 // types requires instance types.
 func types(names ...string) []string {
-	return []string{"{key: node.kubernetes.io/instance-type, operator: In, values: [" + strings.Join(names, ", ") + "]}"}
+	return []string{flow.In("node.kubernetes.io/instance-type", names...)}
 }
 
 // onDemand requires on-demand capacity.
@@ -93,14 +94,6 @@ func dashed(items []string) []string {
 		lines = append(lines, "- "+item)
 	}
 	return lines
-}
-
-func indent(by int, lines ...string) string {
-	var out strings.Builder
-	for _, line := range lines {
-		out.WriteString("\n" + strings.Repeat(" ", by) + line)
-	}
-	return out.String()
 }
 
 // emptyAfter has empty nodes of the default NodePool go after a while, all at once.
