@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -45,21 +46,26 @@ deadline, pods that would outlive it are deleted without regard to budgets and a
 	cmd.Flags().StringVar(&flags.deadline, "deadline", "", "when the drain ends whatever is left: a duration from now (30m) or an RFC 3339 time")
 	cmd.PersistentFlags().StringVar(&flags.cluster, "cluster", "", "name of the cluster, as its worker has it (TENON_CLUSTER)")
 	cmd.PersistentFlags().StringVarP(&flags.output, "output", "o", "", "output format: json")
-	cmd.PersistentFlags().StringVar(&flags.note, "note", "", "why, for those who look at the drain later")
-	cmd.AddCommand(newDrainStatusCommand(&flags), newDrainDeadlineCommand(&flags))
+	cmd.AddCommand(newDrainStatusCommand(&flags), flags.noted(newDrainDeadlineCommand(&flags)))
 	for _, order := range []struct{ update, short string }{
 		{workflows.UpdatePause, "Stop evictions; the node stays cordoned and the deadline keeps running"},
 		{workflows.UpdateResume, "Go on after a pause"},
 		{workflows.UpdateCancel, "Take a drain back: stop evictions and make the node schedulable again, also one that was kept"},
 		{workflows.UpdateForce, "Delete what is left now, without regard to budgets and annotations"},
 	} {
-		cmd.AddCommand(&cobra.Command{
+		cmd.AddCommand(flags.noted(&cobra.Command{
 			Use: order.update + " NODE", Short: order.short, Example: "  tenon drain " + order.update + " ip-10-0-1-17.ec2.internal", Args: oneNode,
 			RunE: withDrains(&flags, func(ctx context.Context, d *drains, args []string) error {
 				return d.order(ctx, args[0], order.update, workflows.DrainOrder{Note: flags.note})
 			}),
-		})
+		}))
 	}
+	return flags.noted(cmd)
+}
+
+// noted adds the flag of commands that leave a note.
+func (f *drainFlags) noted(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&f.note, "note", "", "why, for those who look at the drain later")
 	return cmd
 }
 
@@ -69,10 +75,12 @@ func newDrainStatusCommand(flags *drainFlags) *cobra.Command {
 		Example: "  tenon drain status\n  tenon drain status ip-10-0-1-17.ec2.internal -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: withDrains(flags, func(ctx context.Context, d *drains, args []string) error {
-			if len(args) == 0 {
+			switch {
+			case len(args) == 0 && flags.wait:
+				return errors.New("--wait: name the node")
+			case len(args) == 0:
 				return d.list(ctx)
-			}
-			if flags.wait {
+			case flags.wait:
 				return d.follow(ctx, args[0])
 			}
 			status, err := d.status(ctx, args[0])
