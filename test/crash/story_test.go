@@ -2,6 +2,7 @@ package crash_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -359,35 +360,19 @@ func (s *telling) create(replicas int, annotation string) {
 // ownClaims are the claims of the story's pools.
 func (s *telling) ownClaims() []karpv1.NodeClaim {
 	s.T.Helper()
-	var own []karpv1.NodeClaim
-	for _, claim := range s.Claims() {
-		if claim.Labels["story"] == s.name {
-			own = append(own, claim)
-		}
-	}
-	return own
+	return slices.DeleteFunc(s.Claims(), func(claim karpv1.NodeClaim) bool { return claim.Labels["story"] != s.name })
 }
 
 // ownNodes are the nodes of the story's pools.
 func (s *telling) ownNodes() []corev1.Node {
 	s.T.Helper()
-	var own []corev1.Node
-	for _, node := range s.Nodes() {
-		if node.Labels["story"] == s.name {
-			own = append(own, node)
-		}
-	}
-	return own
+	return slices.DeleteFunc(s.Nodes(), func(node corev1.Node) bool { return node.Labels["story"] != s.name })
 }
 
 // ownInstances are the living instances of the story's pools.
 func (s *telling) ownInstances() []ec2sim.Instance {
 	s.T.Helper()
-	var own []ec2sim.Instance
-	for _, instance := range s.Living() {
-		if strings.HasPrefix(instance.Tags[karpv1.NodePoolLabelKey], s.name) {
-			own = append(own, instance)
-		}
-	}
-	return own
+	return slices.DeleteFunc(s.Living(), func(instance ec2sim.Instance) bool {
+		return !strings.HasPrefix(instance.Tags[karpv1.NodePoolLabelKey], s.name)
+	})
 }
