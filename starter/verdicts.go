@@ -33,6 +33,8 @@ const (
 	// lasting is how long the same kind of thing must have kept a node before it is worth an Event, and how long the node
 	// must have served: what a node's first moments and its last ones look like is no news, and every Event is a write.
 	lasting = time.Minute
+	// unending is the same for what should pass by itself: only where it does not is it worth an Event.
+	unending = 5 * time.Minute
 	// kindsEvery is how often at most Disruption is woken only so that its details tell what keeps nodes.
 	kindsEvery = 10 * time.Minute
 )
@@ -86,7 +88,7 @@ func (v *verdicts) choose(found plan.Disruption, young map[string]bool, now time
 			if of.since.IsZero() || of.kind != kind {
 				of.kind, of.since = kind, now
 			}
-			switch due := of.since.Add(lasting); {
+			switch due := of.since.Add(toLast(binding)); {
 			case of.told&(1<<kind) != 0:
 			case now.Before(due):
 				again(due)
@@ -162,6 +164,14 @@ func binding(of []plan.Verdict) (found plan.Verdict, speaks bool) {
 		}
 	}
 	return found, most > 0
+}
+
+// toLast is how long a verdict must have held before it is worth an Event.
+func toLast(v plan.Verdict) time.Duration {
+	if v.Cause == plan.CauseQuiet {
+		return unending
+	}
+	return lasting
 }
 
 // eventOf is the reason of the Event that tells of a verdict.

@@ -44,14 +44,17 @@ func TestSentences(t *testing.T) {
 			[]string{"Unconsolidatable its NodePool is static"}},
 		{"what lasts comes before what passes", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseQuiet, "it is too young"), verdict(karpv1.DisruptionReasonDrifted, plan.CauseBudget, "budgets allow 0")),
 			[]string{"DisruptionBlocked it has drifted, but budgets allow 0"}},
-		{"what time will tell is said where nothing else is", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseQuiet, "it is too young")), []string{"DisruptionBlocked it is empty, but it is too young"}},
+		{"what time will tell is said where nothing else is, and time does not tell", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseQuiet, "it is too young")), []string{"DisruptionBlocked it is empty, but it is too young"}},
 	} {
 		var v verdicts
 		at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		if early, _ := v.choose(plan.Disruption{Verdicts: tc.of}, nil, at); len(early) > 0 {
 			t.Errorf("%s: %v is said before it has lasted", tc.reason, early)
 		}
-		tellings, _ := v.choose(plan.Disruption{Verdicts: tc.of}, nil, at.Add(lasting))
+		tellings, next := v.choose(plan.Disruption{Verdicts: tc.of}, nil, at.Add(lasting))
+		if passes := at.Add(unending); next.Equal(passes) {
+			tellings, _ = v.choose(plan.Disruption{Verdicts: tc.of}, nil, passes)
+		}
 		var got []string
 		for _, told := range tellings {
 			got = append(got, told.reason+" "+told.message)
