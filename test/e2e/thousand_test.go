@@ -41,7 +41,7 @@ const writesMost = 12
 // way, however long pods take to come and to go on a busy machine: what is counted is uneventful lives.
 func thousandPods(t *testing.T, w *world.World) {
 	const pods = 1000
-	emptyAfter(w, "Never")
+	emptyAfter(w, "1h")
 	w.Sim(http.MethodPost, "/_sim/calls/reset", nil, nil)
 	before := len(w.Writes())
 	for i, shape := range shapes {
