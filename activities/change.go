@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -14,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// guarded are the lists of a Node that several parties write. A patch that changes one of them states what it saw there,
-// so that nothing of somebody else's is lost; what else changes on the Node meanwhile, as its status does all the time,
-// does not matter.
+// guarded are the lists of a Node that several parties write. A patch that changes one of them states what it saw there, of
+// taints those that it takes off, so that nothing of somebody else's is lost; what else changes on the Node meanwhile, as
+// its status does all the time, does not matter.
 var guarded = []string{"/spec/taints", "/metadata/finalizers", "/metadata/ownerReferences"}
 
 // change patches the node to what edit makes of it, and writes nothing where edit changes nothing. When somebody else
@@ -57,8 +58,16 @@ func (d *Drains) change(ctx context.Context, node *corev1.Node, doing string, ed
 	}
 }
 
-// nodePatch is the JSON patch from one state of a Node to another, guarded where it touches what others write.
+// nodePatch is the JSON patch from one state of a Node to another, guarded where it touches what others write. Taints are
+// taken off and put on one by one: Kubernetes' own come and go all the time while a node joins, most of them at the end of
+// the list, and are nobody's business here.
 func nodePatch(before, after *corev1.Node) ([]byte, error) {
+	var taints []jsonpatch.Operation
+	if len(before.Spec.Taints) > 0 {
+		taints = taintChanges(before.Spec.Taints, after.Spec.Taints)
+		after = after.DeepCopy()
+		after.Spec.Taints = before.Spec.Taints // that is seen to
+	}
 	from, err := json.Marshal(before)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
@@ -81,5 +90,23 @@ func nodePatch(before, after *corev1.Node) ([]byte, error) {
 			}
 		}
 	}
-	return json.Marshal(append(tests, operations...))
+	return json.Marshal(slices.Concat(tests, operations, taints))
+}
+
+// taintChanges takes the taints off a Node that are no longer wanted, each only if it is where it was seen, and puts on
+// those that are new. The last goes first, so that the places of the others stay the same.
+func taintChanges(before, after []corev1.Taint) []jsonpatch.Operation {
+	var operations []jsonpatch.Operation
+	for i, taint := range slices.Backward(before) {
+		if !slices.ContainsFunc(after, func(t corev1.Taint) bool { return equality.Semantic.DeepEqual(t, taint) }) {
+			path := fmt.Sprintf("/spec/taints/%d", i)
+			operations = append(operations, jsonpatch.NewOperation("test", path, taint), jsonpatch.NewOperation("remove", path, nil))
+		}
+	}
+	for _, taint := range after {
+		if !slices.ContainsFunc(before, func(t corev1.Taint) bool { return equality.Semantic.DeepEqual(t, taint) }) {
+			operations = append(operations, jsonpatch.NewOperation("add", "/spec/taints/-", taint))
+		}
+	}
+	return operations
 }

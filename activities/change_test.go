@@ -1,0 +1,63 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// TestTaintsOfOthers patches a Node on which Kubernetes has changed taints since it was read, from the taint with which it
+// booted to the one that keeps it for its pods.
+func TestTaintsOfOthers(t *testing.T) {
+	t.Parallel()
+	taint := func(key string) corev1.Taint { return corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule} }
+	booting, ours := taint(karpv1.UnregisteredTaintKey), karpv1.ExpectingNoScheduleTaint()
+	starting, away := taint(corev1.TaintNodeNotReady), taint(corev1.TaintNodeUnreachable)
+	for _, test := range []struct {
+		reason    string
+		seen, now []corev1.Taint
+		want      []corev1.Taint
+		refused   bool
+	}{
+		{"nobody else has done anything", []corev1.Taint{booting, starting}, []corev1.Taint{booting, starting}, []corev1.Taint{starting, ours}, false},
+		{"one has come behind, which stays", []corev1.Taint{booting, starting}, []corev1.Taint{booting, starting, away}, []corev1.Taint{starting, away, ours}, false},
+		{"one that comes last has gone, and stays away", []corev1.Taint{booting, starting}, []corev1.Taint{booting}, []corev1.Taint{ours}, false},
+		{"one has gone before it: it is another's place now", []corev1.Taint{starting, booting}, []corev1.Taint{booting}, nil, true},
+		{"none was seen, and one has come", nil, []corev1.Taint{starting}, nil, true},
+		{"none was seen, and there is none", nil, nil, []corev1.Taint{ours}, false},
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: test.now}}
+		kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(node).Build()
+		before := node.DeepCopy()
+		before.Spec.Taints = test.seen
+		after := before.DeepCopy()
+		after.Spec.Taints = append(slices.DeleteFunc(after.Spec.Taints, func(t corev1.Taint) bool { return t.Key == booting.Key }), ours)
+		patch, err := nodePatch(before, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = kube.Patch(context.Background(), after, client.RawPatch(types.JSONPatchType, patch))
+		if refused := err != nil; refused != test.refused {
+			t.Errorf("%s: %s: %v", test.reason, patch, err)
+		}
+		want := test.want
+		if test.refused {
+			want = test.now
+		}
+		var got corev1.Node
+		if err := kube.Get(context.Background(), client.ObjectKeyFromObject(node), &got); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got.Spec.Taints, want) {
+			t.Errorf("%s: taints %v, want %v", test.reason, got.Spec.Taints, want)
+		}
+	}
+}
