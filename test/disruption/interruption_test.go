@@ -40,10 +40,11 @@ func interruptionScenarios() []scenario {
 		{
 			name: "spot-interrupted-stays", rule: "a pod that is not to be disrupted is lost with a spot instance that is taken back: it keeps its node until then, and another one serves before, which waits for it",
 			pools: []pool{{types: []string{"m6idn.xlarge"}, capacity: []string{"spot"}}},
-			steps: []step{deploy(workload{name: "web", count: 1, annotations: `karpenter.sh/do-not-disrupt: "true"`}), opened("0s"), onMarked(func(p *play, node string) {
-				p.T.Helper()
-				p.Sim(http.MethodPost, "/_sim/interrupt", map[string]any{"instances": []string{p.instance(node)}, "notice": "40s"}, nil)
-			}), told("SpotInterrupted", ""), served(2), stillOn("web"), replaced(1), made(2)},
+			steps: []step{deploy(workload{name: "web", count: 1, annotations: `karpenter.sh/do-not-disrupt: "true"`}), opened("0s"), announced("spot-interruption"), told("SpotInterrupted", ""), served(2), stillOn("web"),
+				onMarked(func(p *play, node string) {
+					p.T.Helper()
+					p.Sim(http.MethodPost, "/_sim/interrupt", map[string]any{"instances": []string{p.instance(node)}, "notice": "1s"}, nil)
+				}), replaced(1), made(2)},
 			takes: takes{"SpotInterrupted": 1},
 		},
 		row("stopping", "an instance that somebody stops is emptied and goes", "stopping", "InstanceStopping", "InstanceStopping"),
