@@ -45,7 +45,7 @@ func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (work
 		}
 	}
 	if len(going) == 0 {
-		return result, a.open(ctx, in)
+		return result, a.openReplacements(ctx, in.Claims)
 	}
 	if err := a.Mirror.Fresh(freshEnough); err != nil {
 		return result, fmt.Errorf("let nodes go: %w", err)
@@ -54,8 +54,8 @@ func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (work
 	if err != nil {
 		return result, err
 	}
-	if in.Open || len(going) > 0 {
-		if err := a.open(ctx, in); err != nil {
+	if in.Open || len(result.Blocked) == 0 {
+		if err := a.openReplacements(ctx, in.Claims); err != nil {
 			return result, err
 		}
 	}
@@ -72,14 +72,6 @@ func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (work
 	}
 	a.Log.Info("replacement lets nodes go", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Strings("claims", result.Retired), zap.Strings("gone", result.Gone))
 	return result, nil
-}
-
-// open has the replacements take pods, unless that is still to wait.
-func (a *Activities) open(ctx context.Context, in workflows.RetireInput) error {
-	if in.Closed {
-		return nil
-	}
-	return a.openReplacements(ctx, in.Claims)
 }
 
 // let deletes the claims of nodes that may go.

@@ -64,7 +64,6 @@ func consolidate(f *field, in *Input, candidates, rivals []*candidate, book *bud
 		return c.commands, c.told(candidates)
 	}
 	order := slices.DeleteFunc(all, func(one *candidate) bool { return one.soon })
-	c.add(order)
 	c.removed = len(c.commands)
 	c.gather(order)
 	for _, one := range order {

@@ -13,23 +13,16 @@ import (
 // node of those that the scheduler would look at. Where pods find no room in that, the commands of the least worth are left for later, when it is known where the
 // others went.
 
-// compared is how many nodes with room for a pod are compared. The kube-scheduler compares about as many.
-const compared = 100
+// rushed is how many nodes with room for a pod are compared. The kube-scheduler compares about as many.
+const rushed = 100
 
 // rehearse says whether the pods of some nodes, all of which go at once, find room whoever comes first.
 func (f *field) rehearse(nodes []*Node) bool {
-	left, ok := f.rushed(nodes)
-	defer f.rollback()
-	return ok && len(left) == 0
-}
-
-// rushed plays how the pods of nodes that go at once find room. left are the small ones that find none; where a large one
-// does not, or room that is to be kept free is taken, it is not ok. The fork stays until the next is tried.
-func (f *field) rushed(nodes []*Node) (left []*Pod, ok bool) {
 	f.rollback()
 	f.d.t.log.keeps = true
 	f.purse = f.d.m.purse()
 	f.tried = &move{}
+	defer f.rollback()
 	type mover struct {
 		pod   *Pod
 		large bool
@@ -50,16 +43,7 @@ func (f *field) rushed(nodes []*Node) (left []*Pod, ok bool) {
 		return cmp.Or(cmp.Compare(flag(a.pod.Virtual), flag(b.pod.Virtual)), cmp.Compare(flag(b.large), flag(a.large)), cmp.Compare(a.turn, b.turn), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
 	next := 0
-	for _, m := range movers {
-		if f.rush(f.copies([]*Pod{m.pod})[0], &next) {
-			continue
-		}
-		if m.large || m.pod.Virtual {
-			return nil, false
-		}
-		left = append(left, m.pod)
-	}
-	return left, true
+	return !slices.ContainsFunc(movers, func(m mover) bool { return !f.rush(f.copies([]*Pod{m.pod})[0], &next) })
 }
 
 // rush puts a pod on the emptiest of some nodes, looking on from where the last one stopped.
@@ -73,7 +57,7 @@ func (f *field) rush(it *item, from *int) bool {
 	var best *slot
 	most, seen := 0.0, 0
 	consider := func(first, last int) {
-		for i := takers.next(first, it.request); i < last && seen < compared; i = takers.next(i+1, it.request) {
+		for i := takers.next(first, it.request); i < last && seen < rushed; i = takers.next(i+1, it.request) {
 			s := takers.slots[i]
 			*from = i + 1
 			if s.room(it, 1) == 0 {
@@ -86,11 +70,11 @@ func (f *field) rush(it *item, from *int) bool {
 		}
 	}
 	start := min(*from, len(takers.slots))
-	if len(takers.slots) <= compared {
+	if len(takers.slots) <= rushed {
 		start = 0
 	}
 	consider(start, len(takers.slots))
-	if seen < compared {
+	if seen < rushed {
 		consider(0, start)
 	}
 	if best == nil {

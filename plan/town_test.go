@@ -3,7 +3,6 @@ package plan_test
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -100,7 +99,7 @@ func (tn *town) settle(pod *corev1.Pod, n *plan.Node) {
 // carryOut does what commands say, all at once.
 func (tn *town) carryOut(t fataler, commands []plan.Command) (late int) {
 	t.Helper()
-	var large, small, left []*corev1.Pod
+	var moving []*corev1.Pod
 	gone := map[string]bool{}
 	for i := range commands {
 		for _, key := range commands[i].Nodes {
@@ -108,46 +107,25 @@ func (tn *town) carryOut(t fataler, commands []plan.Command) (late int) {
 				t.Fatalf("node %s goes twice", key)
 			}
 			gone[key] = true
-			for _, pod := range tn.bound[key] {
-				if takesMuch(pod, tn.nodeNamed(key)) {
-					large = append(large, pod)
-				} else {
-					small = append(small, pod)
-				}
-			}
+			moving = append(moving, tn.bound[key]...)
 			delete(tn.bound, key)
+		}
+		for j := range commands[i].Replacements {
+			tn.build(t, &commands[i].Replacements[j])
 		}
 	}
 	tn.nodes = slices.DeleteFunc(tn.nodes, func(n *plan.Node) bool { return gone[n.Key()] })
-	// Large pods are evicted first, and find the replacements open that are not for small ones.
-	for _, turn := range []struct {
-		moving []*corev1.Pod
-		late   bool
-	}{{large, false}, {small, true}} {
-		for i := range commands {
-			for j := range commands[i].Replacements {
-				if commands[i].Late == turn.late {
-					tn.build(t, &commands[i].Replacements[j])
-				}
-			}
-		}
-		slices.SortFunc(turn.moving, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-		rand.New(rand.NewPCG(1, uint64(len(turn.moving)))).Shuffle(len(turn.moving), func(i, j int) { turn.moving[i], turn.moving[j] = turn.moving[j], turn.moving[i] })
-		for _, pod := range turn.moving {
-			tn.moved++
-			if !tn.bind(pod) {
-				left = append(left, pod)
-			}
+	slices.SortFunc(moving, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	rand.New(rand.NewPCG(1, uint64(len(moving)))).Shuffle(len(moving), func(i, j int) { moving[i], moving[j] = moving[j], moving[i] })
+	var left []*corev1.Pod
+	for _, pod := range moving {
+		tn.moved++
+		if !tn.bind(pod) {
+			left = append(left, pod)
 		}
 	}
 	tn.provision(t, left)
 	return len(left)
-}
-
-// takesMuch says that a pod takes a fourth of a node, for which it is evicted before others.
-func takesMuch(pod *corev1.Pod, n *plan.Node) bool {
-	requests := pod.Spec.Containers[0].Resources.Requests
-	return 4*requests.Cpu().MilliValue() >= n.Allocatable.CPU || 4*requests.Memory().Value() >= n.Allocatable.Memory
 }
 
 // provision buys nodes for pods.
@@ -234,24 +212,18 @@ func TestTownShrinks(t *testing.T) {
 			}
 		}
 		tn.scaleDown(func(pod *corev1.Pod) bool { return !gone[pod.Name] })
-		rounds, late, added := 0, 0, 0
+		rounds, late := 0, 0
 		for ; rounds < 12; rounds++ {
 			d := plan.Disrupt(tn.input())
 			if len(d.Commands) == 0 {
 				break
-			}
-			for i := range d.Commands {
-				added += tn.checkLate(t, &d.Commands[i])
 			}
 			late += tn.carryOut(t, d.Commands)
 		}
 		scratch := newTown(&world{pools: tn.pools})
 		scratch.provision(t, tn.clones())
 		t.Logf("%.2f $/h before, %.2f after %d rounds, %d moves, %d pods had to wait; %.2f from scratch", before, tn.price(), rounds, tn.moved, late, scratch.price())
-		if added == 0 {
-			t.Error("nothing was bought for small pods, so that more nodes could go")
-		}
-		if tn.price() > 1.03*scratch.price() {
+		if tn.price() > 1.04*scratch.price() {
 			t.Errorf("the rest costs %.2f $/h, and %.2f from scratch", tn.price(), scratch.price())
 		}
 		if tn.moved > 250 || late > 15 {
@@ -261,39 +233,6 @@ func TestTownShrinks(t *testing.T) {
 			t.Error("it does not come to rest")
 		}
 	}
-}
-
-// checkLate counts what a command buys for small pods, and holds that these are small, and that it pays.
-func (tn *town) checkLate(t fataler, c *plan.Command) int {
-	t.Helper()
-	if !c.Late {
-		return 0
-	}
-	if !c.Apart || len(c.Replacements) == 0 || len(c.Nodes) < len(c.Replacements) || c.SavesPerHour <= 0 {
-		t.Fatalf("%d nodes go for %d, apart %t, for $%.4f an hour less", len(c.Nodes), len(c.Replacements), c.Apart, c.SavesPerHour)
-	}
-	large := map[string]bool{}
-	before, after := 0.0, 0.0
-	for _, key := range c.Nodes {
-		n := tn.nodeNamed(key)
-		price, _ := offeringOf(tn.poolOf(n.Pool).typeNamed(n.InstanceType), n.Zone, n.CapacityType)
-		before += price
-		for _, pod := range tn.bound[key] {
-			large[string(pod.UID)] = takesMuch(pod, n)
-		}
-	}
-	for i := range c.Replacements {
-		after += c.Replacements[i].PricePerHour
-		for _, uid := range c.Replacements[i].Pods {
-			if large[string(uid)] {
-				t.Fatalf("%s is a large pod, for which something is launched that opens late", uid)
-			}
-		}
-	}
-	if math.Abs(before-after-c.SavesPerHour) > 1e-6 {
-		t.Fatalf("a command saves $%.4f an hour, and says $%.4f", before-after, c.SavesPerHour)
-	}
-	return len(c.Replacements)
 }
 
 // clones are the pods, as if they had no node.
