@@ -161,7 +161,7 @@ func (t tab) check(page string, workflow Workflow) error {
 	if err := t.shows([]string{workflow.ID}, arrival); err != nil {
 		return fmt.Errorf("its page: %w", err)
 	}
-	if err := t.shows(workflow.Timeline, t.patience); err != nil {
+	if err := t.has(workflow.Timeline, t.patience); err != nil {
 		return fmt.Errorf("its timeline: %w", err)
 	}
 	if len(workflow.Details) > 0 {
@@ -246,6 +246,40 @@ func (t tab) shows(texts []string, within time.Duration) error {
 		return fmt.Errorf("does not show %q: %w", left, err)
 	}
 	return nil
+}
+
+// scroll turns everything that can be scrolled half a page further, and back to its beginning after its end; or back at once.
+func (t tab) scroll(back bool) error {
+	script := fmt.Sprintf(`(() => {
+		for (const e of document.querySelectorAll("*")) {
+			if (e !== document.scrollingElement && !/auto|scroll/.test(getComputedStyle(e).overflowY)) continue;
+			const before = e.scrollTop;
+			if (!%t) e.scrollTop += e.clientHeight / 2;
+			if (e.scrollTop === before) e.scrollTop = 0;
+		}
+		return true;
+	})()`, back)
+	if _, err := chromedp.Run(t.ctx, chromedp.Evaluate[bool](script)); err != nil {
+		return fmt.Errorf("scroll: %w", err)
+	}
+	return nil
+}
+
+// has waits until every text has been on the page, which it scrolls: of a long list only that part is there which is
+// looked at.
+func (t tab) has(texts []string, within time.Duration) error {
+	left := texts
+	err := t.await(within, func(page page) bool {
+		if left = page.lacks(left); len(left) == 0 {
+			return true
+		}
+		_ = t.scroll(false) // a page that cannot be scrolled now can be at the next look
+		return false
+	})
+	if err != nil {
+		return fmt.Errorf("does not show %q: %w", left, err)
+	}
+	return t.scroll(true)
 }
 
 // await looks at the page until done says that it is as it should be, and once more when the time is up: a machine on
