@@ -6,7 +6,7 @@
 //	Launch        seconds     one CreateFleet, exactly once → a NodeClaim workflow per instance
 //	NodeClaim     the node's  join → serve until something ends it → drain → terminate
 //	Drain         minutes     cordon, evict in order under budgets, wait for volumes, by a deadline
-//	Disruption    for ever    something changed → one evaluation → empty nodes are removed, a Replacement per other command
+//	Disruption    for ever    something changed → one evaluation → empty nodes are removed, the others by Replacements
 //	Replacement   minutes     mark → launch → initialized → stable → look once more → delete the claims; or take it all back
 //	Sweep         seconds     compares cloud, cluster and workflows, and puts right what nobody owns
 //

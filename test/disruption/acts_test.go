@@ -2,6 +2,7 @@ package disruption_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -14,7 +15,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
 )
+
+// recorded keeps the history of the scenario's last Replacement for the replay tests, when that is asked for.
+func recorded(what string) step {
+	return func(p *play) {
+		p.T.Helper()
+		if os.Getenv(world.RecordEnv) == "" {
+			return
+		}
+		p.Record(p.Runs(fmt.Sprintf("WorkflowType = %q AND NodePool = %q AND ExecutionStatus = 'Completed'", workflows.ReplacementType, p.pools[0].name(p.name)))[0], what)
+	}
+}
 
 // deploy makes workloads and waits until their pods run.
 func deploy(all ...workload) step {

@@ -14,7 +14,7 @@ func consolidationScenarios() []scenario {
 		takes: takes{"Underutilized": 1},
 	}, {
 		name: "delete-many", rule: "of many half-empty nodes, all go that can",
-		steps: then(halfEmpty(4, workload{}), opened("0s"), serve(2), stays(2)),
+		steps: then(halfEmpty(4, workload{}), opened("0s"), serve(2), stays(2), recorded("apart")),
 		takes: takes{"Underutilized": 2},
 	}, {
 		name: "delete-spot", rule: "spot nodes whose pods fit elsewhere go, with or without spot-to-spot consolidation", pools: []pool{{capacity: []string{"spot"}}},
