@@ -141,9 +141,14 @@ func (k *kubelets) do(ctx context.Context, j job) {
 		if refusal != nil {
 			phase, reason = nodeFailed, refusal.Error()
 		} else {
-			_, err = k.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-			if apierrors.IsAlreadyExists(err) {
-				err = k.adopt(ctx, node.Name, node.Spec.ProviderID)
+			node, err = k.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+			switch {
+			case apierrors.IsAlreadyExists(err):
+				err = k.adopt(ctx, j.machine.hostname, "aws:///"+j.machine.instance.Zone+"/"+j.machine.instance.ID)
+			case err == nil && k.ended(j.machine.instance.ID):
+				// The instance was gone before its kubelet was heard of.
+				phase = nodeStopped
+				err = k.client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &node.UID}})
 			}
 		}
 	}
@@ -171,6 +176,14 @@ func (k *kubelets) do(ctx context.Context, j job) {
 		log.Error("keep state", zap.Error(keep))
 	}
 	k.wake()
+}
+
+// ended says whether an instance has come to its end.
+func (k *kubelets) ended(id string) bool {
+	k.sim.mu.Lock()
+	defer k.sim.mu.Unlock()
+	i := k.sim.instances.rows[id]
+	return i == nil || i.ended()
 }
 
 // adopt accepts a Node of this very instance, created by a request whose answer was lost.

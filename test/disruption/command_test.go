@@ -2,6 +2,7 @@ package disruption_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,26 +28,30 @@ func says(state, reason, cause, text string) step {
 		p.T.Helper()
 		keeps(everyNode, reason, cause, text)(p)
 		for _, node := range p.markedNodes() {
-			out, err := p.Tenon("why", "node", node, "-o", "json")
-			var story struct {
-				Name, State, NodePool string
-				Verdicts              []workflows.NodeVerdict
-			}
-			if err == nil {
-				err = json.Unmarshal([]byte(out), &story)
-			}
-			if err != nil {
-				p.T.Fatalf("%v:\n%s", err, out)
-			}
-			at := slices.IndexFunc(story.Verdicts, func(v workflows.NodeVerdict) bool { return v.Reason == reason })
-			if at < 0 || story.Name != node || story.State != state || story.NodePool != p.pools[0].name(p.name) || story.Verdicts[at].Cause != cause || !strings.Contains(story.Verdicts[at].Message, text) {
-				p.T.Fatalf("for programs:\n%s", out)
-			}
-			people, err := p.Tenon("why", "node", node)
-			row := regexp.MustCompile(`(?m)^` + reason + ` +` + cause + ` +` + regexp.QuoteMeta(story.Verdicts[at].Message))
-			if err != nil || !strings.HasPrefix(people, node+" ") || !row.MatchString(people) {
-				p.T.Errorf("for people (%v):\n%s", err, people)
-			}
+			// Others play beside it: while their pods wait for a plan, that is what keeps every node.
+			p.Await("tenon why node "+node, p.within(), func() (bool, string) { return p.tells(node, state, reason, cause, text) })
 		}
 	}
+}
+
+// tells asks the tenon command of a node, once for programs and once for people.
+func (p *play) tells(node, state, reason, cause, text string) (ok bool, said string) {
+	out, err := p.Tenon("why", "node", node, "-o", "json")
+	var story struct {
+		Name, State, NodePool string
+		Verdicts              []workflows.NodeVerdict
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &story)
+	}
+	if err != nil {
+		return false, fmt.Sprintf("%v:\n%s", err, out)
+	}
+	at := slices.IndexFunc(story.Verdicts, func(v workflows.NodeVerdict) bool { return v.Reason == reason })
+	if at < 0 || story.Name != node || story.State != state || story.NodePool != p.pools[0].name(p.name) || story.Verdicts[at].Cause != cause || !strings.Contains(story.Verdicts[at].Message, text) {
+		return false, "for programs:\n" + out
+	}
+	people, err := p.Tenon("why", "node", node)
+	row := regexp.MustCompile(`(?m)^` + reason + ` +` + cause + ` +` + regexp.QuoteMeta(story.Verdicts[at].Message))
+	return err == nil && strings.HasPrefix(people, node+" ") && row.MatchString(people), fmt.Sprintf("for people (%v):\n%s", err, people)
 }
