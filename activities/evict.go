@@ -99,7 +99,11 @@ func (p *pass) letLargeFirst(ctx context.Context) error {
 		return ignoreNotFound("get NodeClaim "+p.in.Claim, err)
 	}
 	if ended := claim.DeletionTimestamp; ended != nil {
+		// The API server's clock may be ahead of Temporal's, and nobody is to wait for the difference.
 		p.smallFrom = ended.Add(largeFirst)
+		if latest := p.started.Add(largeFirst); latest.Before(p.smallFrom) {
+			p.smallFrom = latest
+		}
 	}
 	return nil
 }

@@ -100,18 +100,22 @@ func TestLargePodsGoFirst(t *testing.T) {
 	t.Parallel()
 	ended := time.Now().Truncate(time.Second)
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Finalizers: []string{karpv1.TerminationFinalizer}, DeletionTimestamp: &metav1.Time{Time: ended}}}
+	ahead := claim.DeepCopy()
+	ahead.Name, ahead.DeletionTimestamp = "ahead", &metav1.Time{Time: ended.Add(time.Hour)}
+	started := ended.Add(2 * time.Second)
 	for _, test := range []struct {
 		reason string
 		in     workflows.EvictInput
 		want   time.Time
 	}{
 		{"consolidation has found places", workflows.EvictInput{Claim: "claim", Reason: string(karpv1.DisruptionReasonUnderutilized)}, ended.Add(largeFirst)},
+		{"the API server's clock is an hour ahead", workflows.EvictInput{Claim: "ahead", Reason: string(karpv1.DisruptionReasonUnderutilized)}, started.Add(largeFirst)},
 		{"an interrupted node is in a hurry", workflows.EvictInput{Claim: "claim", Reason: workflows.ReasonSpotInterrupted}, time.Time{}},
 		{"a person drains what is not Tenon's", workflows.EvictInput{Reason: workflows.ReasonManualDrain}, time.Time{}},
 		{"the claim is gone", workflows.EvictInput{Claim: "another", Reason: string(karpv1.DisruptionReasonDrifted)}, time.Time{}},
 	} {
-		d := &Drains{Log: zap.NewNop(), Client: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim).Build()}
-		p := newPass(d, test.in, &corev1.Node{}, time.Now(), time.Now(), evictProgress{})
+		d := &Drains{Log: zap.NewNop(), Client: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim, ahead).Build()}
+		p := newPass(d, test.in, &corev1.Node{}, time.Now(), time.Now(), evictProgress{Started: started})
 		if err := p.letLargeFirst(t.Context()); err != nil || !p.smallFrom.Equal(test.want) {
 			t.Errorf("%s: small pods go from %v on, want %v; %v", test.reason, p.smallFrom, test.want, err)
 		}
