@@ -61,10 +61,10 @@ type DriftCloud interface {
 }
 
 // ClaimConditions keeps the conditions Drifted, Consolidatable and ConsistentStateFound of every NodeClaim truthful. As
-// with Karpenter a condition that does not hold is taken off, not set to False; the last one is there only as False. All of it follows from the mirror and from what the cloud
-// has said of the running instances: that is one call, every five minutes, for all instances together, so that an idle
-// cluster costs a dozen calls an hour whatever its size, and sooner only while instances come. What a class selects is in its status, so that a new image shows
-// at once without any call.
+// with Karpenter a condition that does not hold is taken off, not set to False; the last one is there only as False. All of
+// it follows from the mirror and from what the cloud has said of the running instances: that is one call, every five
+// minutes, for all instances together, so that an idle cluster costs a dozen calls an hour whatever its size, and sooner
+// only while instances come. What a class selects is in its status, so that a new image shows at once without any call.
 //
 // A claim has one write at most each time something about it changes, all conditions and lastPodEventTime together.
 // Consolidatable comes holdFor late, unless there is something else to write: most nodes that nobody needs are gone by
