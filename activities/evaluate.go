@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -72,32 +73,34 @@ func (a *Activities) underWay(ctx context.Context, said []workflows.Running) (ru
 	return running, over, nil
 }
 
-// going are the claims that are on their way out, whatever the mirror shows.
-func going(running []workflows.Running, leaving []workflows.Leaving) map[string]bool {
-	claims := map[string]bool{}
+// going are the claims that are on their way out, whatever the mirror shows, each with the replacement that takes it away
+// if there is one.
+func going(running []workflows.Running, leaving []workflows.Leaving) map[string]string {
+	claims := map[string]string{}
+	for _, l := range leaving {
+		claims[l.Claim] = ""
+	}
 	for _, r := range running {
 		for _, claim := range r.Claims {
-			claims[claim] = true
+			claims[claim] = r.ID
 		}
-	}
-	for _, l := range leaving {
-		claims[l.Claim] = true
 	}
 	return claims
 }
 
 // overlay shows nodes as leaving that do not look like it yet. The snapshot's own list is replaced and not changed.
-func overlay(snapshot *plan.Snapshot, claims map[string]bool) {
+func overlay(snapshot *plan.Snapshot, claims map[string]string) {
 	copied := false
 	for i, node := range snapshot.Nodes {
-		if !claims[node.Claim] || node.Claim == "" || node.Disrupted {
+		replacement, goes := claims[node.Claim]
+		if !goes || node.Claim == "" || node.Disrupted {
 			continue
 		}
 		if !copied {
 			snapshot.Nodes, copied = slices.Clone(snapshot.Nodes), true
 		}
 		marked := *node
-		marked.Disrupted, marked.Deleting = true, true
+		marked.Disrupted, marked.Deleting, marked.Replacement = true, true, cmp.Or(node.Replacement, replacement)
 		snapshot.Nodes[i] = &marked
 	}
 }
@@ -148,7 +151,7 @@ func (a *Activities) commands(found plan.Disruption, snapshot *plan.Snapshot) wo
 			continue
 		}
 		replacements = join(replacements, workflows.Replace{Reason: string(command.Reason), Nodes: named(command.Nodes, nodes), Claims: command.Replacements,
-			Moves: command.Moves, SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: a.waitsForReady(command.Nodes, nodes)})
+			Apart: command.Apart, Late: command.Late, Moves: command.Moves, SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: a.waitsForReady(command.Nodes, nodes)})
 	}
 	bytes := 0
 	for _, replace := range replacements {

@@ -45,7 +45,7 @@ func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (work
 		}
 	}
 	if len(going) == 0 {
-		return result, a.openReplacements(ctx, in.Claims)
+		return result, a.open(ctx, in)
 	}
 	if err := a.Mirror.Fresh(freshEnough); err != nil {
 		return result, fmt.Errorf("let nodes go: %w", err)
@@ -54,8 +54,8 @@ func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (work
 	if err != nil {
 		return result, err
 	}
-	if in.Open || len(result.Blocked) == 0 {
-		if err := a.openReplacements(ctx, in.Claims); err != nil {
+	if in.Open || len(going) > 0 {
+		if err := a.open(ctx, in); err != nil {
 			return result, err
 		}
 	}
@@ -72,6 +72,14 @@ func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (work
 	}
 	a.Log.Info("replacement lets nodes go", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Strings("claims", result.Retired), zap.Strings("gone", result.Gone))
 	return result, nil
+}
+
+// open has the replacements take pods, unless that is still to wait.
+func (a *Activities) open(ctx context.Context, in workflows.RetireInput) error {
+	if in.Closed {
+		return nil
+	}
+	return a.openReplacements(ctx, in.Claims)
 }
 
 // let deletes the claims of nodes that may go.
@@ -186,15 +194,15 @@ func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, candid
 
 // confirm asks the planner about nodes. It returns the claims of those that are kept, and whether that is for want of room.
 func (a *Activities) confirm(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) (blocked map[string]bool, crowded bool) {
-	claims, keys := map[string]bool{}, make([]string, 0, len(going))
+	claims, keys := map[string]string{}, make([]string, 0, len(going))
 	for _, c := range going {
-		claims[c.claim.Name] = true
+		claims[c.claim.Name] = in.ID
 		keys = append(keys, c.claim.Name)
 	}
 	snapshot := a.Mirror.Snapshot()
 	overlay(snapshot, claims)
 	blocked = map[string]bool{}
-	for _, verdict := range plan.Confirm(a.input(ctx, snapshot, nil), karpv1.DisruptionReason(in.Reason), keys) {
+	for _, verdict := range plan.Confirm(a.input(ctx, snapshot, nil), plan.Command{Reason: karpv1.DisruptionReason(in.Reason), Nodes: keys, Late: in.Closed}) {
 		blocked[verdict.Node] = true
 		crowded = crowded || verdict.Cause == plan.CauseRoom
 		result.Blocked = append(result.Blocked, verdict.Node+": "+verdict.Message)

@@ -52,6 +52,12 @@ type consolidation struct {
 // command it says why. Rivals are nodes that may not go yet, but soon: the room for their pods is spoken for.
 func consolidate(f *field, in *Input, candidates, rivals []*candidate, book *budgets, scores scorer) ([]Command, []Verdict) {
 	c := &consolidation{f: f, book: book, scores: scores, spotToSpot: in.SpotToSpot, verdicts: map[*candidate]Verdict{}, gone: map[*candidate]bool{}}
+	if moving := underWay(in.Snapshot); moving > mostTogether {
+		for _, one := range candidates {
+			c.keep(one, CauseQuiet, fmt.Sprintf("the pods of %d nodes are about to move, and where they will go is not known yet", moving))
+		}
+		return nil, c.told(candidates)
+	}
 	all := slices.Concat(candidates, rivals)
 	slices.SortFunc(all, bySavings)
 	f.settleHere()
@@ -64,6 +70,7 @@ func consolidate(f *field, in *Input, candidates, rivals []*candidate, book *bud
 		return c.commands, c.told(candidates)
 	}
 	order := slices.DeleteFunc(all, func(one *candidate) bool { return one.soon })
+	c.add(order)
 	c.removed = len(c.commands)
 	c.gather(order)
 	for _, one := range order {

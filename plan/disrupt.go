@@ -136,7 +136,7 @@ func (d *decision) theField() *field {
 	if len(d.going) > 0 {
 		in.Snapshot = in.Snapshot.without(d.going)
 	}
-	in.Snapshot = in.Snapshot.withSuccessors()
+	in.Snapshot = in.Snapshot.withSuccessors(nil)
 	d.field = newField(in, movable)
 	return d.field
 }

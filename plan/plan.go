@@ -97,8 +97,9 @@
 // Disrupt asks of thousands of nodes what becomes of the cluster without them. One distribution is made of all that waits,
 // and each question is a fork of it that places the pods of the nodes in question and is taken back (field.go). First the
 // nodes go whose pods fit on others, those first that cost the most for what evicting their pods costs; they are rehearsed
-// together as the kube-scheduler would bind their pods, and those that only a plan could make fit are left (rush.go). Then
-// groups of nodes are replaced by one cheaper machine (group.go), then single ones (consolidate.go, purchase.go). What is
+// together as the kube-scheduler would bind their pods, and those that only a plan could make fit are left (rush.go). Where
+// many nodes go, more of them go for machines that are bought for the small pods which find no room then (addition.go).
+// Then groups of nodes are replaced by one cheaper machine (group.go), then single ones (consolidate.go, purchase.go). What is
 // kept of one question is spent for all that follow, so that all commands can be carried out at once. Pods are sent to the
 // nodes that are the least likely to go, and a node that pods are sent to stays, so that nobody moves twice.
 //

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -20,11 +21,15 @@ type town struct {
 	*world
 	serial int
 	moved  int
+	// late are nodes that take nobody yet.
+	late map[string]bool
+	// doubted is how many nodes were to stay, all things considered once more.
+	doubted int
 }
 
 func newTown(w *world) *town {
 	w.bound = map[string][]*corev1.Pod{}
-	return &town{world: w}
+	return &town{world: w, late: map[string]bool{}}
 }
 
 // build adds the node a claim becomes: of the cheapest type, in the cheapest zone.
@@ -71,7 +76,7 @@ func (tn *town) bind(pod *corev1.Pod) bool {
 	var best *plan.Node
 	most := -1.0
 	for _, n := range tn.nodes {
-		if n.Deleting {
+		if n.Deleting || tn.late[n.Key()] {
 			continue
 		}
 		free := tn.free(n)
@@ -96,36 +101,65 @@ func (tn *town) settle(pod *corev1.Pod, n *plan.Node) {
 	tn.bound[n.Key()] = append(tn.bound[n.Key()], pod)
 }
 
+// begin launches what commands want and marks the nodes that go. It returns these.
+func (tn *town) begin(t fataler, commands []plan.Command) map[string]bool {
+	t.Helper()
+	going := map[string]bool{}
+	for i := range commands {
+		id := fmt.Sprintf("r%d-%d", tn.serial, i)
+		for j := range commands[i].Replacements {
+			n := tn.build(t, &commands[i].Replacements[j])
+			n.Replacement, tn.late[n.Key()] = id, commands[i].Late
+		}
+		for _, key := range commands[i].Nodes {
+			if going[key] {
+				t.Fatalf("node %s goes twice", key)
+			}
+			n := tn.nodeNamed(key)
+			going[key], n.Replacement, n.Disrupted, n.Deleting = true, id, true, true
+		}
+	}
+	return going
+}
+
 // carryOut does what commands say, all at once.
 func (tn *town) carryOut(t fataler, commands []plan.Command) (late int) {
 	t.Helper()
-	var moving []*corev1.Pod
-	gone := map[string]bool{}
+	going := tn.begin(t, commands)
 	for i := range commands {
-		for _, key := range commands[i].Nodes {
-			if gone[key] {
-				t.Fatalf("node %s goes twice", key)
-			}
-			gone[key] = true
-			moving = append(moving, tn.bound[key]...)
-			delete(tn.bound, key)
-		}
-		for j := range commands[i].Replacements {
-			tn.build(t, &commands[i].Replacements[j])
-		}
+		tn.doubted += len(plan.Confirm(tn.input(), commands[i]))
 	}
-	tn.nodes = slices.DeleteFunc(tn.nodes, func(n *plan.Node) bool { return gone[n.Key()] })
-	slices.SortFunc(moving, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	rand.New(rand.NewPCG(1, uint64(len(moving)))).Shuffle(len(moving), func(i, j int) { moving[i], moving[j] = moving[j], moving[i] })
-	var left []*corev1.Pod
-	for _, pod := range moving {
-		tn.moved++
-		if !tn.bind(pod) {
-			left = append(left, pod)
+	var large, small, left []*corev1.Pod
+	for key := range going {
+		for _, pod := range tn.bound[key] {
+			if takesMuch(pod, tn.nodeNamed(key)) {
+				large = append(large, pod)
+			} else {
+				small = append(small, pod)
+			}
 		}
+		delete(tn.bound, key)
+	}
+	tn.nodes = slices.DeleteFunc(tn.nodes, func(n *plan.Node) bool { return going[n.Key()] })
+	for _, moving := range [][]*corev1.Pod{large, small} {
+		slices.SortFunc(moving, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+		rand.New(rand.NewPCG(1, uint64(len(moving)))).Shuffle(len(moving), func(i, j int) { moving[i], moving[j] = moving[j], moving[i] })
+		for _, pod := range moving {
+			tn.moved++
+			if !tn.bind(pod) {
+				left = append(left, pod)
+			}
+		}
+		clear(tn.late)
 	}
 	tn.provision(t, left)
 	return len(left)
+}
+
+// takesMuch says that a pod takes a fourth of a node, for which it is evicted before others.
+func takesMuch(pod *corev1.Pod, n *plan.Node) bool {
+	requests := pod.Spec.Containers[0].Resources.Requests
+	return 4*requests.Cpu().MilliValue() >= n.Allocatable.CPU || 4*requests.Memory().Value() >= n.Allocatable.Memory
 }
 
 // provision buys nodes for pods.
@@ -212,27 +246,69 @@ func TestTownShrinks(t *testing.T) {
 			}
 		}
 		tn.scaleDown(func(pod *corev1.Pod) bool { return !gone[pod.Name] })
-		rounds, late := 0, 0
+		rounds, late, added := 0, 0, 0
 		for ; rounds < 12; rounds++ {
 			d := plan.Disrupt(tn.input())
 			if len(d.Commands) == 0 {
 				break
 			}
+			for i := range d.Commands {
+				added += tn.checkLate(t, &d.Commands[i])
+			}
 			late += tn.carryOut(t, d.Commands)
 		}
 		scratch := newTown(&world{pools: tn.pools})
 		scratch.provision(t, tn.clones())
-		t.Logf("%.2f $/h before, %.2f after %d rounds, %d moves, %d pods had to wait; %.2f from scratch", before, tn.price(), rounds, tn.moved, late, scratch.price())
-		if tn.price() > 1.04*scratch.price() {
+		t.Logf("%.2f $/h before, %.2f after %d rounds, %d moves, %d pods had to wait, %d nodes doubted; %.2f from scratch", before, tn.price(), rounds, tn.moved, late, tn.doubted, scratch.price())
+		if added == 0 {
+			t.Error("nothing was bought for small pods, so that more nodes could go")
+		}
+		if tn.price() > 1.03*scratch.price() {
 			t.Errorf("the rest costs %.2f $/h, and %.2f from scratch", tn.price(), scratch.price())
 		}
 		if tn.moved > 250 || late > 15 {
 			t.Errorf("%d pods moved, %d of them had to wait", tn.moved, late)
 		}
+		if tn.doubted > 3 {
+			t.Errorf("%d nodes were to stay at the last look", tn.doubted)
+		}
 		if rounds == 12 {
 			t.Error("it does not come to rest")
 		}
 	}
+}
+
+// checkLate counts what a command buys for small pods, and holds that these are small, and that it pays.
+func (tn *town) checkLate(t fataler, c *plan.Command) int {
+	t.Helper()
+	if !c.Late {
+		return 0
+	}
+	if !c.Apart || len(c.Replacements) == 0 || len(c.Nodes) < len(c.Replacements) || c.SavesPerHour <= 0 {
+		t.Fatalf("%d nodes go for %d, apart %t, for $%.4f an hour less", len(c.Nodes), len(c.Replacements), c.Apart, c.SavesPerHour)
+	}
+	large := map[string]bool{}
+	before, after := 0.0, 0.0
+	for _, key := range c.Nodes {
+		n := tn.nodeNamed(key)
+		price, _ := offeringOf(tn.poolOf(n.Pool).typeNamed(n.InstanceType), n.Zone, n.CapacityType)
+		before += price
+		for _, pod := range tn.bound[key] {
+			large[string(pod.UID)] = takesMuch(pod, n)
+		}
+	}
+	for i := range c.Replacements {
+		after += c.Replacements[i].PricePerHour
+		for _, uid := range c.Replacements[i].Pods {
+			if large[string(uid)] {
+				t.Fatalf("%s is a large pod, for which something is launched that opens late", uid)
+			}
+		}
+	}
+	if math.Abs(before-after-c.SavesPerHour) > 1e-6 {
+		t.Fatalf("a command saves $%.4f an hour, and says $%.4f", before-after, c.SavesPerHour)
+	}
+	return len(c.Replacements)
 }
 
 // clones are the pods, as if they had no node.

@@ -12,8 +12,10 @@ type Replace struct {
 	ID     string        `json:"id"`
 	Reason string        `json:"reason"`
 	Nodes  []RemovedNode `json:"nodes"`
-	// Apart says that each of the nodes goes for itself, because nothing is launched for them: what keeps one keeps no other.
+	// Apart says that each of the nodes goes for itself: what keeps one keeps no other.
 	Apart bool `json:"apart,omitempty"`
+	// Late says that what is launched is for small pods, and takes none before the large ones have found room.
+	Late bool `json:"late,omitempty"`
 	// Claims are to be created; without any, the nodes' pods fit on nodes that are there.
 	Claims []plan.Claim `json:"claims,omitempty"`
 	// Moves is how many pods will have to move.

@@ -32,6 +32,9 @@ const (
 	crowdedLooks   = 2
 	// closedLooks is for how many looks the replacements are kept for the pods they were bought for.
 	closedLooks = 2
+	// lateFor is how long after the nodes are let go what was launched for their small pods is kept from others: until the
+	// large ones have found room, and before the small ones are evicted.
+	lateFor = 5 * time.Second
 	// readyPatience bounds how long moved pods are waited for.
 	readyPatience = 10 * time.Minute
 	// retireAgainFirst and retireAgainMost bound the pauses between two looks whether the nodes may go.
@@ -88,8 +91,10 @@ type RetireInput struct {
 	Claims []ClaimRef `json:"claims,omitempty"`
 	// Owners asks whose pods will move.
 	Owners bool `json:"owners,omitempty"`
-	// Open has the replacements take any pods from now on, even if the nodes may not go yet.
-	Open bool `json:"open,omitempty"`
+	// Open has the replacements take any pods from now on, even if the nodes may not go yet; Closed has them take none,
+	// even if the nodes go.
+	Open   bool `json:"open,omitempty"`
+	Closed bool `json:"closed,omitempty"`
 }
 
 // RetireResult says which nodes go. Either none is blocked, or none was let go, unless each goes for itself.
@@ -311,10 +316,11 @@ func (r *replacement) settle(ctx workflow.Context) string {
 // retire lets the nodes go. What keeps them only for a while is waited for.
 func (r *replacement) retire(ctx workflow.Context) string {
 	until := workflow.Now(ctx).Add(retirePatience)
-	pause, nodes := retireAgainFirst, r.Nodes
+	pause, nodes, closed := retireAgainFirst, r.Nodes, r.Late
 	for look := 1; ; look++ {
+		closed = closed && look <= closedLooks
 		result, err := RetireActivity.Run(ctx, RetireInput{ID: r.ID, Reason: r.Reason, Why: r.Why, Nodes: nodes, Apart: r.Apart, Claims: r.launched(),
-			Owners: r.WaitForReady, Open: look > closedLooks}, fmt.Sprintf("let %d nodes go: %s", len(nodes), r.Reason))
+			Owners: r.WaitForReady, Open: look > closedLooks, Closed: closed}, fmt.Sprintf("let %d nodes go: %s", len(nodes), r.Reason))
 		if err != nil {
 			return failed(ctx, "the nodes could not be let go", err)
 		}
@@ -323,6 +329,12 @@ func (r *replacement) retire(ctx workflow.Context) string {
 			nodes, result.Retired, result.Gone = result.Left, append(r.result.Retired, result.Retired...), append(r.result.Gone, result.Gone...)
 		}
 		r.result.Retired, r.result.Gone = result.Retired, result.Gone
+		if closed && len(result.Retired)+len(result.Gone) > 0 {
+			closed = false
+			if err := r.open(ctx); err != nil {
+				return failed(ctx, "what was launched could not be opened", err)
+			}
+		}
 		switch {
 		case len(result.Blocked) == 0:
 			r.describe(ctx, "The nodes are drained and terminated by the workflows of their claims.")
@@ -337,6 +349,19 @@ func (r *replacement) retire(ctx workflow.Context) string {
 		}
 		pause = min(2*pause, retireAgainMost)
 	}
+}
+
+// open has what was launched take pods, once the large pods of the nodes that go have found room.
+func (r *replacement) open(ctx workflow.Context) error {
+	r.describe(ctx, "The nodes go. What was launched takes their small pods when the large ones have found room.")
+	// What was launched is opened even if somebody cancels the rest: the nodes are going.
+	rest, stop := workflow.NewDisconnectedContext(ctx)
+	defer stop()
+	if err := workflow.NewTimerWithOptions(rest, lateFor, workflow.TimerOptions{Summary: "large pods first"}).Get(rest, nil); err != nil {
+		return err
+	}
+	_, err := RetireActivity.Run(rest, RetireInput{ID: r.ID, Reason: r.Reason, Claims: r.launched()}, "open what was launched")
+	return err
 }
 
 // awaitMoved waits until the pods that had to move are Ready elsewhere, where the NodePool asks for it. Nothing can be

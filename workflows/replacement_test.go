@@ -102,6 +102,8 @@ func TestReplacement(t *testing.T) {
 	spot := cloud.OfferingKey{InstanceType: "m6i.large", Zone: "us-east-1a", CapacityType: "spot"}
 	waiting := decided("r1", 1, "a")
 	waiting.WaitForReady = true
+	late := decided("r1", 1, "a", "b")
+	late.Apart, late.Late = true, true
 	apart := decided("r1", 0, "a", "b")
 	apart.Apart = true
 	tests := map[string]struct {
@@ -140,6 +142,38 @@ func TestReplacement(t *testing.T) {
 			},
 			steps: []string{"begin", SignalReplacementBegun, "retire 2", "retire 1", SignalReplacementEnded},
 			ended: Ended{ID: "r1"}, result: ReplacementResult{Retired: []string{"a", "b"}},
+		},
+		"late": {
+			reason: "what was launched for small pods is opened when the large ones have found room, and not before",
+			in:     late, launch: LaunchOutcome{Launched: 1},
+			change: func(f *fakes, a *acted) {
+				f.let = func(in RetireInput) RetireResult {
+					a.note(fmt.Sprintf("retire %d closed %t", len(in.Nodes), in.Closed))
+					if len(in.Nodes) == 0 {
+						return RetireResult{}
+					}
+					return RetireResult{Retired: []string{"a", "b"}}
+				}
+			},
+			steps:  []string{"begin", SignalReplacementBegun, "launch r1-0", "await", "retire 2 closed true", "retire 0 closed false", SignalReplacementEnded},
+			ended:  Ended{ID: "r1"},
+			result: ReplacementResult{Retired: []string{"a", "b"}, Launched: []string{"new"}},
+		},
+		"late for nobody": {
+			reason: "what was launched for nodes that others have ended is opened all the same",
+			in:     late, launch: LaunchOutcome{Launched: 1},
+			change: func(f *fakes, a *acted) {
+				f.let = func(in RetireInput) RetireResult {
+					a.note(fmt.Sprintf("retire %d closed %t", len(in.Nodes), in.Closed))
+					if len(in.Nodes) == 0 {
+						return RetireResult{}
+					}
+					return RetireResult{Gone: []string{"a", "b"}}
+				}
+			},
+			steps:  []string{"begin", SignalReplacementBegun, "launch r1-0", "await", "retire 2 closed true", "retire 0 closed false", SignalReplacementEnded},
+			ended:  Ended{ID: "r1"},
+			result: ReplacementResult{Gone: []string{"a", "b"}, Launched: []string{"new"}},
 		},
 		"waits for pods": {
 			reason: "the pool wants moved pods to be Ready before the next node goes",

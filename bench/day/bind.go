@@ -33,6 +33,9 @@ func (w *world) bind() {
 		left = append(left, p)
 	}
 	w.waiting = left
+	for _, m := range w.nodes {
+		m.late = false
+	}
 }
 
 // turnOf is when a pod comes, beside the others that wait.
@@ -55,7 +58,7 @@ func (w *world) choose(p *corev1.Pod, names []string) *machine {
 	var feasible []*machine
 	for range names {
 		w.turn++
-		if m := w.nodes[names[w.turn%len(names)]]; m.fits(p) {
+		if m := w.nodes[names[w.turn%len(names)]]; m.fits(p) && (!m.late || w.later[p.UID]) {
 			feasible = append(feasible, m)
 			if len(feasible) == enough {
 				break
