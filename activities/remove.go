@@ -103,22 +103,34 @@ func (a *Activities) surplus(ctx context.Context, nodes []workflows.RemovedNode)
 
 // remove removes one node, or says why it is kept.
 func (a *Activities) remove(ctx context.Context, gone workflows.RemovedNode, reason string) (kept string, err error) {
-	claim, err := a.claim(ctx, gone.Claim)
-	if err != nil {
-		return "", err
-	}
-	if claim == nil || !claim.DeletionTimestamp.IsZero() {
-		return "", nil
-	}
-	if kept, err := a.mark(ctx, claim, gone, reason); kept != "" || err != nil {
+	claim, kept, err := a.ready(ctx, gone, reason)
+	if claim == nil || err != nil {
 		return kept, err
 	}
+	return "", a.end(ctx, claim, gone, reason)
+}
+
+// ready marks a node that is about to be removed and returns its claim; none where that is deleted already, or the node is
+// kept.
+func (a *Activities) ready(ctx context.Context, gone workflows.RemovedNode, reason string) (claim *karpv1.NodeClaim, kept string, err error) {
+	claim, err = a.claim(ctx, gone.Claim)
+	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
+		return nil, "", err
+	}
+	if kept, err = a.mark(ctx, claim, gone, reason); kept != "" || err != nil {
+		return nil, kept, err
+	}
+	return claim, "", nil
+}
+
+// end deletes the claim of a node that is marked.
+func (a *Activities) end(ctx context.Context, claim *karpv1.NodeClaim, gone workflows.RemovedNode, reason string) error {
 	if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
-		return "", ignoreNotFound("delete NodeClaim "+claim.Name, err)
+		return ignoreNotFound("delete NodeClaim "+claim.Name, err)
 	}
 	a.Log.Info("removed", zap.String("claim", claim.Name), zap.String("node", gone.Node), zap.String("reason", reason),
 		zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
-	return "", nil
+	return nil
 }
 
 // mark notes on a Node, or on its claim where there is no Node, why it is about to be removed. A node that is to go for

@@ -82,12 +82,22 @@ func (a *Activities) open(ctx context.Context, in workflows.RetireInput) error {
 	return a.openReplacements(ctx, in.Claims)
 }
 
-// let deletes the claims of nodes that may go.
+// let deletes the claims of nodes that may go, all as good as at once: the large pods of all of them move before the small
+// pods of any.
 func (a *Activities) let(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) error {
-	kept := make([]string, len(going))
+	kept, claims := make([]string, len(going)), make([]*karpv1.NodeClaim, len(going))
 	err := inParallel(ctx, len(going), func(ctx context.Context, i int) (err error) {
-		kept[i], err = a.remove(ctx, going[i].gone, in.Reason)
+		claims[i], kept[i], err = a.ready(ctx, going[i].gone, in.Reason)
 		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = inParallel(ctx, len(going), func(ctx context.Context, i int) error {
+		if claims[i] == nil {
+			return nil
+		}
+		return a.end(ctx, claims[i], going[i].gone, in.Reason)
 	})
 	if err != nil {
 		return err
