@@ -31,7 +31,7 @@ the node is on its way out, it says what that waits for.
 NAME is that of a Node or of a NodeClaim. The worker is asked, since it has the whole cluster, prices and capacity in view;
 asking changes nothing. Of a node that is gone the recorded reason is told, for as long as its workflow is kept.`,
 		Example: "  tenon why node ip-10-0-1-2.ec2.internal\n  tenon why node default-7g5xk\n  tenon why node default-7g5xk -o json",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneNode,
 		RunE:    withInquiry(flags, func(ctx context.Context, i *inquiry, name string) error { return i.node(ctx, name) }),
 	}
 }

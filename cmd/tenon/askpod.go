@@ -33,8 +33,8 @@ For a pod that has a node it says which one, and how that node came about.`,
 }
 
 func onePod(cmd *cobra.Command, args []string) error {
-	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
-		return err
+	if len(args) != 1 {
+		return fmt.Errorf("%s: name one pod as NAMESPACE/NAME, got %d arguments (see %[1]s --help)", cmd.CommandPath(), len(args))
 	}
 	namespace, name, ok := strings.Cut(args[0], "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {

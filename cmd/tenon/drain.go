@@ -98,7 +98,7 @@ func newDrainDeadlineCommand(flags *drainFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "deadline NODE WHEN", Short: "Set a new deadline, or take it away (none)",
 		Example: "  tenon drain deadline ip-10-0-1-17.ec2.internal 10m\n  tenon drain deadline ip-10-0-1-17.ec2.internal none",
-		Args:    cobra.ExactArgs(2),
+		Args:    nodeAndDeadline,
 		RunE: withDrains(flags, func(ctx context.Context, d *drains, args []string) error {
 			order := workflows.DrainOrder{Note: flags.note}
 			if args[1] != "none" {
@@ -116,6 +116,13 @@ func newDrainDeadlineCommand(flags *drainFlags) *cobra.Command {
 func oneNode(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s: name one node, got %d arguments (see %[1]s --help)", cmd.CommandPath(), len(args))
+	}
+	return nil
+}
+
+func nodeAndDeadline(cmd *cobra.Command, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("%s: name one node, and a time, a duration or none; got %d arguments (see %[1]s --help)", cmd.CommandPath(), len(args))
 	}
 	return nil
 }
