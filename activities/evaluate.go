@@ -178,7 +178,9 @@ func join(all []workflows.Replace, next workflows.Replace) []workflows.Replace {
 		return append(all, next)
 	}
 	next.Apart, next.Nodes[0].Why = true, next.Why
-	at := slices.IndexFunc(all, func(r workflows.Replace) bool { return r.Apart && r.Reason == next.Reason && len(r.Nodes) < apartMost })
+	at := slices.IndexFunc(all, func(r workflows.Replace) bool {
+		return r.Apart && !r.Late && r.Reason == next.Reason && len(r.Nodes) < apartMost
+	})
 	if at < 0 {
 		return append(all, next)
 	}

@@ -390,6 +390,34 @@ func TestRetire(t *testing.T) {
 	}
 }
 
+// TestRetireOpens has what was launched take pods when the nodes go, or later where that is asked for.
+func TestRetireOpens(t *testing.T) {
+	t.Parallel()
+	old, oldNode := serving("old")
+	taintDisrupted(oldNode)
+	oldNode.Annotations = map[string]string{karpv1.ReplacementAnnotationKey: "r1"}
+	launched, launchedNode := serving("new")
+	reserve(launchedNode)
+	r := newReplacing(t, nil, poolP(), old, launched, oldNode, launchedNode)
+	in := workflows.RetireInput{ID: "r1", Reason: "Underutilized", Nodes: replaceOf(0, old).Nodes, Apart: true, Closed: true,
+		Claims: []workflows.ClaimRef{{Name: launched.Name, UID: string(launched.UID)}}}
+	for _, look := range []struct {
+		reason string
+		closed bool
+	}{
+		{"the large pods of the nodes go first", true},
+		{"now it is the small ones' turn", false},
+	} {
+		if _, err := run(t, r.doing.Retire, in); err != nil {
+			t.Fatal(err)
+		}
+		if closed := expecting(r.node("node-new")); closed != look.closed {
+			t.Errorf("%s: what was launched is closed: %t", look.reason, closed)
+		}
+		in.Nodes, in.Closed = nil, false
+	}
+}
+
 // TestSweepUnmarks takes off nodes what a replacement has left behind that a person has terminated, and what Karpenter
 // has, and nothing else.
 func TestSweepUnmarks(t *testing.T) {

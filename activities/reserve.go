@@ -32,24 +32,16 @@ func reserve(node *corev1.Node) {
 
 // openReplacements opens the nodes of claims.
 func (a *Activities) openReplacements(ctx context.Context, refs []workflows.ClaimRef) error {
-	for _, ref := range refs {
-		claim, err := a.claim(ctx, ref)
-		if err != nil {
+	return inParallel(ctx, len(refs), func(ctx context.Context, i int) error {
+		claim, err := a.claim(ctx, refs[i])
+		if err != nil || claim == nil || claim.Status.NodeName == "" {
 			return err
-		}
-		if claim == nil || claim.Status.NodeName == "" {
-			continue
 		}
 		node, err := a.drains.node(ctx, claim.Status.NodeName, "")
-		if err != nil {
+		if err != nil || node == nil || node.Spec.ProviderID != claim.Status.ProviderID {
 			return err
 		}
-		if node == nil || node.Spec.ProviderID != claim.Status.ProviderID {
-			continue
-		}
-		if _, err := a.drains.change(ctx, node, "open", open); err != nil {
-			return err
-		}
-	}
-	return nil
+		_, err = a.drains.change(ctx, node, "open", open)
+		return err
+	})
 }
