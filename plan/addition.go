@@ -18,6 +18,8 @@ const (
 	// togetherLeast is how many nodes have to go at once for the kube-scheduler to matter, togetherMost how many go together.
 	togetherLeast = 8
 	togetherMost  = 100
+	// rehearsals is in how many orders the large pods have to find room: one that does not costs a machine of its own.
+	rehearsals = 2
 )
 
 // addition is nodes that go in addition to others, and what is bought for the small pods that find no room then.

@@ -4,21 +4,18 @@ import (
 	"cmp"
 	"hash/fnv"
 	"iter"
+	"math/bits"
 	"slices"
 )
 
 // A field finds one way in which pods fit. Nobody tells the kube-scheduler of it: when many nodes go at once, it takes
 // their pods as they come, and to the emptiest nodes. Small pods take the room that large ones were meant to have, and
 // somebody has to buy for these. So that many nodes go at once is rehearsed before it is decided, and once more before it is
-// done: all of them closed, the large pods first, as Drain has it, and otherwise in orders that mean nothing, each pod to
+// done: all of them closed, the large pods first, as Drain has it, and otherwise in an order that means nothing, each pod to
 // the emptiest node of those that the scheduler would look at.
 
-const (
-	// compared is how many nodes with room for a pod are compared. The kube-scheduler compares about as many.
-	compared = 100
-	// rehearsals is in how many orders pods have to find room.
-	rehearsals = 2
-)
+// compared is how many nodes with room for a pod are compared. The kube-scheduler compares about as many.
+const compared = 100
 
 // mover is a pod that has to leave its node.
 type mover struct {
@@ -30,13 +27,11 @@ type mover struct {
 	turn uint64
 }
 
-// rehearse says whether the pods of some nodes, all of which go at once, find room whoever comes first.
+// rehearse says whether the pods of some nodes, all of which go at once, find room in the first of the orders.
 func (f *field) rehearse(nodes []*Node) bool {
 	defer f.rollback()
-	for order := range rehearsals {
-		for range f.homeless(nodes, nil, order) {
-			return false
-		}
+	for range f.homeless(nodes, nil, 0) {
+		return false
 	}
 	return true
 }
@@ -85,9 +80,8 @@ func (f *field) leave(nodes []*Node, order int) []mover {
 	for _, n := range nodes {
 		for _, pod := range f.remove(f.stands[n.Key()]) {
 			hash := fnv.New64a()
-			hash.Write([]byte{byte(order)})
 			hash.Write([]byte(pod.UID))
-			movers = append(movers, mover{pod, n, pod.large(n.Allocatable), hash.Sum64()})
+			movers = append(movers, mover{pod, n, pod.large(n.Allocatable), bits.RotateLeft64(hash.Sum64(), 16*order)})
 		}
 	}
 	f.tried.nodes = nodes
