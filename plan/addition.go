@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 )
 
 // Where many nodes go at once, the small pods are what finds no room in the end: the large ones come first (Drain), and the
@@ -18,6 +19,8 @@ const (
 	// togetherLeast is how many nodes have to go at once for the kube-scheduler to matter, togetherMost how many go together.
 	togetherLeast = 8
 	togetherMost  = 100
+	// movesFor is how long after such a launch the pods are expected to have moved: machines boot in one minute or two.
+	movesFor = 4 * time.Minute
 	// rehearsals is in how many orders the large pods have to find room: one that does not costs a machine of its own.
 	rehearsals = 2
 )
@@ -65,25 +68,26 @@ func (c *consolidation) add(order []*candidate) {
 		len(command.Nodes), len(best.claims), saves)
 }
 
-// underWay is how many nodes the largest replacement takes away that has launched something for the pods of its nodes. As
-// long as many move, a field sees only how their pods might fit best, and takes room for spare that the kube-scheduler will
-// not leave.
-func underWay(snapshot *Snapshot) int {
-	leaving, launched := map[string]int{}, map[string]bool{}
+// underWay is how many nodes the largest replacement takes away that has launched something for the pods of its nodes, and
+// until when that is waited for. As long as many move, a field sees only how their pods might fit best, and takes room for
+// spare that the kube-scheduler will not leave.
+func underWay(snapshot *Snapshot) (most int, until time.Time) {
+	moving, launched := map[string]int{}, map[string]time.Time{}
 	for _, n := range snapshot.Nodes {
 		switch {
 		case n.Replacement == "":
-		case n.leaving():
-			leaving[n.Replacement]++
-		default:
-			launched[n.Replacement] = true
+		case !n.leaving():
+			launched[n.Replacement] = later(launched[n.Replacement], n.Created)
+		case slices.ContainsFunc(n.Pods, (*Pod).Reschedulable):
+			moving[n.Replacement]++
 		}
 	}
-	most := 0
-	for id := range launched {
-		most = max(most, leaving[id])
+	for id, at := range launched {
+		if end := at.Add(movesFor); moving[id] > most && snapshot.Time.Before(end) {
+			most, until = moving[id], end
+		}
 	}
-	return most
+	return most, until
 }
 
 func allNodes(candidates []*candidate) []*Node {

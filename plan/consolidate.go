@@ -52,9 +52,10 @@ type consolidation struct {
 // command it says why. Rivals are nodes that may not go yet, but soon: the room for their pods is spoken for.
 func consolidate(f *field, in *Input, candidates, rivals []*candidate, book *budgets, scores scorer) ([]Command, []Verdict) {
 	c := &consolidation{f: f, book: book, scores: scores, spotToSpot: in.SpotToSpot, verdicts: map[*candidate]Verdict{}, gone: map[*candidate]bool{}}
-	if moving := underWay(in.Snapshot); moving > mostTogether {
+	if moving, until := underWay(in.Snapshot); moving > mostTogether {
+		why := fmt.Sprintf("the pods of %d nodes are about to move, and where they will go is not known yet", moving)
 		for _, one := range candidates {
-			c.keep(one, CauseQuiet, fmt.Sprintf("the pods of %d nodes are about to move, and where they will go is not known yet", moving))
+			c.verdicts[one] = Verdict{Node: one.node.Key(), Reason: underutilized, Cause: CauseQuiet, Message: why, Until: until}
 		}
 		return nil, c.told(candidates)
 	}
