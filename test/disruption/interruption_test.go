@@ -40,7 +40,7 @@ func interruptionScenarios() []scenario {
 		{
 			name: "spot-interrupted-stays", rule: "a pod that is not to be disrupted is lost with a spot instance that is taken back: it keeps its node until then, and another one serves before, which waits for it",
 			pools: []pool{{types: []string{"m6idn.xlarge"}, capacity: []string{"spot"}}},
-			steps: []step{deploy(workload{name: "web", count: 1, annotations: `karpenter.sh/do-not-disrupt: "true"`}), opened("0s"), announced("spot-interruption"), told("SpotInterrupted", ""), served(2), stillOn("web"),
+			steps: []step{deploy(workload{name: "web", count: 1, annotations: `karpenter.sh/do-not-disrupt: "true"`}), opened("30s"), announced("spot-interruption"), told("SpotInterrupted", ""), served(2), stillOn("web"),
 				onMarked(func(p *play, node string) {
 					p.T.Helper()
 					p.Sim(http.MethodPost, "/_sim/interrupt", map[string]any{"instances": []string{p.instance(node)}, "notice": "1s"}, nil)
