@@ -38,10 +38,10 @@ func (m *market) slotsOf(book *volumeBook, topology *topology) []*slot {
 		}
 		s := m.slot(n, snapshot.DaemonSets)
 		s.attach = book.room(n)
-		s.tally = topology.tallyOf(n)
 		m.dims.unbounded(s.free)
 		slots = append(slots, s)
 	}
+	topology.tallies(slots)
 	stage := func(s *slot) int {
 		switch {
 		case s.node.Initialized:

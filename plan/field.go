@@ -28,7 +28,7 @@ import (
 type field struct {
 	d      *distribution
 	stands map[string]*stand
-	// inDomain are the stands by label and value.
+	// inDomain are the stands by label and value, of the labels that groups are about.
 	inDomain map[domainKey][]*stand
 	// unready are the slots that only pods that wait may use; barred says that they are closed now.
 	unready []*slot
@@ -151,11 +151,14 @@ func (f *field) settle(snapshot *Snapshot, waits []*Pod) {
 	for _, pod := range waits {
 		moving[pod] = pod.Node != ""
 	}
+	keys := f.d.t.keys()
 	for _, n := range snapshot.Nodes {
 		st := f.stands[n.Key()]
 		st.leaving = (n.Deleting || n.Disrupted) && !slices.ContainsFunc(n.Pods, func(p *Pod) bool { return !moving[p] && p.Reschedulable() })
-		for key, value := range n.Labels {
-			f.inDomain[domainKey{key, value}] = append(f.inDomain[domainKey{key, value}], st)
+		for _, key := range keys {
+			if value, has := n.Labels[key]; has {
+				f.inDomain[domainKey{key, value}] = append(f.inDomain[domainKey{key, value}], st)
+			}
 		}
 	}
 	d := f.d

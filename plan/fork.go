@@ -261,9 +261,10 @@ func (f *field) revert() {
 }
 
 // expects says whether pods are to come to a node, be it that they wait or that their own nodes go, and names one.
-func (f *field) expects(n *Node) (*Pod, bool) {
-	guests := f.stands[n.Key()].guests
-	for _, pod := range guests {
+func (f *field) expects(n *Node) (*Pod, bool) { return f.stands[n.Key()].expects() }
+
+func (st *stand) expects() (*Pod, bool) {
+	for _, pod := range st.guests {
 		if !pod.Virtual {
 			return pod, true
 		}
