@@ -26,6 +26,8 @@ import (
 
 // field is the base of all forks.
 type field struct {
+	in     Input
+	items  []*item
 	d      *distribution
 	stands map[string]*stand
 	// inDomain are the stands by label and value, of the labels that groups are about.
@@ -38,6 +40,8 @@ type field struct {
 	tried   *move
 	written int
 	purse   purse
+	// looks are what the last question looked at.
+	looks []look
 	// kept are the moves since the mark that can still be taken back, with what they changed on stands.
 	kept []keepsake
 }
@@ -92,7 +96,7 @@ func newField(in Input, movable []*Node) *field {
 	book, t := in.Snapshot.volumes(), newTopology(in.Snapshot.Namespaces)
 	waits := waiting(in.Snapshot)
 	pods := slices.Clone(waits)
-	f := &field{stands: make(map[string]*stand, len(in.Snapshot.Nodes)), inDomain: map[domainKey][]*stand{}}
+	f := &field{in: in, stands: make(map[string]*stand, len(in.Snapshot.Nodes)), inDomain: map[domainKey][]*stand{}}
 	for _, n := range in.Snapshot.Nodes {
 		f.stands[n.Key()] = &stand{node: n}
 	}
@@ -109,6 +113,7 @@ func newField(in Input, movable []*Node) *field {
 		pods = append(pods, st.own...)
 	}
 	items := itemsOf(&in, book, t, pods, false)
+	f.items = items
 	m := marketFor(&in, items)
 	m.book, m.hosts = book, t.hosts
 	if len(t.groups) > 0 {
@@ -137,7 +142,8 @@ func (f *field) arrange(slots []*slot, movable []*Node) {
 	slices.SortStableFunc(slots, func(a, b *slot) int {
 		return cmp.Or(cmp.Compare(flag(!a.node.Initialized), flag(!b.node.Initialized)), cmp.Compare(rank[a.node], rank[b.node]))
 	})
-	for _, s := range slots {
+	for i, s := range slots {
+		s.rank = i
 		f.stands[s.node.Key()].slot = s
 		if !s.node.Initialized {
 			f.unready = append(f.unready, s)
@@ -182,7 +188,7 @@ func (f *field) copies(pods []*Pod) []*item {
 		if it == nil {
 			again := *home
 			it = &again
-			it.pods, it.step, it.turn, it.unmet = nil, 0, 0, ""
+			it.pods, it.step, it.turn, it.unmet, it.home, it.looked = nil, 0, 0, "", home, sight{}
 			it.shapeUp()
 			f.d.m.weigh(it)
 			byHome[home] = it
