@@ -20,8 +20,9 @@ func DisruptionReasons() []karpv1.DisruptionReason {
 // Disrupt finds everything that may be taken away now, and says of every other node of a NodePool what keeps it, for each
 // reason. A node goes for the first reason that lets it: what static pools have too many of, what is empty, what has
 // expired, what has drifted, what is not used well enough.
-func Disrupt(in Input) Disruption {
-	d := newDecision(in)
+func Disrupt(in Input) Disruption { return newDecision(in).decide() }
+
+func (d *decision) decide() Disruption {
 	d.judgeAll()
 	d.overprovisioned()
 	d.renewedStatic(DisruptionReasonExpired)
@@ -49,7 +50,9 @@ type decision struct {
 	relocations int
 	// field is the state of the cluster in which it is asked what becomes of it without some nodes; nil until somebody asks.
 	field *field
-	found Disruption
+	// memory is what is known from the last evaluation; nil where nothing is.
+	memory *Memory
+	found  Disruption
 }
 
 func newDecision(in Input) *decision {
@@ -168,7 +171,7 @@ func (d *decision) underutilized() {
 		return
 	}
 	scores := newBalance(d.in.Snapshot, d.judge.pools, d.rates)
-	commands, verdicts := consolidate(d.theField(), &d.in, candidates, d.openRivals(), d.book, scores)
+	commands, verdicts := consolidate(d.theField(), &d.in, candidates, d.openRivals(), d.book, scores, d.memory)
 	of := make(map[string]*candidate, len(candidates))
 	for _, c := range candidates {
 		of[c.node.Key()] = c

@@ -42,3 +42,11 @@ func (f Field) String() string {
 	fmt.Fprintln(&b, f.f.d.m.purse())
 	return b.String()
 }
+
+// Recalled is how many questions the last evaluation has answered from memory, and how many it has asked.
+func (m *Memory) Recalled() (recalled, asked int) {
+	if m.answers == nil {
+		return 0, 0
+	}
+	return m.answers.recalled, m.answers.asked
+}

@@ -26,10 +26,12 @@ import (
 
 // field is the base of all forks.
 type field struct {
-	in     Input
-	items  []*item
-	d      *distribution
-	stands map[string]*stand
+	in    Input
+	items []*item
+	// movable are the nodes that forks may take away.
+	movable map[*Node]bool
+	d       *distribution
+	stands  map[string]*stand
 	// inDomain are the stands by label and value, of the labels that groups are about.
 	inDomain map[domainKey][]*stand
 	// unready are the slots that only pods that wait may use; barred says that they are closed now.
@@ -96,11 +98,12 @@ func newField(in Input, movable []*Node) *field {
 	book, t := in.Snapshot.volumes(), newTopology(in.Snapshot.Namespaces)
 	waits := waiting(in.Snapshot)
 	pods := slices.Clone(waits)
-	f := &field{in: in, stands: make(map[string]*stand, len(in.Snapshot.Nodes)), inDomain: map[domainKey][]*stand{}}
+	f := &field{in: in, stands: make(map[string]*stand, len(in.Snapshot.Nodes)), inDomain: map[domainKey][]*stand{}, movable: make(map[*Node]bool, len(movable))}
 	for _, n := range in.Snapshot.Nodes {
 		f.stands[n.Key()] = &stand{node: n}
 	}
 	for _, n := range movable {
+		f.movable[n] = true
 		st := f.stands[n.Key()]
 		if n.Deleting || n.Disrupted || len(st.own) > 0 {
 			continue

@@ -160,7 +160,7 @@ func (c *consolidation) gather(order []*candidate) {
 			of[one] = b
 		}
 	}
-	vain := 0
+	vain, memory := 0, c.beginGrowing(bulks)
 	for _, seed := range bulks {
 		if len(c.commands)-c.removed >= replacementsMost || vain == mostVain {
 			return
@@ -171,7 +171,7 @@ func (c *consolidation) gather(order []*candidate) {
 		}
 		shelf := c.f.shelfFor(seed)
 		seed.value(m, shelf, 0)
-		if group := c.grow(seed, bulks, shelf); len(group.sources) > 1 && !c.merge(group) {
+		if group := c.groupFrom(seed, bulks, shelf, memory); len(group.sources) > 1 && !c.merge(group) {
 			vain++
 		}
 	}
@@ -179,13 +179,14 @@ func (c *consolidation) gather(order []*candidate) {
 
 // grow adds to a group, one by one, the nodes with which it saves the most, and returns the best group there was on the
 // way. A second node may save nothing where a third does.
-func (c *consolidation) grow(group *bulk, bulks []*bulk, shelf []int) *bulk {
+func (c *consolidation) grow(group *bulk, bulks []*bulk, shelf []int, memory *growths) *bulk {
 	m := c.f.d.m
 	found, most, apart := group, 0.0, max(0, group.saves)
 	for vain := 0; vain < 2 && len(group.sources) < mostTogether; vain++ {
 		var best *bulk
 		gain, saves, at, tried := math.Inf(-1), 0.0, 0, 0
-		for _, other := range bulks {
+		for place, other := range bulks {
+			memory.looked(place+1, len(bulks))
 			one := other.sources[0]
 			if tried == mostPartners {
 				break
@@ -208,7 +209,7 @@ func (c *consolidation) grow(group *bulk, bulks []*bulk, shelf []int) *bulk {
 		}
 		group, apart = group.with(best), apart+best.alone
 		group.saves, group.at = saves, at
-		if gain > most*(1+1e-9)+1e-9 && c.worth(group.sources, group.saves) {
+		if gain > most*(1+1e-9)+1e-9 && c.asksWorth(group, memory) {
 			found, most, vain = group, gain, -1
 		}
 	}
@@ -228,11 +229,10 @@ func (c *consolidation) affords(group *bulk, one *candidate) bool {
 
 // merge asks a fork whether a group works out, and says whether it does.
 func (c *consolidation) merge(group *bulk) bool {
-	nodes := make([]*Node, len(group.sources))
-	for i, source := range group.sources {
-		nodes[i] = source.node
-	}
-	found, _, _ := c.f.relocate(nodes, purchase{most: 1, terms: c.termsFor(group.sources)})
+	found, _, _ := c.ask(group.sources, purchase{most: 1, terms: c.termsFor(group.sources)}, func(found *move) bool {
+		why, _ := c.unworthy(group.sources, found, group.price-found.price)
+		return why == "" && len(found.claims) > 0
+	})
 	if found == nil || len(found.claims) == 0 {
 		return false
 	}
@@ -242,6 +242,6 @@ func (c *consolidation) merge(group *bulk) bool {
 	}
 	claim := &found.claims[0]
 	c.decide(group.sources, found, saves, fmt.Sprintf("one %s %s at $%.4f an hour takes the pods of %d nodes for $%.4f an hour less",
-		claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, len(nodes), saves))
+		claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, len(group.sources), saves))
 	return true
 }

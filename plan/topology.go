@@ -15,6 +15,8 @@ import (
 
 // group counts pods by the domains of one label.
 type group struct {
+	// id says what the group counts, and where.
+	id string
 	// place is the group's among all, host among those whose label is the hostname, or -1.
 	place, host int
 	key         string
@@ -90,7 +92,7 @@ func (t *topology) group(id, key string, complete func(*group)) *group {
 	if g, known := t.byID[id]; known {
 		return g
 	}
-	g := &group{place: len(t.groups), host: -1, key: key, counts: map[string]int{}, domains: map[string]bool{}, log: t.log}
+	g := &group{id: id, place: len(t.groups), host: -1, key: key, counts: map[string]int{}, domains: map[string]bool{}, log: t.log}
 	if key == corev1.LabelHostname {
 		g.host = t.hosts
 		t.hosts++

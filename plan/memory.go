@@ -1,0 +1,33 @@
+package plan
+
+// Memory evaluates one cluster again and again. It gives the answers that Disrupt gives, at a cost that follows from what
+// has changed since the last time as far as forks go: what becomes of the cluster without a node is asked again only where
+// the answer may be another (change.go). It keeps one field, and so about as much memory as one evaluation takes, and
+// holds on to the snapshot that it was asked about last. The zero value remembers nothing yet. A Memory is not for
+// concurrent use.
+type Memory struct {
+	answers *answers
+	purse   purse
+}
+
+// Disrupt is Disrupt for a cluster that was looked at before. Snapshots should share the Nodes that have not changed.
+func (m *Memory) Disrupt(in Input) Disruption {
+	d := newDecision(in)
+	d.memory = m
+	found := d.decide()
+	if m.answers != nil && m.answers.f == d.field {
+		// What was decided is not what the next evaluation finds.
+		m.answers.f.revert()
+		m.answers.f.d.m.restore(m.purse)
+	}
+	return found
+}
+
+// recall are the answers that hold for a field in which nothing has been decided yet.
+func (m *Memory) recall(f *field) *answers {
+	if m == nil {
+		return nil
+	}
+	m.answers, m.purse = carry(m.answers, f), f.d.m.purse()
+	return m.answers
+}
