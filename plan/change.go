@@ -120,6 +120,7 @@ func (c *change) compareSlots() bool {
 		switch {
 		case before == nil:
 			c.rebuilt, changed[key] = true, true
+		case st.node != before.node && c.sameButInName(st, before):
 		case !st.sameAs(before):
 			c.rebuilt = c.rebuilt || !st.servesAs(before)
 			changed[key] = true
@@ -142,7 +143,7 @@ func (c *change) compareSlots() bool {
 		}
 	}
 	stays := func(s *slot) bool { return !changed[s.node.Key()] }
-	return slices.EqualFunc(only(c.was.d.slots, stays), only(c.is.d.slots, stays), func(a, b *slot) bool { return a.node == b.node })
+	return slices.EqualFunc(only(c.was.d.slots, stays), only(c.is.d.slots, stays), func(a, b *slot) bool { return a.node.Key() == b.node.Key() })
 }
 
 func only(slots []*slot, keep func(*slot) bool) []*slot {
@@ -163,9 +164,30 @@ func (st *stand) able() *slot {
 	return st.slot
 }
 
+// sameButInName says that a node is another object in which nothing has changed that matters to pods of others: a pod on it
+// has become Ready, or its kubelet has told that all is well.
+func (c *change) sameButInName(st, before *stand) bool {
+	a, b := st.node, before.node
+	return c.is.movable[a] == c.was.movable[b] && st.servesAs(before) && st.sameRoom(before) && a.InstanceType == b.InstanceType && a.CapacityType == b.CapacityType &&
+		disruptionCost(a) == disruptionCost(b) && len(st.own) == len(before.own) && a.hasDevices() == b.hasDevices() && (st.slot == nil || c.sameTally(st.slot, before.slot))
+}
+
+// sameTally says that a slot has as many pods as before of each group over hostnames that there was before.
+func (c *change) sameTally(s, before *slot) bool {
+	for g, now := range c.alike {
+		if g.host >= 0 && s.tally[now.host] != before.tally[g.host] {
+			return false
+		}
+	}
+	return true
+}
+
 // sameAs says that nothing about a node, and what is free on it, has changed.
-func (st *stand) sameAs(before *stand) bool {
-	if st.node != before.node || st.gone != before.gone || st.leaving != before.leaving || (st.slot == nil) != (before.slot == nil) || !slices.Equal(st.guests, before.guests) {
+func (st *stand) sameAs(before *stand) bool { return st.node == before.node && st.sameRoom(before) }
+
+// sameRoom says so of what is free.
+func (st *stand) sameRoom(before *stand) bool {
+	if st.gone != before.gone || st.leaving != before.leaving || (st.slot == nil) != (before.slot == nil) || !slices.Equal(st.guests, before.guests) {
 		return false
 	}
 	if st.slot == nil {

@@ -128,6 +128,11 @@ func (c *consolidation) remove(one *candidate) {
 	if !c.open(one) {
 		return
 	}
+	if pod, of := c.f.stuck(c.f.stands[one.node.Key()]); pod != nil {
+		why, cause := noRoomFor(&item{pods: []*Pod{pod}, refusal: of.refusal})
+		c.keep(one, cause, why)
+		return
+	}
 	approved, demur := c.scores.approves([]*candidate{one}, one.price)
 	found, why, cause := c.ask([]*candidate{one}, purchase{}, func(*move) bool { return approved })
 	if found == nil {
@@ -217,6 +222,10 @@ func (c *consolidation) exchange(one *candidate) {
 	}
 	if !one.known {
 		c.keep(one, CausePrice, before.Message+", and what it costs is not known")
+		return
+	}
+	if why, cause, saveless := c.f.saveless(c.f.stands[one.node.Key()], one.price); saveless {
+		c.keep(one, cause, before.Message+", and "+why)
 		return
 	}
 	found, why, cause := c.ask([]*candidate{one}, purchase{most: 1, terms: c.termsFor([]*candidate{one})}, func(found *move) bool {

@@ -43,10 +43,11 @@ func (f Field) String() string {
 	return b.String()
 }
 
-// Recalled is how many questions the last evaluation has answered from memory, and how many it has asked.
-func (m *Memory) Recalled() (recalled, asked int) {
+// Recalled is how many questions the last evaluation has answered from memory, and how many it has asked; and from how many
+// nodes it has not grown a group again.
+func (m *Memory) Recalled() (recalled, asked, grown int) {
 	if m.answers == nil {
-		return 0, 0
+		return 0, 0, 0
 	}
-	return m.answers.recalled, m.answers.asked
+	return m.answers.recalled, m.answers.asked, m.answers.growths.recalled
 }

@@ -42,6 +42,8 @@ type field struct {
 	tried   *move
 	written int
 	purse   purse
+	// openings are the slots with room for a pod of an item, as things are; nil where nobody has asked since they changed.
+	openings map[*item]*opening
 	// looks are what the last question looked at.
 	looks []look
 	// kept are the moves since the mark that can still be taken back, with what they changed on stands.
@@ -115,7 +117,7 @@ func newField(in Input, movable []*Node) *field {
 		}
 		pods = append(pods, st.own...)
 	}
-	items := itemsOf(&in, book, t, pods, false)
+	items := homesOf(&in, book, t, pods, false)
 	f.items = items
 	m := marketFor(&in, items)
 	m.book, m.hosts = book, t.hosts

@@ -233,7 +233,7 @@ func (f *field) keep(found *move) bool {
 	if found == nil || found != f.tried {
 		return false
 	}
-	f.written = len(f.d.t.log.entries)
+	f.written, f.openings = len(f.d.t.log.entries), nil
 	for i := range found.placements {
 		st := f.stands[found.placements[i].Node]
 		f.kept = append(f.kept, keepsake{st, st.own, st.guests, st.gone})
@@ -251,7 +251,7 @@ func (f *field) keep(found *move) bool {
 // settleHere makes everything final that was kept so far, so that revert comes back to it.
 func (f *field) settleHere() {
 	f.rollback()
-	f.d.t.log.entries, f.written, f.kept = nil, 0, nil
+	f.d.t.log.entries, f.written, f.kept, f.openings = nil, 0, nil, nil
 }
 
 // revert takes back all that was kept since.
@@ -259,7 +259,7 @@ func (f *field) revert() {
 	f.rollback()
 	f.bar(false)
 	f.d.t.log.undo(0)
-	f.written = 0
+	f.written, f.openings = 0, nil
 	for i := len(f.kept) - 1; i >= 0; i-- {
 		k := &f.kept[i]
 		k.st.own, k.st.guests, k.st.gone = k.own, k.guests, k.gone

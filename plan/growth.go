@@ -19,15 +19,18 @@ type worth struct {
 	is                 bool
 }
 
-// growths remembers what groups were grown from which nodes, as long as all nodes could be taken away together. The
+// growths remembers what groups were grown from which nodes, where budgets are no matter. The
 // partners that are tried are the first of an order, so that most of the cluster has no part in it.
 type growths struct {
 	known map[*Node]*growth
 	// order are the bulks that groups were grown of, same how many of the first are what they were before.
 	order []grown
 	same  int
-	// recalls says that what is known may be used, and is to be kept.
-	recalls bool
+	// recalls says that what is known may be used, and is to be kept: nothing was decided since there were so many commands.
+	recalls  bool
+	commands int
+	// recalled is how many groups were taken from memory.
+	recalled int
 	// of are the bulks by their nodes, and seen and worth what the group depends on that is being grown.
 	of    map[*Node]*bulk
 	seen  int
@@ -62,7 +65,8 @@ func (c *consolidation) beginGrowing(bulks []*bulk) *growths {
 		g = c.answers.growths
 	}
 	spare := func(b *bulk) bool { return c.book.left(b.sources[0].node.Pool, underutilized) >= mostTogether }
-	g.recalls = c.answers != nil && c.f.pristine() && !slices.ContainsFunc(bulks, func(b *bulk) bool { return !spare(b) })
+	g.commands, g.recalled = len(c.commands), 0
+	g.recalls = c.answers != nil && !slices.ContainsFunc(bulks, func(b *bulk) bool { return !spare(b) })
 	if !g.recalls {
 		return g
 	}
@@ -93,12 +97,13 @@ func (c *consolidation) beginGrowing(bulks []*bulk) *growths {
 
 // groupFrom is the group that is grown from a bulk, be it from memory.
 func (c *consolidation) groupFrom(seed *bulk, bulks []*bulk, shelf []int, g *growths) *bulk {
-	g.recalls = g.recalls && c.f.pristine()
+	g.recalls = g.recalls && len(c.commands) == g.commands
 	if !g.recalls {
 		return c.grow(seed, bulks, shelf, g)
 	}
 	n := seed.sources[0].node
 	if known := g.known[n]; known != nil && !slices.ContainsFunc(known.worth, func(w worth) bool { return c.pays(w.price, w.cost, w.saves) != w.is }) {
+		g.recalled++
 		group := &bulk{sources: seed.sources, price: seed.price}
 		for _, other := range known.nodes[1:] {
 			b := g.of[other]

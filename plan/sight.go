@@ -55,8 +55,9 @@ func (t *sight) covers(it *item, s *slot) bool {
 // note keeps what was looked at for the items of a fork.
 func (f *field) note(items []*item) {
 	for _, it := range items {
-		it.looked.byRules = !it.home.plain()
-		it.looked.keyed = len(it.home.keys()) > 0
+		if it.turn > 0 {
+			it.looked.byRules, it.looked.keyed = !it.home.plain(), len(it.home.keys()) > 0
+		}
 		f.looks = append(f.looks, look{it.home, it.looked})
 	}
 }
@@ -66,13 +67,12 @@ func (it *item) plain() bool {
 	return it.required.empty() && !slices.ContainsFunc(it.preferences, func(p preference) bool { return p.spread != nil || p.apart != nil || len(p.near) > 0 })
 }
 
-// fitsNowhere says that one of the item's pods by itself finds no slot with room, whatever others do. What it would like
-// and does not need must not matter to which nodes let it in.
+// fitsNowhere says that one of the item's pods by itself finds no slot with room, whatever others do.
 func (f *field) fitsNowhere(it *item) bool {
 	if it.refusal != "" {
 		return true
 	}
-	if slices.ContainsFunc(it.preferences, func(p preference) bool { return p.node != nil || p.wary }) {
+	if it.choosy() {
 		return false
 	}
 	takers := f.d.lettingIn(it)
@@ -84,6 +84,11 @@ func (f *field) fitsNowhere(it *item) bool {
 	}
 	it.looked.all = true
 	return true
+}
+
+// choosy says that there are nodes which the item's pods would like better than others that let them in as well.
+func (it *item) choosy() bool {
+	return slices.ContainsFunc(it.preferences, func(p preference) bool { return p.node != nil || p.wary })
 }
 
 // holds says whether one of the item's pods has room on the node, as far as rules about other pods have no say.
