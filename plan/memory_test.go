@@ -40,6 +40,9 @@ type sighted struct {
 }
 
 func live(w *world) *living {
+	if w.namespaces == nil {
+		w.namespaces = namespaces
+	}
 	return &living{world: w, at: now, seenPods: map[*corev1.Pod]*plan.Pod{}, seen: map[string]sighted{}, in: plan.Input{Held: map[string]plan.Hold{}, Settling: map[string]bool{}, Unavailable: map[cloud.OfferingKey]time.Time{}}}
 }
 
@@ -113,10 +116,10 @@ func (l *living) stir(d dice) string {
 	i := d("node", len(l.nodes))
 	key := l.nodes[i].Key()
 	happenings := []func() string{l.podComes(d), l.podComes(d), l.podLeaves(d), l.podLeaves(d), l.podLeaves(d), l.podChanges(d), l.podMoves(d), l.nodeChanges(d, i), l.nodeChanges(d, i),
-		l.clusterChanges(d), l.pendingChanges(d), func() string {
+		func() string {
 			l.turnNode(i, func(*plan.Node) {})
 			return key + " is told again"
-		}, func() string {
+		}, l.marketChanges(d), l.clusterChanges(d), l.pendingChanges(d), func() string {
 			passes := rolled(d, "passes", []time.Duration{time.Second, 20 * time.Second, 5 * time.Minute, time.Hour})
 			l.at = l.at.Add(passes)
 			return passes.String() + " pass"
@@ -281,29 +284,41 @@ func (l *living) clusterChanges(d dice) func() string {
 		case 5:
 			turnPool(rolled(d, "pool option", []func(*karpv1.NodePool){weighs(7), onDemand(), limit(corev1.ResourceCPU, "64"), func(p *karpv1.NodePool) { p.Status.Resources = nil }}))
 		case 6:
-			l.pools = slices.Clone(l.pools)
-			p := &l.pools[d("pool", len(l.pools))]
-			p.Types = slices.Clone(p.Types)
-			if len(p.Types) > 0 {
-				k := d("type", len(p.Types))
-				typ := *p.Types[k]
-				typ.Offerings = slices.Clone(typ.Offerings)
-				typ.Offerings[0].Price *= rolled(d, "factor", []float64{0.2, 0.9, 1.5})
-				p.Types[k] = &typ
-			}
+			l.in.Held[rolled(d, "held", l.nodes).Key()] = plan.Hold{Until: l.at.Add(time.Minute), Why: "it was given back"}
 		case 7:
-			typ := rolled(d, "type", l.pools[0].Types)
+			l.in.Settling[l.pools[0].NodePool.Name] = !l.in.Settling[l.pools[0].NodePool.Name]
+		case 8:
+			l.in.SpotToSpot = !l.in.SpotToSpot
+		case 9:
+			l.namespaces = maps.Clone(l.namespaces)
+			l.namespaces["shop"] = map[string]string{"team": rolled(d, "team", []string{"a", "b"})}
+		case 10:
+			l.in.Preferences = rolled(d, "preferences", []plan.PreferencePolicy{plan.PreferencesIgnore, plan.PreferencesRespect})
+		}
+		return fmt.Sprintf("change %d of the cluster", how)
+	}
+}
+
+func (l *living) marketChanges(d dice) func() string {
+	return func() string {
+		l.pools = slices.Clone(l.pools)
+		p := &l.pools[d("pool", len(l.pools))]
+		p.Types = slices.Clone(p.Types)
+		k := d("type", len(p.Types))
+		typ := *p.Types[k]
+		if d("unavailable", 3) == 0 {
 			for _, o := range typ.Offerings {
 				l.in.Unavailable[cloud.OfferingKey{InstanceType: typ.Name, CapacityType: o.CapacityType, Zone: o.Zone}] = l.at.Add(3 * time.Minute)
 			}
-		case 8:
-			l.in.Held[rolled(d, "held", l.nodes).Key()] = plan.Hold{Until: l.at.Add(time.Minute), Why: "it was given back"}
-		case 9:
-			l.in.Settling[l.pools[0].NodePool.Name] = !l.in.Settling[l.pools[0].NodePool.Name]
-		case 10:
-			l.in.SpotToSpot = !l.in.SpotToSpot
+			return typ.Name + " is not to be had"
 		}
-		return fmt.Sprintf("change %d of the cluster", how)
+		typ.Offerings = slices.Clone(typ.Offerings)
+		factor := rolled(d, "factor", []float64{0.2, 0.5, 0.7, 0.9, 1.5, 3})
+		for i := range typ.Offerings {
+			typ.Offerings[i].Price *= factor
+		}
+		p.Types[k] = &typ
+		return fmt.Sprintf("%s costs %.1f times as much", typ.Name, factor)
 	}
 }
 
@@ -410,8 +425,8 @@ func TestMemoryOfTown(t *testing.T) {
 						continue
 					}
 					events = append(events, l.stir(func(label string, n int) int {
-						if label == "happening" && r.IntN(20) > 0 {
-							n = 9
+						if label == "happening" && r.IntN(8) > 0 {
+							n = 10
 						}
 						return r.IntN(n)
 					}))
