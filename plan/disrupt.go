@@ -140,7 +140,7 @@ func (d *decision) theField() *field {
 		in.Snapshot = in.Snapshot.without(d.going)
 	}
 	in.Snapshot = in.Snapshot.withSuccessors(nil)
-	d.field = newField(in, movable)
+	d.field = fieldAfter(d.memory.field(), in, movable)
 	return d.field
 }
 

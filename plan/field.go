@@ -95,8 +95,8 @@ type move struct {
 }
 
 // newField places all that waits. movable are the nodes that forks may take away, those first that are the most likely to
-// go.
-func newField(in Input, movable []*Node) *field {
+// go. A market for the same goods may be given.
+func newField(in Input, movable []*Node, goods *market) *field {
 	book, t := in.Snapshot.volumes(), newTopology(in.Snapshot.Namespaces)
 	waits := waiting(in.Snapshot)
 	pods := slices.Clone(waits)
@@ -119,7 +119,13 @@ func newField(in Input, movable []*Node) *field {
 	}
 	items := homesOf(&in, book, t, pods, false)
 	f.items = items
-	m := marketFor(&in, items)
+	dims := dimensionsOf(&in, items)
+	m := goods
+	if m != nil && m.dims.same(dims) {
+		m = m.again(&in, dims)
+	} else {
+		m = newMarket(&in, dims)
+	}
 	m.book, m.hosts = book, t.hosts
 	if len(t.groups) > 0 {
 		t.survey(in.Snapshot, waits)

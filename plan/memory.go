@@ -31,3 +31,11 @@ func (m *Memory) recall(f *field) *answers {
 	m.answers, m.purse = carry(m.answers, f), f.d.m.purse()
 	return m.answers
 }
+
+// field is the field of the last evaluation that asked one, if there is one.
+func (m *Memory) field() *field {
+	if m == nil || m.answers == nil {
+		return nil
+	}
+	return m.answers.f
+}
