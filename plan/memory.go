@@ -1,13 +1,13 @@
 package plan
 
-// Memory evaluates one cluster again and again. It gives the answers that Disrupt gives, at a cost that follows from what
-// has changed since the last time as far as forks go: what becomes of the cluster without a node is asked again only where
-// the answer may be another (change.go). It keeps one field, and so about as much memory as one evaluation takes, and
-// holds on to the snapshot that it was asked about last. The zero value remembers nothing yet. A Memory is not for
-// concurrent use.
+// Memory evaluates one cluster again and again. It gives the answers that Disrupt gives; what becomes of the cluster without
+// a node, it asks only where the answer may be another than the last time. It keeps the field of the last evaluation that
+// looked for nodes that are not used well enough, and so about as much memory as one evaluation takes, and the snapshot of
+// it. The zero value remembers nothing yet. A Memory is not for concurrent use.
 type Memory struct {
 	answers *answers
-	purse   purse
+	// purse is what limits and reservations left when answers were begun.
+	purse purse
 }
 
 // Disrupt is Disrupt for a cluster that was looked at before. Snapshots should share the Nodes that have not changed.
