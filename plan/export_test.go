@@ -10,7 +10,7 @@ import (
 type Field struct{ f *field }
 
 // NewField makes a field of which every node may go.
-func NewField(in Input) Field { return Field{newField(in, in.Snapshot.Nodes, nil)} }
+func NewField(in Input) Field { return Field{newField(in, in.Snapshot.Nodes)} }
 
 // Relocate tries what becomes of some nodes' pods when at most so many claims may be bought.
 func (f Field) Relocate(most int, nodes ...*Node) (p Plan, why string, ok bool) {

@@ -95,8 +95,11 @@ type move struct {
 }
 
 // newField places all that waits. movable are the nodes that forks may take away, those first that are the most likely to
-// go. A market for the same goods may be given.
-func newField(in Input, movable []*Node, goods *market) *field {
+// go.
+func newField(in Input, movable []*Node) *field { return newFieldOver(in, movable, nil) }
+
+// newFieldOver is newField where a market for the same goods is known.
+func newFieldOver(in Input, movable []*Node, goods *market) *field {
 	book, t := in.Snapshot.volumes(), newTopology(in.Snapshot.Namespaces)
 	waits := waiting(in.Snapshot)
 	pods := slices.Clone(waits)

@@ -11,15 +11,15 @@ import (
 // anew only where it may have changed.
 func fieldAfter(last *field, in Input, movable []*Node) *field {
 	if last == nil || !sameGoods(&last.in, &in) {
-		return newField(in, movable, nil)
+		return newField(in, movable)
 	}
 	m := last.d.m
 	limited := slices.ContainsFunc(m.sellers, func(s *seller) bool { return len(s.budget) > 0 })
 	if limited || len(m.reservations) > 0 {
 		// What limits and reservations leave follows from the nodes.
-		return newField(in, movable, nil)
+		return newField(in, movable)
 	}
-	return newField(in, movable, m)
+	return newFieldOver(in, movable, m)
 }
 
 // sameGoods says whether the same can be bought, as far as that does not follow from nodes and pods.
