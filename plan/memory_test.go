@@ -257,7 +257,7 @@ func (l *living) nodeChanges(d dice, i int) func() string {
 
 func (l *living) clusterChanges(d dice) func() string {
 	return func() string {
-		how := d("cluster change", 11)
+		how := d("cluster change", 12)
 		turnPool := func(change func(*karpv1.NodePool)) {
 			l.pools = slices.Clone(l.pools)
 			p := &l.pools[d("pool", len(l.pools))]
@@ -293,6 +293,13 @@ func (l *living) clusterChanges(d dice) func() string {
 			l.namespaces = maps.Clone(l.namespaces)
 			l.namespaces["shop"] = map[string]string{"team": rolled(d, "team", []string{"a", "b"})}
 		case 10:
+			if len(l.daemons) > 0 {
+				l.daemons, l.daemonSets = l.daemons[1:], l.daemonSets[1:]
+				break
+			}
+			l.serial++
+			l.addDaemonSet(fmt.Sprintf("later-daemon-%d", l.serial), newPod("x", "100m", "64Mi", selects(corev1.LabelArchStable, "amd64")).Spec)
+		case 11:
 			l.in.Preferences = rolled(d, "preferences", []plan.PreferencePolicy{plan.PreferencesIgnore, plan.PreferencesRespect})
 		}
 		return fmt.Sprintf("change %d of the cluster", how)

@@ -111,6 +111,8 @@ func (f *field) saveless(st *stand, below float64) (why string, cause Cause, sav
 			least[d] = max(least[d], whole[d])
 		}
 	}
+	// Bounds on pods of a kind may be those of preferences, which are given up where they are in the way.
+	clear(least[dimExtended+len(m.dims.extended):])
 	if slices.Max(least) <= 0 {
 		return "", "", false
 	}
