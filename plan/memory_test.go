@@ -395,7 +395,9 @@ func TestMemoryForgetsWhatChanged(t *testing.T) {
 					}
 					r, a, _ := memory.Recalled()
 					recalled, asked = recalled+r, asked+a
-					events = append(events, l.stir(roll))
+					for range rapid.IntRange(1, 3).Draw(t, "events") {
+						events = append(events, l.stir(roll))
+					}
 				}
 			})
 			t.Logf("%d questions were answered from memory, %d were asked", recalled, asked)
