@@ -24,6 +24,8 @@ type slot struct {
 	tally []int32
 	// closed says that nothing is to be put on it for the time being.
 	closed bool
+	// rank is its place in the order in which slots are filled.
+	rank int
 	// rows are those it stands in whose trees have to know what is free.
 	rows []rowAt
 }
@@ -38,10 +40,10 @@ func (m *market) slotsOf(book *volumeBook, topology *topology) []*slot {
 		}
 		s := m.slot(n, snapshot.DaemonSets)
 		s.attach = book.room(n)
-		s.tally = topology.tallyOf(n)
 		m.dims.unbounded(s.free)
 		slots = append(slots, s)
 	}
+	topology.tallies(slots)
 	stage := func(s *slot) int {
 		switch {
 		case s.node.Initialized:

@@ -26,9 +26,13 @@ import (
 
 // field is the base of all forks.
 type field struct {
-	d      *distribution
-	stands map[string]*stand
-	// inDomain are the stands by label and value.
+	in    Input
+	items []*item
+	// movable are the nodes that forks may take away.
+	movable map[*Node]bool
+	d       *distribution
+	stands  map[string]*stand
+	// inDomain are the stands by label and value, of the labels that groups are about.
 	inDomain map[domainKey][]*stand
 	// unready are the slots that only pods that wait may use; barred says that they are closed now.
 	unready []*slot
@@ -38,6 +42,10 @@ type field struct {
 	tried   *move
 	written int
 	purse   purse
+	// openings are the slots with room for a pod of an item, as things are; nil where nobody has asked since they changed.
+	openings map[*item]*opening
+	// looks are what the last question looked at.
+	looks []look
 	// kept are the moves since the mark that can still be taken back, with what they changed on stands.
 	kept []keepsake
 }
@@ -88,15 +96,19 @@ type move struct {
 
 // newField places all that waits. movable are the nodes that forks may take away, those first that are the most likely to
 // go.
-func newField(in Input, movable []*Node) *field {
+func newField(in Input, movable []*Node) *field { return newFieldOver(in, movable, nil) }
+
+// newFieldOver is newField where a market for the same goods is known.
+func newFieldOver(in Input, movable []*Node, goods *market) *field {
 	book, t := in.Snapshot.volumes(), newTopology(in.Snapshot.Namespaces)
 	waits := waiting(in.Snapshot)
 	pods := slices.Clone(waits)
-	f := &field{stands: make(map[string]*stand, len(in.Snapshot.Nodes)), inDomain: map[domainKey][]*stand{}}
+	f := &field{in: in, stands: make(map[string]*stand, len(in.Snapshot.Nodes)), inDomain: map[domainKey][]*stand{}, movable: make(map[*Node]bool, len(movable))}
 	for _, n := range in.Snapshot.Nodes {
 		f.stands[n.Key()] = &stand{node: n}
 	}
 	for _, n := range movable {
+		f.movable[n] = true
 		st := f.stands[n.Key()]
 		if n.Deleting || n.Disrupted || len(st.own) > 0 {
 			continue
@@ -108,8 +120,15 @@ func newField(in Input, movable []*Node) *field {
 		}
 		pods = append(pods, st.own...)
 	}
-	items := itemsOf(&in, book, t, pods, false)
-	m := marketFor(&in, items)
+	items := homesOf(&in, book, t, pods, false)
+	f.items = items
+	dims := dimensionsOf(&in, items)
+	m := goods
+	if m != nil && m.dims.same(dims) {
+		m = m.again(&in, dims)
+	} else {
+		m = newMarket(&in, dims)
+	}
 	m.book, m.hosts = book, t.hosts
 	if len(t.groups) > 0 {
 		t.survey(in.Snapshot, waits)
@@ -137,7 +156,8 @@ func (f *field) arrange(slots []*slot, movable []*Node) {
 	slices.SortStableFunc(slots, func(a, b *slot) int {
 		return cmp.Or(cmp.Compare(flag(!a.node.Initialized), flag(!b.node.Initialized)), cmp.Compare(rank[a.node], rank[b.node]))
 	})
-	for _, s := range slots {
+	for i, s := range slots {
+		s.rank = i
 		f.stands[s.node.Key()].slot = s
 		if !s.node.Initialized {
 			f.unready = append(f.unready, s)
@@ -151,11 +171,14 @@ func (f *field) settle(snapshot *Snapshot, waits []*Pod) {
 	for _, pod := range waits {
 		moving[pod] = pod.Node != ""
 	}
+	keys := f.d.t.keys()
 	for _, n := range snapshot.Nodes {
 		st := f.stands[n.Key()]
 		st.leaving = (n.Deleting || n.Disrupted) && !slices.ContainsFunc(n.Pods, func(p *Pod) bool { return !moving[p] && p.Reschedulable() })
-		for key, value := range n.Labels {
-			f.inDomain[domainKey{key, value}] = append(f.inDomain[domainKey{key, value}], st)
+		for _, key := range keys {
+			if value, has := n.Labels[key]; has {
+				f.inDomain[domainKey{key, value}] = append(f.inDomain[domainKey{key, value}], st)
+			}
 		}
 	}
 	d := f.d
@@ -179,7 +202,7 @@ func (f *field) copies(pods []*Pod) []*item {
 		if it == nil {
 			again := *home
 			it = &again
-			it.pods, it.step, it.turn, it.unmet = nil, 0, 0, ""
+			it.pods, it.step, it.turn, it.unmet, it.home, it.looked = nil, 0, 0, "", home, sight{}
 			it.shapeUp()
 			f.d.m.weigh(it)
 			byHome[home] = it

@@ -9,6 +9,7 @@ import (
 // relocate finds a place for all pods of some nodes, which are gone. A fork that succeeds stays as it is until the next
 // one is tried: keep makes it part of the base. Where there is no place, why is a sentence for people.
 func (f *field) relocate(nodes []*Node, may purchase) (found *move, why string, cause Cause) {
+	f.looks = f.looks[:0]
 	// What is bought for pods that are spread is best bought where they were: there they are within the rules in any case.
 	if zone := f.zoneOf(nodes); zone != 0 && may.most == 1 {
 		found, why, cause = f.try(nodes, may, zone)
@@ -46,6 +47,7 @@ func (f *field) try(nodes []*Node, may purchase, zones uint64) (found *move, why
 	d.items = items
 	f.vanish(nodes, items)
 	why, cause = f.replace(items, may)
+	f.note(items)
 	if why != "" {
 		f.rollback()
 		return nil, why, cause
@@ -63,6 +65,11 @@ func (f *field) replace(items []*item, may purchase) (why string, cause Cause) {
 	d := f.d
 	f.bar(true)
 	d.buysNothing = true
+	if may.most == 0 {
+		if hopeless := slices.IndexFunc(items, f.fitsNowhere); hopeless >= 0 {
+			return noRoomFor(items[hopeless])
+		}
+	}
 	for _, virtual := range [...]bool{false, true} {
 		order := inOrder(items, virtual)
 		for _, it := range order {
@@ -226,7 +233,7 @@ func (f *field) keep(found *move) bool {
 	if found == nil || found != f.tried {
 		return false
 	}
-	f.written = len(f.d.t.log.entries)
+	f.written, f.openings = len(f.d.t.log.entries), nil
 	for i := range found.placements {
 		st := f.stands[found.placements[i].Node]
 		f.kept = append(f.kept, keepsake{st, st.own, st.guests, st.gone})
@@ -244,7 +251,7 @@ func (f *field) keep(found *move) bool {
 // settleHere makes everything final that was kept so far, so that revert comes back to it.
 func (f *field) settleHere() {
 	f.rollback()
-	f.d.t.log.entries, f.written, f.kept = nil, 0, nil
+	f.d.t.log.entries, f.written, f.kept, f.openings = nil, 0, nil, nil
 }
 
 // revert takes back all that was kept since.
@@ -252,7 +259,7 @@ func (f *field) revert() {
 	f.rollback()
 	f.bar(false)
 	f.d.t.log.undo(0)
-	f.written = 0
+	f.written, f.openings = 0, nil
 	for i := len(f.kept) - 1; i >= 0; i-- {
 		k := &f.kept[i]
 		k.st.own, k.st.guests, k.st.gone = k.own, k.guests, k.gone
@@ -261,9 +268,10 @@ func (f *field) revert() {
 }
 
 // expects says whether pods are to come to a node, be it that they wait or that their own nodes go, and names one.
-func (f *field) expects(n *Node) (*Pod, bool) {
-	guests := f.stands[n.Key()].guests
-	for _, pod := range guests {
+func (f *field) expects(n *Node) (*Pod, bool) { return f.stands[n.Key()].expects() }
+
+func (st *stand) expects() (*Pod, bool) {
+	for _, pod := range st.guests {
 		if !pod.Virtual {
 			return pod, true
 		}

@@ -24,6 +24,8 @@ const (
 // bulk is what the pods of some candidates need together.
 type bulk struct {
 	sources []*candidate
+	// stand is that of the first source.
+	stand   *stand
 	need    []int64
 	allowed bitset
 	zones   uint64
@@ -32,14 +34,18 @@ type bulk struct {
 	// saves is what the cheapest machine for all of it would save; it is at this place of the shelf.
 	saves float64
 	at    int
+	// alone is what replacing the first source alone by the cheapest machine of a shelf would save, which begins with this
+	// machine; not below zero.
+	alone float64
+	shelf *int
 }
 
 // bulkOf is what a candidate's pods need; nil if no machine would do for all of them.
 func (f *field) bulkOf(one *candidate) *bulk {
 	m := f.d.m
-	b := &bulk{sources: []*candidate{one}, need: make([]int64, m.dims.count()), zones: ^uint64(0), price: one.price, pods: len(one.pods)}
+	b := &bulk{sources: []*candidate{one}, stand: f.stands[one.node.Key()], need: make([]int64, m.dims.count()), zones: ^uint64(0), price: one.price, pods: len(one.pods)}
 	var last *item
-	for _, pod := range f.stands[one.node.Key()].own {
+	for _, pod := range b.stand.own {
 		it := f.d.home[pod]
 		m.weigh(it)
 		if it.refusal != "" || it.allowed.empty() {
@@ -93,9 +99,47 @@ func (b *bulk) value(m *market, shelf []int, from int) {
 	}
 }
 
+// weighAlone finds out what the bulk saves by itself on a shelf, unless that is known.
+func (b *bulk) weighAlone(m *market, shelf []int) {
+	if len(shelf) == 0 || b.shelf == &shelf[0] {
+		return
+	}
+	again := *b
+	again.value(m, shelf, 0)
+	b.alone, b.shelf = max(0, again.saves), &shelf[0]
+}
+
+// joint values two bulks together, of which only a gain that is higher than a given one is of interest: what they save
+// less what each saves without the other.
+func (b *bulk) joint(m *market, other *bulk, shelf []int, apart, least float64) (gain, saves float64, at int) {
+	price, zones := b.price+other.price, b.zones&other.zones
+	for at = b.at; at < len(shelf); at++ {
+		i := shelf[at]
+		mach := &m.machines[i]
+		saves = price - mach.price
+		if gain = saves - apart - other.alone; gain <= least || mach.price > 1.5*price {
+			break
+		}
+		if b.allowed.has(i) && other.allowed.has(i) && mach.zones&zones != 0 && fitTogether(b.need, other.need, mach.usable) {
+			return gain, saves, at
+		}
+	}
+	return math.Inf(-1), math.Inf(-1), at
+}
+
+// fitTogether says whether two needs fit into what is free.
+func fitTogether(a, b, free []int64) bool {
+	for d := range free {
+		if amount := a[d] + b[d]; amount > 0 && amount > free[d] {
+			return false
+		}
+	}
+	return true
+}
+
 // with is two bulks in one.
 func (b *bulk) with(other *bulk) *bulk {
-	sum := &bulk{sources: append(slices.Clip(b.sources), other.sources...), need: slices.Clone(b.need), allowed: b.allowed.clone(),
+	sum := &bulk{sources: append(slices.Clip(b.sources), other.sources...), stand: b.stand, need: slices.Clone(b.need), allowed: b.allowed.clone(),
 		zones: b.zones & other.zones, price: b.price + other.price, pods: b.pods + other.pods}
 	take(sum.need, other.need, -1)
 	sum.allowed.intersect(other.allowed)
@@ -116,7 +160,7 @@ func (c *consolidation) gather(order []*candidate) {
 			of[one] = b
 		}
 	}
-	vain := 0
+	vain, memory := 0, c.beginGrowing(bulks)
 	for _, seed := range bulks {
 		if len(c.commands)-c.removed >= replacementsMost || vain == mostVain {
 			return
@@ -127,7 +171,7 @@ func (c *consolidation) gather(order []*candidate) {
 		}
 		shelf := c.f.shelfFor(seed)
 		seed.value(m, shelf, 0)
-		if group := c.grow(seed, bulks, shelf); len(group.sources) > 1 && !c.merge(group) {
+		if group := c.groupFrom(seed, bulks, shelf, memory); len(group.sources) > 1 && !c.merge(group) {
 			vain++
 		}
 	}
@@ -135,13 +179,14 @@ func (c *consolidation) gather(order []*candidate) {
 
 // grow adds to a group, one by one, the nodes with which it saves the most, and returns the best group there was on the
 // way. A second node may save nothing where a third does.
-func (c *consolidation) grow(group *bulk, bulks []*bulk, shelf []int) *bulk {
+func (c *consolidation) grow(group *bulk, bulks []*bulk, shelf []int, memory *growths) *bulk {
 	m := c.f.d.m
 	found, most, apart := group, 0.0, max(0, group.saves)
 	for vain := 0; vain < 2 && len(group.sources) < mostTogether; vain++ {
 		var best *bulk
-		gain, alone, tried := math.Inf(-1), 0.0, 0
-		for _, other := range bulks {
+		gain, saves, at, tried := math.Inf(-1), 0.0, 0, 0
+		for place, other := range bulks {
+			memory.looked(place+1, len(bulks))
 			one := other.sources[0]
 			if tried == mostPartners {
 				break
@@ -149,23 +194,22 @@ func (c *consolidation) grow(group *bulk, bulks []*bulk, shelf []int) *bulk {
 			if c.gone[one] || slices.Contains(group.sources, one) || other.zones&group.zones == 0 || !other.allowed.intersects(group.allowed) || !c.affords(group, one) {
 				continue
 			}
-			if _, expected := c.f.expects(one.node); expected {
+			if _, expected := other.stand.expects(); expected {
 				continue
 			}
 			tried++
-			sum := group.with(other)
-			sum.value(m, shelf, group.at)
-			other.value(m, shelf, 0)
 			// What each saves by itself is no reason to wait for the others.
-			if more := sum.saves - apart - max(0, other.saves); more > gain {
-				best, gain, alone = sum, more, max(0, other.saves)
+			other.weighAlone(m, shelf)
+			if more, all, place := group.joint(m, other, shelf, apart, gain); more > gain {
+				best, gain, saves, at = other, more, all, place
 			}
 		}
 		if best == nil {
 			break
 		}
-		group, apart = best, apart+alone
-		if gain > most*(1+1e-9)+1e-9 && c.worth(group.sources, group.saves) {
+		group, apart = group.with(best), apart+best.alone
+		group.saves, group.at = saves, at
+		if gain > most*(1+1e-9)+1e-9 && c.asksWorth(group, memory) {
 			found, most, vain = group, gain, -1
 		}
 	}
@@ -185,11 +229,10 @@ func (c *consolidation) affords(group *bulk, one *candidate) bool {
 
 // merge asks a fork whether a group works out, and says whether it does.
 func (c *consolidation) merge(group *bulk) bool {
-	nodes := make([]*Node, len(group.sources))
-	for i, source := range group.sources {
-		nodes[i] = source.node
-	}
-	found, _, _ := c.f.relocate(nodes, purchase{most: 1, terms: c.termsFor(group.sources)})
+	found, _, _ := c.ask(group.sources, purchase{most: 1, terms: c.termsFor(group.sources)}, func(found *move) bool {
+		why, _ := c.unworthy(group.sources, found, group.price-found.price)
+		return why == "" && len(found.claims) > 0
+	})
 	if found == nil || len(found.claims) == 0 {
 		return false
 	}
@@ -199,6 +242,6 @@ func (c *consolidation) merge(group *bulk) bool {
 	}
 	claim := &found.claims[0]
 	c.decide(group.sources, found, saves, fmt.Sprintf("one %s %s at $%.4f an hour takes the pods of %d nodes for $%.4f an hour less",
-		claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, len(nodes), saves))
+		claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, len(group.sources), saves))
 	return true
 }

@@ -29,6 +29,9 @@ type item struct {
 	*shape
 	// place is the item's among all, turn when it was placed; zero while it was not.
 	place, turn int
+	// home is the item that a fork's item is a copy of, and looked what was looked at for it there.
+	home   *item
+	looked sight
 	// refusal is why the item cannot be planned anywhere; empty if it can.
 	refusal string
 	// unmet is the rule that kept the last pod from every domain; empty if none did.
@@ -44,6 +47,15 @@ func (it *item) take(n int) []*Pod {
 
 // itemsOf groups pods. Real pods come first, then the largest requests. Pods of an item are ordered by age.
 func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod, byPriority bool) []*item {
+	items := homesOf(in, book, t, pods, byPriority)
+	for _, it := range items {
+		slices.SortFunc(it.pods, firstServed)
+	}
+	return items
+}
+
+// homesOf groups pods as itemsOf does, of each item only the first pod comes first.
+func homesOf(in *Input, book *volumeBook, t *topology, pods []*Pod, byPriority bool) []*item {
 	respect := in.Preferences != PreferencesIgnore
 	related := t.matters(in.Snapshot, pods, respect)
 	items := gather(book, pods, related, byPriority)
@@ -63,7 +75,11 @@ func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod, byPriority b
 		it.refusal = refusalOf(it)
 		it.shapes = make([]*shape, len(it.preferences)+1)
 		it.shapeUp()
-		slices.SortFunc(it.pods, firstServed)
+		for i, pod := range it.pods {
+			if firstServed(pod, it.pods[0]) < 0 {
+				it.pods[0], it.pods[i] = pod, it.pods[0]
+			}
+		}
 	}
 	slices.SortFunc(items, func(a, b *item) int {
 		x, y := &a.class.Requests, &b.class.Requests

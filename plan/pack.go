@@ -121,7 +121,9 @@ func (d *distribution) again(items []*item) bool {
 	return len(d.lots) > 0
 }
 
-func marketFor(in *Input, items []*item) *market {
+func marketFor(in *Input, items []*item) *market { return newMarket(in, dimensionsOf(in, items)) }
+
+func dimensionsOf(in *Input, items []*item) *dimensions {
 	var classes []*Class
 	for _, it := range items {
 		classes = append(classes, it.class)
@@ -129,7 +131,7 @@ func marketFor(in *Input, items []*item) *market {
 	for _, set := range in.Snapshot.DaemonSets {
 		classes = append(classes, set.Class)
 	}
-	return newMarket(in, newDimensions(classes, capsOf(items)...))
+	return newDimensions(classes, capsOf(items)...)
 }
 
 // waiting are the pods that need a place: those the kube-scheduler found none for, and those on nodes that are going

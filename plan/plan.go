@@ -109,6 +109,16 @@
 // moved about half as many pods as Karpenter did, for a lower bill: what a small saving earns until demand changes again is
 // worth less than the moves, and room that is left alone is room for who comes next.
 //
+// # Looking again
+//
+// A cluster is looked at after every change, and most of it is as it was. Memory.Disrupt says what Disrupt says of it, and
+// asks only what may have another answer. Most nodes of a cluster that is well packed need no fork in any case: one of their
+// pods fits on no other node, or what their pods need at least costs as much as they do (opening.go). What forks said of the
+// others holds until something changes that they looked at (sight.go, change.go, answers.go); groups are grown again only
+// where a partner that was tried has changed (growth.go); what can be bought is worked out again when pools, prices or
+// refusals change (renewal.go). The snapshot itself is read anew each time: whom the rules let go, which pods are alike, what is
+// free on each node. Nothing is ever decided from memory: what goes is what a fork has just found.
+//
 // # Devices
 //
 // Machines with devices are bought for pods that ask for a device, and for others only where a pool has nothing else to

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +15,8 @@ import (
 
 // group counts pods by the domains of one label.
 type group struct {
+	// id says what the group counts, and where.
+	id string
 	// place is the group's among all, host among those whose label is the hostname, or -1.
 	place, host int
 	key         string
@@ -28,6 +32,8 @@ type group struct {
 	// owners counts the pods that have the term of anti-affinity this group was made for.
 	owners *group
 
+	// anchor is a label that every pod has which the group counts, by key and value; both empty where there is none such.
+	anchor [2]string
 	counts map[string]int
 	total  int
 	// domains are those of the nodes that count. Hostnames are not listed: there can always be another.
@@ -69,13 +75,15 @@ type topology struct {
 	groups     []*group
 	byID       map[string]*group
 	hosts      int
-	// members are the groups that select pods which look alike.
-	members map[*Labels][]*group
-	log     *journal
+	// members are the groups that select pods which look alike. Only those are asked that are anchored at a label of theirs,
+	// and the others.
+	members  map[*Labels][]*group
+	anchored map[[2]string][]*group
+	log      *journal
 }
 
 func newTopology(namespaces map[string]map[string]string) *topology {
-	return &topology{namespaces: namespaces, byID: map[string]*group{}, members: map[*Labels][]*group{}, log: &journal{}}
+	return &topology{namespaces: namespaces, byID: map[string]*group{}, members: map[*Labels][]*group{}, anchored: map[[2]string][]*group{}, log: &journal{}}
 }
 
 // group finds or makes the group with this identity.
@@ -84,15 +92,30 @@ func (t *topology) group(id, key string, complete func(*group)) *group {
 	if g, known := t.byID[id]; known {
 		return g
 	}
-	g := &group{place: len(t.groups), host: -1, key: key, counts: map[string]int{}, domains: map[string]bool{}, log: t.log}
+	g := &group{id: id, place: len(t.groups), host: -1, key: key, counts: map[string]int{}, domains: map[string]bool{}, log: t.log}
 	if key == corev1.LabelHostname {
 		g.host = t.hosts
 		t.hosts++
 	}
 	complete(g)
+	if len(g.crowds) > 0 {
+		g.anchor = anchorOf(g.crowds[0].selector)
+		t.anchored[g.anchor] = append(t.anchored[g.anchor], g)
+	}
 	t.byID[id] = g
 	t.groups = append(t.groups, g)
 	return g
+}
+
+// keys are the labels that groups are about.
+func (t *topology) keys() []string {
+	var keys []string
+	for _, g := range t.groups {
+		if !slices.Contains(keys, g.key) {
+			keys = append(keys, g.key)
+		}
+	}
+	return keys
 }
 
 // selects says whether the group counts pods that look like this.
@@ -112,14 +135,32 @@ func (g *group) selects(pod *Labels, namespaces map[string]map[string]string) bo
 func (t *topology) membersOf(pod *Labels) []*group {
 	members, known := t.members[pod]
 	if !known {
-		for _, g := range t.groups {
-			if g.selects(pod, t.namespaces) {
-				members = append(members, g)
+		ask := func(groups []*group) {
+			for _, g := range groups {
+				if g.selects(pod, t.namespaces) {
+					members = append(members, g)
+				}
 			}
 		}
+		ask(t.anchored[[2]string{}])
+		for key, value := range pod.Set {
+			ask(t.anchored[[2]string{key, value}])
+		}
+		slices.SortFunc(members, func(a, b *group) int { return cmp.Compare(a.place, b.place) })
 		t.members[pod] = members
 	}
 	return members
+}
+
+// anchorOf is a label that every pod has which a selector selects.
+func anchorOf(selector labels.Selector) [2]string {
+	requirements, _ := selector.Requirements()
+	for i := range requirements {
+		if value, exact := selector.RequiresExactMatch(requirements[i].Key()); exact && value != "" {
+			return [2]string{requirements[i].Key(), value}
+		}
+	}
+	return [2]string{}
 }
 
 // avoid makes the groups that pods which run already demand to be apart from.
@@ -194,28 +235,88 @@ func (t *topology) survey(snapshot *Snapshot, waiting []*Pod) {
 		}
 		return found
 	}
-	counted := make([]bool, len(t.groups))
+	s := newSurveyor(t)
 	for _, n := range snapshot.Nodes {
-		// A node that goes away stays for as long as pods on it must not be moved.
-		leaves := !slices.ContainsFunc(n.Pods, func(p *Pod) bool { return !moving[p] && p.Reschedulable() })
-		for i, g := range t.groups {
-			value, has := n.domain(g.key)
-			counted[i] = has && (g.included == nil || g.included(n))
-			if counted[i] && g.host < 0 && !(leaves && (n.Deleting || n.Disrupted)) {
-				g.domains[value] = true
-			}
-		}
+		s.visit(n, moving)
 		for _, pod := range n.Pods {
 			if pod.Terminal || moving[pod] {
 				continue
 			}
 			for _, g := range joins(pod) {
-				if counted[g.place] && (g.leaving || !pod.Terminating()) {
-					value, _ := n.domain(g.key)
+				if value, counts := s.domainOf(g); counts && (g.leaving || !pod.Terminating()) {
 					g.counts[value]++
 					g.total++
 				}
 			}
+		}
+	}
+	s.done()
+}
+
+// surveyor goes from node to node. What groups over one label have in common it looks at once: most of them count all nodes.
+type surveyor struct {
+	t *topology
+	// keys are the labels that groups are about, of which key is that of each group; choosy are those that do not count all
+	// nodes.
+	keys   []string
+	key    []int
+	choosy []*group
+	// The values of the keys on the node that is visited, and whether it has them; counted says so of choosy groups.
+	values  []string
+	has     []bool
+	counted []bool
+	// domains are those of the keys that any node makes.
+	domains []map[string]bool
+}
+
+func newSurveyor(t *topology) *surveyor {
+	s := &surveyor{t: t, key: make([]int, len(t.groups)), counted: make([]bool, len(t.groups))}
+	for i, g := range t.groups {
+		at := slices.Index(s.keys, g.key)
+		if at < 0 {
+			at = len(s.keys)
+			s.keys, s.domains = append(s.keys, g.key), append(s.domains, map[string]bool{})
+		}
+		s.key[i] = at
+		if g.included != nil {
+			s.choosy = append(s.choosy, g)
+		}
+	}
+	s.values, s.has = make([]string, len(s.keys)), make([]bool, len(s.keys))
+	return s
+}
+
+// visit looks at the next node. One that goes away stays for as long as pods on it must not be moved.
+func (s *surveyor) visit(n *Node, moving map[*Pod]bool) {
+	leaves := (n.Deleting || n.Disrupted) && !slices.ContainsFunc(n.Pods, func(p *Pod) bool { return !moving[p] && p.Reschedulable() })
+	for i, key := range s.keys {
+		s.values[i], s.has[i] = n.domain(key)
+		if s.has[i] && key != corev1.LabelHostname && !leaves {
+			s.domains[i][s.values[i]] = true
+		}
+	}
+	for _, g := range s.choosy {
+		s.counted[g.place] = s.has[s.key[g.place]] && g.included(n)
+		if s.counted[g.place] && g.host < 0 && !leaves {
+			g.domains[s.values[s.key[g.place]]] = true
+		}
+	}
+}
+
+// domainOf is the domain of a group that the node is in, and whether the group counts its pods.
+func (s *surveyor) domainOf(g *group) (string, bool) {
+	at := s.key[g.place]
+	if g.included != nil {
+		return s.values[at], s.counted[g.place]
+	}
+	return s.values[at], s.has[at]
+}
+
+// done tells the groups that count all nodes their domains.
+func (s *surveyor) done() {
+	for i, g := range s.t.groups {
+		if g.included == nil && g.host < 0 {
+			g.domains = maps.Clone(s.domains[s.key[i]])
 		}
 	}
 }
@@ -229,16 +330,24 @@ func (n *Node) domain(key string) (string, bool) {
 	return value, has
 }
 
-// tallyOf counts, on one node, the pods of the groups over hostnames.
-func (t *topology) tallyOf(n *Node) []int32 {
+// tallies counts, on each of some nodes, the pods of the groups over hostnames.
+func (t *topology) tallies(slots []*slot) {
 	if t.hosts == 0 {
-		return nil
+		return
 	}
-	tally := make([]int32, t.hosts)
+	at, all := make(map[string]*slot, len(slots)), make([]int32, len(slots)*t.hosts)
+	for i, s := range slots {
+		s.tally = all[i*t.hosts : (i+1)*t.hosts : (i+1)*t.hosts]
+		at[s.node.Key()] = s
+	}
 	for _, g := range t.groups {
-		if g.host >= 0 {
-			tally[g.host] = int32(g.counts[n.Key()])
+		if g.host < 0 {
+			continue
+		}
+		for host, n := range g.counts {
+			if s := at[host]; s != nil {
+				s.tally[g.host] = int32(n)
+			}
 		}
 	}
-	return tally
 }

@@ -1,0 +1,41 @@
+package plan
+
+// Memory evaluates one cluster again and again. It gives the answers that Disrupt gives; what becomes of the cluster without
+// a node, it asks only where the answer may be another than the last time. It keeps the field of the last evaluation that
+// looked for nodes that are not used well enough, and so about as much memory as one evaluation takes, and the snapshot of
+// it. The zero value remembers nothing yet. A Memory is not for concurrent use.
+type Memory struct {
+	answers *answers
+	// purse is what limits and reservations left when answers were begun.
+	purse purse
+}
+
+// Disrupt is Disrupt for a cluster that was looked at before. Snapshots should share the Nodes that have not changed.
+func (m *Memory) Disrupt(in Input) Disruption {
+	d := newDecision(in)
+	d.memory = m
+	found := d.decide()
+	if m.answers != nil && m.answers.f == d.field {
+		// What was decided is not what the next evaluation finds.
+		m.answers.f.revert()
+		m.answers.f.d.m.restore(m.purse)
+	}
+	return found
+}
+
+// recall are the answers that hold for a field in which nothing has been decided yet.
+func (m *Memory) recall(f *field) *answers {
+	if m == nil {
+		return nil
+	}
+	m.answers, m.purse = carry(m.answers, f), f.d.m.purse()
+	return m.answers
+}
+
+// field is the field of the last evaluation that asked one, if there is one.
+func (m *Memory) field() *field {
+	if m == nil || m.answers == nil {
+		return nil
+	}
+	return m.answers.f
+}
