@@ -97,11 +97,11 @@ func (a *answer) move() *move {
 }
 
 // same says whether other terms, for the same sources, demand the same.
-func (t *terms) same(other *terms) bool {
+func (on *terms) same(other *terms) bool {
 	if other == nil {
-		return t.below == 0 && !t.noSpot && t.choice == 0
+		return on.below == 0 && !on.noSpot && on.choice == 0
 	}
-	return t.below == other.below && t.noSpot == other.noSpot && t.choice == other.choice
+	return on.below == other.below && on.noSpot == other.noSpot && on.choice == other.choice
 }
 
 // carry takes over those answers to an earlier field that hold for a later one, and says how the two differ.
