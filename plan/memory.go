@@ -3,9 +3,8 @@ package plan
 import "slices"
 
 // Memory evaluates one cluster again and again. It gives the answers that Disrupt gives; what becomes of the cluster without
-// a node, it asks only where the answer may be another than the last time. It keeps the field of the last evaluation that
-// looked for nodes that are not used well enough, and so about as much memory as one evaluation takes, and the snapshot of
-// it. The zero value remembers nothing yet. A Memory is not for concurrent use.
+// a node, it asks only where the answer may be another than the last time. It keeps what is needed to compare with of the
+// field of the last evaluation that looked for nodes that are not used well enough, some 3 KiB a node, and its snapshot. The zero value remembers nothing yet. A Memory is not for concurrent use.
 type Memory struct {
 	answers *answers
 	// purse is what limits and reservations left when answers were begun.
