@@ -3,8 +3,9 @@ package plan
 import "slices"
 
 // Memory evaluates one cluster again and again. It gives the answers that Disrupt gives; what becomes of the cluster without
-// a node, it asks only where the answer may be another than the last time. It keeps what is needed to compare with of the
-// field of the last evaluation that looked for nodes that are not used well enough, some 3 KiB a node, and its snapshot. The zero value remembers nothing yet. A Memory is not for concurrent use.
+// a node, it asks only where the answer may be another than the last time. Of the last evaluation that looked for nodes that
+// are not used well enough it keeps the snapshot, and what the next one is compared with: some 3 KiB a node. The zero value
+// remembers nothing yet. A Memory is not for concurrent use.
 type Memory struct {
 	answers *answers
 	// purse is what limits and reservations left when answers were begun.
