@@ -13,9 +13,8 @@ const answerFor = time.Second
 // disruptions remembers the planner's last answer. The starter asks, finds that there is something to do and wakes
 // Disruption, whose activity asks the same a moment later, most often in the same process.
 //
-// It remembers also what the answer was made of, so that the next question costs what has changed since. That takes about
-// as much memory as one evaluation, a good hundred megabytes for 5,000 nodes with 50,000 pods, and as long as there are
-// nodes.
+// It remembers also what the answer was made of, so that what has not changed since need not be asked again. That takes
+// about 15 MiB for 5,000 nodes with 50,000 pods, beside the last snapshot, and lasts as long as there are nodes.
 type disruptions struct {
 	mu     sync.Mutex
 	memory plan.Memory

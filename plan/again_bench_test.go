@@ -42,7 +42,7 @@ func packedTown(t fataler, r *rand.Rand, catalogue []*cloud.InstanceType, pods i
 	if len(batch) > 0 {
 		w.provision(t, batch)
 	}
-	for round := range 60 {
+	for range 10 {
 		found := plan.Disrupt(w.input())
 		going := map[string]bool{}
 		for _, c := range found.Commands {
@@ -53,11 +53,7 @@ func packedTown(t fataler, r *rand.Rand, catalogue []*cloud.InstanceType, pods i
 		if len(going) == 0 {
 			break
 		}
-		// What would go time and again is kept by its owner in the end.
-		for _, n := range w.nodes {
-			n.DoNotDisrupt = n.DoNotDisrupt || round > 5 && going[n.Key()]
-		}
-		w.nodes = slices.DeleteFunc(w.nodes, func(n *plan.Node) bool { return !n.DoNotDisrupt && going[n.Key()] })
+		w.nodes = slices.DeleteFunc(w.nodes, func(n *plan.Node) bool { return going[n.Key()] })
 	}
 	return w.world
 }
@@ -69,7 +65,13 @@ func BenchmarkDisruptAgain(b *testing.B) {
 			r := rand.New(rand.NewPCG(3, 3))
 			l := live(packedTown(b, r, realCatalogue(b), pods))
 			var memory plan.Memory
-			memory.Disrupt(l.look())
+			for found := memory.Disrupt(l.look()); len(found.Commands) > 0; found = memory.Disrupt(l.look()) {
+				for i := range found.Commands {
+					for _, key := range found.Commands[i].Nodes {
+						l.in.Held[key] = plan.Hold{Until: l.at.Add(time.Hour)}
+					}
+				}
+			}
 			var again, scratch []time.Duration
 			var left *corev1.Pod
 			key := ""

@@ -27,7 +27,7 @@ func show(path string) error {
 			})
 		case strings.HasPrefix(name, "disrupt-again"):
 			err = showAs(row, func(r evaluatedAgain) {
-				fmt.Fprintf(w, "%s\t%d nodes\t%d pods\tTenon %.4f s after one pod has come or gone\t%.4f s from scratch\t%.0f times\t\n",
+				fmt.Fprintf(w, "%s\t%d nodes\t%d pods\tTenon %.4f s after one pod has come or gone\t%.4f s from scratch\t%.1f times\t\n",
 					r.Name, r.Nodes, r.Pods, r.TenonSeconds, r.TenonSecondsFromScratch, r.Ratio)
 			})
 		case name == "day":
