@@ -125,6 +125,7 @@ func (d *decision) theField() *field {
 	listed := map[string]bool{}
 	for _, reason := range DisruptionReasons() {
 		candidates := d.open(reason)
+		slices.SortFunc(candidates, func(a, b *candidate) int { return strings.Compare(a.node.Key(), b.node.Key()) })
 		if reason == karpv1.DisruptionReasonUnderutilized {
 			candidates = append(candidates, d.rivals...)
 			slices.SortFunc(candidates, bySavings)
