@@ -1,0 +1,107 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+const (
+	// retirePatience is how long a PodDisruptionBudget may keep the nodes once their replacements serve. Several
+	// replacements at once wait for one another here, where they move pods of the same budget. A lack of room may keep
+	// them for crowdedLooks looks only: what came in between stays, and old and new nodes are paid for meanwhile.
+	retirePatience = 10 * time.Minute
+	crowdedLooks   = 2
+	// closedLooks is for how many looks the replacements are kept for the pods they were bought for.
+	closedLooks = 2
+	// lateFor is how long after the nodes are let go what was launched for their small pods is kept from others: until the
+	// large ones have found room, and before the small ones are evicted.
+	lateFor = 5 * time.Second
+	// retireAgainFirst and retireAgainMost bound the pauses between two looks whether the nodes may go.
+	retireAgainFirst, retireAgainMost = 10 * time.Second, time.Minute
+)
+
+// RetireInput asks to let the nodes of a replacement go.
+type RetireInput struct {
+	ID     string        `json:"id"`
+	Reason string        `json:"reason"`
+	Why    string        `json:"why,omitempty"`
+	Nodes  []RemovedNode `json:"nodes"`
+	// Apart lets those go that may, whatever keeps the others.
+	Apart bool `json:"apart,omitempty"`
+	// Claims are the replacements.
+	Claims []ClaimRef `json:"claims,omitempty"`
+	// Owners asks whose pods will move.
+	Owners bool `json:"owners,omitempty"`
+	// Open has the replacements take any pods from now on, even if the nodes may not go yet; Closed has them take none,
+	// even if the nodes go.
+	Open   bool `json:"open,omitempty"`
+	Closed bool `json:"closed,omitempty"`
+}
+
+// RetireResult says which nodes go. Either none is blocked, or none was let go, unless each goes for itself.
+type RetireResult struct {
+	// Retired are the claims that are deleted now, Gone those that somebody else had deleted or terminated.
+	Retired []string `json:"retired,omitempty"`
+	Gone    []string `json:"gone,omitempty"`
+	// Left are the nodes that are kept, where others go without them.
+	Left []RemovedNode `json:"left,omitempty"`
+	// Blocked says what keeps nodes, ForGood that it is not worth waiting for, and Crowded that it is a lack of room.
+	Blocked []string `json:"blocked,omitempty"`
+	ForGood bool     `json:"forGood,omitempty"`
+	Crowded bool     `json:"crowded,omitempty"`
+	// Owners are those of the pods that move.
+	Owners []PodOwner `json:"owners,omitempty"`
+}
+
+// retire lets the nodes go. What keeps them only for a while is waited for.
+func (r *replacement) retire(ctx workflow.Context) string {
+	until := workflow.Now(ctx).Add(retirePatience)
+	pause, nodes, closed := retireAgainFirst, r.Nodes, r.Late
+	for look := 1; ; look++ {
+		closed = closed && look <= closedLooks
+		result, err := RetireActivity.Run(ctx, RetireInput{ID: r.ID, Reason: r.Reason, Why: r.Why, Nodes: nodes, Apart: r.Apart, Claims: r.launched(),
+			Owners: r.WaitForReady, Open: look > closedLooks, Closed: closed}, fmt.Sprintf("let %d nodes go: %s", len(nodes), r.Reason))
+		if err != nil {
+			return failed(ctx, "the nodes could not be let go", err)
+		}
+		if r.Apart {
+			// Those that went are not asked about again.
+			nodes, result.Retired, result.Gone = result.Left, append(r.result.Retired, result.Retired...), append(r.result.Gone, result.Gone...)
+		}
+		r.result.Retired, r.result.Gone = result.Retired, result.Gone
+		if closed && len(result.Retired)+len(result.Gone) > 0 {
+			closed = false
+			if err := r.open(ctx); err != nil {
+				return failed(ctx, "what was launched could not be opened", err)
+			}
+		}
+		switch {
+		case len(result.Blocked) == 0:
+			r.describe(ctx, "The nodes are drained and terminated by the workflows of their claims.")
+			r.owners = result.Owners
+			return ""
+		case result.ForGood || result.Crowded && look >= crowdedLooks || !workflow.Now(ctx).Before(until):
+			return listed(result.Blocked)
+		}
+		r.describe(ctx, "The nodes have to stay for now: "+listed(result.Blocked)+".")
+		if err := workflow.NewTimerWithOptions(ctx, pause, workflow.TimerOptions{Summary: "look again"}).Get(ctx, nil); err != nil {
+			return failed(ctx, "it was interrupted", err)
+		}
+		pause = min(2*pause, retireAgainMost)
+	}
+}
+
+// open has what was launched take pods, once the large pods of the nodes that go have found room.
+func (r *replacement) open(ctx workflow.Context) error {
+	r.describe(ctx, "The nodes go. What was launched takes their small pods when the large ones have found room.")
+	// What was launched is opened even if somebody cancels the rest: the nodes are going.
+	rest, stop := workflow.NewDisconnectedContext(ctx)
+	defer stop()
+	if err := workflow.NewTimerWithOptions(rest, lateFor, workflow.TimerOptions{Summary: "large pods first"}).Get(rest, nil); err != nil {
+		return err
+	}
+	_, err := RetireActivity.Run(rest, RetireInput{ID: r.ID, Reason: r.Reason, Claims: r.launched()}, "open what was launched")
+	return err
+}
