@@ -56,7 +56,13 @@ func (c *consolidation) add(order []*candidate) {
 	c.decide(best.extras, found, 0, "")
 	command := &c.commands[0]
 	command.Nodes = nil
+	var alone []Command
 	for i := range all {
+		if c.book.waits(removals[i].node.Pool) {
+			// Nobody else is to wait for its pods.
+			alone = append(alone, all[i])
+			continue
+		}
 		command.Nodes = append(command.Nodes, all[i].Nodes...)
 		moves, saves = moves+all[i].Moves, saves+all[i].SavesPerHour
 	}
@@ -66,6 +72,7 @@ func (c *consolidation) add(order []*candidate) {
 	command.Moves, command.SavesPerHour, command.Apart, command.Late = moves, saves, true, true
 	command.Why = fmt.Sprintf("the pods of %d nodes fit on others but for small ones, which %d new nodes take for $%.4f an hour less in all",
 		len(command.Nodes), len(best.claims), saves)
+	c.commands = append(c.commands, alone...)
 }
 
 // underWay is how many nodes the largest replacement takes away that has launched something for the pods of its nodes, and
@@ -116,7 +123,7 @@ func (c *consolidation) extras(order []*candidate, most int) []*candidate {
 			break
 		}
 		_, expected := c.f.expects(one.node)
-		if c.gone[one] || !one.known || expected || !c.wanting(one) || c.book.left(one.node.Pool, underutilized) <= taken[one.node.Pool] {
+		if c.gone[one] || !one.known || expected || !c.wanting(one) || c.book.waits(one.node.Pool) || c.book.left(one.node.Pool, underutilized) <= taken[one.node.Pool] {
 			continue
 		}
 		taken[one.node.Pool]++

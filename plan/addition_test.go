@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
@@ -57,6 +59,45 @@ func TestNodesGoForWhatIsBoughtForSmallPods(t *testing.T) {
 	}
 }
 
+// A NodePool that waits for the pods it has moved takes its step beside the others, which do not wait for it.
+func TestWhoWaitsForPodsGoesAlone(t *testing.T) {
+	t.Parallel()
+	types := slices.DeleteFunc(slices.Clone(realCatalogue(t)), func(typ *cloud.InstanceType) bool {
+		return !slices.Contains([]string{"m5zn.xlarge", "c5a.large"}, typ.Name)
+	})
+	careful := nodePool("careful", onDemand())
+	careful.Annotations = map[string]string{karpv1.WaitForReadyAnnotationKey: "true"}
+	tn := newTown(&world{pools: []plan.Pool{{NodePool: nodePool("default", onDemand()), Types: types}, {NodePool: careful, Types: types}}})
+	build := func(pool string) *plan.Node {
+		return tn.build(t, &plan.Claim{NodePool: pool, CapacityType: "on-demand", InstanceTypes: []string{"m5zn.xlarge"}, Zones: []string{"us-east-1a"}})
+	}
+	own := map[string]bool{}
+	for _, pod := range manyPods(2, "careful", "900m", "1Gi") {
+		n := build("careful")
+		own[n.Key()] = true
+		tn.settle(pod, n)
+	}
+	for _, pod := range slices.Concat(manyPods(10, "large", "2700m", "1Gi"), manyPods(10, "small", "900m", "1Gi")) {
+		tn.settle(pod, build("default"))
+	}
+	late, alone := 0, 0
+	for _, c := range plan.Disrupt(tn.input()).Commands {
+		if c.Late {
+			late++
+		}
+		for _, key := range c.Nodes {
+			if own[key] && (c.Late || len(c.Nodes) > 1) {
+				t.Errorf("%s goes with %d nodes", key, len(c.Nodes))
+			} else if own[key] {
+				alone++
+			}
+		}
+	}
+	if late != 1 || alone != 1 {
+		t.Errorf("%d commands for small pods, %d nodes of the pool that waits", late, alone)
+	}
+}
+
 // While the pods of many nodes are about to move, no other node is found underutilized, but not for ever.
 func TestNothingElseGoesWhileManyMove(t *testing.T) {
 	t.Parallel()
@@ -101,5 +142,32 @@ func TestNothingElseGoesWhileManyMove(t *testing.T) {
 				t.Errorf("%s: looked at again at %v", test.reason, found.NextLook)
 			}
 		})
+	}
+}
+
+// What is launched for the small pods of many nodes has no room for all their pods: the others spend the room that there
+// is, and whoever else has to move finds none there.
+func TestManyPodsDoNotFitOnWhatIsLaunchedForSome(t *testing.T) {
+	t.Parallel()
+	tn := newTown(&world{pools: []plan.Pool{{NodePool: nodePool("default", onDemand()), Types: realCatalogue(t)}}})
+	build := func(typ string) *plan.Node {
+		return tn.build(t, &plan.Claim{NodePool: "default", CapacityType: "on-demand", InstanceTypes: []string{typ}, Zones: []string{"us-east-1a"}})
+	}
+	for i := range 9 {
+		n := build("m5.xlarge")
+		n.Replacement, n.Disrupted, n.Deleting = "r", true, true
+		tn.settle(newPod(fmt.Sprintf("moves-%d", i), "3", "1Gi"), n)
+	}
+	build("m5.8xlarge") // There is room for ten of them.
+	launching := build("m5.large")
+	launching.Name, launching.Launched, launching.Registered, launching.Initialized, launching.Ready = "", false, false, false, false
+	launching.Replacement = "r"
+	launching.Requirements = []plan.Requirement{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"m5.large"}}}
+	drifted := build("m5.2xlarge")
+	drifted.Drifted, drifted.DriftedFor, drifted.DriftedAt = true, "NodePoolDrifted", now
+	tn.settle(newPod("drifted", "6", "1Gi"), drifted)
+	commands := plan.Disrupt(tn.input()).Commands
+	if len(commands) != 1 || commands[0].Reason != karpv1.DisruptionReasonDrifted || len(commands[0].Replacements) != 1 {
+		t.Errorf("%+v", commands)
 	}
 }

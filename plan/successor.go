@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -8,19 +9,22 @@ import (
 
 // withSuccessors is the snapshot as a Replacement means it: the pods of nodes that it takes away are promised to the
 // nodes that it has launched for them. Without that, whoever reckons with those pods would see them on whatever nodes
-// have room, and keep these from being replaced in their turn. Nodes of which something else is known are left out.
+// have room, and keep these from being replaced in their turn. Nodes of which something else is known are left out. Where
+// more nodes go than one machine replaces, what was launched is for a few of their pods, and the others spend that room.
 func (s *Snapshot) withSuccessors(but []*Node) *Snapshot {
-	moving := map[string][]types.UID{}
+	moving, going := map[string][]types.UID{}, map[string]int{}
 	for _, n := range s.Nodes {
 		if n.Replacement == "" || !n.leaving() || slices.Contains(but, n) {
 			continue
 		}
+		going[n.Replacement]++
 		for _, pod := range n.Pods {
 			if pod.Reschedulable() {
 				moving[n.Replacement] = append(moving[n.Replacement], pod.UID)
 			}
 		}
 	}
+	maps.DeleteFunc(moving, func(id string, _ []types.UID) bool { return going[id] > mostTogether })
 	if len(moving) == 0 {
 		return s
 	}
