@@ -74,6 +74,19 @@ func carriedOut(a *acted) *fakes {
 	}
 }
 
+// letGo answers the look at the nodes, and notes whether what was launched was closed at it.
+func letGo(answer RetireResult) func(*fakes, *acted) {
+	return func(f *fakes, a *acted) {
+		f.let = func(in RetireInput) RetireResult {
+			a.note(fmt.Sprintf("retire %d closed %t", len(in.Nodes), in.Closed))
+			if len(in.Nodes) == 0 {
+				return RetireResult{}
+			}
+			return answer
+		}
+	}
+}
+
 // carry runs a Replacement and returns what it told Disruption in the end.
 func carry(t *testing.T, f *fakes, a *acted, in Replace, launch LaunchOutcome, during func(*testsuite.TestWorkflowEnvironment)) (ended Ended, result ReplacementResult, env *testsuite.TestWorkflowEnvironment) {
 	t.Helper()
@@ -146,15 +159,7 @@ func TestReplacement(t *testing.T) {
 		"late": {
 			reason: "what was launched for small pods is opened when the large ones have found room, and not before",
 			in:     late, launch: LaunchOutcome{Launched: 1},
-			change: func(f *fakes, a *acted) {
-				f.let = func(in RetireInput) RetireResult {
-					a.note(fmt.Sprintf("retire %d closed %t", len(in.Nodes), in.Closed))
-					if len(in.Nodes) == 0 {
-						return RetireResult{}
-					}
-					return RetireResult{Retired: []string{"a", "b"}}
-				}
-			},
+			change: letGo(RetireResult{Retired: []string{"a", "b"}}),
 			steps:  []string{"begin", SignalReplacementBegun, "launch r1-0", "await", "retire 2 closed true", "retire 0 closed false", SignalReplacementEnded},
 			ended:  Ended{ID: "r1"},
 			result: ReplacementResult{Retired: []string{"a", "b"}, Launched: []string{"new"}},
@@ -162,15 +167,7 @@ func TestReplacement(t *testing.T) {
 		"late for nobody": {
 			reason: "what was launched for nodes that others have ended is opened all the same",
 			in:     late, launch: LaunchOutcome{Launched: 1},
-			change: func(f *fakes, a *acted) {
-				f.let = func(in RetireInput) RetireResult {
-					a.note(fmt.Sprintf("retire %d closed %t", len(in.Nodes), in.Closed))
-					if len(in.Nodes) == 0 {
-						return RetireResult{}
-					}
-					return RetireResult{Gone: []string{"a", "b"}}
-				}
-			},
+			change: letGo(RetireResult{Gone: []string{"a", "b"}}),
 			steps:  []string{"begin", SignalReplacementBegun, "launch r1-0", "await", "retire 2 closed true", "retire 0 closed false", SignalReplacementEnded},
 			ended:  Ended{ID: "r1"},
 			result: ReplacementResult{Gone: []string{"a", "b"}, Launched: []string{"new"}},
