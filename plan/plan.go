@@ -201,7 +201,24 @@ type Pool struct {
 	Types    []*cloud.InstanceType
 	// Problem says why Types could not be had; empty if they could.
 	Problem string
+	// NodePrice is what a node costs beside its machine, in US dollars per hour: its root volume, and what else the operator
+	// counts.
+	NodePrice float64
+	// Packing says what wins between plans of almost equal cost; empty means PackingSpread.
+	Packing Packing
 }
+
+// Packing says what wins between plans of almost equal cost.
+type Packing string
+
+// The ways to pack.
+const (
+	// PackingSpread lets no node carry more than a third of a workload or of a batch, and no spot pool (instance type and
+	// zone) more than a third of a workload, where that costs almost nothing.
+	PackingSpread Packing = "spread"
+	// PackingCheapest takes the cheapest plan, however few nodes it depends on.
+	PackingCheapest Packing = "cheapest"
+)
 
 // Plan is what Pack decided.
 type Plan struct {
