@@ -13,10 +13,10 @@ type bin struct {
 	// toward is the zone that what is put onto it has to admit, while it is filled.
 	toward  uint64
 	content []portion
-	// used is what the content takes, free what it leaves. slack is the share of a machine that shall stay free.
+	// used is what the content takes, free what it leaves.
 	used, free []int64
-	slack      float64
-	shaped     bool
+	// least is what a machine has to have to be launched in place of this one; nil if the content says it.
+	least []int64
 	// size is what the pool's limits were charged for it.
 	size  Resources
 	ports []HostPort
@@ -137,7 +137,7 @@ func (m *market) exhaust(lots []supplied, bins []*bin) []*bin {
 		if len(demands) == 0 {
 			return bins
 		}
-		bought := newBuyer(m, demands, m.fewGoodsFor(demands)).run()
+		bought := m.purchase(demands, m.fewGoodsFor(demands))
 		if len(bought) == 0 {
 			return bins
 		}
