@@ -63,7 +63,7 @@ type market struct {
 	sellers     []*seller
 	machines    []machine
 	zones       []string
-	zoneIDs     []string
+	zoneLabels  []map[string]string // what nodes in a zone have, by zone
 	zoneIndex   map[string]int
 	zonePrice   []float64 // by machine and zone
 	wellKnown   map[string]bool

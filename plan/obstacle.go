@@ -292,7 +292,7 @@ func (o *obstacles) valuesSold(key string) []string {
 	var values []string
 	if o.m.zonal(key) {
 		for z := range o.m.zones {
-			values = append(values, o.m.zoneLabels(z)[key])
+			values = append(values, o.m.zoneLabels[z][key])
 		}
 		return values
 	}

@@ -136,14 +136,8 @@ func salesOf(typ *cloud.InstanceType, conditions term, unavailable map[cloud.Off
 		if until, refused := unavailable[key]; rank < 0 || !offering.Available || offering.Price <= 0 || refused && now.Before(until) {
 			continue
 		}
-		labels := map[string]string{
-			karpv1.CapacityTypeLabelKey: offering.CapacityType,
-			corev1.LabelTopologyZone:    offering.Zone,
-			corev1.LabelTopologyRegion:  regionOf(offering.Zone),
-		}
-		if offering.ZoneID != "" {
-			labels[zoneIDLabel] = offering.ZoneID
-		}
+		labels := offeredLabels(typ, offering)
+		labels[karpv1.CapacityTypeLabelKey] = offering.CapacityType
 		maps.Copy(labels, reservationLabels(offering))
 		if conditions.admits(labels) {
 			sales = append(sales, sale{typ: typ, key: key, labels: labels, price: offering.Price, rank: rank, room: offering.ReservationCapacity,
