@@ -81,7 +81,7 @@ func sameTerms(a, b *Input) bool {
 
 // same says whether the same can be bought at the same prices.
 func (m *market) same(other *market) bool {
-	return m.policy == other.policy && m.nominates == other.nominates && slices.Equal(m.zones, other.zones) && slices.Equal(m.zoneIDs, other.zoneIDs) &&
+	return m.policy == other.policy && m.nominates == other.nominates && slices.Equal(m.zones, other.zones) && slices.EqualFunc(m.zoneLabels, other.zoneLabels, maps.Equal) &&
 		slices.EqualFunc(m.sellers, other.sellers, (*seller).same) && slices.EqualFunc(m.machines, other.machines, sameMachine) && slices.Equal(m.zonePrice, other.zonePrice) &&
 		slices.EqualFunc(m.reservations, other.reservations, func(a, b reservation) bool { return a.left == b.left && maps.Equal(a.labels, b.labels) }) &&
 		maps.EqualFunc(m.daemonPorts, other.daemonPorts, slices.Equal)

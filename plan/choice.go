@@ -201,7 +201,7 @@ func (m *market) valuesOf(index int, key string) []string {
 		var values []string
 		for z := range m.zones {
 			if m.machines[index].zones&(1<<z) != 0 {
-				if value := m.zoneLabels(z)[key]; value != "" {
+				if value := m.zoneLabels[z][key]; value != "" {
 					values = append(values, value)
 				}
 			}

@@ -236,14 +236,14 @@ func (d *distribution) domainOf(s *slot, key string) (string, bool) {
 		var values []string
 		for z := range d.m.zones {
 			if s.zones&(1<<z) != 0 {
-				values = append(values, d.m.zoneLabels(z)[key])
+				values = append(values, d.m.zoneLabels[z][key])
 			}
 		}
 		if values = slices.Compact(values); len(values) == 1 {
 			return values[0], values[0] != ""
 		}
 	}
-	if !has && key == corev1.LabelTopologyZone && s.node.Zone != "" {
+	if !has && s.node.Zone != "" && (key == corev1.LabelTopologyZone || !s.node.Initialized && normalizedKey(key) == corev1.LabelTopologyZone) {
 		return s.node.Zone, true
 	}
 	return value, has

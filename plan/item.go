@@ -220,14 +220,10 @@ func refusalOf(it *item) string {
 	case class.ResourceClaims:
 		return "it asks for devices by dynamic resource allocation, which is not planned for"
 	}
-	if class.NodeAffinity != nil {
-		for i := range class.NodeAffinity.NodeSelectorTerms {
-			if len(class.NodeAffinity.NodeSelectorTerms[i].MatchFields) > 0 {
-				return "its node affinity uses matchFields, which no NodePool can meet"
-			}
-		}
-	}
 	if len(it.base) == 0 {
+		if slices.ContainsFunc(class.NodeAffinity.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }) {
+			return "its node affinity uses matchFields, which no NodePool can meet"
+		}
 		return "its node affinity has no term that a node could match"
 	}
 	return ""
