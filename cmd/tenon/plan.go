@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tenon-sh/tenon/cloud/aws"
 	"github.com/tenon-sh/tenon/internal/manifest"
 	"github.com/tenon-sh/tenon/internal/offline"
 	"github.com/tenon-sh/tenon/plan"
@@ -27,6 +29,8 @@ type planFlags struct {
 	output           string
 	minValues        string
 	preferences      string
+	nodePrice        float64
+	packing          string
 }
 
 func newPlanCommand() *cobra.Command {
@@ -71,6 +75,8 @@ whenever there is a plan, and 1 for mistakes in manifests or flags.`,
 	f.StringSliceVar(&flags.account.Zones, "zones", nil, "availability zones (default a, b and c of the region)")
 	f.StringVar(&flags.minValues, "min-values-policy", string(plan.MinValuesStrict), "Strict or BestEffort")
 	f.StringVar(&flags.preferences, "preference-policy", string(plan.PreferencesRespect), "Respect or Ignore what pods prefer but do not require")
+	f.Float64Var(&flags.nodePrice, "node-price", 0, "US dollars per hour that a node costs beside its machine and its volumes")
+	f.StringVar(&flags.packing, "packing", string(plan.PackingSpread), "cheapest, or spread: which of plans of almost equal cost wins, where a NodePool does not say it")
 	f.StringVarP(&flags.output, "output", "o", "", "output format: json or yaml (default: a table)")
 	return cmd
 }
@@ -87,6 +93,10 @@ func (p *planFlags) validate() error {
 		return fmt.Errorf("--min-values-policy %q: must be Strict or BestEffort", p.minValues)
 	case p.preferences != string(plan.PreferencesRespect) && p.preferences != string(plan.PreferencesIgnore):
 		return fmt.Errorf("--preference-policy %q: must be Respect or Ignore", p.preferences)
+	case !(p.nodePrice >= 0) || math.IsInf(p.nodePrice, 1):
+		return fmt.Errorf("--node-price %v: must be US dollars per hour, such as 0.01, and not negative", p.nodePrice)
+	case !plan.Packing(p.packing).Valid():
+		return fmt.Errorf("--packing %q: must be cheapest or spread", p.packing)
 	}
 	return nil
 }
@@ -136,7 +146,11 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 			}
 			notes = append(notes, fmt.Sprintf("EC2NodeClass %s: %s", class.Name, note))
 		}
-		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types})
+		if _, err := pool.Packing(); err != nil {
+			notes = append(notes, fmt.Sprintf("NodePool %s: %v; it is packed as --packing says", pool.Name, err))
+		}
+		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types, NodePrice: flags.nodePrice + aws.VolumePrice(class),
+			Packing: plan.PackingOf(pool, plan.Packing(flags.packing))})
 	}
 	slices.Sort(notes)
 	for _, note := range slices.Compact(notes) {
