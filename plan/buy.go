@@ -27,6 +27,14 @@ type bin struct {
 	attach *attachRoom
 }
 
+// need is what a machine has to have to be launched for the bin.
+func (b *bin) need() []int64 {
+	if b.least != nil {
+		return b.least
+	}
+	return b.used
+}
+
 // portion is a number of alike pieces in a bin.
 type portion struct {
 	variant *variant
