@@ -205,7 +205,9 @@ func (d *distribution) onto(s *slot, it *item, n int) {
 
 // fill takes n pods' room on a slot, and counts them.
 func (d *distribution) fill(s *slot, it *item, n int) {
-	d.t.log.write(entry{slot: s, request: it.request, joins: it.rules.joins, n: n, ports: len(s.ports), attach: s.attach})
+	if d.t.log.keeps {
+		d.t.log.write(entry{other: &slotFill{slot: s, request: it.request, joins: it.rules.joins, n: n, ports: len(s.ports), attach: s.attach}})
+	}
 	take(s.free, it.request, n)
 	s.ports = append(s.ports, it.class.HostPorts...)
 	if !it.volumes.attach.none() {
