@@ -89,6 +89,8 @@ type market struct {
 	fits map[string]bitset
 	sold map[uint64]bitset
 	odd  [2 * oddities]bitset
+	// asks are what classes ask of machines in any case.
+	asks map[*Class]term
 	// asked is what all pods that may be bought for ask for together, and districts are what is known of zones.
 	asked     []int64
 	districts map[[2]int]*district
@@ -100,7 +102,7 @@ func newMarket(in *Input, dims *dimensions) *market {
 	m := &market{
 		now: in.Snapshot.Time, dims: dims, zoneIndex: map[string]int{}, wellKnown: map[string]bool{},
 		columns: map[string]*column{}, sets: map[string]bitset{}, daemonPorts: map[int][]HostPort{}, policy: in.MinValues, nominates: in.Nominates,
-		unavailable: in.Unavailable, passages: map[passage]bitset{}, fits: map[string]bitset{}, sold: map[uint64]bitset{}, asked: make([]int64, dims.count()), districts: map[[2]int]*district{},
+		unavailable: in.Unavailable, passages: map[passage]bitset{}, fits: map[string]bitset{}, asks: map[*Class]term{}, sold: map[uint64]bitset{}, asked: make([]int64, dims.count()), districts: map[[2]int]*district{},
 	}
 	for key := range karpv1.WellKnownLabels() {
 		m.wellKnown[key] = true
