@@ -48,6 +48,7 @@ func (m *market) groups(s *seller, bins []*bin) []*launchGroup {
 	byKey := map[string]*launchGroup{}
 	var groups []*launchGroup
 	for i, b := range bins {
+		b.zones &= m.machines[b.machine].where
 		b.machine = m.cheapest(holders[i], b.zones, b.machine)
 		labels := m.labelsOf(s, b)
 		zones := b.zones & m.zonesOf(holders[i])
@@ -168,7 +169,7 @@ func (m *market) holdingAs(s *seller, b *bin, need []int64, capacity, reservatio
 	set := newBitset(len(m.machines))
 	for i := s.first; i < s.last; i++ {
 		mach := &m.machines[i]
-		if mach.capacity == capacity && mach.reservation == reservation && mach.zones&b.zones != 0 && fits(need, mach.usable) {
+		if mach.capacity == capacity && mach.reservation == reservation && mach.zones&b.zones != 0 && b.zones&m.allZones&^mach.where == 0 && fits(need, mach.usable) {
 			set.set(i)
 		}
 	}
