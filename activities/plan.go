@@ -114,25 +114,6 @@ func (a *Activities) input(ctx context.Context, snapshot *plan.Snapshot, refused
 		Nominates: a.Nominator.Works(), SpotToSpot: a.SpotToSpot}
 }
 
-// pools returns every NodePool with what can be launched for it, or why nothing can.
-func (a *Activities) pools(ctx context.Context) []plan.Pool {
-	var pools []plan.Pool
-	for _, nodePool := range a.Mirror.NodePools() {
-		pool := plan.Pool{NodePool: nodePool}
-		ref := nodePool.Spec.Template.Spec.NodeClassRef
-		class := a.Mirror.NodeClass(ref.Name)
-		if class == nil {
-			pool.Problem = fmt.Sprintf("%s %q does not exist", ref.Kind, ref.Name)
-		} else if types, err := a.Cloud.InstanceTypes(ctx, class); err != nil {
-			pool.Problem = fmt.Sprintf("%s %q: %v", ref.Kind, ref.Name, err)
-		} else {
-			pool.Types = types
-		}
-		pools = append(pools, pool)
-	}
-	return pools
-}
-
 // unavailable turns what Provisioning remembers into what the planner reads.
 func unavailable(remembered []workflows.Unavailable) map[cloud.OfferingKey]time.Time {
 	until := make(map[cloud.OfferingKey]time.Time, len(remembered))

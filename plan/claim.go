@@ -91,9 +91,6 @@ func (m *market) holdersOf(s *seller, bins []*bin) []bitset {
 			continue
 		}
 		holders[i] = m.modest(s, b, all, share)
-		if len(s.minimums) > 0 && !m.enough(s, holders[i]) {
-			holders[i] = m.modest(s, b, m.holding(s, b, b.used), share)
-		}
 	}
 	return holders
 }
@@ -139,20 +136,20 @@ func (m *market) labelsOf(s *seller, b *bin) map[string]string {
 }
 
 func sameContent(a, b *bin) bool {
-	return a.machine == b.machine && a.zones == b.zones && a.slack == b.slack && a.shaped == b.shaped && slices.EqualFunc(a.content, b.content, func(x, y portion) bool {
+	return a.machine == b.machine && a.zones == b.zones && slices.Equal(a.least, b.least) && slices.EqualFunc(a.content, b.content, func(x, y portion) bool {
 		return x.variant == y.variant && x.count == y.count
 	})
 }
 
-// holders are the machines of the bin's pool, capacity type and reservation that hold its content in its zones. The shape
-// and the slack that were planned give way where they would leave too little choice for minValues.
+// holders are the machines of the bin's pool, capacity type and reservation that hold its content in its zones.
+// What was planned to stay free gives way where it would leave too little choice for minValues.
 func (m *market) holders(s *seller, b *bin) bitset {
-	own := &m.machines[b.machine]
-	set := m.holding(s, b, roomy(b.used, own.usable, b.slack, b.shaped))
-	if len(s.minimums) > 0 && (b.shaped || b.slack > 0) && !m.enough(s, set) {
-		return m.holding(s, b, b.used)
+	if b.least != nil {
+		if set := m.holding(s, b, b.least); len(s.minimums) == 0 || m.enough(s, set) {
+			return set
+		}
 	}
-	return set
+	return m.holding(s, b, b.used)
 }
 
 // holding are the holders with room for a need.

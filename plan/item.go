@@ -17,6 +17,8 @@ type item struct {
 	virtual bool
 	// pods are those without a place, the most important and oldest first.
 	pods []*Pod
+	// total is how many pods there were when the plan began.
+	total int
 	// base are the alternatives for the labels of a node that the pods cannot do without.
 	base []term
 	// required are the rules that hold in any case, preferences those that hold from step on.

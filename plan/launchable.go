@@ -94,7 +94,7 @@ func (m *market) insteadOfSpot(s *seller, bins []*bin) []bitset {
 		case i > 0 && sameContent(b, bins[i-1]):
 			instead[i] = instead[i-1]
 		default:
-			instead[i] = m.modest(s, b, m.holdingAs(s, b, roomy(b.used, own.usable, b.slack, b.shaped), onDemandNext, unreserved), make([]int64, len(s.budget)))
+			instead[i] = m.modest(s, b, m.holdingAs(s, b, b.need(), onDemandNext, unreserved), make([]int64, len(s.budget)))
 		}
 	}
 	return instead

@@ -96,6 +96,8 @@ type market struct {
 	// asked is what all pods that may be bought for ask for together, and districts are what is known of zones.
 	asked     []int64
 	districts map[[2]int]*district
+	// batch is how many pods wait.
+	batch int
 	// limitMet says that a pool's limit kept a machine from being bought.
 	limitMet bool
 }
@@ -298,4 +300,9 @@ func (m *market) priceIn(index int, zones uint64) float64 {
 		}
 	}
 	return lowest
+}
+
+// nodePriceIn is priceIn with what a node costs beside its machine.
+func (m *market) nodePriceIn(index int, zones uint64) float64 {
+	return m.priceIn(index, zones) + m.sellers[m.machines[index].pool].NodePrice
 }

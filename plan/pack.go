@@ -58,6 +58,8 @@ func survey(in *Input, byPriority bool) *distribution {
 		t.survey(in.Snapshot, pods)
 	}
 	for _, it := range items {
+		it.total = len(it.pods)
+		m.batch += it.total
 		m.weigh(it)
 		if len(it.variants) > 0 {
 			take(m.asked, it.request, -len(it.pods))

@@ -29,7 +29,7 @@ func sameGoods(a, b *Input) bool {
 }
 
 func samePool(a, b Pool) bool {
-	if a.Problem != b.Problem || !slices.Equal(a.Types, b.Types) || a.NodePool.Name != b.NodePool.Name || closedBecause(a) != closedBecause(b) {
+	if a.Problem != b.Problem || a.NodePrice != b.NodePrice || a.Packing != b.Packing || !slices.Equal(a.Types, b.Types) || a.NodePool.Name != b.NodePool.Name || closedBecause(a) != closedBecause(b) {
 		return false
 	}
 	return a.NodePool == b.NodePool || reflect.DeepEqual(&a.NodePool.Spec, &b.NodePool.Spec)

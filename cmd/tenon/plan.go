@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tenon-sh/tenon/cloud/aws"
 	"github.com/tenon-sh/tenon/internal/manifest"
 	"github.com/tenon-sh/tenon/internal/offline"
 	"github.com/tenon-sh/tenon/plan"
@@ -29,6 +31,8 @@ type planFlags struct {
 	minValues        string
 	preferences      string
 	nominate         bool
+	nodePrice        float64
+	packing          string
 }
 
 func newPlanCommand() *cobra.Command {
@@ -85,6 +89,8 @@ func (p *planFlags) set() *pflag.FlagSet {
 	f.StringVar(&p.minValues, "min-values-policy", string(plan.MinValuesStrict), "Strict or BestEffort")
 	f.StringVar(&p.preferences, "preference-policy", string(plan.PreferencesRespect), "Respect or Ignore what pods prefer but do not require")
 	f.BoolVar(&p.nominate, "nominate", true, "plan as for Kubernetes 1.35 and later, where pods are told which node is theirs; false plans as for older ones")
+	f.Float64Var(&p.nodePrice, "node-price", 0, "US dollars per hour that a node costs beside its machine and its volumes")
+	f.StringVar(&p.packing, "packing", string(plan.PackingSpread), "cheapest, or spread: which of plans of almost equal cost wins, where a NodePool does not say it")
 	f.StringVarP(&p.output, "output", "o", "", "output format: json or yaml (default: a table)")
 	return f
 }
@@ -101,6 +107,10 @@ func (p *planFlags) validate() error {
 		return fmt.Errorf("--min-values-policy %q: must be Strict or BestEffort", p.minValues)
 	case p.preferences != string(plan.PreferencesRespect) && p.preferences != string(plan.PreferencesIgnore):
 		return fmt.Errorf("--preference-policy %q: must be Respect or Ignore", p.preferences)
+	case !(p.nodePrice >= 0) || math.IsInf(p.nodePrice, 1):
+		return fmt.Errorf("--node-price %v: must be US dollars per hour, such as 0.01, and not negative", p.nodePrice)
+	case !plan.Packing(p.packing).Valid():
+		return fmt.Errorf("--packing %q: must be cheapest or spread", p.packing)
 	}
 	return nil
 }
@@ -146,7 +156,11 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 			}
 			notes = append(notes, fmt.Sprintf("EC2NodeClass %s: %s", class.Name, note))
 		}
-		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types})
+		if _, err := pool.Packing(); err != nil {
+			notes = append(notes, fmt.Sprintf("NodePool %s: %v; it is packed as --packing says", pool.Name, err))
+		}
+		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types, NodePrice: flags.nodePrice + aws.VolumePrice(class),
+			Packing: plan.PackingOf(pool, plan.Packing(flags.packing))})
 	}
 	slices.Sort(notes)
 	for _, note := range slices.Compact(notes) {
