@@ -96,7 +96,7 @@ func (s *seller) same(other *seller) bool {
 }
 
 func sameMachine(a, b machine) bool {
-	return a.typ == b.typ && a.pool == b.pool && a.capacity == b.capacity && a.reservation == b.reservation && a.zones == b.zones && a.offered == b.offered &&
+	return a.typ == b.typ && a.pool == b.pool && a.capacity == b.capacity && a.reservation == b.reservation && a.zones == b.zones && a.offered == b.offered && a.where == b.where &&
 		a.price == b.price && slices.Equal(a.usable, b.usable)
 }
 
