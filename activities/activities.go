@@ -97,6 +97,10 @@ type Config struct {
 	MinValues plan.MinValuesPolicy
 	// Preferences is what becomes of that which pods prefer but do not require.
 	Preferences plan.PreferencePolicy
+	// NodePrice is what a node costs beside its machine and its volumes, in US dollars per hour.
+	NodePrice float64
+	// Packing is how the pods of NodePools are packed that do not say it themselves.
+	Packing plan.Packing
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpot bool
 }

@@ -55,6 +55,9 @@ type Provider interface {
 	// class's status the error is NodeClassNotReady.
 	InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*InstanceType, error)
 
+	// VolumePrice is what the volumes of one node of a class cost, in US dollars per hour. It asks the cloud nothing.
+	VolumePrice(class *awsv1.EC2NodeClass) float64
+
 	// Drift finds, for claims launched from a class and the instances they became, in what each differs from what the
 	// class means now, one answer for each question. The reasons are the provider's own, and of several the first one
 	// counts. It goes by the class's status alone and asks the cloud nothing that InstanceTypes has not; a part of the

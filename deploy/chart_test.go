@@ -146,6 +146,8 @@ func TestSettingsReachTheWorker(t *testing.T) {
 		{"", "TENON_INTERRUPTION_QUEUE", ""},
 		{"interruptionQueue: blue", "TENON_INTERRUPTION_QUEUE", "blue"},
 		{"interruptionQueue: 'https://sqs.us-east-1.amazonaws.com/111122223333/blue'", "TENON_INTERRUPTION_QUEUE", "https://sqs.us-east-1.amazonaws.com/111122223333/blue"},
+		{"nodePrice: 0.01", "TENON_NODE_PRICE", "0.01"},
+		{"packing: cheapest", "TENON_PACKING", "cheapest"},
 		{"", "TENON_FEATURE_GATES", "NodeRepair=false,SpotToSpotConsolidation=false"},
 		{"featureGates: {nodeRepair: true, staticCapacity: false}", "TENON_FEATURE_GATES", "NodeRepair=true,SpotToSpotConsolidation=false"},
 	}
@@ -212,6 +214,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"a setting nobody knows", "settings: {clusterName: blue, clustreEndpoint: x}", "clustreEndpoint"},
 		{"a value at the top nobody knows", "settings: {clusterName: blue}\nreplica: 3", "replica"},
 		{"not a policy", "settings: {clusterName: blue, minValuesPolicy: Loose}", "minValuesPolicy"},
+		{"not a way to pack", "settings: {clusterName: blue, packing: tight}", "packing"},
+		{"a node that pays", "settings: {clusterName: blue, nodePrice: -1}", "nodePrice"},
 		{"a gate that is no truth value", "settings: {clusterName: blue, featureGates: {nodeRepair: maybe}}", "nodeRepair"},
 		{"a queue that is an ARN", "settings: {clusterName: blue, interruptionQueue: 'arn:aws:sqs:us-east-1:111122223333:blue'}", "interruptionQueue"},
 		{"an address that is a URL", "settings: {clusterName: blue}\ntemporal: {address: 'http://temporal:7233'}", "address"},

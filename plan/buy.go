@@ -13,10 +13,10 @@ type bin struct {
 	// toward is the zone that what is put onto it has to admit, while it is filled.
 	toward  uint64
 	content []portion
-	// used is what the content takes, free what it leaves. slack is the share of a machine that shall stay free.
+	// used is what the content takes, free what it leaves.
 	used, free []int64
-	slack      float64
-	shaped     bool
+	// least is what a machine has to have to be launched in place of this one; nil if the content says it.
+	least []int64
 	// size is what the pool's limits were charged for it.
 	size  Resources
 	ports []HostPort
@@ -25,6 +25,14 @@ type bin struct {
 	// tally counts the pods of the groups over hostnames, attach how many volumes the node can still attach.
 	tally  []int32
 	attach *attachRoom
+}
+
+// need is what a machine has to have to be launched for the bin.
+func (b *bin) need() []int64 {
+	if b.least != nil {
+		return b.least
+	}
+	return b.used
 }
 
 // portion is a number of alike pieces in a bin.
@@ -137,7 +145,7 @@ func (m *market) exhaust(lots []supplied, bins []*bin) []*bin {
 		if len(demands) == 0 {
 			return bins
 		}
-		bought := newBuyer(m, demands, m.fewGoodsFor(demands)).run()
+		bought := m.purchase(demands, m.fewGoodsFor(demands))
 		if len(bought) == 0 {
 			return bins
 		}

@@ -162,7 +162,7 @@ func (f *field) settle(snapshot *Snapshot, waits []*Pod) {
 		st := f.stands[n.Key()]
 		st.leaving = (n.Deleting || n.Disrupted) && !slices.ContainsFunc(n.Pods, func(p *Pod) bool { return !moving[p] && p.Reschedulable() })
 		for _, key := range keys {
-			if value, has := n.Labels[key]; has {
+			if value, has := n.label(key); has {
 				f.inDomain[domainKey{key, value}] = append(f.inDomain[domainKey{key, value}], st)
 			}
 		}

@@ -124,7 +124,7 @@ func noRoomFor(it *item) (string, Cause) {
 func (f *field) remove(st *stand) []*Pod {
 	st.gone = true
 	if s := st.slot; s != nil && !s.closed {
-		f.d.t.log.write(entry{slot: s, closed: true})
+		f.d.t.log.write(entry{other: slotClosing{s}})
 		s.close()
 	}
 	for _, pod := range st.own {

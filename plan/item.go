@@ -17,6 +17,8 @@ type item struct {
 	virtual bool
 	// pods are those without a place, the most important and oldest first.
 	pods []*Pod
+	// total is how many pods there were when the plan began.
+	total int
 	// base are the alternatives for the labels of a node that the pods cannot do without.
 	base []term
 	// required are the rules that hold in any case, preferences those that hold from step on.
@@ -217,14 +219,10 @@ func refusalOf(it *item) string {
 	case class.ResourceClaims:
 		return "it asks for devices by dynamic resource allocation, which is not planned for"
 	}
-	if class.NodeAffinity != nil {
-		for i := range class.NodeAffinity.NodeSelectorTerms {
-			if len(class.NodeAffinity.NodeSelectorTerms[i].MatchFields) > 0 {
-				return "its node affinity uses matchFields, which no NodePool can meet"
-			}
-		}
-	}
 	if len(it.base) == 0 {
+		if slices.ContainsFunc(class.NodeAffinity.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }) {
+			return "its node affinity uses matchFields, which no NodePool can meet"
+		}
 		return "its node affinity has no term that a node could match"
 	}
 	return ""

@@ -63,7 +63,7 @@ type market struct {
 	sellers     []*seller
 	machines    []machine
 	zones       []string
-	zoneIDs     []string
+	zoneLabels  []map[string]string // what nodes in a zone have, by zone
 	zoneIndex   map[string]int
 	zonePrice   []float64 // by machine and zone
 	wellKnown   map[string]bool
@@ -84,14 +84,16 @@ type market struct {
 	reservationIndex map[string]int
 	// passages are what is known of the machines that barriers let pass.
 	passages map[passage]bitset
-	// fits are the machines with room for a request, by the request; sold those that can be had now, by zones; devices those
-	// that have devices.
-	fits    map[string]bitset
-	sold    map[uint64]bitset
-	devices bitset
+	// fits are the machines with room for a request, by the request; sold those that can be had now, by zones; odd those of
+	// one oddity, for those who ask for a device and those who do not.
+	fits map[string]bitset
+	sold map[uint64]bitset
+	odd  [2 * oddities]bitset
 	// asked is what all pods that may be bought for ask for together, and districts are what is known of zones.
 	asked     []int64
 	districts map[[2]int]*district
+	// batch is how many pods wait.
+	batch int
 	// limitMet says that a pool's limit kept a machine from being bought.
 	limitMet bool
 }
@@ -294,4 +296,9 @@ func (m *market) priceIn(index int, zones uint64) float64 {
 		}
 	}
 	return lowest
+}
+
+// nodePriceIn is priceIn with what a node costs beside its machine.
+func (m *market) nodePriceIn(index int, zones uint64) float64 {
+	return m.priceIn(index, zones) + m.sellers[m.machines[index].pool].NodePrice
 }

@@ -212,9 +212,9 @@ type Packing string
 const (
 	// PackingSpread lets no node carry more than a third of a workload or of a batch, and no spot pool (instance type and
 	// zone) more than a third of a workload, where that costs almost nothing.
-	PackingSpread Packing = "spread"
+	PackingSpread Packing = karpv1.PackingSpread
 	// PackingCheapest takes the cheapest plan, however few nodes it depends on.
-	PackingCheapest Packing = "cheapest"
+	PackingCheapest Packing = karpv1.PackingCheapest
 )
 
 // Plan is what Pack decided.

@@ -106,6 +106,18 @@ func (r Resources) Max(other Resources) Resources {
 	return r.combine(other, func(a, b int64) int64 { return max(a, b) })
 }
 
+// holds says whether a request finds room beside what is used. What is not asked for may be overdrawn.
+func (r Resources) holds(request, used Resources) bool {
+	room := func(request, used, all int64) bool { return request <= 0 || saturatingAdd(request, used) <= all }
+	for _, amount := range request.Extended {
+		if !room(amount.Value, used.Get(amount.Name), r.Get(amount.Name)) {
+			return false
+		}
+	}
+	return room(request.CPU, used.CPU, r.CPU) && room(request.Memory, used.Memory, r.Memory) &&
+		room(request.EphemeralStorage, used.EphemeralStorage, r.EphemeralStorage) && room(request.Pods, used.Pods, r.Pods)
+}
+
 func (r Resources) combine(other Resources, op func(a, b int64) int64) Resources {
 	sum := Resources{
 		CPU:              op(r.CPU, other.CPU),

@@ -84,7 +84,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	doing := activities.New(activities.Config{
 		Cluster: name, Kube: direct, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
 		Nominator: nominator, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
-		SpotToSpot: config.FeatureGates.SpotToSpotConsolidation,
+		NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation,
 	})
 	metrics, err := starter.NewInterruptionMetrics(prometheus.DefaultRegisterer)
 	if err != nil {

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tenon-sh/tenon/internal/manifest"
+	"github.com/tenon-sh/tenon/plan"
 )
 
 var update = flag.Bool("update", false, "write the expected outputs anew")
@@ -92,6 +95,10 @@ func TestPlanCommand(t *testing.T) {
 		"Output":      {reason: "a format nobody knows", args: []string{"-f", "-", "-o", "xml"}, fails: `--output "xml"`},
 		"MinValues":   {reason: "as the worker has it", args: []string{"-f", "-", "--min-values-policy", "strict"}, fails: `--min-values-policy "strict"`},
 		"Preferences": {reason: "as the worker has it", args: []string{"-f", "-", "--preference-policy", "ignore"}, fails: `--preference-policy "ignore"`},
+		"NodePrice":   {reason: "a node never pays", args: []string{"-f", "-", "--node-price", "-1"}, fails: "--node-price -1"},
+		"NoPrice":     {reason: "not a number is no price", args: []string{"-f", "-", "--node-price", "NaN"}, fails: "--node-price NaN"},
+		"Packing":     {reason: "as the worker has it", args: []string{"-f", "-", "--packing", "tight"}, fails: `--packing "tight": must be cheapest or spread`},
+		"OwnPacking":  {reason: "a pool's mistake is a note", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "metadata: {name: large}", "metadata: {name: large, annotations: {tenon.sh/packing: tight}}", 1) + pod, out: "1 new node", notes: `NodePool large: annotation tenon.sh/packing: "tight" must be cheapest or spread; it is packed as --packing says`},
 		"Zones":       {reason: "zones are those of the region", args: []string{"-f", "-", "--zones", "eu-west-1a"}, stdin: pod, fails: "eu-west-1a"},
 		"Mistake":     {reason: "mistakes have a place", args: []string{"-f", "-"}, stdin: strings.Replace(pod, "containers", "container", 1), fails: "document 1, Pod default/a: spec.container: "},
 		"Stdin":       {reason: "everything may come from standard input", args: []string{"-f", "-"}, stdin: string(pool) + pod, out: "1 pod placed; 1 new node, 0.0960 $/hour; 0 pods without a node"},
@@ -102,6 +109,7 @@ func TestPlanCommand(t *testing.T) {
 		"StaticPool":  {reason: "the nodes of a static pool are created whatever the pods need", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "spec:\n", "spec:\n  replicas: 2\n", 1), out: "large-1..2"},
 		"Warning":     {reason: "what would keep a class from being used is said", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "al2023@latest", "bottlerocket@latest", 1) + pod, out: "1 new node", notes: "EC2NodeClass default: it would not become Ready: spec.amiFamily: "},
 		"Catalogue":   {reason: "a catalogue that is not there", args: []string{"-f", "-", "--catalogue", "none.json"}, stdin: pod, fails: "none.json"},
+		"OldCluster":  {reason: "before Kubernetes 1.35 nobody tells pods where they go", args: []string{"-f", "-", "--nominate=false"}, stdin: string(pool) + pod, out: "1 pod placed; 1 new node"},
 		"Environment": {reason: "the file may be missing", args: []string{"-f", "none.yaml"}, fails: "none.yaml: there is no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,6 +127,35 @@ func TestPlanCommand(t *testing.T) {
 				t.Errorf("%s: notes lack %q:\n%s", test.reason, test.notes, notes)
 			}
 		})
+	}
+}
+
+// TestPlanInput holds that the planner is told what the flags say.
+func TestPlanInput(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason string
+		args   []string
+		want   plan.Input
+	}{
+		{reason: "a cluster of today", want: plan.Input{MinValues: plan.MinValuesStrict, Preferences: plan.PreferencesRespect, Nominates: true}},
+		{
+			reason: "one before Kubernetes 1.35", args: []string{"--nominate=false"},
+			want: plan.Input{MinValues: plan.MinValuesStrict, Preferences: plan.PreferencesRespect},
+		},
+		{
+			reason: "the worker's other policies", args: []string{"--min-values-policy=BestEffort", "--preference-policy=Ignore"},
+			want: plan.Input{MinValues: plan.MinValuesBestEffort, Preferences: plan.PreferencesIgnore, Nominates: true},
+		},
+	} {
+		var flags planFlags
+		set := flags.set()
+		if err := set.Parse(test.args); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, flags.input(&manifest.Cluster{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
 	}
 }
 

@@ -22,6 +22,10 @@
   value: {{ .Values.settings.minValuesPolicy | quote }}
 - name: TENON_PREFERENCE_POLICY
   value: {{ .Values.settings.preferencePolicy | quote }}
+- name: TENON_NODE_PRICE
+  value: {{ .Values.settings.nodePrice | quote }}
+- name: TENON_PACKING
+  value: {{ .Values.settings.packing | quote }}
 - name: TENON_VM_MEMORY_OVERHEAD_PERCENT
   value: {{ .Values.settings.vmMemoryOverheadPercent | quote }}
 - name: TENON_RESERVED_ENIS
