@@ -31,9 +31,8 @@ type item struct {
 	*shape
 	// place is the item's among all, turn when it was placed; zero while it was not.
 	place, turn int
-	// home is the item that a fork's item is a copy of, and looked what was looked at for it there.
-	home   *item
-	looked sight
+	// home is the item that a fork's item is a copy of.
+	home *item
 	// refusal is why the item cannot be planned anywhere; empty if it can.
 	refusal string
 	// unmet is the rule that kept the last pod from every domain; empty if none did.
