@@ -64,7 +64,7 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 	snapshot := a.Mirror.Snapshot()
 	input := a.input(ctx, snapshot, in.Unavailable)
 	static, refused := plan.Static(input)
-	packed := packProvided(input)
+	packed := plan.Pack(input)
 	packed.Claims = slices.Concat(static, packed.Claims)
 	took := time.Since(began)
 	a.promise(packed, snapshot.Time)

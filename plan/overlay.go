@@ -155,7 +155,7 @@ func (o *overlay) offerings(typ *cloud.InstanceType, labels map[string]string) [
 	}
 	var found []int
 	for i := range typ.Offerings {
-		if len(o.ofOffering) == 0 || o.ofOffering.admits(offeringLabels(&typ.Offerings[i])) {
+		if len(o.ofOffering) == 0 || o.ofOffering.admits(offeringLabels(typ, &typ.Offerings[i])) {
 			found = append(found, i)
 		}
 	}
@@ -235,15 +235,9 @@ func overlaidLabels(pool *karpv1.NodePool) map[string]string {
 }
 
 // offeringLabels are the labels that follow from an offering.
-func offeringLabels(o *cloud.Offering) map[string]string {
-	labels := map[string]string{
-		karpv1.CapacityTypeLabelKey: o.CapacityType,
-		corev1.LabelTopologyZone:    o.Zone,
-		corev1.LabelTopologyRegion:  regionOf(o.Zone),
-	}
-	if o.ZoneID != "" {
-		labels[zoneIDLabel] = o.ZoneID
-	}
+func offeringLabels(typ *cloud.InstanceType, o *cloud.Offering) map[string]string {
+	labels := offeredLabels(typ, o)
+	labels[karpv1.CapacityTypeLabelKey] = o.CapacityType
 	maps.Copy(labels, reservationLabels(o))
 	return labels
 }

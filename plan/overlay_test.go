@@ -38,7 +38,7 @@ func aboutType(names ...string) func(*v1alpha1.NodeOverlay) {
 	return about(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpIn, names...)
 }
 
-func priced(price string) func(*v1alpha1.NodeOverlay) {
+func atPrice(price string) func(*v1alpha1.NodeOverlay) {
 	return func(o *v1alpha1.NodeOverlay) { o.Spec.Price = &price }
 }
 
@@ -103,7 +103,7 @@ func TestOverlays(t *testing.T) {
 		problems map[string]string
 	}{
 		"Nothing": {reason: "no overlay, no change"},
-		"Price":   {reason: "a price holds for every offering of the type", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", large, priced("0.5"))}, want: everywhere("0.5")},
+		"Price":   {reason: "a price holds for every offering of the type", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", large, atPrice("0.5"))}, want: everywhere("0.5")},
 		"Free":    {reason: "what costs nothing is still sold", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", large, adjusted("-100%"))}, want: everywhere("1e-09")},
 		"Offering": {reason: "zone and capacity type narrow it to offerings", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", adjusted("-10%"),
 			about(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, "on-demand"), about(corev1.LabelTopologyZone, corev1.NodeSelectorOpNotIn, "us-east-1b"))},
@@ -112,34 +112,34 @@ func TestOverlays(t *testing.T) {
 			want: []string{"m5.xlarge on-demand a 3", "m5.xlarge on-demand b 3"}},
 		"Capacity": {reason: "a type has a resource if one offering is meant", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", having(device, "2"), about(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, "spot"))},
 			want: []string{"m5.large smarter-devices/fuse 2 2"}},
-		"Pool":     {reason: "the pool's name is a label", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", large, priced("0.5"), about(karpv1.NodePoolLabelKey, corev1.NodeSelectorOpIn, "web"))}, want: everywhere("0.5")},
-		"Other":    {reason: "another pool's is none of its", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", large, priced("0.5"), about(karpv1.NodePoolLabelKey, corev1.NodeSelectorOpIn, "batch"))}},
-		"Template": {reason: "so are the labels of its template", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", large, priced("0.5"), about("team", corev1.NodeSelectorOpIn, "shop"))}, want: everywhere("0.5")},
-		"Unknown":  {reason: "a label that no node has yet is not there", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", large, priced("0.5"), about("owner", corev1.NodeSelectorOpExists))}},
+		"Pool":     {reason: "the pool's name is a label", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", large, atPrice("0.5"), about(karpv1.NodePoolLabelKey, corev1.NodeSelectorOpIn, "web"))}, want: everywhere("0.5")},
+		"Other":    {reason: "another pool's is none of its", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", large, atPrice("0.5"), about(karpv1.NodePoolLabelKey, corev1.NodeSelectorOpIn, "batch"))}},
+		"Template": {reason: "so are the labels of its template", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", large, atPrice("0.5"), about("team", corev1.NodeSelectorOpIn, "shop"))}, want: everywhere("0.5")},
+		"Unknown":  {reason: "a label that no node has yet is not there", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", large, atPrice("0.5"), about("owner", corev1.NodeSelectorOpExists))}},
 		"Weight": {reason: "the higher weight wins, field by field", overlays: []*v1alpha1.NodeOverlay{
-			nodeOverlay("low", large, priced("0.1"), having(device, "1"), weighing(1)), nodeOverlay("high", large, priced("0.7"), weighing(2))},
+			nodeOverlay("low", large, atPrice("0.1"), having(device, "1"), weighing(1)), nodeOverlay("high", large, atPrice("0.7"), weighing(2))},
 			want: append(everywhere("0.7"), "m5.large smarter-devices/fuse 1 1")},
 		"Merge": {reason: "resources of several overlays are all there", overlays: []*v1alpha1.NodeOverlay{
 			nodeOverlay("a", large, having(device, "1")), nodeOverlay("b", large, having("example.com/licence", "3"))},
 			want: []string{"m5.large example.com/licence 3 3", "m5.large smarter-devices/fuse 1 1"}},
 		"Conflict": {reason: "of equals the last of the alphabet applies", overlays: []*v1alpha1.NodeOverlay{
-			nodeOverlay("a", large, priced("0.1")), nodeOverlay("b", large, priced("0.2"))}, want: everywhere("0.2"),
+			nodeOverlay("a", large, atPrice("0.1")), nodeOverlay("b", large, atPrice("0.2"))}, want: everywhere("0.2"),
 			problems: map[string]string{"a": "Conflict: NodeOverlay b has the same weight and sets the price of on-demand m5.large in us-east-1a in NodePool web, too"}},
 		"HiddenConflict": {reason: "equals conflict though neither wins", overlays: []*v1alpha1.NodeOverlay{
-			nodeOverlay("a", large, priced("0.1"), weighing(1)), nodeOverlay("b", large, priced("0.2"), weighing(1)), nodeOverlay("c", large, priced("0.3"), weighing(9))},
+			nodeOverlay("a", large, atPrice("0.1"), weighing(1)), nodeOverlay("b", large, atPrice("0.2"), weighing(1)), nodeOverlay("c", large, atPrice("0.3"), weighing(9))},
 			want: everywhere("0.3"), problems: map[string]string{"a": "Conflict: NodeOverlay b has the same weight"}},
 		"CapacityConflict": {reason: "a resource is set once", overlays: []*v1alpha1.NodeOverlay{
 			nodeOverlay("a", large, having(device, "1")), nodeOverlay("b", having(device, "2"))},
 			want:     []string{"m5.large smarter-devices/fuse 2 2", "m5.xlarge smarter-devices/fuse 2 2"},
 			problems: map[string]string{"a": "Conflict: NodeOverlay b has the same weight and sets smarter-devices/fuse of m5.large"}},
 		"Apart": {reason: "equals that mean different machines get on", overlays: []*v1alpha1.NodeOverlay{
-			nodeOverlay("a", aboutType("m5.xlarge"), priced("0.1")), nodeOverlay("b", large, priced("0.2"))},
+			nodeOverlay("a", aboutType("m5.xlarge"), atPrice("0.1")), nodeOverlay("b", large, atPrice("0.2"))},
 			want: append(everywhere("0.2"), "m5.xlarge on-demand a 0.1", "m5.xlarge on-demand b 0.1")},
 		"Whole": {reason: "what conflicts in part applies nowhere", overlays: []*v1alpha1.NodeOverlay{
-			nodeOverlay("a", priced("0.1")), nodeOverlay("b", aboutType("m5.xlarge"), priced("0.2"))},
+			nodeOverlay("a", atPrice("0.1")), nodeOverlay("b", aboutType("m5.xlarge"), atPrice("0.2"))},
 			want: []string{"m5.xlarge on-demand a 0.2", "m5.xlarge on-demand b 0.2"}, problems: map[string]string{"a": "Conflict: NodeOverlay b"}},
 		"Mistake": {reason: "a mistake names its field and spoils no other", overlays: []*v1alpha1.NodeOverlay{
-			nodeOverlay("a", having(corev1.ResourceMemory, "1Gi")), nodeOverlay("b", large, priced("0.2"))},
+			nodeOverlay("a", having(corev1.ResourceMemory, "1Gi")), nodeOverlay("b", large, atPrice("0.2"))},
 			want: everywhere("0.2"), problems: map[string]string{"a": "RuntimeValidation: spec.capacity[memory]: Forbidden"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,11 +165,11 @@ func TestOverlays(t *testing.T) {
 	}
 }
 
-// What an overlay is not about is the very object that the cloud has made, by which the planner sees that it has not changed.
+// What an overlay is not about is the very object that the cloud has made: thousands of offerings are not copied for one.
 func TestOverlaysShareWhatTheyLeave(t *testing.T) {
 	t.Parallel()
 	types, pool := shopWindow(), nodePool("web")
-	overlays, _ := plan.NewOverlays([]*v1alpha1.NodeOverlay{nodeOverlay("a", aboutType("m5.large"), priced("0.5"))}, []plan.Pool{{NodePool: pool, Types: types}})
+	overlays, _ := plan.NewOverlays([]*v1alpha1.NodeOverlay{nodeOverlay("a", aboutType("m5.large"), atPrice("0.5"))}, []plan.Pool{{NodePool: pool, Types: types}})
 	if made := overlays.Apply(pool, types); made[0] == types[0] || made[1] != types[1] {
 		t.Error("the type that has changed is shared, or the other one is not")
 	}
@@ -189,7 +189,7 @@ func TestOverlaysInAnyOrder(t *testing.T) {
 				about(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, rapid.SampledFrom([]string{"us-east-1a", "us-east-1b"}).Draw(t, "zone"))(o)
 			}
 			if rapid.Bool().Draw(t, "price") {
-				priced(rapid.SampledFrom([]string{"0.1", "0.2", "0.3"}).Draw(t, "price"))(o)
+				atPrice(rapid.SampledFrom([]string{"0.1", "0.2", "0.3"}).Draw(t, "price"))(o)
 			}
 			if rapid.Bool().Draw(t, "capacity") {
 				having("a.b/c", rapid.SampledFrom([]string{"1", "2"}).Draw(t, "quantity"))(o)
@@ -225,8 +225,8 @@ func TestPackWithOverlays(t *testing.T) {
 		want     string
 	}{
 		"Plain":    {reason: "the cheaper machine holds the pod", want: "m5.large"},
-		"Discount": {reason: "a discount makes the other one cheaper", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", aboutType("m5.xlarge"), priced("0.01"))}, want: "m5.xlarge"},
-		"Free":     {reason: "what is free is cheapest of all", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", aboutType("m5.xlarge"), priced("0"))}, want: "m5.xlarge"},
+		"Discount": {reason: "a discount makes the other one cheaper", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", aboutType("m5.xlarge"), atPrice("0.01"))}, want: "m5.xlarge"},
+		"Free":     {reason: "what is free is cheapest of all", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", aboutType("m5.xlarge"), atPrice("0"))}, want: "m5.xlarge"},
 		"Unknown":  {reason: "nobody has the device", options: []func(*corev1.Pod){device}},
 		"Device":   {reason: "an overlay says who has it", overlays: []*v1alpha1.NodeOverlay{nodeOverlay("a", aboutType("m5.xlarge"), having("smarter-devices/fuse", "1"))}, options: []func(*corev1.Pod){device}, want: "m5.xlarge"},
 	} {

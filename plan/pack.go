@@ -1,8 +1,12 @@
 package plan
 
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
-// claims. Pods that will have to leave a node which is going away wait as well.
-func Pack(in Input) Plan {
+// claims. Pods that will have to leave a node which is going away wait as well; nothing is bought for them where a
+// Replacement does so.
+func Pack(in Input) Plan { return packForOthers(in) }
+
+// packAll plans for all pods alike, whoever sees to them.
+func packAll(in Input) Plan {
 	together := func(byPriority bool) outcome { return pack(&in, order{priority: byPriority}) }
 	if !hasVirtual(in.Snapshot.Pending) {
 		return fairly(together)
@@ -54,6 +58,8 @@ func survey(in *Input, byPriority bool) *distribution {
 		t.survey(in.Snapshot, pods)
 	}
 	for _, it := range items {
+		it.total = len(it.pods)
+		m.batch += it.total
 		m.weigh(it)
 		if len(it.variants) > 0 {
 			take(m.asked, it.request, -len(it.pods))

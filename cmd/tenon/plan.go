@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud/aws"
@@ -30,6 +31,7 @@ type planFlags struct {
 	output           string
 	minValues        string
 	preferences      string
+	nominate         bool
 	nodePrice        float64
 	packing          string
 }
@@ -55,10 +57,15 @@ later. Instance types, capacity and allocatable are computed as the worker does,
 --catalogue; prices are those of us-east-1, and spot prices are estimates. Subnets cannot be looked up: without an
 EC2NodeClass's status, as a cluster writes it, a subnet in each of --zones is assumed.
 
+From Kubernetes 1.35 on, Tenon tells the kube-scheduler which node each pod was planned for, so that the leanest plan holds.
+Before, pods go where the kube-scheduler puts them, and the plan allows for that: --nominate=false shows what such a cluster
+would get.
+
 Pods without a node are listed with a reason for each NodePool. They are an answer, not a failure: the exit code is 0
 whenever there is a plan, and 1 for mistakes in manifests or flags.`,
 		Example: `  tenon plan -f deploy/ --nodepools pools.yaml
   kubectl get deployments,statefulsets,daemonsets -A -o yaml | tenon plan -f - -o json
+  tenon plan -f workloads.yaml --nominate=false    # a cluster before Kubernetes 1.35
   tenon plan -f workloads.yaml -o json | jq -e '.unplaced == []'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,18 +75,25 @@ whenever there is a plan, and 1 for mistakes in manifests or flags.`,
 			return runPlan(cmd.Context(), flags, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f := cmd.Flags()
-	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file or directory of manifests, or - for standard input; repeatable")
-	f.StringArrayVar(&flags.nodePools, "nodepools", nil, "file or directory of NodePools and EC2NodeClasses to use instead of those among the manifests; repeatable")
-	f.StringVar(&flags.account.CatalogueFile, "catalogue", "", "JSON file of instance types to use instead of the built-in ones, as tenon ec2sim takes it")
-	f.StringVar(&flags.account.Region, "region", "", "region whose zones are planned with (default that of the Nodes and EC2NodeClasses, else "+offline.DefaultRegion+"); prices are those of us-east-1")
-	f.StringSliceVar(&flags.account.Zones, "zones", nil, "availability zones (default a, b and c of the region)")
-	f.StringVar(&flags.minValues, "min-values-policy", string(plan.MinValuesStrict), "Strict or BestEffort")
-	f.StringVar(&flags.preferences, "preference-policy", string(plan.PreferencesRespect), "Respect or Ignore what pods prefer but do not require")
-	f.Float64Var(&flags.nodePrice, "node-price", 0, "US dollars per hour that a node costs beside its machine and its volumes")
-	f.StringVar(&flags.packing, "packing", string(plan.PackingSpread), "cheapest, or spread: which of plans of almost equal cost wins, where a NodePool does not say it")
-	f.StringVarP(&flags.output, "output", "o", "", "output format: json or yaml (default: a table)")
+	cmd.Flags().AddFlagSet(flags.set())
 	return cmd
+}
+
+// set are the flags themselves.
+func (p *planFlags) set() *pflag.FlagSet {
+	f := pflag.NewFlagSet("plan", pflag.ContinueOnError)
+	f.StringArrayVarP(&p.files, "filename", "f", nil, "file or directory of manifests, or - for standard input; repeatable")
+	f.StringArrayVar(&p.nodePools, "nodepools", nil, "file or directory of NodePools and EC2NodeClasses to use instead of those among the manifests; repeatable")
+	f.StringVar(&p.account.CatalogueFile, "catalogue", "", "JSON file of instance types to use instead of the built-in ones, as tenon ec2sim takes it")
+	f.StringVar(&p.account.Region, "region", "", "region whose zones are planned with (default that of the Nodes and EC2NodeClasses, else "+offline.DefaultRegion+"); prices are those of us-east-1")
+	f.StringSliceVar(&p.account.Zones, "zones", nil, "availability zones (default a, b and c of the region)")
+	f.StringVar(&p.minValues, "min-values-policy", string(plan.MinValuesStrict), "Strict or BestEffort")
+	f.StringVar(&p.preferences, "preference-policy", string(plan.PreferencesRespect), "Respect or Ignore what pods prefer but do not require")
+	f.BoolVar(&p.nominate, "nominate", true, "plan as for Kubernetes 1.35 and later, where pods are told which node is theirs; false plans as for older ones")
+	f.Float64Var(&p.nodePrice, "node-price", 0, "US dollars per hour that a node costs beside its machine and its volumes")
+	f.StringVar(&p.packing, "packing", string(plan.PackingSpread), "cheapest, or spread: which of plans of almost equal cost wins, where a NodePool does not say it")
+	f.StringVarP(&p.output, "output", "o", "", "output format: json or yaml (default: a table)")
+	return f
 }
 
 func (p *planFlags) validate() error {
@@ -129,11 +143,7 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 		return err
 	}
 	defer func() { _ = account.Close() }() // everything it had to say has been said
-	input := plan.Input{
-		Snapshot: cluster.Snapshot, MinValues: plan.MinValuesPolicy(flags.minValues), Preferences: plan.PreferencePolicy(flags.preferences),
-		// No scheduler is there to have a will of its own: the plan is the leanest there is.
-		Nominates: true,
-	}
+	input := flags.input(cluster)
 	notes := cluster.Notes
 	for _, pool := range cluster.NodePools {
 		class := cluster.Classes[pool.Spec.Template.Spec.NodeClassRef.Name]
@@ -187,6 +197,13 @@ func overlayNotes(overlays []*karpv1alpha1.NodeOverlay, problems map[string]plan
 		notes = append(notes, fmt.Sprintf("NodeOverlays that apply, as for a worker with --feature-gates=NodeOverlay=true: %d", applied))
 	}
 	return notes
+}
+
+// input is what the flags and the manifests say; the pools are still missing.
+func (p *planFlags) input(cluster *manifest.Cluster) plan.Input {
+	return plan.Input{
+		Snapshot: cluster.Snapshot, MinValues: plan.MinValuesPolicy(p.minValues), Preferences: plan.PreferencePolicy(p.preferences), Nominates: p.nominate,
+	}
 }
 
 // place is where the nodes are planned: where people say, else where the manifests say that the cluster is.

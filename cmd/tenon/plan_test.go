@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tenon-sh/tenon/internal/manifest"
+	"github.com/tenon-sh/tenon/plan"
 )
 
 var update = flag.Bool("update", false, "write the expected outputs anew")
@@ -106,6 +109,7 @@ func TestPlanCommand(t *testing.T) {
 		"StaticPool":  {reason: "the nodes of a static pool are created whatever the pods need", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "spec:\n", "spec:\n  replicas: 2\n", 1), out: "large-1..2"},
 		"Warning":     {reason: "what would keep a class from being used is said", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "al2023@latest", "bottlerocket@latest", 1) + pod, out: "1 new node", notes: "EC2NodeClass default: it would not become Ready: spec.amiFamily: "},
 		"Catalogue":   {reason: "a catalogue that is not there", args: []string{"-f", "-", "--catalogue", "none.json"}, stdin: pod, fails: "none.json"},
+		"OldCluster":  {reason: "before Kubernetes 1.35 nobody tells pods where they go", args: []string{"-f", "-", "--nominate=false"}, stdin: string(pool) + pod, out: "1 pod placed; 1 new node"},
 		"Environment": {reason: "the file may be missing", args: []string{"-f", "none.yaml"}, fails: "none.yaml: there is no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,6 +167,35 @@ func TestPlanWithOverlays(t *testing.T) {
 				t.Errorf("%s: output lacks %q, or notes %q:\n%s\n%s", test.reason, test.out, test.notes, out, notes)
 			}
 		})
+	}
+}
+
+// TestPlanInput holds that the planner is told what the flags say.
+func TestPlanInput(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason string
+		args   []string
+		want   plan.Input
+	}{
+		{reason: "a cluster of today", want: plan.Input{MinValues: plan.MinValuesStrict, Preferences: plan.PreferencesRespect, Nominates: true}},
+		{
+			reason: "one before Kubernetes 1.35", args: []string{"--nominate=false"},
+			want: plan.Input{MinValues: plan.MinValuesStrict, Preferences: plan.PreferencesRespect},
+		},
+		{
+			reason: "the worker's other policies", args: []string{"--min-values-policy=BestEffort", "--preference-policy=Ignore"},
+			want: plan.Input{MinValues: plan.MinValuesBestEffort, Preferences: plan.PreferencesIgnore, Nominates: true},
+		},
+	} {
+		var flags planFlags
+		set := flags.set()
+		if err := set.Parse(test.args); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, flags.input(&manifest.Cluster{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
 	}
 }
 

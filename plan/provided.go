@@ -1,18 +1,16 @@
-package activities
+package plan
 
 import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/tenon-sh/tenon/plan"
 )
 
-// packProvided plans, but buys nothing for pods that a Replacement sees to: those on nodes it has marked. They are planned
-// for, so that nobody else gets the room that was bought for them; where there is none, the Replacement waits for it or
-// is taken back, and their nodes serve on.
-func packProvided(in plan.Input) plan.Plan {
-	packed := plan.Pack(in)
+// packForOthers plans for all pods, and buys nothing for those that a Replacement sees to. They are planned for all the
+// same, so that nobody else gets the room that was bought for them; where there is none, the Replacement waits for it or is
+// taken back, and their nodes serve on.
+func packForOthers(in Input) Plan {
+	packed := packAll(in)
 	provided := providedFor(in.Snapshot)
 	if len(provided) == 0 {
 		return packed
@@ -29,20 +27,23 @@ func packProvided(in plan.Input) plan.Plan {
 		snapshot := *in.Snapshot
 		snapshot.Nodes = withoutPods(snapshot.Nodes, bought)
 		in.Snapshot = &snapshot
-		packed = plan.Pack(in)
+		packed = packAll(in)
 	}
-	packed.Unplaced = slices.DeleteFunc(packed.Unplaced, func(u plan.Unplaced) bool { return provided[u.Pod.UID] })
+	packed.Unplaced = slices.DeleteFunc(packed.Unplaced, func(u Unplaced) bool { return provided[u.Pod.UID] })
 	return packed
 }
 
 // providedFor are the pods on nodes that a Replacement has marked.
-func providedFor(snapshot *plan.Snapshot) map[types.UID]bool {
-	pods := map[types.UID]bool{}
+func providedFor(snapshot *Snapshot) map[types.UID]bool {
+	var pods map[types.UID]bool
 	for _, node := range snapshot.Nodes {
 		if node.Replacement == "" || !node.Disrupted {
 			continue
 		}
 		for _, pod := range node.Pods {
+			if pods == nil {
+				pods = map[types.UID]bool{}
+			}
 			pods[pod.UID] = true
 		}
 	}
@@ -50,8 +51,8 @@ func providedFor(snapshot *plan.Snapshot) map[types.UID]bool {
 }
 
 // withoutPods are the nodes without some of their pods.
-func withoutPods(nodes []*plan.Node, gone map[types.UID]bool) []*plan.Node {
-	isGone := func(pod *plan.Pod) bool { return gone[pod.UID] }
+func withoutPods(nodes []*Node, gone map[types.UID]bool) []*Node {
+	isGone := func(pod *Pod) bool { return gone[pod.UID] }
 	left := slices.Clone(nodes)
 	for i, node := range left {
 		if slices.ContainsFunc(node.Pods, isGone) {
