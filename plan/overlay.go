@@ -233,11 +233,3 @@ func overlaidLabels(pool *karpv1.NodePool) map[string]string {
 	}
 	return labels
 }
-
-// offeringLabels are the labels that follow from an offering.
-func offeringLabels(typ *cloud.InstanceType, o *cloud.Offering) map[string]string {
-	labels := offeredLabels(typ, o)
-	labels[karpv1.CapacityTypeLabelKey] = o.CapacityType
-	maps.Copy(labels, reservationLabels(o))
-	return labels
-}

@@ -187,6 +187,13 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 	return report.print(out, flags.output)
 }
 
+// input is what the flags and the manifests say; the pools are still missing.
+func (p *planFlags) input(cluster *manifest.Cluster) plan.Input {
+	return plan.Input{
+		Snapshot: cluster.Snapshot, MinValues: plan.MinValuesPolicy(p.minValues), Preferences: plan.PreferencePolicy(p.preferences), Nominates: p.nominate,
+	}
+}
+
 // overlayNotes say which NodeOverlays apply, and why others do not.
 func overlayNotes(overlays []*karpv1alpha1.NodeOverlay, problems map[string]plan.OverlayProblem) []string {
 	var notes []string
@@ -197,13 +204,6 @@ func overlayNotes(overlays []*karpv1alpha1.NodeOverlay, problems map[string]plan
 		notes = append(notes, fmt.Sprintf("NodeOverlays that apply, as for a worker with --feature-gates=NodeOverlay=true: %d", applied))
 	}
 	return notes
-}
-
-// input is what the flags and the manifests say; the pools are still missing.
-func (p *planFlags) input(cluster *manifest.Cluster) plan.Input {
-	return plan.Input{
-		Snapshot: cluster.Snapshot, MinValues: plan.MinValuesPolicy(p.minValues), Preferences: plan.PreferencePolicy(p.preferences), Nominates: p.nominate,
-	}
 }
 
 // place is where the nodes are planned: where people say, else where the manifests say that the cluster is.

@@ -130,6 +130,35 @@ func TestPlanCommand(t *testing.T) {
 	}
 }
 
+// TestPlanInput holds that the planner is told what the flags say.
+func TestPlanInput(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason string
+		args   []string
+		want   plan.Input
+	}{
+		{reason: "a cluster of today", want: plan.Input{MinValues: plan.MinValuesStrict, Preferences: plan.PreferencesRespect, Nominates: true}},
+		{
+			reason: "one before Kubernetes 1.35", args: []string{"--nominate=false"},
+			want: plan.Input{MinValues: plan.MinValuesStrict, Preferences: plan.PreferencesRespect},
+		},
+		{
+			reason: "the worker's other policies", args: []string{"--min-values-policy=BestEffort", "--preference-policy=Ignore"},
+			want: plan.Input{MinValues: plan.MinValuesBestEffort, Preferences: plan.PreferencesIgnore, Nominates: true},
+		},
+	} {
+		var flags planFlags
+		set := flags.set()
+		if err := set.Parse(test.args); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, flags.input(&manifest.Cluster{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+	}
+}
+
 // TestPlanWithOverlays has the same pods get other nodes, or a node at all, because of NodeOverlays.
 func TestPlanWithOverlays(t *testing.T) {
 	t.Parallel()
@@ -167,35 +196,6 @@ func TestPlanWithOverlays(t *testing.T) {
 				t.Errorf("%s: output lacks %q, or notes %q:\n%s\n%s", test.reason, test.out, test.notes, out, notes)
 			}
 		})
-	}
-}
-
-// TestPlanInput holds that the planner is told what the flags say.
-func TestPlanInput(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		reason string
-		args   []string
-		want   plan.Input
-	}{
-		{reason: "a cluster of today", want: plan.Input{MinValues: plan.MinValuesStrict, Preferences: plan.PreferencesRespect, Nominates: true}},
-		{
-			reason: "one before Kubernetes 1.35", args: []string{"--nominate=false"},
-			want: plan.Input{MinValues: plan.MinValuesStrict, Preferences: plan.PreferencesRespect},
-		},
-		{
-			reason: "the worker's other policies", args: []string{"--min-values-policy=BestEffort", "--preference-policy=Ignore"},
-			want: plan.Input{MinValues: plan.MinValuesBestEffort, Preferences: plan.PreferencesIgnore, Nominates: true},
-		},
-	} {
-		var flags planFlags
-		set := flags.set()
-		if err := set.Parse(test.args); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(test.want, flags.input(&manifest.Cluster{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
-		}
 	}
 }
 
