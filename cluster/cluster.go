@@ -99,6 +99,7 @@ type Mirror struct {
 	waiting  waiting
 	assumed  map[string]assumption
 	promises promises
+	daemons  daemonPods
 	buffers  buffers
 	storage  storage
 	// namespaceLabels are what snapshots show of namespaces; nil when one has changed.
@@ -119,6 +120,7 @@ func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 		interner:  plan.NewInterner(),
 		assumed:   map[string]assumption{},
 		promises:  newPromises(),
+		daemons:   newDaemonPods(),
 		places:    newPlaces(),
 		waiting:   newWaiting(),
 	}

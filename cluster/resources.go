@@ -32,8 +32,10 @@ type feeds struct {
 	pools      *feed[*karpv1.NodePool]
 	classes    *feed[*awsv1.EC2NodeClass]
 	daemonSets *feed[*daemonSet]
-	budgets    *feed[*podBudget]
-	namespaces *feed[*namespace]
+	// limitRanges say what containers get that name nothing themselves.
+	limitRanges *feed[*corev1.LimitRange]
+	budgets     *feed[*podBudget]
+	namespaces  *feed[*namespace]
 
 	attachments    *feed[*attachment]
 	volumeClaims   *feed[*volumeClaim]
@@ -74,6 +76,7 @@ func (m *Mirror) openFeeds() error {
 	m.pools = open(&c, karpv1.SchemeGroupVersion, "nodepools", &karpv1.NodePool{}, nil, whole[*karpv1.NodePool], nameOf[*karpv1.NodePool], m.poolChanged)
 	m.classes = open(&c, awsv1.SchemeGroupVersion, "ec2nodeclasses", &awsv1.EC2NodeClass{}, nil, whole[*awsv1.EC2NodeClass], nameOf[*awsv1.EC2NodeClass], m.classChanged)
 	m.daemonSets = open(&c, apps, "daemonsets", &appsv1.DaemonSet{}, nil, m.reduceDaemonSet, (*daemonSet).key, m.daemonSetChanged)
+	m.limitRanges = open(&c, core, "limitranges", &corev1.LimitRange{}, nil, whole[*corev1.LimitRange], nameOf[*corev1.LimitRange], m.limitRangeChanged)
 	m.budgets = open(&c, policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}, nil, m.reduceBudget, (*podBudget).key, m.budgetChanged)
 	m.openNamespaces(&c)
 	m.openVolumes(&c)
