@@ -15,7 +15,7 @@
 // # Spot
 //
 // A day may have spot machines, whose pools run dry: families in a zone together, as a seeded process has it (drought.go).
-// At the beginning of a step the machines of a dry pool are taken back; their pods are bound anew. Of the spot pools that a
+// When Deployments have changed, the machines of dry pools are taken back; their pods are bound anew. Of the spot pools that a
 // launch lists EC2 takes the cheapest of the half with the most spare capacity, for everybody.
 //
 // # What is counted
@@ -110,10 +110,10 @@ func Run(ctx context.Context, o Options, consolidate Consolidator) (Result, erro
 			return w.result, err
 		}
 		w.now = w.now.Add(o.Step)
-		w.interrupt()
 		if o.Still == 0 || w.now.Sub(Start) < o.Still {
 			w.scale()
 		}
+		w.interrupt()
 		if err := w.place(ctx); err != nil {
 			return w.result, err
 		}
@@ -161,10 +161,10 @@ type world struct {
 	types     map[string]*cloud.InstanceType
 	droughts  droughts
 	pool      *karpv1.NodePool
-	serial  int
-	turn    int // of the kube-scheduler, among the nodes
-	uids    *rand.Rand
-	result  Result
+	serial    int
+	turn      int // of the kube-scheduler, among the nodes
+	uids      *rand.Rand
+	result    Result
 }
 
 // machine is a node.

@@ -19,8 +19,8 @@ import (
 // sells none, which everybody is told.
 
 const (
-	// dryBelow is the spare capacity, in parts of the most there is, below which a pool is dry: about a thirtieth of the time.
-	dryBelow = 0.15
+	// dryBelow is the spare capacity, in parts of the most there is, below which a pool is dry: on a bad day, about a sixth of the time.
+	dryBelow = 0.3
 	// The parts of a pool's spare capacity, and how many hours each takes to go from one level to the next.
 	zoneShare, familyShare, ownShare = 0.6, 0.2, 0.2
 	zoneHours, familyHours, ownHours = 5, 9, 3
@@ -69,9 +69,12 @@ func (w *world) interrupt() {
 		return
 	}
 	w.stock()
+	// before is how many pods of each workload have a node.
 	lost, before := map[string]int{}, map[string]int{}
-	for _, d := range w.demand {
-		before[d.name] = len(d.pods)
+	for _, m := range w.nodes {
+		for _, p := range m.pods {
+			before[p.Labels["app"]]++
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		m := w.nodes[name]
