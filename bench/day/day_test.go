@@ -125,7 +125,6 @@ func TestStillClusterRests(t *testing.T) {
 func TestSpotDay(t *testing.T) {
 	t.Parallel()
 	o := day.Usual(common(t))
-	o.Length = 8 * time.Hour
 	onDemand := play(t, o, tenon.Consolidate)
 	o.Spot = true
 	spot := play(t, o, tenon.Consolidate)
