@@ -83,8 +83,8 @@ bench-planner: ## Compare the planner with Karpenter's (about 10 minutes), and w
 	$(GO) run -C bench .
 
 .PHONY: bench-disruption
-bench-disruption: ## Compare looks at large clusters and a simulated day (about 6 minutes), and write bench/out/disruption.json.
-	$(GO) run -C bench ./disruption -only '^(evaluation|day)'
+bench-disruption: ## Compare looks at large clusters and simulated days (about 12 minutes), and write bench/out/disruption.json.
+	$(GO) run -C bench ./disruption -only '^(evaluation|day|spot-day)'
 
 .PHONY: bench-lab
 bench-lab: lab ## Let Karpenter and Tenon do the same work on a laboratory (about 35 minutes), and write bench/out/disruption.json.
