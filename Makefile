@@ -84,7 +84,7 @@ bench-planner: ## Compare the planner with Karpenter's (about 15 minutes), write
 
 .PHONY: bench-disruption
 bench-disruption: ## Compare looks at large clusters and a simulated day (about 12 minutes), and write bench/out/disruption.json.
-	$(GO) run -C bench ./disruption -only '^(evaluation|disrupt-again|day)'
+	$(GO) run -C bench ./disruption -only '^(evaluation|day)'
 
 .PHONY: bench-lab
 bench-lab: lab ## Let Karpenter and Tenon do the same work on a laboratory (about 35 minutes), and write bench/out/disruption.json.

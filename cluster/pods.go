@@ -117,6 +117,7 @@ func (m *Mirror) podChanged(old, now *Pod, existed, exists bool) {
 		m.pods.items[now.Key()] = old
 		return
 	}
+	m.daemonPodChanged(old, now)
 	from, to := "", ""
 	if existed {
 		from = old.Node

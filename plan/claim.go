@@ -45,9 +45,13 @@ func (m *market) groups(s *seller, bins []*bin) []*launchGroup {
 	instead := m.insteadOfSpot(s, bins)
 	m.leaveDearSpot(s, bins, instead)
 	holders := m.holdersOf(s, bins)
+	if len(s.minimums) == 0 {
+		m.divideSpot(bins, holders)
+	}
 	byKey := map[string]*launchGroup{}
 	var groups []*launchGroup
 	for i, b := range bins {
+		b.zones &= m.machines[b.machine].where
 		b.machine = m.cheapest(holders[i], b.zones, b.machine)
 		labels := m.labelsOf(s, b)
 		zones := b.zones & m.zonesOf(holders[i])
@@ -165,7 +169,7 @@ func (m *market) holdingAs(s *seller, b *bin, need []int64, capacity, reservatio
 	set := newBitset(len(m.machines))
 	for i := s.first; i < s.last; i++ {
 		mach := &m.machines[i]
-		if mach.capacity == capacity && mach.reservation == reservation && mach.zones&b.zones != 0 && fits(need, mach.usable) {
+		if mach.capacity == capacity && mach.reservation == reservation && mach.zones&b.zones != 0 && b.zones&m.allZones&^mach.where == 0 && fits(need, mach.usable) {
 			set.set(i)
 		}
 	}
@@ -231,7 +235,7 @@ func (m *market) claimsOf(g *launchGroup) []Claim {
 	for _, i := range chosen {
 		template.InstanceTypes = append(template.InstanceTypes, m.machines[i].typ.Name)
 	}
-	template.Requirements = narrowed(g.seller.NodePool, &template)
+	requirements, settled := narrowed(g.seller.NodePool, &template)
 	template.Group = template.group()
 	daemons := m.dims.vector(ResourcesOf(first.typ.Allocatable))
 	take(daemons, first.usable, 1)
@@ -241,6 +245,7 @@ func (m *market) claimsOf(g *launchGroup) []Claim {
 		requests := slices.Clone(b.used)
 		take(requests, daemons, -1)
 		claim.Requests = m.dims.resources(requests).List()
+		claim.Requirements = m.constrained(requirements, b, settled)
 		for _, p := range b.content {
 			for _, pod := range p.pods {
 				claim.Pods = append(claim.Pods, pod.UID)
@@ -297,13 +302,13 @@ func (c *Claim) group() string {
 }
 
 // narrowed are the pool's requirements with instance type, capacity type and zone as the claim leaves them, and custom
-// labels as they were settled.
-func narrowed(pool *karpv1.NodePool, c *Claim) []karpv1.NodeSelectorRequirementWithMinValues {
+// labels as they were settled. Those come first, and settled is how many they are.
+func narrowed(pool *karpv1.NodePool, c *Claim) (result []karpv1.NodeSelectorRequirementWithMinValues, settled int) {
 	in := func(key string, values []string) karpv1.NodeSelectorRequirementWithMinValues {
 		return karpv1.NodeSelectorRequirementWithMinValues{
 			Key: key, Operator: corev1.NodeSelectorOpIn, Values: slices.Sorted(slices.Values(values))}
 	}
-	result := []karpv1.NodeSelectorRequirementWithMinValues{
+	result = []karpv1.NodeSelectorRequirementWithMinValues{
 		in(corev1.LabelInstanceTypeStable, c.InstanceTypes),
 		in(karpv1.CapacityTypeLabelKey, []string{c.CapacityType}),
 		in(corev1.LabelTopologyZone, c.Zones),
@@ -321,6 +326,7 @@ func narrowed(pool *karpv1.NodePool, c *Claim) []karpv1.NodeSelectorRequirementW
 		result = append(result, in(key, []string{value}))
 	}
 	slices.SortFunc(result[fixed:], func(a, b karpv1.NodeSelectorRequirementWithMinValues) int { return cmp.Compare(a.Key, b.Key) })
+	settled = len(result)
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		i, taken := position[karpv1.NormalizedLabelKey(r.Key)]
 		switch {
@@ -330,7 +336,7 @@ func narrowed(pool *karpv1.NodePool, c *Claim) []karpv1.NodeSelectorRequirementW
 			result[i].MinValues = r.MinValues
 		}
 	}
-	return result
+	return result, settled
 }
 
 // NodeClaim writes the claim as the object that is created. Everything that is known then is set at once: labels,

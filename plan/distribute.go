@@ -68,7 +68,7 @@ type lot struct {
 	at map[string]string
 	// place tells lots apart that are like no other.
 	place int
-	// workload is how many pods its item has.
+	// workload is how many waiting pods the workloads have that it is of; zero for bare pods.
 	workload int
 }
 
@@ -97,7 +97,6 @@ func (d *distribution) place(it *item) {
 		keys := it.keys()
 		switch {
 		case it.rules.nearHost() != nil:
-			it.looked.all = true
 			d.gather(it, keys)
 		case len(keys) > 0:
 			d.acrossDomains(it, keys)
@@ -115,12 +114,10 @@ func (d *distribution) place(it *item) {
 func (d *distribution) anywhere(it *item) {
 	takers := d.lettingIn(it)
 	for i := takers.next(0, it.request); i < len(takers.slots) && len(it.pods) > 0; i = takers.next(i+1, it.request) {
-		it.looked.reach(it, takers.slots[i])
 		if n := takers.slots[i].room(it, len(it.pods)); n > 0 {
 			d.onto(takers.slots[i], it, n)
 		}
 	}
-	it.looked.all = it.looked.all || len(it.pods) > 0
 	for _, s := range d.open {
 		if len(it.pods) == 0 {
 			return
@@ -136,7 +133,7 @@ func (d *distribution) anywhere(it *item) {
 
 func newLot(it *item, variants []variant, allowed bitset, pods []*Pod) *lot {
 	return &lot{class: it.class, request: it.request, ports: it.class.HostPorts, variants: variants, allowed: allowed, rules: it.rules,
-		attach: &it.volumes.attach, most: it.most, place: it.place, workload: it.total, content: []part{{it, it.shape, pods}}}
+		attach: &it.volumes.attach, most: it.most, place: it.place, workload: it.workloads, content: []part{{it, it.shape, pods}}}
 }
 
 // lettingIn are the slots whose machine is known that let the item's pods in, were there room.

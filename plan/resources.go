@@ -98,6 +98,12 @@ func (r Resources) Get(name string) int64 {
 
 func compareAmount(a Amount, name string) int { return cmp.Compare(a.Name, name) }
 
+// Equal says whether two are the same amounts.
+func (r Resources) Equal(other Resources) bool {
+	return r.CPU == other.CPU && r.Memory == other.Memory && r.EphemeralStorage == other.EphemeralStorage && r.Pods == other.Pods &&
+		slices.Equal(r.Extended, other.Extended)
+}
+
 // Add returns the sum. Sums saturate instead of overflowing.
 func (r Resources) Add(other Resources) Resources { return r.combine(other, saturatingAdd) }
 
