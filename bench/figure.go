@@ -84,6 +84,8 @@ func compare(ctx context.Context, q question, peer peerLimits) (figure, error) {
 	}
 	f.bound(asked)
 	switch {
+	case q.again:
+		f.PeerNotAsked = "another draw of a batch before"
 	case q.tenonOnly:
 		f.PeerNotAsked = "too large for it"
 	case f.Pods > peer.pods:

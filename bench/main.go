@@ -127,4 +127,6 @@ type question struct {
 	good func() *duel.Question
 	// tenonOnly says that Karpenter is not asked, however few pods there are.
 	tenonOnly bool
+	// again says that it is another draw of a question before it, which Karpenter has been asked about.
+	again bool
 }
