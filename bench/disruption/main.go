@@ -8,7 +8,9 @@
 // of three, each from a snapshot nobody has looked at before. Karpenter is asked with its own SimulateScheduling, on the same
 // state, what becomes of the pods of one candidate; it is asked about a sample of its candidates, taken evenly, and its time
 // for all of them is the mean times their number. A pass of its single-node consolidation does just that; its searches for
-// several nodes at once, and the fifteen seconds it waits for each command, come on top and are not counted.
+// several nodes at once, and the fifteen seconds it waits for each command, come on top and are not counted there. Then its
+// methods are asked in their order, as long as they allow themselves, for the first command and for the first that moves
+// pods; how many it decides about in an hour follows from that and from its wait. Tenon has all its commands at once.
 //
 // # A day
 //
