@@ -31,6 +31,7 @@ func pack(in *Input, by order) outcome {
 		for d.again(tier) {
 			bins = d.m.buy(bins, d.lots)
 		}
+		d.intoSpareRoom(tier, bins)
 	}
 	byMoney()
 	bins = d.audit(in.Snapshot, bins)
