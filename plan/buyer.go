@@ -10,6 +10,9 @@ import (
 // concentration is the part of a workload or of a batch that one node should not exceed: a third.
 const concentration = 3
 
+// almostEqual is the part of its price by which something may be dearer than the cheapest and count as costing the same.
+const almostEqual = solve.AlmostEqual
+
 // purchase buys machines for demands and puts their pods onto them. A machine that none of its pods may go to is not bought.
 func (m *market) purchase(demands []stocked, goods []good) []*bin {
 	if len(goods) == 0 {

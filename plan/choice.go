@@ -39,7 +39,8 @@ func (m *market) withChoice(goods []good) []good {
 		}
 		var company []good
 		for _, other := range goods {
-			if m.machines[other.index].pool == pool && g.users.within(other.users) && m.sellers[pool].affordable(m.machines[other.index].size) > 0 {
+			own, mach := &m.machines[g.index], &m.machines[other.index]
+			if mach.pool == pool && mach.capacity == own.capacity && g.users.within(other.users) && m.sellers[pool].affordable(m.machines[other.index].size) > 0 {
 				company = append(company, other)
 			}
 		}

@@ -45,6 +45,9 @@ func (m *market) groups(s *seller, bins []*bin) []*launchGroup {
 	instead := m.insteadOfSpot(s, bins)
 	m.leaveDearSpot(s, bins, instead)
 	holders := m.holdersOf(s, bins)
+	if len(s.minimums) == 0 {
+		m.divideSpot(bins, holders)
+	}
 	byKey := map[string]*launchGroup{}
 	var groups []*launchGroup
 	for i, b := range bins {

@@ -97,7 +97,6 @@ func (d *distribution) place(it *item) {
 		keys := it.keys()
 		switch {
 		case it.rules.nearHost() != nil:
-			it.looked.all = true
 			d.gather(it, keys)
 		case len(keys) > 0:
 			d.acrossDomains(it, keys)
@@ -115,12 +114,10 @@ func (d *distribution) place(it *item) {
 func (d *distribution) anywhere(it *item) {
 	takers := d.lettingIn(it)
 	for i := takers.next(0, it.request); i < len(takers.slots) && len(it.pods) > 0; i = takers.next(i+1, it.request) {
-		it.looked.reach(it, takers.slots[i])
 		if n := takers.slots[i].room(it, len(it.pods)); n > 0 {
 			d.onto(takers.slots[i], it, n)
 		}
 	}
-	it.looked.all = it.looked.all || len(it.pods) > 0
 	for _, s := range d.open {
 		if len(it.pods) == 0 {
 			return

@@ -25,7 +25,6 @@ func (d *distribution) acrossDomains(it *item, keys []string) {
 		}
 	}
 	for _, c := range cells {
-		it.looked.into(it, c)
 		if len(c.fresh) > 0 {
 			l := newLot(it, c.variants, d.m.unionOf(c.variants), c.fresh)
 			l.at = map[string]string{}

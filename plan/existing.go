@@ -24,8 +24,6 @@ type slot struct {
 	tally []int32
 	// closed says that nothing is to be put on it for the time being.
 	closed bool
-	// rank is its place in the order in which slots are filled.
-	rank int
 	// rows are those it stands in whose trees have to know what is free.
 	rows []rowAt
 }

@@ -31,9 +31,8 @@ type item struct {
 	*shape
 	// place is the item's among all, turn when it was placed; zero while it was not.
 	place, turn int
-	// home is the item that a fork's item is a copy of, and looked what was looked at for it there.
-	home   *item
-	looked sight
+	// home is the item that a fork's item is a copy of.
+	home *item
 	// refusal is why the item cannot be planned anywhere; empty if it can.
 	refusal string
 	// unmet is the rule that kept the last pod from every domain; empty if none did.
@@ -52,6 +51,7 @@ func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod, byPriority b
 	items := homesOf(in, book, t, pods, byPriority)
 	for _, it := range items {
 		slices.SortFunc(it.pods, firstServed)
+		it.alternate()
 	}
 	return items
 }
@@ -135,6 +135,28 @@ func gather(book *volumeBook, pods []*Pod, related, byPriority bool) []*item {
 // firstServed orders the pods of an item: the most important first, then the oldest.
 func firstServed(a, b *Pod) int {
 	return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), strings.Compare(string(a.UID), string(b.UID)))
+}
+
+// alternate orders pods of one priority so that those of several owners take turns, each as often as it has pods: what goes
+// to one node is then of all of them, and no node carries much of one.
+func (it *item) alternate() {
+	type owner struct{ kind, name, namespace string }
+	of := func(p *Pod) owner { return owner{p.OwnerKind, p.OwnerName, p.Namespace} }
+	total, seen := map[owner]int{}, map[owner]int{}
+	for _, pod := range it.pods {
+		total[of(pod)]++
+	}
+	if len(total) < 2 {
+		return
+	}
+	turn := make(map[*Pod]float64, len(it.pods))
+	for _, pod := range it.pods {
+		turn[pod] = (float64(seen[of(pod)]) + 0.5) / float64(total[of(pod)])
+		seen[of(pod)]++
+	}
+	slices.SortStableFunc(it.pods, func(a, b *Pod) int {
+		return cmp.Or(-cmp.Compare(a.Priority, b.Priority), cmp.Compare(turn[a], turn[b]))
+	})
 }
 
 // matters says whether it matters to any pod which others are near it.

@@ -96,6 +96,8 @@ type market struct {
 	// asked is what all pods that may be bought for ask for together, and districts are what is known of zones.
 	asked     []int64
 	districts map[[2]int]*district
+	// capacities are the machines by capacity type.
+	capacities [len(capacityTypes)]bitset
 	// batch is how many pods wait.
 	batch int
 	// limitMet says that a pool's limit kept a machine from being bought.
