@@ -41,6 +41,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
@@ -75,6 +76,7 @@ type Mirror interface {
 	NodePools() []*karpv1.NodePool
 	NodePool(name string) *karpv1.NodePool
 	NodeClass(name string) *awsv1.EC2NodeClass
+	NodeOverlays() []*karpv1alpha1.NodeOverlay
 }
 
 // Config is what the activities work with.
@@ -111,6 +113,8 @@ type Activities struct {
 	drains *Drains
 	// explained is what was said of pods that stay pending.
 	explained explained
+	// overlaid are the pools as NodeOverlays have them.
+	overlaid overlaid
 	// disruptions is what the planner said last of nodes that may go.
 	disruptions disruptions
 	// confirming is held while the planner looks once more at nodes that are about to go.

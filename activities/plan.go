@@ -222,6 +222,7 @@ func (a *Activities) draft(planned plan.Claim, pool *karpv1.NodePool, group, nam
 		claim.Annotations = map[string]string{}
 	}
 	claim.Annotations[karpv1.LaunchGroupAnnotationKey] = group
+	a.overlaid.annotate(claim, planned)
 	if class := a.nodeClass(claim); class != nil {
 		for _, key := range []string{awsv1.AnnotationEC2NodeClassHash, awsv1.AnnotationEC2NodeClassHashVersion} {
 			claim.Annotations[key] = class.Annotations[key]

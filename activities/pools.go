@@ -7,8 +7,14 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// pools returns every NodePool with what can be launched for it, or why nothing can.
+// pools returns every NodePool with what can be launched for it, or why nothing can, as NodeOverlays have it.
 func (a *Activities) pools(ctx context.Context) []plan.Pool {
+	pools, _ := a.overlaid.apply(a.Mirror.NodeOverlays(), a.offered(ctx))
+	return pools
+}
+
+// offered returns every NodePool with what the cloud sells for it.
+func (a *Activities) offered(ctx context.Context) []plan.Pool {
 	var pools []plan.Pool
 	for _, nodePool := range a.Mirror.NodePools() {
 		pool := plan.Pool{NodePool: nodePool, NodePrice: a.NodePrice, Packing: plan.PackingOf(nodePool, a.Packing)}

@@ -9,6 +9,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -17,10 +18,13 @@ import (
 type shop struct {
 	Mirror
 	cloud.Provider
-	pools   []*karpv1.NodePool
-	classes map[string]*awsv1.EC2NodeClass
+	pools    []*karpv1.NodePool
+	classes  map[string]*awsv1.EC2NodeClass
+	overlays []*karpv1alpha1.NodeOverlay
+	kinds    []*cloud.InstanceType
 }
 
+func (s *shop) NodeOverlays() []*karpv1alpha1.NodeOverlay { return s.overlays }
 func (s *shop) NodePools() []*karpv1.NodePool             { return s.pools }
 func (s *shop) NodeClass(name string) *awsv1.EC2NodeClass { return s.classes[name] }
 func (s *shop) VolumePrice(*awsv1.EC2NodeClass) float64   { return 0.002 }
@@ -28,7 +32,7 @@ func (s *shop) InstanceTypes(_ context.Context, class *awsv1.EC2NodeClass) ([]*c
 	if class.Name == "broken" {
 		return nil, errors.New("no subnets")
 	}
-	return []*cloud.InstanceType{{Name: "m5.large"}}, nil
+	return s.kinds, nil
 }
 
 // poolOf is a NodePool of a class.
@@ -39,6 +43,15 @@ func poolOf(name, class string, annotations map[string]string) *karpv1.NodePool 
 	return pool
 }
 
+func (s *shop) NodePool(name string) *karpv1.NodePool {
+	for _, pool := range s.pools {
+		if pool.Name == name {
+			return pool
+		}
+	}
+	return nil
+}
+
 func TestPools(t *testing.T) {
 	t.Parallel()
 	class := func(name string) *awsv1.EC2NodeClass {
@@ -46,7 +59,7 @@ func TestPools(t *testing.T) {
 		c.Name = name
 		return c
 	}
-	place := &shop{classes: map[string]*awsv1.EC2NodeClass{"default": class("default"), "broken": class("broken")}, pools: []*karpv1.NodePool{
+	place := &shop{kinds: []*cloud.InstanceType{{Name: "m5.large"}}, classes: map[string]*awsv1.EC2NodeClass{"default": class("default"), "broken": class("broken")}, pools: []*karpv1.NodePool{
 		poolOf("plain", "default", nil), poolOf("tight", "default", map[string]string{karpv1.PackingAnnotationKey: karpv1.PackingCheapest}),
 		poolOf("mistaken", "default", map[string]string{karpv1.PackingAnnotationKey: "tight"}), poolOf("lost", "none", nil), poolOf("broken", "broken", nil),
 	}}

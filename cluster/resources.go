@@ -22,6 +22,7 @@ import (
 	bufferv1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 )
 
 // feeds are the mirrored resources.
@@ -45,6 +46,8 @@ type feeds struct {
 	// capacityBuffers are watched where the cluster serves them, origins where buffers refer to one of the kind.
 	capacityBuffers *feed[*bufferv1.CapacityBuffer]
 	origins         map[string]origins
+	// overlays are watched where the cluster serves them; nil where they are not to be.
+	overlays *feed[*karpv1alpha1.NodeOverlay]
 }
 
 // watched is a feed as Run and the staleness see it.
@@ -62,7 +65,7 @@ var podSelector = fields.AndSelectors(
 // openFeeds prepares the watches of all resources.
 func (m *Mirror) openFeeds() error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme, bufferv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme, bufferv1.AddToScheme, karpv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return fmt.Errorf("scheme: %w", err)
 		}
@@ -81,6 +84,9 @@ func (m *Mirror) openFeeds() error {
 	m.openNamespaces(&c)
 	m.openVolumes(&c)
 	m.openBuffers(&c)
+	if m.followOverlays {
+		m.openOverlays(&c)
+	}
 	if c.err != nil {
 		return c.err
 	}

@@ -148,8 +148,9 @@ func TestSettingsReachTheWorker(t *testing.T) {
 		{"interruptionQueue: 'https://sqs.us-east-1.amazonaws.com/111122223333/blue'", "TENON_INTERRUPTION_QUEUE", "https://sqs.us-east-1.amazonaws.com/111122223333/blue"},
 		{"nodePrice: 0.01", "TENON_NODE_PRICE", "0.01"},
 		{"packing: cheapest", "TENON_PACKING", "cheapest"},
-		{"", "TENON_FEATURE_GATES", "NodeRepair=false,SpotToSpotConsolidation=false"},
-		{"featureGates: {nodeRepair: true, staticCapacity: false}", "TENON_FEATURE_GATES", "NodeRepair=true,SpotToSpotConsolidation=false"},
+		{"", "TENON_FEATURE_GATES", "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=false"},
+		{"featureGates: {nodeRepair: true, staticCapacity: false}", "TENON_FEATURE_GATES", "NodeRepair=true,SpotToSpotConsolidation=false,NodeOverlay=false"},
+		{"featureGates: {nodeOverlay: true}", "TENON_FEATURE_GATES", "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=true"},
 	}
 	for _, test := range tests {
 		deployment := find[appsv1.Deployment](t, render(t, "settings:\n  clusterName: blue\n  "+test.settings), "Deployment", "tenon")
@@ -238,12 +239,12 @@ func TestNotesNameWhatHasNoEffect(t *testing.T) {
 	if err != nil {
 		t.Fatalf("helm install --dry-run: %v\n%s", err, out)
 	}
-	for _, setting := range []string{"settings.featureGates.nodeOverlay", "logOutputPaths"} {
+	for _, setting := range []string{"logOutputPaths", "logErrorOutputPaths"} {
 		if !strings.Contains(out, setting) {
 			t.Errorf("the notes do not say that %s has no effect:\n%s", setting, out)
 		}
 	}
-	if ignored := regexp.MustCompile(`settings\.(clusterName|reservedENIs|preferencePolicy|interruptionQueue)`).FindString(out); ignored != "" {
+	if ignored := regexp.MustCompile(`settings\.(clusterName|reservedENIs|preferencePolicy|interruptionQueue|featureGates)`).FindString(out); ignored != "" {
 		t.Errorf("the notes say that %s has no effect, but it has", ignored)
 	}
 }

@@ -68,7 +68,7 @@ type lot struct {
 	at map[string]string
 	// place tells lots apart that are like no other.
 	place int
-	// workload is how many pods its item has.
+	// workload is how many waiting pods the workloads have that it is of; zero for bare pods.
 	workload int
 }
 
@@ -133,7 +133,7 @@ func (d *distribution) anywhere(it *item) {
 
 func newLot(it *item, variants []variant, allowed bitset, pods []*Pod) *lot {
 	return &lot{class: it.class, request: it.request, ports: it.class.HostPorts, variants: variants, allowed: allowed, rules: it.rules,
-		attach: &it.volumes.attach, most: it.most, place: it.place, workload: it.total, content: []part{{it, it.shape, pods}}}
+		attach: &it.volumes.attach, most: it.most, place: it.place, workload: it.workloads, content: []part{{it, it.shape, pods}}}
 }
 
 // lettingIn are the slots whose machine is known that let the item's pods in, were there room.

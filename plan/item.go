@@ -17,8 +17,8 @@ type item struct {
 	virtual bool
 	// pods are those without a place, the most important and oldest first.
 	pods []*Pod
-	// total is how many pods there were when the plan began.
-	total int
+	// workloads is how many waiting pods the owners of its pods have together, those of other items included.
+	workloads int
 	// base are the alternatives for the labels of a node that the pods cannot do without.
 	base []term
 	// required are the rules that hold in any case, preferences those that hold from step on.
@@ -137,22 +137,31 @@ func firstServed(a, b *Pod) int {
 	return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), strings.Compare(string(a.UID), string(b.UID)))
 }
 
+// countWorkloads adds up the workloads that the item's pods are of. A bare pod is of none.
+func (it *item) countWorkloads(sizes map[workload]int) {
+	seen := map[workload]bool{}
+	for _, pod := range it.pods {
+		if w := workloadOf(pod); sizes[w] > 0 && !seen[w] {
+			seen[w] = true
+			it.workloads += sizes[w]
+		}
+	}
+}
+
 // alternate orders pods of one priority so that those of several owners take turns, each as often as it has pods: what goes
 // to one node is then of all of them, and no node carries much of one.
 func (it *item) alternate() {
-	type owner struct{ kind, name, namespace string }
-	of := func(p *Pod) owner { return owner{p.OwnerKind, p.OwnerName, p.Namespace} }
-	total, seen := map[owner]int{}, map[owner]int{}
+	total, seen := map[workload]int{}, map[workload]int{}
 	for _, pod := range it.pods {
-		total[of(pod)]++
+		total[workloadOf(pod)]++
 	}
 	if len(total) < 2 {
 		return
 	}
 	turn := make(map[*Pod]float64, len(it.pods))
 	for _, pod := range it.pods {
-		turn[pod] = (float64(seen[of(pod)]) + 0.5) / float64(total[of(pod)])
-		seen[of(pod)]++
+		turn[pod] = (float64(seen[workloadOf(pod)]) + 0.5) / float64(total[workloadOf(pod)])
+		seen[workloadOf(pod)]++
 	}
 	slices.SortStableFunc(it.pods, func(a, b *Pod) int {
 		return cmp.Or(-cmp.Compare(a.Priority, b.Priority), cmp.Compare(turn[a], turn[b]))

@@ -130,15 +130,21 @@ func salesOf(typ *cloud.InstanceType, conditions term, unavailable map[cloud.Off
 		if until, refused := unavailable[key]; rank < 0 || !offering.Available || offering.Price <= 0 || refused && now.Before(until) {
 			continue
 		}
-		labels := offeredLabels(typ, offering)
-		labels[karpv1.CapacityTypeLabelKey] = offering.CapacityType
-		maps.Copy(labels, reservationLabels(offering))
+		labels := offeringLabels(typ, offering)
 		if conditions.admits(labels) {
 			sales = append(sales, sale{typ: typ, key: key, labels: labels, price: offering.Price, rank: rank, room: offering.ReservationCapacity,
 				block: offering.ReservationType == string(awsv1.CapacityReservationTypeCapacityBlock)})
 		}
 	}
 	return sales
+}
+
+// offeringLabels are the labels that follow from an offering.
+func offeringLabels(typ *cloud.InstanceType, o *cloud.Offering) map[string]string {
+	labels := offeredLabels(typ, o)
+	labels[karpv1.CapacityTypeLabelKey] = o.CapacityType
+	maps.Copy(labels, reservationLabels(o))
+	return labels
 }
 
 // oneReservationEach leaves of reserved sales, sorted by price and room, what one launch can choose from: one reservation

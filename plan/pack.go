@@ -57,9 +57,15 @@ func survey(in *Input, byPriority bool) *distribution {
 	if len(t.groups) > 0 {
 		t.survey(in.Snapshot, pods)
 	}
+	sizes := map[workload]int{}
+	for _, pod := range pods {
+		if pod.OwnerName != "" {
+			sizes[workloadOf(pod)]++
+		}
+	}
 	for _, it := range items {
-		it.total = len(it.pods)
-		m.batch += it.total
+		it.countWorkloads(sizes)
+		m.batch += len(it.pods)
 		m.weigh(it)
 		if len(it.variants) > 0 {
 			take(m.asked, it.request, -len(it.pods))

@@ -71,7 +71,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Preferences, "preference-policy", c.Preferences, "Respect or Ignore what pods prefer but do not require")
 	flags.Float64Var(&c.NodePrice, "node-price", c.NodePrice, "US dollars per hour that a node costs beside its machine and its volumes")
 	flags.StringVar(&c.Packing, "packing", c.Packing, "cheapest, or spread: which of plans of almost equal cost wins; NodePools may say otherwise ("+karpv1.PackingAnnotationKey+")")
-	flags.Var(&c.FeatureGates, "feature-gates", "Karpenter's feature gates, NodeRepair and SpotToSpotConsolidation")
+	flags.Var(&c.FeatureGates, "feature-gates", "Karpenter's feature gates, NodeRepair, SpotToSpotConsolidation and NodeOverlay")
 	flags.StringVar(&c.LeaseName, "leader-election-name", c.LeaseName, "Lease that says who acts on the cluster; Karpenter's own by default, so that both never do")
 	flags.StringVar(&c.LeaseNamespace, "leader-election-namespace", c.LeaseNamespace, "namespace of the Lease")
 	flags.StringVar(&c.Identity, "identity", c.Identity, "holder's name in the Lease (default: POD_NAME, or host name and a random part)")

@@ -77,6 +77,7 @@ func (p *Provider) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cl
 		Overrides:     overrides,
 		Tags:          tags,
 		Context:       aws.ToString(spec.Class.Spec.Context),
+		Prioritized:   len(spec.Prices) > 0,
 		CapacityBlock: isBlock(spec.Class, choice[0].key.ReservationID),
 	}, nil
 }
@@ -116,6 +117,9 @@ func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]a
 		node, ok := resolved.byName[key.InstanceType]
 		subnet, reachable := subnets[key.Zone]
 		price, priced := market.price(key)
+		if own, overlaid := spec.Prices[key]; overlaid {
+			price = own
+		}
 		if !ok || !reachable || !priced || key.CapacityType != spec.CapacityType || market.unavailable.offering(key) ||
 			key.ReservationID != "" && market.room[key.ReservationID] <= 0 || !types[key.InstanceType] && len(types) == maxTypes {
 			continue

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud/aws"
 	"github.com/tenon-sh/tenon/internal/manifest"
 	"github.com/tenon-sh/tenon/internal/offline"
@@ -46,7 +47,7 @@ per hour, and why a pod would stay without a node. It asks neither Kubernetes no
 FILE is a file, a directory or - for standard input; YAML or JSON, any number of documents, lists as "kubectl get -o yaml"
 prints them. Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs (one run) are planned, with the
 PersistentVolumes and claims, StorageClasses, PriorityClasses, RuntimeClasses, LimitRanges, Namespaces and CapacityBuffers
-they need. Existing Nodes and NodeClaims are filled first, with the pods that spec.nodeName puts there; every other pod is
+they need, and NodeOverlays. Existing Nodes and NodeClaims are filled first, with the pods that spec.nodeName puts there; every other pod is
 taken to be pending. PodDisruptionBudgets are accepted, and ResourceQuotas and kinds that mean nothing to planning are
 ignored with a note. A field that does not exist is an error.
 
@@ -162,6 +163,11 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types, NodePrice: flags.nodePrice + aws.VolumePrice(class),
 			Packing: plan.PackingOf(pool, plan.Packing(flags.packing))})
 	}
+	overlays, problems := plan.NewOverlays(cluster.Overlays, input.Pools)
+	for i := range input.Pools {
+		input.Pools[i].Types = overlays.Apply(input.Pools[i].NodePool, input.Pools[i].Types)
+	}
+	notes = append(notes, overlayNotes(cluster.Overlays, problems)...)
 	slices.Sort(notes)
 	for _, note := range slices.Compact(notes) {
 		watch.say("note: %s", note)
@@ -186,6 +192,18 @@ func (p *planFlags) input(cluster *manifest.Cluster) plan.Input {
 	return plan.Input{
 		Snapshot: cluster.Snapshot, MinValues: plan.MinValuesPolicy(p.minValues), Preferences: plan.PreferencePolicy(p.preferences), Nominates: p.nominate,
 	}
+}
+
+// overlayNotes say which NodeOverlays apply, and why others do not.
+func overlayNotes(overlays []*karpv1alpha1.NodeOverlay, problems map[string]plan.OverlayProblem) []string {
+	var notes []string
+	for name, problem := range problems {
+		notes = append(notes, fmt.Sprintf("NodeOverlay %s does not apply: %s", name, problem.Message))
+	}
+	if applied := len(overlays) - len(problems); applied > 0 {
+		notes = append(notes, fmt.Sprintf("NodeOverlays that apply, as for a worker with --feature-gates=NodeOverlay=true: %d", applied))
+	}
+	return notes
 }
 
 // place is where the nodes are planned: where people say, else where the manifests say that the cluster is.

@@ -159,6 +159,46 @@ func TestPlanInput(t *testing.T) {
 	}
 }
 
+// TestPlanWithOverlays has the same pods get other nodes, or a node at all, because of NodeOverlays.
+func TestPlanWithOverlays(t *testing.T) {
+	t.Parallel()
+	overlays, err := os.ReadFile(filepath.Join("testdata", "plan", "overlays.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := func(requests string) string {
+		return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, resources: {requests: {" + requests + "}, limits: {" + requests + "}}}]}\n"
+	}
+	discount, fuse, _ := strings.Cut(string(overlays), "---\n")
+	plain, device := pod("cpu: 100m"), pod("cpu: 100m, smarter-devices/fuse: 1")
+	for name, test := range map[string]struct {
+		reason, stdin string
+		out, notes    string
+		fails         string
+	}{
+		"None":     {reason: "the list prices", stdin: plain, out: "c6a.large"},
+		"Discount": {reason: "the price that is paid", stdin: plain + "---\n" + discount, out: "m5.large  us-east-1a  on-demand  amd64  0.0480", notes: "NodeOverlays that apply, as for a worker with --feature-gates=NodeOverlay=true: 1"},
+		"NoDevice": {reason: "nobody knows of the device", stdin: device, out: "no instance type has smarter-devices/fuse"},
+		"Device":   {reason: "the overlay says who has it", stdin: device + "---\n" + fuse, out: "m5.large  us-east-1a  on-demand  amd64  0.0960"},
+		"Both":     {reason: "each sets its own field", stdin: device + "---\n" + string(overlays), out: "0.0480", notes: "NodeOverlay=true: 2"},
+		"Conflict": {reason: "of two equals one applies, and the other has a note", stdin: plain + "---\n" + discount + "---\n" + strings.Replace(discount, "name: discount", "name: again", 1), out: "0.0480",
+			notes: "NodeOverlay again does not apply: NodeOverlay discount has the same weight and sets the price of"},
+		"Mistake": {reason: "what an API server would refuse is a mistake", stdin: plain + "---\n" + strings.Replace(discount, `"-50%"`, `"50%"`, 1), fails: "NodeOverlay discount: spec.priceAdjustment: "},
+		"Unknown": {reason: "so is a field that does not exist", stdin: plain + "---\n" + strings.Replace(discount, "priceAdjustment", "priceAdjust", 1), fails: "NodeOverlay discount: spec.priceAdjust: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, notes, err := tenon(t, test.stdin, "plan", "--catalogue", filepath.Join("testdata", "plan", "catalogue.json"), "-f", "-")
+			if (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+				t.Fatalf("%s: error %v, want %q", test.reason, err, test.fails)
+			}
+			if !strings.Contains(out, test.out) || !strings.Contains(notes, test.notes) {
+				t.Errorf("%s: output lacks %q, or notes %q:\n%s\n%s", test.reason, test.out, test.notes, out, notes)
+			}
+		})
+	}
+}
+
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

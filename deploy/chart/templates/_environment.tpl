@@ -35,7 +35,7 @@
   value: {{ . | quote }}
 {{- end }}
 - name: TENON_FEATURE_GATES
-  value: {{ printf "NodeRepair=%t,SpotToSpotConsolidation=%t" .Values.settings.featureGates.nodeRepair .Values.settings.featureGates.spotToSpotConsolidation | quote }}
+  value: {{ printf "NodeRepair=%t,SpotToSpotConsolidation=%t,NodeOverlay=%t" .Values.settings.featureGates.nodeRepair .Values.settings.featureGates.spotToSpotConsolidation .Values.settings.featureGates.nodeOverlay | quote }}
 - name: TENON_DISABLE_DRY_RUN
   value: {{ .Values.settings.disableDryRun | quote }}
 - name: TENON_LEADER_ELECTION_NAME
