@@ -22,11 +22,11 @@
 //     there: reserved, spot, on-demand, in this order, and the next one for what it does not get. What is reserved is
 //     bought first, then what must be on demand, and others fill what these leave (buy.go).
 //  4. Lots that are alike to the market are one demand (demand.go). The leanest plan: what a piece of a demand is worth is
-//     found by generating loads for a linear program over the whole batch (program.go), and machines are filled by worth
+//     found by generating loads for a linear program over the whole batch (solve/program.go), and machines are filled by worth
 //     per dollar (buyer.go). How many pods of a kind a node may have is a resource there, unless many more nodes than
 //     that asks for are needed anyway (caps.go).
 //  5. Where the kube-scheduler will not be told where each pod goes, the leanest plan is compared with fleets of alike
-//     machines, by playing the kube-scheduler on each and counting what a second round would cost (robust.go, scatter.go).
+//     machines, by playing the kube-scheduler on each and counting what a second round would cost (solve/fleet.go, solve/rehearse.go).
 //     The cheapest in the end wins.
 //  6. Pods get their machines, those first that mind the company. What cannot be together is bought for again. At the end
 //     the binding of all pods is played, and what could not be bound is given back (audit.go).
