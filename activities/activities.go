@@ -55,8 +55,10 @@ type Mirror interface {
 	Fresh(most time.Duration) error
 	// Assume shows claims that were just created before the watch delivers them.
 	Assume(claims ...*karpv1.NodeClaim)
-	// Promise keeps pending pods that were planned for a node or claim in mind, until they are bound or the time is up.
-	Promise(nodeOrClaim string, pods []types.UID, until time.Time)
+	// Promise keeps pending pods in mind that were planned for a claim, until they are bound, and Planned those of a plan
+	// that are to go to nodes and claims which are there.
+	Promise(claim string, pods []types.UID, until time.Time)
+	Planned(packed plan.Plan, until time.Time)
 	// AwaitClaims returns once the view of NodeClaims is at least as new as a resource version.
 	AwaitClaims(ctx context.Context, resourceVersion string) error
 	// QuietPods returns once no further pending pod has arrived for idle, or after most.

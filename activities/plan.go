@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
@@ -67,7 +66,7 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 	packed := packProvided(input)
 	packed.Claims = slices.Concat(static, packed.Claims)
 	took := time.Since(began)
-	a.promise(packed, snapshot.Time)
+	a.Mirror.Planned(packed, snapshot.Time.Add(nominatedFor))
 	a.Nominator.Placed(snapshot, packed.Placements)
 	a.explain(packed.Unplaced)
 	result := workflows.PlanResult{Note: planNote(packed, snapshot.Pending, refused), SeenVersion: in.SeenVersion, Looked: snapshot.Time}
@@ -140,17 +139,6 @@ func unavailable(remembered []workflows.Unavailable) map[cloud.OfferingKey]time.
 		until[u.OfferingKey] = u.Until
 	}
 	return until
-}
-
-// promise protects the nodes that pods were planned for.
-func (a *Activities) promise(packed plan.Plan, now time.Time) {
-	pods := map[string][]types.UID{}
-	for _, placement := range packed.Placements {
-		pods[placement.Node] = append(pods[placement.Node], placement.Pod.UID)
-	}
-	for node, uids := range pods {
-		a.Mirror.Promise(node, uids, now.Add(nominatedFor))
-	}
 }
 
 // create creates the claims of a plan. On an error some exist; the next try finds them.

@@ -112,6 +112,12 @@ func byUID(a, b *plan.Pod) int { return strings.Compare(string(a.UID), string(b.
 
 // podChanged keeps the pods' indexes and tells who waits for pods. The lock is held.
 func (m *Mirror) podChanged(old, now *Pod, existed, exists bool) {
+	if exists && now.NominatedNode != "" {
+		now.Pod.NominatedAt = m.clock.Now()
+		if existed && old.UID == now.UID && old.NominatedNode == now.NominatedNode {
+			now.Pod.NominatedAt = old.NominatedAt
+		}
+	}
 	if existed && exists && old.same(now) {
 		// Keeping the older value keeps every node and snapshot built from it valid.
 		m.pods.items[now.Key()] = old

@@ -161,7 +161,10 @@ func (s *slot) willAdmit(it *item) bool {
 }
 
 // room says how many of the item's pods the node holds, n at most.
-func (s *slot) room(it *item, n int) int {
+func (s *slot) room(it *item, n int) int { return s.roomUnder(&it.rules, it, n) }
+
+// roomUnder is room where the item's pods follow other rules.
+func (s *slot) roomUnder(r *rules, it *item, n int) int {
 	if s.closed {
 		return 0
 	}
@@ -175,7 +178,7 @@ func (s *slot) room(it *item, n int) int {
 	if n == 0 {
 		return 0
 	}
-	return s.attach.holds(&it.volumes.attach, it.rules.hostAllows(s.tally, n))
+	return s.attach.holds(&it.volumes.attach, r.hostAllows(s.tally, n))
 }
 
 // lastingTaints are the taints that keep pods off a node for good. While a node is not initialized, its startup taints

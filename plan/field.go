@@ -142,6 +142,7 @@ func newFieldOver(in Input, movable []*Node, goods *market) *field {
 	slots := m.slotsOf(book, t)
 	f.arrange(slots, movable)
 	f.d = newDistribution(m, t, nil, home, waits, slots)
+	f.d.now = in.Snapshot.Time
 	f.shelve()
 	f.settle(in.Snapshot, waits)
 	return f

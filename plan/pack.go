@@ -65,7 +65,9 @@ func survey(in *Input, byPriority bool) *distribution {
 			home[pod] = it
 		}
 	}
-	return newDistribution(m, t, items, home, pods, m.slotsOf(book, t))
+	d := newDistribution(m, t, items, home, pods, m.slotsOf(book, t))
+	d.now = in.Snapshot.Time
+	return d
 }
 
 // distribute places items on the nodes that are there or on their way, and makes lots of the rest.
