@@ -62,14 +62,17 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 	began := time.Now()
 	snapshot := a.Mirror.Snapshot()
 	input := a.input(ctx, snapshot, in.Unavailable)
+	input.Growth = a.growth(in.Grown, snapshot, input.Pools)
+	a.Growth.planned(input.Growth, in.Grown, snapshot.Time)
 	static, refused := plan.Static(input)
 	packed := packProvided(input)
 	packed.Claims = slices.Concat(static, packed.Claims)
 	took := time.Since(began)
 	a.Mirror.Planned(packed, snapshot.Time.Add(nominatedFor))
 	a.Nominator.Placed(snapshot, packed.Placements)
-	a.explain(packed.Unplaced)
-	result := workflows.PlanResult{Note: planNote(packed, snapshot.Pending, refused), SeenVersion: in.SeenVersion, Looked: snapshot.Time}
+	a.explain(packed.Unplaced, input.Growth, snapshot.Time)
+	result := workflows.PlanResult{Note: planNote(packed, snapshot.Pending, refused), SeenVersion: in.SeenVersion, Looked: snapshot.Time,
+		Grown: grown(input.Growth)}
 	claims := packed.Claims
 	if len(claims) > claimsMost {
 		claims, result.Again = claims[:claimsMost], true

@@ -99,6 +99,7 @@ type Mirror struct {
 	waiting  waiting
 	assumed  map[string]assumption
 	promises promises
+	grown    grown
 	buffers  buffers
 	storage  storage
 	// namespaceLabels are what snapshots show of namespaces; nil when one has changed.
@@ -119,6 +120,7 @@ func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 		interner:  plan.NewInterner(),
 		assumed:   map[string]assumption{},
 		promises:  newPromises(),
+		grown:     newGrown(),
 		places:    newPlaces(),
 		waiting:   newWaiting(),
 	}

@@ -18,6 +18,8 @@ type Pod struct {
 	judged bool
 	// moved is when the pod was bound, or later when it was deleted: the times of its pod events.
 	moved time.Time
+	// preempted says that the kube-scheduler has chosen the pod to make room for another.
+	preempted bool
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
@@ -33,7 +35,7 @@ func (p *Pod) waits() bool {
 
 // same says that nothing has changed that anybody reading the mirror could see.
 func (p *Pod) same(other *Pod) bool {
-	return *p.Pod == *other.Pod && p.judged == other.judged && p.moved.Equal(other.moved)
+	return *p.Pod == *other.Pod && p.judged == other.judged && p.moved.Equal(other.moved) && p.preempted == other.preempted
 }
 
 func (m *Mirror) reducePod(obj any) (*Pod, error) {
@@ -43,6 +45,9 @@ func (m *Mirror) reducePod(obj any) (*Pod, error) {
 	}
 	reduced := &Pod{Pod: m.interner.Pod(pod)}
 	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.DisruptionTarget && condition.Reason == corev1.PodReasonPreemptionByScheduler {
+			reduced.preempted = condition.Status == corev1.ConditionTrue
+		}
 		if condition.Type != corev1.PodScheduled {
 			continue
 		}
@@ -123,6 +128,7 @@ func (m *Mirror) podChanged(old, now *Pod, existed, exists bool) {
 		m.pods.items[now.Key()] = old
 		return
 	}
+	m.growthChanged(old, now, existed, exists)
 	from, to := "", ""
 	if existed {
 		from = old.Node

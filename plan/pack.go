@@ -3,6 +3,14 @@ package plan
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
 // claims. Pods that will have to leave a node which is going away wait as well.
 func Pack(in Input) Plan {
+	if len(in.Growth) > 0 {
+		return packPaused(in)
+	}
+	return packAll(in)
+}
+
+// packAll is Pack for all pods alike.
+func packAll(in Input) Plan {
 	together := func(byPriority bool) outcome { return pack(&in, order{priority: byPriority}) }
 	if !hasVirtual(in.Snapshot.Pending) {
 		return fairly(together)
