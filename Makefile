@@ -70,6 +70,14 @@ replay: ## Replay the recorded histories of every workflow with today's code.
 overshoot: lab ## Count nodes while everything is slow, with 400 pods that need one each and 4,000 others (about 30 minutes).
 	TENON_OVERSHOOT_PODS=400 $(GO) test -count=1 -timeout 60m -v -run 'Overshoot|NoMoreNodes' ./cluster ./test/overshoot
 
+# How many worlds make fuzz draws for each property.
+CHECKS ?= 500
+
+.PHONY: fuzz
+fuzz: ## Hold the planner's properties on many more drawn worlds, others each time (about half an hour; CHECKS=500).
+	$(GO) test ./plan -count=1 -timeout 4h -run 'BreakNoRule|OrderDoesNotMatter|HaveOnePlan|DearerThanFillingByHand|CostsNoMore|CostNoMore' \
+		-rapid.seed=0 -rapid.checks=$(CHECKS)
+
 .PHONY: bench
 bench: bench-planner bench-disruption bench-lab ## Compare everything with Karpenter's (about an hour), and write bench/out.
 	$(GO) test -C bench -count=1 -timeout 30m ./...
@@ -80,7 +88,7 @@ bench-planner: ## Compare the planner with Karpenter's (about 10 minutes), and w
 
 .PHONY: bench-disruption
 bench-disruption: ## Compare looks at large clusters and a simulated day (about 6 minutes), and write bench/out/disruption.json.
-	$(GO) run -C bench ./disruption -only '^(evaluation|disrupt-again|day)'
+	$(GO) run -C bench ./disruption -only '^(evaluation|day)'
 
 .PHONY: bench-lab
 bench-lab: lab ## Let Karpenter and Tenon do the same work on a laboratory (about 35 minutes), and write bench/out/disruption.json.

@@ -41,6 +41,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
@@ -79,6 +80,7 @@ type Mirror interface {
 	NodePools() []*karpv1.NodePool
 	NodePool(name string) *karpv1.NodePool
 	NodeClass(name string) *awsv1.EC2NodeClass
+	NodeOverlays() []*karpv1alpha1.NodeOverlay
 }
 
 // Config is what the activities work with.
@@ -103,6 +105,10 @@ type Config struct {
 	MinValues plan.MinValuesPolicy
 	// Preferences is what becomes of that which pods prefer but do not require.
 	Preferences plan.PreferencePolicy
+	// NodePrice is what a node costs beside its machine and its volumes, in US dollars per hour.
+	NodePrice float64
+	// Packing is how the pods of NodePools are packed that do not say it themselves.
+	Packing plan.Packing
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpot bool
 }
@@ -113,6 +119,8 @@ type Activities struct {
 	drains *Drains
 	// explained is what was said of pods that stay pending.
 	explained explained
+	// overlaid are the pools as NodeOverlays have them.
+	overlaid overlaid
 	// disruptions is what the planner said last of nodes that may go.
 	disruptions disruptions
 	// confirming is held while the planner looks once more at nodes that are about to go.

@@ -117,7 +117,7 @@ func (a *Activities) instanceType(ctx context.Context, claim *karpv1.NodeClaim, 
 	if class == nil {
 		return unknown, nil
 	}
-	kinds, err := a.Cloud.InstanceTypes(ctx, class)
+	kinds, err := a.sold(ctx, claim, class)
 	switch cloud.KindOf(err) {
 	case cloud.Transient, cloud.Throttled:
 		return nil, cloudFailure("instance types of EC2NodeClass "+class.Name, err)

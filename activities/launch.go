@@ -41,7 +41,7 @@ func (a *Activities) PrepareLaunch(ctx context.Context, group workflows.LaunchGr
 		// A class that was applied together with the claim is looked up in a moment: to be tried again, not given up.
 		return workflows.PreparedLaunch{}, fmt.Errorf("NodeClaim %s: EC2NodeClass %s has not been resolved yet", first.Name, class.Name)
 	}
-	kinds, err := a.Cloud.InstanceTypes(ctx, class)
+	kinds, err := a.sold(ctx, first, class)
 	if err != nil {
 		return workflows.PreparedLaunch{}, cloudFailure("instance types of EC2NodeClass "+class.Name, err)
 	}
@@ -51,7 +51,7 @@ func (a *Activities) PrepareLaunch(ctx context.Context, group workflows.LaunchGr
 	}
 	request, err := a.Cloud.PrepareLaunch(ctx, cloud.LaunchSpec{
 		Group: group.Group, Count: len(wanted), Class: class, NodePool: first.Labels[karpv1.NodePoolLabelKey],
-		CapacityType: offerings[0].CapacityType, Offerings: offerings,
+		CapacityType: offerings[0].CapacityType, Offerings: offerings, Prices: overlaidPrices(kinds, offerings),
 		Labels: registrationLabels(first), Taints: slices.Concat(first.Spec.Taints, first.Spec.StartupTaints),
 	})
 	if err != nil {

@@ -65,7 +65,7 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 	input.Growth = a.growth(in.Grown, snapshot, input.Pools)
 	a.Growth.planned(input.Growth, in.Grown, snapshot.Time)
 	static, refused := plan.Static(input)
-	packed := packProvided(input)
+	packed := plan.Pack(input)
 	packed.Claims = slices.Concat(static, packed.Claims)
 	took := time.Since(began)
 	a.Mirror.Planned(packed, snapshot.Time.Add(nominatedFor))
@@ -114,25 +114,6 @@ func (a *Activities) created(ctx context.Context, id string) (workflows.PlanResu
 func (a *Activities) input(ctx context.Context, snapshot *plan.Snapshot, refused []workflows.Unavailable) plan.Input {
 	return plan.Input{Snapshot: snapshot, Pools: a.pools(ctx), Unavailable: unavailable(refused), MinValues: a.MinValues, Preferences: a.Preferences,
 		Nominates: a.Nominator.Works(), SpotToSpot: a.SpotToSpot}
-}
-
-// pools returns every NodePool with what can be launched for it, or why nothing can.
-func (a *Activities) pools(ctx context.Context) []plan.Pool {
-	var pools []plan.Pool
-	for _, nodePool := range a.Mirror.NodePools() {
-		pool := plan.Pool{NodePool: nodePool}
-		ref := nodePool.Spec.Template.Spec.NodeClassRef
-		class := a.Mirror.NodeClass(ref.Name)
-		if class == nil {
-			pool.Problem = fmt.Sprintf("%s %q does not exist", ref.Kind, ref.Name)
-		} else if types, err := a.Cloud.InstanceTypes(ctx, class); err != nil {
-			pool.Problem = fmt.Sprintf("%s %q: %v", ref.Kind, ref.Name, err)
-		} else {
-			pool.Types = types
-		}
-		pools = append(pools, pool)
-	}
-	return pools
 }
 
 // unavailable turns what Provisioning remembers into what the planner reads.
@@ -232,6 +213,7 @@ func (a *Activities) draft(planned plan.Claim, pool *karpv1.NodePool, group, nam
 		claim.Annotations = map[string]string{}
 	}
 	claim.Annotations[karpv1.LaunchGroupAnnotationKey] = group
+	a.overlaid.annotate(claim, planned)
 	if class := a.nodeClass(claim); class != nil {
 		for _, key := range []string{awsv1.AnnotationEC2NodeClassHash, awsv1.AnnotationEC2NodeClassHashVersion} {
 			claim.Annotations[key] = class.Annotations[key]

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tenon-sh/tenon/bench/duel"
 	"github.com/tenon-sh/tenon/bench/market"
@@ -62,8 +63,11 @@ func realQuestions(ec2 []*cloud.InstanceType) []question {
 	add("ec2-2000-nodes-5000", 2000, 5000, 0, false)
 	add("ec2-500-and-500-impossible", 0, 500, 500, false)
 	add("ec2-5000-and-5000-impossible", 0, 5000, 5000, true)
-	for _, mix := range workload.Mixes(ec2) {
+	for _, mix := range slices.Concat(workload.Mixes(ec2), workload.OnDemandMixes(ec2)) {
 		list = append(list, question{name: mix.Name, ask: func() *duel.Question { return mix }})
+	}
+	for _, batch := range workload.Unprepared(ec2) {
+		list = append(list, question{name: batch.Name, ask: batch.Ask})
 	}
 	return list
 }

@@ -55,6 +55,9 @@ type Provider interface {
 	// class's status the error is NodeClassNotReady.
 	InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*InstanceType, error)
 
+	// VolumePrice is what the volumes of one node of a class cost, in US dollars per hour. It asks the cloud nothing.
+	VolumePrice(class *awsv1.EC2NodeClass) float64
+
 	// Drift finds, for claims launched from a class and the instances they became, in what each differs from what the
 	// class means now, one answer for each question. The reasons are the provider's own, and of several the first one
 	// counts. It goes by the class's status alone and asks the cloud nothing that InstanceTypes has not; a part of the
@@ -106,6 +109,8 @@ type InstanceType struct {
 	Allocatable corev1.ResourceList
 	// Offerings are the ways in which it is sold, ordered by zone and capacity type.
 	Offerings []Offering
+	// Overlaid are the extended resources that a NodeOverlay has set. A provider leaves it empty.
+	Overlaid map[corev1.ResourceName]bool
 }
 
 // Offering is one way to buy an instance type.
@@ -118,6 +123,8 @@ type Offering struct {
 	ZoneID string `json:"zoneID,omitempty"`
 	// Price is in US dollars per hour.
 	Price float64 `json:"price"`
+	// Overlaid says that the price is that of a NodeOverlay. A provider leaves it false.
+	Overlaid bool `json:"overlaid,omitempty"`
 	// Available is false while the cloud is known to have no capacity for it.
 	Available bool `json:"available"`
 	// ReservationID is the capacity reservation a reserved offering draws on. Of a type and a zone there is one reserved
@@ -142,6 +149,11 @@ type OfferingKey struct {
 	ReservationID string `json:"reservationID,omitempty"`
 }
 
+// Key names the offering of an instance type.
+func (o *Offering) Key(of *InstanceType) OfferingKey {
+	return OfferingKey{InstanceType: of.Name, Zone: o.Zone, CapacityType: o.CapacityType, ReservationID: o.ReservationID}
+}
+
 // LaunchSpec is a launch in Kubernetes' terms: what PrepareLaunch resolves.
 type LaunchSpec struct {
 	// Group is the launch group: unique within the cluster, at most 63 characters of a label value.
@@ -156,6 +168,9 @@ type LaunchSpec struct {
 	CapacityType string
 	// Offerings are the acceptable ones, the preferred first, at most a few hundred.
 	Offerings []OfferingKey
+	// Prices are what offerings count as, in US dollars per hour, where that is not what the cloud charges. With any of them
+	// what is launched is chosen by the order of Offerings, since the cloud would choose by its own prices.
+	Prices map[OfferingKey]float64
 	// Labels and Taints are what the node registers with, before registration adds the rest.
 	Labels map[string]string
 	Taints []corev1.Taint
@@ -175,6 +190,8 @@ type LaunchRequest struct {
 	CapacityType string `json:"capacityType"`
 	// CapacityBlock says that the reservation to launch into is a capacity block.
 	CapacityBlock bool `json:"capacityBlock,omitempty"`
+	// Prioritized has the cloud choose by the prices of the overrides instead of its own.
+	Prioritized bool `json:"prioritized,omitempty"`
 	// Overrides are the pools of capacity to choose from, the preferred first.
 	Overrides []Override `json:"overrides"`
 	// Tags are put on every instance, volume and network interface at creation.

@@ -40,6 +40,8 @@ type apiServer struct {
 	held, refused map[string]bool
 	// buffers says that CapacityBuffers are served.
 	buffers bool
+	// overlays says that NodeOverlays are served.
+	overlays bool
 	// asked counts requests by resource.
 	asked map[string]int
 	url   string
@@ -181,19 +183,19 @@ func bookmarkAt(version uint64, initial bool) json.RawMessage {
 var kinds = map[string][2]string{
 	"pods": {"v1", "Pod"}, "nodes": {"v1", "Node"}, "persistentvolumeclaims": {"v1", "PersistentVolumeClaim"},
 	"daemonsets": {"apps/v1", "DaemonSet"}, "poddisruptionbudgets": {"policy/v1", "PodDisruptionBudget"},
-	"persistentvolumes": {"v1", "PersistentVolume"}, "namespaces": {"v1", "Namespace"},
+	"persistentvolumes": {"v1", "PersistentVolume"}, "limitranges": {"v1", "LimitRange"}, "namespaces": {"v1", "Namespace"},
 	"storageclasses": {"storage.k8s.io/v1", "StorageClass"}, "csinodes": {"storage.k8s.io/v1", "CSINode"},
 	"volumeattachments": {"storage.k8s.io/v1", "VolumeAttachment"}, "nodeclaims": {"karpenter.sh/v1", "NodeClaim"},
 	"nodepools": {"karpenter.sh/v1", "NodePool"}, "ec2nodeclasses": {"karpenter.k8s.aws/v1", "EC2NodeClass"},
 	"capacitybuffers": {"autoscaling.x-k8s.io/v1beta1", "CapacityBuffer"}, "podtemplates": {"v1", "PodTemplate"},
-	"deployments": {"apps/v1", "Deployment"}, "statefulsets": {"apps/v1", "StatefulSet"}, "replicasets": {"apps/v1", "ReplicaSet"},
+	"nodeoverlays": {"karpenter.sh/v1alpha1", "NodeOverlay"}, "deployments": {"apps/v1", "Deployment"}, "statefulsets": {"apps/v1", "StatefulSet"}, "replicasets": {"apps/v1", "ReplicaSet"},
 }
 
 // ServeHTTP implements http.Handler.
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	resource := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	down, listOnly, buffers := s.down || s.refused[resource], s.listOnly, s.buffers
+	down, listOnly, buffers, overlays := s.down || s.refused[resource], s.listOnly, s.buffers, s.overlays
 	s.asked[resource]++
 	s.mu.Unlock()
 	query := r.URL.Query()
@@ -204,7 +206,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("ok"))
 	case resource == "v1beta1" && buffers:
 		_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"autoscaling.x-k8s.io/v1beta1","resources":[{"name":"capacitybuffers"}]}`))
-	case kinds[resource] == [2]string{} || resource == "capacitybuffers" && !buffers:
+	case resource == "v1alpha1" && overlays:
+		_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"karpenter.sh/v1alpha1","resources":[{"name":"nodeoverlays"}]}`))
+	case kinds[resource] == [2]string{} || resource == "capacitybuffers" && !buffers || resource == "nodeoverlays" && !overlays:
 		w.WriteHeader(http.StatusNotFound)
 	case query.Get("watch") == "" || query.Get("watch") == "false":
 		s.list(w, resource)

@@ -74,6 +74,8 @@ type Options struct {
 	// AssumeFor bounds how long an assumed claim counts without the watch having passed it; zero means one minute. It
 	// only matters when resource versions cannot be compared.
 	AssumeFor time.Duration
+	// NodeOverlays has NodeOverlays followed.
+	NodeOverlays bool
 }
 
 // Mirror is the live mirror of one cluster. All methods are safe for concurrent use.
@@ -84,9 +86,11 @@ type Mirror struct {
 	assumeFor time.Duration
 	http      *http.Client
 	config    *rest.Config
-	interner  *plan.Interner
-	watches   []watched
-	events    events
+	// followOverlays is Options.NodeOverlays.
+	followOverlays bool
+	interner       *plan.Interner
+	watches        []watched
+	events         events
 
 	// mu guards everything below, the feeds' contents included.
 	mu sync.RWMutex
@@ -100,6 +104,7 @@ type Mirror struct {
 	assumed  map[string]assumption
 	promises promises
 	grown    grown
+	daemons  daemonPods
 	buffers  buffers
 	storage  storage
 	// namespaceLabels are what snapshots show of namespaces; nil when one has changed.
@@ -112,17 +117,19 @@ type Mirror struct {
 // NewMirror returns a mirror of the cluster that the configuration names. It watches nothing until Run.
 func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 	m := &Mirror{
-		log:       options.Log,
-		clock:     options.Clock,
-		heartbeat: options.Heartbeat,
-		assumeFor: options.AssumeFor,
-		config:    rest.CopyConfig(config),
-		interner:  plan.NewInterner(),
-		assumed:   map[string]assumption{},
-		promises:  newPromises(),
-		grown:     newGrown(),
-		places:    newPlaces(),
-		waiting:   newWaiting(),
+		log:            options.Log,
+		clock:          options.Clock,
+		heartbeat:      options.Heartbeat,
+		assumeFor:      options.AssumeFor,
+		followOverlays: options.NodeOverlays,
+		config:         rest.CopyConfig(config),
+		interner:       plan.NewInterner(),
+		assumed:        map[string]assumption{},
+		promises:       newPromises(),
+		grown:          newGrown(),
+		daemons:        newDaemonPods(),
+		places:         newPlaces(),
+		waiting:        newWaiting(),
 	}
 	if m.log == nil {
 		m.log = zap.NewNop()

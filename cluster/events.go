@@ -44,6 +44,9 @@ const (
 	// BuffersChanged means some CapacityBuffer or what it is made from changed. It has no name.
 	BuffersChanged EventKind = "BuffersChanged"
 
+	// OverlaysChanged means some NodeOverlay was created, changed or deleted. It has no name.
+	OverlaysChanged EventKind = "OverlaysChanged"
+
 	// providerPlace means that what has a provider id, a Node or a claim, changed; it has that for a name.
 	providerPlace EventKind = "providerPlace"
 	// claimsSeen means that more changes of claims have been seen, synchronized that a resource has been listed.

@@ -5,13 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/plan"
 )
 
 // Claim returns the NodeClaim of a name, assumed ones included, or nil.
@@ -155,38 +152,6 @@ func sorted[R any](items map[string]R) []R {
 		values = append(values, items[key])
 	}
 	return values
-}
-
-// daemonSet is a DaemonSet as planning sees it.
-type daemonSet struct{ *plan.DaemonSet }
-
-func (d *daemonSet) key() string { return d.Namespace + "/" + d.Name }
-
-// GetObjectMeta implements metav1.ObjectMetaAccessor.
-func (d *daemonSet) GetObjectMeta() metav1.Object { return named(d.Namespace, d.Name) }
-
-func (m *Mirror) reduceDaemonSet(obj any) (*daemonSet, error) {
-	set, ok := obj.(*appsv1.DaemonSet)
-	if !ok {
-		return nil, unexpected(set, obj)
-	}
-	return &daemonSet{m.interner.DaemonSet(set)}, nil
-}
-
-func (m *Mirror) daemonSetList() []*plan.DaemonSet {
-	list := make([]*plan.DaemonSet, 0, len(m.daemonSets.items))
-	for _, set := range sorted(m.daemonSets.items) {
-		list = append(list, set.DaemonSet)
-	}
-	return list
-}
-
-func (m *Mirror) daemonSetChanged(old, now *daemonSet, existed, exists bool) {
-	if existed && exists && *old.DaemonSet == *now.DaemonSet {
-		return // only its status has changed
-	}
-	m.changed()
-	m.events.publish(Event{Kind: DaemonSetsChanged})
 }
 
 func (m *Mirror) poolChanged(old, now *karpv1.NodePool, existed, exists bool) {

@@ -129,6 +129,7 @@ func (m *Mirror) podChanged(old, now *Pod, existed, exists bool) {
 		return
 	}
 	m.growthChanged(old, now, existed, exists)
+	m.daemonPodChanged(old, now)
 	from, to := "", ""
 	if existed {
 		from = old.Node

@@ -22,6 +22,7 @@ import (
 	bufferv1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 )
 
 // feeds are the mirrored resources.
@@ -32,8 +33,10 @@ type feeds struct {
 	pools      *feed[*karpv1.NodePool]
 	classes    *feed[*awsv1.EC2NodeClass]
 	daemonSets *feed[*daemonSet]
-	budgets    *feed[*podBudget]
-	namespaces *feed[*namespace]
+	// limitRanges say what containers get that name nothing themselves.
+	limitRanges *feed[*corev1.LimitRange]
+	budgets     *feed[*podBudget]
+	namespaces  *feed[*namespace]
 
 	attachments    *feed[*attachment]
 	volumeClaims   *feed[*volumeClaim]
@@ -43,6 +46,8 @@ type feeds struct {
 	// capacityBuffers are watched where the cluster serves them, origins where buffers refer to one of the kind.
 	capacityBuffers *feed[*bufferv1.CapacityBuffer]
 	origins         map[string]origins
+	// overlays are watched where the cluster serves them; nil where they are not to be.
+	overlays *feed[*karpv1alpha1.NodeOverlay]
 }
 
 // watched is a feed as Run and the staleness see it.
@@ -60,7 +65,7 @@ var podSelector = fields.AndSelectors(
 // openFeeds prepares the watches of all resources.
 func (m *Mirror) openFeeds() error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme, bufferv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme, bufferv1.AddToScheme, karpv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return fmt.Errorf("scheme: %w", err)
 		}
@@ -74,10 +79,14 @@ func (m *Mirror) openFeeds() error {
 	m.pools = open(&c, karpv1.SchemeGroupVersion, "nodepools", &karpv1.NodePool{}, nil, whole[*karpv1.NodePool], nameOf[*karpv1.NodePool], m.poolChanged)
 	m.classes = open(&c, awsv1.SchemeGroupVersion, "ec2nodeclasses", &awsv1.EC2NodeClass{}, nil, whole[*awsv1.EC2NodeClass], nameOf[*awsv1.EC2NodeClass], m.classChanged)
 	m.daemonSets = open(&c, apps, "daemonsets", &appsv1.DaemonSet{}, nil, m.reduceDaemonSet, (*daemonSet).key, m.daemonSetChanged)
+	m.limitRanges = open(&c, core, "limitranges", &corev1.LimitRange{}, nil, whole[*corev1.LimitRange], nameOf[*corev1.LimitRange], m.limitRangeChanged)
 	m.budgets = open(&c, policy, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}, nil, m.reduceBudget, (*podBudget).key, m.budgetChanged)
 	m.openNamespaces(&c)
 	m.openVolumes(&c)
 	m.openBuffers(&c)
+	if m.followOverlays {
+		m.openOverlays(&c)
+	}
 	if c.err != nil {
 		return c.err
 	}

@@ -146,8 +146,11 @@ func TestSettingsReachTheWorker(t *testing.T) {
 		{"", "TENON_INTERRUPTION_QUEUE", ""},
 		{"interruptionQueue: blue", "TENON_INTERRUPTION_QUEUE", "blue"},
 		{"interruptionQueue: 'https://sqs.us-east-1.amazonaws.com/111122223333/blue'", "TENON_INTERRUPTION_QUEUE", "https://sqs.us-east-1.amazonaws.com/111122223333/blue"},
-		{"", "TENON_FEATURE_GATES", "NodeRepair=false,SpotToSpotConsolidation=false"},
-		{"featureGates: {nodeRepair: true, staticCapacity: false}", "TENON_FEATURE_GATES", "NodeRepair=true,SpotToSpotConsolidation=false"},
+		{"nodePrice: 0.01", "TENON_NODE_PRICE", "0.01"},
+		{"packing: cheapest", "TENON_PACKING", "cheapest"},
+		{"", "TENON_FEATURE_GATES", "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=false"},
+		{"featureGates: {nodeRepair: true, staticCapacity: false}", "TENON_FEATURE_GATES", "NodeRepair=true,SpotToSpotConsolidation=false,NodeOverlay=false"},
+		{"featureGates: {nodeOverlay: true}", "TENON_FEATURE_GATES", "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=true"},
 	}
 	for _, test := range tests {
 		deployment := find[appsv1.Deployment](t, render(t, "settings:\n  clusterName: blue\n  "+test.settings), "Deployment", "tenon")
@@ -212,6 +215,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{"a setting nobody knows", "settings: {clusterName: blue, clustreEndpoint: x}", "clustreEndpoint"},
 		{"a value at the top nobody knows", "settings: {clusterName: blue}\nreplica: 3", "replica"},
 		{"not a policy", "settings: {clusterName: blue, minValuesPolicy: Loose}", "minValuesPolicy"},
+		{"not a way to pack", "settings: {clusterName: blue, packing: tight}", "packing"},
+		{"a node that pays", "settings: {clusterName: blue, nodePrice: -1}", "nodePrice"},
 		{"a gate that is no truth value", "settings: {clusterName: blue, featureGates: {nodeRepair: maybe}}", "nodeRepair"},
 		{"a queue that is an ARN", "settings: {clusterName: blue, interruptionQueue: 'arn:aws:sqs:us-east-1:111122223333:blue'}", "interruptionQueue"},
 		{"an address that is a URL", "settings: {clusterName: blue}\ntemporal: {address: 'http://temporal:7233'}", "address"},
@@ -234,12 +239,12 @@ func TestNotesNameWhatHasNoEffect(t *testing.T) {
 	if err != nil {
 		t.Fatalf("helm install --dry-run: %v\n%s", err, out)
 	}
-	for _, setting := range []string{"settings.featureGates.nodeOverlay", "logOutputPaths"} {
+	for _, setting := range []string{"logOutputPaths", "logErrorOutputPaths"} {
 		if !strings.Contains(out, setting) {
 			t.Errorf("the notes do not say that %s has no effect:\n%s", setting, out)
 		}
 	}
-	if ignored := regexp.MustCompile(`settings\.(clusterName|reservedENIs|preferencePolicy|interruptionQueue)`).FindString(out); ignored != "" {
+	if ignored := regexp.MustCompile(`settings\.(clusterName|reservedENIs|preferencePolicy|interruptionQueue|featureGates)`).FindString(out); ignored != "" {
 		t.Errorf("the notes say that %s has no effect, but it has", ignored)
 	}
 }

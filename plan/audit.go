@@ -116,9 +116,10 @@ func (d *distribution) siteOf(b *bin, i int) *site {
 	labels[karpv1.NodePoolLabelKey] = s.name
 	zones := b.zones & mach.zones
 	if bits.OnesCount64(zones) == 1 {
-		maps.Copy(labels, d.m.zoneLabels(bits.TrailingZeros64(zones)))
+		maps.Copy(labels, d.m.zoneLabels[bits.TrailingZeros64(zones)])
 		zones = 0
 	}
+	addDeprecated(labels)
 	name := fmt.Sprintf("\x00bin-%d", i)
 	labels[corev1.LabelHostname] = name
 	like := &Node{Claim: name, Pool: s.name, Labels: labels, Taints: s.NodePool.Spec.Template.Spec.Taints, Launched: true, Initialized: true}
@@ -165,6 +166,7 @@ func (d *distribution) kindsOf(b *bin, like *Node) []*Node {
 			other := *like
 			other.Labels = maps.Clone(like.Labels)
 			maps.Copy(other.Labels, d.m.machines[i].typ.Labels)
+			addDeprecated(other.Labels)
 			kinds = append(kinds, &other)
 		}
 	}
@@ -211,7 +213,7 @@ func (a *auditor) play(snapshot *Snapshot, open bool) {
 			}
 			for z := range a.d.m.zones {
 				if open && s.zones&(1<<z) != 0 && a.d.m.zonal(g.key) {
-					domains[i][a.d.m.zoneLabels(z)[g.key]] = true
+					domains[i][a.d.m.zoneLabels[z][g.key]] = true
 				}
 			}
 		}

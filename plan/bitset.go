@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 )
@@ -74,6 +75,15 @@ func (b bitset) empty() bool {
 		}
 	}
 	return true
+}
+
+// key is equal for equal sets.
+func (b bitset) key() string {
+	key := make([]byte, 0, len(b)*8)
+	for _, word := range b {
+		key = binary.LittleEndian.AppendUint64(key, word)
+	}
+	return string(key)
 }
 
 func (b bitset) clone() bitset { return append(bitset(nil), b...) }

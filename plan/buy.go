@@ -13,10 +13,10 @@ type bin struct {
 	// toward is the zone that what is put onto it has to admit, while it is filled.
 	toward  uint64
 	content []portion
-	// used is what the content takes, free what it leaves. slack is the share of a machine that shall stay free.
+	// used is what the content takes, free what it leaves.
 	used, free []int64
-	slack      float64
-	shaped     bool
+	// least is what a machine has to have to be launched in place of this one; nil if the content says it.
+	least []int64
 	// size is what the pool's limits were charged for it.
 	size  Resources
 	ports []HostPort
@@ -25,6 +25,14 @@ type bin struct {
 	// tally counts the pods of the groups over hostnames, attach how many volumes the node can still attach.
 	tally  []int32
 	attach *attachRoom
+}
+
+// need is what a machine has to have to be launched for the bin.
+func (b *bin) need() []int64 {
+	if b.least != nil {
+		return b.least
+	}
+	return b.used
 }
 
 // portion is a number of alike pieces in a bin.
@@ -51,8 +59,7 @@ func (m *market) buy(bins []*bin, lots []*lot) []*bin {
 }
 
 // buyFrom buys from pools of one weight. Reserved machines go first: they are paid for. Then comes what can only be had
-// on demand, so that other pods may fill what it leaves. Pods for which nothing is left of the capacity type they prefer
-// take the next.
+// on demand, so that other pods may fill what it leaves. Pods that may use spot and on-demand take what is cheaper.
 func (m *market) buyFrom(sellers []*seller, bins []*bin, lots []*lot) []*bin {
 	offered := newBitset(len(m.machines))
 	for _, s := range sellers {
@@ -137,7 +144,7 @@ func (m *market) exhaust(lots []supplied, bins []*bin) []*bin {
 		if len(demands) == 0 {
 			return bins
 		}
-		bought := newBuyer(m, demands, m.fewGoodsFor(demands)).run()
+		bought := m.purchase(demands, m.fewGoodsFor(demands))
 		if len(bought) == 0 {
 			return bins
 		}
@@ -168,41 +175,61 @@ func firstNonEmpty(stocks ...[]supplied) []supplied {
 type capacityTries [len(capacityTypes)]map[*lot]bool
 
 func (t *capacityTries) note(m *market, stock []supplied) {
-	for _, l := range stock {
-		c := m.machines[firstOf(l.stock)].capacity
-		if t[c] == nil {
-			t[c] = map[*lot]bool{}
+	for c := range t {
+		for _, l := range stock {
+			if !l.stock.intersects(m.byCapacity(c)) {
+				continue
+			}
+			if t[c] == nil {
+				t[c] = map[*lot]bool{}
+			}
+			t[c][l.lot] = true
 		}
-		t[c][l.lot] = true
 	}
 }
 
-// preferred gives each lot the machines of its best capacity type that was not tried yet, and files it under that type.
+// byCapacity are the machines of a capacity type.
+func (m *market) byCapacity(capacity int) bitset {
+	if m.capacities[capacity] == nil {
+		set := newBitset(len(m.machines))
+		for i := range m.machines {
+			if m.machines[i].capacity == capacity {
+				set.set(i)
+			}
+		}
+		m.capacities[capacity] = set
+	}
+	return m.capacities[capacity]
+}
+
+// preferred gives each lot the machines it may be bought now, and files it under a capacity type. Reserved machines come
+// first. Spot and on-demand compete by price: a lot that may use both is filed under spot.
 func (m *market) preferred(lots []*lot, offered bitset, tried capacityTries) [len(capacityTypes)][]supplied {
-	var byCapacity [len(capacityTypes)]bitset
-	for c := range byCapacity {
-		byCapacity[c] = newBitset(len(m.machines))
-	}
-	for i := range m.machines {
-		byCapacity[m.machines[i].capacity].set(i)
-	}
 	var result [len(capacityTypes)][]supplied
 	for _, l := range lots {
 		if l.left() == 0 {
 			continue
 		}
-		for c := range byCapacity {
-			if tried[c][l] {
+		at := -1
+		var stock bitset
+		for c := range result {
+			if tried[c][l] || at == reservedFirst {
 				continue
 			}
-			stock := l.allowed.clone()
-			stock.intersect(offered)
-			stock.intersect(byCapacity[c])
-			m.withoutUsedUp(stock)
-			if !stock.empty() {
-				result[c] = append(result[c], supplied{lot: l, stock: stock, quota: math.MaxInt})
-				break
+			more := l.allowed.clone()
+			more.intersect(offered)
+			more.intersect(m.byCapacity(c))
+			m.withoutUsedUp(more)
+			switch {
+			case more.empty():
+			case at < 0:
+				at, stock = c, more
+			default:
+				stock.unite(more)
 			}
+		}
+		if at >= 0 {
+			result[at] = append(result[at], supplied{lot: l, stock: stock, quota: math.MaxInt})
 		}
 	}
 	return result

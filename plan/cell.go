@@ -237,7 +237,7 @@ func (m *market) domainsOf(it *item, key string) []string {
 		}
 		for z := range m.zones {
 			if zones&(1<<z) != 0 {
-				values[m.zoneLabels(z)[key]] = true
+				values[m.zoneLabels[z][key]] = true
 			}
 		}
 		delete(values, "")

@@ -227,12 +227,23 @@ func nodeOf(claim *karpv1.NodeClaim, typ *cloud.InstanceType, zone, capacityType
 	for key, value := range claim.Labels {
 		labels[key] = value
 	}
-	// What the kubelet still adds for those who use the names of old.
-	labels["beta.kubernetes.io/arch"], labels["beta.kubernetes.io/os"] = labels[corev1.LabelArchStable], labels[corev1.LabelOSStable]
+	addOldNames(labels)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Labels: labels},
 		Spec:       corev1.NodeSpec{Taints: claim.Spec.Taints},
 		Status:     corev1.NodeStatus{Allocatable: typ.Allocatable},
+	}
+}
+
+// addOldNames adds what the kubelet and the cloud provider still write for those who use the names of old.
+func addOldNames(labels map[string]string) {
+	for old, name := range map[string]string{
+		"beta.kubernetes.io/arch": corev1.LabelArchStable, "beta.kubernetes.io/os": corev1.LabelOSStable, corev1.LabelInstanceType: corev1.LabelInstanceTypeStable,
+		corev1.LabelFailureDomainBetaZone: corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
+	} {
+		if value, has := labels[name]; has {
+			labels[old] = value
+		}
 	}
 }
 

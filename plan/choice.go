@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // minimum is a NodePool's minValues for one label.
@@ -38,7 +39,8 @@ func (m *market) withChoice(goods []good) []good {
 		}
 		var company []good
 		for _, other := range goods {
-			if m.machines[other.index].pool == pool && g.users.within(other.users) && m.sellers[pool].affordable(m.machines[other.index].size) > 0 {
+			own, mach := &m.machines[g.index], &m.machines[other.index]
+			if mach.pool == pool && mach.capacity == own.capacity && g.users.within(other.users) && m.sellers[pool].affordable(m.machines[other.index].size) > 0 {
 				company = append(company, other)
 			}
 		}
@@ -88,16 +90,18 @@ func (m *market) companyOf(g good, goods []good, minimums []minimum) (room []int
 	return nil, Resources{}
 }
 
-// leavesChoice says whether enough machines hold a load for its pool's minValues. What goods share is room; zones and
+// leavesChoice says whether enough machines hold a content for its pool's minValues. What goods share is room; zones and
 // alternatives of node affinity may still stand in the way.
-func (m *market) leavesChoice(b *bin, counts []count, items []stocked) bool {
-	s := m.sellers[m.machines[b.machine].pool]
+func (m *market) leavesChoice(index int, zones uint64, content []solve.Count, demands []stocked) bool {
+	s := m.sellers[m.machines[index].pool]
 	if len(s.minimums) == 0 || m.policy == MinValuesBestEffort {
 		return true
 	}
-	full := bin{machine: b.machine, zones: b.zones, used: b.used}
-	for _, c := range counts {
-		full.content = append(full.content, portion{variant: &items[c.item].variants[c.variant], count: c.n})
+	full := bin{machine: index, zones: zones, used: make([]int64, m.dims.count())}
+	for _, c := range content {
+		d := demands[c.Demand]
+		take(full.used, d.request, -c.N)
+		full.content = append(full.content, portion{variant: &d.variants[c.Way], count: c.N})
 	}
 	return m.enough(s, m.holders(s, &full))
 }
@@ -198,7 +202,7 @@ func (m *market) valuesOf(index int, key string) []string {
 		var values []string
 		for z := range m.zones {
 			if m.machines[index].zones&(1<<z) != 0 {
-				if value := m.zoneLabels(z)[key]; value != "" {
+				if value := m.zoneLabels[z][key]; value != "" {
 					values = append(values, value)
 				}
 			}

@@ -21,9 +21,9 @@ type launchGroup struct {
 	seller *seller
 	zones  uint64
 	labels map[string]string
-	// common are the machines that hold each of the bins.
-	common bitset
-	bins   []*bin
+	// common are the machines that hold each of the bins, instead the on-demand machines that would do for spot.
+	common, instead bitset
+	bins            []*bin
 	// chosen says that prices have been looked at: all of common may be launched.
 	chosen bool
 }
@@ -42,10 +42,16 @@ func (m *market) claims(bins []*bin) []Claim {
 
 // groups gives every bin its cheapest machine and brings those together that can be launched alike.
 func (m *market) groups(s *seller, bins []*bin) []*launchGroup {
+	instead := m.insteadOfSpot(s, bins)
+	m.leaveDearSpot(s, bins, instead)
 	holders := m.holdersOf(s, bins)
+	if len(s.minimums) == 0 {
+		m.divideSpot(bins, holders)
+	}
 	byKey := map[string]*launchGroup{}
 	var groups []*launchGroup
 	for i, b := range bins {
+		b.zones &= m.machines[b.machine].where
 		b.machine = m.cheapest(holders[i], b.zones, b.machine)
 		labels := m.labelsOf(s, b)
 		zones := b.zones & m.zonesOf(holders[i])
@@ -57,11 +63,12 @@ func (m *market) groups(s *seller, bins []*bin) []*launchGroup {
 		}
 		g := byKey[key]
 		if g == nil {
-			g = &launchGroup{seller: s, zones: zones, labels: labels, common: holders[i].clone()}
+			g = &launchGroup{seller: s, zones: zones, labels: labels, common: holders[i].clone(), instead: slices.Clone(instead[i])}
 			byKey[key] = g
 			groups = append(groups, g)
 		}
 		g.common.intersect(holders[i])
+		g.instead.intersect(instead[i])
 		g.bins = append(g.bins, b)
 	}
 	return groups
@@ -87,9 +94,6 @@ func (m *market) holdersOf(s *seller, bins []*bin) []bitset {
 			continue
 		}
 		holders[i] = m.modest(s, b, all, share)
-		if len(s.minimums) > 0 && !m.enough(s, holders[i]) {
-			holders[i] = m.modest(s, b, m.holding(s, b, b.used), share)
-		}
 	}
 	return holders
 }
@@ -135,28 +139,37 @@ func (m *market) labelsOf(s *seller, b *bin) map[string]string {
 }
 
 func sameContent(a, b *bin) bool {
-	return a.machine == b.machine && a.zones == b.zones && a.slack == b.slack && a.shaped == b.shaped && slices.EqualFunc(a.content, b.content, func(x, y portion) bool {
+	return a.machine == b.machine && a.zones == b.zones && slices.Equal(a.least, b.least) && slices.EqualFunc(a.content, b.content, func(x, y portion) bool {
 		return x.variant == y.variant && x.count == y.count
 	})
 }
 
-// holders are the machines of the bin's pool, capacity type and reservation that hold its content in its zones. The shape
-// and the slack that were planned give way where they would leave too little choice for minValues.
+// holders are the machines of the bin's pool, capacity type and reservation that hold its content in its zones.
+// What was planned to stay free gives way where it would leave too little choice for minValues.
 func (m *market) holders(s *seller, b *bin) bitset {
-	own := &m.machines[b.machine]
-	set := m.holding(s, b, roomy(b.used, own.usable, b.slack, b.shaped))
-	if len(s.minimums) > 0 && (b.shaped || b.slack > 0) && !m.enough(s, set) {
-		return m.holding(s, b, b.used)
+	if b.least != nil {
+		if set := m.holding(s, b, b.least); len(s.minimums) == 0 || m.enough(s, set) {
+			return set
+		}
 	}
-	return set
+	return m.holding(s, b, b.used)
 }
 
 // holding are the holders with room for a need.
 func (m *market) holding(s *seller, b *bin, need []int64) bitset {
-	set, own := newBitset(len(m.machines)), &m.machines[b.machine]
+	own := &m.machines[b.machine]
+	set := m.holdingAs(s, b, need, own.capacity, own.reservation)
+	set.set(b.machine)
+	return set
+}
+
+// holdingAs are the machines of a pool with one capacity type and reservation that hold a bin's content, with room for a
+// need.
+func (m *market) holdingAs(s *seller, b *bin, need []int64, capacity, reservation int) bitset {
+	set := newBitset(len(m.machines))
 	for i := s.first; i < s.last; i++ {
 		mach := &m.machines[i]
-		if mach.capacity == own.capacity && mach.reservation == own.reservation && mach.zones&b.zones != 0 && fits(need, mach.usable) {
+		if mach.capacity == capacity && mach.reservation == reservation && mach.zones&b.zones != 0 && b.zones&m.allZones&^mach.where == 0 && fits(need, mach.usable) {
 			set.set(i)
 		}
 	}
@@ -170,7 +183,6 @@ func (m *market) holding(s *seller, b *bin, need []int64) bitset {
 			}
 		}
 	}
-	set.set(b.machine)
 	return set
 }
 
@@ -223,7 +235,7 @@ func (m *market) claimsOf(g *launchGroup) []Claim {
 	for _, i := range chosen {
 		template.InstanceTypes = append(template.InstanceTypes, m.machines[i].typ.Name)
 	}
-	template.Requirements = narrowed(g.seller.NodePool, &template)
+	requirements, settled := narrowed(g.seller.NodePool, &template)
 	template.Group = template.group()
 	daemons := m.dims.vector(ResourcesOf(first.typ.Allocatable))
 	take(daemons, first.usable, 1)
@@ -233,6 +245,7 @@ func (m *market) claimsOf(g *launchGroup) []Claim {
 		requests := slices.Clone(b.used)
 		take(requests, daemons, -1)
 		claim.Requests = m.dims.resources(requests).List()
+		claim.Requirements = m.constrained(requirements, b, settled)
 		for _, p := range b.content {
 			for _, pod := range p.pods {
 				claim.Pods = append(claim.Pods, pod.UID)
@@ -261,24 +274,13 @@ func (m *market) ranked(g *launchGroup, ceiling float64) []int {
 	return ranked
 }
 
-// ceiling is the price above which spot makes no sense: that of the cheapest on-demand machine of a type that would do.
+// ceiling is the price above which spot makes no sense: that of the cheapest on-demand machine that would do for all of a
+// group. It is that of a machine that costs more where nothing else would do.
 func (m *market) ceiling(g *launchGroup) float64 {
-	ceiling := math.Inf(1)
-	if g.chosen || capacityTypes[m.machines[g.bins[0].machine].capacity] != karpv1.CapacityTypeSpot {
-		return ceiling
+	if g.chosen {
+		return math.Inf(1)
 	}
-	suitable := map[string]bool{}
-	for i := range g.common.all {
-		suitable[m.machines[i].typ.Name] = true
-	}
-	for i := g.seller.first; i < g.seller.last; i++ {
-		mach := &m.machines[i]
-		if capacityTypes[mach.capacity] == karpv1.CapacityTypeOnDemand && mach.zones&g.zones != 0 && suitable[mach.typ.Name] {
-			ceiling = min(ceiling, m.priceIn(i, g.zones))
-		}
-	}
-	// The machine that was planned stays, whatever it costs: its pods prefer spot.
-	return max(ceiling, m.priceIn(g.bins[0].machine, g.zones))
+	return m.cheapestPrice(g.instead, g.zones)
 }
 
 func setOf(members []int, size int) bitset {
@@ -300,13 +302,13 @@ func (c *Claim) group() string {
 }
 
 // narrowed are the pool's requirements with instance type, capacity type and zone as the claim leaves them, and custom
-// labels as they were settled.
-func narrowed(pool *karpv1.NodePool, c *Claim) []karpv1.NodeSelectorRequirementWithMinValues {
+// labels as they were settled. Those come first, and settled is how many they are.
+func narrowed(pool *karpv1.NodePool, c *Claim) (result []karpv1.NodeSelectorRequirementWithMinValues, settled int) {
 	in := func(key string, values []string) karpv1.NodeSelectorRequirementWithMinValues {
 		return karpv1.NodeSelectorRequirementWithMinValues{
 			Key: key, Operator: corev1.NodeSelectorOpIn, Values: slices.Sorted(slices.Values(values))}
 	}
-	result := []karpv1.NodeSelectorRequirementWithMinValues{
+	result = []karpv1.NodeSelectorRequirementWithMinValues{
 		in(corev1.LabelInstanceTypeStable, c.InstanceTypes),
 		in(karpv1.CapacityTypeLabelKey, []string{c.CapacityType}),
 		in(corev1.LabelTopologyZone, c.Zones),
@@ -324,6 +326,7 @@ func narrowed(pool *karpv1.NodePool, c *Claim) []karpv1.NodeSelectorRequirementW
 		result = append(result, in(key, []string{value}))
 	}
 	slices.SortFunc(result[fixed:], func(a, b karpv1.NodeSelectorRequirementWithMinValues) int { return cmp.Compare(a.Key, b.Key) })
+	settled = len(result)
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		i, taken := position[karpv1.NormalizedLabelKey(r.Key)]
 		switch {
@@ -333,7 +336,7 @@ func narrowed(pool *karpv1.NodePool, c *Claim) []karpv1.NodeSelectorRequirementW
 			result[i].MinValues = r.MinValues
 		}
 	}
-	return result
+	return result, settled
 }
 
 // NodeClaim writes the claim as the object that is created. Everything that is known then is set at once: labels,

@@ -68,7 +68,7 @@ func Confirm(in Input, command Command) []Verdict {
 // packedOut says why nodes stay whose pods do not all fit on nodes that serve.
 func packedOut(in Input, going []*Node, at map[string]*Node) map[*Node]string {
 	place := map[types.UID]*Node{}
-	for _, placement := range Pack(in).Placements {
+	for _, placement := range packAll(in).Placements {
 		place[placement.Pod.UID] = at[placement.Node]
 	}
 	why := map[*Node]string{}

@@ -34,8 +34,6 @@ type consolidation struct {
 	book       *budgets
 	scores     scorer
 	spotToSpot bool
-	// answers are what is known from the last evaluation; nil where nothing is remembered.
-	answers *answers
 
 	commands []Command
 	// removals are the sources of the commands, as long as each is of one node that needs no replacement.
@@ -52,7 +50,7 @@ type consolidation struct {
 
 // consolidate finds nodes that are not needed, or cost more than what their pods need. Of every candidate that is in no
 // command it says why. Rivals are nodes that may not go yet, but soon: the room for their pods is spoken for.
-func consolidate(f *field, in *Input, candidates, rivals []*candidate, book *budgets, scores scorer, memory *Memory) ([]Command, []Verdict) {
+func consolidate(f *field, in *Input, candidates, rivals []*candidate, book *budgets, scores scorer) ([]Command, []Verdict) {
 	c := &consolidation{f: f, book: book, scores: scores, spotToSpot: in.SpotToSpot, verdicts: map[*candidate]Verdict{}, gone: map[*candidate]bool{}}
 	if moving, until := underWay(in.Snapshot); moving > mostTogether {
 		why := fmt.Sprintf("the pods of %d nodes are about to move, and where they will go is not known yet", moving)
@@ -64,7 +62,6 @@ func consolidate(f *field, in *Input, candidates, rivals []*candidate, book *bud
 	all := slices.Concat(candidates, rivals)
 	slices.SortFunc(all, bySavings)
 	f.settleHere()
-	c.answers = memory.recall(f)
 	c.average = averageOf(in)
 	for _, one := range all {
 		c.remove(one)
@@ -135,7 +132,7 @@ func (c *consolidation) remove(one *candidate) {
 		return
 	}
 	approved, demur := c.scores.approves([]*candidate{one}, one.price)
-	found, why, cause := c.ask([]*candidate{one}, purchase{}, func(*move) bool { return approved })
+	found, why, cause := c.f.relocate([]*Node{one.node}, purchase{})
 	if found == nil {
 		c.keep(one, cause, why)
 		return
@@ -229,10 +226,7 @@ func (c *consolidation) exchange(one *candidate) {
 		c.keep(one, cause, before.Message+", and "+why)
 		return
 	}
-	found, why, cause := c.ask([]*candidate{one}, purchase{most: 1, terms: c.termsFor([]*candidate{one})}, func(found *move) bool {
-		why, _ := c.unworthy([]*candidate{one}, found, one.price-found.price)
-		return why == "" && (len(found.claims) > 0 || !c.crowded)
-	})
+	found, why, cause := c.f.relocate([]*Node{one.node}, purchase{most: 1, terms: c.termsFor([]*candidate{one})})
 	if found == nil {
 		if cause == CausePrice {
 			why = before.Message + ", and " + why
@@ -280,11 +274,6 @@ const (
 // worth says whether a saving is more than next to nothing for what a replacement moves.
 func (c *consolidation) worth(sources []*candidate, saves float64) bool {
 	price, cost := measure(sources)
-	return c.pays(price, cost, saves)
-}
-
-// pays says so of nodes of this price, evicting whose pods costs so much.
-func (c *consolidation) pays(price, cost, saves float64) bool {
 	return saves > 0 && (saves >= leastPart*price || saves >= leastWorth*c.average*cost)
 }
 

@@ -3,6 +3,8 @@ package plan
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // demand is lots that are alike to the market: they take the same room and accept the same machines. A buyer knows
@@ -60,13 +62,14 @@ func (m *market) demandsOf(lots []supplied) []stocked {
 }
 
 // key is equal for lots that are alike to the market, whatever zones they are bound to: those decide only which of them
-// share a machine. Lots that are bounded by themselves are like no other.
+// share a machine. Lots of equal size and bound are one demand; bundles and lots with host ports are like no other.
 func (l *lot) key(request []int64, most int) []byte {
 	key := make([]byte, 0, 256)
 	for _, amount := range request {
 		key = binary.AppendVarint(key, amount)
 	}
-	if l.bundle || most > 0 || len(l.ports) > 0 {
+	key = binary.AppendVarint(key, int64(most))
+	if l.bundle || len(l.ports) > 0 {
 		key = binary.AppendVarint(append(key, '!'), int64(l.place))
 	}
 	for i := range l.variants {
@@ -187,7 +190,7 @@ func (m *market) fillUp(b *bin, d *demand, variant, n int, minding company) int 
 
 // chooseZone turns a bin to the zone in which most of a load's pieces have to be, if any has to be in some zones: pieces
 // that have to be elsewhere are kept off it.
-func (m *market) chooseZone(b *bin, items []stocked, counts []count) {
+func (m *market) chooseZone(b *bin, items []stocked, counts []solve.Count) {
 	best, most := -1, 0
 	b.toward = everywhere
 	for z := range m.zones {
@@ -197,12 +200,12 @@ func (m *market) chooseZone(b *bin, items []stocked, counts []count) {
 		pieces := 0
 		for _, c := range counts {
 			bound := 0
-			for _, l := range items[c.item].lots {
-				if zones := l.variants[c.variant].zones; zones&(1<<z) != 0 && m.allZones&^zones != 0 {
+			for _, l := range items[c.Demand].lots {
+				if zones := l.variants[c.Way].zones; zones&(1<<z) != 0 && m.allZones&^zones != 0 {
 					bound += l.left()
 				}
 			}
-			pieces += min(bound, c.n)
+			pieces += min(bound, c.N)
 		}
 		if pieces > most {
 			best, most = z, pieces
@@ -222,12 +225,4 @@ func (b *bin) add(p portion) {
 	}
 	b.content[i].count += p.count
 	b.content[i].pods = append(b.content[i].pods, p.pods...)
-}
-
-// times says how many pieces one machine with this room takes.
-func (d *demand) times(free []int64) int {
-	if n := times(d.request, free); d.most == 0 || n < d.most {
-		return n
-	}
-	return d.most
 }

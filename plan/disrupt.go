@@ -19,11 +19,9 @@ func DisruptionReasons() []karpv1.DisruptionReason {
 
 // Disrupt finds everything that may be taken away now, and says of every other node of a NodePool what keeps it, for each
 // reason. A node goes for the first reason that lets it: what static pools have too many of, what is empty, what has
-// expired, what has drifted, what is not used well enough. Memory.Disrupt is the same for a cluster that is looked at time
-// and again.
-func Disrupt(in Input) Disruption { return newDecision(in).decide() }
-
-func (d *decision) decide() Disruption {
+// expired, what has drifted, what is not used well enough.
+func Disrupt(in Input) Disruption {
+	d := newDecision(in)
 	d.judgeAll()
 	d.overprovisioned()
 	d.renewedStatic(DisruptionReasonExpired)
@@ -51,9 +49,7 @@ type decision struct {
 	relocations int
 	// field is the state of the cluster in which it is asked what becomes of it without some nodes; nil until somebody asks.
 	field *field
-	// memory is what is known from the last evaluation; nil where nothing is.
-	memory *Memory
-	found  Disruption
+	found Disruption
 }
 
 func newDecision(in Input) *decision {
@@ -142,7 +138,7 @@ func (d *decision) theField() *field {
 		in.Snapshot = in.Snapshot.without(d.going)
 	}
 	in.Snapshot = in.Snapshot.withSuccessors(nil)
-	d.field = fieldAfter(d.memory.field(), in, movable)
+	d.field = newField(in, movable)
 	return d.field
 }
 
@@ -173,7 +169,7 @@ func (d *decision) underutilized() {
 		return
 	}
 	scores := newBalance(d.in.Snapshot, d.judge.pools, d.rates)
-	commands, verdicts := consolidate(d.theField(), &d.in, candidates, d.openRivals(), d.book, scores, d.memory)
+	commands, verdicts := consolidate(d.theField(), &d.in, candidates, d.openRivals(), d.book, scores)
 	of := make(map[string]*candidate, len(candidates))
 	for _, c := range candidates {
 		of[c.node.Key()] = c

@@ -70,6 +70,8 @@ type lot struct {
 	at map[string]string
 	// place tells lots apart that are like no other.
 	place int
+	// workload is how many waiting pods the workloads have that it is of; zero for bare pods.
+	workload int
 }
 
 // part is pods of one item, as they were when the lot was made.
@@ -97,7 +99,6 @@ func (d *distribution) place(it *item) {
 		keys := it.keys()
 		switch {
 		case it.rules.nearHost() != nil:
-			it.looked.all = true
 			d.gather(it, keys)
 		case len(keys) > 0:
 			d.acrossDomains(it, keys)
@@ -115,12 +116,10 @@ func (d *distribution) place(it *item) {
 func (d *distribution) anywhere(it *item) {
 	takers := d.lettingIn(it)
 	for i := takers.next(0, it.request); i < len(takers.slots) && len(it.pods) > 0; i = takers.next(i+1, it.request) {
-		it.looked.reach(it, takers.slots[i])
 		if n := takers.slots[i].room(it, len(it.pods)); n > 0 {
 			d.onto(takers.slots[i], it, n)
 		}
 	}
-	it.looked.all = it.looked.all || len(it.pods) > 0
 	for _, s := range d.open {
 		if len(it.pods) == 0 {
 			return
@@ -136,7 +135,7 @@ func (d *distribution) anywhere(it *item) {
 
 func newLot(it *item, variants []variant, allowed bitset, pods []*Pod) *lot {
 	return &lot{class: it.class, request: it.request, ports: it.class.HostPorts, variants: variants, allowed: allowed, rules: it.rules,
-		attach: &it.volumes.attach, most: it.most, place: it.place, content: []part{{it, it.shape, pods}}}
+		attach: &it.volumes.attach, most: it.most, place: it.place, workload: it.workloads, content: []part{{it, it.shape, pods}}}
 }
 
 // lettingIn are the slots whose machine is known that let the item's pods in, were there room.
@@ -205,7 +204,9 @@ func (d *distribution) onto(s *slot, it *item, n int) {
 
 // fill takes n pods' room on a slot, and counts them.
 func (d *distribution) fill(s *slot, it *item, n int) {
-	d.t.log.write(entry{slot: s, request: it.request, joins: it.rules.joins, n: n, ports: len(s.ports), attach: s.attach})
+	if d.t.log.keeps {
+		d.t.log.write(entry{other: &slotFill{slot: s, request: it.request, joins: it.rules.joins, n: n, ports: len(s.ports), attach: s.attach}})
+	}
 	take(s.free, it.request, n)
 	s.ports = append(s.ports, it.class.HostPorts...)
 	if !it.volumes.attach.none() {
@@ -236,14 +237,14 @@ func (d *distribution) domainOf(s *slot, key string) (string, bool) {
 		var values []string
 		for z := range d.m.zones {
 			if s.zones&(1<<z) != 0 {
-				values = append(values, d.m.zoneLabels(z)[key])
+				values = append(values, d.m.zoneLabels[z][key])
 			}
 		}
 		if values = slices.Compact(values); len(values) == 1 {
 			return values[0], values[0] != ""
 		}
 	}
-	if !has && key == corev1.LabelTopologyZone && s.node.Zone != "" {
+	if !has && s.node.Zone != "" && (key == corev1.LabelTopologyZone || !s.node.Initialized && normalizedKey(key) == corev1.LabelTopologyZone) {
 		return s.node.Zone, true
 	}
 	return value, has

@@ -25,7 +25,6 @@ func (d *distribution) acrossDomains(it *item, keys []string) {
 		}
 	}
 	for _, c := range cells {
-		it.looked.into(it, c)
 		if len(c.fresh) > 0 {
 			l := newLot(it, c.variants, d.m.unionOf(c.variants), c.fresh)
 			l.at = map[string]string{}
@@ -115,7 +114,7 @@ func (d *distribution) mayBecome(s *slot, g *group, domains map[string]bool) {
 		return
 	}
 	for z := range d.m.zones {
-		if value := d.m.zoneLabels(z)[g.key]; s.zones&(1<<z) != 0 && value != "" {
+		if value := d.m.zoneLabels[z][g.key]; s.zones&(1<<z) != 0 && value != "" {
 			domains[value] = true
 		}
 	}
@@ -204,6 +203,12 @@ func (d *distribution) unmet(it *item, keys []string, cells []*cell, eligible []
 			return "no pod is there that it has to be near by its pod affinity over " + n.key
 		}
 	}
+	binding := r.binding(keys, cells, eligible)
+	for i := range binding {
+		if binding[i].closes == len(cells) && binding[i].alone != "" {
+			return binding[i].alone
+		}
+	}
 	for i := range r.spread {
 		s := &r.spread[i]
 		if eligible[i] == nil {
@@ -217,15 +222,5 @@ func (d *distribution) unmet(it *item, keys []string, cells []*cell, eligible []
 			}
 		}
 	}
-	for i := range r.near {
-		if n := &r.near[i]; n.host < 0 {
-			return fmt.Sprintf("pod affinity over %s: there is no room near the pods it has to be with", n.key)
-		}
-	}
-	for _, g := range r.apart {
-		if g.host < 0 {
-			return fmt.Sprintf("pod anti-affinity over %s: every domain has a pod it has to be apart from", g.key)
-		}
-	}
-	return "no domain meets all its rules of topology spread and affinity at once"
+	return unmetTogether(binding)
 }

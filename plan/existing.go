@@ -24,8 +24,6 @@ type slot struct {
 	tally []int32
 	// closed says that nothing is to be put on it for the time being.
 	closed bool
-	// rank is its place in the order in which slots are filled.
-	rank int
 	// rows are those it stands in whose trees have to know what is free.
 	rows []rowAt
 }
@@ -35,7 +33,7 @@ func (m *market) slotsOf(book *volumeBook, topology *topology) []*slot {
 	snapshot := book.snapshot
 	var slots []*slot
 	for _, n := range snapshot.Nodes {
-		if n.Deleting || n.Disrupted || n.Terminating || n.Cordoned {
+		if n.Deleting || n.Disrupted || n.Terminating || n.Cordoned || n.lost() {
 			continue
 		}
 		s := m.slot(n, snapshot.DaemonSets)
@@ -181,10 +179,14 @@ func (s *slot) roomUnder(r *rules, it *item, n int) int {
 	return s.attach.holds(&it.volumes.attach, r.hostAllows(s.tally, n))
 }
 
-// lastingTaints are the taints that keep pods off a node for good. While a node is not initialized, its startup taints
-// and those that Kubernetes itself puts on a node that has just joined are about to go.
+// lost says that nobody here knows whether the node will ever take a pod: it is not Tenon's, and it is not Ready.
+func (n *Node) lost() bool { return n.Claim == "" && !n.Initialized }
+
+// lastingTaints are the taints that keep pods off a node for good. While a node of ours is not initialized, its startup
+// taints and those that Kubernetes itself puts on a node that has just joined are about to go. On nodes of others the same
+// taints say that something is wrong.
 func lastingTaints(n *Node) []corev1.Taint {
-	if n.Initialized {
+	if n.Initialized || n.Claim == "" {
 		return n.Taints
 	}
 	lasting := true

@@ -42,12 +42,3 @@ func (f Field) String() string {
 	fmt.Fprintln(&b, f.f.d.m.purse())
 	return b.String()
 }
-
-// Recalled is how many questions the last evaluation has answered from memory, and how many it has asked; and from how many
-// nodes it has not grown a group again.
-func (m *Memory) Recalled() (recalled, asked, grown int) {
-	if m.answers == nil {
-		return 0, 0, 0
-	}
-	return m.answers.recalled, m.answers.asked, m.answers.growths.recalled
-}

@@ -26,8 +26,7 @@ import (
 
 // field is the base of all forks.
 type field struct {
-	in    Input
-	items []*item
+	in Input
 	// movable are the nodes that forks may take away.
 	movable map[*Node]bool
 	d       *distribution
@@ -44,8 +43,6 @@ type field struct {
 	purse   purse
 	// openings are the slots with room for a pod of an item, as things are; nil where nobody has asked since they changed.
 	openings map[*item]*opening
-	// looks are what the last question looked at.
-	looks []look
 	// kept are the moves since the mark that can still be taken back, with what they changed on stands.
 	kept []keepsake
 }
@@ -96,10 +93,7 @@ type move struct {
 
 // newField places all that waits. movable are the nodes that forks may take away, those first that are the most likely to
 // go.
-func newField(in Input, movable []*Node) *field { return newFieldOver(in, movable, nil) }
-
-// newFieldOver is newField where a market for the same goods is known.
-func newFieldOver(in Input, movable []*Node, goods *market) *field {
+func newField(in Input, movable []*Node) *field {
 	book, t := in.Snapshot.volumes(), newTopology(in.Snapshot.Namespaces)
 	waits := waiting(in.Snapshot)
 	pods := slices.Clone(waits)
@@ -121,14 +115,7 @@ func newFieldOver(in Input, movable []*Node, goods *market) *field {
 		pods = append(pods, st.own...)
 	}
 	items := homesOf(&in, book, t, pods, false)
-	f.items = items
-	dims := dimensionsOf(&in, items)
-	m := goods
-	if m != nil && m.dims.same(dims) {
-		m = m.again(&in, dims)
-	} else {
-		m = newMarket(&in, dims)
-	}
+	m := newMarket(&in, dimensionsOf(&in, items))
 	m.book, m.hosts = book, t.hosts
 	if len(t.groups) > 0 {
 		t.survey(in.Snapshot, waits)
@@ -157,8 +144,7 @@ func (f *field) arrange(slots []*slot, movable []*Node) {
 	slices.SortStableFunc(slots, func(a, b *slot) int {
 		return cmp.Or(cmp.Compare(flag(!a.node.Initialized), flag(!b.node.Initialized)), cmp.Compare(rank[a.node], rank[b.node]))
 	})
-	for i, s := range slots {
-		s.rank = i
+	for _, s := range slots {
 		f.stands[s.node.Key()].slot = s
 		if !s.node.Initialized {
 			f.unready = append(f.unready, s)
@@ -177,7 +163,7 @@ func (f *field) settle(snapshot *Snapshot, waits []*Pod) {
 		st := f.stands[n.Key()]
 		st.leaving = (n.Deleting || n.Disrupted) && !slices.ContainsFunc(n.Pods, func(p *Pod) bool { return !moving[p] && p.Reschedulable() })
 		for _, key := range keys {
-			if value, has := n.Labels[key]; has {
+			if value, has := n.label(key); has {
 				f.inDomain[domainKey{key, value}] = append(f.inDomain[domainKey{key, value}], st)
 			}
 		}
@@ -203,7 +189,7 @@ func (f *field) copies(pods []*Pod) []*item {
 		if it == nil {
 			again := *home
 			it = &again
-			it.pods, it.step, it.turn, it.unmet, it.home, it.looked = nil, 0, 0, "", home, sight{}
+			it.pods, it.step, it.turn, it.unmet, it.home = nil, 0, 0, "", home
 			it.shapeUp()
 			f.d.m.weigh(it)
 			byHome[home] = it

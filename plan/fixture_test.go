@@ -53,6 +53,7 @@ func (s machineSpec) instanceType() *cloud.InstanceType {
 		corev1.LabelInstanceTypeStable:       s.name,
 		corev1.LabelArchStable:               cmp.Or(s.arch, "amd64"),
 		corev1.LabelOSStable:                 "linux",
+		corev1.LabelTopologyRegion:           "us-east-1",
 		"karpenter.k8s.aws/instance-family":  family,
 		"karpenter.k8s.aws/instance-size":    size,
 		"karpenter.k8s.aws/instance-cpu":     strconv.Itoa(int(s.cores)),

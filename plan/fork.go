@@ -9,7 +9,6 @@ import (
 // relocate finds a place for all pods of some nodes, which are gone. A fork that succeeds stays as it is until the next
 // one is tried: keep makes it part of the base. Where there is no place, why is a sentence for people.
 func (f *field) relocate(nodes []*Node, may purchase) (found *move, why string, cause Cause) {
-	f.looks = f.looks[:0]
 	// What is bought for pods that are spread is best bought where they were: there they are within the rules in any case.
 	if zone := f.zoneOf(nodes); zone != 0 && may.most == 1 {
 		found, why, cause = f.try(nodes, may, zone)
@@ -47,7 +46,6 @@ func (f *field) try(nodes []*Node, may purchase, zones uint64) (found *move, why
 	d.items = items
 	f.vanish(nodes, items)
 	why, cause = f.replace(items, may)
-	f.note(items)
 	if why != "" {
 		f.rollback()
 		return nil, why, cause
@@ -126,7 +124,7 @@ func noRoomFor(it *item) (string, Cause) {
 func (f *field) remove(st *stand) []*Pod {
 	st.gone = true
 	if s := st.slot; s != nil && !s.closed {
-		f.d.t.log.write(entry{slot: s, closed: true})
+		f.d.t.log.write(entry{other: slotClosing{s}})
 		s.close()
 	}
 	for _, pod := range st.own {

@@ -198,6 +198,7 @@ func (w *world) nodeFor(n *plan.Node, pick func(n int) int) *corev1.Node {
 	}
 	taints := n.Taints
 	if !n.Initialized {
+		addOldNames(labels)
 		taints = slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
 			return t.Key == corev1.TaintNodeNotReady || slices.ContainsFunc(n.StartupTaints, func(s corev1.Taint) bool { return s.MatchTaint(&t) })
 		})

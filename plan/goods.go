@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -14,15 +13,8 @@ type good struct {
 	price float64
 	// size is what the pool's limits are charged: the largest capacity the launch may come to by minValues.
 	size Resources
-	// handicap lets smaller machines win over very large ones of nearly the same value.
-	handicap float64
-	// members are the positions of the items that may go there.
-	members []int
-	users   bitset
-	// fit is how many pods of each member fit a machine to themselves.
-	fit []int
-	// prices are what a unit of each resource of the good is worth, by knapsack.
-	prices []float64
+	// users are the kinds of stock that have the machine.
+	users bitset
 }
 
 // goodsFor are the machines worth looking at: those that no other beats. One that is as large and as cheap, and open to
@@ -30,20 +22,24 @@ type good struct {
 func (m *market) goodsFor(items []stocked) []good {
 	reach := newBitset(len(m.machines))
 	var zones uint64
+	var stocks []bitset
+	known := map[string]bool{}
 	for _, it := range items {
 		reach.unite(it.stock)
 		for v := range it.variants {
 			zones |= it.variants[v].zones
 		}
+		if key := it.stock.key(); !known[key] {
+			known[key] = true
+			stocks = append(stocks, it.stock)
+		}
 	}
 	var goods []good
 	for i := range reach.all {
-		g := good{index: i, room: m.machines[i].usable, price: m.priceIn(i, zones), size: m.machines[i].size, handicap: handicap(&m.machines[i]),
-			users: newBitset(len(items))}
-		for k, it := range items {
-			if it.stock.has(i) {
+		g := good{index: i, room: m.machines[i].usable, price: m.nodePriceIn(i, zones), size: m.machines[i].size, users: newBitset(len(stocks))}
+		for k, stock := range stocks {
+			if stock.has(i) {
 				g.users.set(k)
-				g.members = append(g.members, k)
 			}
 		}
 		goods = append(goods, g)
@@ -111,18 +107,4 @@ func (m *market) beats(other, g *good) bool {
 // interchangeable says that no limit makes it matter from which of two pools of the same weight a machine comes.
 func (m *market) interchangeable(a, b int) bool {
 	return len(m.sellers[a].budget) == 0 && len(m.sellers[a].open) == 0 && len(m.sellers[b].open) == 0
-}
-
-// handicap is small: five thousandths for each doubling beyond 32 cores, and a hundredth for each halving below four. It
-// settles near-ties in favour of machines of a moderate size: the failure of a large one takes many pods with it, and
-// small ones run more daemons than pods.
-func handicap(mach *machine) float64 {
-	cores := float64(mach.usable[dimCPU]) / 1000
-	switch {
-	case cores > 32:
-		return 1 - 0.005*math.Log2(cores/32)
-	case cores > 0.25 && cores < 3.5:
-		return 1 - 0.01*math.Log2(3.5/cores)
-	}
-	return 1
 }

@@ -160,7 +160,7 @@ func (c *consolidation) gather(order []*candidate) {
 			of[one] = b
 		}
 	}
-	vain, memory := 0, c.beginGrowing(bulks)
+	vain := 0
 	for _, seed := range bulks {
 		if len(c.commands)-c.removed >= replacementsMost || vain == mostVain {
 			return
@@ -171,7 +171,7 @@ func (c *consolidation) gather(order []*candidate) {
 		}
 		shelf := c.f.shelfFor(seed)
 		seed.value(m, shelf, 0)
-		if group := c.groupFrom(seed, bulks, shelf, memory); len(group.sources) > 1 && !c.merge(group) {
+		if group := c.grow(seed, bulks, shelf); len(group.sources) > 1 && !c.merge(group) {
 			vain++
 		}
 	}
@@ -179,14 +179,13 @@ func (c *consolidation) gather(order []*candidate) {
 
 // grow adds to a group, one by one, the nodes with which it saves the most, and returns the best group there was on the
 // way. A second node may save nothing where a third does.
-func (c *consolidation) grow(group *bulk, bulks []*bulk, shelf []int, memory *growths) *bulk {
+func (c *consolidation) grow(group *bulk, bulks []*bulk, shelf []int) *bulk {
 	m := c.f.d.m
 	found, most, apart := group, 0.0, max(0, group.saves)
 	for vain := 0; vain < 2 && len(group.sources) < mostTogether; vain++ {
 		var best *bulk
 		gain, saves, at, tried := math.Inf(-1), 0.0, 0, 0
-		for place, other := range bulks {
-			memory.looked(place+1, len(bulks))
+		for _, other := range bulks {
 			one := other.sources[0]
 			if tried == mostPartners {
 				break
@@ -209,7 +208,7 @@ func (c *consolidation) grow(group *bulk, bulks []*bulk, shelf []int, memory *gr
 		}
 		group, apart = group.with(best), apart+best.alone
 		group.saves, group.at = saves, at
-		if gain > most*(1+1e-9)+1e-9 && c.asksWorth(group, memory) {
+		if gain > most*(1+1e-9)+1e-9 && c.worth(group.sources, group.saves) {
 			found, most, vain = group, gain, -1
 		}
 	}
@@ -229,10 +228,11 @@ func (c *consolidation) affords(group *bulk, one *candidate) bool {
 
 // merge asks a fork whether a group works out, and says whether it does.
 func (c *consolidation) merge(group *bulk) bool {
-	found, _, _ := c.ask(group.sources, purchase{most: 1, terms: c.termsFor(group.sources)}, func(found *move) bool {
-		why, _ := c.unworthy(group.sources, found, group.price-found.price)
-		return why == "" && len(found.claims) > 0
-	})
+	nodes := make([]*Node, len(group.sources))
+	for i, source := range group.sources {
+		nodes[i] = source.node
+	}
+	found, _, _ := c.f.relocate(nodes, purchase{most: 1, terms: c.termsFor(group.sources)})
 	if found == nil || len(found.claims) == 0 {
 		return false
 	}

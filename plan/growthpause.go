@@ -66,7 +66,7 @@ func Basis(pools []Pool) string {
 
 // packPaused plans, and buys nothing for pods whose growth is paused. What is there they may use.
 func packPaused(in Input) Plan {
-	packed := packAll(in)
+	packed := packForOthers(in)
 	asked := map[types.UID]bool{}
 	for i := range packed.Claims {
 		for _, uid := range packed.Claims[i].Pods {
@@ -89,7 +89,7 @@ func packPaused(in Input) Plan {
 		left = append(left, Unplaced{Pod: pod, Reasons: []Reason{{Message: in.Growth[pod.UID].message()}}})
 	}
 	in.Snapshot = &rest
-	packed = packAll(in)
+	packed = packForOthers(in)
 	packed.Unplaced = append(packed.Unplaced, left...)
 	return packed
 }

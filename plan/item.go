@@ -17,6 +17,8 @@ type item struct {
 	virtual bool
 	// pods are those without a place, the most important and oldest first.
 	pods []*Pod
+	// workloads is how many waiting pods the owners of its pods have together, those of other items included.
+	workloads int
 	// base are the alternatives for the labels of a node that the pods cannot do without.
 	base []term
 	// required are the rules that hold in any case, preferences those that hold from step on.
@@ -29,9 +31,8 @@ type item struct {
 	*shape
 	// place is the item's among all, turn when it was placed; zero while it was not.
 	place, turn int
-	// home is the item that a fork's item is a copy of, and looked what was looked at for it there.
-	home   *item
-	looked sight
+	// home is the item that a fork's item is a copy of.
+	home *item
 	// refusal is why the item cannot be planned anywhere; empty if it can.
 	refusal string
 	// unmet is the rule that kept the last pod from every domain; empty if none did.
@@ -50,6 +51,7 @@ func itemsOf(in *Input, book *volumeBook, t *topology, pods []*Pod, byPriority b
 	items := homesOf(in, book, t, pods, byPriority)
 	for _, it := range items {
 		slices.SortFunc(it.pods, firstServed)
+		it.alternate()
 	}
 	return items
 }
@@ -135,6 +137,37 @@ func firstServed(a, b *Pod) int {
 	return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), strings.Compare(string(a.UID), string(b.UID)))
 }
 
+// countWorkloads adds up the workloads that the item's pods are of. A bare pod is of none.
+func (it *item) countWorkloads(sizes map[workload]int) {
+	seen := map[workload]bool{}
+	for _, pod := range it.pods {
+		if w := workloadOf(pod); sizes[w] > 0 && !seen[w] {
+			seen[w] = true
+			it.workloads += sizes[w]
+		}
+	}
+}
+
+// alternate orders pods of one priority so that those of several owners take turns, each as often as it has pods: what goes
+// to one node is then of all of them, and no node carries much of one.
+func (it *item) alternate() {
+	total, seen := map[workload]int{}, map[workload]int{}
+	for _, pod := range it.pods {
+		total[workloadOf(pod)]++
+	}
+	if len(total) < 2 {
+		return
+	}
+	turn := make(map[*Pod]float64, len(it.pods))
+	for _, pod := range it.pods {
+		turn[pod] = (float64(seen[workloadOf(pod)]) + 0.5) / float64(total[workloadOf(pod)])
+		seen[workloadOf(pod)]++
+	}
+	slices.SortStableFunc(it.pods, func(a, b *Pod) int {
+		return cmp.Or(-cmp.Compare(a.Priority, b.Priority), cmp.Compare(turn[a], turn[b]))
+	})
+}
+
 // matters says whether it matters to any pod which others are near it.
 func (t *topology) matters(snapshot *Snapshot, pods []*Pod, respect bool) bool {
 	relates := func(c *Class) bool { return len(c.Spread) > 0 || c.Affinity != nil || c.AntiAffinity != nil }
@@ -218,14 +251,10 @@ func refusalOf(it *item) string {
 	case class.ResourceClaims:
 		return "it asks for devices by dynamic resource allocation, which is not planned for"
 	}
-	if class.NodeAffinity != nil {
-		for i := range class.NodeAffinity.NodeSelectorTerms {
-			if len(class.NodeAffinity.NodeSelectorTerms[i].MatchFields) > 0 {
-				return "its node affinity uses matchFields, which no NodePool can meet"
-			}
-		}
-	}
 	if len(it.base) == 0 {
+		if slices.ContainsFunc(class.NodeAffinity.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }) {
+			return "its node affinity uses matchFields, which no NodePool can meet"
+		}
 		return "its node affinity has no term that a node could match"
 	}
 	return ""

@@ -1,13 +1,13 @@
 package plan
 
-// journal writes down what changes on slots and in groups, so that it can be undone at a cost that is in proportion to
+// journal writes down what changes in groups and on slots, so that it can be undone at a cost that is in proportion to
 // the changes. It is only kept while a fork of a field is being tried (field.go).
 type journal struct {
 	keeps   bool
 	entries []entry
 }
 
-// entry is one change: of the pods of a group in a domain, or of what is free on a slot.
+// entry is one change: of the pods of a group in a domain, or of something that undoes its own changes.
 type entry struct {
 	// A group's domain has n pods more. Without a domain it is the group's total that has.
 	group  *group
@@ -17,15 +17,11 @@ type entry struct {
 	// A domain is there, or is not, that was not before.
 	vanished bool
 
-	// On a slot, n more pods with these requests and rules, beside whom it had this many ports and this room to attach.
-	slot    *slot
-	request []int64
-	joins   []*group
-	ports   int
-	attach  *attachRoom
-	// A slot was closed.
-	closed bool
+	other undoer
 }
+
+// undoer is a change that can be taken back when all that came after it has been.
+type undoer interface{ undo() }
 
 func (j *journal) write(e entry) {
 	if j.keeps {
@@ -44,25 +40,15 @@ func (j *journal) undo(after int) {
 
 func (e *entry) undo() {
 	switch {
+	case e.other != nil:
+		e.other.undo()
 	case e.vanished:
 		e.group.domains[e.domain] = true
 	case e.total:
 		e.group.total -= e.n
-	case e.group != nil:
+	default:
 		if e.group.counts[e.domain] -= e.n; e.group.counts[e.domain] == 0 {
 			delete(e.group.counts, e.domain)
 		}
-	case e.closed:
-		e.slot.open()
-	default:
-		s := e.slot
-		take(s.free, e.request, -e.n)
-		s.ports, s.attach = s.ports[:e.ports], e.attach
-		for _, g := range e.joins {
-			if g.host >= 0 {
-				s.tally[g.host] -= int32(e.n)
-			}
-		}
-		s.changed()
 	}
 }

@@ -17,7 +17,7 @@ import (
 var capacityTypes = [...]string{karpv1.CapacityTypeReserved, karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand}
 
 // machine is an instance type of a pool with one capacity type, and of reserved ones with one reservation: something
-// that can be bought.
+// that can be bought. Where DaemonSets are bound to zones it is only that in zones where the same of them run.
 type machine struct {
 	pool     int
 	typ      *cloud.InstanceType
@@ -27,6 +27,8 @@ type machine struct {
 	// zones are where it can be had now, offered where it is sold at all. A machine that cannot be had anywhere is in the
 	// market only to be able to say so.
 	zones, offered uint64
+	// where are the zones in which it is this machine: elsewhere other DaemonSets run on its type.
+	where uint64
 	// price is the cheapest zone's.
 	price float64
 	// usable is what pods have of it when the DaemonSets run.
@@ -63,7 +65,7 @@ type market struct {
 	sellers     []*seller
 	machines    []machine
 	zones       []string
-	zoneIDs     []string
+	zoneLabels  []map[string]string // what nodes in a zone have, by zone
 	zoneIndex   map[string]int
 	zonePrice   []float64 // by machine and zone
 	wellKnown   map[string]bool
@@ -84,14 +86,20 @@ type market struct {
 	reservationIndex map[string]int
 	// passages are what is known of the machines that barriers let pass.
 	passages map[passage]bitset
-	// fits are the machines with room for a request, by the request; sold those that can be had now, by zones; devices those
-	// that have devices.
-	fits    map[string]bitset
-	sold    map[uint64]bitset
-	devices bitset
+	// fits are the machines with room for a request, by the request; sold those that can be had now, by zones; odd those of
+	// one oddity, for those who ask for a device and those who do not.
+	fits map[string]bitset
+	sold map[uint64]bitset
+	odd  [2 * oddities]bitset
+	// asks are what classes ask of machines in any case.
+	asks map[*Class]term
 	// asked is what all pods that may be bought for ask for together, and districts are what is known of zones.
 	asked     []int64
 	districts map[[2]int]*district
+	// capacities are the machines by capacity type.
+	capacities [len(capacityTypes)]bitset
+	// batch is how many pods wait.
+	batch int
 	// limitMet says that a pool's limit kept a machine from being bought.
 	limitMet bool
 }
@@ -100,7 +108,7 @@ func newMarket(in *Input, dims *dimensions) *market {
 	m := &market{
 		now: in.Snapshot.Time, dims: dims, zoneIndex: map[string]int{}, wellKnown: map[string]bool{},
 		columns: map[string]*column{}, sets: map[string]bitset{}, daemonPorts: map[int][]HostPort{}, policy: in.MinValues, nominates: in.Nominates,
-		unavailable: in.Unavailable, passages: map[passage]bitset{}, fits: map[string]bitset{}, sold: map[uint64]bitset{}, asked: make([]int64, dims.count()), districts: map[[2]int]*district{},
+		unavailable: in.Unavailable, passages: map[passage]bitset{}, fits: map[string]bitset{}, asks: map[*Class]term{}, sold: map[uint64]bitset{}, asked: make([]int64, dims.count()), districts: map[[2]int]*district{},
 	}
 	for key := range karpv1.WellKnownLabels() {
 		m.wellKnown[key] = true
@@ -245,7 +253,7 @@ func (m *market) sell(in *Input, pool int, typ *cloud.InstanceType, mach machine
 	if mach.reservation != unreserved {
 		key.ReservationID = m.reservations[mach.reservation].id()
 	}
-	mach.pool, mach.typ, mach.price, mach.size = pool, typ, math.Inf(1), ResourcesOf(typ.Capacity)
+	mach.pool, mach.typ, mach.price, mach.size, mach.where = pool, typ, math.Inf(1), ResourcesOf(typ.Capacity), everywhere
 	prices := make([]float64, len(m.zones))
 	for i := range typ.Offerings {
 		offering := &typ.Offerings[i]
@@ -294,4 +302,9 @@ func (m *market) priceIn(index int, zones uint64) float64 {
 		}
 	}
 	return lowest
+}
+
+// nodePriceIn is priceIn with what a node costs beside its machine.
+func (m *market) nodePriceIn(index int, zones uint64) float64 {
+	return m.priceIn(index, zones) + m.sellers[m.machines[index].pool].NodePrice
 }

@@ -45,14 +45,13 @@ func (n *Node) leaving() bool { return n.Deleting || n.Disrupted || n.Terminatin
 
 // roomFor says whether the pod's requests fit beside those of the pods that are there.
 func (n *Node) roomFor(pod *Pod) bool {
-	dims := newDimensions([]*Class{pod.Class})
-	free := dims.vector(n.Allocatable)
+	var used Resources
 	for _, other := range n.Pods {
 		if !other.Terminal {
-			take(free, dims.vector(other.Class.Requests), 1)
+			used = used.Add(other.Class.Requests)
 		}
 	}
-	return fits(dims.vector(pod.Class.Requests), free)
+	return n.Allocatable.holds(pod.Class.Requests, used)
 }
 
 // outranked says whether a pod of a lower priority runs on the node.

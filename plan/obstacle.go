@@ -36,6 +36,7 @@ const (
 	byRoom
 	byPorts
 	byDevices
+	byBareMetal
 	byMinValues
 	byAvailability
 	byReservation
@@ -78,8 +79,9 @@ func (m *market) obstaclesFor(it *item, s *seller, t term, whole bool) *obstacle
 	if len(it.class.HostPorts) > 0 {
 		o.add(barrier{kind: byPorts, zones: everywhere, admits: o.those(func(i int) bool { return !portsConflict(m.daemonPorts[i], it.class.HostPorts) })})
 	}
-	if m.sparesDevices(it) {
-		o.addMachines(barrier{kind: byDevices}, 0, func(i int) bool { return !m.machines[i].devices })
+	if spares, asked := m.sparesOdd(it); spares {
+		o.addMachines(barrier{kind: byDevices, dim: int(flag(asked))}, 0, func(i int) bool { return oddityOf(m.machines[i].typ, m.machines[i].devices, asked) != idleDevices })
+		o.addMachines(barrier{kind: byBareMetal}, 0, func(i int) bool { return !isBareMetal(m.machines[i].typ) })
 	}
 	if len(s.minimums) > 0 && m.policy != MinValuesBestEffort {
 		o.add(barrier{kind: byMinValues, zones: everywhere})
@@ -105,15 +107,14 @@ func (m *market) obstaclesFor(it *item, s *seller, t term, whole bool) *obstacle
 	return o
 }
 
-// sparesDevices says that an item is kept off machines with devices, because it can do without and others cannot.
-func (m *market) sparesDevices(it *item) bool {
-	if asksDevice(it.class) {
-		return false
-	}
+// sparesOdd says that an item is kept off odd machines, because there are others that would do, and whether it asks for a
+// device.
+func (m *market) sparesOdd(it *item) (spares, asked bool) {
+	asked = asksDevice(it.class)
 	for i := range it.allowed.all {
-		return !m.machines[i].devices
+		return oddityOf(m.machines[i].typ, m.machines[i].devices, asked) == ordinary, asked
 	}
-	return false
+	return false, asked
 }
 
 // maxBarriers is how many barriers are looked at. No pod comes near it.
@@ -292,7 +293,7 @@ func (o *obstacles) valuesSold(key string) []string {
 	var values []string
 	if o.m.zonal(key) {
 		for z := range o.m.zones {
-			values = append(values, o.m.zoneLabels(z)[key])
+			values = append(values, o.m.zoneLabels[z][key])
 		}
 		return values
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -21,9 +20,9 @@ var ErrNothingToLaunch = errors.New("no instance type and available offering mee
 
 // Offerings are the ways to launch a NodeClaim, whether it was planned or written by hand: the cheapest first, of one
 // capacity type (reserved before spot before on-demand), of at most MaxInstanceTypes types. Types have to hold the
-// claim's requests, in which DaemonSets are included. Types with devices that were not asked for are left out while
-// there are others, and so is spot that is dearer than the cheapest on-demand offering. Of the reservations that hold a
-// type in a zone the one with the most room is named. The error wraps ErrNothingToLaunch.
+// claim's requests, in which DaemonSets are included. What may be launched of them follows the one rule for that
+// (launchable.go), as far as minValues permits. Of the reservations that hold a type in a zone the one with the most room is
+// named. The error wraps ErrNothingToLaunch.
 func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time,
 	now time.Time, policy MinValuesPolicy,
 ) ([]cloud.OfferingKey, error) {
@@ -31,17 +30,11 @@ func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable
 	if err != nil {
 		return nil, err
 	}
-	ceiling := onDemandCeiling(sales)
-	best := slices.MinFunc(sales, func(a, b sale) int { return cmp.Compare(a.rank, b.rank) }).rank
 	capacityTypesOf := offeredAs(sales)
-	sales = slices.DeleteFunc(sales, func(s sale) bool { return s.rank != best })
-	slices.SortStableFunc(sales, func(a, b sale) int {
-		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.typ.Name, b.typ.Name), cmp.Compare(a.key.Zone, b.key.Zone),
-			-cmp.Compare(a.room, b.room), cmp.Compare(a.key.ReservationID, b.key.ReservationID))
-	})
-	sales = oneReservationEach(sales)
-	kept, met := choices(withoutDearSpot(sales, ceiling), claim.Spec.Requirements, capacityTypesOf)
+	sales, all := inOrderOfPrice(launchable(sales)), inOrderOfPrice(sales)
+	kept, met := choices(sales, claim.Spec.Requirements, capacityTypesOf)
 	if !met {
+		sales = all
 		kept, met = choices(sales, claim.Spec.Requirements, capacityTypesOf)
 	}
 	relaxed := policy == MinValuesBestEffort || claim.Annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] == "true"
@@ -57,6 +50,17 @@ func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable
 	return keys, nil
 }
 
+// inOrderOfPrice are the sales of the best capacity type that is among them, the cheapest first.
+func inOrderOfPrice(sales []sale) []sale {
+	best := slices.MinFunc(sales, func(a, b sale) int { return cmp.Compare(a.rank, b.rank) }).rank
+	sales = slices.DeleteFunc(slices.Clone(sales), func(s sale) bool { return s.rank != best })
+	slices.SortStableFunc(sales, func(a, b sale) int {
+		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.typ.Name, b.typ.Name), cmp.Compare(a.key.Zone, b.key.Zone),
+			-cmp.Compare(a.room, b.room), cmp.Compare(a.key.ReservationID, b.key.ReservationID))
+	})
+	return oneReservationEach(sales)
+}
+
 // sale is one offering of one type.
 type sale struct {
 	typ *cloud.InstanceType
@@ -65,6 +69,7 @@ type sale struct {
 	labels map[string]string
 	price  float64
 	rank   int // of the capacity type
+	odd    oddity
 	// room is what the reservation has left, and block says that it is a capacity block.
 	room  int
 	block bool
@@ -87,41 +92,30 @@ func salesFor(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable 
 	}
 	dims := newDimensions([]*Class{{Requests: ResourcesOf(claim.Spec.Resources.Requests)}})
 	requests := dims.vector(ResourcesOf(claim.Spec.Resources.Requests))
-	var plain, withDevices []sale
+	var sales []sale
 	for _, typ := range types {
 		allocatable := ResourcesOf(typ.Allocatable)
 		if !ofType.admitsType(typ, claim.Labels) || !fits(requests, dims.vector(allocatable)) {
 			continue
 		}
-		sold := salesOf(typ, ofOffering, unavailable, now)
-		if idleDevices(allocatable, dims) {
-			withDevices = append(withDevices, sold...)
-		} else {
-			plain = append(plain, sold...)
+		odd := oddityOf(typ, slices.ContainsFunc(allocatable.Extended, func(a Amount) bool { return isDevice(a.Name) }), asksForDevice(allocatable, dims))
+		for _, s := range salesOf(typ, ofOffering, unavailable, now) {
+			s.odd = odd
+			sales = append(sales, s)
 		}
 	}
-	switch {
-	case len(plain) > 0:
-		return plain, nil
-	case len(withDevices) > 0:
-		return withDevices, nil
+	if len(sales) == 0 {
+		return nil, fmt.Errorf("NodeClaim %s: %w", claim.Name, ErrNothingToLaunch)
 	}
-	return nil, fmt.Errorf("NodeClaim %s: %w", claim.Name, ErrNothingToLaunch)
+	return sales, nil
 }
 
-// idleDevices says that a machine has devices, and none of a kind that was asked for.
-func idleDevices(allocatable Resources, dims *dimensions) bool {
-	idle := false
-	for _, amount := range allocatable.Extended {
-		if !isDevice(amount.Name) {
-			continue
-		}
-		if _, asked := dims.index[amount.Name]; asked {
-			return false
-		}
-		idle = true
-	}
-	return idle
+// asksForDevice says that one of a machine's devices was asked for.
+func asksForDevice(allocatable Resources, dims *dimensions) bool {
+	return slices.ContainsFunc(allocatable.Extended, func(a Amount) bool {
+		_, asked := dims.index[a.Name]
+		return asked && isDevice(a.Name)
+	})
 }
 
 func salesOf(typ *cloud.InstanceType, conditions term, unavailable map[cloud.OfferingKey]time.Time, now time.Time) []sale {
@@ -136,21 +130,21 @@ func salesOf(typ *cloud.InstanceType, conditions term, unavailable map[cloud.Off
 		if until, refused := unavailable[key]; rank < 0 || !offering.Available || offering.Price <= 0 || refused && now.Before(until) {
 			continue
 		}
-		labels := map[string]string{
-			karpv1.CapacityTypeLabelKey: offering.CapacityType,
-			corev1.LabelTopologyZone:    offering.Zone,
-			corev1.LabelTopologyRegion:  regionOf(offering.Zone),
-		}
-		if offering.ZoneID != "" {
-			labels[zoneIDLabel] = offering.ZoneID
-		}
-		maps.Copy(labels, reservationLabels(offering))
+		labels := offeringLabels(typ, offering)
 		if conditions.admits(labels) {
 			sales = append(sales, sale{typ: typ, key: key, labels: labels, price: offering.Price, rank: rank, room: offering.ReservationCapacity,
 				block: offering.ReservationType == string(awsv1.CapacityReservationTypeCapacityBlock)})
 		}
 	}
 	return sales
+}
+
+// offeringLabels are the labels that follow from an offering.
+func offeringLabels(typ *cloud.InstanceType, o *cloud.Offering) map[string]string {
+	labels := offeredLabels(typ, o)
+	labels[karpv1.CapacityTypeLabelKey] = o.CapacityType
+	maps.Copy(labels, reservationLabels(o))
+	return labels
 }
 
 // oneReservationEach leaves of reserved sales, sorted by price and room, what one launch can choose from: one reservation
@@ -180,28 +174,6 @@ func offeredAs(sales []sale) map[string][]string {
 		types[s.typ.Name] = append(types[s.typ.Name], s.key.CapacityType)
 	}
 	return types
-}
-
-// onDemandCeiling is the price above which spot makes no sense: that of the cheapest on-demand offering.
-func onDemandCeiling(sales []sale) float64 {
-	ceiling := math.Inf(1)
-	for _, s := range sales {
-		if s.key.CapacityType == karpv1.CapacityTypeOnDemand {
-			ceiling = min(ceiling, s.price)
-		}
-	}
-	return ceiling
-}
-
-// withoutDearSpot drops spot offerings above the ceiling, but not all of them: who asks for spot shall get it. The
-// sales are sorted by price.
-func withoutDearSpot(sales []sale, ceiling float64) []sale {
-	for i, s := range sales {
-		if i > 0 && s.key.CapacityType == karpv1.CapacityTypeSpot && s.price > max(ceiling, sales[0].price) {
-			return sales[:i]
-		}
-	}
-	return sales
 }
 
 // choices picks the instance types of sorted sales, and says whether they meet the requirements' minValues.

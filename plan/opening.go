@@ -156,3 +156,30 @@ func (f *field) dearer(need []int64, allowed bitset, zones uint64, below float64
 	mach := &m.machines[cheapest]
 	return fmt.Sprintf("the cheapest replacement, %s %s at $%.4f an hour, saves nothing", mach.typ.Name, capacityTypes[mach.capacity], m.priceIn(cheapest, zones)), CausePrice, true
 }
+
+// fitsNowhere says that one of the item's pods by itself finds no slot with room, whatever others do.
+func (f *field) fitsNowhere(it *item) bool {
+	if it.refusal != "" {
+		return true
+	}
+	if it.choosy() {
+		return false
+	}
+	takers := f.d.lettingIn(it)
+	for i := takers.next(0, it.request); i < len(takers.slots); i = takers.next(i+1, it.request) {
+		if takers.slots[i].holds(it) {
+			return false
+		}
+	}
+	return true
+}
+
+// choosy says that there are nodes which the item's pods would like better than others that let them in as well.
+func (it *item) choosy() bool {
+	return slices.ContainsFunc(it.preferences, func(p preference) bool { return p.node != nil || p.wary })
+}
+
+// holds says whether one of the item's pods has room on the node, as far as rules about other pods have no say.
+func (s *slot) holds(it *item) bool {
+	return fits(it.request, s.free) && !portsConflict(s.ports, it.class.HostPorts) && s.attach.holds(&it.volumes.attach, 1) > 0
+}

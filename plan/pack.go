@@ -1,15 +1,11 @@
 package plan
 
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
-// claims. Pods that will have to leave a node which is going away wait as well.
-func Pack(in Input) Plan {
-	if len(in.Growth) > 0 {
-		return packPaused(in)
-	}
-	return packAll(in)
-}
+// claims. Pods that will have to leave a node which is going away wait as well; nothing is bought for them where a
+// Replacement does so, and for pods whose growth is paused.
+func Pack(in Input) Plan { return packPaused(in) }
 
-// packAll is Pack for all pods alike.
+// packAll plans for all pods alike, whoever sees to them.
 func packAll(in Input) Plan {
 	together := func(byPriority bool) outcome { return pack(&in, order{priority: byPriority}) }
 	if !hasVirtual(in.Snapshot.Pending) {
@@ -61,7 +57,15 @@ func survey(in *Input, byPriority bool) *distribution {
 	if len(t.groups) > 0 {
 		t.survey(in.Snapshot, pods)
 	}
+	sizes := map[workload]int{}
+	for _, pod := range pods {
+		if pod.OwnerName != "" {
+			sizes[workloadOf(pod)]++
+		}
+	}
 	for _, it := range items {
+		it.countWorkloads(sizes)
+		m.batch += len(it.pods)
 		m.weigh(it)
 		if len(it.variants) > 0 {
 			take(m.asked, it.request, -len(it.pods))

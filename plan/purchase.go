@@ -20,7 +20,7 @@ type terms struct {
 	sources []*candidate
 }
 
-// shelve sorts what can be bought: by weight of the pool, capacity type, price.
+// shelve sorts what can be bought: by weight of the pool, reserved before all others, price.
 func (f *field) shelve() {
 	m := f.d.m
 	for first := 0; first < len(m.sellers); {
@@ -31,7 +31,8 @@ func (f *field) shelve() {
 		var shelf [len(capacityTypes)][]int
 		for i := m.sellers[first].first; i < m.sellers[last-1].last; i++ {
 			if m.machines[i].zones != 0 {
-				shelf[m.machines[i].capacity] = append(shelf[m.machines[i].capacity], i)
+				at := min(m.machines[i].capacity, spotLast) // spot and on-demand compete by price
+				shelf[at] = append(shelf[at], i)
 			}
 		}
 		for c := range shelf {
@@ -89,8 +90,8 @@ func (f *field) buyMany(items []*item) (why string, cause Cause) {
 
 const limitsInTheWay = "its NodePool's limits leave no room for a replacement beside it"
 
-// oneFor is the cheapest machine that takes all lots, filled with them. Pools are tried by weight and capacity types in
-// their order: the first that has such a machine at all decides.
+// oneFor is the cheapest machine that takes all lots, filled with them. Pools are tried by weight, and reserved machines
+// before others: the first that has such a machine at all decides.
 func (f *field) oneFor(lots []*lot, on *terms) (best *bin, why string, cause Cause) {
 	m := f.d.m
 	need, zones, allowed := make([]int64, m.dims.count()), ^uint64(0), lots[0].allowed.clone()
@@ -115,7 +116,7 @@ func (f *field) oneFor(lots []*lot, on *terms) (best *bin, why string, cause Cau
 					return nil, limitsInTheWay, CauseRoom
 				}
 				if on != nil && mach.price >= on.below {
-					return nil, fmt.Sprintf("the cheapest replacement, %s %s at $%.4f an hour, saves nothing", mach.typ.Name, capacityTypes[capacity], m.priceIn(i, zones)), CausePrice
+					return nil, fmt.Sprintf("the cheapest replacement, %s %s at $%.4f an hour, saves nothing", mach.typ.Name, capacityTypes[mach.capacity], m.priceIn(i, zones)), CausePrice
 				}
 				if m.affordable(i, mach.size) == 0 {
 					limited = true

@@ -136,6 +136,8 @@ func (o *obstacles) sentence(chosen selection) string {
 		return o.minValuesSentence(rest, phrase)
 	case byDevices:
 		return phrase.every("devices, which are kept for pods that ask for them")
+	case byBareMetal:
+		return "every " + phrase.subject() + " is bare metal, which is bought only where nothing else would do"
 	case byPorts:
 		if rest == 0 {
 			return "a DaemonSet takes its host ports"

@@ -86,10 +86,16 @@ func podAnnotations(p *Pod, annotations map[string]string) {
 	}
 }
 
-// DaemonSet reduces a DaemonSet to the pod it puts on nodes, with the tolerations its controller adds.
-func (i *Interner) DaemonSet(set *appsv1.DaemonSet) *DaemonSet {
+// DaemonSet reduces a DaemonSet to the pod it puts on nodes, with the tolerations its controller adds, and what the
+// LimitRanges of its namespace give to containers.
+func (i *Interner) DaemonSet(set *appsv1.DaemonSet, ranges ...*corev1.LimitRange) *DaemonSet {
 	pod := &corev1.Pod{Spec: *set.Spec.Template.Spec.DeepCopy()}
 	completeTemplate(pod)
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for c := range containers {
+			ApplyLimitRanges(&containers[c].Resources, ranges)
+		}
+	}
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
 	return &DaemonSet{
 		UID:       set.UID,
@@ -98,6 +104,24 @@ func (i *Interner) DaemonSet(set *appsv1.DaemonSet) *DaemonSet {
 		Class:     i.class(pod),
 		Labels:    i.podLabels(set.Namespace, set.Spec.Template.Labels),
 	}
+}
+
+// DaemonSetOf is a DaemonSet of which a pod of this class runs: its pods take what that one takes, and go where the template
+// sends them. What the controller has added to bind the pod to its node says nothing about others.
+func (i *Interner) DaemonSetOf(set *DaemonSet, pod *Class) *DaemonSet {
+	if set.Class.Requests.Equal(pod.Requests) && slices.Equal(set.Class.HostPorts, pod.HostPorts) {
+		return set
+	}
+	// No class that is reduced from a pod has a key of this form: its affinity would be empty, and would not be the end.
+	key := append([]byte(set.Class.key), 0)
+	key = append(key, pod.key...)
+	again := *set
+	again.Class = i.classes.get(key, func(key string) *Class {
+		class := *set.Class
+		class.Requests, class.HostPorts, class.key = pod.Requests, pod.HostPorts, key
+		return &class
+	})
+	return &again
 }
 
 // daemonTolerations are what the DaemonSet controller adds to each of its pods.

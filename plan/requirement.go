@@ -129,8 +129,8 @@ func termsOf(class *Class) []term {
 	}
 	var terms []term
 	for _, alternative := range class.NodeAffinity.NodeSelectorTerms {
-		if len(alternative.MatchExpressions) == 0 {
-			continue // a term without expressions matches no node
+		if len(alternative.MatchExpressions) == 0 || len(alternative.MatchFields) > 0 {
+			continue // a term without expressions matches no node, and one with fields a node that exists: the kube-scheduler knows it
 		}
 		t := slices.Clone(base)
 		for _, expression := range alternative.MatchExpressions {

@@ -98,12 +98,30 @@ func (r Resources) Get(name string) int64 {
 
 func compareAmount(a Amount, name string) int { return cmp.Compare(a.Name, name) }
 
+// Equal says whether two are the same amounts.
+func (r Resources) Equal(other Resources) bool {
+	return r.CPU == other.CPU && r.Memory == other.Memory && r.EphemeralStorage == other.EphemeralStorage && r.Pods == other.Pods &&
+		slices.Equal(r.Extended, other.Extended)
+}
+
 // Add returns the sum. Sums saturate instead of overflowing.
 func (r Resources) Add(other Resources) Resources { return r.combine(other, saturatingAdd) }
 
 // Max returns the larger amount of each resource.
 func (r Resources) Max(other Resources) Resources {
 	return r.combine(other, func(a, b int64) int64 { return max(a, b) })
+}
+
+// holds says whether a request finds room beside what is used. What is not asked for may be overdrawn.
+func (r Resources) holds(request, used Resources) bool {
+	room := func(request, used, all int64) bool { return request <= 0 || saturatingAdd(request, used) <= all }
+	for _, amount := range request.Extended {
+		if !room(amount.Value, used.Get(amount.Name), r.Get(amount.Name)) {
+			return false
+		}
+	}
+	return room(request.CPU, used.CPU, r.CPU) && room(request.Memory, used.Memory, r.Memory) &&
+		room(request.EphemeralStorage, used.EphemeralStorage, r.EphemeralStorage) && room(request.Pods, used.Pods, r.Pods)
 }
 
 func (r Resources) combine(other Resources, op func(a, b int64) int64) Resources {

@@ -159,7 +159,7 @@ func (t *topology) spreadRule(class *Class, pod *Labels, c *corev1.TopologySprea
 		}
 		g.included = func(n *Node) bool {
 			admitted := !honorsNodes || slices.ContainsFunc(terms, func(t term) bool { return t.admitsNode(n) })
-			lacks := func(key string) bool { _, has := n.Labels[key]; return !has && !n.unsettled() }
+			lacks := func(key string) bool { _, has := n.label(key); return !has && !n.unsettled() }
 			return admitted && !slices.ContainsFunc(others, lacks) && (!honorsTaints || repelledBy(lastingTaints(n), class.Tolerations) == nil)
 		}
 	})
@@ -185,7 +185,7 @@ func (r *spreadRule) least(domains []string) int {
 // admitsNode says whether a node meets every condition. Of a claim without machine only what is settled is asked.
 func (t term) admitsNode(n *Node) bool {
 	if !n.unsettled() {
-		return t.admits(n.Labels)
+		return t.admits(n.Labels) || !n.Initialized && t.normalized().admits(n.Labels)
 	}
 	return !slices.ContainsFunc(t, func(c condition) bool {
 		value, settled := n.Labels[c.key]

@@ -62,7 +62,7 @@ func (f *field) shut(nodes []*Node) []*slot {
 	var closed []*slot
 	for _, n := range nodes {
 		if s := f.stands[n.Key()].slot; s != nil && !s.closed {
-			f.d.t.log.write(entry{slot: s, closed: true})
+			f.d.t.log.write(entry{other: slotClosing{s}})
 			s.close()
 			closed = append(closed, s)
 		}

@@ -200,7 +200,7 @@ func (m *market) weigh(it *item) {
 			sh.allowed.unite(v.machines)
 		}
 	}
-	m.spareDevices(it)
+	m.leastOdd(it)
 	m.oneVariant(it)
 	sh.known.weighed = true
 	if it.step < len(it.shapes) {

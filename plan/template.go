@@ -31,6 +31,26 @@ func completeTemplate(pod *corev1.Pod) {
 	}
 }
 
+// ApplyLimitRanges gives a container what the LimitRanges of its namespace say containers get that name nothing themselves.
+func ApplyLimitRanges(container *corev1.ResourceRequirements, ranges []*corev1.LimitRange) {
+	for _, limits := range ranges {
+		for i := range limits.Spec.Limits {
+			item := &limits.Spec.Limits[i]
+			if item.Type != corev1.LimitTypeContainer {
+				continue
+			}
+			for name, amount := range item.DefaultRequest {
+				requestUnlessSet(container, name, amount)
+			}
+			for name, amount := range item.Default {
+				if _, limited := container.Limits[name]; !limited {
+					requestUnlessSet(container, name, amount)
+				}
+			}
+		}
+	}
+}
+
 func completeContainer(container *corev1.Container, hostNetwork bool) {
 	for name, limit := range container.Resources.Limits {
 		requestUnlessSet(&container.Resources, name, limit)

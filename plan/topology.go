@@ -326,7 +326,16 @@ func (n *Node) domain(key string) (string, bool) {
 	if key == corev1.LabelHostname {
 		return n.Key(), true
 	}
+	return n.label(key)
+}
+
+// label is the value of a label that the node has or is about to have: while it is not initialized, what it is known by
+// now stands for the name of old.
+func (n *Node) label(key string) (string, bool) {
 	value, has := n.Labels[key]
+	if !has && !n.Initialized {
+		value, has = n.Labels[normalizedKey(key)]
+	}
 	return value, has
 }
 

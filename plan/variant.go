@@ -160,35 +160,6 @@ func (m *market) unionOf(variants []variant) bitset {
 	return union
 }
 
-// spareDevices keeps machines with devices for the pods that ask for them, unless there is nothing else.
-func (m *market) spareDevices(it *item) {
-	if slices.ContainsFunc(it.class.Requests.Extended, func(a Amount) bool { return isDevice(a.Name) }) {
-		return
-	}
-	plain := it.allowed.clone()
-	plain.exclude(m.withDevices())
-	if plain.empty() {
-		return
-	}
-	it.allowed = plain
-	for v := range it.variants {
-		it.variants[v].machines.intersect(plain)
-	}
-}
-
-// withDevices are the machines that have devices.
-func (m *market) withDevices() bitset {
-	if m.devices == nil {
-		m.devices = newBitset(len(m.machines))
-		for i := range m.machines {
-			if m.machines[i].devices {
-				m.devices.set(i)
-			}
-		}
-	}
-	return m.devices
-}
-
 func portsConflict(a, b []HostPort) bool {
 	for _, x := range a {
 		for _, y := range b {

@@ -19,7 +19,7 @@
 //	every two minutes            → a Schedule starts the Sweep, which finds what all of this has missed (schedule.go)
 //
 // What only people and kubectl read needs no workflow, and is written by loops beside these: the status of NodePools
-// (nodepool.go) and EC2NodeClasses (nodeclass.go), the conditions of NodeClaims (claimconditions.go), and Events about
+// (nodepool.go), EC2NodeClasses (nodeclass.go) and NodeOverlays (nodeoverlay.go), the conditions of NodeClaims (claimconditions.go), and Events about
 // nodes that stay (verdicts.go) or are protected otherwise than somebody meant (misprotected.go).
 //
 // An idle cluster causes no action at all besides the Sweep's schedule: nothing is signalled that a look at the mirror

@@ -271,26 +271,14 @@ func (s *Starter) record(of metav1.Object, object runtime.Object, t telling) {
 	}
 }
 
-// tellPools says of NodePools that something in their settings keeps all their nodes.
+// tellPools says of NodePools what in their settings cannot be read, and what follows from that.
 func (s *Starter) tellPools(snapshot *plan.Snapshot) {
 	said := map[string]uint64{}
 	for _, pool := range snapshot.NodePools {
-		var problems []string
-		add := func(err error) {
-			if err != nil && !slices.Contains(problems, err.Error()) {
-				problems = append(problems, err.Error())
-			}
-		}
-		for _, reason := range plan.DisruptionReasons() {
-			_, err := pool.AllowedDisruptions(snapshot.Time, 1, reason)
-			add(err)
-		}
-		_, err := pool.MinimumNodeAge()
-		add(err)
-		if len(problems) == 0 {
+		message := unreadable(pool, snapshot.Time)
+		if message == "" {
 			continue
 		}
-		message := shortened("nodes are kept because of what cannot be read: " + strings.ReplaceAll(strings.Join(problems, "; "), "\n", "; "))
 		said[pool.Name] = markOf(message)
 		if s.verdicts.pools[pool.Name] != said[pool.Name] {
 			s.Events.Event(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodePool", Name: pool.Name, UID: pool.UID},
@@ -298,6 +286,29 @@ func (s *Starter) tellPools(snapshot *plan.Snapshot) {
 		}
 	}
 	s.verdicts.pools = said
+}
+
+// unreadable says which settings of a NodePool cannot be read, and what follows from that; empty if all can.
+func unreadable(pool *karpv1.NodePool, now time.Time) string {
+	var keeping, sentences []string
+	add := func(err error) {
+		if err != nil && !slices.Contains(keeping, err.Error()) {
+			keeping = append(keeping, err.Error())
+		}
+	}
+	for _, reason := range plan.DisruptionReasons() {
+		_, err := pool.AllowedDisruptions(now, 1, reason)
+		add(err)
+	}
+	_, err := pool.MinimumNodeAge()
+	add(err)
+	if len(keeping) > 0 {
+		sentences = append(sentences, "nodes are kept because of what cannot be read: "+strings.Join(keeping, "; "))
+	}
+	if _, err := pool.Packing(); err != nil {
+		sentences = append(sentences, "pods are packed as the worker's --packing says, because "+err.Error())
+	}
+	return shortened(strings.ReplaceAll(strings.Join(sentences, "; "), "\n", "; "))
 }
 
 // kindsChanged says that nodes are kept for other kinds of reason than Disruption has written down, often enough for

@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/pflag"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -28,6 +30,10 @@ type Config struct {
 	MinValues string
 	// Preferences is Respect or Ignore.
 	Preferences string
+	// NodePrice is what a node costs beside its machine and its volumes, in US dollars per hour.
+	NodePrice float64
+	// Packing is cheapest or spread, for NodePools that do not say it themselves.
+	Packing string
 	// FeatureGates are Karpenter's.
 	FeatureGates FeatureGates
 	// LeaseName, LeaseNamespace and Identity say who acts on the cluster.
@@ -46,7 +52,7 @@ func DefaultConfig() Config {
 	return Config{
 		HealthProbeAddress: ":8081", MetricsAddress: ":8080",
 		BatchIdle: time.Second, BatchMost: 10 * time.Second,
-		MinValues: string(plan.MinValuesStrict), Preferences: string(plan.PreferencesRespect),
+		MinValues: string(plan.MinValuesStrict), Preferences: string(plan.PreferencesRespect), Packing: string(plan.PackingSpread),
 		LeaseName: "karpenter-leader-election", LeaseNamespace: "kube-system",
 		SweepEvery: 2 * time.Minute,
 		KubeQPS:    200, KubeBurst: 300,
@@ -63,7 +69,9 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.BatchMost, "batch-max-duration", c.BatchMost, "plan after this long even if pods keep coming")
 	flags.StringVar(&c.MinValues, "min-values-policy", c.MinValues, "Strict or BestEffort")
 	flags.StringVar(&c.Preferences, "preference-policy", c.Preferences, "Respect or Ignore what pods prefer but do not require")
-	flags.Var(&c.FeatureGates, "feature-gates", "Karpenter's feature gates, NodeRepair and SpotToSpotConsolidation")
+	flags.Float64Var(&c.NodePrice, "node-price", c.NodePrice, "US dollars per hour that a node costs beside its machine and its volumes")
+	flags.StringVar(&c.Packing, "packing", c.Packing, "cheapest, or spread: which of plans of almost equal cost wins; NodePools may say otherwise ("+karpv1.PackingAnnotationKey+")")
+	flags.Var(&c.FeatureGates, "feature-gates", "Karpenter's feature gates, NodeRepair, SpotToSpotConsolidation and NodeOverlay")
 	flags.StringVar(&c.LeaseName, "leader-election-name", c.LeaseName, "Lease that says who acts on the cluster; Karpenter's own by default, so that both never do")
 	flags.StringVar(&c.LeaseNamespace, "leader-election-namespace", c.LeaseNamespace, "namespace of the Lease")
 	flags.StringVar(&c.Identity, "identity", c.Identity, "holder's name in the Lease (default: POD_NAME, or host name and a random part)")
@@ -92,6 +100,8 @@ func (c *Config) Validate() error {
 	check(c.BatchMost >= c.BatchIdle, "--batch-max-duration %s: must not be below --batch-idle-duration %s", c.BatchMost, c.BatchIdle)
 	check(c.MinValues == string(plan.MinValuesStrict) || c.MinValues == string(plan.MinValuesBestEffort), "--min-values-policy %q: must be Strict or BestEffort", c.MinValues)
 	check(c.Preferences == string(plan.PreferencesRespect) || c.Preferences == string(plan.PreferencesIgnore), "--preference-policy %q: must be Respect or Ignore", c.Preferences)
+	check(c.NodePrice >= 0 && !math.IsInf(c.NodePrice, 1), "--node-price %v: must be US dollars per hour, such as 0.01, and not negative", c.NodePrice)
+	check(plan.Packing(c.Packing).Valid(), "--packing %q: must be cheapest or spread", c.Packing)
 	check(c.SweepEvery >= 10*time.Second, "--sweep-interval %s: must be at least 10s", c.SweepEvery)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
 	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")

@@ -13,12 +13,14 @@ type FeatureGates struct {
 	NodeRepair bool
 	// SpotToSpotConsolidation lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpotConsolidation bool
+	// NodeOverlay has NodeOverlays change prices and extended resources of instance types.
+	NodeOverlay bool
 }
 
 // settled are the gates that leave no choice here, and what they are.
 var settled = map[string]bool{
 	"ReservedCapacity": true, "StaticCapacity": true, "CapacityBuffer": true,
-	"NodeOverlay": false, "NodeClassCEL": false,
+	"NodeClassCEL": false,
 }
 
 // Set implements pflag.Value. A gate that is not named keeps its value; one that asks for what cannot be is an error.
@@ -37,8 +39,10 @@ func (g *FeatureGates) Set(text string) error {
 			g.NodeRepair = on
 		case name == "SpotToSpotConsolidation":
 			g.SpotToSpotConsolidation = on
+		case name == "NodeOverlay":
+			g.NodeOverlay = on
 		case !known:
-			return fmt.Errorf("there is no feature gate %s; there are NodeRepair and SpotToSpotConsolidation", name)
+			return fmt.Errorf("there is no feature gate %s; there are NodeRepair, SpotToSpotConsolidation and NodeOverlay", name)
 		case fixed && !on:
 			return fmt.Errorf("%s cannot be turned off", name)
 		case !fixed && on:
@@ -50,7 +54,7 @@ func (g *FeatureGates) Set(text string) error {
 
 // String implements pflag.Value.
 func (g *FeatureGates) String() string {
-	return fmt.Sprintf("NodeRepair=%t,SpotToSpotConsolidation=%t", g.NodeRepair, g.SpotToSpotConsolidation)
+	return fmt.Sprintf("NodeRepair=%t,SpotToSpotConsolidation=%t,NodeOverlay=%t", g.NodeRepair, g.SpotToSpotConsolidation, g.NodeOverlay)
 }
 
 // Type implements pflag.Value.

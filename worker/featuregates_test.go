@@ -11,11 +11,12 @@ func TestFeatureGates(t *testing.T) {
 	}{
 		{"nothing is asked for", "", FeatureGates{}, false},
 		{"one", "NodeRepair=true", FeatureGates{NodeRepair: true}, false},
-		{"both, with spaces", "NodeRepair=true, SpotToSpotConsolidation=true", FeatureGates{true, true}, false},
+		{"both, with spaces", "NodeRepair=true, SpotToSpotConsolidation=true", FeatureGates{NodeRepair: true, SpotToSpotConsolidation: true}, false},
 		{"turned off", "NodeRepair=false", FeatureGates{}, false},
 		{"Karpenter's own default, what has no effect included", "NodeOverlay=false,NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=true", FeatureGates{SpotToSpotConsolidation: true}, false},
 		{"what is always on", "StaticCapacity=false", FeatureGates{}, true},
-		{"what there is not", "NodeOverlay=true", FeatureGates{}, true},
+		{"overlays", "NodeOverlay=true", FeatureGates{NodeOverlay: true}, false},
+		{"what there is not", "NodeClassCEL=true", FeatureGates{}, true},
 		{"a gate nobody knows", "Drift=true", FeatureGates{}, true},
 		{"neither true nor false", "NodeRepair", FeatureGates{}, true},
 	} {

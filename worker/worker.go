@@ -36,6 +36,7 @@ import (
 	bufferv1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
@@ -66,7 +67,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: Kubernetes client: %w", err)
 	}
-	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Log: log})
+	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Log: log, NodeOverlays: config.FeatureGates.NodeOverlay})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -88,7 +89,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	doing := activities.New(activities.Config{
 		Cluster: name, Kube: direct, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
 		Nominator: nominator, Growth: growth, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
-		SpotToSpot: config.FeatureGates.SpotToSpotConsolidation,
+		NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation,
 	})
 	metrics, err := starter.NewInterruptionMetrics(prometheus.DefaultRegisterer)
 	if err != nil {
@@ -183,6 +184,9 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return starter.New(edges).Run(ctx) })
 			group.Go(func() error { return starter.NewNodePoolStatus(edges.Kube, mirror, edges.Log).Run(ctx) })
+			if config.FeatureGates.NodeOverlay {
+				group.Go(func() error { return starter.NewNodeOverlayStatus(edges.Kube, mirror, provider, edges.Log).Run(ctx) })
+			}
 			group.Go(func() error {
 				conditions := starter.NewClaimConditions(edges.Kube, mirror, provider, edges.Log)
 				conditions.Events = edges.Events
@@ -203,7 +207,7 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 // Scheme knows every resource Tenon reads or writes.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme, bufferv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme, bufferv1.AddToScheme, karpv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			// Only two types of one name could be refused, and there are none.
 			panic(fmt.Sprintf("scheme: %v", err))

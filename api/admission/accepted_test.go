@@ -69,6 +69,11 @@ func TestDefaults(t *testing.T) {
 			"a buffer of a Deployment, of as much as fits its limits", "CapacityBuffer", minimalCapacityBuffer,
 			set("spec", `{podTemplateRef: null, replicas: null, scalableRef: {apiGroup: apps, kind: Deployment, name: web}, limits: {cpu: "8", memory: 1}}`), `{}`,
 		},
+		{
+			"an overlay of everything", "NodeOverlay", minimalNodeOverlay,
+			set("spec", `{priceAdjustment: null, price: "0.25", weight: 10000, capacity: {smarter-devices/fuse: 1}, requirements: [{key: karpenter.sh/nodepool, operator: In, values: [default]}]}`), `{}`,
+		},
+		{"a price in either direction", "NodeOverlay", minimalNodeOverlay, set("spec.priceAdjustment", `"+.5"`), `{}`},
 		{"the family of the alias, written down", "EC2NodeClass", minimalEC2NodeClass, set("spec.amiFamily", "AL2023"), `{}`},
 	} {
 		object := patched(t, tc.base, tc.patch)

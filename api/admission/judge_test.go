@@ -161,6 +161,7 @@ func cases() []struct {
 		{"NodeClaim", minimalNodeClaim, nodeClaimRefusals()},
 		{"EC2NodeClass", minimalEC2NodeClass, ec2NodeClassRefusals()},
 		{"CapacityBuffer", minimalCapacityBuffer, capacityBufferRefusals()},
+		{"NodeOverlay", minimalNodeOverlay, nodeOverlayRefusals()},
 	}
 }
 

@@ -43,6 +43,8 @@ func TestWellKnownLabelsAreOneList(t *testing.T) {
 		"NodePool requirements": new(template.Properties["spec"].Properties["requirements"].Items.Properties["key"]),
 		"NodeClaim requirements": new(all["NodeClaim"].structural.Properties["spec"].Properties["requirements"].
 			Items.Properties["key"]),
+		"NodeOverlay requirements": new(all["NodeOverlay"].structural.Properties["spec"].Properties["requirements"].
+			Items.Properties["key"]),
 	} {
 		found := sets.New[string]()
 		for _, rule := range rules.XValidations {

@@ -74,35 +74,6 @@ func evaluation(name string, nodes, divisor int, use workload.Use) measurement {
 	}}
 }
 
-// evaluatedAgain is a line about looking again at a cluster in which one pod has come or gone.
-type evaluatedAgain struct {
-	Name  string `json:"name"`
-	Nodes int    `json:"nodes"`
-	Pods  int    `json:"pods"`
-	// TenonSeconds is with what the last look has left in memory, TenonSecondsFromScratch without.
-	TenonSeconds            float64 `json:"tenonSeconds"`
-	TenonSecondsFromScratch float64 `json:"tenonSecondsFromScratch"`
-	Ratio                   float64 `json:"ratio"`
-	// NodesHeld are kept so that there is nothing to be done.
-	NodesHeld int `json:"nodesHeld"`
-}
-
-// lookAgain measures what it costs to look again. Karpenter has nothing like it: each of its passes begins anew.
-func lookAgain(name string, nodes int) measurement {
-	return measurement{name, func(ctx context.Context, _ settings) (any, error) {
-		types, err := market.EC2(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("the instance types of EC2: %w", err)
-		}
-		q := workload.Fleet(nodes, podsPerNode, workload.Tight, types)
-		again := tenon.LookAgain(q)
-		row := evaluatedAgain{Name: name, Nodes: nodes, Pods: podsOn(q), TenonSeconds: again.Took.Seconds(), TenonSecondsFromScratch: again.FromScratch.Seconds(), NodesHeld: again.Held}
-		row.Ratio = row.TenonSecondsFromScratch / row.TenonSeconds
-		progress("%s: %v, and %v from scratch; %d nodes are held, one pod makes %d commands possible", name, again.Took.Round(time.Microsecond), again.FromScratch.Round(time.Microsecond), again.Held, again.Commands)
-		return row, nil
-	}}
-}
-
 func podsOn(q *duel.Question) int {
 	pods := 0
 	for i := range q.Nodes {

@@ -10,11 +10,6 @@
 // for all of them is the mean times their number. A pass of its single-node consolidation does just that; its searches for
 // several nodes at once, and the fifteen seconds it waits for each command, come on top and are not counted.
 //
-// # Looking again
-//
-// The full cluster of either size once more, in which the nodes that could go are held so that nothing is to be done. One pod
-// goes, and comes back, and each time plan.Memory is asked, which looked at the cluster before; the median of thirty.
-//
 // # A day
 //
 // Forty Deployments scale up and down for 24 hours of simulated time (package day), once with plan.Disrupt, once with
@@ -88,8 +83,6 @@ func measurements() []measurement {
 		evaluation("evaluation-1000-tight", 1000, 1, workload.Tight),
 		evaluation("evaluation-5000", 5000, 4, workload.Loose),
 		evaluation("evaluation-5000-tight", 5000, 4, workload.Tight),
-		lookAgain("disrupt-again-1000", 1000),
-		lookAgain("disrupt-again-5000", 5000),
 		{"day", simulatedDay},
 		endToEnd("karpenter"),
 		endToEnd("tenon"),

@@ -25,11 +25,6 @@ func show(path string) error {
 				fmt.Fprintf(w, "%s\t%d nodes\t%d pods\tTenon %.3f s\tKarpenter %.1f s (%d of %d candidates asked)\t%.0f times\t\n",
 					r.Name, r.Nodes, r.Pods, r.TenonSeconds, r.PeerSeconds, r.PeerAsked, r.PeerCandidates, r.Ratio)
 			})
-		case strings.HasPrefix(name, "disrupt-again"):
-			err = showAs(row, func(r evaluatedAgain) {
-				fmt.Fprintf(w, "%s\t%d nodes\t%d pods\tTenon %.4f s after one pod has come or gone\t%.4f s from scratch\t%.1f times\t\n",
-					r.Name, r.Nodes, r.Pods, r.TenonSeconds, r.TenonSecondsFromScratch, r.Ratio)
-			})
 		case name == "day":
 			err = showAs(row, func(r dayRow) {
 				fmt.Fprintf(w, "%s\tTenon saves $%.2f, moves %d pods\tKarpenter saves $%.2f, moves %d pods\tof $%.2f\t\n",

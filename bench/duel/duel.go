@@ -43,6 +43,9 @@ type Question struct {
 	IgnorePreferences bool
 	// BestEffortMinValues asks for the policy BestEffort for minValues.
 	BestEffortMinValues bool
+	// NotNominated says that the kube-scheduler is not told which node was planned for a pod, as before Kubernetes 1.35. The
+	// peer never tells it.
+	NotNominated bool
 	// At is when the question is asked; zero means an hour that all questions share.
 	At time.Time
 }

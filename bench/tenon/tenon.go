@@ -54,8 +54,7 @@ func Input(q *duel.Question) plan.Input {
 	for _, set := range q.DaemonSets {
 		snapshot.DaemonSets = append(snapshot.DaemonSets, intern.DaemonSet(set))
 	}
-	// The peer's price, too, is that of a plan whose pods all go where they are planned.
-	in := plan.Input{Snapshot: snapshot, Nominates: true}
+	in := plan.Input{Snapshot: snapshot, Nominates: !q.NotNominated}
 	if q.IgnorePreferences {
 		in.Preferences = plan.PreferencesIgnore
 	}
@@ -140,18 +139,15 @@ func machine(claim *plan.Claim) duel.Machine {
 	}
 }
 
-// Bounds are what no plan can undercut, and the cheapest plan known if pods went where they are planned, in US dollars
-// per hour.
-func Bounds(q *duel.Question) (lower, lean float64) {
-	in := Input(q)
-	return plan.LowerBound(in), plan.BestKnown(in)
-}
+// Bound is what no plan can undercut, in US dollars per hour.
+func Bound(q *duel.Question) float64 { return plan.LowerBound(Input(q)) }
 
-// Median asks until a second has gone by, three times at least, and returns the answer with the median time.
+// Median asks until a second has gone by, three times at least where that takes no more than ten seconds, and returns the
+// answer with the median time.
 func Median(q *duel.Question) duel.Answer {
 	var times []time.Duration
 	var answer duel.Answer
-	for start := time.Now(); len(times) < 3 || time.Since(start) < time.Second; {
+	for start := time.Now(); len(times) == 0 || time.Since(start) < time.Second || len(times) < 3 && time.Since(start) < 10*time.Second; {
 		answer = Plan(q)
 		times = append(times, answer.Took)
 	}

@@ -88,7 +88,7 @@ var mixes = []mix{
 	{name: "web-hosts", parts: []part{{web, 300, []constraint{unchanged, overHosts}}, {services, 100, nil}}},
 	{name: "services", parts: []part{{services, 500, nil}}},
 	{name: "batch", parts: []part{{batch, 500, nil}}},
-	{name: "batch-on-demand", parts: []part{{batch, 300, []constraint{onDemand, unchanged}}}},
+	{name: "batch-some-on-demand", parts: []part{{batch, 300, []constraint{onDemand, unchanged}}}},
 	{name: "jvm", parts: []part{{jvm, 400, nil}}},
 	{name: "jvm-apart", parts: []part{{jvm, 300, []constraint{unchanged, unchanged, apart}}}},
 	{name: "databases", parts: []part{{databases, 120, []constraint{apart, onDemand, unchanged}}}},
@@ -107,12 +107,21 @@ var mixes = []mix{
 }
 
 // Mixes are twenty batches of realistic workloads, each in an empty cluster with a pool of general machines of either
-// architecture, spot or on-demand, and a tainted one of machines with GPUs.
+// architecture and a tainted one of machines with GPUs, spot or on-demand.
 func Mixes(catalogue []*cloud.InstanceType) []*duel.Question {
+	return mixed(catalogue, "", karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand)
+}
+
+// OnDemandMixes are the same batches where both pools buy on-demand machines only.
+func OnDemandMixes(catalogue []*cloud.InstanceType) []*duel.Question {
+	return mixed(catalogue, "-on-demand", karpv1.CapacityTypeOnDemand)
+}
+
+func mixed(catalogue []*cloud.InstanceType, suffix string, kinds ...string) []*duel.Question {
 	questions := make([]*duel.Question, len(mixes))
 	for i, m := range mixes {
 		d := newDraw(100 + uint64(i))
-		q := Ask("mix-"+m.name, nil, catalogue, general(), accelerated())
+		q := Ask("mix-"+m.name+suffix, nil, catalogue, general(kinds...), accelerated(kinds...))
 		for _, p := range m.parts {
 			q.Pods = append(q.Pods, d.deployments(p)...)
 		}
@@ -125,19 +134,19 @@ func Mixes(catalogue []*cloud.InstanceType) []*duel.Question {
 }
 
 // general is the pool most clusters have.
-func general() *karpv1.NodePool {
+func general(kinds ...string) *karpv1.NodePool {
 	return Pool("general",
 		Requires("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpIn, "c", "m", "r"),
 		Requires("karpenter.k8s.aws/instance-generation", corev1.NodeSelectorOpGt, "4"),
 		Requires(corev1.LabelArchStable, corev1.NodeSelectorOpIn, karpv1.ArchitectureAmd64, karpv1.ArchitectureArm64),
-		Requires(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand))
+		Requires(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, kinds...))
 }
 
 // accelerated is for pods that ask for GPUs, and keeps others away.
-func accelerated() *karpv1.NodePool {
+func accelerated(kinds ...string) *karpv1.NodePool {
 	return Pool("accelerated",
 		Requires("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpIn, "g"),
-		Requires(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot),
+		Requires(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, kinds...),
 		func(pool *karpv1.NodePool) {
 			pool.Spec.Template.Spec.Taints = []corev1.Taint{{Key: gpu, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 		})

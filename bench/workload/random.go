@@ -426,37 +426,51 @@ func (r *random) storage() {
 // mount gives a pod a claim of its own: bound to a volume in a zone, or waiting for its first consumer, or broken.
 func (r *random) mount(p *corev1.Pod, n int) {
 	name := p.Name + "-data"
-	p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
 	class := one(r.draw, "anywhere", "zone-b")
+	switch r.IntN(5) {
+	case 0:
+		mounts(p, name) // the claim does not exist
+	case 1, 2:
+		r.claim(p, name, class, zones[n%len(zones)])
+	default:
+		r.claim(p, name, class, "")
+	}
+}
+
+// mounts lets a pod mount a claim.
+func mounts(p *corev1.Pod, claim string) {
+	p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+}
+
+// claim gives a pod a claim that is bound to a volume in a zone, or waits for its first consumer where there is no zone.
+func (r *random) claim(p *corev1.Pod, name, class, zone string) {
+	mounts(p, name)
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name, UID: types.UID("claim-" + p.Namespace + name)},
 		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}}},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
 	}
-	switch r.IntN(5) {
-	case 0:
-		return // the claim does not exist
-	case 1, 2:
-		volume := "volume-" + name
-		claim.Spec.VolumeName, claim.Status.Phase = volume, corev1.ClaimBound
-		claim.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
-		zone := zones[n%len(zones)]
-		r.q.Volumes = append(r.q.Volumes, &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: volume, UID: types.UID(volume)},
-			Spec: corev1.PersistentVolumeSpec{
-				StorageClassName: class,
-				AccessModes:      claim.Spec.AccessModes,
-				PersistentVolumeSource: corev1.PersistentVolumeSource{
-					CSI: &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.aws.com", VolumeHandle: volume}},
-				NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}}},
-			},
-			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
-		})
-	}
 	r.q.Claims = append(r.q.Claims, claim)
+	if zone == "" {
+		return
+	}
+	volume := "volume-" + name
+	claim.Spec.VolumeName, claim.Status.Phase = volume, corev1.ClaimBound
+	claim.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+	r.q.Volumes = append(r.q.Volumes, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: volume, UID: types.UID(volume)},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: class,
+			AccessModes:      claim.Spec.AccessModes,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.aws.com", VolumeHandle: volume}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}}},
+		},
+		Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
+	})
 }
 
 // AsksForDevices says that a pod needs a GPU.

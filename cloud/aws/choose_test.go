@@ -38,16 +38,11 @@ func TestChoose(t *testing.T) {
 	}{
 		{"the caller's order is kept", "on-demand", []cloud.OfferingKey{onDemand("x.xlarge", "b"), onDemand("x.large", "a")}, nil, []string{"x.xlarge/subnet-b", "x.large/subnet-a"}},
 		{
-			"GPUs and bare metal only when there is nothing else", "on-demand",
-			[]cloud.OfferingKey{onDemand("x.metal", "a"), onDemand("g.large", "a"), onDemand("x.large", "a")}, nil, []string{"x.large/subnet-a"},
-		},
-		{"nothing else", "on-demand", []cloud.OfferingKey{onDemand("g.large", "a")}, nil, []string{"g.large/subnet-a"}},
-		{
-			"spot dearer than on-demand is no bargain", "spot",
-			[]cloud.OfferingKey{spot("x.large", "a"), spot("x.xlarge", "a"), onDemand("x.large", "a")}, nil, []string{"x.large/subnet-a"},
+			"what the caller lists is launched: it knows what was asked for", "on-demand",
+			[]cloud.OfferingKey{onDemand("x.metal", "a"), onDemand("g.large", "a"), onDemand("x.large", "a")}, nil, []string{"x.metal/subnet-a", "g.large/subnet-a", "x.large/subnet-a"},
 		},
 		{
-			"unless on-demand is not wanted at all", "spot", []cloud.OfferingKey{spot("x.large", "a"), spot("x.xlarge", "a")}, nil,
+			"one capacity type is bought", "spot", []cloud.OfferingKey{spot("x.large", "a"), onDemand("x.large", "a"), spot("x.xlarge", "a")}, nil,
 			[]string{"x.large/subnet-a", "x.xlarge/subnet-a"},
 		},
 		{

@@ -78,10 +78,15 @@ func fleet(request cloud.LaunchRequest) *ec2.CreateFleetInput {
 	if request.Context != "" {
 		input.Context = aws.String(request.Context)
 	}
+	spot, onDemand := types.SpotAllocationStrategyPriceCapacityOptimized, types.FleetOnDemandAllocationStrategyLowestPrice
+	if request.Prioritized {
+		spot, onDemand = types.SpotAllocationStrategyCapacityOptimizedPrioritized, types.FleetOnDemandAllocationStrategyPrioritized
+		prioritize(input.LaunchTemplateConfigs, request.Overrides)
+	}
 	if request.CapacityType == karpenterv1.CapacityTypeSpot {
-		input.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized}
+		input.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: spot}
 	} else {
-		input.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
+		input.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: onDemand}
 	}
 	return input
 }
@@ -118,6 +123,20 @@ func fleetConfigs(overrides []cloud.Override) []types.FleetLaunchTemplateConfigR
 		})
 	}
 	return configs
+}
+
+// prioritize gives each override its price as its priority, as Karpenter does: EC2 takes the lowest number first.
+func prioritize(configs []types.FleetLaunchTemplateConfigRequest, overrides []cloud.Override) {
+	prices := make(map[[2]string]float64, len(overrides))
+	for _, override := range overrides {
+		prices[[2]string{override.InstanceType, override.Subnet}] = override.Price
+	}
+	for i := range configs {
+		for j := range configs[i].Overrides {
+			override := &configs[i].Overrides[j]
+			override.Priority = aws.Float64(prices[[2]string{string(override.InstanceType), aws.ToString(override.SubnetId)}])
+		}
+	}
 }
 
 // overrideOf finds the override a part of the reply is about, by instance type and subnet.

@@ -77,6 +77,7 @@ func (p *Provider) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cl
 		Overrides:     overrides,
 		Tags:          tags,
 		Context:       aws.ToString(spec.Class.Spec.Context),
+		Prioritized:   len(spec.Prices) > 0,
 		CapacityBlock: isBlock(spec.Class, choice[0].key.ReservationID),
 	}, nil
 }
@@ -107,37 +108,24 @@ type choice struct {
 	price  float64
 }
 
-// choose narrows the offerings of a launch to what CreateFleet gets: what can be had at the moment, nothing exotic
-// unless there is nothing else, no spot dearer than the cheapest on-demand offering that is acceptable as well, and of
-// that the first 60 types.
+// choose narrows the offerings of a launch to what CreateFleet gets: what can be had at the moment, and of that the first
+// 60 types. What makes sense to launch is for the caller to say: what it lists is launched.
 func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]awsv1.Subnet, market market) []choice {
-	var candidates []choice
-	cheapestOnDemand, plain := 0.0, false
+	var out []choice
+	types := make(map[string]bool)
 	for _, key := range spec.Offerings {
 		node, ok := resolved.byName[key.InstanceType]
 		subnet, reachable := subnets[key.Zone]
 		price, priced := market.price(key)
-		if !ok || !reachable || !priced || market.unavailable.offering(key) || key.ReservationID != "" && market.room[key.ReservationID] <= 0 {
+		if own, overlaid := spec.Prices[key]; overlaid {
+			price = own
+		}
+		if !ok || !reachable || !priced || key.CapacityType != spec.CapacityType || market.unavailable.offering(key) ||
+			key.ReservationID != "" && market.room[key.ReservationID] <= 0 || !types[key.InstanceType] && len(types) == maxTypes {
 			continue
 		}
-		if key.CapacityType == karpenterv1.CapacityTypeOnDemand && (cheapestOnDemand == 0 || price < cheapestOnDemand) {
-			cheapestOnDemand = price
-		}
-		if key.CapacityType != spec.CapacityType {
-			continue
-		}
-		plain = plain || !node.machine.exotic()
-		candidates = append(candidates, choice{node, key, subnet.ID, price})
-	}
-	var out []choice
-	types := make(map[string]bool)
-	for _, c := range candidates {
-		dear := c.key.CapacityType == karpenterv1.CapacityTypeSpot && cheapestOnDemand > 0 && c.price > cheapestOnDemand
-		if dear || (plain && c.node.machine.exotic()) || (!types[c.key.InstanceType] && len(types) == maxTypes) {
-			continue
-		}
-		types[c.key.InstanceType] = true
-		if out = append(out, c); len(out) == maxOverrides {
+		types[key.InstanceType] = true
+		if out = append(out, choice{node, key, subnet.ID, price}); len(out) == maxOverrides {
 			break
 		}
 	}

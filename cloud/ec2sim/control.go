@@ -52,7 +52,7 @@ func (s *Server) Instances() []Instance {
 
 func (s *Server) hourly(i *instance) float64 {
 	if t := s.catalogue.Type(i.Type); t != nil {
-		return i.pool().price(t)
+		return s.market.price(i.pool(), t, s.now())
 	}
 	return 0
 }

@@ -211,8 +211,8 @@ func TestPrices(t *testing.T) {
 		t.Fatalf("spot prices: %+v, %v", spot, err)
 	}
 	for _, s := range spot.SpotPriceHistory {
-		if price := *s.SpotPrice; price < "0.028800" || price > "0.067200" {
-			t.Errorf("spot price of m5.large in %s is %s, want 30 to 70 %% of 0.096", *s.AvailabilityZone, price)
+		if price := *s.SpotPrice; price < "0.019200" || price > "0.100800" {
+			t.Errorf("spot price of m5.large in %s is %s, want 20 to 105 %% of 0.096", *s.AvailabilityZone, price)
 		}
 	}
 }

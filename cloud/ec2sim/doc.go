@@ -11,7 +11,8 @@
 //
 // An instance carries instants, not a state: when it was launched, will run, was ended. What it is at any moment follows
 // from the clock (instance.go). Nothing has to be advanced, and a simulator that was down for an hour finds every instance
-// where an hour has brought it. Spot prices and pool depths follow from names alone (market.go), so runs repeat.
+// where an hour has brought it. Spot prices and pool depths follow from names and the hour since the server
+// began (market.go), so runs repeat.
 //
 // # The account
 //

@@ -267,7 +267,7 @@ func (s *Server) candidatesFor(c *call, f *fleet, r *fleetRequest, lifecycle str
 			spec.Tags = mergeTagSpecifications(spec.Tags, withoutKind(r.tags, "instance"))
 			order.spec = &spec
 			k.order = &order
-			k.price = order.pool().price(order.itype)
+			k.price = s.market.price(order.pool(), order.itype, c.at)
 			k.depth = spotDepth(order.itype, order.subnet.Zone)
 			if k.maxPrice > 0 && order.spot && k.price > k.maxPrice {
 				k.refusal = refuse("SpotMaxPriceTooLow", "Your Spot request price of %g is lower than the minimum required Spot request fulfillment price of %g.", k.maxPrice, k.price)

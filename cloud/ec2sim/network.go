@@ -231,7 +231,7 @@ type describeSpotPricesXML struct {
 	Next   string         `xml:"nextToken"`
 }
 
-// describeSpotPriceHistory reports the one price each pool has, as of a fixed instant; the market does not move.
+// describeSpotPriceHistory reports the price each pool has at the moment, and none of those it had.
 func describeSpotPriceHistory(s *Server, c *call) (any, error) {
 	types, products := c.form.strings("InstanceType"), c.form.strings("ProductDescription")
 	zoneName := c.form.str("AvailabilityZone")
@@ -244,10 +244,10 @@ func describeSpotPriceHistory(s *Server, c *call) (any, error) {
 			if !s.account.offered(t, z.name) || zoneName != "" && zoneName != z.name {
 				continue
 			}
-			price := strconv.FormatFloat(spotPrice(t, z.name), 'f', 6, 64)
+			price := strconv.FormatFloat(s.market.spotPrice(t, z.name, c.at), 'f', 6, 64)
 			for _, product := range []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"} {
 				if len(products) == 0 && product == "Linux/UNIX" || slices.Contains(products, product) {
-					all = append(all, spotPriceXML{t.Name, product, price, timestamp(imageReleases[0]), z.name, z.id})
+					all = append(all, spotPriceXML{t.Name, product, price, timestamp(s.market.since(c.at)), z.name, z.id})
 				}
 			}
 		}

@@ -51,6 +51,9 @@ type Options struct {
 	// from.
 	Latency time.Duration
 
+	// MarketSeed draws another market: other spot prices for the same pools.
+	MarketSeed uint64
+
 	// Queues are the names of the SQS queues the account has from the start.
 	Queues []string
 
@@ -96,6 +99,7 @@ type Server struct {
 	now       func() time.Time
 	catalogue *Catalogue
 	account   *account
+	market    market
 	images    []*image
 	calls     *callLog
 
@@ -152,6 +156,7 @@ func New(opts Options) (*Server, error) {
 	j := newJournal(opts.StateFile)
 	s := &Server{
 		opts: opts, log: opts.Log, now: opts.Now, catalogue: catalogue, account: account,
+		market: newMarket(opts.MarketSeed, opts.Now()),
 		images: newImages(opts.KubernetesVersion), calls: newCallLog(), journal: j,
 		instances: newTable[instance](j, "instance"), templates: newTable[launchTemplate](j, "template"),
 		fleets: newTable[fleet](j, "fleet"), replies: newTable[savedReply](j, "reply"),

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
+	"github.com/tenon-sh/tenon/cloud/aws"
 	"github.com/tenon-sh/tenon/internal/manifest"
 	"github.com/tenon-sh/tenon/internal/offline"
 	"github.com/tenon-sh/tenon/plan"
@@ -27,6 +31,9 @@ type planFlags struct {
 	output           string
 	minValues        string
 	preferences      string
+	nominate         bool
+	nodePrice        float64
+	packing          string
 }
 
 func newPlanCommand() *cobra.Command {
@@ -40,7 +47,7 @@ per hour, and why a pod would stay without a node. It asks neither Kubernetes no
 FILE is a file, a directory or - for standard input; YAML or JSON, any number of documents, lists as "kubectl get -o yaml"
 prints them. Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs (one run) are planned, with the
 PersistentVolumes and claims, StorageClasses, PriorityClasses, RuntimeClasses, LimitRanges, Namespaces and CapacityBuffers
-they need. Existing Nodes and NodeClaims are filled first, with the pods that spec.nodeName puts there; every other pod is
+they need, and NodeOverlays. Existing Nodes and NodeClaims are filled first, with the pods that spec.nodeName puts there; every other pod is
 taken to be pending. PodDisruptionBudgets are accepted, and ResourceQuotas and kinds that mean nothing to planning are
 ignored with a note. A field that does not exist is an error.
 
@@ -50,10 +57,15 @@ later. Instance types, capacity and allocatable are computed as the worker does,
 --catalogue; prices are those of us-east-1, and spot prices are estimates. Subnets cannot be looked up: without an
 EC2NodeClass's status, as a cluster writes it, a subnet in each of --zones is assumed.
 
+From Kubernetes 1.35 on, Tenon tells the kube-scheduler which node each pod was planned for, so that the leanest plan holds.
+Before, pods go where the kube-scheduler puts them, and the plan allows for that: --nominate=false shows what such a cluster
+would get.
+
 Pods without a node are listed with a reason for each NodePool. They are an answer, not a failure: the exit code is 0
 whenever there is a plan, and 1 for mistakes in manifests or flags.`,
 		Example: `  tenon plan -f deploy/ --nodepools pools.yaml
   kubectl get deployments,statefulsets,daemonsets -A -o yaml | tenon plan -f - -o json
+  tenon plan -f workloads.yaml --nominate=false    # a cluster before Kubernetes 1.35
   tenon plan -f workloads.yaml -o json | jq -e '.unplaced == []'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,16 +75,25 @@ whenever there is a plan, and 1 for mistakes in manifests or flags.`,
 			return runPlan(cmd.Context(), flags, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f := cmd.Flags()
-	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file or directory of manifests, or - for standard input; repeatable")
-	f.StringArrayVar(&flags.nodePools, "nodepools", nil, "file or directory of NodePools and EC2NodeClasses to use instead of those among the manifests; repeatable")
-	f.StringVar(&flags.account.CatalogueFile, "catalogue", "", "JSON file of instance types to use instead of the built-in ones, as tenon ec2sim takes it")
-	f.StringVar(&flags.account.Region, "region", "", "region whose zones are planned with (default that of the Nodes and EC2NodeClasses, else "+offline.DefaultRegion+"); prices are those of us-east-1")
-	f.StringSliceVar(&flags.account.Zones, "zones", nil, "availability zones (default a, b and c of the region)")
-	f.StringVar(&flags.minValues, "min-values-policy", string(plan.MinValuesStrict), "Strict or BestEffort")
-	f.StringVar(&flags.preferences, "preference-policy", string(plan.PreferencesRespect), "Respect or Ignore what pods prefer but do not require")
-	f.StringVarP(&flags.output, "output", "o", "", "output format: json or yaml (default: a table)")
+	cmd.Flags().AddFlagSet(flags.set())
 	return cmd
+}
+
+// set are the flags themselves.
+func (p *planFlags) set() *pflag.FlagSet {
+	f := pflag.NewFlagSet("plan", pflag.ContinueOnError)
+	f.StringArrayVarP(&p.files, "filename", "f", nil, "file or directory of manifests, or - for standard input; repeatable")
+	f.StringArrayVar(&p.nodePools, "nodepools", nil, "file or directory of NodePools and EC2NodeClasses to use instead of those among the manifests; repeatable")
+	f.StringVar(&p.account.CatalogueFile, "catalogue", "", "JSON file of instance types to use instead of the built-in ones, as tenon ec2sim takes it")
+	f.StringVar(&p.account.Region, "region", "", "region whose zones are planned with (default that of the Nodes and EC2NodeClasses, else "+offline.DefaultRegion+"); prices are those of us-east-1")
+	f.StringSliceVar(&p.account.Zones, "zones", nil, "availability zones (default a, b and c of the region)")
+	f.StringVar(&p.minValues, "min-values-policy", string(plan.MinValuesStrict), "Strict or BestEffort")
+	f.StringVar(&p.preferences, "preference-policy", string(plan.PreferencesRespect), "Respect or Ignore what pods prefer but do not require")
+	f.BoolVar(&p.nominate, "nominate", true, "plan as for Kubernetes 1.35 and later, where pods are told which node is theirs; false plans as for older ones")
+	f.Float64Var(&p.nodePrice, "node-price", 0, "US dollars per hour that a node costs beside its machine and its volumes")
+	f.StringVar(&p.packing, "packing", string(plan.PackingSpread), "cheapest, or spread: which of plans of almost equal cost wins, where a NodePool does not say it")
+	f.StringVarP(&p.output, "output", "o", "", "output format: json or yaml (default: a table)")
+	return f
 }
 
 func (p *planFlags) validate() error {
@@ -87,6 +108,10 @@ func (p *planFlags) validate() error {
 		return fmt.Errorf("--min-values-policy %q: must be Strict or BestEffort", p.minValues)
 	case p.preferences != string(plan.PreferencesRespect) && p.preferences != string(plan.PreferencesIgnore):
 		return fmt.Errorf("--preference-policy %q: must be Respect or Ignore", p.preferences)
+	case !(p.nodePrice >= 0) || math.IsInf(p.nodePrice, 1):
+		return fmt.Errorf("--node-price %v: must be US dollars per hour, such as 0.01, and not negative", p.nodePrice)
+	case !plan.Packing(p.packing).Valid():
+		return fmt.Errorf("--packing %q: must be cheapest or spread", p.packing)
 	}
 	return nil
 }
@@ -118,11 +143,7 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 		return err
 	}
 	defer func() { _ = account.Close() }() // everything it had to say has been said
-	input := plan.Input{
-		Snapshot: cluster.Snapshot, MinValues: plan.MinValuesPolicy(flags.minValues), Preferences: plan.PreferencePolicy(flags.preferences),
-		// No scheduler is there to have a will of its own: the plan is the leanest there is.
-		Nominates: true,
-	}
+	input := flags.input(cluster)
 	notes := cluster.Notes
 	for _, pool := range cluster.NodePools {
 		class := cluster.Classes[pool.Spec.Template.Spec.NodeClassRef.Name]
@@ -136,8 +157,17 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 			}
 			notes = append(notes, fmt.Sprintf("EC2NodeClass %s: %s", class.Name, note))
 		}
-		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types})
+		if _, err := pool.Packing(); err != nil {
+			notes = append(notes, fmt.Sprintf("NodePool %s: %v; it is packed as --packing says", pool.Name, err))
+		}
+		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types, NodePrice: flags.nodePrice + aws.VolumePrice(class),
+			Packing: plan.PackingOf(pool, plan.Packing(flags.packing))})
 	}
+	overlays, problems := plan.NewOverlays(cluster.Overlays, input.Pools)
+	for i := range input.Pools {
+		input.Pools[i].Types = overlays.Apply(input.Pools[i].NodePool, input.Pools[i].Types)
+	}
+	notes = append(notes, overlayNotes(cluster.Overlays, problems)...)
 	slices.Sort(notes)
 	for _, note := range slices.Compact(notes) {
 		watch.say("note: %s", note)
@@ -155,6 +185,25 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 		return err
 	}
 	return report.print(out, flags.output)
+}
+
+// input is what the flags and the manifests say; the pools are still missing.
+func (p *planFlags) input(cluster *manifest.Cluster) plan.Input {
+	return plan.Input{
+		Snapshot: cluster.Snapshot, MinValues: plan.MinValuesPolicy(p.minValues), Preferences: plan.PreferencePolicy(p.preferences), Nominates: p.nominate,
+	}
+}
+
+// overlayNotes say which NodeOverlays apply, and why others do not.
+func overlayNotes(overlays []*karpv1alpha1.NodeOverlay, problems map[string]plan.OverlayProblem) []string {
+	var notes []string
+	for name, problem := range problems {
+		notes = append(notes, fmt.Sprintf("NodeOverlay %s does not apply: %s", name, problem.Message))
+	}
+	if applied := len(overlays) - len(problems); applied > 0 {
+		notes = append(notes, fmt.Sprintf("NodeOverlays that apply, as for a worker with --feature-gates=NodeOverlay=true: %d", applied))
+	}
+	return notes
 }
 
 // place is where the nodes are planned: where people say, else where the manifests say that the cluster is.

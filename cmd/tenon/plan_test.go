@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tenon-sh/tenon/internal/manifest"
+	"github.com/tenon-sh/tenon/plan"
 )
 
 var update = flag.Bool("update", false, "write the expected outputs anew")
@@ -92,6 +95,10 @@ func TestPlanCommand(t *testing.T) {
 		"Output":      {reason: "a format nobody knows", args: []string{"-f", "-", "-o", "xml"}, fails: `--output "xml"`},
 		"MinValues":   {reason: "as the worker has it", args: []string{"-f", "-", "--min-values-policy", "strict"}, fails: `--min-values-policy "strict"`},
 		"Preferences": {reason: "as the worker has it", args: []string{"-f", "-", "--preference-policy", "ignore"}, fails: `--preference-policy "ignore"`},
+		"NodePrice":   {reason: "a node never pays", args: []string{"-f", "-", "--node-price", "-1"}, fails: "--node-price -1"},
+		"NoPrice":     {reason: "not a number is no price", args: []string{"-f", "-", "--node-price", "NaN"}, fails: "--node-price NaN"},
+		"Packing":     {reason: "as the worker has it", args: []string{"-f", "-", "--packing", "tight"}, fails: `--packing "tight": must be cheapest or spread`},
+		"OwnPacking":  {reason: "a pool's mistake is a note", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "metadata: {name: large}", "metadata: {name: large, annotations: {tenon.sh/packing: tight}}", 1) + pod, out: "1 new node", notes: `NodePool large: annotation tenon.sh/packing: "tight" must be cheapest or spread; it is packed as --packing says`},
 		"Zones":       {reason: "zones are those of the region", args: []string{"-f", "-", "--zones", "eu-west-1a"}, stdin: pod, fails: "eu-west-1a"},
 		"Mistake":     {reason: "mistakes have a place", args: []string{"-f", "-"}, stdin: strings.Replace(pod, "containers", "container", 1), fails: "document 1, Pod default/a: spec.container: "},
 		"Stdin":       {reason: "everything may come from standard input", args: []string{"-f", "-"}, stdin: string(pool) + pod, out: "1 pod placed; 1 new node, 0.0960 $/hour; 0 pods without a node"},
@@ -102,6 +109,7 @@ func TestPlanCommand(t *testing.T) {
 		"StaticPool":  {reason: "the nodes of a static pool are created whatever the pods need", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "spec:\n", "spec:\n  replicas: 2\n", 1), out: "large-1..2"},
 		"Warning":     {reason: "what would keep a class from being used is said", args: []string{"-f", "-"}, stdin: strings.Replace(string(pool), "al2023@latest", "bottlerocket@latest", 1) + pod, out: "1 new node", notes: "EC2NodeClass default: it would not become Ready: spec.amiFamily: "},
 		"Catalogue":   {reason: "a catalogue that is not there", args: []string{"-f", "-", "--catalogue", "none.json"}, stdin: pod, fails: "none.json"},
+		"OldCluster":  {reason: "before Kubernetes 1.35 nobody tells pods where they go", args: []string{"-f", "-", "--nominate=false"}, stdin: string(pool) + pod, out: "1 pod placed; 1 new node"},
 		"Environment": {reason: "the file may be missing", args: []string{"-f", "none.yaml"}, fails: "none.yaml: there is no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,6 +125,75 @@ func TestPlanCommand(t *testing.T) {
 			}
 			if !strings.Contains(notes, test.notes) {
 				t.Errorf("%s: notes lack %q:\n%s", test.reason, test.notes, notes)
+			}
+		})
+	}
+}
+
+// TestPlanInput holds that the planner is told what the flags say.
+func TestPlanInput(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason string
+		args   []string
+		want   plan.Input
+	}{
+		{reason: "a cluster of today", want: plan.Input{MinValues: plan.MinValuesStrict, Preferences: plan.PreferencesRespect, Nominates: true}},
+		{
+			reason: "one before Kubernetes 1.35", args: []string{"--nominate=false"},
+			want: plan.Input{MinValues: plan.MinValuesStrict, Preferences: plan.PreferencesRespect},
+		},
+		{
+			reason: "the worker's other policies", args: []string{"--min-values-policy=BestEffort", "--preference-policy=Ignore"},
+			want: plan.Input{MinValues: plan.MinValuesBestEffort, Preferences: plan.PreferencesIgnore, Nominates: true},
+		},
+	} {
+		var flags planFlags
+		set := flags.set()
+		if err := set.Parse(test.args); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, flags.input(&manifest.Cluster{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+	}
+}
+
+// TestPlanWithOverlays has the same pods get other nodes, or a node at all, because of NodeOverlays.
+func TestPlanWithOverlays(t *testing.T) {
+	t.Parallel()
+	overlays, err := os.ReadFile(filepath.Join("testdata", "plan", "overlays.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := func(requests string) string {
+		return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, resources: {requests: {" + requests + "}, limits: {" + requests + "}}}]}\n"
+	}
+	discount, fuse, _ := strings.Cut(string(overlays), "---\n")
+	plain, device := pod("cpu: 100m"), pod("cpu: 100m, smarter-devices/fuse: 1")
+	for name, test := range map[string]struct {
+		reason, stdin string
+		out, notes    string
+		fails         string
+	}{
+		"None":     {reason: "the list prices", stdin: plain, out: "c6a.large"},
+		"Discount": {reason: "the price that is paid", stdin: plain + "---\n" + discount, out: "m5.large  us-east-1a  on-demand  amd64  0.0480", notes: "NodeOverlays that apply, as for a worker with --feature-gates=NodeOverlay=true: 1"},
+		"NoDevice": {reason: "nobody knows of the device", stdin: device, out: "no instance type has smarter-devices/fuse"},
+		"Device":   {reason: "the overlay says who has it", stdin: device + "---\n" + fuse, out: "m5.large  us-east-1a  on-demand  amd64  0.0960"},
+		"Both":     {reason: "each sets its own field", stdin: device + "---\n" + string(overlays), out: "0.0480", notes: "NodeOverlay=true: 2"},
+		"Conflict": {reason: "of two equals one applies, and the other has a note", stdin: plain + "---\n" + discount + "---\n" + strings.Replace(discount, "name: discount", "name: again", 1), out: "0.0480",
+			notes: "NodeOverlay again does not apply: NodeOverlay discount has the same weight and sets the price of"},
+		"Mistake": {reason: "what an API server would refuse is a mistake", stdin: plain + "---\n" + strings.Replace(discount, `"-50%"`, `"50%"`, 1), fails: "NodeOverlay discount: spec.priceAdjustment: "},
+		"Unknown": {reason: "so is a field that does not exist", stdin: plain + "---\n" + strings.Replace(discount, "priceAdjustment", "priceAdjust", 1), fails: "NodeOverlay discount: spec.priceAdjust: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, notes, err := tenon(t, test.stdin, "plan", "--catalogue", filepath.Join("testdata", "plan", "catalogue.json"), "-f", "-")
+			if (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+				t.Fatalf("%s: error %v, want %q", test.reason, err, test.fails)
+			}
+			if !strings.Contains(out, test.out) || !strings.Contains(notes, test.notes) {
+				t.Errorf("%s: output lacks %q, or notes %q:\n%s\n%s", test.reason, test.out, test.notes, out, notes)
 			}
 		})
 	}

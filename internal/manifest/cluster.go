@@ -169,6 +169,7 @@ func (b *builder) pods() {
 }
 
 func (b *builder) daemonSets() {
+	newest := b.daemons()
 	for _, o := range only[*appsv1.DaemonSet](b.objects) {
 		set := o.value
 		wrong := check(o.place, "spec.template.spec", &set.Spec.Template.Spec)
@@ -187,8 +188,26 @@ func (b *builder) daemonSets() {
 		if set.UID == "" {
 			set.UID = types.UID("DaemonSet/" + o.place.key())
 		}
-		b.snapshot.DaemonSets = append(b.snapshot.DaemonSets, b.interner.DaemonSet(set))
+		reduced := b.interner.DaemonSet(set)
+		if pod := newest[o.place.namespace+"/"+o.place.name]; pod != nil {
+			reduced = b.interner.DaemonSetOf(reduced, pod.Class)
+		}
+		b.snapshot.DaemonSets = append(b.snapshot.DaemonSets, reduced)
 	}
+}
+
+// daemons are the newest pods that run of each DaemonSet, by the set's namespace and name.
+func (b *builder) daemons() map[string]*plan.Pod {
+	newest := map[string]*plan.Pod{}
+	for _, pods := range b.bound {
+		for _, pod := range pods {
+			key := pod.Namespace + "/" + pod.OwnerName
+			if last := newest[key]; pod.Daemon && !pod.Terminating() && (last == nil || cmp.Or(pod.Created.Compare(last.Created), cmp.Compare(pod.UID, last.UID)) > 0) {
+				newest[key] = pod
+			}
+		}
+	}
+	return newest
 }
 
 func (b *builder) namespaces() {

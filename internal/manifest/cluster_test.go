@@ -120,6 +120,31 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
+// TestDaemonSets holds what a DaemonSet takes of each node.
+func TestDaemonSets(t *testing.T) {
+	t.Parallel()
+	const set = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec: {selector: {matchLabels: {app: d}}, template: {metadata: {labels: {app: d}}, spec: {containers: [{name: c}]}}}\n"
+	const limits = "---\napiVersion: v1\nkind: LimitRange\nmetadata: {name: l}\nspec: {limits: [{type: Container, default: {cpu: 2}}]}\n"
+	const node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {allocatable: {cpu: 8}}\n"
+	const pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: d-1, ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: u, controller: true}]}\nspec: {nodeName: node-1, overhead: {memory: 64Mi}, containers: [{name: c, resources: {requests: {cpu: 3}}}]}\n"
+	for name, test := range map[string]struct{ reason, text, requests string }{
+		"Template":   {reason: "its template asks for nothing", text: set, requests: "pods 1"},
+		"LimitRange": {reason: "a LimitRange gives containers what they do not name", text: set + limits, requests: "cpu 2, pods 1"},
+		"Live":       {reason: "a pod that runs knows best", text: set + limits + node + pod, requests: "cpu 3, memory 64Mi, pods 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster, _, err := read(t, test.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := cluster.Snapshot.DaemonSets[0].Class.Requests.String(); got != test.requests {
+				t.Errorf("%s: it takes %q, want %q", test.reason, got, test.requests)
+			}
+		})
+	}
+}
+
 // TestShared holds that the pods of a workload share what they ask for, however many they are.
 func TestShared(t *testing.T) {
 	t.Parallel()

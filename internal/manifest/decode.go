@@ -27,6 +27,7 @@ import (
 	autoscalingv1beta1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 )
 
 // kind is what is known of a kind that has a part in planning.
@@ -59,6 +60,7 @@ var kinds = map[schema.GroupKind]kind{
 	{Group: storagev1.GroupName, Kind: "StorageClass"}:        {"v1", false, func() value { return &storagev1.StorageClass{} }},
 	{Group: storagev1.GroupName, Kind: "CSINode"}:             {"v1", false, func() value { return &storagev1.CSINode{} }},
 	{Group: karpv1.Group, Kind: "NodePool"}:                   {"v1", false, func() value { return &karpv1.NodePool{} }},
+	{Group: karpv1.Group, Kind: "NodeOverlay"}:                {"v1alpha1", false, func() value { return &karpv1alpha1.NodeOverlay{} }},
 	{Group: karpv1.Group, Kind: "NodeClaim"}:                  {"v1", false, func() value { return &karpv1.NodeClaim{} }},
 	{Group: awsv1.Group, Kind: "EC2NodeClass"}:                {"v1", false, func() value { return &awsv1.EC2NodeClass{} }},
 	{Group: autoscalingv1beta1.Group, Kind: "CapacityBuffer"}: {"v1beta1", true, func() value { return &autoscalingv1beta1.CapacityBuffer{} }},

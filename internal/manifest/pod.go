@@ -12,6 +12,8 @@ import (
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
+
+	"github.com/tenon-sh/tenon/plan"
 )
 
 // The priorities that every cluster has (k8s.io/kubernetes/pkg/apis/scheduling).
@@ -61,7 +63,7 @@ func (a *admission) admit(pod *corev1.Pod) {
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for c := range containers {
 			complete(&containers[c], spec.HostNetwork)
-			a.ranged(pod.Namespace, &containers[c])
+			plan.ApplyLimitRanges(&containers[c].Resources, a.limits[pod.Namespace])
 		}
 	}
 	completePodLevel(pod)
@@ -95,25 +97,6 @@ func request(resources *corev1.ResourceRequirements, name corev1.ResourceName, a
 		resources.Requests = corev1.ResourceList{}
 	}
 	resources.Requests[name] = amount
-}
-
-// ranged gives a container what the LimitRanges of its namespace say containers get that name nothing themselves.
-func (a *admission) ranged(namespace string, container *corev1.Container) {
-	for _, limits := range a.limits[namespace] {
-		for _, item := range limits.Spec.Limits {
-			if item.Type != corev1.LimitTypeContainer {
-				continue
-			}
-			for name, amount := range item.DefaultRequest {
-				request(&container.Resources, name, amount)
-			}
-			for name, amount := range item.Default {
-				if _, limited := container.Resources.Limits[name]; !limited {
-					request(&container.Resources, name, amount)
-				}
-			}
-		}
-	}
 }
 
 // completePodLevel fills in requests of the pod as a whole, where it has such: what its containers request together,

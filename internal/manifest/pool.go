@@ -13,6 +13,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/deploy"
 )
 
@@ -24,6 +25,8 @@ type Pools struct {
 	Classes map[string]*awsv1.EC2NodeClass
 	// Assumed are the names of classes that nobody gave.
 	Assumed map[string]bool
+	// Overlays are the NodeOverlays.
+	Overlays []*karpv1alpha1.NodeOverlay
 }
 
 // WithPools returns the manifests with the NodePools of others instead of their own. Node classes of others go before
@@ -53,6 +56,10 @@ func poolsOf(objects []object) (Pools, []string, mistakes) {
 		for _, err := range errs {
 			wrong = append(wrong, &mistake{place: at, field: err.Field, problem: err.ErrorBody()})
 		}
+	}
+	for _, o := range only[*karpv1alpha1.NodeOverlay](objects) {
+		refuse(o.place, o.value.Validate())
+		pools.Overlays = append(pools.Overlays, o.value)
 	}
 	for _, o := range only[*awsv1.EC2NodeClass](objects) {
 		refuse(o.place, o.value.Validate())

@@ -5,7 +5,7 @@
 // given an AWS account that is played in this process by package ec2sim, over a transport that is a function call: no
 // socket is opened, and neither the environment nor the AWS configuration files are read. So capacity, allocatable and
 // labels of a node are those a worker would plan with, whatever AMI family and kubelet settings its class has. Prices are
-// those of us-east-1; spot prices are the simulator's, 30 to 70 % of on-demand.
+// those of us-east-1; spot prices are the simulator's, mostly 30 to 60 % of on-demand.
 //
 // What only an account can tell is taken from the status of a class that comes from a cluster. Otherwise it is assumed,
 // and said in a note: subnet selectors match a subnet in every zone, image selectors match an image for either

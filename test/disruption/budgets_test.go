@@ -55,13 +55,13 @@ func budgetScenarios(*laboratory) []scenario {
 	}
 }
 
-// windowNow opens the NodePools, and a window in which nothing may go all the same, which ends within a minute and a half.
+// windowNow opens the NodePools, and a window in which nothing may go all the same, which ends within two minutes and a half.
 func windowNow(p *play) {
 	p.T.Helper()
 	now := time.Now().UTC()
-	minutes := 1
+	minutes := 2
 	if now.Second() > 30 {
-		minutes = 2
+		minutes = 3
 	}
 	changePools(fmt.Sprintf(`{"spec":{"disruption":{"consolidateAfter":"0s","budgets":[{"nodes":"100%%"},{"nodes":"0","schedule":"%d %d * * *","duration":"%dm"}]}}}`,
 		now.Minute(), now.Hour(), minutes))(p)

@@ -39,8 +39,8 @@ func emptyScenarios() []scenario {
 		takes: takes{"Empty": 1},
 	}, {
 		name: "after-renewed", rule: "consolidateAfter counts from the last time a pod came or went, not from when the node did",
-		steps: []step{deploy(workload{name: "web", count: 2}), opened("15s"), aged(10 * time.Second), scale("web", 1), scale("web", 0), keeps(everyNode, "Empty", "Quiet", "15s"),
-			serve(0), notBefore(14 * time.Second)},
+		steps: []step{deploy(workload{name: "web", count: 2}), opened("60s"), aged(50 * time.Second), scale("web", 1), scale("web", 0), keeps(everyNode, "Empty", "Quiet", "1m0s"),
+			serve(0), notBefore(59 * time.Second)},
 		takes: takes{"Empty": 1},
 	}}
 }

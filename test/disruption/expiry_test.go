@@ -8,7 +8,7 @@ import "time"
 func expiryScenarios() []scenario {
 	web := workload{name: "web", count: 1}
 	brief := func(p pool) []pool {
-		p.template = append(p.template, "expireAfter: 40s")
+		p.template = append(p.template, "expireAfter: 120s")
 		return []pool{p}
 	}
 	longer := changePools(`{"spec":{"template":{"spec":{"expireAfter":"720h"}}}}`)
@@ -16,11 +16,11 @@ func expiryScenarios() []scenario {
 	const graceful = "tenon.sh/expiration: graceful"
 	return []scenario{{
 		name: "expired", rule: "a node that expires goes by force: whatever the budgets say, and before anything replaces it", pools: brief(pool{budgets: `{nodes: "0"}`}),
-		steps: []step{launch(web), claims(1), mark, longer, running, replaced(1), old(39 * time.Second)},
+		steps: []step{launch(web), claims(1), mark, longer, running, replaced(1), old(119 * time.Second)},
 		takes: takes{"Expired": 1},
 	}, {
 		name: "expired-graceful", rule: "where expiration is graceful, a node that expires is replaced first", pools: brief(pool{annotations: graceful, budgets: notDrift}),
-		steps: []step{launch(web), claims(1), mark, longer, running, replaced(1), preSpun, old(39 * time.Second)},
+		steps: []step{launch(web), claims(1), mark, longer, running, replaced(1), preSpun, old(119 * time.Second)},
 		takes: takes{"Expired": 1},
 	}, {
 		name: "expired-graceful-budget", rule: "where expiration is graceful, a node that expires goes within the budgets", pools: brief(pool{annotations: graceful, budgets: `{nodes: "0"}`}),
@@ -30,7 +30,7 @@ func expiryScenarios() []scenario {
 	}, {
 		name: "expired-graceful-force", rule: "where expiration is graceful, a node goes by force once its terminationGracePeriod has passed as well",
 		pools: brief(pool{annotations: graceful, budgets: `{nodes: "0"}`, template: []string{"terminationGracePeriod: 15s"}}),
-		steps: []step{launch(web), claims(1), mark, longer, running, replaced(1), old(54 * time.Second)},
+		steps: []step{launch(web), claims(1), mark, longer, running, replaced(1), old(134 * time.Second)},
 		takes: takes{"Expired": 1},
 	}}
 }

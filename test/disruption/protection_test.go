@@ -25,7 +25,7 @@ func protectionScenarios() []scenario {
 		takes: takes{"Underutilized": 1},
 	}, {
 		name: "pod-stays-a-while", rule: "a pod that is not to be disrupted for some time keeps its node for so long from its start",
-		steps: then(halfEmpty(2, workload{annotations: `karpenter.sh/do-not-disrupt: "45s"`}), opened("0s"), sinceStart, keeps(everyNode, "Underutilized", "Pod", "web"), stays(1), notBefore(44*time.Second)),
+		steps: then(halfEmpty(2, workload{annotations: `karpenter.sh/do-not-disrupt: "150s"`}), opened("0s"), sinceStart, keeps(everyNode, "Underutilized", "Pod", "web"), stays(1), notBefore(149*time.Second)),
 		takes: takes{"Underutilized": 1},
 	}, {
 		name: "pod-says-nonsense", rule: "a wish that nobody understands is told of and ignored",
@@ -64,12 +64,12 @@ func protectionScenarios() []scenario {
 {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: SCENE-low}, value: 10}`,
 		pools: []pool{{spec: []string{"limits: {nodes: 1}"}}},
 		steps: []step{
-			deploy(workload{name: "low", count: 1, requests: whole, annotations: `tenon.sh/termination-delay: "30s"`, spec: []string{"priorityClassName: nominated-low"}}), opened("0s"),
+			deploy(workload{name: "low", count: 1, requests: whole, annotations: `tenon.sh/termination-delay: "90s"`, spec: []string{"priorityClassName: nominated-low"}}), opened("0s"),
 			launch(workload{name: "high", count: 1, requests: whole, spec: []string{"priorityClassName: nominated-high"}}),
 			keeps(everyNode, "Empty", "Nominated", ""), scale("low", 0), serve(1)},
 	}, {
-		name: "minimum-age", rule: "a node that is younger than its NodePool demands stays", pools: []pool{{annotations: "tenon.sh/minimum-node-age: 100s"}},
-		steps: []step{deploy(workload{name: "web", count: 1}), scale("web", 0), opened("0s"), keeps(everyNode, "Empty", "Quiet", "younger than 100s"), serve(0), old(99 * time.Second)},
+		name: "minimum-age", rule: "a node that is younger than its NodePool demands stays", pools: []pool{{annotations: "tenon.sh/minimum-node-age: 180s"}},
+		steps: []step{deploy(workload{name: "web", count: 1}), scale("web", 0), opened("0s"), keeps(everyNode, "Empty", "Quiet", "younger than 180s"), serve(0), old(179 * time.Second)},
 		takes: takes{"Empty": 1},
 	}}
 }

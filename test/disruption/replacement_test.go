@@ -1,6 +1,7 @@
 package disruption_test
 
 import (
+	"cmp"
 	"slices"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -141,9 +142,9 @@ func oneByOne(p *play) {
 			gone = append(gone, l)
 		}
 	}
-	slices.SortFunc(gone, func(a, b life) int { return a.began.Compare(b.began) })
+	slices.SortFunc(gone, func(a, b life) int { return cmp.Compare(a.beganAt, b.beganAt) })
 	for i, l := range gone[1:] {
-		if !slices.ContainsFunc(p.view.waited(p.name), func(w wait) bool { return w.bound.After(gone[i].left) && w.bound.Before(l.began) }) {
+		if !slices.ContainsFunc(p.view.waited(p.name), func(w wait) bool { return w.boundAt > gone[i].leftAt && w.boundAt < l.beganAt }) {
 			p.T.Errorf("%s began to go at %s, before a pod of %s, which left at %s, was bound elsewhere", l.claim, l.began, gone[i].claim, gone[i].left)
 		}
 	}

@@ -2,6 +2,7 @@ package disruption_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,9 @@ type life struct {
 	// created is the claim's own time; began is when the node was first seen tainted or being deleted, zero again when that
 	// was undone. The claims' watch tells in which order claims were served and left.
 	created, began, served, left time.Time
+	// beganAt and leftAt are the revisions of the cluster's store at began and left: unlike times, they tell the order of what
+	// different watches saw.
+	beganAt, leftAt uint64
 	// initialized says that the node served, going that it or its claim is being deleted, gone that the claim is no more.
 	initialized, going, gone bool
 	// tainted is the taint as it was seen last, undone how often it was taken back.
@@ -51,6 +55,8 @@ type life struct {
 type wait struct {
 	scene, pod     string
 	created, bound time.Time
+	// boundAt is the revision of the cluster's store at bound.
+	boundAt uint64
 }
 
 // watch watches a laboratory until the test ends.
@@ -75,7 +81,7 @@ func (v *view) notePod(object any, _ bool) {
 		v.waits[key] = &wait{scene: pod.Namespace, pod: pod.Name, created: time.Now()}
 	}
 	if v.waits[key].bound.IsZero() && pod.Spec.NodeName != "" {
-		v.waits[key].bound = time.Now()
+		v.waits[key].bound, v.waits[key].boundAt = time.Now(), revision(pod)
 	}
 }
 
@@ -107,9 +113,9 @@ func (v *view) noteClaim(object any, deleted bool) {
 	l.because(claim.Annotations[activities.ReasonAnnotation])
 	l.gone = l.gone || deleted
 	if deleted || !claim.DeletionTimestamp.IsZero() {
-		l.goes()
+		l.goes(claim)
 		if l.left.IsZero() {
-			l.left = time.Now()
+			l.left, l.leftAt = time.Now(), revision(claim)
 		}
 	}
 }
@@ -132,12 +138,12 @@ func (v *view) noteNode(object any, deleted bool) {
 	tainted := disruptedTaint(node)
 	switch {
 	case deleted || !node.DeletionTimestamp.IsZero():
-		l.goes()
+		l.goes(node)
 	case tainted && l.began.IsZero():
-		l.began = time.Now()
+		l.began, l.beganAt = time.Now(), revision(node)
 	case !tainted && l.tainted && !l.going:
 		l.undone++
-		l.began = time.Time{}
+		l.began, l.beganAt = time.Time{}, 0
 	}
 	l.tainted = tainted
 }
@@ -157,11 +163,18 @@ func (l *life) because(reason string) {
 	}
 }
 
-func (l *life) goes() {
+// goes notes that the claim or its node is being deleted, as the object shows.
+func (l *life) goes(object client.Object) {
 	l.going = true
 	if l.began.IsZero() {
-		l.began = time.Now()
+		l.began, l.beganAt = time.Now(), revision(object)
 	}
+}
+
+// revision is that of the cluster's store at which an object was as it is; zero where that is not known.
+func revision(object client.Object) uint64 {
+	at, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	return at
 }
 
 func disruptedTaint(node *corev1.Node) bool {

@@ -51,4 +51,11 @@ const (
 	// claim) a node has to be before it goes for being Empty or Underutilized. Drift and expiry, which say that the node
 	// itself is not what it should be, do not wait for it. While it cannot be read, no node goes for these reasons.
 	MinimumNodeAgeAnnotationKey = "tenon.sh/minimum-node-age"
+	// PackingAnnotationKey on a NodePool says what wins between plans of almost equal cost: PackingCheapest or PackingSpread.
+	// Where it is absent or cannot be read, what the worker was told (--packing) holds.
+	PackingAnnotationKey = "tenon.sh/packing"
+	// PackingCheapest takes the cheapest plan, however few nodes it depends on.
+	PackingCheapest = "cheapest"
+	// PackingSpread has workloads depend on no single node or spot pool too much, where that costs almost nothing.
+	PackingSpread = "spread"
 )

@@ -98,6 +98,14 @@ func NormalizedLabelKey(key string) string {
 	return key
 }
 
+// DeprecatedLabelKeys returns the keys that NormalizedLabelKey translates.
+func DeprecatedLabelKeys() []string {
+	return []string{
+		corev1.LabelFailureDomainBetaZone, "topology.ebs.csi.aws.com/zone", corev1.LabelFailureDomainBetaRegion,
+		corev1.LabelInstanceType, "beta.kubernetes.io/arch", "beta.kubernetes.io/os",
+	}
+}
+
 // LabelDomain returns the part of a label key before the slash, or "" for a key without one.
 func LabelDomain(key string) string {
 	domain, _, found := strings.Cut(key, "/")

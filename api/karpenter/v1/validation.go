@@ -97,12 +97,13 @@ func validateTaints(taints, startupTaints []corev1.Taint, path *field.Path) fiel
 func validateRequirements(requirements []NodeSelectorRequirementWithMinValues, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, r := range requirements {
-		errs = append(errs, validateRequirement(r, path.Index(i))...)
+		errs = append(errs, ValidateRequirement(r, path.Index(i))...)
 	}
 	return errs
 }
 
-func validateRequirement(r NodeSelectorRequirementWithMinValues, path *field.Path) field.ErrorList {
+// ValidateRequirement returns what is wrong with a requirement beyond what the API server refuses.
+func ValidateRequirement(r NodeSelectorRequirementWithMinValues, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, problem := range validation.IsQualifiedName(r.Key) {
 		errs = append(errs, field.Invalid(path.Child("key"), r.Key, problem))

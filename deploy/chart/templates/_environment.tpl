@@ -22,6 +22,10 @@
   value: {{ .Values.settings.minValuesPolicy | quote }}
 - name: TENON_PREFERENCE_POLICY
   value: {{ .Values.settings.preferencePolicy | quote }}
+- name: TENON_NODE_PRICE
+  value: {{ .Values.settings.nodePrice | quote }}
+- name: TENON_PACKING
+  value: {{ .Values.settings.packing | quote }}
 - name: TENON_VM_MEMORY_OVERHEAD_PERCENT
   value: {{ .Values.settings.vmMemoryOverheadPercent | quote }}
 - name: TENON_RESERVED_ENIS
@@ -31,7 +35,7 @@
   value: {{ . | quote }}
 {{- end }}
 - name: TENON_FEATURE_GATES
-  value: {{ printf "NodeRepair=%t,SpotToSpotConsolidation=%t" .Values.settings.featureGates.nodeRepair .Values.settings.featureGates.spotToSpotConsolidation | quote }}
+  value: {{ printf "NodeRepair=%t,SpotToSpotConsolidation=%t,NodeOverlay=%t" .Values.settings.featureGates.nodeRepair .Values.settings.featureGates.spotToSpotConsolidation .Values.settings.featureGates.nodeOverlay | quote }}
 - name: TENON_DISABLE_DRY_RUN
   value: {{ .Values.settings.disableDryRun | quote }}
 - name: TENON_LEADER_ELECTION_NAME

@@ -1,0 +1,87 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// shop is a cluster with NodePools and classes, and a cloud that sells one type for the classes it knows.
+type shop struct {
+	Mirror
+	cloud.Provider
+	pools    []*karpv1.NodePool
+	classes  map[string]*awsv1.EC2NodeClass
+	overlays []*karpv1alpha1.NodeOverlay
+	kinds    []*cloud.InstanceType
+}
+
+func (s *shop) NodeOverlays() []*karpv1alpha1.NodeOverlay { return s.overlays }
+func (s *shop) NodePools() []*karpv1.NodePool             { return s.pools }
+func (s *shop) NodeClass(name string) *awsv1.EC2NodeClass { return s.classes[name] }
+func (s *shop) VolumePrice(*awsv1.EC2NodeClass) float64   { return 0.002 }
+func (s *shop) InstanceTypes(_ context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
+	if class.Name == "broken" {
+		return nil, errors.New("no subnets")
+	}
+	return s.kinds, nil
+}
+
+// poolOf is a NodePool of a class.
+func poolOf(name, class string, annotations map[string]string) *karpv1.NodePool {
+	pool := &karpv1.NodePool{}
+	pool.Name, pool.Annotations = name, annotations
+	pool.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: class}
+	return pool
+}
+
+func (s *shop) NodePool(name string) *karpv1.NodePool {
+	for _, pool := range s.pools {
+		if pool.Name == name {
+			return pool
+		}
+	}
+	return nil
+}
+
+func TestPools(t *testing.T) {
+	t.Parallel()
+	class := func(name string) *awsv1.EC2NodeClass {
+		c := &awsv1.EC2NodeClass{}
+		c.Name = name
+		return c
+	}
+	place := &shop{kinds: []*cloud.InstanceType{{Name: "m5.large"}}, classes: map[string]*awsv1.EC2NodeClass{"default": class("default"), "broken": class("broken")}, pools: []*karpv1.NodePool{
+		poolOf("plain", "default", nil), poolOf("tight", "default", map[string]string{karpv1.PackingAnnotationKey: karpv1.PackingCheapest}),
+		poolOf("mistaken", "default", map[string]string{karpv1.PackingAnnotationKey: "tight"}), poolOf("lost", "none", nil), poolOf("broken", "broken", nil),
+	}}
+	doing := New(Config{Mirror: place, Cloud: place, NodePrice: 0.01, Packing: plan.PackingSpread})
+	type made struct {
+		Types     int
+		Problem   string
+		NodePrice float64
+		Packing   plan.Packing
+	}
+	want := map[string]made{
+		"plain":    {Types: 1, NodePrice: 0.012, Packing: plan.PackingSpread},
+		"tight":    {Types: 1, NodePrice: 0.012, Packing: plan.PackingCheapest},
+		"mistaken": {Types: 1, NodePrice: 0.012, Packing: plan.PackingSpread},
+		"lost":     {Problem: `EC2NodeClass "none" does not exist`, NodePrice: 0.01, Packing: plan.PackingSpread},
+		"broken":   {Problem: `EC2NodeClass "broken": no subnets`, NodePrice: 0.01, Packing: plan.PackingSpread},
+	}
+	got := map[string]made{}
+	for _, pool := range doing.pools(t.Context()) {
+		got[pool.NodePool.Name] = made{len(pool.Types), pool.Problem, pool.NodePrice, pool.Packing}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what the planner is told of NodePools (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/bench/byhand"
+	"github.com/tenon-sh/tenon/bench/duel"
+	"github.com/tenon-sh/tenon/bench/karpenter"
+	"github.com/tenon-sh/tenon/bench/tenon"
+)
+
+// figure is what is known about one question. Prices are in US dollars per hour; what was not asked or does not apply is
+// zero.
+type figure struct {
+	Name string `json:"name"`
+	// Capacity says what the pools may buy: on-demand, or spot (and on-demand where they like).
+	Capacity string `json:"capacity"`
+	Pods     int    `json:"pods"`
+	// Nodes are those that are there before.
+	Nodes int `json:"nodes,omitempty"`
+	// Impossible says that some pods fit nowhere by intent.
+	Impossible bool `json:"impossible,omitempty"`
+
+	// Bound is what no plan can undercut. It is zero where nodes that exist take pods: bounds are about machines alone.
+	Bound        float64 `json:"bound,omitempty"`
+	BoundSeconds float64 `json:"boundSeconds,omitempty"`
+
+	Tenon made `json:"tenon"`
+	// NotNominated is Tenon's plan where the kube-scheduler is not told which node a pod was planned for.
+	NotNominated made `json:"tenonNotNominated"`
+	// Unlimited is what Tenon's plan costs without the pools' limits, where they have any that matter.
+	Unlimited float64 `json:"tenonUnlimited,omitempty"`
+	// PeakMiB is what the process gains while Tenon plans.
+	PeakMiB float64 `json:"tenonPeakMiB"`
+	// Slowdown is by which part the pods that fit nowhere slow the others down, in processor time, where some do.
+	Slowdown *float64 `json:"tenonSlowdown,omitempty"`
+
+	Peer *made `json:"peer,omitempty"`
+	// PeerNotAsked says why there is no answer of the peer.
+	PeerNotAsked string `json:"peerNotAsked,omitempty"`
+
+	FirstFit      float64 `json:"firstFit,omitempty"`
+	FirstFitNodes int     `json:"firstFitNodes,omitempty"`
+	OneType       float64 `json:"oneType,omitempty"`
+	OneTypeName   string  `json:"oneTypeName,omitempty"`
+}
+
+// made is a plan in numbers.
+type made struct {
+	Cost              float64 `json:"cost"`
+	Nodes             int     `json:"nodes"`
+	Unplaced          int     `json:"unplaced"`
+	Seconds           float64 `json:"seconds"`
+	AllocationsPerPod float64 `json:"allocationsPerPod"`
+}
+
+func madeOf(a duel.Answer, pods int) made {
+	return made{Cost: a.Cost(), Nodes: len(a.Machines), Unplaced: len(a.Unplaced), Seconds: seconds(a.Took), AllocationsPerPod: float64(a.Mallocs) / float64(pods)}
+}
+
+func seconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e6 }
+
+// compare asks everybody.
+func compare(ctx context.Context, q question, peer peerLimits) (figure, error) {
+	asked := q.ask()
+	f := figure{Name: q.name, Capacity: capacityOf(asked), Pods: len(asked.Pods), Nodes: len(asked.Nodes), Impossible: q.good != nil}
+	progress("%s: %d pods", q.name, f.Pods)
+	if err := f.askTenon(asked); err != nil {
+		return f, err
+	}
+	if q.good != nil {
+		slowdown, err := tenon.Slowdown(asked, q.good())
+		if err != nil {
+			return f, err
+		}
+		f.Slowdown = &slowdown
+	}
+	f.bound(asked)
+	switch {
+	case q.tenonOnly:
+		f.PeerNotAsked = "too large for it"
+	case f.Pods > peer.pods:
+		f.PeerNotAsked = fmt.Sprintf("more than %d pods", peer.pods)
+	default:
+		return f, f.askPeer(ctx, asked, peer.time)
+	}
+	return f, nil
+}
+
+// askTenon plans with and without nomination, and without limits that matter.
+func (f *figure) askTenon(asked *duel.Question) error {
+	peak, err := tenon.Peak(asked)
+	if err != nil {
+		return err
+	}
+	f.PeakMiB = float64(peak) / (1 << 20)
+	told := tenon.Median(asked)
+	untold := *asked
+	untold.NotNominated = true
+	other := tenon.Plan(&untold)
+	for _, a := range []duel.Answer{told, other} {
+		if wrong := asked.Missing(a); len(wrong) > 0 {
+			return fmt.Errorf("the plan forgets pods: %v", wrong[0])
+		}
+	}
+	f.Tenon, f.NotNominated = madeOf(told, f.Pods), madeOf(other, f.Pods)
+	if free, limited := withoutLimits(asked); limited {
+		f.Unlimited = tenon.Plan(free).Cost()
+	}
+	progress("%s: Tenon %.3f s, $%.3f/h, %d nodes, %d unplaced; not nominated $%.3f/h, %d nodes", f.Name, f.Tenon.Seconds, f.Tenon.Cost, f.Tenon.Nodes, f.Tenon.Unplaced, f.NotNominated.Cost, f.NotNominated.Nodes)
+	return nil
+}
+
+// bound fills machines by hand, and asks what cannot be undercut.
+func (f *figure) bound(asked *duel.Question) {
+	hand, ok := byhand.Price(asked)
+	if ok {
+		f.FirstFit, f.FirstFitNodes, f.OneType, f.OneTypeName = hand.FirstFit, hand.Nodes, hand.OneType, hand.Type
+	}
+	if len(asked.Nodes) > 0 {
+		return
+	}
+	start := time.Now()
+	f.Bound = max(tenon.Bound(asked), hand.Bound)
+	f.BoundSeconds = seconds(time.Since(start))
+	progress("%s: bound $%.3f/h (%.1f s), by hand $%.3f/h", f.Name, f.Bound, f.BoundSeconds, hand.Least())
+}
+
+// askPeer asks Karpenter, for some time.
+func (f *figure) askPeer(ctx context.Context, asked *duel.Question, limit time.Duration) error {
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	theirs, err := karpenter.Plan(ctx, asked)
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		f.PeerNotAsked = fmt.Sprintf("no answer in %v", limit)
+		return nil
+	case err != nil:
+		return err
+	}
+	peer := madeOf(theirs, f.Pods)
+	f.Peer = &peer
+	progress("%s: Karpenter %.3f s, $%.3f/h, %d nodes, %d unplaced", f.Name, peer.Seconds, peer.Cost, peer.Nodes, peer.Unplaced)
+	return nil
+}
+
+// capacityOf is spot where some pool may buy that, and on-demand otherwise.
+func capacityOf(q *duel.Question) string {
+	for _, pool := range q.Pools {
+		restricted := false
+		for _, r := range pool.Spec.Template.Spec.Requirements {
+			if r.Key == karpv1.CapacityTypeLabelKey {
+				restricted = !slices.Contains(r.Values, karpv1.CapacityTypeSpot)
+			}
+		}
+		if !restricted {
+			return karpv1.CapacityTypeSpot
+		}
+	}
+	return karpv1.CapacityTypeOnDemand
+}
+
+// withoutLimits is the question without the pools' limits, and says whether a batch could reach them.
+func withoutLimits(q *duel.Question) (free *duel.Question, limited bool) {
+	copied := *q
+	copied.Pools = nil
+	for _, pool := range q.Pools {
+		limited = limited || reachable(pool.Spec.Limits)
+		pool = pool.DeepCopy()
+		pool.Spec.Limits = nil
+		copied.Pools = append(copied.Pools, pool)
+	}
+	return &copied, limited
+}
+
+// reachable says that limits may matter: those of the peer's benchmark are millions of cores.
+func reachable(limits karpv1.Limits) bool {
+	cores, ok := limits[corev1.ResourceCPU]
+	return len(limits) > 0 && (!ok || cores.Value() < 1_000_000)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"text/tabwriter"
+)
+
+// table prints the figures.
+func table(figures []figure) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "question\tpods\tbound $/h\tTenon $/h\ttimes\tnot nominated\tpeer $/h\tfirst fit\tone type\tnodes\tnot nominated\tpeer\tfirst fit\tTenon s\tpeer s\tMiB\tunplaced\tpeer\t")
+	for i := range figures {
+		f := &figures[i]
+		peer := [...]string{"-", "-", "-", "-"}
+		if f.Peer != nil {
+			peer = [...]string{dollars(f.Peer.Cost), fmt.Sprint(f.Peer.Nodes), fmt.Sprintf("%.2f", f.Peer.Seconds), fmt.Sprint(f.Peer.Unplaced)}
+		}
+		times := "-"
+		if f.Bound > 0 {
+			times = fmt.Sprintf("%.3f", f.Tenon.Cost/f.Bound)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%.3f\t%s\t%.0f\t%d\t%s\t\n", f.Name, f.Pods,
+			dollars(f.Bound), dollars(f.Tenon.Cost), times, dollars(f.NotNominated.Cost), peer[0], dollars(f.FirstFit), dollars(f.OneType),
+			f.Tenon.Nodes, f.NotNominated.Nodes, peer[1], count(f.FirstFitNodes), f.Tenon.Seconds, peer[2], f.PeakMiB, f.Tenon.Unplaced, peer[3])
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	remarks(figures)
+	return nil
+}
+
+func dollars(price float64) string {
+	if price == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", price)
+}
+
+func count(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+// remarks prints what is not about one question alone.
+func remarks(figures []figure) {
+	for _, capacity := range []string{"on-demand", "spot"} {
+		averages(capacity, figures)
+	}
+	for _, f := range figures {
+		if f.Slowdown != nil {
+			fmt.Printf("%s: the pods that fit nowhere take %.1f %% more processor time than the others alone\n", f.Name, 100**f.Slowdown)
+		}
+		if f.PeerNotAsked != "" {
+			fmt.Printf("%s: no answer of Karpenter's: %s\n", f.Name, f.PeerNotAsked)
+		}
+	}
+}
+
+// mean is a sum and what it is of.
+type mean struct {
+	sum float64
+	of  int
+}
+
+func (m *mean) add(value float64) { m.sum, m.of = m.sum+value, m.of+1 }
+
+func (m *mean) String() string {
+	return fmt.Sprintf("%.3f (%d questions)", m.sum/float64(max(1, m.of)), m.of)
+}
+
+// averages prints how plans for one way to buy compare.
+func averages(capacity string, figures []figure) {
+	var bound, untold, hand, peer, nodes mean
+	dearer := 0
+	for i := range figures {
+		f := &figures[i]
+		if f.Capacity != capacity || f.Tenon.Cost == 0 {
+			continue
+		}
+		if f.Bound > 0 {
+			bound.add(f.Tenon.Cost / f.Bound)
+			untold.add(f.NotNominated.Cost / f.Bound)
+		}
+		if least := f.leastByHand(); least > 0 {
+			hand.add(f.Tenon.Cost / least)
+		}
+		if f.Peer != nil && f.Peer.Cost > 0 && f.Peer.Unplaced == f.Tenon.Unplaced {
+			peer.add(f.Tenon.Cost / f.Peer.Cost)
+			nodes.add(float64(f.Tenon.Nodes) / float64(f.Peer.Nodes))
+			if f.Tenon.Cost > f.Peer.Cost {
+				dearer++
+			}
+		}
+	}
+	fmt.Printf("%s: Tenon's plans cost, on average, times the bound %s, not nominated %s; times the price by hand %s; times the peer's %s, dearer in %d of them, on %s times as many nodes\n",
+		capacity, &bound, &untold, &hand, &peer, dearer, &nodes)
+}

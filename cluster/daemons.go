@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// What a DaemonSet takes of a node is what its pods request, and that is not what its template says: LimitRanges, the
+// RuntimeClass and webhooks change pods as they are created. So the newest pod that lives speaks for its DaemonSet, and
+// the template with the LimitRanges of its namespace where there is none.
+
+// daemonSet is a DaemonSet as planning sees it.
+type daemonSet struct {
+	// DaemonSet is reduced from the template alone.
+	*plan.DaemonSet
+	template *appsv1.DaemonSet
+	// ranged is reduced with ranges in force, and shown is it with what the newest pod, of class seen, requests. Both are
+	// kept for as long as that holds, since planning tells DaemonSets that have not changed by their identity.
+	ranges        []*corev1.LimitRange
+	ranged, shown *plan.DaemonSet
+	seen          *plan.Class
+}
+
+func (d *daemonSet) key() string { return d.Namespace + "/" + d.Name }
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
+func (d *daemonSet) GetObjectMeta() metav1.Object { return named(d.Namespace, d.Name) }
+
+func (m *Mirror) reduceDaemonSet(obj any) (*daemonSet, error) {
+	set, ok := obj.(*appsv1.DaemonSet)
+	if !ok {
+		return nil, unexpected(set, obj)
+	}
+	template := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, UID: set.UID}}
+	template.Spec.Template = set.Spec.Template
+	return &daemonSet{DaemonSet: m.interner.DaemonSet(set), template: template}, nil
+}
+
+func (m *Mirror) daemonSetChanged(old, now *daemonSet, existed, exists bool) {
+	if existed && exists && *old.DaemonSet == *now.DaemonSet {
+		m.daemonSets.items[now.key()] = old // only its status has changed
+		return
+	}
+	m.changed()
+	m.events.publish(Event{Kind: DaemonSetsChanged})
+}
+
+func (m *Mirror) limitRangeChanged(_, _ *corev1.LimitRange, _, _ bool) {
+	m.daemons.ranges = nil
+	m.changed()
+	m.events.publish(Event{Kind: DaemonSetsChanged})
+}
+
+// daemonPods remembers the newest pod of each DaemonSet, by the set's key.
+type daemonPods struct {
+	newest map[string]*Pod
+	// lost are the DaemonSets whose newest pod is gone, so that another has to be looked for.
+	lost map[string]bool
+	// ranges are the LimitRanges by namespace; nil when one has changed.
+	ranges map[string][]*corev1.LimitRange
+}
+
+func newDaemonPods() daemonPods {
+	return daemonPods{newest: map[string]*Pod{}, lost: map[string]bool{}}
+}
+
+// daemonOf is the key of the DaemonSet a pod speaks for; empty where it speaks for none.
+func daemonOf(pod *Pod) string {
+	if pod == nil || !pod.Daemon || pod.Terminal || pod.Terminating() {
+		return ""
+	}
+	return pod.Namespace + "/" + pod.OwnerName
+}
+
+// daemonPodChanged follows the pods of DaemonSets. Either version may be nil. The lock is held.
+func (m *Mirror) daemonPodChanged(old, now *Pod) {
+	set, d := daemonOf(now), &m.daemons
+	if before := daemonOf(old); before != "" && d.newest[before] != nil && d.newest[before].UID == old.UID && (before != set || old.UID != now.UID) {
+		delete(d.newest, before)
+		d.lost[before] = true
+		m.changed()
+	}
+	if set == "" || !newer(now, d.newest[set]) {
+		return
+	}
+	last := d.newest[set]
+	d.newest[set] = now
+	if last == nil || last.Class != now.Class {
+		m.changed()
+		m.events.publish(Event{Kind: DaemonSetsChanged})
+	}
+}
+
+// newer says that a pod was created after another, or is a later version of it.
+func newer(pod, than *Pod) bool {
+	if than == nil || pod.UID == than.UID || pod.Created.After(than.Created) {
+		return true
+	}
+	return pod.Created.Equal(than.Created) && pod.UID > than.UID
+}
+
+// findLost looks for the newest pod of DaemonSets that have lost theirs. The lock is held.
+func (m *Mirror) findLost() {
+	d := &m.daemons
+	if len(d.lost) == 0 {
+		return
+	}
+	for _, pod := range m.pods.items {
+		if set := daemonOf(pod); d.lost[set] && newer(pod, d.newest[set]) {
+			d.newest[set] = pod
+		}
+	}
+	clear(d.lost)
+}
+
+// daemonSetList are the DaemonSets as they are known now. The lock is held.
+func (m *Mirror) daemonSetList() []*plan.DaemonSet {
+	m.findLost()
+	list := make([]*plan.DaemonSet, 0, len(m.daemonSets.items))
+	for _, set := range sorted(m.daemonSets.items) {
+		list = append(list, m.shownDaemonSet(set))
+	}
+	return list
+}
+
+func (m *Mirror) shownDaemonSet(set *daemonSet) *plan.DaemonSet {
+	if ranges := m.rangesOf(set.Namespace); set.ranged == nil || !slices.Equal(set.ranges, ranges) {
+		set.ranges, set.ranged, set.shown = ranges, set.DaemonSet, nil
+		if len(ranges) > 0 {
+			set.ranged = m.interner.DaemonSet(set.template, ranges...)
+		}
+	}
+	var seen *plan.Class
+	if pod := m.daemons.newest[set.key()]; pod != nil {
+		seen = pod.Class
+	}
+	if set.shown == nil || set.seen != seen {
+		set.seen, set.shown = seen, set.ranged
+		if seen != nil {
+			set.shown = m.interner.DaemonSetOf(set.ranged, seen)
+		}
+	}
+	return set.shown
+}
+
+// rangesOf are the LimitRanges of a namespace, ordered by name. The lock is held.
+func (m *Mirror) rangesOf(namespace string) []*corev1.LimitRange {
+	if m.daemons.ranges == nil {
+		m.daemons.ranges = map[string][]*corev1.LimitRange{}
+		for _, limits := range sorted(m.limitRanges.items) {
+			m.daemons.ranges[limits.Namespace] = append(m.daemons.ranges[limits.Namespace], limits)
+		}
+	}
+	return m.daemons.ranges[namespace]
+}

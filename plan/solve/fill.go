@@ -1,0 +1,337 @@
+package solve
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// filler fills machines, one at a time, with what is in stock.
+type filler struct {
+	p     *Problem
+	rows  []row
+	stock *stock
+	// worth is what a piece of each row is worth, in dollars per hour, and scale what a piece of each demand is worth
+	// compared with its row's.
+	worth []float64
+	scale []float64
+	// home is the row of each demand.
+	home []int
+	// shadow is what a unit of each budget is worth.
+	shadow []float64
+	// members are the rows that may use each machine, prices what a unit of its room is worth to them.
+	members [][]int
+	prices  [][]float64
+	// fits are how many pieces of each member fit a machine to themselves, left how many there are of each row.
+	fits [][]int
+	// slack is the share of every machine that is kept free.
+	slack   float64
+	left    []int
+	scratch scratch
+}
+
+// scratch is memory that is used again and again.
+type scratch struct {
+	free, scarcity, factors, ratio []float64
+	candidates                     []int
+	cursors                        []int
+	room                           []int64
+	loaded                         []int
+	content                        []Count
+	knapsack                       [3][]float64
+}
+
+func newFiller(p *Problem, rows []row, s *stock, size []float64) *filler {
+	f := &filler{p: p, rows: rows, stock: s, worth: make([]float64, len(rows)), scale: make([]float64, len(p.Demands)), home: make([]int, len(p.Demands)),
+		shadow: make([]float64, len(p.Budgets)), members: make([][]int, len(p.Machines)), prices: make([][]float64, len(p.Machines)),
+		fits: make([][]int, len(p.Machines)), left: make([]int, len(rows))}
+	dims := 0
+	for r := range rows {
+		mean := 0.0
+		for _, k := range rows[r].members {
+			mean += size[k] * float64(p.Demands[k].Pieces)
+		}
+		mean /= float64(max(1, rows[r].pieces))
+		for _, k := range rows[r].members {
+			f.scale[k], f.home[k] = 1, r
+			if len(rows[r].members) > 1 && mean > 0 {
+				f.scale[k] = size[k] / mean
+			}
+		}
+		dims = len(rows[r].request)
+		for m := range p.Machines {
+			if rows[r].users.Has(m) {
+				f.members[m] = append(f.members[m], r)
+				f.fits[m] = append(f.fits[m], min(times(rows[r].request, p.Machines[m].Room), s.mostOf(rows[r].members)))
+			}
+		}
+	}
+	f.scratch = scratch{free: make([]float64, dims), scarcity: make([]float64, dims), factors: make([]float64, len(rows)), ratio: make([]float64, len(rows)),
+		cursors: make([]int, len(rows)), room: make([]int64, dims), loaded: make([]int, len(p.Demands))}
+	for i := range f.scratch.knapsack {
+		f.scratch.knapsack[i] = make([]float64, dims)
+	}
+	return f
+}
+
+// count counts what is left of each row.
+func (f *filler) count() {
+	for r := range f.rows {
+		f.left[r] = 0
+		for _, k := range f.rows[r].members {
+			f.left[r] += f.stock.left[k]
+		}
+	}
+}
+
+// total is the worth of what is left.
+func (f *filler) total() float64 {
+	total := 0.0
+	for k, left := range f.stock.left {
+		if left > 0 {
+			total += float64(left) * f.worthOf(k)
+		}
+	}
+	return total
+}
+
+// cost is what a machine costs in some zones, with what it takes of budgets that are short.
+func (f *filler) cost(machine int, zones uint64) float64 {
+	cost := f.p.Machines[machine].priceIn(zones)
+	for _, t := range f.p.Machines[machine].Takes {
+		cost += f.shadow[t.Budget] * float64(t.Amount)
+	}
+	return cost
+}
+
+// filling is a load in the making.
+type filling struct {
+	f       *filler
+	machine int
+	zones   uint64
+	free    []int64
+	content []Count
+	pieces  int
+	value   float64
+}
+
+// begin starts a load. The one that was begun before has to be done.
+func (f *filler) begin(machine int) *filling {
+	copy(f.scratch.room, f.p.Machines[machine].Room)
+	if f.slack > 0 {
+		f.keepFree(machine)
+	}
+	return &filling{f: f, machine: machine, zones: f.p.Machines[machine].zones(), free: f.scratch.room, content: f.scratch.content[:0]}
+}
+
+// keepFree leaves the slack of a machine free, but for what its largest piece needs.
+func (f *filler) keepFree(machine int) {
+	room := f.scratch.room
+	for d := range room {
+		largest := int64(0)
+		for _, r := range f.members[machine] {
+			largest = max(largest, f.rows[r].request[d])
+		}
+		room[d] = min(room[d], max(largest, room[d]-int64(f.slack*float64(room[d]))))
+	}
+}
+
+// end forgets what was loaded, and keeps the memory.
+func (t *filling) end() {
+	for _, c := range t.content {
+		t.f.scratch.loaded[c.Demand] = 0
+	}
+	t.f.scratch.content = t.content[:0]
+}
+
+// done is the finished load, or nil if it is empty or may not be bought.
+func (t *filling) done() *Load {
+	defer t.end()
+	if len(t.content) == 0 || t.f.p.Accepts != nil && !t.f.p.Accepts(t.machine, t.zones, t.content) {
+		return nil
+	}
+	return &Load{Machine: t.machine, Zones: t.zones, Content: slices.Clone(t.content), Price: t.f.p.Machines[t.machine].priceIn(t.zones)}
+}
+
+// put adds up to n pieces of a demand and returns how many there was room for.
+func (t *filling) put(k, n int) int {
+	d, loaded := &t.f.p.Demands[k], t.f.scratch.loaded
+	n = min(n, times(d.Request, t.free))
+	if n <= 0 {
+		return 0
+	}
+	if n = min(n, t.f.stock.most(k)-loaded[k], t.f.stock.share()-t.pieces); n <= 0 {
+		return 0
+	}
+	for w := range d.Ways {
+		way := &d.Ways[w]
+		if !way.Machines.Has(t.machine) || way.Zones&t.zones == 0 {
+			continue
+		}
+		if d.Kind != 0 && !t.f.p.Joins(t.machine, t.content, k, w) {
+			continue
+		}
+		take(t.free, d.Request, n)
+		t.zones &= way.Zones
+		loaded[k] += n
+		t.pieces += n
+		t.value += float64(n) * t.f.worthOf(k)
+		t.add(Count{Demand: k, Way: w, N: n})
+		return n
+	}
+	return 0
+}
+
+func (t *filling) add(c Count) {
+	for i := range t.content {
+		if t.content[i].Demand == c.Demand && t.content[i].Way == c.Way {
+			t.content[i].N += c.N
+			return
+		}
+	}
+	t.content = append(t.content, c)
+}
+
+// worthOf is what a piece of a demand is worth.
+func (f *filler) worthOf(k int) float64 { return f.scale[k] * f.worth[f.home[k]] }
+
+// biases are the ways to fill a machine that are tried: by worth for the room taken alone, and with a preference for
+// pieces that are worth much, which are harder to place later.
+var biases = [...]float64{0, 0.3, 1}
+
+// fill loads a machine, beginning with as much of some content as there is. Then it takes, again and again, a piece of
+// the row that is worth most for the room it takes, where a resource counts the more the less is left of it. It returns nil
+// if nothing fits.
+func (f *filler) fill(machine int, bias float64, content []Count) (*Load, float64) {
+	t := f.begin(machine)
+	for _, c := range content {
+		t.put(c.Demand, c.N)
+	}
+	candidates, factors := f.scratch.candidates[:0], f.scratch.factors
+	for _, r := range f.members[machine] {
+		f.scratch.cursors[r] = 0
+		candidates = append(candidates, r)
+		factors[r] = f.worth[r]
+		if bias > 0 {
+			factors[r] *= math.Pow(f.worth[r], bias)
+		}
+	}
+	f.scratch.candidates = candidates
+	for len(candidates) > 0 {
+		pick := -1
+		if candidates, pick = f.pick(candidates, factors, t.free); pick < 0 {
+			break
+		}
+		if !t.putFrom(candidates[pick], true) {
+			candidates = slices.Delete(candidates, pick, pick+1)
+		}
+	}
+	value := t.value
+	return t.done(), value
+}
+
+// putFrom adds some pieces of a row, the largest that fit, and says whether there were any. With sparing, of many alike
+// pieces only a part is added, so that others have their turn.
+func (t *filling) putFrom(r int, sparing bool) bool {
+	row, cursors := &t.f.rows[r], t.f.scratch.cursors
+	for ; cursors[r] < len(row.members); cursors[r]++ {
+		k := row.members[cursors[r]]
+		left := t.f.stock.left[k] - t.f.scratch.loaded[k]
+		if left <= 0 {
+			continue
+		}
+		n := min(left, times(t.f.p.Demands[k].Request, t.free))
+		if sparing && n > 3 {
+			n = (n + 2) / 3
+		}
+		if t.put(k, n) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// pick drops the candidates that have no room and returns the position of the best of the others, or -1.
+func (f *filler) pick(candidates []int, factors []float64, room []int64) ([]int, int) {
+	free, scarcity := f.scratch.free, f.scratch.scarcity
+	for d, amount := range room {
+		free[d], scarcity[d] = float64(amount), 0
+		if amount > 0 {
+			scarcity[d] = 1 / free[d]
+		}
+	}
+	pick, highest := -1, -1.0
+	kept := candidates[:0]
+next:
+	for _, r := range candidates {
+		row := &f.rows[r]
+		if f.scratch.cursors[r] == len(row.members) {
+			continue
+		}
+		size := 0.0
+		for d, amount := range row.request {
+			if amount <= 0 {
+				continue
+			}
+			if row.least[d] > room[d] {
+				continue next
+			}
+			size += float64(amount) * scarcity[d]
+		}
+		kept = append(kept, r)
+		if score := factors[r] / size; score > highest {
+			pick, highest = len(kept)-1, score
+		}
+	}
+	return kept, pick
+}
+
+// fillPriced loads a machine in a single pass: rows in the order of what they are worth for the room they take at the
+// knapsack's prices, as many of each as fit.
+func (f *filler) fillPriced(machine int) (*Load, float64) {
+	t := f.begin(machine)
+	order, ratio := f.scratch.candidates[:0], f.scratch.ratio
+	for _, r := range f.members[machine] {
+		f.scratch.cursors[r] = 0
+		cost := 0.0
+		for d, amount := range f.rows[r].request {
+			cost += f.prices[machine][d] * float64(amount)
+		}
+		ratio[r] = f.worth[r] / (cost + 1e-12)
+		order = append(order, r)
+	}
+	f.scratch.candidates = order
+	slices.SortStableFunc(order, func(x, y int) int { return -cmp.Compare(ratio[x], ratio[y]) })
+	for _, r := range order {
+		for t.putFrom(r, false) {
+		}
+	}
+	value := t.value
+	return t.done(), value
+}
+
+// fairShare is the part of what is left that fits one machine when every demand is cut by the same factor.
+func (f *filler) fairShare(machine int) []Count {
+	room := f.p.Machines[machine].Room
+	asked := make([]int64, len(room))
+	for _, r := range f.members[machine] {
+		for _, k := range f.rows[r].members {
+			take(asked, f.p.Demands[k].Request, -f.stock.left[k])
+		}
+	}
+	factor := 1.0
+	for d, amount := range asked {
+		if amount > 0 {
+			factor = min(factor, float64(max(0, room[d]))/float64(amount))
+		}
+	}
+	var share []Count
+	for _, r := range f.members[machine] {
+		for _, k := range f.rows[r].members {
+			if n := int(factor * float64(f.stock.left[k])); n > 0 {
+				share = append(share, Count{Demand: k, N: n})
+			}
+		}
+	}
+	return share
+}

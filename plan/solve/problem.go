@@ -1,0 +1,160 @@
+package solve
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Problem is what is to be bought, and what there is to buy. All resources are integers of the caller's units; every
+// request and every room has the same dimensions.
+type Problem struct {
+	Demands  []Demand
+	Machines []Machine
+	// Budgets are what may be spent besides money, in the units of Machine.Takes: a limit, the room of a reservation.
+	Budgets []int64
+	// Share is how many pieces one machine takes where no machine is to carry too large a part of a batch; zero if that does
+	// not matter.
+	Share int
+	// Follows says that pieces will be where they are planned. Where they may not, ways to buy are compared by what they cost
+	// in the end.
+	Follows bool
+	// Joins says whether pieces of a demand with a Kind may join what is on a machine, for reasons that no number tells.
+	Joins func(machine int, content []Count, demand, way int) bool
+	// Accepts says whether a machine with this content may be bought at all. Nil means that every one may.
+	Accepts func(machine int, zones uint64, content []Count) bool
+}
+
+// Demand is a number of pieces that take the same room on the same machines.
+type Demand struct {
+	// Request is what one piece takes, by dimension.
+	Request []int64
+	// Pieces is how many there are. Where Most bounds them, Lots says how many of them are of each lot.
+	Pieces int
+	Lots   []int
+	// Most is how many pieces of one lot one machine takes; zero if room alone counts.
+	Most int
+	// Ways are the alternatives: a piece takes the first that its machine allows.
+	Ways []Way
+	// Kind is equal for demands that Problem.Joins does not tell apart; of those with zero it is not asked.
+	Kind int
+	// Share is how many pieces one machine takes where no machine is to carry too large a part of a workload; zero if that
+	// does not matter.
+	Share int
+}
+
+// Way is an alternative for where a demand's pieces may be.
+type Way struct {
+	Machines Set
+	// Zones are those the machine may be in, as a mask.
+	Zones uint64
+}
+
+// Machine is something that can be bought any number of times, as far as the budgets allow.
+type Machine struct {
+	// Room is what is free on a new one, by dimension.
+	Room []int64
+	// Prices are those of the zones, in dollars per hour, with what a node costs beside its machine; infinite where it cannot be had.
+	Prices []float64
+	// Takes is what one takes out of the budgets.
+	Takes []Take
+}
+
+// Take is an amount of a budget.
+type Take struct {
+	Budget int
+	Amount int64
+}
+
+// Load is a machine to buy, and what goes onto it.
+type Load struct {
+	Machine int
+	// Zones are those that the content leaves.
+	Zones   uint64
+	Content []Count
+	// Price is that of the cheapest of the zones.
+	Price float64
+	// Need is what a machine has to have at least to be bought in place of this one; nil if the content says it.
+	Need []int64
+}
+
+// Count is a number of pieces of one demand, by one of its ways.
+type Count struct {
+	Demand, Way, N int
+	// lots are the lots that the pieces are of, where that matters.
+	lots []int32
+}
+
+// Set is a set of machines.
+type Set []uint64
+
+// NewSet returns an empty set with room for so many members.
+func NewSet(size int) Set { return make(Set, (size+63)/64) }
+
+// Add puts a member into the set.
+func (s Set) Add(i int) { s[i>>6] |= 1 << (i & 63) }
+
+// Has says whether i is a member.
+func (s Set) Has(i int) bool { return s[i>>6]&(1<<(i&63)) != 0 }
+
+func (s Set) within(other Set) bool {
+	for i := range s {
+		if s[i]&^other[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// zones are those a machine can be had in.
+func (m *Machine) zones() uint64 {
+	var zones uint64
+	for z, price := range m.Prices {
+		if !math.IsInf(price, 1) {
+			zones |= 1 << z
+		}
+	}
+	return zones
+}
+
+// priceIn is the lowest price in some zones; infinite if the machine cannot be had there.
+func (m *Machine) priceIn(zones uint64) float64 {
+	lowest := math.Inf(1)
+	for zones &= 1<<len(m.Prices) - 1; zones != 0; zones &= zones - 1 {
+		lowest = min(lowest, m.Prices[bits.TrailingZeros64(zones)])
+	}
+	return lowest
+}
+
+// fits says whether a request fits into what is free. What is not asked for may be overdrawn.
+func fits(request, free []int64) bool {
+	for d, amount := range request {
+		if amount > 0 && amount > free[d] {
+			return false
+		}
+	}
+	return true
+}
+
+// times says how often a request fits into what is free.
+func times(request, free []int64) int {
+	count := int64(math.MaxInt32)
+	for d, amount := range request {
+		if amount <= 0 {
+			continue
+		}
+		if free[d] < amount {
+			return 0
+		}
+		if n := free[d] / amount; n < count {
+			count = n
+		}
+	}
+	return int(count)
+}
+
+// take subtracts a request n times.
+func take(free, request []int64, n int) {
+	for d, amount := range request {
+		free[d] -= amount * int64(n)
+	}
+}

@@ -1,0 +1,372 @@
+package solve
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// What is one pod worth? A batch is served at the least cost by the solution of
+//
+//	minimize   Σ price(l)·x(l)              over all loads l that fit a machine
+//	subject to Σ count(l,k)·x(l) = n(k)     for every row k
+//	           Σ takes(l,b)·x(l) ≤ budget(b) for every budget b
+//
+// (Gilmore and Gomory, "A linear programming approach to the cutting-stock problem", 1961). There are far too many loads
+// to write down, so they are generated: the duals of the loads known so far say what a piece of each row is worth, and what
+// a unit of each budget is worth; filling the machines by that worth finds loads that carry more than they cost; they enter
+// the program, and the worths fall, until no machine can be filled with more worth than its price.
+//
+// The program starts with a column for each row that serves nobody at a price no machine comes near, so that a budget too
+// small for everything still has a solution.
+
+// program is the linear program in revised simplex form: one line for each row, then one for each budget, and the basis's
+// inverse.
+type program struct {
+	f *filler
+	// rows and lines are the numbers of rows, and of rows and budgets.
+	rows, lines int
+	basis       []column
+	level       []float64 // how often each column of the basis is bought
+	inverse     []float64 // lines × lines
+	dual        []float64
+	direction   []float64
+	pool        []column
+	// converged says that no load is known to be missing.
+	converged bool
+	// bound is the highest lower bound on the cost that the program has proven; zero with budgets that are short.
+	bound float64
+}
+
+// column is a load as the program sees it. Without one it is the slack of a row or budget, or serves nobody.
+type column struct {
+	load  *Load
+	price float64
+	lines []entry
+}
+
+type entry struct {
+	line   int
+	amount float64
+}
+
+// Bounds of the work: rounds of filling all machines, and steps times the square of the lines.
+const (
+	maxRounds = 60
+	maxWork   = 1 << 26
+	// Rounds of searching when filling finds nothing more, and branches each search may take.
+	maxSearches = 6
+	maxBranches = 600
+	// enough is how much more than its price a load has to carry to be worth another step.
+	enough = 1.002
+	// smoothing is the weight of the best duals so far.
+	smoothing = 0.5
+	// offered is how many machines are filled in one round: those that promise most.
+	offered = 12
+	// near is how close to the bound that is proven the program has to come.
+	near = 1.004
+	// unserved is how many times dearer than its cheapest machine it is to leave a piece.
+	unserved = 1000
+)
+
+// newProgram starts with nobody served.
+func newProgram(f *filler) *program {
+	n := len(f.rows) + len(f.stock.budgets)
+	p := &program{f: f, rows: len(f.rows), lines: n, basis: make([]column, n), level: make([]float64, n), inverse: make([]float64, n*n),
+		dual: make([]float64, n), direction: make([]float64, n)}
+	f.count()
+	for k := range n {
+		p.inverse[k*n+k] = 1
+		p.basis[k].lines = []entry{{k, 1}}
+		if k >= p.rows {
+			p.level[k] = float64(max(0, f.stock.budgets[k-p.rows]))
+			continue
+		}
+		p.level[k] = float64(f.left[k])
+		alone := p.alone(k)
+		if alone == nil {
+			continue // nothing is left of the row, or nothing may be bought for it
+		}
+		p.basis[k].price = unserved * alone.price / alone.lines[0].amount
+		p.dual[k] = p.basis[k].price
+		p.pool = append(p.pool, *alone)
+	}
+	return p
+}
+
+// alone is the row on machines of its own: the cheapest per piece; nil if nothing may be bought for it.
+func (p *program) alone(r int) *column {
+	if p.f.left[r] == 0 {
+		return nil
+	}
+	var best *column
+	cheapest := math.Inf(1)
+	for m := range p.f.p.Machines {
+		if !p.f.rows[r].users.Has(m) {
+			continue
+		}
+		mach := &p.f.p.Machines[m]
+		// Room says how many there are at most; whether they may be there is worth asking only if it could be cheapest.
+		n := min(p.f.left[r], times(p.f.rows[r].request, mach.Room))
+		price := mach.priceIn(math.MaxUint64)
+		if n == 0 || price/float64(n) >= cheapest || p.f.stock.affordable(m) == 0 {
+			continue
+		}
+		t := p.f.begin(m)
+		t.put(p.f.rows[r].members[0], n)
+		if l := t.done(); l != nil && l.Price/float64(l.Content[0].N) < cheapest {
+			cheapest = l.Price / float64(l.Content[0].N)
+			c := p.column(l)
+			best = &c
+		}
+	}
+	return best
+}
+
+func (p *program) column(l *Load) column {
+	c := column{load: l, price: l.Price}
+	for _, count := range l.Content {
+		c.lines = append(c.lines, entry{p.f.home[count.Demand], float64(count.N)})
+	}
+	for _, t := range p.f.p.Machines[l.Machine].Takes {
+		c.lines = append(c.lines, entry{p.rows + t.Budget, float64(t.Amount)})
+	}
+	return c
+}
+
+// solve generates loads until none is worth its step, or the work is too much. The duals swing wildly at first, so loads
+// are sought halfway between them and the best ones so far, which are those that proved the highest bound (Wentges,
+// "Weighted Dantzig-Wolfe decomposition for linear mixed-integer programming", 1997).
+func (p *program) solve(rounds int) {
+	budget, searches := maxWork/max(1, p.lines*p.lines), maxSearches
+	for p.enterAll(p.pool, &budget) {
+		p.discard()
+	}
+	center, smooth := slices.Clone(p.dual), false
+	for range rounds {
+		p.discard()
+		for r := range p.rows {
+			p.f.worth[r] = max(0, p.dual[r])
+			if smooth {
+				p.f.worth[r] = smoothing*center[r] + (1-smoothing)*p.f.worth[r]
+			}
+		}
+		short := p.shadows()
+		loads, scale := p.offers()
+		if bound := scale * p.f.total(); bound > p.bound && !short {
+			p.bound = bound
+			for r, worth := range p.f.worth {
+				center[r] = scale * worth
+			}
+		}
+		if !short && p.cost() <= p.bound*near {
+			p.converged = true
+			return
+		}
+		p.pool = append(p.pool, loads...)
+		stepped := p.enterAll(loads, &budget)
+		for stepped && p.enterAll(p.pool, &budget) {
+			// Loads of earlier rounds cost nothing to find.
+		}
+		if !stepped && !smooth && searches > 0 {
+			searches--
+			stepped = p.enterAll(p.searched(), &budget)
+		}
+		if budget == 0 {
+			return
+		}
+		if !stepped && !smooth {
+			p.converged = true
+			return
+		}
+		smooth = stepped && !short
+	}
+}
+
+// shadows reads what units of the budgets are worth from the duals, and says whether any is short.
+func (p *program) shadows() bool {
+	short := false
+	for b := range p.f.shadow {
+		p.f.shadow[b] = max(0, -p.dual[p.rows+b])
+		short = short || p.f.shadow[b] > 1e-12
+	}
+	return short
+}
+
+// cost is that of the solution so far.
+func (p *program) cost() float64 {
+	cost := 0.0
+	for i, level := range p.level {
+		cost += level * p.basis[i].price
+	}
+	return cost
+}
+
+// searched are loads that simple filling does not find: few large pieces on a machine have to be combined with care.
+func (p *program) searched() []column {
+	var columns []column
+	for m := range p.f.p.Machines {
+		_, found := p.f.heaviest(m, knapsackSteps, knapsackDecay, maxBranches)
+		if found == nil {
+			continue
+		}
+		// The search looks at room alone; filling knows zones and kinds as well.
+		t := p.f.begin(m)
+		for _, c := range found {
+			t.put(c.Demand, c.N)
+		}
+		if l := t.done(); l != nil {
+			columns = append(columns, p.column(l))
+		}
+	}
+	p.pool = append(p.pool, columns...)
+	return columns
+}
+
+// enterAll brings the columns into the basis that are worth a step, and says whether there were any.
+func (p *program) enterAll(columns []column, budget *int) bool {
+	entered := false
+	for i := range columns {
+		c := &columns[i]
+		if *budget > 0 && p.carries(c) > c.price+(enough-1)*c.load.Price && p.enter(c) {
+			entered = true
+			*budget--
+		}
+	}
+	return entered
+}
+
+// discard brings slack into the basis: of rows with a negative worth, since to have one piece less is never dearer, and of
+// budgets with a positive one.
+func (p *program) discard() {
+	for range p.lines {
+		entered := false
+		for k, dual := range p.dual {
+			switch {
+			case k < p.rows && dual < -1e-12:
+				entered = p.enter(&column{lines: []entry{{k, -1}}})
+			case k >= p.rows && dual > 1e-12:
+				entered = p.enter(&column{lines: []entry{{k, 1}}})
+			}
+			if entered {
+				break
+			}
+		}
+		if !entered {
+			return
+		}
+	}
+}
+
+// offers fills the machines that promise most at the present worths. It returns the loads, the most profitable first, and
+// by what the worths have to be multiplied so that no load of any machine can carry more than its price.
+func (p *program) offers() (columns []column, scale float64) {
+	f := p.f
+	promise, order := make([]float64, len(f.p.Machines)), make([]int, 0, len(f.p.Machines))
+	scale = math.Inf(1)
+	for m := range f.p.Machines {
+		if len(f.members[m]) == 0 || f.stock.affordable(m) == 0 {
+			continue
+		}
+		promise[m] = f.limit(m) / f.cost(m, math.MaxUint64)
+		order = append(order, m)
+		if promise[m] > 0 {
+			scale = min(scale, 1/promise[m])
+		}
+	}
+	if math.IsInf(scale, 1) {
+		return nil, 0
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return -cmp.Compare(promise[x], promise[y]) })
+	type found struct {
+		load  *Load
+		merit float64
+	}
+	var loads []found
+	for _, m := range order[:min(offered, len(order))] {
+		if promise[m] <= 1 {
+			break
+		}
+		l, value := f.fillPriced(m)
+		if other, more := f.fill(m, biases[0], nil); other != nil && (l == nil || more > value) {
+			l, value = other, more
+		}
+		if l != nil && value > 0 {
+			loads = append(loads, found{l, value / f.cost(m, l.Zones)})
+		}
+	}
+	slices.SortStableFunc(loads, func(x, y found) int { return -cmp.Compare(x.merit, y.merit) })
+	for _, l := range loads {
+		columns = append(columns, p.column(l.load))
+	}
+	return columns, scale
+}
+
+// carries is what a column is worth by the present duals.
+func (p *program) carries(c *column) float64 {
+	value := 0.0
+	for _, e := range c.lines {
+		value += e.amount * p.dual[e.line]
+	}
+	return value
+}
+
+// enter brings a column into the basis.
+func (p *program) enter(c *column) bool {
+	n, direction := p.lines, p.direction
+	for i := range n {
+		direction[i] = 0
+		row := p.inverse[i*n : (i+1)*n]
+		for _, e := range c.lines {
+			direction[i] += row[e.line] * e.amount
+		}
+	}
+	leaving, ratio := -1, math.Inf(1)
+	for i, d := range direction {
+		if d > 1e-9 && p.level[i]/d < ratio {
+			leaving, ratio = i, p.level[i]/d
+		}
+	}
+	if leaving < 0 {
+		return false
+	}
+	gain := c.price - p.carries(c)
+	pivot := p.inverse[leaving*n : (leaving+1)*n]
+	for r := range pivot {
+		pivot[r] /= direction[leaving]
+	}
+	p.level[leaving] = ratio
+	for i, d := range direction {
+		if i == leaving || d == 0 {
+			continue
+		}
+		row := p.inverse[i*n : (i+1)*n]
+		for r := range row {
+			row[r] -= d * pivot[r]
+		}
+		p.level[i] = max(0, p.level[i]-d*ratio)
+	}
+	for r := range p.dual {
+		p.dual[r] += gain * pivot[r]
+	}
+	p.basis[leaving] = *c
+	return true
+}
+
+// wanted is a load of the solution, and how often it is bought there.
+type wanted struct {
+	load  *Load
+	level float64
+}
+
+// loads are those of the solution, those bought most often first.
+func (p *program) loads() []wanted {
+	var all []wanted
+	for i, level := range p.level {
+		if p.basis[i].load != nil && level > 1e-6 {
+			all = append(all, wanted{p.basis[i].load, level})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y wanted) int { return -cmp.Compare(x.level, y.level) })
+	return all
+}

@@ -1,0 +1,168 @@
+package solve
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// A plan says how many machines there will be, but where the kube-scheduler is not told of it, it takes pods as they come and
+// spreads them. Machines cut to measure for certain pods are filled with others, and pods for which they were bought need a
+// second round of machines. So several ways to buy are compared by what they cost in the end, which is found by simulating
+// the kube-scheduler.
+
+const (
+	// remnants is how much dearer pods are that need a second round of machines: they fill none of them, and waited.
+	remnants = 1.25
+	// trickling is how much of a fleet is taken to be filled before the rest of it has joined.
+	trickling = 0.25
+	// maxScattered is how many pods are simulated. Of a larger plan a part is enough.
+	maxScattered = 1500
+)
+
+// spreads are how strongly pods of one kind may avoid each other: not at all where they are bare or of a Job, and more
+// strongly than by anything else where they are of one workload.
+var spreads = [...]float64{0, 0.1, 0.3}
+
+// rehearsal compares packings by what they cost in the end.
+type rehearsal struct {
+	p *Problem
+	// rates are what a piece of each demand costs, in dollars per hour.
+	rates []float64
+}
+
+// judge is what a packing costs in the end, when the kube-scheduler has put the pods where it likes and machines were bought
+// for those that found no room.
+func (r *rehearsal) judge(packed *packing) float64 {
+	loads, factor := sample(packed.loads)
+	price := packed.price
+	wait := func(left []int, weight float64) {
+		for k, n := range left {
+			price += weight * remnants * factor * float64(n) * r.rates[k]
+		}
+	}
+	for i, spread := range spreads {
+		wait(r.scatter(loads, uint64(i), spread), (1-trickling)/float64(len(spreads)))
+	}
+	wait(r.trickle(loads), trickling)
+	return price
+}
+
+// sample is an even part of the loads, and how many times larger the whole is.
+func sample(loads []Load) ([]Load, float64) {
+	pieces := 0
+	for i := range loads {
+		for _, c := range loads[i].Content {
+			pieces += c.N
+		}
+	}
+	stride := (pieces + maxScattered - 1) / maxScattered
+	if stride <= 1 {
+		return loads, 1
+	}
+	var part []Load
+	for i := 0; i < len(loads); i += stride {
+		part = append(part, loads[i])
+	}
+	return part, float64(len(loads)) / float64(len(part))
+}
+
+// simulated is a machine in the simulation. The first two dimensions are cores and memory.
+type simulated struct {
+	machine     int
+	free        []int64
+	cpu, memory float64
+	population  map[int]int
+	content     []Count
+}
+
+// machines are those of the loads, empty, and their pieces in an order that is the same every time.
+func (r *rehearsal) machines(loads []Load, seed uint64) ([]simulated, []int) {
+	var queue []int
+	nodes := make([]simulated, len(loads))
+	for i := range loads {
+		room := r.p.Machines[loads[i].Machine].Room
+		nodes[i] = simulated{machine: loads[i].Machine, free: slices.Clone(room), cpu: float64(max(1, room[0])),
+			memory: float64(max(1, room[1])), population: map[int]int{}}
+		for _, c := range loads[i].Content {
+			for range c.N {
+				queue = append(queue, c.Demand)
+			}
+		}
+	}
+	random := rand.New(rand.NewPCG(seed, uint64(len(queue))))
+	random.Shuffle(len(queue), func(i, j int) { queue[i], queue[j] = queue[j], queue[i] })
+	random.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	return nodes, queue
+}
+
+// scatter simulates the kube-scheduler with all machines there from the beginning: the pods come in any order, and each goes
+// to the machine that has the best mean of the scores LeastAllocated and BalancedAllocation, where pods of a kind are kept
+// apart as those of one workload are by default. It returns how many pieces of each demand found no room.
+func (r *rehearsal) scatter(loads []Load, seed uint64, spread float64) []int {
+	nodes, queue := r.machines(loads, seed)
+	left := make([]int, len(r.p.Demands))
+	for _, k := range queue {
+		best, highest := -1, math.Inf(-1)
+		for i := range nodes {
+			if score := r.score(&nodes[i], k, spread); score > highest {
+				best, highest = i, score
+			}
+		}
+		if best < 0 {
+			left[k]++
+			continue
+		}
+		r.bind(&nodes[best], k)
+	}
+	return left
+}
+
+// trickle simulates it with machines that join one after another: each is filled with the first pods of the queue that fit.
+func (r *rehearsal) trickle(loads []Load) []int {
+	nodes, queue := r.machines(loads, 0)
+	for i := range nodes {
+		kept := queue[:0]
+		for _, k := range queue {
+			if math.IsInf(r.score(&nodes[i], k, 0), -1) {
+				kept = append(kept, k)
+				continue
+			}
+			r.bind(&nodes[i], k)
+		}
+		queue = kept
+	}
+	left := make([]int, len(r.p.Demands))
+	for _, k := range queue {
+		left[k]++
+	}
+	return left
+}
+
+func (r *rehearsal) bind(n *simulated, k int) {
+	take(n.free, r.p.Demands[k].Request, 1)
+	n.population[k]++
+	if r.p.Demands[k].Kind != 0 {
+		n.content = append(n.content, Count{Demand: k, N: 1})
+	}
+}
+
+// score is how much the kube-scheduler likes a machine for a piece; minus infinity if there is no room.
+func (r *rehearsal) score(n *simulated, k int, spread float64) float64 {
+	d := &r.p.Demands[k]
+	if !fits(d.Request, n.free) || !d.uses(n.machine) || d.Kind != 0 && !r.p.Joins(n.machine, n.content, k, 0) {
+		return math.Inf(-1)
+	}
+	cpu := float64(n.free[0]-d.Request[0]) / n.cpu
+	memory := float64(n.free[1]-d.Request[1]) / n.memory
+	score := (cpu+memory)/2 + 1 - math.Abs(cpu-memory)/2
+	if spread > 0 {
+		score -= spread * float64(n.population[k])
+	}
+	return score
+}
+
+// uses says that a machine may be one of the demand's.
+func (d *Demand) uses(machine int) bool {
+	return slices.ContainsFunc(d.Ways, func(w Way) bool { return w.Machines.Has(machine) })
+}

@@ -1,0 +1,230 @@
+package solve
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// AlmostEqual is the part of its price by which a plan may be dearer than the cheapest one and count as costing the same.
+const AlmostEqual = 0.005
+
+// Solve buys machines for all demands at the least price it finds. Pieces that no machine and no budget allows are left.
+func Solve(p *Problem) []Load {
+	if len(p.Machines) == 0 {
+		return nil
+	}
+	size, _ := sizes(p)
+	options := byPrice(p)
+	best := cheapest(p, size, options, false)
+	if concentrated(p, best) {
+		if spread := cheapest(p, size, options, true); spread.left <= best.left && spread.total <= best.total*(1+AlmostEqual) {
+			best = spread
+		}
+	}
+	return best.loads
+}
+
+// cheapest is the cheapest packing of all ways to buy. With shared, no machine carries more than its share.
+func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
+	var best *packing
+	var rest *stock
+	s := newStock(p)
+	s.shared = shared
+	program, rows := valued(p, s, size, maxRounds)
+	judge := &rehearsal{p: p, rates: ratesOf(p, program, rows, size)}
+	consider := func(way func(s *stock) *packing) {
+		s := newStock(p)
+		s.shared = shared
+		made := way(s)
+		made.price = 0
+		for i := range made.loads {
+			made.loads[i] = trimmed(p, s, made.loads[i], options)
+			made.price += made.loads[i].Price
+		}
+		if made.total = made.price; best != nil && !made.better(best) {
+			return
+		}
+		if !p.Follows {
+			made.total = judge.judge(made)
+		}
+		if best == nil || made.better(best) {
+			best, rest = made, s
+		}
+	}
+	consider(func(s *stock) *packing { return guided(p, s, size, program, rows) })
+	for _, order := range orders(p, size) {
+		consider(func(s *stock) *packing { return firstFit(p, s, order, options) })
+	}
+	for _, m := range fleets(p, options) {
+		consider(func(s *stock) *packing { return firstFit(p, s, bySize(p, s, size), []int{m}) })
+		for _, slack := range slacks {
+			if !p.Follows {
+				consider(func(s *stock) *packing { return fleet(p, s, rows, size, m, slack) })
+			}
+		}
+	}
+	if !p.Follows {
+		return best
+	}
+	return improved(p, rest, best, size, options)
+}
+
+// ratesOf are what a piece of each demand costs by the program.
+func ratesOf(p *Problem, program *program, rows []row, size []float64) []float64 {
+	f := newFiller(p, rows, newStock(p), size)
+	for r := range rows {
+		f.worth[r] = max(0, program.dual[r])
+	}
+	rates := make([]float64, len(p.Demands))
+	for k := range rates {
+		rates[k] = f.worthOf(k)
+	}
+	return rates
+}
+
+// orders are those in which plain heuristics take the demands: by the first dimension that matters most to many, and by size.
+func orders(p *Problem, size []float64) [][]int {
+	all := make([]int, len(p.Demands))
+	for k := range all {
+		all[k] = k
+	}
+	first, bySize := slices.Clone(all), slices.Clone(all)
+	slices.SortStableFunc(first, func(a, b int) int { return -slices.Compare(p.Demands[a].Request, p.Demands[b].Request) })
+	slices.SortStableFunc(bySize, func(a, b int) int { return -cmp.Compare(size[a], size[b]) })
+	return [][]int{first, bySize}
+}
+
+// mostFleets is how many machines are tried as the only one.
+const mostFleets = 6
+
+// fleets are the machines of which a fleet would be cheapest for all demands, were pieces divisible. They have to be large
+// enough for each.
+func fleets(p *Problem, options []int) []int {
+	asked := make([]int64, len(p.Machines[0].Room))
+	for k := range p.Demands {
+		take(asked, p.Demands[k].Request, -p.Demands[k].Pieces)
+	}
+	price := make([]float64, len(p.Machines))
+	var all []int
+next:
+	for _, m := range options {
+		for k := range p.Demands {
+			d := &p.Demands[k]
+			if d.Pieces > 0 && !slices.ContainsFunc(d.Ways, func(w Way) bool { return w.Machines.Has(m) }) {
+				continue next
+			}
+		}
+		machines := 1.0
+		for d, amount := range asked {
+			if room := p.Machines[m].Room[d]; amount > 0 && room > 0 {
+				machines = max(machines, float64(amount)/float64(room))
+			}
+		}
+		price[m] = machines * p.Machines[m].priceIn(math.MaxUint64)
+		all = append(all, m)
+	}
+	slices.SortStableFunc(all, func(x, y int) int { return cmp.Compare(price[x], price[y]) })
+	return all[:min(len(all), mostFleets)]
+}
+
+// concentrated says that some machine carries more than its share.
+func concentrated(p *Problem, packed *packing) bool {
+	for i := range packed.loads {
+		pieces := 0
+		for _, c := range packed.loads[i].Content {
+			if share := p.Demands[c.Demand].Share; share > 0 && c.N > share {
+				return true
+			}
+			pieces += c.N
+		}
+		if p.Share > 0 && pieces > p.Share {
+			return true
+		}
+	}
+	return false
+}
+
+// byPrice are the machines that can be had, the cheapest first.
+func byPrice(p *Problem) []int {
+	var options []int
+	price := make([]float64, len(p.Machines))
+	for m := range p.Machines {
+		if price[m] = p.Machines[m].priceIn(math.MaxUint64); !math.IsInf(price[m], 1) {
+			options = append(options, m)
+		}
+	}
+	slices.SortStableFunc(options, func(x, y int) int { return cmp.Compare(price[x], price[y]) })
+	return options
+}
+
+// sizes are what a piece of each demand costs, in dollars per hour, where everything is divisible: its request at the
+// prices that resources have in the cheapest mixture of machines. These prices come with them.
+func sizes(p *Problem) (size, prices []float64) {
+	asked := make([]int64, len(p.Machines[0].Room))
+	for k := range p.Demands {
+		take(asked, p.Demands[k].Request, -p.Demands[k].Pieces)
+	}
+	prices = resourcePrices(p, asked)
+	size = make([]float64, len(p.Demands))
+	for k := range p.Demands {
+		for d, amount := range p.Demands[k].Request {
+			size[k] += prices[d] * float64(amount)
+		}
+		size[k] = max(size[k], 1e-12)
+	}
+	return size, prices
+}
+
+// resourcePrices are the duals of the cheapest mixture of machines that has all that is asked for.
+func resourcePrices(p *Problem, asked []int64) []float64 {
+	n := len(asked)
+	lp := &program{rows: n, lines: n, basis: make([]column, n), level: make([]float64, n), inverse: make([]float64, n*n),
+		dual: make([]float64, n), direction: make([]float64, n)}
+	highest := 0.0
+	for m := range p.Machines {
+		if price := p.Machines[m].priceIn(math.MaxUint64); !math.IsInf(price, 1) {
+			highest = max(highest, price)
+		}
+	}
+	// Everything is measured in what is asked for, so that the numbers are of one size.
+	for d := range n {
+		lp.inverse[d*n+d] = 1
+		lp.basis[d] = column{price: 1e6 * highest, lines: []entry{{d, 1}}}
+		lp.level[d] = 0
+		if asked[d] > 0 {
+			lp.level[d], lp.dual[d] = 1, 1e6*highest
+		}
+	}
+	var columns []column
+	for m := range p.Machines {
+		c := column{price: p.Machines[m].priceIn(math.MaxUint64)}
+		for d, amount := range asked {
+			if room := p.Machines[m].Room[d]; amount > 0 && room > 0 {
+				c.lines = append(c.lines, entry{d, float64(room) / float64(amount)})
+			}
+		}
+		if !math.IsInf(c.price, 1) {
+			columns = append(columns, c)
+		}
+	}
+	for range 200 {
+		best, gain := -1, 1e-9
+		for i := range columns {
+			if g := lp.carries(&columns[i])/columns[i].price - 1; g > gain {
+				best, gain = i, g
+			}
+		}
+		if best < 0 || !lp.enter(&columns[best]) {
+			break
+		}
+		lp.discard()
+	}
+	prices := make([]float64, n)
+	for d, amount := range asked {
+		if amount > 0 {
+			prices[d] = max(0, lp.dual[d]) / float64(amount)
+		}
+	}
+	return prices
+}

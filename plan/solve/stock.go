@@ -1,0 +1,141 @@
+package solve
+
+import (
+	"math"
+	"slices"
+)
+
+// stock is what is left to buy for, and what is left to spend.
+type stock struct {
+	p *Problem
+	// left is how many pieces of each demand have no machine, lots the same for each lot where lots matter.
+	left    []int
+	lots    [][]int
+	budgets []int64
+	// pieces is the sum of left.
+	pieces int
+	// shared says that Problem.Share and Demand.Share hold.
+	shared bool
+}
+
+func newStock(p *Problem) *stock {
+	s := &stock{p: p, left: make([]int, len(p.Demands)), lots: make([][]int, len(p.Demands)), budgets: slices.Clone(p.Budgets)}
+	for k := range p.Demands {
+		d := &p.Demands[k]
+		s.left[k] = d.Pieces
+		s.pieces += d.Pieces
+		if d.Most > 0 && len(d.Lots) > 0 {
+			s.lots[k] = slices.Clone(d.Lots)
+		}
+	}
+	return s
+}
+
+// clone is a stock of its own with the same content.
+func (s *stock) clone() *stock {
+	other := *s
+	other.left, other.budgets, other.lots = slices.Clone(s.left), slices.Clone(s.budgets), slices.Clone(s.lots)
+	for k, lots := range other.lots {
+		if lots != nil {
+			other.lots[k] = slices.Clone(lots)
+		}
+	}
+	return &other
+}
+
+// most is how many of a demand's pieces one machine takes for reasons other than room.
+func (s *stock) most(k int) int {
+	d, n := &s.p.Demands[k], s.left[k]
+	switch {
+	case d.Most == 0:
+	case s.lots[k] == nil:
+		n = min(n, d.Most)
+	default:
+		n = 0
+		for _, left := range s.lots[k] {
+			n += min(d.Most, left)
+		}
+	}
+	if s.shared && d.Share > 0 {
+		n = min(n, d.Share)
+	}
+	return n
+}
+
+// share is how many pieces one machine takes.
+func (s *stock) share() int {
+	if s.shared && s.p.Share > 0 {
+		return s.p.Share
+	}
+	return math.MaxInt
+}
+
+// mostOf is how many pieces of several demands one machine takes for reasons other than room.
+func (s *stock) mostOf(demands []int) int {
+	n := 0
+	for _, k := range demands {
+		n += s.most(k)
+	}
+	return n
+}
+
+// affordable is how many of a machine the budgets allow.
+func (s *stock) affordable(machine int) int {
+	n := int64(math.MaxInt32)
+	for _, t := range s.p.Machines[machine].Takes {
+		if t.Amount > 0 {
+			n = min(n, max(0, s.budgets[t.Budget])/t.Amount)
+		}
+	}
+	return int(n)
+}
+
+// buy takes a load's content and its part of the budgets out of the stock, and notes which lots its pieces are of.
+func (s *stock) buy(l *Load) {
+	for i := range l.Content {
+		c := &l.Content[i]
+		s.left[c.Demand] -= c.N
+		s.pieces -= c.N
+		if s.lots[c.Demand] != nil {
+			c.lots = s.draw(c.Demand, c.N)
+		}
+	}
+	for _, t := range s.p.Machines[l.Machine].Takes {
+		s.budgets[t.Budget] -= t.Amount
+	}
+}
+
+// draw takes pieces of the lots that have the most left, so that no lot ends up with more pieces than machines.
+func (s *stock) draw(k, n int) []int32 {
+	lots, most := s.lots[k], s.p.Demands[k].Most
+	drawn := make([]int32, 0, n)
+	used := make([]int, len(lots))
+	for range n {
+		best := -1
+		for l, left := range lots {
+			if left > 0 && used[l] < most && (best < 0 || left > lots[best]) {
+				best = l
+			}
+		}
+		lots[best]--
+		used[best]++
+		drawn = append(drawn, int32(best))
+	}
+	return drawn
+}
+
+// giveBack undoes buy.
+func (s *stock) giveBack(l *Load) {
+	for i := range l.Content {
+		c := &l.Content[i]
+		s.left[c.Demand] += c.N
+		s.pieces += c.N
+		for _, lot := range c.lots {
+			s.lots[c.Demand][lot]++
+		}
+		c.lots = nil
+	}
+	for _, t := range s.p.Machines[l.Machine].Takes {
+		s.budgets[t.Budget] += t.Amount
+	}
+}

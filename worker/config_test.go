@@ -1,0 +1,35 @@
+package worker
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestValidatePlanning(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason string
+		set    func(*Config)
+		fails  string
+	}{
+		"Defaults":  {reason: "a cluster's name is enough", set: func(*Config) {}},
+		"NodePrice": {reason: "agents are paid for by the node", set: func(c *Config) { c.NodePrice = 0.02 }},
+		"Negative":  {reason: "a node never pays", set: func(c *Config) { c.NodePrice = -0.02 }, fails: "--node-price -0.02: must be US dollars per hour"},
+		"NaN":       {reason: "a flag's text may be no number", set: func(c *Config) { c.NodePrice = math.NaN() }, fails: "--node-price NaN"},
+		"Infinite":  {reason: "no plan could be compared with another", set: func(c *Config) { c.NodePrice = math.Inf(1) }, fails: "--node-price +Inf"},
+		"Cheapest":  {reason: "people with batch jobs want it", set: func(c *Config) { c.Packing = "cheapest" }},
+		"Packing":   {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.Packing = "tight" }, fails: `--packing "tight": must be cheapest or spread`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := DefaultConfig()
+			config.Cluster = "blue"
+			test.set(&config)
+			err := config.Validate()
+			if (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+				t.Errorf("%s: error %v, want %q", test.reason, err, test.fails)
+			}
+		})
+	}
+}
