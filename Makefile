@@ -66,6 +66,10 @@ check-generated: ## Fail if generated files are stale.
 replay: ## Replay the recorded histories of every workflow with today's code.
 	$(GO) test -count=1 -run Replay ./workflows/...
 
+.PHONY: overshoot
+overshoot: lab ## Count nodes while everything is slow, with 400 pods that need one each and 4,000 others (about 30 minutes).
+	TENON_OVERSHOOT_PODS=400 $(GO) test -count=1 -timeout 60m -v -run 'Overshoot|NoMoreNodes' ./cluster ./test/overshoot
+
 # How many worlds make fuzz draws for each property.
 CHECKS ?= 500
 

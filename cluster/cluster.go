@@ -101,6 +101,7 @@ type Mirror struct {
 	waiting  waiting
 	assumed  map[string]assumption
 	promises promises
+	grown    grown
 	daemons  daemonPods
 	buffers  buffers
 	storage  storage
@@ -122,6 +123,7 @@ func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 		interner:  plan.NewInterner(),
 		assumed:   map[string]assumption{},
 		promises:  newPromises(),
+		grown:     newGrown(),
 		daemons:   newDaemonPods(),
 		places:    newPlaces(),
 		waiting:   newWaiting(),

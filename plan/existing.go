@@ -160,7 +160,10 @@ func (s *slot) willAdmit(it *item) bool {
 }
 
 // room says how many of the item's pods the node holds, n at most.
-func (s *slot) room(it *item, n int) int {
+func (s *slot) room(it *item, n int) int { return s.roomUnder(&it.rules, it, n) }
+
+// roomUnder is room where the item's pods follow other rules.
+func (s *slot) roomUnder(r *rules, it *item, n int) int {
 	if s.closed {
 		return 0
 	}
@@ -174,7 +177,7 @@ func (s *slot) room(it *item, n int) int {
 	if n == 0 {
 		return 0
 	}
-	return s.attach.holds(&it.volumes.attach, it.rules.slotAllows(s.tally, n, s.topology))
+	return s.attach.holds(&it.volumes.attach, r.slotAllows(s.tally, n, s.topology))
 }
 
 // lost says that nobody here knows whether the node will ever take a pod: it is not Tenon's, and it is not Ready.

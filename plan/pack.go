@@ -2,8 +2,8 @@ package plan
 
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
 // claims. Pods that will have to leave a node which is going away wait as well; nothing is bought for them where a
-// Replacement does so.
-func Pack(in Input) Plan { return packForOthers(in) }
+// Replacement does so, and for pods whose growth is paused.
+func Pack(in Input) Plan { return packPaused(in) }
 
 // packAll plans for all pods alike, whoever sees to them.
 func packAll(in Input) Plan {
@@ -91,7 +91,9 @@ func survey(in *Input, byPriority bool) *distribution {
 			home[pod] = it
 		}
 	}
-	return newDistribution(m, t, items, home, pods, m.slotsOf(book, t))
+	d := newDistribution(m, t, items, home, pods, m.slotsOf(book, t))
+	d.now = in.Snapshot.Time
+	return d
 }
 
 // distribute places items on the nodes that are there or on their way, and makes lots of the rest.

@@ -13,8 +13,8 @@
 //  1. Terms of topology spread and pod affinity become groups that count pods by the domains of a label, and each item
 //     gets rules over groups (topology.go, rules.go). Preferences are rules that hold until they are given up, one by
 //     one, in Karpenter's order (shape.go). Volumes narrow what a node may be (volume_needs.go).
-//  2. Items are distributed (distribute.go): pods that were promised to a node go back to it; others fill existing nodes,
-//     initialized ones first, then claims in flight. Where rules are about zones or other labels, the pods of an item
+//  2. Items are distributed (distribute.go): pods that were promised to a node go back to it (promised.go); others fill existing
+//     nodes, initialized ones first, then claims in flight. Where rules are about zones or other labels, the pods of an item
 //     choose their domains one by one, the cheapest where the rules leave a choice (domains.go, district.go). Pods that
 //     have to share a node are bundled (bundle.go). What finds no room becomes lots that are to be bought, each for one
 //     choice of domains.
@@ -134,6 +134,11 @@
 // A pod that is left has one sentence for each pool: the fewest labels, zones, resources, limits or refusals that together
 // leave no machine (obstacle.go, reasons.go), or the rule about other pods that no machine can meet.
 //
+// # Disagreement
+//
+// The kube-scheduler has the last word. A pod that it binds to none of the nodes that were made for it gets no more than
+// two; then growing for it pauses, and the pod's reason says until when (growthpause.go).
+//
 // # Volumes
 //
 // A volumeBook answers what a pod's persistent volumes ask of its node (volume_needs.go): a choice of conditions on its
@@ -183,6 +188,8 @@ type Input struct {
 	Preferences PreferencePolicy
 	// Nominates says that the kube-scheduler will be told where each pod is to go, and so follows the plan.
 	Nominates bool
+	// Growth is what was done so far for pods that still wait, where nodes came up for them. Disrupt does not read it.
+	Growth map[types.UID]Growth
 	// SpotToSpot says that Disrupt may replace spot nodes by cheaper spot nodes. Pack does not read it.
 	SpotToSpot bool
 	// Held are nodes that Disrupt leaves alone for a while, by Key. Pack does not read it.
