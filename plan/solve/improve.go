@@ -16,7 +16,7 @@ const (
 	// improvements is how many attempts there are for a small packing; effort bounds attempts times the pieces and demands.
 	improvements = 1500
 	// patience is how many attempts may be in vain, one after the other.
-	patience = 400
+	patience = 600
 	effort   = 300_000
 	// ruined is how many machines are taken out at most.
 	ruined = 5

@@ -7,7 +7,7 @@ import (
 )
 
 // AlmostEqual is the part of its price by which a plan may be dearer than the cheapest one and count as costing the same.
-const AlmostEqual = 0.005
+const AlmostEqual = 0.003
 
 // Solve buys machines for all demands at the least price it finds. Pieces that no machine and no budget allows are left.
 func Solve(p *Problem) []Load {
@@ -59,8 +59,9 @@ func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
 			}
 		}
 	}
+	best = improved(p, rest, best, rows, size, options)
 	if p.Follows {
-		return improved(p, rest, best, rows, size, options)
+		return best
 	}
 	return (&rehearsal{p: p, rates: ratesOf(p, program, rows, size)}).best(all, best)
 }
