@@ -66,6 +66,10 @@ check-generated: ## Fail if generated files are stale.
 replay: ## Replay the recorded histories of every workflow with today's code.
 	$(GO) test -count=1 -run Replay ./workflows/...
 
+.PHONY: overshoot
+overshoot: lab ## Count nodes while everything is slow, with 400 pods that need one each and 4,000 others (about 30 minutes).
+	TENON_OVERSHOOT_PODS=400 $(GO) test -count=1 -timeout 60m -v -run 'Overshoot|NoMoreNodes' ./cluster ./test/overshoot
+
 # How many worlds make fuzz draws for each property.
 CHECKS ?= 500
 
@@ -83,8 +87,8 @@ bench-planner: ## Compare the planner with Karpenter's (about 15 minutes), write
 	$(GO) run -C bench .
 
 .PHONY: bench-disruption
-bench-disruption: ## Compare looks at large clusters and a simulated day (about 12 minutes), and write bench/out/disruption.json.
-	$(GO) run -C bench ./disruption -only '^(evaluation|day)'
+bench-disruption: ## Compare looks at large clusters and simulated days (about 12 minutes), and write bench/out/disruption.json.
+	$(GO) run -C bench ./disruption -only '^(evaluation|day|spot-day)'
 
 .PHONY: bench-lab
 bench-lab: lab ## Let Karpenter and Tenon do the same work on a laboratory (about 35 minutes), and write bench/out/disruption.json.

@@ -56,8 +56,12 @@ type Mirror interface {
 	Fresh(most time.Duration) error
 	// Assume shows claims that were just created before the watch delivers them.
 	Assume(claims ...*karpv1.NodeClaim)
-	// Promise keeps pending pods that were planned for a node or claim in mind, until they are bound or the time is up.
-	Promise(nodeOrClaim string, pods []types.UID, until time.Time)
+	// Promise keeps pending pods in mind that were planned for a claim, until they are bound, and Planned those of a plan
+	// that are to go to nodes and claims which are there.
+	Promise(claim string, pods []types.UID, until time.Time)
+	Planned(packed plan.Plan, until time.Time)
+	// Grown is how many nodes came up for the pods that wait, of which so many at least are known from before.
+	Grown(before map[types.UID]int) map[types.UID]int
 	// AwaitClaims returns once the view of NodeClaims is at least as new as a resource version.
 	AwaitClaims(ctx context.Context, resourceVersion string) error
 	// QuietPods returns once no further pending pod has arrived for idle, or after most.
@@ -90,6 +94,8 @@ type Config struct {
 	Temporal temporal.Client
 	// Nominator tells the kube-scheduler where planned pods are expected; nil where nobody does.
 	Nominator *Nominator
+	// Growth counts pods that growing pauses for; nil where nobody does.
+	Growth *GrowthMetrics
 	// Events records Kubernetes Events about nodes and pods.
 	Events record.EventRecorder
 	Log    *zap.Logger

@@ -1,9 +1,11 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,15 +28,28 @@ import (
 )
 
 const (
-	// nominators is how many pods are nominated at once, and nominationPatience how long one may take: soon after, the
-	// kube-scheduler has decided without it.
+	// nominators is how many pods are nominated at once, and senders how many of them are not on nodes that are about to
+	// open, which come first. nominationPatience is how long one may take: soon after, the kube-scheduler has decided
+	// without it.
 	nominators         = 32
+	senders            = 8
 	nominationPatience = 10 * time.Second
 	// nominationsMost bounds how many wait for their turn. What is beyond is left out.
 	nominationsMost = 8192
 	// expectingMost is how long a node that may take pods is kept closed for nominations, its own and those of nodes that
-	// are before it in line. At the usual rate there are four thousand of them in this time.
-	expectingMost = 20 * time.Second
+	// are before it in line. At the usual rate there are four thousand of them in this time. dependentMost is how long it is
+	// kept closed for those of its pods that depend on it.
+	expectingMost = time.Minute
+	dependentMost = 3 * time.Minute
+	// persistence is how often a nomination is tried at once that the API server has no time for, and persistencePause the
+	// pause after the first try, which doubles.
+	persistence      = 5
+	persistencePause = 250 * time.Millisecond
+	// repeatEvery is how often it is looked for pods whose nomination is lost. The same pod is told of again after
+	// repeatFirst, and less and less often, up to repeatMost.
+	repeatEvery = time.Second / 2
+	repeatFirst = 5 * time.Second
+	repeatMost  = time.Minute
 	// seenMost is how long a nomination is waited for to come back from the API server, and seenPause the pause between
 	// two looks.
 	seenMost  = 200 * time.Millisecond
@@ -69,7 +84,12 @@ type NominatorMirror interface {
 // (join.go). Nodes with startup taints have none: who removes those need not tolerate ours. Their pods, and those of
 // nodes that another process brings up, are nominated when the node is seen to become Ready, which may be too late.
 //
-// Each pod is nominated once, and again only where its node is gone. A nomination is refused, and not missed, where the pod has been bound meanwhile.
+// Where the API server is slow, many nodes wait for their turn. Then each is opened when those of its pods are nominated
+// that depend on it (plan.Pod.DependsOnPlace): their room is kept, and the others may fill any room that is left.
+//
+// A nomination that was late, refused or taken back is repeated while the pod waits and is promised to the node, less and
+// less often, where the pod depends on the node; a pod that another plan had to send elsewhere is nominated there. A nomination is refused, and not missed,
+// where the pod has been bound meanwhile.
 type Nominator struct {
 	kube    client.Client
 	mirror  NominatorMirror
@@ -79,11 +99,15 @@ type Nominator struct {
 
 	works atomic.Bool
 	mu    sync.Mutex
-	// told is the node that each pod has been nominated to.
-	told  map[types.UID]string
-	queue chan nomination
-	// turn is held by who opens a node.
-	turn chan struct{}
+	// told is what the kube-scheduler was told last of each pod.
+	told map[types.UID]telling
+	// homes are the nodes which are open and whose pods may have to be told of again, by what the planner calls them.
+	homes map[string]string
+	// average is what the pods of the last plan ask for on average.
+	average plan.Resources
+	queue   chan nomination
+	// turn is held by who opens a node, and sending by every nomination on its way.
+	turn, sending chan struct{}
 }
 
 type nomination struct {
@@ -91,11 +115,19 @@ type nomination struct {
 	node string
 }
 
+// telling is where a pod was nominated to how often, and when it may be again.
+type telling struct {
+	node  string
+	times int
+	again time.Time
+}
+
 // NewNominator returns a Nominator that sends at most so many requests per second, and at once, through a client that
 // need not limit them itself. It asks for the API server's version when it runs.
 func NewNominator(kube client.Client, mirror NominatorMirror, version func() (*version.Info, error), limit *rate.Limiter, log *zap.Logger) *Nominator {
 	return &Nominator{kube: kube, mirror: mirror, version: version, limit: limit, log: log,
-		told: map[types.UID]string{}, queue: make(chan nomination, nominationsMost), turn: make(chan struct{}, 1)}
+		told: map[types.UID]telling{}, homes: map[string]string{}, queue: make(chan nomination, nominationsMost),
+		turn: make(chan struct{}, 1), sending: make(chan struct{}, nominators)}
 }
 
 // Works says whether the API server takes nominations, as far as is known.
@@ -110,14 +142,18 @@ func (n *Nominator) Run(ctx context.Context) error {
 	events := n.mirror.Subscribe(cluster.NodeChanged)
 	defer events.Close()
 	group, ctx := errgroup.WithContext(ctx)
-	for range nominators {
+	for range senders {
 		group.Go(func() error { return n.send(ctx) })
 	}
 	group.Go(func() error {
+		again := time.NewTicker(repeatEvery)
+		defer again.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
+			case <-again.C:
+				n.repeat()
 			case <-events.C:
 			}
 			for _, event := range events.Take() {
@@ -167,9 +203,71 @@ func (n *Nominator) follow(name string) {
 	if node == nil || expecting(node) || !opening(node, claim) {
 		return
 	}
-	for _, pod := range n.mirror.Promised(keyOf(node, claim)) {
-		n.tell(pod.Pod, name)
+	key := keyOf(node, claim)
+	n.mu.Lock()
+	before := n.homes[key]
+	n.mu.Unlock()
+	n.tellOf(key, node, before != name)
+}
+
+// repeat nominates pods once more whose nominations are lost.
+func (n *Nominator) repeat() {
+	n.mu.Lock()
+	homes := maps.Clone(n.homes)
+	n.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(homes)) {
+		if node := n.mirror.Node(homes[key]); node != nil && n.tellOf(key, node, false) {
+			continue
+		}
+		n.mu.Lock()
+		delete(n.homes, key)
+		n.mu.Unlock()
 	}
+}
+
+// tellOf has the pods nominated that are promised to a node and depend on it, or all, and says whether there are any
+// promised. Once the node is open, the kube-scheduler may have decided about more pods than anybody sees: those that would
+// do as well elsewhere would only take the room from those that would not.
+func (n *Nominator) tellOf(key string, node *corev1.Node, all bool) bool {
+	pods, dependent := n.promised(key)
+	told := pods
+	if !all {
+		told = pods[:dependent]
+	}
+	for _, pod := range told {
+		n.tell(pod.Pod, node.Name)
+	}
+	if len(pods) > 0 {
+		n.mu.Lock()
+		n.homes[key] = node.Name
+		n.mu.Unlock()
+	}
+	return len(pods) > 0
+}
+
+// promised are the pods that are promised to a node: first those that depend on it, of which it says how many there are.
+func (n *Nominator) promised(key string) (pods []*cluster.Pod, dependent int) {
+	pods = n.mirror.Promised(key)
+	if len(pods) == 0 {
+		return nil, 0
+	}
+	n.mu.Lock()
+	average := n.average
+	n.mu.Unlock()
+	depends := func(pod *cluster.Pod) bool { return pod.DependsOnPlace(average) }
+	slices.SortStableFunc(pods, func(a, b *cluster.Pod) int {
+		switch x, y := depends(a), depends(b); {
+		case x == y:
+			return cmp.Compare(b.Class.Requests.CPU, a.Class.Requests.CPU)
+		case x:
+			return -1
+		}
+		return 1
+	})
+	if dependent = slices.IndexFunc(pods, func(pod *cluster.Pod) bool { return !depends(pod) }); dependent < 0 {
+		dependent = len(pods)
+	}
+	return pods, dependent
 }
 
 // keyOf is what the planner calls a node.
@@ -188,44 +286,91 @@ func (n *Nominator) Expects(claim *karpv1.NodeClaim) bool {
 // Open nominates the pods that were planned for a claim's node, now that nothing but our taint keeps them away, has it
 // opened, and returns how many were nominated, and what opening it returned. One node is opened after the other: a pod
 // that is tried after it was nominated, and before its node is open, loses the nomination, so this time has to be short.
-// It takes a bounded time: what is not nominated by then is left to chance.
+// A node whose turn does not come in time is opened for those pods that depend on it, and the others are told of when it
+// is open. It takes a bounded time: what is not nominated by then is left to chance, and to repeat.
 func (n *Nominator) Open(ctx context.Context, claim *karpv1.NodeClaim, node string, open func() error) (int, error) {
 	if !n.Works() {
 		return 0, open()
 	}
 	limited, stop := context.WithTimeout(ctx, expectingMost)
 	defer stop()
+	patient, cease := context.WithTimeout(ctx, dependentMost)
+	defer cease()
 	select {
 	case n.turn <- struct{}{}:
 		defer func() { <-n.turn }()
-	case <-limited.Done():
+	case <-patient.Done():
 		return 0, open()
 	}
-	pods := n.mirror.Promised(claim.Name)
-	taken := make([]bool, len(pods))
+	pods, dependent := n.promised(claim.Name)
+	var told []*plan.Pod
+	if limited.Err() == nil {
+		told = n.nominateAll(limited, pods[dependent:], node)
+	}
+	// Those that depend on the node come last, and again if they have lost the nomination meanwhile.
+	told = append(told, n.nominateAll(patient, pods[:dependent], node)...)
+	seen, stopSeeing := context.WithTimeout(ctx, expectingMost)
+	defer stopSeeing()
+	for _, pod := range told {
+		n.awaitSeen(seen, pod, node)
+	}
+	n.nominateAll(patient, n.lost(pods[:dependent], node), node)
+	if len(pods) > 0 {
+		n.mu.Lock()
+		n.homes[claim.Name] = node
+		n.mu.Unlock()
+	}
+	return len(told), open()
+}
+
+// nominateAll nominates pods to a node, and returns those whose nomination was taken.
+func (n *Nominator) nominateAll(ctx context.Context, pods []*cluster.Pod, node string) []*plan.Pod {
+	taken := make([]*plan.Pod, len(pods))
 	var sending errgroup.Group
 	sending.SetLimit(nominators)
 	for i, pod := range pods {
-		if !n.first(pod.Pod, node) {
+		if !n.due(pod.Pod, node) {
 			continue
 		}
 		sending.Go(func() error {
-			if err := n.limit.Wait(limited); err != nil {
-				return nil // there is no time left
+			if n.persist(ctx, pod.Pod, node) {
+				taken[i] = pod.Pod
 			}
-			taken[i] = n.nominate(limited, pod.Pod, node)
 			return nil
 		})
 	}
 	_ = sending.Wait()
-	count := 0
-	for i, pod := range pods {
-		if taken[i] {
-			count++
-			n.awaitSeen(limited, pod.Pod, node)
+	return slices.DeleteFunc(taken, func(pod *plan.Pod) bool { return pod == nil })
+}
+
+// lost are the pods that were told of a moment ago, and whose nominations were taken back since.
+func (n *Nominator) lost(pods []*cluster.Pod, node string) []*cluster.Pod {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var lost []*cluster.Pod
+	for _, pod := range pods {
+		if now := n.mirror.Pod(pod.Namespace, pod.Name); now != nil && now.UID == pod.UID && now.Node == "" && now.NominatedNode != node {
+			delete(n.told, pod.UID)
+			lost = append(lost, now)
 		}
 	}
-	return count, open()
+	return lost
+}
+
+// persist nominates a pod, a few times if the API server has no time for it, and says whether it was taken.
+func (n *Nominator) persist(ctx context.Context, pod *plan.Pod, node string) bool {
+	for try := range persistence {
+		taken, again := n.nominate(ctx, pod, node)
+		if !again {
+			return taken
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(persistencePause << try):
+		}
+	}
+	return false
 }
 
 // awaitSeen waits until the mirror shows a nomination, or that the pod no longer needs one. What this process has seen, the
@@ -270,23 +415,36 @@ func opening(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 	})
 }
 
-// Placed nominates the pods of a plan that fit on nodes which are there and open. Pods of other nodes are nominated when
-// those are.
+// Placed nominates the pods of a plan that fit on nodes which are there and open, but for those that were promised to them
+// before and do not depend on it. Pods of other nodes are nominated when those are.
 func (n *Nominator) Placed(snapshot *plan.Snapshot, placements []plan.Placement) {
 	if !n.Works() {
 		return
 	}
 	n.forget(snapshot.Pending)
-	names := map[string]string{}
+	average := plan.AverageRequest(snapshot.Pending)
+	names, kept := map[string]string{}, map[types.UID]string{}
+	n.mu.Lock()
+	n.average = average
 	for _, node := range snapshot.Nodes {
-		if node.Name != "" && node.Initialized && node.Ready {
-			names[node.Key()] = node.Name
+		if node.Name == "" || !node.Initialized || !node.Ready {
+			continue
+		}
+		names[node.Key()] = node.Name
+		if len(node.Promised) > 0 {
+			n.homes[node.Key()] = node.Name
+		}
+		for _, uid := range node.Promised {
+			kept[uid] = node.Key()
 		}
 	}
+	n.mu.Unlock()
 	for _, placement := range placements {
-		if name := names[placement.Node]; name != "" && placement.Pod.Node == "" && !placement.Pod.Virtual {
-			n.tell(placement.Pod, name)
+		pod, name := placement.Pod, names[placement.Node]
+		if name == "" || pod.Node != "" || pod.Virtual || kept[pod.UID] == placement.Node && !pod.DependsOnPlace(average) {
+			continue
 		}
+		n.tell(pod, name)
 	}
 }
 
@@ -297,18 +455,18 @@ func (n *Nominator) forget(pending []*plan.Pod) {
 	if len(n.told) == 0 {
 		return
 	}
-	kept := make(map[types.UID]string, len(n.told))
+	kept := make(map[types.UID]telling, len(n.told))
 	for _, pod := range pending {
-		if node, ok := n.told[pod.UID]; ok {
-			kept[pod.UID] = node
+		if told, ok := n.told[pod.UID]; ok {
+			kept[pod.UID] = told
 		}
 	}
 	n.told = kept
 }
 
-// tell has a pod nominated, unless that was done before, and does not wait for it.
+// tell has a pod nominated, unless that is so or was tried a moment ago, and does not wait for it.
 func (n *Nominator) tell(pod *plan.Pod, node string) {
-	if !n.first(pod, node) {
+	if !n.due(pod, node) {
 		return
 	}
 	select {
@@ -317,14 +475,22 @@ func (n *Nominator) tell(pod *plan.Pod, node string) {
 	}
 }
 
-// first says, once, that a pod may be nominated: a second time only when the node it was nominated to is gone.
-func (n *Nominator) first(pod *plan.Pod, node string) bool {
+// due says that a pod is to be nominated now, and that somebody does. A pod that was nominated to the node before has to
+// wait a while, longer each time.
+func (n *Nominator) due(pod *plan.Pod, node string) bool {
+	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if before := n.told[pod.UID]; pod.NominatedNode == node || before == node || before != "" && n.mirror.Node(before) != nil {
+	told := n.told[pod.UID]
+	if pod.NominatedNode == node || told.node == node && now.Before(told.again) {
 		return false
 	}
-	n.told[pod.UID] = node
+	if told.node != node {
+		told = telling{node: node}
+	}
+	told.again = now.Add(min(repeatFirst<<min(told.times, 8), repeatMost))
+	told.times++
+	n.told[pod.UID] = told
 	return true
 }
 
@@ -335,28 +501,34 @@ func (n *Nominator) send(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case next := <-n.queue:
-			if !n.Works() {
-				continue
+			if n.Works() {
+				_, _ = n.nominate(ctx, next.pod, next.node)
 			}
-			if err := n.limit.Wait(ctx); err != nil {
-				return err
-			}
-			n.nominate(ctx, next.pod, next.node)
 		}
 	}
 }
 
-// nominate writes one nomination, if the pod still waits, and says whether it was taken.
-func (n *Nominator) nominate(ctx context.Context, pod *plan.Pod, node string) bool {
+// nominate writes one nomination, if the pod still waits, and says whether it was taken, and if not whether it is worth
+// another try.
+func (n *Nominator) nominate(ctx context.Context, pod *plan.Pod, node string) (taken, again bool) {
+	if n.limit.Wait(ctx) != nil {
+		return false, false // there is no time left
+	}
+	select {
+	case n.sending <- struct{}{}:
+		defer func() { <-n.sending }()
+	case <-ctx.Done():
+		return false, false
+	}
 	if now := n.mirror.Pod(pod.Namespace, pod.Name); now == nil || now.UID != pod.UID || now.Node != "" {
-		return false
+		return false, false
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status":   map[string]any{"nominatedNodeName": node},
 	})
 	if err != nil {
-		return false
+		return false, false
 	}
 	ctx, stop := context.WithTimeout(ctx, nominationPatience)
 	defer stop()
@@ -367,7 +539,7 @@ func (n *Nominator) nominate(ctx context.Context, pod *plan.Pod, node string) bo
 	switch {
 	case err == nil:
 		n.log.Debug("nominated", zap.String("pod", pod.Key()), zap.String("node", node))
-		return true
+		return true, false
 	case apierrors.IsForbidden(err):
 		if n.works.Swap(false) {
 			n.log.Warn("pods are no longer nominated to the nodes they are planned for: the worker may not patch pods/status", zap.Error(err))
@@ -375,6 +547,7 @@ func (n *Nominator) nominate(ctx context.Context, pod *plan.Pod, node string) bo
 	default:
 		// The pod has been bound, deleted or replaced meanwhile, or the API server has better things to do.
 		n.log.Debug("a pod was not nominated", zap.String("pod", pod.Key()), zap.String("node", node), zap.Error(err))
+		return false, !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err)
 	}
-	return false
+	return false, false
 }

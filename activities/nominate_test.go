@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,7 +52,7 @@ func (n *nominations) add(key string, names ...string) *nominations {
 		n.pods, n.promised, n.nodes = map[string]*cluster.Pod{}, map[string][]*cluster.Pod{}, map[string]*corev1.Node{}
 	}
 	for _, name := range names {
-		pod := &cluster.Pod{Pod: &plan.Pod{UID: types.UID("uid-" + name), Namespace: "default", Name: name}}
+		pod := &cluster.Pod{Pod: &plan.Pod{UID: types.UID("uid-" + name), Namespace: "default", Name: name, Class: &plan.Class{}}}
 		n.pods[pod.Key()] = pod
 		n.promised[key] = append(n.promised[key], pod)
 	}
@@ -99,7 +100,7 @@ func claimNamed(name string) *karpv1.NodeClaim {
 	return &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-func TestOpenNominatesEachPodOnce(t *testing.T) {
+func TestOpenNominates(t *testing.T) {
 	t.Parallel()
 	world := (&nominations{}).add("claim-1", "a", "b", "c").add("claim-2", "a")
 	world.nodes["node-1"] = &corev1.Node{}
@@ -123,15 +124,72 @@ func TestOpenNominatesEachPodOnce(t *testing.T) {
 		t.Errorf("every pod that is not bound is nominated, and by its UID (-want +got):\n%s", diff)
 	}
 	opens("claim-1", "node-1")
-	opens("claim-2", "node-2")
 	if again := world.taken(); len(again) > 0 {
-		t.Errorf("a pod was nominated a second time while its first node is there: %v", again)
+		t.Errorf("a pod was nominated to its node a second time at once: %v", again)
 	}
-	delete(world.nodes, "node-1")
 	opens("claim-2", "node-2")
 	if diff := cmp.Diff([]string{"status default a uid-a node-2"}, world.taken()); diff != "" {
-		t.Errorf("a pod whose node is gone is nominated to its next one (-want +got):\n%s", diff)
+		t.Errorf("a pod that had to be planned for another node is nominated there (-want +got):\n%s", diff)
 	}
+}
+
+// TestLostNominationsAreRepeated has the kube-scheduler take nominations back, and looks at which are made again.
+func TestLostNominationsAreRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		world := (&nominations{}).add("claim", "alone", "plain")
+		world.pods["default/alone"].Class = &plan.Class{HostPorts: []plan.HostPort{{Port: 80}}}
+		world.nodes["node"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+		nominator := world.nominator(t)
+		if _, err := nominator.Open(t.Context(), claimNamed("claim"), "node", func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		// This API server shows no nomination, as if each were taken back before the node was open.
+		if diff := cmp.Diff([]string{"status default alone uid-alone node", "status default alone uid-alone node", "status default plain uid-plain node"}, world.taken()); diff != "" {
+			t.Errorf("what depends on the node is nominated again before it opens (-want +got):\n%s", diff)
+		}
+		repeated := func(over time.Duration) int {
+			count := len(nominator.queue)
+			for end := time.Now().Add(over); time.Now().Before(end); time.Sleep(repeatEvery) {
+				nominator.repeat()
+			}
+			for range len(nominator.queue) - count {
+				if next := <-nominator.queue; next.pod.Name != "alone" || next.node != "node" {
+					t.Errorf("%s is nominated to %s again: it does not depend on its node", next.pod.Name, next.node)
+				}
+				count++
+			}
+			return count
+		}
+		if got := repeated(time.Minute); got < 2 || got > 4 {
+			t.Errorf("a nomination was repeated %d times in its first minute, want a few", got)
+		}
+		if got := repeated(10 * time.Minute); got < 8 || got > 11 {
+			t.Errorf("a nomination was repeated %d times in ten minutes, want at most one a minute", got)
+		}
+		delete(world.promised, "claim")
+		if nominator.repeat(); len(nominator.homes) > 0 {
+			t.Errorf("nodes that no pod is promised to are looked at: %v", nominator.homes)
+		}
+	})
+}
+
+// TestBusyAPIServerIsAskedAgain has an API server that is too busy twice.
+func TestBusyAPIServerIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		world := (&nominations{refuse: func(string) error {
+			if tries++; tries <= 2 {
+				return apierrors.NewTooManyRequests("busy", 1)
+			}
+			return nil
+		}}).add("claim", "a")
+		got, err := world.nominator(t).Open(t.Context(), claimNamed("claim"), "node", func() error { return nil })
+		if got != 1 || err != nil {
+			t.Errorf("%d pods are nominated (%v), want the one that was refused twice", got, err)
+		}
+	})
 }
 
 func TestNominationsMayBeRefused(t *testing.T) {

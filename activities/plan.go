@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
@@ -63,14 +62,17 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 	began := time.Now()
 	snapshot := a.Mirror.Snapshot()
 	input := a.input(ctx, snapshot, in.Unavailable)
+	input.Growth = a.growth(in.Grown, snapshot, input.Pools)
+	a.Growth.planned(input.Growth, in.Grown, snapshot.Time)
 	static, refused := plan.Static(input)
 	packed := plan.Pack(input)
 	packed.Claims = slices.Concat(static, packed.Claims)
 	took := time.Since(began)
-	a.promise(packed, snapshot.Time)
+	a.Mirror.Planned(packed, snapshot.Time.Add(nominatedFor))
 	a.Nominator.Placed(snapshot, packed.Placements)
-	a.explain(packed.Unplaced)
-	result := workflows.PlanResult{Note: planNote(packed, snapshot.Pending, refused), SeenVersion: in.SeenVersion, Looked: snapshot.Time}
+	a.explain(packed.Unplaced, input.Growth, snapshot.Time)
+	result := workflows.PlanResult{Note: planNote(packed, snapshot.Pending, refused), SeenVersion: in.SeenVersion, Looked: snapshot.Time,
+		Grown: grown(input.Growth)}
 	claims := packed.Claims
 	if len(claims) > claimsMost {
 		claims, result.Again = claims[:claimsMost], true
@@ -121,17 +123,6 @@ func unavailable(remembered []workflows.Unavailable) map[cloud.OfferingKey]time.
 		until[u.OfferingKey] = u.Until
 	}
 	return until
-}
-
-// promise protects the nodes that pods were planned for.
-func (a *Activities) promise(packed plan.Plan, now time.Time) {
-	pods := map[string][]types.UID{}
-	for _, placement := range packed.Placements {
-		pods[placement.Node] = append(pods[placement.Node], placement.Pod.UID)
-	}
-	for node, uids := range pods {
-		a.Mirror.Promise(node, uids, now.Add(nominatedFor))
-	}
 }
 
 // create creates the claims of a plan. On an error some exist; the next try finds them.

@@ -40,8 +40,9 @@ func (a *Activities) WhyPod(ctx context.Context, in workflows.PodQuestion) (work
 		snapshot.Pending = slices.Clone(snapshot.Pending)
 		snapshot.Pending[at] = pod
 	}
-	packed := plan.Pack(a.input(ctx, snapshot, in.Unavailable))
-	judge(&answer, packed, pod)
+	input := a.input(ctx, snapshot, in.Unavailable)
+	input.Growth = a.growth(in.Grown, snapshot, input.Pools)
+	judge(&answer, plan.Pack(input), pod)
 	return answer, nil
 }
 

@@ -161,6 +161,9 @@ func (m *Mirror) refreshClaim(name string) {
 	if old == now {
 		return
 	}
+	if exists && initialized(now) && existed && !initialized(old) {
+		m.cameUp(now)
+	}
 	before, after := "", ""
 	if existed {
 		before = old.claim.Status.ProviderID

@@ -18,6 +18,8 @@ type Pod struct {
 	judged bool
 	// moved is when the pod was bound, or later when it was deleted: the times of its pod events.
 	moved time.Time
+	// preempted says that the kube-scheduler has chosen the pod to make room for another.
+	preempted bool
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
@@ -33,7 +35,7 @@ func (p *Pod) waits() bool {
 
 // same says that nothing has changed that anybody reading the mirror could see.
 func (p *Pod) same(other *Pod) bool {
-	return *p.Pod == *other.Pod && p.judged == other.judged && p.moved.Equal(other.moved)
+	return *p.Pod == *other.Pod && p.judged == other.judged && p.moved.Equal(other.moved) && p.preempted == other.preempted
 }
 
 func (m *Mirror) reducePod(obj any) (*Pod, error) {
@@ -43,6 +45,9 @@ func (m *Mirror) reducePod(obj any) (*Pod, error) {
 	}
 	reduced := &Pod{Pod: m.interner.Pod(pod)}
 	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.DisruptionTarget && condition.Reason == corev1.PodReasonPreemptionByScheduler {
+			reduced.preempted = condition.Status == corev1.ConditionTrue
+		}
 		if condition.Type != corev1.PodScheduled {
 			continue
 		}
@@ -112,11 +117,18 @@ func byUID(a, b *plan.Pod) int { return strings.Compare(string(a.UID), string(b.
 
 // podChanged keeps the pods' indexes and tells who waits for pods. The lock is held.
 func (m *Mirror) podChanged(old, now *Pod, existed, exists bool) {
+	if exists && now.NominatedNode != "" {
+		now.Pod.NominatedAt = m.clock.Now()
+		if existed && old.UID == now.UID && old.NominatedNode == now.NominatedNode {
+			now.Pod.NominatedAt = old.NominatedAt
+		}
+	}
 	if existed && exists && old.same(now) {
 		// Keeping the older value keeps every node and snapshot built from it valid.
 		m.pods.items[now.Key()] = old
 		return
 	}
+	m.growthChanged(old, now, existed, exists)
 	m.daemonPodChanged(old, now)
 	from, to := "", ""
 	if existed {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tenon-sh/tenon/plan"
 )
 
 // promises are decisions to run pending pods on places, made before the pods are bound.
@@ -24,22 +26,47 @@ func newPromises() promises {
 	return promises{byKey: map[string]promise{}, keyOf: map[types.UID]string{}}
 }
 
-// Promise notes that pending pods have been planned for a place, named as plan.Node.Key does. Until they are bound or
-// gone, or the time is over, the place counts as nominated. Pods that were promised to another place change over. It is
-// known to this process only and never more than advice: whoever decides over a place plans the pending pods again.
+// Promise notes that pending pods have been planned for a place, named as plan.Node.Key does, beside those that were
+// before. Until they are bound or gone, or the place is, or another plan puts them elsewhere, it counts as nominated, at
+// least until a moment. Pods that were promised to another place change over. It is known to this process only and never
+// more than advice: whoever decides over a place plans the pending pods again.
 func (m *Mirror) Promise(key string, pods []types.UID, until time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.retract(key)
-	made := promise{until: until}
-	for _, pod := range pods {
-		m.keepPromise(pod)
-		if m.waiting.has(pod) || m.buffers.has(pod) {
-			m.promises.keyOf[pod] = key
-			made.pods = append(made.pods, pod)
-		}
+	m.promise(key, pods, until)
+}
+
+// Planned notes what a plan made of pending pods: those that it placed are promised to their places at least until a
+// moment, and those that it could not place to none. Pods that it did not look at keep what they were promised.
+func (m *Mirror) Planned(packed plan.Plan, until time.Time) {
+	pods := map[string][]types.UID{}
+	for _, placement := range packed.Placements {
+		pods[placement.Node] = append(pods[placement.Node], placement.Pod.UID)
 	}
-	if len(made.pods) > 0 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, uids := range pods {
+		m.promise(key, uids, until)
+	}
+	for i := range packed.Unplaced {
+		m.keepPromise(packed.Unplaced[i].Pod.UID)
+	}
+}
+
+// promise is Promise. The lock is held.
+func (m *Mirror) promise(key string, pods []types.UID, until time.Time) {
+	for _, pod := range pods {
+		if m.promises.keyOf[pod] == key || !m.waiting.has(pod) && !m.buffers.has(pod) {
+			continue
+		}
+		m.keepPromise(pod)
+		m.promises.keyOf[pod] = key
+		made := m.promises.byKey[key]
+		made.pods = append(slices.Clone(made.pods), pod)
+		m.promises.byKey[key] = made
+	}
+	if made, some := m.promises.byKey[key]; some {
+		made.until = later(made.until, until)
 		m.promises.byKey[key] = made
 	}
 	m.touchKey(key)
@@ -60,7 +87,7 @@ func (m *Mirror) Promised(key string) []*Pod {
 	return pods
 }
 
-// keepPromise ends the promise to a pod, because it is bound or gone. The lock is held.
+// keepPromise ends the promise to a pod, because it is bound or gone, or planned anew. The lock is held.
 func (m *Mirror) keepPromise(pod types.UID) {
 	key, ok := m.promises.keyOf[pod]
 	if !ok {

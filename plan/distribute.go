@@ -7,9 +7,9 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // distribution places items: on nodes that exist or are on their way, and what finds no room there in lots that are to
@@ -37,6 +37,8 @@ type distribution struct {
 	buysNothing bool
 	// buysIn are the zones that something may be bought in for pods that choose their domains; zero means all.
 	buysIn uint64
+	// now is the time of the snapshot.
+	now time.Time
 }
 
 func newDistribution(m *market, t *topology, items []*item, home map[*Pod]*item, waiting []*Pod, slots []*slot) *distribution {
@@ -113,10 +115,8 @@ func (d *distribution) place(it *item) {
 // anywhere fills slots in their order, and makes a lot of the rest.
 func (d *distribution) anywhere(it *item) {
 	takers := d.lettingIn(it)
-	for i := takers.next(0, it.request); i < len(takers.slots) && len(it.pods) > 0; i = takers.next(i+1, it.request) {
-		if n := takers.slots[i].room(it, len(it.pods)); n > 0 {
-			d.onto(takers.slots[i], it, n)
-		}
+	for d.fillOnce(it, takers) && d.t.alone && it.rules.spreadsHosts() {
+		// When all hosts have one more, each of them may have another.
 	}
 	for _, s := range d.open {
 		if len(it.pods) == 0 {
@@ -129,6 +129,17 @@ func (d *distribution) anywhere(it *item) {
 	if len(it.pods) > 0 && len(it.variants) > 0 && !d.buysNothing {
 		d.lots = append(d.lots, newLot(it, it.variants, it.allowed, it.take(len(it.pods))))
 	}
+}
+
+// fillOnce fills slots in their order as far as there are pods, and says whether that was any, and pods are left.
+func (d *distribution) fillOnce(it *item, takers *row) bool {
+	before := len(it.pods)
+	for i := takers.next(0, it.request); i < len(takers.slots) && len(it.pods) > 0; i = takers.next(i+1, it.request) {
+		if n := takers.slots[i].room(it, len(it.pods)); n > 0 {
+			d.onto(takers.slots[i], it, n)
+		}
+	}
+	return len(it.pods) > 0 && len(it.pods) < before
 }
 
 func newLot(it *item, variants []variant, allowed bitset, pods []*Pod) *lot {
@@ -246,57 +257,6 @@ func (d *distribution) domainOf(s *slot, key string) (string, bool) {
 		return s.node.Zone, true
 	}
 	return value, has
-}
-
-// keepPromises puts pods where an earlier plan has put them. A claim without machine was made for its pods; anywhere
-// else the promise has to be still good. What the kube-scheduler was told of a plan counts as a promise, since that
-// outlives the process which made it.
-func (d *distribution) keepPromises(items []*item, virtual bool) {
-	promised, named := map[types.UID]*slot{}, map[string]*slot{}
-	for _, s := range d.slots {
-		for _, uid := range s.node.Promised {
-			promised[uid] = s
-		}
-		if s.node.Name != "" {
-			named[s.node.Name] = s
-		}
-	}
-	for _, it := range items {
-		if it.virtual != virtual {
-			continue
-		}
-		pods := it.pods
-		it.pods = nil
-		for _, pod := range pods {
-			s := promised[pod.UID]
-			if s == nil {
-				s = named[pod.NominatedNode]
-			}
-			if s == nil || !d.stillGood(s, it) {
-				it.pods = append(it.pods, pod)
-				continue
-			}
-			d.fill(s, it, 1)
-			d.placements = append(d.placements, Placement{Pod: pod, Node: s.node.Key()})
-		}
-	}
-}
-
-// stillGood says whether a promise can be kept. Room for virtual pods may have been taken by real ones.
-func (d *distribution) stillGood(s *slot, it *item) bool {
-	if s.options != nil && !it.virtual {
-		return true
-	}
-	if it.refusal != "" || s.room(it, 1) == 0 {
-		return false
-	}
-	return s.options != nil || s.admits(it) || s.admitsRelaxed(it)
-}
-
-// admitsRelaxed says whether the node lets the item's pods in when none of their preferences holds.
-func (s *slot) admitsRelaxed(it *item) bool {
-	return repelledBy(lastingTaints(s.node), it.class.Tolerations) == nil &&
-		slices.ContainsFunc(it.base, func(t term) bool { return t.admits(s.node.Labels) })
 }
 
 // giveBack returns a lot's pods to their items.

@@ -129,6 +129,7 @@ func newField(in Input, movable []*Node) *field {
 	slots := m.slotsOf(book, t)
 	f.arrange(slots, movable)
 	f.d = newDistribution(m, t, nil, home, waits, slots)
+	f.d.now = in.Snapshot.Time
 	f.shelve()
 	f.settle(in.Snapshot, waits)
 	return f

@@ -25,6 +25,8 @@ type Pod struct {
 	// NominatedNode is where the kube-scheduler means to put the pod after preempting others, or where somebody who has
 	// planned the pod told it to expect it.
 	NominatedNode string
+	// NominatedAt is when NominatedNode was seen to become what it is; zero where that was before anybody looked.
+	NominatedAt time.Time
 	// OwnerKind and OwnerName name the controller, such as ReplicaSet web-5d9c7; empty for a bare pod.
 	OwnerKind, OwnerName string
 

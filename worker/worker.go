@@ -78,13 +78,17 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	defer stopEvents()
 
 	name := workflows.Cluster(config.Cluster)
+	growth, err := activities.NewGrowthMetrics(prometheus.DefaultRegisterer)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
 	nominator, err := newNominator(restConfig, mirror, log)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	doing := activities.New(activities.Config{
 		Cluster: name, Kube: direct, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
-		Nominator: nominator, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
+		Nominator: nominator, Growth: growth, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
 		NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation,
 	})
 	metrics, err := starter.NewInterruptionMetrics(prometheus.DefaultRegisterer)

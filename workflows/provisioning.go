@@ -41,6 +41,8 @@ type ProvisioningInput struct {
 	SeenVersion string `json:"seenVersion,omitempty"`
 	// Unavailable are the offerings that were refused lately.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
+	// Grown are pods that still wait though nodes came up for them.
+	Grown []Grown `json:"grown,omitempty"`
 	// Looked is when the last plan looked at the pods. What was announced before then it has seen.
 	Looked time.Time `json:"looked,omitzero"`
 	// Last is the note of the last plan, for people. Launched is the note of the last plan that created claims, and
@@ -65,6 +67,24 @@ type Unavailable struct {
 	Until time.Time `json:"until"`
 }
 
+// MostGrown bounds the pods whose growth Provisioning remembers, so that its state stays small. Those for which the most
+// nodes were made are kept.
+const MostGrown = 200
+
+// Grown is a pod that still waits though nodes came up for it (plan.Growth).
+type Grown struct {
+	// Pod is the pod's UID.
+	Pod   string `json:"pod"`
+	Nodes int    `json:"nodes"`
+	// Until is when the last pause ends that growing for the pod made, Seconds how long it is, and At how many nodes there
+	// were when it began.
+	Until   time.Time `json:"until,omitzero"`
+	Seconds int       `json:"seconds,omitempty"`
+	At      int       `json:"at,omitempty"`
+	// Basis tells the pools from what they were before.
+	Basis string `json:"basis,omitempty"`
+}
+
 // CapacityRefused is what SignalCapacityRefused carries.
 type CapacityRefused struct {
 	Group   string              `json:"group"`
@@ -79,6 +99,8 @@ type PlanInput struct {
 	Plan        string        `json:"plan"`
 	SeenVersion string        `json:"seenVersion,omitempty"`
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
+	// Grown is what the last plan returned.
+	Grown []Grown `json:"grown,omitempty"`
 }
 
 // PlanResult is what a plan has created.
@@ -87,6 +109,8 @@ type PlanResult struct {
 	SeenVersion string        `json:"seenVersion,omitempty"`
 	// Looked is when the snapshot was taken that was planned over; zero where nobody knows.
 	Looked time.Time `json:"looked,omitzero"`
+	// Grown are pods that still wait though nodes came up for them.
+	Grown []Grown `json:"grown,omitempty"`
 	// Again says that this plan stopped before the end: another one is due at once.
 	Again bool `json:"again,omitempty"`
 	// Note says in a few lines what was planned and which pods were left, and why.
@@ -199,7 +223,7 @@ func (p *provisioning) plan(ctx workflow.Context) error {
 	p.Round++
 	p.Pending = false
 	id := fmt.Sprintf("%.8s-%d", p.Series, p.Round)
-	result, err := PlanActivity.Run(ctx, PlanInput{Plan: id, SeenVersion: p.SeenVersion, Unavailable: p.Unavailable},
+	result, err := PlanActivity.Run(ctx, PlanInput{Plan: id, SeenVersion: p.SeenVersion, Unavailable: p.Unavailable, Grown: p.Grown},
 		"plan "+id)
 	if err != nil {
 		return err
@@ -209,6 +233,9 @@ func (p *provisioning) plan(ctx workflow.Context) error {
 	}
 	p.Pending = result.Again
 	p.Looked, p.Last = result.Looked, result.Note
+	if !result.Looked.IsZero() {
+		p.Grown = result.Grown
+	}
 	if len(result.Groups) > 0 {
 		p.Launched, p.LaunchedAt = result.Note, workflow.Now(ctx)
 	}

@@ -220,3 +220,32 @@ func TestDisruptionLooksAgainWhenDue(t *testing.T) {
 		t.Errorf("want continue-as-new, got %v", err)
 	}
 }
+
+// TestProvisioningRemembersGrowth hands what a plan knows of pods that get nodes in vain to the next, and to who asks.
+func TestProvisioningRemembersGrowth(t *testing.T) {
+	t.Parallel()
+	looked := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	stubborn := []Grown{{Pod: "uid-a", Nodes: 2, Until: looked.Add(5 * time.Minute), Seconds: 300, At: 2, Basis: "b"}}
+	var plans []PlanInput
+	f := &fakes{plan: func(in PlanInput) (PlanResult, error) {
+		plans = append(plans, in)
+		switch len(plans) {
+		case 1:
+			return PlanResult{Looked: looked, Grown: stubborn, Again: true}, nil
+		case 2:
+			return PlanResult{Again: true}, nil // it went on where another had stopped, and has not looked
+		}
+		return PlanResult{Looked: looked, Grown: plans[2].Grown}, nil
+	}}
+	carried := provision(t, f, ProvisioningInput{Cluster: "c"}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalPodsPending, nil) }, time.Minute)
+	})
+	if len(plans) != 3 || len(plans[0].Grown) > 0 {
+		t.Fatalf("plans: %+v", plans)
+	}
+	for _, got := range [][]Grown{plans[1].Grown, plans[2].Grown, carried.Grown} {
+		if diff := cmp.Diff(stubborn, got); diff != "" {
+			t.Errorf("what is remembered (-want +got):\n%s", diff)
+		}
+	}
+}

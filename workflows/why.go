@@ -20,8 +20,9 @@ const UpdateWhyPod = "why-pod"
 type PodQuestion struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Unavailable is filled in by Provisioning.
+	// Unavailable and Grown are filled in by Provisioning.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
+	Grown       []Grown       `json:"grown,omitempty"`
 }
 
 // PodVerdict is what the planner says of a pod.
@@ -71,7 +72,7 @@ type PodReason struct {
 // listen has Provisioning answer questions.
 func (p *provisioning) listen(ctx workflow.Context) error {
 	answer := func(ctx workflow.Context, question PodQuestion) (PodAnswer, error) {
-		question.Unavailable = p.Unavailable
+		question.Unavailable, question.Grown = p.Unavailable, p.Grown
 		return WhyPodActivity.Run(ctx, question, "why pod "+question.Namespace+"/"+question.Name)
 	}
 	validate := func(question PodQuestion) error {

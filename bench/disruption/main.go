@@ -18,6 +18,11 @@
 // Karpenter's emptiness, multi-node and single-node consolidation, called directly. Which pods come and go, how they are
 // bound and what is bought for them is the same for both.
 //
+// # A day on which spot pools run dry
+//
+// The same Deployments on spot machines, whose pools run dry by a seeded process (package day), on three days: by Tenon as it
+// is, by Tenon that looks at the price alone (packing cheapest), and with Karpenter's scheduler and consolidation.
+//
 // # End to end
 //
 // The real thing, on a laboratory with a real control plane, one after the other (package contest). It takes about half an
@@ -86,6 +91,7 @@ func measurements() []measurement {
 		evaluation("evaluation-5000", 5000, 4, workload.Loose),
 		evaluation("evaluation-5000-tight", 5000, 4, workload.Tight),
 		{"day", simulatedDay},
+		{"spot-day", spotDay},
 		endToEnd("karpenter"),
 		endToEnd("tenon"),
 	}

@@ -32,6 +32,16 @@ func show(path string) error {
 				fmt.Fprintf(w, "%s\tTenon saves $%.2f, moves %d pods\tKarpenter saves $%.2f, moves %d pods\tof $%.2f\t\n",
 					r.Name, r.TenonSaving, r.TenonPodsMoved, r.PeerSaving, r.PeerPodsMoved, r.DollarsWithout)
 			})
+		case name == "spot-day":
+			err = showAs(row, func(r spotRow) {
+				for _, side := range []struct {
+					who string
+					spotDays
+				}{{"Tenon", r.Spread}, {"Tenon by price alone", r.Cheapest}, {"Karpenter", r.Peer}} {
+					fmt.Fprintf(w, "%s\t%s\t$%.2f\t%d nodes with %d pods interrupted\t%.0f %% of a workload lost at once, %d times more than a third\t\n",
+						r.Name, side.who, side.Dollars, side.NodesInterrupted, side.PodsInterrupted, 100*side.LargestLoss, side.LargeLosses)
+				}
+			})
 		default:
 			err = showAs(row, func(r contest.Figures) {
 				fmt.Fprintf(w, "%s\tRunning after %.0f s\t%.2f $/h on %d nodes at first (%.2f with root volumes)\t%.2f $/h on %d nodes after %.0f s (%.2f)\t%.0f s quiet\t%d pods moved\t",

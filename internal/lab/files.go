@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"os"
@@ -43,6 +44,8 @@ func (l *Lab) writeFiles() error {
 		"KwokAddress":         l.state.address(portKwok),
 		"NodeLabel":           SimulatedNodeLabel,
 		"NodeLeaseSeconds":    int(l.opts.NodeLease.Seconds()),
+		"SchedulerQPS":        cmp.Or(l.opts.SchedulerQPS, 1000),
+		"SchedulerBurst":      cmp.Or(l.opts.SchedulerQPS, 2000),
 	}
 	for file, text := range map[string]string{schedulerConfig: schedulerTemplate, kwokConfig: kwokTemplate} {
 		// The configurations hold templates of their own, so ours has other delimiters.

@@ -94,6 +94,9 @@ type Options struct {
 	// NodeLease is the duration of the leases that kwok renews for its nodes, 40 s when zero. Half of it is how long
 	// a node's death may go unnoticed at least; the node controller acts after 50 s.
 	NodeLease time.Duration
+	// SchedulerQPS is how many requests the kube-scheduler may make in a second, a thousand when zero. It writes down at this
+	// rate for which pods it found no node, and binds pods.
+	SchedulerQPS int
 	// Args are further command-line arguments of a component, Env further variables as NAME=VALUE.
 	Args map[Component][]string
 	Env  map[Component][]string

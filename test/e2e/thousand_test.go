@@ -93,8 +93,9 @@ func thousandPods(t *testing.T, w *world.World) {
 	w.AwaitNothing(5 * time.Minute)
 	writes, nominations := writesPerLife(w.Writes()[before:], len(claims))
 	t.Logf("writes per node life: %v; %d nominations of %d pods", writes, nominations, pods)
-	if nominations > pods {
-		t.Errorf("%d nominations of %d pods, want at most one each", nominations, pods)
+	// Those that the kube-scheduler takes back, and of pods that had to be planned for another node, are made again.
+	if nominations > pods*3/2 {
+		t.Errorf("%d nominations of %d pods, want hardly more than one each", nominations, pods)
 	}
 	total := 0.0
 	for _, n := range writes {

@@ -47,6 +47,8 @@ type Options struct {
 	WorkerEnv []string
 	// BootDelay is how long an instance takes to boot; two seconds when zero.
 	BootDelay time.Duration
+	// SchedulerQPS slows the kube-scheduler down (lab.Options).
+	SchedulerQPS int
 }
 
 // auditPolicy has the API server note every write, with who asked for it, and nothing else.
@@ -82,7 +84,7 @@ func Start(t testing.TB, o Options) *World {
 		o.BootDelay = 2 * time.Second
 	}
 	w := &World{T: t, options: lab.Options{
-		Dir: dir, Bin: bin, Tenon: build(t, filepath.Dir(bin), dir), BootDelay: o.BootDelay,
+		Dir: dir, Bin: bin, Tenon: build(t, filepath.Dir(bin), dir), BootDelay: o.BootDelay, SchedulerQPS: o.SchedulerQPS,
 		Args: map[lab.Component][]string{
 			lab.APIServer: {"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(dir, "audit.log")},
 			lab.Worker:    o.Worker, lab.EC2Sim: o.Simulator,
