@@ -64,9 +64,9 @@ func (b batch) on(types []*cloud.InstanceType) batch {
 }
 
 // drawBatch draws up to some 400 pods of up to 180 Deployments, of few sizes or of as many as there are Deployments, with
-// rules about hosts and zones; one to eight families of machines, on demand or with spot, in up to three zones; and
-// whether pods are told where to go, and how they are packed.
-func drawBatch(t *rapid.T) batch {
+// rules about hosts and zones; one to eight families of machines, on demand or with spot, in up to three zones; and how
+// pods are packed.
+func drawBatch(t *rapid.T, nominates bool) batch {
 	w := &world{bound: map[string][]*corev1.Pod{}}
 	all, err := ec2()
 	if err != nil {
@@ -111,7 +111,7 @@ func drawBatch(t *rapid.T) batch {
 		}
 		w.pods = append(w.pods, manyPods(1+r.IntN(few), name, size[0], size[1], options...)...)
 	}
-	return batch{w, rapid.Bool().Draw(t, "nominates")}
+	return batch{w, nominates}
 }
 
 // drawSize draws cores and memory as someone has measured them: their logarithms are normal.
@@ -165,8 +165,8 @@ func fleet(p plan.Plan) string {
 	return b.String()
 }
 
-// fewBatches is how many batches a property is held on by default: most have hundreds of pods.
-const fewBatches = 30
+// fewBatches is how many batches a property is held on by default, with nomination and without: most have hundreds of pods.
+const fewBatches = 15
 
 // checkBatches holds a property on some drawn batches, or on as many as the flag -rapid.checks says (make fuzz).
 func checkBatches(t *testing.T, property func(t *rapid.T, b batch)) {
@@ -177,16 +177,21 @@ func checkBatches(t *testing.T, property func(t *rapid.T, b batch)) {
 			most = math.MaxInt
 		}
 	})
-	held, broken := 0, false
-	rapid.Check(t, func(t *rapid.T) {
-		if held >= most && !broken {
-			return // what broke it is drawn again, in smaller worlds
-		}
-		holds := false
-		defer func() { broken = broken || !holds }()
-		b := drawBatch(t)
-		t.Log(b)
-		property(t, b)
-		held, holds = held+1, !t.Failed()
-	})
+	for name, nominates := range map[string]bool{"nominated": true, "not nominated": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			held, broken := 0, false
+			rapid.Check(t, func(t *rapid.T) {
+				if held >= most && !broken {
+					return // what broke it is drawn again, in smaller worlds
+				}
+				holds := false
+				defer func() { broken = broken || !holds }()
+				b := drawBatch(t, nominates)
+				t.Log(b)
+				property(t, b)
+				held, holds = held+1, !t.Failed()
+			})
+		})
+	}
 }

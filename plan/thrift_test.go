@@ -4,8 +4,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -65,4 +67,28 @@ func TestBatchesHaveOnePlan(t *testing.T) {
 			t.Fatalf("the plan depends on the order of its input (-first +second):\n%s", diff)
 		}
 	})
+}
+
+// A pod that may be in any zone and one that has to be in one zone share a machine there.
+func TestAPodOfOneZoneSharesAMachine(t *testing.T) {
+	t.Parallel()
+	large := machineSpec{name: "c5.large", cores: 2, memory: 4, price: 0.085}.instanceType()
+	xlarge := machineSpec{name: "c5.xlarge", cores: 4, memory: 8, price: 0.17}.instanceType()
+	for _, test := range []struct{ reason, bound, free string }{
+		{reason: "the pod that may be anywhere is the smaller one", bound: "2500m", free: "1000m"},
+		{reason: "the pod that may be anywhere is the larger one", bound: "1000m", free: "2500m"},
+	} {
+		w := &world{
+			pods: []*corev1.Pod{
+				newPod("bound", test.bound, "800Mi", selects(zone, "us-east-1b")),
+				newPod("free", test.free, "1300Mi")},
+			pools: []plan.Pool{{NodePool: nodePool("default", onDemand()), Types: []*cloud.InstanceType{large, xlarge}}},
+		}
+		in := w.input()
+		in.Nominates = true
+		p := plan.Pack(in)
+		if p.PricePerHour() > 0.1701 {
+			t.Errorf("%s: the plan costs $%.3f/h, and one c5.xlarge $0.17/h:%s", test.reason, p.PricePerHour(), fleet(p))
+		}
+	}
 }
