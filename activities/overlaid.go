@@ -15,8 +15,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// overlaid remembers what NodeOverlays made of the pools. The instance types it returns are the same ones for as long as
-// neither the overlays nor what the cloud sells has changed, by which the planner knows that nothing has.
+// overlaid remembers what NodeOverlays made of the pools, since everything that is planned asks for it. It is worked out again
+// when the overlays, or what the cloud sells, have changed.
 type overlaid struct {
 	mu       sync.Mutex
 	objects  []*karpv1alpha1.NodeOverlay

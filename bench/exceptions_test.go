@@ -1,11 +1,18 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/bench/duel"
 	"github.com/tenon-sh/tenon/bench/workload"
 )
@@ -29,7 +36,7 @@ const (
 	keepsWishes             = "Tenon keeps wishes that the peer gives up"
 	devicesApart            = "Tenon keeps pods that ask for no device off machines with devices"
 	evenly                  = "Tenon spreads evenly where the skew allows less"
-	rounding                = "Tenon's cheapest plan is dearer by less than one machine"
+	rounding                = "Tenon's plan is dearer by less than the cheapest machine it buys"
 	unexplained             = "unexplained"
 )
 
@@ -89,45 +96,201 @@ func (c *comparison) limited() bool {
 	return limit(c.ours) || limit(c.theirs)
 }
 
-// mostOfOneMachine is how much of the price of the dearest machine a plan may be dearer by for rounding.
-const mostOfOneMachine = 0.8
-
-// dearer names the known reason for a plan that costs more than the peer's, is unexplained where there is none, and empty
-// where the plan does not cost more.
+// dearer names the documented reason for a plan that costs more than the peer's, is unexplained where there is none, and
+// empty where the plan does not cost more. A reason counts only where the two answers show it.
 func (c *comparison) dearer() string {
 	excess := c.ours.Cost() - c.theirs.Cost()
 	if excess <= c.theirs.Cost()*1e-9 {
 		return ""
 	}
 	switch {
-	case c.someAskForDevices():
+	case excess <= c.pricedApart()*(1+1e-9):
 		return devicesApart
-	case slices.ContainsFunc(c.question.Pods, spreads):
+	case c.moreEven():
 		return evenly
-	case slices.ContainsFunc(c.question.Pods, wishes):
+	case c.keptWishes(c.ours) > c.keptWishes(c.theirs):
 		return keepsWishes
-	}
-	dearest := 0.0
-	for _, m := range slices.Concat(c.ours.Machines, c.theirs.Machines) {
-		dearest = max(dearest, m.Price)
-	}
-	if excess <= mostOfOneMachine*dearest {
+	case excess < c.leastMachine():
 		return rounding
 	}
 	return unexplained
 }
 
-// someAskForDevices says that some pods do, and others do not.
-func (c *comparison) someAskForDevices() bool {
-	return slices.ContainsFunc(c.question.Pods, workload.AsksForDevices) &&
-		slices.ContainsFunc(c.question.Pods, func(p *corev1.Pod) bool { return !workload.AsksForDevices(p) })
+// leastMachine is the price of the cheapest machine that Tenon buys.
+func (c *comparison) leastMachine() float64 {
+	least := math.Inf(1)
+	for _, m := range c.ours.Machines {
+		least = min(least, m.Price)
+	}
+	return least
 }
 
-func spreads(p *corev1.Pod) bool { return len(p.Spec.TopologySpreadConstraints) > 0 }
+// pricedApart is what Tenon pays for the machines of the pods that ask for no device and that the peer puts on machines
+// with devices.
+func (c *comparison) pricedApart() float64 {
+	pods, beside := c.byKey(), map[string]bool{}
+	for _, m := range c.theirs.Machines {
+		if !slices.ContainsFunc(m.Pods, func(key string) bool { return workload.AsksForDevices(pods[key]) }) {
+			continue
+		}
+		for _, key := range m.Pods {
+			beside[key] = !workload.AsksForDevices(pods[key])
+		}
+	}
+	price := 0.0
+	for _, m := range c.ours.Machines {
+		if slices.ContainsFunc(m.Pods, func(key string) bool { return beside[key] }) {
+			price += m.Price
+		}
+	}
+	return price
+}
 
-func wishes(p *corev1.Pod) bool {
-	a := p.Spec.Affinity
-	return a != nil && (a.PodAffinity != nil && len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
-		a.PodAntiAffinity != nil && len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
-		a.NodeAffinity != nil && len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0)
+func (c *comparison) byKey() map[string]*corev1.Pod {
+	pods := map[string]*corev1.Pod{}
+	for _, p := range c.question.Pods {
+		pods[duel.Key(p)] = p
+	}
+	return pods
+}
+
+// moreEven says that the skew of a constraint which allows two or more, or which is only a wish, is greater in the peer's
+// answer than in Tenon's.
+func (c *comparison) moreEven() bool {
+	for _, p := range c.question.Pods {
+		for _, spread := range p.Spec.TopologySpreadConstraints {
+			loose := spread.MaxSkew > 1 || spread.WhenUnsatisfiable == corev1.ScheduleAnyway
+			if loose && c.skew(c.ours, p, spread) < c.skew(c.theirs, p, spread) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// skew is by how many pods the fullest and the emptiest domain differ, of those that either answer uses.
+func (c *comparison) skew(a duel.Answer, p *corev1.Pod, spread corev1.TopologySpreadConstraint) int {
+	count := map[string]int{}
+	for _, answer := range []duel.Answer{c.ours, c.theirs} {
+		for _, s := range c.sites(answer) {
+			if spread.TopologyKey != corev1.LabelHostname && s.labels[spread.TopologyKey] != "" {
+				count[s.labels[spread.TopologyKey]] = 0
+			}
+		}
+	}
+	for _, s := range c.sites(a) {
+		for _, other := range s.pods {
+			if s.labels[spread.TopologyKey] != "" && chosenBy(spread.LabelSelector, other) && other.Namespace == p.Namespace {
+				count[s.labels[spread.TopologyKey]]++
+			}
+		}
+	}
+	if len(count) == 0 {
+		return 0
+	}
+	counts := slices.Collect(maps.Values(count))
+	return slices.Max(counts) - slices.Min(counts)
+}
+
+// site is a node, or one that would be created, with what is known of its labels and all its pods.
+type site struct {
+	labels map[string]string
+	pods   []*corev1.Pod
+}
+
+// sites are those of an answer.
+func (c *comparison) sites(a duel.Answer) []site {
+	pods := c.byKey()
+	var all []site
+	at := map[string]int{}
+	for _, n := range c.question.Nodes {
+		at[n.Node.Name] = len(all)
+		all = append(all, site{labels: n.Node.Labels, pods: slices.Clone(n.Pods)})
+	}
+	for key, node := range a.Existing {
+		if i, ok := at[strings.TrimPrefix(node, "claim-")]; ok {
+			all[i].pods = append(all[i].pods, pods[key])
+		}
+	}
+	for i, m := range a.Machines {
+		labels := map[string]string{corev1.LabelHostname: fmt.Sprintf("new-%d", i), karpv1.NodePoolLabelKey: m.Pool}
+		for _, t := range c.question.Types[m.Pool] {
+			if t.Name == m.Types[0] {
+				maps.Copy(labels, t.Labels)
+			}
+		}
+		for _, pool := range c.question.Pools {
+			if pool.Name == m.Pool {
+				maps.Copy(labels, pool.Spec.Template.Labels)
+			}
+		}
+		if len(m.Zones) == 1 {
+			labels[corev1.LabelTopologyZone] = m.Zones[0]
+		}
+		if len(m.CapacityTypes) == 1 {
+			labels[karpv1.CapacityTypeLabelKey] = m.CapacityTypes[0]
+		}
+		s := site{labels: labels}
+		for _, key := range m.Pods {
+			s.pods = append(s.pods, pods[key])
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// keptWishes is how many preferences of pods about nodes and other pods an answer meets.
+func (c *comparison) keptWishes(a duel.Answer) int {
+	sites, kept := c.sites(a), 0
+	for _, s := range sites {
+		for _, p := range s.pods {
+			affinity := p.Spec.Affinity
+			if affinity == nil || p.Spec.NodeName != "" {
+				continue
+			}
+			if affinity.NodeAffinity != nil {
+				for _, wish := range affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+					if met(wish.Preference, s.labels) {
+						kept++
+					}
+				}
+			}
+			if affinity.PodAffinity != nil {
+				for _, wish := range affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+					if company(sites, s, p, wish.PodAffinityTerm) {
+						kept++
+					}
+				}
+			}
+			if affinity.PodAntiAffinity != nil {
+				for _, wish := range affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+					if !company(sites, s, p, wish.PodAffinityTerm) {
+						kept++
+					}
+				}
+			}
+		}
+	}
+	return kept
+}
+
+// company says that another pod which a term means is in the pod's domain.
+func company(sites []site, at site, p *corev1.Pod, term corev1.PodAffinityTerm) bool {
+	domain := at.labels[term.TopologyKey]
+	return domain != "" && slices.ContainsFunc(sites, func(s site) bool {
+		return s.labels[term.TopologyKey] == domain && slices.ContainsFunc(s.pods, func(other *corev1.Pod) bool {
+			return other != p && chosenBy(term.LabelSelector, other)
+		})
+	})
+}
+
+func chosenBy(selector *metav1.LabelSelector, p *corev1.Pod) bool {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && s.Matches(labels.Set(p.Labels))
+}
+
+func met(term corev1.NodeSelectorTerm, nodeLabels map[string]string) bool {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: nodeLabels}}
+	matches, err := nodeaffinity.NewLazyErrorNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}).Match(node)
+	return err == nil && matches
 }

@@ -52,6 +52,9 @@ type figure struct {
 	OneTypeName   string  `json:"oneTypeName,omitempty"`
 }
 
+// mostPeerNodes is about how large a cluster Karpenter is asked: its test client takes gigabytes for more.
+const mostPeerNodes = 5000
+
 // made is a plan in numbers.
 type made struct {
 	Cost              float64 `json:"cost"`
@@ -84,7 +87,9 @@ func compare(ctx context.Context, q question, peer peerLimits) (figure, error) {
 	}
 	f.bound(asked)
 	switch {
-	case q.tenonOnly:
+	case q.again:
+		f.PeerNotAsked = "another draw of a batch before"
+	case q.tenonOnly || f.Nodes > mostPeerNodes:
 		f.PeerNotAsked = "too large for it"
 	case f.Pods > peer.pods:
 		f.PeerNotAsked = fmt.Sprintf("more than %d pods", peer.pods)

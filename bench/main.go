@@ -49,7 +49,15 @@ func main() {
 	flag.DurationVar(&peer.time, "peer-time", time.Minute, "give Karpenter up after this `time`")
 	only := flag.String("only", "", "ask only questions whose names match this `regexp`")
 	out := flag.String("out", "out/planner.json", "write the figures to this `file`")
+	tables := flag.Bool("markdown", false, "ask nothing, and print the README's tables from the file of -out")
 	flag.Parse()
+	if *tables {
+		if err := markdown(os.Stdout, *only, *out); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, peer, *only, *out); err != nil {
@@ -119,4 +127,6 @@ type question struct {
 	good func() *duel.Question
 	// tenonOnly says that Karpenter is not asked, however few pods there are.
 	tenonOnly bool
+	// again says that it is another draw of a question before it, which Karpenter has been asked about.
+	again bool
 }

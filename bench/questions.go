@@ -67,7 +67,7 @@ func realQuestions(ec2 []*cloud.InstanceType) []question {
 		list = append(list, question{name: mix.Name, ask: func() *duel.Question { return mix }})
 	}
 	for _, batch := range workload.Unprepared(ec2) {
-		list = append(list, question{name: batch.Name, ask: batch.Ask})
+		list = append(list, question{name: batch.Name, ask: batch.Ask, again: batch.Again})
 	}
 	return list
 }

@@ -68,10 +68,6 @@ type mean struct {
 
 func (m *mean) add(value float64) { m.sum, m.of = m.sum+value, m.of+1 }
 
-func (m *mean) String() string {
-	return fmt.Sprintf("%.3f (%d questions)", m.sum/float64(max(1, m.of)), m.of)
-}
-
 // averages prints how plans for one way to buy compare.
 func averages(capacity string, figures []figure) {
 	var bound, untold, hand, peer, nodes mean
@@ -96,6 +92,15 @@ func averages(capacity string, figures []figure) {
 			}
 		}
 	}
-	fmt.Printf("%s: Tenon's plans cost, on average, times the bound %s, not nominated %s; times the price by hand %s; times the peer's %s, dearer in %d of them, on %s times as many nodes\n",
-		capacity, &bound, &untold, &hand, &peer, dearer, &nodes)
+	for _, line := range []struct {
+		what string
+		mean mean
+	}{{"the bound", bound}, {"the bound where pods are not nominated", untold}, {"the price by hand", hand}, {"the peer's price", peer}, {"the peer's nodes", nodes}} {
+		if line.mean.of > 0 {
+			fmt.Printf("%s: %.3f times %s on average (%d questions)\n", capacity, line.mean.sum/float64(line.mean.of), line.what, line.mean.of)
+		}
+	}
+	if dearer > 0 {
+		fmt.Printf("%s: %d plans are dearer than the peer's\n", capacity, dearer)
+	}
 }

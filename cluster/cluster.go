@@ -74,7 +74,7 @@ type Options struct {
 	// AssumeFor bounds how long an assumed claim counts without the watch having passed it; zero means one minute. It
 	// only matters when resource versions cannot be compared.
 	AssumeFor time.Duration
-	// NodeOverlays has NodeOverlays followed.
+	// NodeOverlays has NodeOverlays followed, where the cluster serves them.
 	NodeOverlays bool
 }
 
@@ -86,11 +86,9 @@ type Mirror struct {
 	assumeFor time.Duration
 	http      *http.Client
 	config    *rest.Config
-	// followOverlays is Options.NodeOverlays.
-	followOverlays bool
-	interner       *plan.Interner
-	watches        []watched
-	events         events
+	interner  *plan.Interner
+	watches   []watched
+	events    events
 
 	// mu guards everything below, the feeds' contents included.
 	mu sync.RWMutex
@@ -117,19 +115,18 @@ type Mirror struct {
 // NewMirror returns a mirror of the cluster that the configuration names. It watches nothing until Run.
 func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 	m := &Mirror{
-		log:            options.Log,
-		clock:          options.Clock,
-		heartbeat:      options.Heartbeat,
-		assumeFor:      options.AssumeFor,
-		followOverlays: options.NodeOverlays,
-		config:         rest.CopyConfig(config),
-		interner:       plan.NewInterner(),
-		assumed:        map[string]assumption{},
-		promises:       newPromises(),
-		grown:          newGrown(),
-		daemons:        newDaemonPods(),
-		places:         newPlaces(),
-		waiting:        newWaiting(),
+		log:       options.Log,
+		clock:     options.Clock,
+		heartbeat: options.Heartbeat,
+		assumeFor: options.AssumeFor,
+		config:    rest.CopyConfig(config),
+		interner:  plan.NewInterner(),
+		assumed:   map[string]assumption{},
+		promises:  newPromises(),
+		grown:     newGrown(),
+		daemons:   newDaemonPods(),
+		places:    newPlaces(),
+		waiting:   newWaiting(),
 	}
 	if m.log == nil {
 		m.log = zap.NewNop()
@@ -150,7 +147,7 @@ func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 		return nil, fmt.Errorf("mirror: HTTP client: %w", err)
 	}
 	m.http = client
-	if err := m.openFeeds(); err != nil {
+	if err := m.openFeeds(options); err != nil {
 		return nil, fmt.Errorf("mirror: %w", err)
 	}
 	return m, nil

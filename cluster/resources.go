@@ -63,7 +63,7 @@ var podSelector = fields.AndSelectors(
 )
 
 // openFeeds prepares the watches of all resources.
-func (m *Mirror) openFeeds() error {
+func (m *Mirror) openFeeds(options Options) error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme, bufferv1.AddToScheme, karpv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -84,7 +84,7 @@ func (m *Mirror) openFeeds() error {
 	m.openNamespaces(&c)
 	m.openVolumes(&c)
 	m.openBuffers(&c)
-	if m.followOverlays {
+	if options.NodeOverlays {
 		m.openOverlays(&c)
 	}
 	if c.err != nil {

@@ -28,8 +28,7 @@ func LowerBound(in Input) float64 {
 	for c := range stocks {
 		for _, group := range d.m.components(stocks[c]) {
 			demands := d.m.demandsOf(group)
-			goods := d.m.goodsFor(demands)
-			sum += solve.LowerBound(d.m.problemOf(demands, goods))
+			sum += solve.LowerBound(d.m.problemOf(demands, d.m.soldAs(demands, d.m.goodsFor(demands))))
 		}
 	}
 	return sum

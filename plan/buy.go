@@ -2,7 +2,6 @@ package plan
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 )
 
@@ -10,8 +9,6 @@ import (
 type bin struct {
 	machine int
 	zones   uint64
-	// toward is the zone that what is put onto it has to admit, while it is filled.
-	toward  uint64
 	content []portion
 	// used is what the content takes, free what it leaves.
 	used, free []int64
@@ -76,55 +73,9 @@ func (m *market) buyFrom(sellers []*seller, bins []*bin, lots []*lot) []*bin {
 		}
 		tried.note(m, stock)
 		for _, group := range m.components(stock) {
-			for _, part := range m.byZone(group) {
-				bins = m.exhaust(part, bins)
-			}
+			bins = m.exhaust(group, bins)
 		}
 	}
-}
-
-// byZone splits lots by the zones they are bound to, so that each zone is valued by itself. What is bound to none comes
-// last and fills what is free; only what one node takes few of is shared out before, because nodes for that alone would be
-// small.
-func (m *market) byZone(lots []supplied) [][]supplied {
-	parts := make([][]supplied, len(m.zones))
-	weights, total := make([]int, len(m.zones)), 0
-	var free []supplied
-	for _, l := range lots {
-		if z := m.zoneOf(l.lot); z >= 0 {
-			parts[z] = append(parts[z], l)
-			weights[z] += l.left()
-			total += l.left()
-		} else {
-			free = append(free, l)
-		}
-	}
-	if total == 0 {
-		return [][]supplied{lots}
-	}
-	for _, l := range free {
-		if l.most == 0 && !m.dims.capped(l.request) {
-			continue
-		}
-		for z := range parts {
-			if weights[z] > 0 {
-				parts[z] = append(parts[z], supplied{l.lot, l.stock, (l.left()*weights[z] + total - 1) / total})
-			}
-		}
-	}
-	return slices.DeleteFunc(append(parts, free), func(part []supplied) bool { return len(part) == 0 })
-}
-
-// zoneOf is the only zone a lot can be in, or -1.
-func (m *market) zoneOf(l *lot) int {
-	var zones uint64
-	for i := range l.variants {
-		zones |= l.variants[i].zones
-	}
-	if zones &= m.allZones; bits.OnesCount64(zones) != 1 || len(m.zones) == 1 {
-		return -1
-	}
-	return bits.TrailingZeros64(zones)
 }
 
 // exhaust buys for lots until nothing is left of them or nothing more can be had. What the pods' rules keep off the

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -18,10 +19,10 @@ func (m *market) purchase(demands []stocked, goods []good) []*bin {
 	if len(goods) == 0 {
 		return nil
 	}
-	problem := m.problemOf(demands, goods)
+	sold := m.soldAs(demands, goods)
 	var bins []*bin
-	for _, l := range solve.Solve(problem) {
-		if b := m.deliver(&l, demands, goods); b != nil {
+	for _, l := range solve.Solve(m.problemOf(demands, sold)) {
+		if b := m.deliver(&l, demands, sold[l.Machine].good); b != nil {
 			bins = append(bins, b)
 		}
 	}
@@ -40,40 +41,63 @@ func (m *market) noteLimits(stock bitset) {
 	}
 }
 
-// problemOf says in numbers what is to be bought and what there is to buy.
-func (m *market) problemOf(demands []stocked, goods []good) *solve.Problem {
-	p := &solve.Problem{Follows: m.nominates}
-	m.budgetsOf(p, goods)
-	zones := make([]float64, len(goods)*len(m.zones))
+// zonalGood is a good in some zones: in all of its own, or in one where demands are bound to zones.
+type zonalGood struct {
+	*good
+	zones uint64
+}
+
+// soldAs are the goods as they are sold to some demands.
+func (m *market) soldAs(demands []stocked, goods []good) []zonalGood {
+	bound := slices.ContainsFunc(demands, func(d stocked) bool {
+		return slices.ContainsFunc(d.variants, func(v variant) bool { return m.allZones&^v.zones != 0 })
+	})
+	var sold []zonalGood
 	for i := range goods {
-		g := &goods[i]
-		mach := &m.machines[g.index]
+		zones := m.machines[goods[i].index].zones
+		if !bound {
+			sold = append(sold, zonalGood{&goods[i], zones})
+			continue
+		}
+		for ; zones != 0; zones &= zones - 1 {
+			sold = append(sold, zonalGood{&goods[i], zones & -zones})
+		}
+	}
+	return sold
+}
+
+// problemOf says in numbers what is to be bought and what there is to buy.
+func (m *market) problemOf(demands []stocked, sold []zonalGood) *solve.Problem {
+	p := &solve.Problem{Follows: m.nominates}
+	m.budgetsOf(p, sold)
+	zones := make([]float64, len(sold)*len(m.zones))
+	for i, w := range sold {
 		prices := zones[i*len(m.zones) : (i+1)*len(m.zones)]
 		for z := range prices {
 			prices[z] = math.Inf(1)
-			if mach.zones&(1<<z) != 0 {
-				prices[z] = m.priceAt(g.index, z) + m.sellers[mach.pool].NodePrice
+			if w.zones&(1<<z) != 0 {
+				prices[z] = m.priceAt(w.index, z) + m.sellers[m.machines[w.index].pool].NodePrice
 			}
 		}
-		p.Machines[i].Room, p.Machines[i].Prices = g.room, prices
+		p.Machines[i].Room, p.Machines[i].Prices = w.room, prices
 	}
-	spread := !slices.ContainsFunc(goods, func(g good) bool { return m.sellers[m.machines[g.index].pool].Packing == PackingCheapest })
+	spread := !slices.ContainsFunc(sold, func(w zonalGood) bool { return m.sellers[m.machines[w.index].pool].Packing == PackingCheapest })
 	if spread && m.batch >= concentration {
 		p.Share = (m.batch + concentration - 1) / concentration
 	}
 	sets := map[string]solve.Set{}
 	p.Demands = make([]solve.Demand, len(demands))
 	for k, d := range demands {
-		p.Demands[k] = m.demandFor(d, goods, sets)
+		p.Demands[k] = m.demandFor(d, sold, sets)
 		if workload := d.workload(); spread && workload >= concentration {
 			p.Demands[k].Share = (workload + concentration - 1) / concentration
 		}
 	}
-	m.kindsOf(p, demands, goods)
-	for _, g := range goods {
-		if len(m.sellers[m.machines[g.index].pool].minimums) > 0 && m.policy != MinValuesBestEffort {
+	m.kindsOf(p, demands, sold)
+	for _, w := range sold {
+		if len(m.sellers[m.machines[w.index].pool].minimums) > 0 && m.policy != MinValuesBestEffort {
 			p.Accepts = func(machine int, zones uint64, content []solve.Count) bool {
-				return m.leavesChoice(goods[machine].index, zones, content, demands)
+				return m.leavesChoice(sold[machine].index, zones, content, demands)
 			}
 			break
 		}
@@ -82,14 +106,14 @@ func (m *market) problemOf(demands []stocked, goods []good) *solve.Problem {
 }
 
 // budgetsOf tells a problem what limits that are near and reservations leave.
-func (m *market) budgetsOf(p *solve.Problem, goods []good) {
-	p.Machines = make([]solve.Machine, len(goods))
+func (m *market) budgetsOf(p *solve.Problem, sold []zonalGood) {
+	p.Machines = make([]solve.Machine, len(sold))
 	limits, reservations := map[*allowance]int{}, map[int]int{}
-	for i := range goods {
-		mach := &m.machines[goods[i].index]
+	for i, w := range sold {
+		mach := &m.machines[w.index]
 		budget := m.sellers[mach.pool].budget
 		for a := range budget {
-			amount := countOf(budget[a].name, goods[i].size)
+			amount := countOf(budget[a].name, w.size)
 			if budget[a].remote || amount <= 0 {
 				continue
 			}
@@ -115,7 +139,7 @@ func (m *market) budgetsOf(p *solve.Problem, goods []good) {
 }
 
 // demandFor is a demand in numbers. sets are those of machines that are known, since many demands may use the same.
-func (m *market) demandFor(d stocked, goods []good, sets map[string]solve.Set) solve.Demand {
+func (m *market) demandFor(d stocked, sold []zonalGood, sets map[string]solve.Set) solve.Demand {
 	result := solve.Demand{Request: d.request, Pieces: d.wanted, Most: d.most}
 	switch {
 	case len(d.ports) > 0:
@@ -131,12 +155,12 @@ func (m *market) demandFor(d stocked, goods []good, sets map[string]solve.Set) s
 	for v := range d.variants {
 		machines := d.variants[v].machines.clone()
 		machines.intersect(d.stock)
-		key := machines.key()
+		key := fmt.Sprint(d.variants[v].zones) + machines.key()
 		set, known := sets[key]
 		if !known {
-			set = solve.NewSet(len(goods))
-			for i := range goods {
-				if machines.has(goods[i].index) {
+			set = solve.NewSet(len(sold))
+			for i, w := range sold {
+				if machines.has(w.index) && w.zones&d.variants[v].zones != 0 {
 					set.Add(i)
 				}
 			}
@@ -149,7 +173,7 @@ func (m *market) demandFor(d stocked, goods []good, sets map[string]solve.Set) s
 
 // kindsOf tells demands apart that cannot share every machine for reasons that no number tells: host ports, and labels that
 // a pool leaves open.
-func (m *market) kindsOf(p *solve.Problem, demands []stocked, goods []good) {
+func (m *market) kindsOf(p *solve.Problem, demands []stocked, sold []zonalGood) {
 	kinds := map[string]int{}
 	for k, d := range demands {
 		var key []byte
@@ -174,7 +198,7 @@ func (m *market) kindsOf(p *solve.Problem, demands []stocked, goods []good) {
 		return
 	}
 	p.Joins = func(machine int, content []solve.Count, demand, way int) bool {
-		d, s := demands[demand], m.sellers[m.machines[goods[machine].index].pool]
+		d, s := demands[demand], m.sellers[m.machines[sold[machine].index].pool]
 		custom := slices.Clone(d.variants[way].custom)
 		for _, c := range content {
 			other := demands[c.Demand]
@@ -205,8 +229,7 @@ func (d *demand) workload() int {
 
 // deliver makes a bin of a load; nil if none of its pods may go there. Pods that mind their company are given their places
 // first.
-func (m *market) deliver(l *solve.Load, demands []stocked, goods []good) *bin {
-	g := &goods[l.Machine]
+func (m *market) deliver(l *solve.Load, demands []stocked, g *good) *bin {
 	mach := &m.machines[g.index]
 	if m.affordable(g.index, g.size) == 0 {
 		return nil
@@ -216,14 +239,12 @@ func (m *market) deliver(l *solve.Load, demands []stocked, goods []good) *bin {
 	if m.hosts > 0 {
 		b.tally = make([]int32, m.hosts)
 	}
-	m.chooseZone(b, demands, l.Content)
 	done := make([]int, len(l.Content))
 	for minding := mindsPods; minding <= mindsNothing; minding++ {
 		for j, c := range l.Content {
 			done[j] += m.fillUp(b, demands[c.Demand].demand, c.Way, c.N-done[j], minding)
 		}
 	}
-	b.toward = everywhere
 	if len(b.content) == 0 {
 		return nil
 	}

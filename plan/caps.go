@@ -18,7 +18,7 @@ type hostCap struct {
 	most  int
 }
 
-// capsOf are the bounds that a shape's rules set to its own kind.
+// caps are the bounds that a shape's rules set to its own kind.
 func (r *rules) caps() []hostCap {
 	var caps []hostCap
 	for i := range r.spread {

@@ -21,8 +21,9 @@ type cell struct {
 	// known are the slots there whose machine is known, nil if there are none; open are the others.
 	known *row
 	open  []*slot
-	// next is the first slot that may still have room.
+	// next is the first slot that may still have room, as long as the rules' floors are these.
 	next     int
+	floors   int
 	variants []variant
 	price    float64
 	// fresh are the pods that new nodes are bought for.
@@ -62,8 +63,21 @@ func (c *cell) has(s *slot) bool {
 	return c.known != nil && c.known.has(s) || slices.Contains(c.open, s)
 }
 
-// advance makes next the first slot that has room for another of the item's pods, and says whether there is one.
+// advance makes next the first slot that has room for another of the item's pods, and says whether there is one. When
+// all hosts have one more of pods that are spread over them, it begins again.
 func (c *cell) advance(it *item) bool {
+	if c.advanceOnce(it) {
+		return true
+	}
+	floors := it.rules.floors()
+	if floors <= c.floors {
+		return false
+	}
+	c.floors, c.next = floors, 0
+	return c.advanceOnce(it)
+}
+
+func (c *cell) advanceOnce(it *item) bool {
 	for c.next < c.size() {
 		if c.known != nil && c.next < len(c.known.slots) {
 			if c.next = c.known.next(c.next, it.request); c.next == len(c.known.slots) {

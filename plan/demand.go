@@ -3,8 +3,6 @@ package plan
 import (
 	"encoding/binary"
 	"slices"
-
-	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // demand is lots that are alike to the market: they take the same room and accept the same machines. A buyer knows
@@ -52,17 +50,13 @@ func (m *market) demandsOf(lots []supplied) []stocked {
 			byKey[key] = i
 			demands = append(demands, stocked{&demand{request: request, ports: l.ports, variants: slices.Clone(l.variants), most: most}, l.stock})
 		}
-		for v := range l.variants {
-			demands[i].variants[v].zones |= l.variants[v].zones
-		}
 		demands[i].lots = append(demands[i].lots, l.lot)
 		demands[i].wanted += left
 	}
 	return demands
 }
 
-// key is equal for lots that are alike to the market, whatever zones they are bound to: those decide only which of them
-// share a machine. Lots of equal size and bound are one demand; bundles and lots with host ports are like no other.
+// key is equal for lots that are alike to the market. Lots of equal size and bound are one demand; bundles and lots with host ports are like no other.
 func (l *lot) key(request []int64, most int) []byte {
 	key := make([]byte, 0, 256)
 	for _, amount := range request {
@@ -74,7 +68,7 @@ func (l *lot) key(request []int64, most int) []byte {
 	}
 	for i := range l.variants {
 		v := &l.variants[i]
-		key = append(key, '|')
+		key = binary.LittleEndian.AppendUint64(append(key, '|'), v.zones)
 		for _, word := range v.machines {
 			key = binary.LittleEndian.AppendUint64(key, word)
 		}
@@ -167,7 +161,7 @@ func (m *market) fillUp(b *bin, d *demand, variant, n int, minding company) int 
 		most, allowed := 0, 0
 		for _, l := range d.lots {
 			left := l.left()
-			if left <= most || l.variants[variant].zones&b.zones&b.toward == 0 || m.companyFor(l, variant) != minding {
+			if left <= most || l.variants[variant].zones&b.zones == 0 || m.companyFor(l, variant) != minding {
 				continue
 			}
 			if k := l.allows(b, min(left, n-done)); k > 0 {
@@ -186,34 +180,6 @@ func (m *market) fillUp(b *bin, d *demand, variant, n int, minding company) int 
 		b.add(portion{variant: &d.variants[variant], request: d.request, count: done, pods: pods})
 	}
 	return done
-}
-
-// chooseZone turns a bin to the zone in which most of a load's pieces have to be, if any has to be in some zones: pieces
-// that have to be elsewhere are kept off it.
-func (m *market) chooseZone(b *bin, items []stocked, counts []solve.Count) {
-	best, most := -1, 0
-	b.toward = everywhere
-	for z := range m.zones {
-		if b.zones&(1<<z) == 0 {
-			continue
-		}
-		pieces := 0
-		for _, c := range counts {
-			bound := 0
-			for _, l := range items[c.Demand].lots {
-				if zones := l.variants[c.Way].zones; zones&(1<<z) != 0 && m.allZones&^zones != 0 {
-					bound += l.left()
-				}
-			}
-			pieces += min(bound, c.N)
-		}
-		if pieces > most {
-			best, most = z, pieces
-		}
-	}
-	if best >= 0 {
-		b.toward = 1 << best
-	}
 }
 
 // add brings portions of one demand together.

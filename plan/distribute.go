@@ -115,10 +115,8 @@ func (d *distribution) place(it *item) {
 // anywhere fills slots in their order, and makes a lot of the rest.
 func (d *distribution) anywhere(it *item) {
 	takers := d.lettingIn(it)
-	for i := takers.next(0, it.request); i < len(takers.slots) && len(it.pods) > 0; i = takers.next(i+1, it.request) {
-		if n := takers.slots[i].room(it, len(it.pods)); n > 0 {
-			d.onto(takers.slots[i], it, n)
-		}
+	for d.fillOnce(it, takers) && d.t.alone && it.rules.spreadsHosts() {
+		// When all hosts have one more, each of them may have another.
 	}
 	for _, s := range d.open {
 		if len(it.pods) == 0 {
@@ -131,6 +129,17 @@ func (d *distribution) anywhere(it *item) {
 	if len(it.pods) > 0 && len(it.variants) > 0 && !d.buysNothing {
 		d.lots = append(d.lots, newLot(it, it.variants, it.allowed, it.take(len(it.pods))))
 	}
+}
+
+// fillOnce fills slots in their order as far as there are pods, and says whether that was any, and pods are left.
+func (d *distribution) fillOnce(it *item, takers *row) bool {
+	before := len(it.pods)
+	for i := takers.next(0, it.request); i < len(takers.slots) && len(it.pods) > 0; i = takers.next(i+1, it.request) {
+		if n := takers.slots[i].room(it, len(it.pods)); n > 0 {
+			d.onto(takers.slots[i], it, n)
+		}
+	}
+	return len(it.pods) > 0 && len(it.pods) < before
 }
 
 func newLot(it *item, variants []variant, allowed bitset, pods []*Pod) *lot {

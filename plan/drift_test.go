@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -45,6 +46,11 @@ func TestDrift(t *testing.T) {
 			p.Spec.Limits = karpv1.Limits{}
 		}},
 
+		{why: "a NodeOverlay changes what is bought, and no node that was", types: map[string]*cloud.InstanceType{"m5.large": m5, "c5.large": c5}, claim: func(c *karpv1.NodeClaim) {
+			old(c)
+			c.Annotations[v1alpha1.PriceOverlayAppliedAnnotationKey] = "true"
+			c.Annotations[v1alpha1.CapacityOverlayAppliedAnnotationKey] = "true"
+		}},
 		{why: "a label more", pool: template(func(x *karpv1.NodeClaimTemplate) { x.Labels = map[string]string{"team": "blue", "tier": "web"} }),
 			reason: plan.DriftNodePool, says: `spec.template.metadata.labels[tier] is "web" and was not there`},
 		{why: "a label with another value", pool: template(func(x *karpv1.NodeClaimTemplate) { x.Labels["team"] = "red" }),

@@ -20,8 +20,9 @@ type slot struct {
 	// options are the machines a claim without one may still become; nil once it is launched.
 	options bitset
 	zones   uint64
-	// tally counts the pods of the groups over hostnames.
-	tally []int32
+	// tally counts the pods of the groups over hostnames, which topology knows.
+	tally    []int32
+	topology *topology
 	// closed says that nothing is to be put on it for the time being.
 	closed bool
 	// rows are those it stands in whose trees have to know what is free.
@@ -176,7 +177,7 @@ func (s *slot) roomUnder(r *rules, it *item, n int) int {
 	if n == 0 {
 		return 0
 	}
-	return s.attach.holds(&it.volumes.attach, r.hostAllows(s.tally, n))
+	return s.attach.holds(&it.volumes.attach, r.slotAllows(s.tally, n, s.topology))
 }
 
 // lost says that nobody here knows whether the node will ever take a pod: it is not Tenon's, and it is not Ready.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 )
 
@@ -89,7 +90,7 @@ func thinned(goods []good) []good {
 	return kept
 }
 
-// beats says that whatever fits one good fits the other, which is not dearer.
+// beats says that whatever fits one good fits the other, which is not dearer in any zone.
 func (m *market) beats(other, g *good) bool {
 	a, b := &m.machines[other.index], &m.machines[g.index]
 	if a.pool != b.pool && !m.interchangeable(a.pool, b.pool) || b.zones&^a.zones != 0 ||
@@ -98,6 +99,11 @@ func (m *market) beats(other, g *good) bool {
 	}
 	for d := range g.room {
 		if other.room[d] < g.room[d] {
+			return false
+		}
+	}
+	for zones := b.zones; zones != 0; zones &= zones - 1 {
+		if z := bits.TrailingZeros64(zones); m.priceAt(other.index, z) > m.priceAt(g.index, z) {
 			return false
 		}
 	}

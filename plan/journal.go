@@ -47,6 +47,7 @@ func (e *entry) undo() {
 	case e.total:
 		e.group.total -= e.n
 	default:
+		e.group.levelled(e.group.counts[e.domain], -e.n)
 		if e.group.counts[e.domain] -= e.n; e.group.counts[e.domain] == 0 {
 			delete(e.group.counts, e.domain)
 		}

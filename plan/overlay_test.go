@@ -165,7 +165,7 @@ func TestOverlays(t *testing.T) {
 	}
 }
 
-// What an overlay is not about is the very object that the cloud has made, by which the planner sees that it has not changed.
+// What an overlay is not about is the very object that the cloud has made: thousands of offerings are not copied for one.
 func TestOverlaysShareWhatTheyLeave(t *testing.T) {
 	t.Parallel()
 	types, pool := shopWindow(), nodePool("web")

@@ -17,9 +17,22 @@ func packAll(in Input) Plan {
 	return fairly(func(byPriority bool) outcome { return pack(&in, order{priority: byPriority, virtualLast: true}) })
 }
 
-// pack is one pass: all pods at once, or one after the other in an order.
+// pack is one pass: all pods at once, or one after the other in an order. Pods that are spread over hosts count on those
+// that are there, unless something is bought: a new host is emptier than all of them.
 func pack(in *Input, by order) outcome {
+	by.alone = true
+	if alone, leans := packOnce(in, by); !leans || len(alone.Claims) == 0 {
+		return alone
+	}
+	by.alone = false
+	packed, _ := packOnce(in, by)
+	return packed
+}
+
+// packOnce is one pass under one view of the hosts, and says whether it leans on that view.
+func packOnce(in *Input, by order) (packed outcome, leans bool) {
 	d := survey(in, by.priority)
+	d.t.alone = by.alone
 	byMoney := func() {}
 	if by.priority {
 		byMoney = d.m.priceByLimits()
@@ -31,6 +44,7 @@ func pack(in *Input, by order) outcome {
 		for d.again(tier) {
 			bins = d.m.buy(bins, d.lots)
 		}
+		d.intoSpareRoom(tier, bins)
 	}
 	byMoney()
 	bins = d.audit(in.Snapshot, bins)
@@ -44,7 +58,7 @@ func pack(in *Input, by order) outcome {
 			result.Unplaced = append(result.Unplaced, Unplaced{Pod: pod, Reasons: reasons})
 		}
 	}
-	return outcome{Plan: result, limited: d.m.limitMet, lowest: lowestPriority(bins)}
+	return outcome{Plan: result, limited: d.m.limitMet, lowest: lowestPriority(bins)}, d.t.leans
 }
 
 // survey finds out what waits, what it asks for, what there is and what can be bought.

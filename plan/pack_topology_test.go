@@ -131,7 +131,7 @@ func TestTopologySpread(t *testing.T) {
 		{name: "matchLabelKeys, old version", reason: "pods of the old version do not count", pods: web(3, labeled("version", "2"), spreads(zone, 1, perVersion)),
 			nodes: []*plan.Node{full("a")}, bound: map[string][]*corev1.Pod{"claim-n": runs("n", 2, app("web"), labeled("version", "1"))}, by: zone, want: "a=1 b=1 c=1"},
 		{name: "hosts", reason: "at most maxSkew on one node, as another node is always possible", pods: web(5, spreads(hostname, 2)), by: hostname, want: "1 2 2"},
-		{name: "hosts with pods", reason: "a pod that runs on a node counts there", pods: web(2, spreads(hostname, 1)), by: hostname, want: "1 1",
+		{name: "hosts with pods", reason: "a single host is as full as the emptiest, and takes all", pods: web(2, spreads(hostname, 1)), by: hostname, want: "2",
 			nodes: []*plan.Node{existing("n", "m6i.4xlarge")}, bound: map[string][]*corev1.Pod{"claim-n": runs("n", 1, app("web"))}},
 		{name: "hosts and zones", reason: "several constraints hold together", pods: web(6, spreads(zone, 1), spreads(hostname, 1)), by: hostname, want: "1 1 1 1 1 1"},
 		{name: "capacity type", reason: "half of the pods on spot, half on demand", pods: web(6, spreads(capacityType, 1)), by: capacityType, want: "on-demand=3 spot=3"},

@@ -22,11 +22,11 @@
 //     there: reserved, spot, on-demand, in this order, and the next one for what it does not get. What is reserved is
 //     bought first, then what must be on demand, and others fill what these leave (buy.go).
 //  4. Lots that are alike to the market are one demand (demand.go). The leanest plan: what a piece of a demand is worth is
-//     found by generating loads for a linear program over the whole batch (program.go), and machines are filled by worth
+//     found by generating loads for a linear program over the whole batch (solve/program.go), and machines are filled by worth
 //     per dollar (buyer.go). How many pods of a kind a node may have is a resource there, unless many more nodes than
 //     that asks for are needed anyway (caps.go).
 //  5. Where the kube-scheduler will not be told where each pod goes, the leanest plan is compared with fleets of alike
-//     machines, by playing the kube-scheduler on each and counting what a second round would cost (robust.go, scatter.go).
+//     machines, by playing the kube-scheduler on each and counting what a second round would cost (solve/fleet.go, solve/rehearse.go).
 //     The cheapest in the end wins.
 //  6. Pods get their machines, those first that mind the company. What cannot be together is bought for again. At the end
 //     the binding of all pods is played, and what could not be bound is given back (audit.go).
@@ -39,7 +39,8 @@
 // A claim lists its cheapest type first and then up to sixty that are large enough for every claim of its group, at
 // rising prices. On-demand launches take the cheapest that has capacity, so choice costs nothing. Spot launches weigh
 // price against the risk of interruption; what is dearer than the cheapest on-demand machine for the job is not listed,
-// unless minValues needs it. Machines with devices nobody asked for are listed only where there is nothing else.
+// unless minValues needs it, or only spot will do. Machines with devices nobody asked for are listed only where there is
+// nothing else.
 //
 // Moderate sizes win near-ties, and many pods that would depend on very few machines count as dearer, because a node is
 // also a thing that fails.
@@ -119,8 +120,14 @@
 // # Devices
 //
 // Machines with devices are bought for pods that ask for a device, and for others only where a pool has nothing else to
-// offer; not when the others are at their limit. Nodes with devices that exist take plain pods when no other node does,
-// after the pods that ask for devices.
+// offer; not when the others are at their limit. Nodes with devices that exist, or are bought for others, take plain pods when
+// nothing else does, after the pods that ask for devices. Bare metal is bought only where nothing else would do. All that
+// may be launched follows one rule (launchable.go).
+//
+// # DaemonSets
+//
+// What a DaemonSet takes of a node is what its newest pod requests, or its template where none lives. It is charged on machines
+// and zones in which it runs (daemons.go).
 //
 // # Reasons
 //

@@ -21,6 +21,8 @@ import (
 type order struct {
 	// priority plans one priority after the other, virtualLast virtual pods after all others.
 	priority, virtualLast bool
+	// alone says that no new host comes, so that pods may be spread over the hosts that are there.
+	alone bool
 }
 
 // leavesReal says that some of the pods that are left are not virtual.

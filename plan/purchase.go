@@ -183,7 +183,7 @@ func (f *field) filledWith(b *bin, lots []*lot) *bin {
 func (f *field) fill(index int, zones uint64, lots []*lot) *bin {
 	m := f.d.m
 	mach := &m.machines[index]
-	b := &bin{machine: index, zones: mach.zones & zones, toward: everywhere, size: mach.size,
+	b := &bin{machine: index, zones: mach.zones & zones, size: mach.size,
 		free: slices.Clone(mach.usable), used: make([]int64, len(mach.usable)), attach: m.book.newRoom(mach.typ.Name)}
 	if m.hosts > 0 {
 		b.tally = make([]int32, m.hosts)

@@ -439,10 +439,3 @@ func (t term) String() string {
 	}
 	return list(words, "and")
 }
-
-func firstOf(set bitset) int {
-	for i := range set.all {
-		return i
-	}
-	return 0
-}

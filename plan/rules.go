@@ -49,6 +49,22 @@ func (r *rules) ruledByHost() bool {
 	return r.nearHost() != nil || slices.ContainsFunc(r.apart, func(g *group) bool { return g.host >= 0 })
 }
 
+// spreadsHosts says that the pods are spread over hosts.
+func (r *rules) spreadsHosts() bool {
+	return slices.ContainsFunc(r.spread, func(s spreadRule) bool { return s.host >= 0 })
+}
+
+// floors are those of all rules of spread over hosts together.
+func (r *rules) floors() int {
+	sum := 0
+	for i := range r.spread {
+		if r.spread[i].host >= 0 {
+			sum += r.spread[i].floor()
+		}
+	}
+	return sum
+}
+
 // nearHost is the rule to be on one node with other pods, if there is one.
 func (r *rules) nearHost() *nearRule {
 	for i := range r.near {
@@ -75,18 +91,42 @@ func (r *rules) keys() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// hostAllows says how many of n pods may join a node with this tally of the groups over hostnames. A new node is always
-// possible, so that the emptiest of all nodes is taken to have none.
+// hostAllows says how many of n pods may join a new node with this tally of the groups over hostnames. While it is new,
+// the emptiest of all nodes has none.
 func (r *rules) hostAllows(tally []int32, n int) int {
+	return r.hostAllowsAbove(tally, n, func(*spreadRule) int { return 0 })
+}
+
+// slotAllows says the same of a node that is there, or on its way. Of those all have as many pods as the emptiest has.
+func (r *rules) slotAllows(tally []int32, n int, t *topology) int {
+	most := r.hostAllows(tally, n)
+	if most == n || t == nil || !t.alone {
+		return most
+	}
+	above := r.hostAllowsAbove(tally, n, (*spreadRule).floor)
+	t.leans = t.leans || above > most
+	return above
+}
+
+// floor is the number of pods that each host has.
+func (r *spreadRule) floor() int {
+	pods, hosts := r.group.floor()
+	if hosts < r.minDomains {
+		return 0
+	}
+	return pods
+}
+
+func (r *rules) hostAllowsAbove(tally []int32, n int, floor func(*spreadRule) int) int {
 	for i := range r.spread {
 		s := &r.spread[i]
 		if s.host < 0 {
 			continue
 		}
-		switch {
+		switch most := s.maxSkew + floor(s); {
 		case s.self == 1:
-			n = min(n, s.maxSkew-int(tally[s.host]))
-		case int(tally[s.host]) > s.maxSkew:
+			n = min(n, most-int(tally[s.host]))
+		case int(tally[s.host]) > most:
 			return 0
 		}
 	}
@@ -163,6 +203,10 @@ func (t *topology) spreadRule(class *Class, pod *Labels, c *corev1.TopologySprea
 			return admitted && !slices.ContainsFunc(others, lacks) && (!honorsTaints || repelledBy(lastingTaints(n), class.Tolerations) == nil)
 		}
 	})
+	if g.host >= 0 && g.levels == nil {
+		g.levels = []int{}
+		t.levelled = append(t.levelled, g)
+	}
 	rule := spreadRule{group: g, maxSkew: int(c.MaxSkew), minDomains: int(valueOr(c.MinDomains, 1))}
 	if g.selects(pod, t.namespaces) {
 		rule.self = 1

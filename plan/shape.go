@@ -188,6 +188,22 @@ func (m *market) weigh(it *item) {
 	}
 	sh.request = m.dims.vector(it.class.Requests)
 	sh.most = m.dims.claimCaps(sh.request, &sh.rules)
+	m.offer(it)
+	if it.refusal != "" {
+		return
+	}
+	m.leastOdd(it)
+	m.oneVariant(it)
+	sh.known.weighed = true
+	if it.step < len(it.shapes) {
+		known := *sh
+		it.shapes[it.step] = &known
+	}
+}
+
+// offer finds the machines that would do for an item.
+func (m *market) offer(it *item) {
+	sh := it.shape
 	sh.allowed = newBitset(len(m.machines))
 	if it.refusal != "" {
 		return
@@ -199,13 +215,6 @@ func (m *market) weigh(it *item) {
 			sh.variants = append(sh.variants, v)
 			sh.allowed.unite(v.machines)
 		}
-	}
-	m.leastOdd(it)
-	m.oneVariant(it)
-	sh.known.weighed = true
-	if it.step < len(it.shapes) {
-		known := *sh
-		it.shapes[it.step] = &known
 	}
 }
 

@@ -36,6 +36,8 @@ type group struct {
 	anchor [2]string
 	counts map[string]int
 	total  int
+	// levels are how many of the hosts that count have so many of the pods, where pods are spread over hosts; nil elsewhere.
+	levels []int
 	// domains are those of the nodes that count. Hostnames are not listed: there can always be another.
 	domains map[string]bool
 	log     *journal
@@ -49,8 +51,37 @@ func (g *group) add(n int) {
 
 // addAt counts n pods more in a domain.
 func (g *group) addAt(domain string, n int) {
+	g.levelled(g.counts[domain], n)
 	g.counts[domain] += n
 	g.log.write(entry{group: g, domain: domain, n: n})
+}
+
+// levelled notes that a host has n pods more than it had.
+func (g *group) levelled(had, n int) {
+	if g.levels != nil {
+		g.level(had, -1)
+		g.level(had+n, 1)
+	}
+}
+
+// level notes that n hosts more have so many pods.
+func (g *group) level(pods, n int) {
+	for len(g.levels) <= pods {
+		g.levels = append(g.levels, 0)
+	}
+	g.levels[pods] += n
+}
+
+// floor is how many pods the emptiest host has, and how many hosts there are.
+func (g *group) floor() (pods, hosts int) {
+	pods = -1
+	for level, n := range g.levels {
+		if n > 0 && pods < 0 {
+			pods = level
+		}
+		hosts += n
+	}
+	return max(0, pods), hosts
 }
 
 // crowd is which pods a term is about.
@@ -73,8 +104,12 @@ func (s *crowd) matches(pod *Labels, namespaces map[string]map[string]string) bo
 type topology struct {
 	namespaces map[string]map[string]string
 	groups     []*group
-	byID       map[string]*group
-	hosts      int
+	// levelled are the groups of pods that are spread over hosts.
+	levelled []*group
+	// alone says that no host comes beside those there are, and leans that this has mattered.
+	alone, leans bool
+	byID         map[string]*group
+	hosts        int
 	// members are the groups that select pods which look alike. Only those are asked that are anchored at a label of theirs,
 	// and the others.
 	members  map[*Labels][]*group
@@ -249,6 +284,7 @@ func (t *topology) survey(snapshot *Snapshot, waiting []*Pod) {
 				}
 			}
 		}
+		s.level(n)
 	}
 	s.done()
 }
@@ -270,6 +306,9 @@ type surveyor struct {
 }
 
 func newSurveyor(t *topology) *surveyor {
+	for _, g := range t.levelled {
+		g.levels = g.levels[:0]
+	}
 	s := &surveyor{t: t, key: make([]int, len(t.groups)), counted: make([]bool, len(t.groups))}
 	for i, g := range t.groups {
 		at := slices.Index(s.keys, g.key)
@@ -299,6 +338,15 @@ func (s *surveyor) visit(n *Node, moving map[*Pod]bool) {
 		s.counted[g.place] = s.has[s.key[g.place]] && g.included(n)
 		if s.counted[g.place] && g.host < 0 && !leaves {
 			g.domains[s.values[s.key[g.place]]] = true
+		}
+	}
+}
+
+// level notes how many pods of the groups that are spread over hosts are on a node. One that goes is a host until it is gone.
+func (s *surveyor) level(n *Node) {
+	for _, g := range s.t.levelled {
+		if host, counts := s.domainOf(g); counts {
+			g.level(g.counts[host], 1)
 		}
 	}
 }
@@ -347,6 +395,7 @@ func (t *topology) tallies(slots []*slot) {
 	at, all := make(map[string]*slot, len(slots)), make([]int32, len(slots)*t.hosts)
 	for i, s := range slots {
 		s.tally = all[i*t.hosts : (i+1)*t.hosts : (i+1)*t.hosts]
+		s.topology = t
 		at[s.node.Key()] = s
 	}
 	for _, g := range t.groups {

@@ -17,8 +17,8 @@
 //
 // By a watcher that belongs to neither: the bill is the sum of the price list over the Nodes there are; a pod has moved
 // when another was created for it after the scaling down, which creates none. Memory and CPU time are the kernel's figures
-// for the process that decides. Tenon needs a Temporal server besides, which may serve many clusters; its CPU time is told
-// apart.
+// for the process that decides. Tenon needs a Temporal server besides, which may serve many clusters; its CPU time and
+// memory are told apart. Both are watched for the same quiet time. Bills are told without and with the nodes' root volumes.
 package contest
 
 import (
@@ -43,6 +43,9 @@ import (
 
 // bootDelay is how long a machine takes from its launch until its Node is there.
 const bootDelay = 2 * time.Second
+
+// rootVolume is what a node costs beside its machine, in US dollars per hour: 20 GiB of gp3 at $0.08 for a GiB and month.
+const rootVolume = 20 * 0.08 / 730
 
 // The pods of either kind before and after the scaling down.
 const (
@@ -72,8 +75,13 @@ type Figures struct {
 	NodesBefore        int     `json:"nodesBefore"`
 	SecondsToRunning   float64 `json:"secondsToRunning"`
 	FinalPricePerHour  float64 `json:"finalPricePerHour"`
-	NodesFinal         int     `json:"nodesFinal"`
-	NodesCreated       int     `json:"nodesCreated"`
+	// WholePriceBefore and FinalWholePrice are the same with what each node costs beside its machine: its root volume.
+	WholePriceBefore float64 `json:"wholePricePerHourBefore"`
+	FinalWholePrice  float64 `json:"finalWholePricePerHour"`
+	// QuietSeconds is how long the bill had to stay the same to be final.
+	QuietSeconds float64 `json:"quietSeconds"`
+	NodesFinal   int     `json:"nodesFinal"`
+	NodesCreated int     `json:"nodesCreated"`
 	// SecondsToFinal is the time from the scaling down to the last change of the bill.
 	SecondsToFinal float64 `json:"secondsToFinal"`
 	// SecondsTo90Percent is the time after which nine tenths of the saving stay saved.
@@ -86,6 +94,8 @@ type Figures struct {
 	CPUSeconds         float64 `json:"cpuSeconds"`
 	CPUSecondsBefore   float64 `json:"cpuSecondsBefore"`
 	TemporalCPUSeconds float64 `json:"temporalCpuSeconds,omitempty"`
+	// TemporalPeakRSSBytes is the most memory that the Temporal server had.
+	TemporalPeakRSSBytes int64 `json:"temporalPeakRSSBytes,omitempty"`
 }
 
 // rival is one of the two.

@@ -62,6 +62,8 @@ func (w *work) do(ctx context.Context) error {
 		return err
 	}
 	w.figures.PricePerHourBefore, w.figures.NodesBefore = before.usd, before.nodes
+	w.figures.WholePriceBefore = whole(before)
+	w.figures.QuietSeconds = w.options.Quiet.Seconds()
 	w.figures.CPUSecondsBefore = used["worker"].cpu.Seconds()
 	w.options.Progress("%s: %d pods run on %d nodes for %.2f $/h after %.0f s; now %d of either go",
 		w.rival.name(), before.running, before.nodes, before.usd, w.figures.SecondsToRunning, podsBefore-podsAfter)
@@ -85,6 +87,9 @@ func (w *work) do(ctx context.Context) error {
 	}
 	return w.conclude(start, used)
 }
+
+// whole is the bill with what nodes cost beside their machines.
+func whole(r reading) float64 { return r.usd + float64(r.nodes)*rootVolume }
 
 // dump writes which pods are on which node, where people want to keep that.
 func (w *work) dump(ctx context.Context, when string) error {
@@ -187,7 +192,8 @@ func (w *work) conclude(start time.Time, before map[string]usage) error {
 	f := &w.figures
 	f.FinalPricePerHour, f.NodesFinal, f.NodesCreated = r.usd, r.nodes, r.created
 	f.PodsMoved, f.PodsEvicted = r.late, r.evicted
-	f.PeakRSSBytes = used["worker"].peak
+	f.FinalWholePrice = whole(r)
+	f.PeakRSSBytes, f.TemporalPeakRSSBytes = used["worker"].peak, used["temporal"].peak
 	if r.changed.After(start) {
 		f.SecondsToFinal = r.changed.Sub(start).Seconds()
 	}

@@ -12,13 +12,21 @@
 // left it for the pool's consolidateAfter. The pods of all nodes that go at the same time are bound anew together, in no
 // order that means anything, but that Tenon evicts the large ones first; if they do not fit, machines are bought for them.
 //
+// # Spot
+//
+// A day may have spot machines, whose pools run dry: families in a zone together, as a seeded process has it (drought.go).
+// When Deployments have changed, the machines of dry pools are taken back; their pods are bound anew. Of the spot pools that a
+// launch lists EC2 takes the cheapest of the half with the most spare capacity, for everybody.
+//
 // # What is counted
 //
 // The bill of the day, the pods that had to move because their node was taken away, and the nodes launched. What is saved
-// is the difference to the bill of a day on which only empty nodes go.
+// is the difference to the bill of a day on which only empty nodes go. With spot also the nodes that were taken back, their
+// pods, and the largest part of one workload that was lost in one step.
 package day
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -53,8 +61,14 @@ type Options struct {
 	ConsolidateAfter time.Duration
 	// Deployments is how many there are.
 	Deployments int
-	// Catalogue is what can be bought, on demand.
+	// Catalogue is what can be bought: on demand, and with Spot as spot as well.
 	Catalogue []*cloud.InstanceType
+	// Spot says that spot machines are bought too, and taken back.
+	Spot bool
+	// Packing is the pool's annotation tenon.sh/packing; none if empty.
+	Packing string
+	// Buyer decides what is bought for pods that wait; nil means plan.Pack.
+	Buyer func(ctx context.Context, q *duel.Question) (duel.Answer, error)
 	// Still is the time from which on no Deployment changes any more; zero if there is none.
 	Still time.Duration
 	// Waves is in how many waves the pods of Settle come: what comes in several is packed worse. Zero means one.
@@ -80,6 +94,12 @@ type Result struct {
 	Decisions, NodesTaken, Launched int
 	// MostPods and MostNodes are the largest numbers there were at the end of a step.
 	MostPods, MostNodes int
+	// Interrupted is how many spot nodes were taken back, PodsInterrupted how many pods were on them.
+	Interrupted, PodsInterrupted int
+	// LargestLoss is the largest part of one workload, of at least six replicas, that was on the nodes taken back in one step,
+	// and LargeLosses how often that was more than a third.
+	LargestLoss float64
+	LargeLosses int
 }
 
 // Run plays the day.
@@ -93,7 +113,8 @@ func Run(ctx context.Context, o Options, consolidate Consolidator) (Result, erro
 		if o.Still == 0 || w.now.Sub(Start) < o.Still {
 			w.scale()
 		}
-		if err := w.place(); err != nil {
+		w.interrupt()
+		if err := w.place(ctx); err != nil {
 			return w.result, err
 		}
 		if err := w.consolidate(ctx, consolidate); err != nil {
@@ -135,12 +156,15 @@ type world struct {
 	nodes   map[string]*machine
 	waiting []*corev1.Pod
 	later   map[types.UID]bool // of those that wait, the ones that were evicted after the others
-	types   map[string]*cloud.InstanceType
-	pool    *karpv1.NodePool
-	serial  int
-	turn    int // of the kube-scheduler, among the nodes
-	uids    *rand.Rand
-	result  Result
+	// catalogue is what can be bought now, types the same by name.
+	catalogue []*cloud.InstanceType
+	types     map[string]*cloud.InstanceType
+	droughts  droughts
+	pool      *karpv1.NodePool
+	serial    int
+	turn      int // of the kube-scheduler, among the nodes
+	uids      *rand.Rand
+	result    Result
 }
 
 // machine is a node.
@@ -156,12 +180,19 @@ type machine struct {
 
 func newWorld(o Options) *world {
 	w := &world{options: o, now: Start, demand: draw(o.Seed, o.Deployments), nodes: map[string]*machine{}, later: map[types.UID]bool{}, types: map[string]*cloud.InstanceType{},
-		uids: rand.New(rand.NewPCG(o.Seed, 10))}
+		uids: rand.New(rand.NewPCG(o.Seed, 10)), catalogue: o.Catalogue, droughts: droughts{o.Seed}}
 	for _, t := range o.Catalogue {
 		w.types[t.Name] = t
 	}
-	w.pool = workload.Pool("default", workload.Requires(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, karpv1.CapacityTypeOnDemand),
+	capacity := []string{karpv1.CapacityTypeOnDemand}
+	if o.Spot {
+		capacity = append(capacity, karpv1.CapacityTypeSpot)
+	}
+	w.pool = workload.Pool("default", workload.Requires(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, capacity...),
 		func(p *karpv1.NodePool) {
+			if o.Packing != "" {
+				p.Annotations = map[string]string{karpv1.PackingAnnotationKey: o.Packing}
+			}
 			p.Spec.Disruption.ConsolidateAfter = karpv1.NewNillableDuration(o.ConsolidateAfter)
 			p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "100%"}}
 		})
@@ -170,7 +201,7 @@ func newWorld(o Options) *world {
 
 // question is the cluster as a planner is asked about it.
 func (w *world) question() *duel.Question {
-	q := workload.Ask("day", w.waiting, w.options.Catalogue, w.pool)
+	q := workload.Ask("day", w.waiting, w.catalogue, w.pool)
 	q.At = w.now
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		q.Nodes = append(q.Nodes, w.nodes[name].asNode(w.now, w.options.ConsolidateAfter))
@@ -179,13 +210,17 @@ func (w *world) question() *duel.Question {
 }
 
 // place gives every pod that waits a node.
-func (w *world) place() error {
+func (w *world) place(ctx context.Context) error {
 	w.bind()
 	for range 3 {
 		if len(w.waiting) == 0 {
 			return nil
 		}
-		for _, m := range tenon.Plan(w.question()).Machines {
+		answer, err := w.answer(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range answer.Machines {
 			bought, err := w.buy(m)
 			if err != nil {
 				return err
@@ -197,21 +232,33 @@ func (w *world) place() error {
 	return fmt.Errorf("%d pods wait that nothing can be bought for, %s among them", len(w.waiting), w.waiting[0].Name)
 }
 
-// buy launches the cheapest of what a machine may be.
+// answer is what is to be bought for the pods that wait.
+func (w *world) answer(ctx context.Context) (duel.Answer, error) {
+	if w.options.Buyer != nil {
+		return w.options.Buyer(ctx, w.question())
+	}
+	return tenon.Plan(w.question()), nil
+}
+
+// sale is one thing that a machine may be.
+type sale struct {
+	kind     *cloud.InstanceType
+	offering cloud.Offering
+}
+
+// buy launches what EC2 would take of what a machine may be: spot, where that is possible.
 func (w *world) buy(m duel.Machine) (*machine, error) {
-	var best *machine
-	for _, name := range m.Types {
-		t := w.types[name]
-		for _, offering := range t.Offerings {
-			if offering.Available && slices.Contains(m.Zones, offering.Zone) && slices.Contains(m.CapacityTypes, offering.CapacityType) &&
-				(best == nil || offering.Price < best.offering.Price) {
-				best = &machine{kind: t, offering: offering}
-			}
+	var found []sale
+	for _, capacity := range []string{karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand} {
+		if len(found) == 0 && slices.Contains(m.CapacityTypes, capacity) {
+			found = w.deeper(w.sales(m, capacity))
 		}
 	}
-	if best == nil {
+	if len(found) == 0 {
 		return nil, fmt.Errorf("nothing can be bought of %v in %v as %v", m.Types, m.Zones, m.CapacityTypes)
 	}
+	cheapest := slices.MinFunc(found, func(a, b sale) int { return cmp.Compare(a.offering.Price, b.offering.Price) })
+	best := &machine{kind: cheapest.kind, offering: cheapest.offering}
 	w.serial++
 	best.name = fmt.Sprintf("node-%05d", w.serial)
 	best.cpuLeft, best.memLeft = best.kind.Allocatable.Cpu().MilliValue(), best.kind.Allocatable.Memory().Value()
@@ -219,6 +266,20 @@ func (w *world) buy(m duel.Machine) (*machine, error) {
 	w.nodes[best.name] = best
 	w.result.Launched++
 	return best, nil
+}
+
+// sales are what a machine may be of one capacity type.
+func (w *world) sales(m duel.Machine, capacity string) []sale {
+	var found []sale
+	for _, name := range m.Types {
+		t := w.types[name]
+		for _, offering := range t.Offerings {
+			if offering.Available && offering.CapacityType == capacity && slices.Contains(m.Zones, offering.Zone) {
+				found = append(found, sale{t, offering})
+			}
+		}
+	}
+	return found
 }
 
 // consolidate asks until nothing more is wanted, or the step is over.
@@ -240,7 +301,7 @@ func (w *world) consolidate(ctx context.Context, ask Consolidator) error {
 				return err
 			}
 		}
-		if err := w.place(); err != nil {
+		if err := w.place(ctx); err != nil {
 			return err
 		}
 	}
@@ -261,18 +322,24 @@ func (w *world) carryOut(d duel.Decision) error {
 		if m == nil {
 			return fmt.Errorf("there is no node %s to take away", name)
 		}
-		for _, p := range m.pods {
-			// It is another pod that takes its place.
-			p.Spec.NodeName, p.UID, p.CreationTimestamp = "", w.uid(), metav1.NewTime(w.now)
-			w.later[p.UID] = d.LargeFirst && !m.large(p)
-			w.waiting = append(w.waiting, p)
-		}
 		w.result.PodsMoved += len(m.pods)
 		w.result.NodesTaken++
-		delete(w.nodes, name)
+		w.evict(m)
+		for _, p := range m.pods {
+			w.later[p.UID] = d.LargeFirst && !m.large(p)
+		}
 	}
 	w.result.Decisions++
 	return nil
+}
+
+// evict takes a node away. Its pods wait: it is another pod that takes the place of each.
+func (w *world) evict(m *machine) {
+	for _, p := range m.pods {
+		p.Spec.NodeName, p.UID, p.CreationTimestamp = "", w.uid(), metav1.NewTime(w.now)
+		w.waiting = append(w.waiting, p)
+	}
+	delete(w.nodes, m.name)
 }
 
 // account charges for a step.

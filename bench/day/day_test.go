@@ -120,3 +120,27 @@ func TestStillClusterRests(t *testing.T) {
 		t.Errorf("nodes are still taken away %v after the last pod came or went", rest)
 	}
 }
+
+// TestSpotDay holds that pools run dry on a day with spot, that it is cheaper all the same, and that it repeats.
+func TestSpotDay(t *testing.T) {
+	t.Parallel()
+	o := day.Usual(common(t))
+	onDemand := play(t, o, tenon.Consolidate)
+	o.Spot = true
+	spot := play(t, o, tenon.Consolidate)
+	if onDemand.Interrupted > 0 {
+		t.Errorf("%d nodes were taken back on a day without spot", onDemand.Interrupted)
+	}
+	if spot.Interrupted == 0 || spot.PodsInterrupted < spot.Interrupted {
+		t.Errorf("%d nodes with %d pods were taken back, want some", spot.Interrupted, spot.PodsInterrupted)
+	}
+	if spot.LargestLoss <= 0 || spot.LargestLoss > 1 {
+		t.Errorf("the largest part of a workload that was lost at once is %.2f", spot.LargestLoss)
+	}
+	if spot.Dollars > 0.8*onDemand.Dollars {
+		t.Errorf("the day costs $%.2f with spot and $%.2f without", spot.Dollars, onDemand.Dollars)
+	}
+	if diff := cmp.Diff(spot, play(t, o, tenon.Consolidate)); diff != "" {
+		t.Errorf("the second of two equal days differs (-first +second):\n%s", diff)
+	}
+}

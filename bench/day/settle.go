@@ -53,7 +53,7 @@ func Settle(ctx context.Context, o Options, groups []Group, layout []Node, conso
 		if err := w.lay(layout); err != nil {
 			return Settled{}, err
 		}
-		if err := w.place(); err != nil {
+		if err := w.place(ctx); err != nil {
 			return Settled{}, err
 		}
 	}

@@ -32,6 +32,16 @@ type evaluated struct {
 	// TenonCPUSeconds and PeerCPUSeconds are times of cores, which others on the machine do not lengthen.
 	TenonCPUSeconds float64 `json:"tenonCpuSeconds"`
 	PeerCPUSeconds  float64 `json:"peerCpuSeconds"`
+	// TenonFirstCommand is after how many seconds Tenon has its first command, which is when it has all of them. PeerFirst
+	// and PeerFirstMove are when Karpenter has its first one of any kind, and its first that moves pods; zero where its
+	// methods find none in the time that they allow themselves.
+	TenonFirstCommand float64 `json:"tenonSecondsToFirstCommand"`
+	PeerFirst         float64 `json:"peerSecondsToFirstCommand"`
+	PeerFirstMove     float64 `json:"peerSecondsToFirstMove"`
+	// TenonFirstHour and PeerFirstHour are how many commands either decides about in its first hour: Tenon those of one look,
+	// Karpenter one after the other, with the wait that it makes after each.
+	TenonFirstHour int `json:"tenonCommandsInFirstHour"`
+	PeerFirstHour  int `json:"peerCommandsInFirstHour"`
 	// TenonCommands take TenonNodes nodes, and save dollars per hour.
 	TenonCommands     int     `json:"tenonCommands"`
 	TenonNodes        int     `json:"tenonNodes"`
@@ -69,9 +79,26 @@ func evaluation(name string, nodes, divisor int, use workload.Use) measurement {
 		row.PeerSeconds, row.PeerSecondsPerAnswer = scan.Whole().Seconds(), scan.PerCandidate.Seconds()
 		row.PeerCPUSeconds = float64(scan.Candidates) * scan.CPU.Seconds()
 		row.Ratio = row.PeerSeconds / row.TenonSeconds
-		progress("%s: %v for each of %d candidates", row.Name, scan.PerCandidate.Round(time.Millisecond), scan.Candidates)
+		progress("%s: %v for each of %d candidates; now its first command", row.Name, scan.PerCandidate.Round(time.Millisecond), scan.Candidates)
+		pass, err := peer.Pass(ctx)
+		if err != nil {
+			return nil, err
+		}
+		row.TenonFirstCommand, row.TenonFirstHour = row.TenonSeconds, row.TenonCommands
+		row.PeerFirst, row.PeerFirstMove, row.PeerFirstHour = pass.First.Seconds(), pass.FirstMove.Seconds(), firstHour(pass)
+		progress("%s: Karpenter has its first command after %.1f s, one that moves pods after %.1f s: %d in an hour", row.Name, row.PeerFirst, row.PeerFirstMove, row.PeerFirstHour)
 		return row, nil
 	}}
+}
+
+// firstHour is how many commands the peer comes to in an hour, if each that moves pods takes it as long as the first.
+func firstHour(pass karpenter.Pass) int {
+	if pass.FirstMove == 0 {
+		return pass.Commands
+	}
+	before := pass.Commands - 1
+	left := time.Hour - time.Duration(before)*karpenter.CommandDelay
+	return before + int(left/(pass.FirstMove+karpenter.CommandDelay))
 }
 
 func podsOn(q *duel.Question) int {

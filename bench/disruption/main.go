@@ -8,13 +8,20 @@
 // of three, each from a snapshot nobody has looked at before. Karpenter is asked with its own SimulateScheduling, on the same
 // state, what becomes of the pods of one candidate; it is asked about a sample of its candidates, taken evenly, and its time
 // for all of them is the mean times their number. A pass of its single-node consolidation does just that; its searches for
-// several nodes at once, and the fifteen seconds it waits for each command, come on top and are not counted.
+// several nodes at once, and the fifteen seconds it waits for each command, come on top and are not counted there. Then its
+// methods are asked in their order, as long as they allow themselves, for the first command and for the first that moves
+// pods; how many it decides about in an hour follows from that and from its wait. Tenon has all its commands at once.
 //
 // # A day
 //
 // Forty Deployments scale up and down for 24 hours of simulated time (package day), once with plan.Disrupt, once with
 // Karpenter's emptiness, multi-node and single-node consolidation, called directly. Which pods come and go, how they are
 // bound and what is bought for them is the same for both.
+//
+// # A day on which spot pools run dry
+//
+// The same Deployments on spot machines, whose pools run dry by a seeded process (package day), on three days: by Tenon as it
+// is, by Tenon that looks at the price alone (packing cheapest), and with Karpenter's scheduler and consolidation.
 //
 // # End to end
 //
@@ -84,6 +91,7 @@ func measurements() []measurement {
 		evaluation("evaluation-5000", 5000, 4, workload.Loose),
 		evaluation("evaluation-5000-tight", 5000, 4, workload.Tight),
 		{"day", simulatedDay},
+		{"spot-day", spotDay},
 		endToEnd("karpenter"),
 		endToEnd("tenon"),
 	}

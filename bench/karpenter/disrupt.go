@@ -146,6 +146,55 @@ func (d *Disruptor) Scan(ctx context.Context, sample int) (Scan, error) {
 	return scan, nil
 }
 
+// CommandDelay is how long the peer waits before it looks at a command once more and carries it out (commandValidationDelay).
+// It decides about nothing else meanwhile.
+const CommandDelay = 15 * time.Second
+
+// Pass is how long the peer takes to come to a command.
+type Pass struct {
+	// First is the time to its first command of any kind, and FirstMove to the first that moves pods.
+	First, FirstMove time.Duration
+	// Commands is how many it finds on the way, FirstMove's included; none are found in the time that its methods allow
+	// themselves if it is zero.
+	Commands int
+}
+
+// Pass asks the peer's methods in their order, each for as long as it allows itself, until one finds a command that moves
+// pods. Its loop would wait for CommandDelay after each command.
+func (d *Disruptor) Pass(ctx context.Context) (Pass, error) {
+	ctx = quiet(ctx)
+	var pass Pass
+	start := time.Now()
+	for i, method := range d.methods() {
+		decisions, err := d.decide(ctx, method)
+		if err != nil {
+			return pass, err
+		}
+		if len(decisions) == 0 {
+			continue
+		}
+		pass.Commands += len(decisions)
+		if pass.First == 0 {
+			pass.First = time.Since(start)
+		}
+		if i > 0 {
+			pass.FirstMove = time.Since(start)
+			return pass, nil
+		}
+	}
+	return pass, nil
+}
+
+// methods are those that take nodes for lack of use, in the order in which the peer asks them.
+func (d *Disruptor) methods() []disruption.Method {
+	common := disruption.MakeConsolidation(d.clock, d.cluster, d.client, d.provisioner, d.provider, d.recorder, d.queue)
+	return []disruption.Method{
+		disruption.NewEmptiness(common, disruption.WithValidator(believe{})),
+		disruption.NewMultiNodeConsolidation(common, disruption.WithValidator(believe{})),
+		disruption.NewSingleNodeConsolidation(common, disruption.WithValidator(believe{})),
+	}
+}
+
 // Consolidate is what the peer's disruption controller would take away for lack of use, in one of its rounds: empty nodes;
 // if there are none, several nodes at once; if none, a single one. It would wait for fifteen seconds and look again before
 // it acts; here nothing changes meanwhile.
@@ -155,12 +204,7 @@ func Consolidate(ctx context.Context, q *duel.Question) ([]duel.Decision, error)
 		return nil, err
 	}
 	ctx = quiet(ctx)
-	common := disruption.MakeConsolidation(d.clock, d.cluster, d.client, d.provisioner, d.provider, d.recorder, d.queue)
-	for _, method := range []disruption.Method{
-		disruption.NewEmptiness(common, disruption.WithValidator(believe{})),
-		disruption.NewMultiNodeConsolidation(common, disruption.WithValidator(believe{})),
-		disruption.NewSingleNodeConsolidation(common, disruption.WithValidator(believe{})),
-	} {
+	for _, method := range d.methods() {
 		decisions, err := d.decide(ctx, method)
 		if err != nil || len(decisions) > 0 {
 			return decisions, err

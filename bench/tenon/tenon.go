@@ -60,7 +60,7 @@ func Input(q *duel.Question) plan.Input {
 	}
 	for _, pool := range q.Pools {
 		snapshot.NodePools = append(snapshot.NodePools, pool)
-		in.Pools = append(in.Pools, plan.Pool{NodePool: pool, Types: q.Types[pool.Name]})
+		in.Pools = append(in.Pools, plan.Pool{NodePool: pool, Types: q.Types[pool.Name], Packing: plan.PackingOf(pool, plan.PackingSpread)})
 	}
 	if q.BestEffortMinValues {
 		in.MinValues = plan.MinValuesBestEffort

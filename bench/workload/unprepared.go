@@ -17,6 +17,8 @@ import (
 type Batch struct {
 	Name string
 	Ask  func() *duel.Question
+	// Again says that it is another draw of a batch before it.
+	Again bool
 }
 
 // agents is how many DaemonSets run on each node in the batches of this file.
@@ -34,7 +36,7 @@ func Unprepared(catalogue []*cloud.InstanceType) []Batch {
 				if seed > 0 {
 					named = fmt.Sprintf("%s-%d", named, seed+1)
 				}
-				batches = append(batches, Batch{named, func() *duel.Question {
+				batches = append(batches, Batch{Name: named, Again: seed > 0, Ask: func() *duel.Question {
 					d := newDraw(1000 + uint64(seed))
 					return d.withAgents(Ask(named, pods(d), catalogue, buying(capacity)))
 				}})
@@ -158,7 +160,7 @@ func preferablyApart(_ draw, pod *corev1.Pod) {
 func limited(catalogue []*cloud.InstanceType, capacity string) []Batch {
 	batch := func(name string, most func(total corev1.ResourceList) karpv1.Limits, pods func(d draw) []*corev1.Pod) Batch {
 		name += "-" + capacity
-		return Batch{name, func() *duel.Question {
+		return Batch{Name: name, Ask: func() *duel.Question {
 			d := newDraw(1000)
 			waiting := pods(d)
 			limits := most(total(waiting))
@@ -214,7 +216,7 @@ func scarce(catalogue []*cloud.InstanceType) []Batch {
 			if seed > 0 {
 				name = fmt.Sprintf("%s-%d", name, seed+1)
 			}
-			batches = append(batches, Batch{name, func() *duel.Question {
+			batches = append(batches, Batch{Name: name, Again: seed > 0, Ask: func() *duel.Question {
 				d := newDraw(1000 + uint64(seed))
 				return d.withAgents(Ask(name, b.pods(d), left, buying(karpv1.CapacityTypeSpot)))
 			}})
@@ -242,7 +244,7 @@ func withoutSpot(d draw, catalogue []*cloud.InstanceType) []*cloud.InstanceType 
 // hosts of their own.
 func volumes(catalogue []*cloud.InstanceType, capacity string) Batch {
 	name := "volumes-1000-" + capacity
-	return Batch{name, func() *duel.Question {
+	return Batch{Name: name, Ask: func() *duel.Question {
 		d := newDraw(1000)
 		r := random{draw: d, q: Ask(name, nil, catalogue, buying(capacity))}
 		r.storage()
@@ -265,7 +267,7 @@ func volumes(catalogue []*cloud.InstanceType, capacity string) Batch {
 // crowded are five hundred pods of sizes of their own in a cluster of 10,000 nodes that are nearly full.
 func crowded(catalogue []*cloud.InstanceType, capacity string) Batch {
 	name := "10000-nodes-500-" + capacity
-	return Batch{name, func() *duel.Question {
+	return Batch{Name: name, Ask: func() *duel.Question {
 		d := newDraw(1000)
 		q := Ask(name, d.apps(d.differentSizes(230, measured), [2]int{2, 4}, unchanged, unchanged, preferablyApart)[:500], catalogue, buying(capacity))
 		q.Nodes = Nodes(10_000, "general", catalogue)

@@ -209,6 +209,9 @@ func (f *filler) fill(machine int, bias float64, content []Count) (*Load, float6
 	}
 	candidates, factors := f.scratch.candidates[:0], f.scratch.factors
 	for _, r := range f.members[machine] {
+		if f.left[r] == 0 {
+			continue
+		}
 		f.scratch.cursors[r] = 0
 		candidates = append(candidates, r)
 		factors[r] = f.worth[r]
@@ -292,6 +295,9 @@ func (f *filler) fillPriced(machine int) (*Load, float64) {
 	t := f.begin(machine)
 	order, ratio := f.scratch.candidates[:0], f.scratch.ratio
 	for _, r := range f.members[machine] {
+		if f.left[r] == 0 {
+			continue
+		}
 		f.scratch.cursors[r] = 0
 		cost := 0.0
 		for d, amount := range f.rows[r].request {

@@ -20,12 +20,15 @@ func (p *packing) add(l Load) {
 	p.price += l.Price
 }
 
-// better says that a packing serves more, or costs less in the end.
+// better says that a packing serves more, or costs less in the end, or as much on fewer machines.
 func (p *packing) better(other *packing) bool {
 	if p.left != other.left {
 		return p.left < other.left
 	}
-	return p.total < other.total-1e-9
+	if p.total < other.total-1e-9 || p.total > other.total+1e-9 {
+		return p.total < other.total
+	}
+	return len(p.loads) < len(other.loads)
 }
 
 // again is the share of the worth that may be bought before what is left is valued anew, and revaluations how often that

@@ -14,15 +14,32 @@ import (
 // Bounds of the work.
 const (
 	// improvements is how many attempts there are for a small packing; effort bounds attempts times the pieces and demands.
-	improvements = 300
-	effort       = 400_000
+	improvements = 1500
+	// patience is how many attempts may be in vain, one after the other.
+	patience = 400
+	effort   = 300_000
 	// ruined is how many machines are taken out at most.
 	ruined = 5
+	// detour is by what part of its price a packing may become dearer on the way to a cheaper one, at first.
+	detour = 0.02
 )
 
+// improver improves a packing.
+type improver struct {
+	p       *Problem
+	rows    []row
+	f       *filler
+	size    []float64
+	options []int
+	random  *rand.Rand
+	// now is the packing that is changed next, and stock what it leaves.
+	now   *packing
+	stock *stock
+}
+
 // improved is the packing after many attempts. The stock is what the packing leaves.
-func improved(p *Problem, s *stock, best *packing, size []float64, options []int) *packing {
-	pieces := s.pieces
+func improved(p *Problem, s *stock, best *packing, rows []row, size []float64, options []int) *packing {
+	pieces := 0
 	for k := range p.Demands {
 		pieces += p.Demands[k].Pieces
 	}
@@ -30,70 +47,98 @@ func improved(p *Problem, s *stock, best *packing, size []float64, options []int
 	if len(best.loads) == 0 || attempts < 8 {
 		return best
 	}
-	random := rand.New(rand.NewPCG(1, uint64(pieces)))
-	for range attempts {
-		if next := attempt(p, s, best, size, options, random); next != nil {
-			best = next
+	i := &improver{p: p, rows: rows, f: newFiller(p, rows, s, size), size: size, options: options, random: rand.New(rand.NewPCG(1, uint64(pieces))), now: best, stock: s}
+	for n, found := 0, 0; n < attempts && n < found+patience; n++ {
+		i.attempt(best.total + detour*best.total*float64(attempts-n)/float64(attempts))
+		if i.now.better(best) {
+			best, found = i.now, n
 		}
 	}
 	return best
 }
 
-// attempt ruins and recreates a part of a packing; nil if that did not make it better.
-func attempt(p *Problem, s *stock, best *packing, size []float64, options []int, random *rand.Rand) *packing {
-	victims := chosen(p, best, size, random)
-	before := s.clone()
-	price, kept := 0.0, make([]Load, 0, len(best.loads))
-	for i := range best.loads {
-		if !slices.Contains(victims, i) {
-			kept = append(kept, best.loads[i])
+// attempt ruins and recreates a part of the packing, and keeps what comes of it unless it is dearer than most.
+func (i *improver) attempt(most float64) {
+	victims := i.chosen()
+	s := i.stock.clone()
+	kept := make([]Load, 0, len(i.now.loads))
+	for j := range i.now.loads {
+		if !slices.Contains(victims, j) {
+			kept = append(kept, i.now.loads[j])
 			continue
 		}
-		l := best.loads[i]
+		l := i.now.loads[j]
 		l.Content = slices.Clone(l.Content)
-		price += l.Price
 		s.giveBack(&l)
 	}
-	next := &packing{loads: kept}
-	if p.Accepts == nil && random.IntN(2) == 0 {
-		next.loads = stuffed(p, s, kept, size)
+	next := &packing{}
+	if i.p.Accepts == nil && i.random.IntN(2) == 0 {
+		kept = stuffed(i.p, s, kept, i.size)
 	}
-	after := s.clone()
-	var recreated *packing
-	var rest *stock
-	for range 3 {
-		trial := after.clone()
-		made := firstFit(p, trial, shuffled(p, trial, size, random), some(p, options, random))
-		made.total = made.price
-		if recreated == nil || made.better(recreated) {
-			recreated, rest = made, trial
-		}
+	for j := range kept {
+		next.add(kept[j])
 	}
-	if recreated.left > best.left || recreated.left == best.left && recreated.price >= price-1e-9 {
-		*s = *before
-		return nil
+	var made *packing
+	if i.random.IntN(3) == 0 {
+		made = i.greedy(s)
+	} else {
+		made = firstFit(i.p, s, i.shuffled(s), i.some())
 	}
-	*s = *rest
-	for i := range next.loads {
-		next.price += next.loads[i].Price
+	for j := range made.loads {
+		next.add(trimmed(i.p, s, made.loads[j], i.options))
 	}
-	for i := range recreated.loads {
-		next.add(recreated.loads[i])
+	next.left, next.total = made.left, next.price
+	if next.left < i.now.left || next.left == i.now.left && next.total < most-1e-9 {
+		i.now, i.stock = next, s
 	}
-	next.left, next.total = recreated.left, next.price
-	return next
 }
 
-// chosen are the places of the loads to be ruined.
-func chosen(p *Problem, best *packing, size []float64, random *rand.Rand) []int {
-	order, rate := make([]int, len(best.loads)), make([]float64, len(best.loads))
-	for i := range best.loads {
-		order[i] = i
-		for _, c := range best.loads[i].Content {
-			rate[i] += size[c.Demand] * float64(c.N)
+// greedy buys the machine that carries the most for its price, of some of the machines, until nothing is left.
+func (i *improver) greedy(s *stock) *packing {
+	f := i.f
+	f.stock = s
+	for r := range i.rows {
+		f.worth[r] = i.size[i.rows[r].members[0]] * (0.85 + 0.3*i.random.Float64()) / f.scale[i.rows[r].members[0]]
+	}
+	f.count()
+	result, bias := &packing{}, biases[i.random.IntN(len(biases))]
+	for s.pieces > 0 {
+		var best *Load
+		highest := 0.0
+		for range sampled {
+			m := i.options[i.random.IntN(len(i.options))]
+			if s.affordable(m) == 0 {
+				continue
+			}
+			if l, value := f.fill(m, bias, nil); l != nil && value/l.Price > highest {
+				best, highest = l, value/l.Price
+			}
 		}
-		rate[i] /= best.loads[i].Price
-		rate[i] *= 1 + 0.2*random.Float64()
+		if best == nil {
+			break
+		}
+		s.buy(best)
+		f.count()
+		result.add(*best)
+	}
+	result.left = s.pieces
+	return result
+}
+
+// sampled is how many machines are filled to find the next one.
+const sampled = 12
+
+// chosen are the places of the loads to be ruined.
+func (i *improver) chosen() []int {
+	loads, random := i.now.loads, i.random
+	order, rate := make([]int, len(loads)), make([]float64, len(loads))
+	for j := range loads {
+		order[j] = j
+		for _, c := range loads[j].Content {
+			rate[j] += i.size[c.Demand] * float64(c.N)
+		}
+		rate[j] /= loads[j].Price
+		rate[j] *= 1 + 0.4*random.Float64()
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(rate[a], rate[b]), cmp.Compare(a, b)) })
 	n := min(len(order), 1+random.IntN(ruined))
@@ -154,25 +199,20 @@ func bySize(p *Problem, s *stock, size []float64) []int {
 }
 
 // shuffled are the demands in stock, the large ones more or less before the small ones.
-func shuffled(p *Problem, s *stock, size []float64, random *rand.Rand) []int {
-	order := bySize(p, s, size)
+func (i *improver) shuffled(s *stock) []int {
+	order := bySize(i.p, s, i.size)
 	key := make(map[int]float64, len(order))
 	for _, k := range order {
-		key[k] = size[k] * (0.6 + 0.8*random.Float64())
+		key[k] = i.size[k] * (0.6 + 0.8*i.random.Float64())
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return -cmp.Compare(key[a], key[b]) })
 	return order
 }
 
-// some are all of the machines, or those up to a size that is drawn, so that content is divided differently.
-func some(p *Problem, options []int, random *rand.Rand) []int {
-	if random.IntN(3) == 0 {
-		return options
+// some are all of the machines, or those up to a price that is drawn, so that content is divided differently.
+func (i *improver) some() []int {
+	if i.random.IntN(3) == 0 {
+		return i.options
 	}
-	price := p.Machines[options[random.IntN(len(options))]].priceIn(^uint64(0))
-	cut := slices.IndexFunc(options, func(m int) bool { return p.Machines[m].priceIn(^uint64(0)) > price })
-	if cut < 0 {
-		return options
-	}
-	return options[:cut]
+	return i.options[:1+i.random.IntN(len(i.options))]
 }

@@ -31,6 +31,24 @@ type rehearsal struct {
 	rates []float64
 }
 
+// worthwaiting is how much dearer than the cheapest a packing may be when it is bought, to be cheaper in the end.
+const worthwaiting = 1.05
+
+// best is the packing that costs the least in the end, of those that serve as much as the cheapest and are not much dearer.
+func (r *rehearsal) best(all []*packing, cheapest *packing) *packing {
+	limit, best := cheapest.price*worthwaiting, cheapest
+	best.total = r.judge(best)
+	for _, packed := range all {
+		if packed == cheapest || packed.left > cheapest.left || packed.price > limit || packed.price >= best.total {
+			continue
+		}
+		if packed.total = r.judge(packed); packed.total < best.total {
+			best = packed
+		}
+	}
+	return best
+}
+
 // judge is what a packing costs in the end, when the kube-scheduler has put the pods where it likes and machines were bought
 // for those that found no room.
 func (r *rehearsal) judge(packed *packing) float64 {

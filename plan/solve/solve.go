@@ -27,13 +27,10 @@ func Solve(p *Problem) []Load {
 
 // cheapest is the cheapest packing of all ways to buy. With shared, no machine carries more than its share.
 func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
+	var all []*packing
 	var best *packing
 	var rest *stock
-	s := newStock(p)
-	s.shared = shared
-	program, rows := valued(p, s, size, maxRounds)
-	judge := &rehearsal{p: p, rates: ratesOf(p, program, rows, size)}
-	consider := func(way func(s *stock) *packing) {
+	try := func(way func(s *stock) *packing) {
 		s := newStock(p)
 		s.shared = shared
 		made := way(s)
@@ -42,32 +39,30 @@ func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
 			made.loads[i] = trimmed(p, s, made.loads[i], options)
 			made.price += made.loads[i].Price
 		}
-		if made.total = made.price; best != nil && !made.better(best) {
-			return
-		}
-		if !p.Follows {
-			made.total = judge.judge(made)
-		}
-		if best == nil || made.better(best) {
+		made.total = made.price
+		if all = append(all, made); best == nil || made.better(best) {
 			best, rest = made, s
 		}
 	}
-	consider(func(s *stock) *packing { return guided(p, s, size, program, rows) })
+	s := newStock(p)
+	s.shared = shared
+	program, rows := valued(p, s, size, maxRounds)
+	try(func(s *stock) *packing { return guided(p, s, size, program, rows) })
 	for _, order := range orders(p, size) {
-		consider(func(s *stock) *packing { return firstFit(p, s, order, options) })
+		try(func(s *stock) *packing { return firstFit(p, s, order, options) })
 	}
 	for _, m := range fleets(p, options) {
-		consider(func(s *stock) *packing { return firstFit(p, s, bySize(p, s, size), []int{m}) })
+		try(func(s *stock) *packing { return firstFit(p, s, bySize(p, s, size), []int{m}) })
 		for _, slack := range slacks {
 			if !p.Follows {
-				consider(func(s *stock) *packing { return fleet(p, s, rows, size, m, slack) })
+				try(func(s *stock) *packing { return fleet(p, s, rows, size, m, slack) })
 			}
 		}
 	}
-	if !p.Follows {
-		return best
+	if p.Follows {
+		return improved(p, rest, best, rows, size, options)
 	}
-	return improved(p, rest, best, size, options)
+	return (&rehearsal{p: p, rates: ratesOf(p, program, rows, size)}).best(all, best)
 }
 
 // ratesOf are what a piece of each demand costs by the program.

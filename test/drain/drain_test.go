@@ -187,11 +187,11 @@ func drainByDeadline(ctx context.Context, t *testing.T, w *world) {
 	node := w.node(ctx, t, "deadline")
 	w.namespace(ctx, t, "deadline")
 	w.pod(ctx, t, newPod("deadline", "batch", node.Name, annotated(karpv1.DoNotDisruptAnnotationKey, "true"), func(pod *corev1.Pod) {
-		pod.Spec.TerminationGracePeriodSeconds = new(int64(20))
+		pod.Spec.TerminationGracePeriodSeconds = new(int64(90))
 	}))
 	w.pod(ctx, t, newPod("deadline", "web", node.Name))
 	w.budget(ctx, t, "deadline", "all", 2)
-	run := w.drain(ctx, t, node, "claim-deadline", func(in *workflows.DrainInput) { in.Deadline = time.Now().Add(40 * time.Second) })
+	run := w.drain(ctx, t, node, "claim-deadline", func(in *workflows.DrainInput) { in.Deadline = time.Now().Add(2 * time.Minute) })
 	if got := result(ctx, t, run); got.Outcome != workflows.Drained || got.Evicted != 2 {
 		t.Errorf("result %+v", got)
 	}

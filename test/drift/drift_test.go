@@ -284,7 +284,7 @@ func expiry(t *testing.T, w *world.World) {
 
 // expiryByForce has a node wait for a replacement until its grace is over, although its pod may not be evicted.
 func expiryByForce(t *testing.T, w *world.World) {
-	s := setting{name: "by-force", annotations: "tenon.sh/expiration: graceful", template: "expireAfter: 30s\n      terminationGracePeriod: 30s", replicas: 1}
+	s := setting{name: "by-force", annotations: "tenon.sh/expiration: graceful", template: "expireAfter: 90s\n      terminationGracePeriod: 60s", replicas: 1}
 	old := s.play(w)[0]
 	patch(w, &karpv1.NodePool{}, s.name, `{"spec":{"template":{"spec":{"expireAfter":"720h"}}}}`)
 	w.Apply(`
@@ -294,7 +294,7 @@ metadata: {namespace: default, name: by-force}
 spec: {maxUnavailable: 0, selector: {matchLabels: {app: by-force}}}
 `)
 	ended(w, old.Name, workflows.ReasonExpired, 4*time.Minute)
-	if lived := time.Since(old.CreationTimestamp.Time); lived < 60*time.Second {
+	if lived := time.Since(old.CreationTimestamp.Time); lived < 150*time.Second {
 		t.Errorf("the node went after %s, want after expireAfter and terminationGracePeriod together", lived)
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // patience is how long what is launched as a replacement may take to serve in this laboratory, where machines boot in
 // two seconds and are ready five seconds later, and others may keep the processors busy.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // impatient starts Disruption before anything else does, so that a replacement that never serves is taken back soon.
 func impatient(w *world.World) {

@@ -140,7 +140,7 @@ func kubectl(t *testing.T, w *world.World, args ...string) string {
 // expiration: a claim lives for expireAfter, kept by a durable timer, and its pods get another node.
 func expiration(t *testing.T, w *world.World) {
 	const pool = "expiring"
-	claim := serve(w, pool, 1, "expireAfter: 25s")
+	claim := serve(w, pool, 1, "expireAfter: 60s")
 	ended(t, w, claim.Name, workflows.ReasonExpired)
 	gone(t, w, claim)
 	w.AwaitRunning(pool, 1, 2*time.Minute)

@@ -23,14 +23,14 @@ func TestMain(m *testing.M) { os.Exit(world.Main(m, 200)) }
 // scenarios are all tables.
 func scenarios() []scenario {
 	return slices.Concat(labelScenarios(), poolScenarios(), resourceScenarios(), lifecycleScenarios(), volumeScenarios(),
-		spreadScenarios(), affinityScenarios(), preferenceScenarios(), reasonScenarios(), reservedScenarios())
+		spreadScenarios(), affinityScenarios(), preferenceScenarios(), reasonScenarios(), reservedScenarios(), overlayScenarios())
 }
 
 // TestScheduling is the one test of this package: its scenarios share a laboratory.
 func TestScheduling(t *testing.T) {
 	// The window stays open for as long as pods keep coming, so that a scenario's pods are never cut in two by a burst of
-	// others'. The scenarios' own pods come together.
-	w := world.Start(t, world.Options{Worker: []string{"--batch-max-duration=1m"}})
+	// others'. The scenarios' own pods come together, a moment apart where the machine is busy.
+	w := world.Start(t, world.Options{Worker: []string{"--batch-max-duration=1m", "--batch-idle-duration=3s", "--feature-gates=NodeOverlay=true"}})
 	w.DeletePool("default")
 	w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{
 		{PoolPattern: ec2sim.PoolPattern{InstanceType: refusedType}}, {PoolPattern: ec2sim.PoolPattern{InstanceType: refusedAlone}}}})

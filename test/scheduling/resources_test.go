@@ -108,10 +108,10 @@ func resourceScenarios() []scenario {
 		steps:  []step{{pods: []workload{{name: "web", count: 4, requests: "cpu: 100m, ephemeral-storage: 7Gi"}}}},
 		expect: []expectation{nodes(2), spread("web", hostKey, 2, 2)},
 	}, {
-		name: "mixed-sizes", rule: "large and small pods share nodes so that none needs another", pools: []pool{{types: []string{"m5.large", "m5.xlarge", "m5.2xlarge"}}},
+		name: "mixed-sizes", rule: "large and small pods share nodes so that none needs another", pools: held(pool{types: []string{"m5.large", "m5.xlarge", "m5.2xlarge"}}),
 		steps: []step{{pods: []workload{
 			{name: "large", count: 3, requests: "cpu: 3, memory: 2Gi"},
 			{name: "small", count: 8, requests: "cpu: 200m, memory: 500Mi"},
-			{name: "fat", count: 1, requests: "cpu: 500m, memory: 20Gi"}}}},
+			{name: "fat", count: 1, requests: "cpu: 500m, memory: 20Gi"}}, then: (*play).release}},
 	}}
 }

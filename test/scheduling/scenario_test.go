@@ -170,7 +170,7 @@ spec:
 // clusterWide are the kinds of the tables that belong to no namespace.
 var clusterWide = map[string]bool{
 	"Namespace": true, "NodePool": true, "StorageClass": true, "PersistentVolume": true, "CSIDriver": true, "CSINode": true,
-	"PriorityClass": true, "RuntimeClass": true, "DeviceClass": true,
+	"PriorityClass": true, "RuntimeClass": true, "DeviceClass": true, "NodeOverlay": true,
 }
 
 // parse reads manifests. Objects of namespaced kinds get the namespace if they name none.

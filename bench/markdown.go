@@ -1,0 +1,69 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+)
+
+// markdown prints the README's tables from the file: the rows that match, one table for each way to buy, those first where
+// Tenon looks worst beside the best of the others.
+func markdown(w io.Writer, only, path string) error {
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var figures []figure
+	if err := json.Unmarshal(data, &figures); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	for _, capacity := range []string{"on-demand", "spot"} {
+		rows := slices.DeleteFunc(slices.Clone(figures), func(f figure) bool { return f.Capacity != capacity || !pattern.MatchString(f.Name) })
+		if len(rows) == 0 {
+			continue
+		}
+		slices.SortStableFunc(rows, func(a, b figure) int { return cmp.Compare(b.beside(), a.beside()) })
+		fmt.Fprintf(w, "| %s | pods | Tenon, $/h (nodes) | not nominated | Karpenter | first fit by hand | one type by hand | bound, $/h | Tenon, s | Karpenter, s |\n|---|---|---|---|---|---|---|---|---|---|\n", capacity)
+		for i := range rows {
+			f := &rows[i]
+			peer, peerSeconds := "not asked", ""
+			if f.Peer != nil {
+				peer, peerSeconds = priced(f.Peer.Cost, f.Peer.Nodes), fmt.Sprintf("%.2f", f.Peer.Seconds)
+			}
+			fmt.Fprintf(w, "| %s | %d | %s | %s | %s | %s | %s | %s | %.2f | %s |\n", f.Name, f.Pods, priced(f.Tenon.Cost, f.Tenon.Nodes),
+				priced(f.NotNominated.Cost, f.NotNominated.Nodes), peer, priced(f.FirstFit, f.FirstFitNodes), priced(f.OneType, 0), priced(f.Bound, 0), f.Tenon.Seconds, peerSeconds)
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}
+
+// beside is the price of Tenon's plan as a part of the best other one's; zero where there is no other.
+func (f *figure) beside() float64 {
+	best := f.leastByHand()
+	if f.Peer != nil && f.Peer.Cost > 0 && f.Peer.Unplaced <= f.Tenon.Unplaced && (best == 0 || f.Peer.Cost < best) {
+		best = f.Peer.Cost
+	}
+	if best == 0 {
+		return 0
+	}
+	return f.Tenon.Cost / best
+}
+
+func priced(price float64, nodes int) string {
+	switch {
+	case price == 0:
+		return ""
+	case nodes == 0:
+		return fmt.Sprintf("%.2f", price)
+	}
+	return fmt.Sprintf("%.2f (%d)", price, nodes)
+}
