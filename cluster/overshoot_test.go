@@ -26,7 +26,7 @@ import (
 // what came of it.
 const (
 	overshootMost       = 1.03
-	overshootSpreadMost = 1.25
+	overshootSpreadMost = 1.5
 )
 
 // townSize is how many pods of each row need a place that others may fill, beside nine times as many. The environment
