@@ -38,9 +38,12 @@ func (m *market) divideSpot(bins []*bin, holders []bitset) {
 	}
 	carried := map[spotPool]map[workload]int{}
 	given := map[int][]spotPool{}
-	for _, i := range spot {
+	var pools []spotPool
+	for n, i := range spot {
 		b := bins[i]
-		pools := m.spotPools(b, holders[i])
+		if n == 0 || b.zones != bins[spot[n-1]].zones || &holders[i][0] != &holders[spot[n-1]][0] {
+			pools = m.spotPools(b, holders[i])
+		}
 		if len(pools) < 2 {
 			continue
 		}
@@ -80,21 +83,19 @@ func (b *bin) workloads() map[workload]int {
 
 // spotPools are those a bin may have at almost the price of the cheapest, that one first.
 func (m *market) spotPools(b *bin, holders bitset) []spotPool {
+	limit := m.cheapestPrice(holders, b.zones) * (1 + almostEqual)
 	var pools []spotPool
 	for i := range holders.all {
 		for zones := m.machines[i].zones & b.zones; zones != 0; zones &= zones - 1 {
 			z := bits.TrailingZeros64(zones)
-			pools = append(pools, spotPool{machine: i, zone: z, price: m.priceAt(i, z)})
+			if price := m.priceAt(i, z); price <= limit {
+				pools = append(pools, spotPool{machine: i, zone: z, price: price})
+			}
 		}
 	}
 	slices.SortFunc(pools, func(x, y spotPool) int {
 		return cmp.Or(cmp.Compare(x.price, y.price), cmp.Compare(x.machine, y.machine), cmp.Compare(x.zone, y.zone))
 	})
-	for i := range pools {
-		if pools[i].price > pools[0].price*(1+almostEqual) {
-			return pools[:i]
-		}
-	}
 	return pools
 }
 

@@ -14,9 +14,9 @@ import (
 // Bounds of the work.
 const (
 	// improvements is how many attempts there are for a small packing; effort bounds attempts times the pieces and demands.
-	improvements = 1500
+	improvements = 5000
 	// patience is how many attempts may be in vain, one after the other.
-	patience = 600
+	patience = 2000
 	effort   = 300_000
 	// ruined is how many machines are taken out at most.
 	ruined = 5
