@@ -4,41 +4,44 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tenon-sh/tenon/plan/disrupt"
+	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Field lets tests try forks.
-type Field struct{ f *field }
+// Field lets tests try trials.
+type Field struct{ f *disrupt.Simulation }
 
 // NewField makes a field of which every node may go.
-func NewField(in Input) Field { return Field{newField(in, in.Snapshot.Nodes)} }
+func NewField(in model.Input) Field { return Field{disrupt.NewSimulation(in, in.Snapshot.Nodes)} }
 
 // Relocate tries what becomes of some nodes' pods when at most so many claims may be bought.
-func (f Field) Relocate(most int, nodes ...*Node) (p Plan, why string, ok bool) {
-	found, why, _ := f.f.relocate(nodes, purchase{most: most})
+func (f Field) Relocate(most int, nodes ...*model.Node) (p model.Plan, why string, ok bool) {
+	found, why, _ := f.f.Relocate(nodes, disrupt.Purchase{Most: most})
 	if found == nil {
-		return Plan{}, why, false
+		return model.Plan{}, why, false
 	}
-	return Plan{Placements: slices.Clone(found.placements), Claims: found.claims}, "", true
+	return model.Plan{Placements: slices.Clone(found.Placements), Claims: found.Claims}, "", true
 }
 
 // Forget takes the last try back.
-func (f Field) Forget() { f.f.rollback() }
+func (f Field) Forget() { f.f.Rollback() }
 
-// String is all that a fork may change.
+// String is all that a trial may change.
 func (f Field) String() string {
 	var b strings.Builder
-	for _, s := range f.f.d.slots {
-		fmt.Fprintln(&b, s.node.Key(), s.free, s.ports, s.attach, s.tally, s.closed && s.node.Initialized, f.f.stands[s.node.Key()].gone)
+	for _, s := range f.f.Distribution.Existing {
+		fmt.Fprintln(&b, s.Node.Key(), s.Free, s.Ports, s.Attach, s.Tally, s.Closed && s.Node.Initialized, f.f.Simulated[s.Node.Key()].Gone)
 	}
-	for _, g := range f.f.d.t.groups {
-		fmt.Fprint(&b, g.key, g.total, g.domains)
-		for _, domain := range sortedKeys(g.counts) {
-			if g.counts[domain] != 0 {
-				fmt.Fprint(&b, " ", domain, g.counts[domain])
+	for _, g := range f.f.Distribution.Topology.Groups {
+		fmt.Fprint(&b, g.Key, g.Total, g.Domains)
+		for _, domain := range model.SortedKeys(g.Counts) {
+			if g.Counts[domain] != 0 {
+				fmt.Fprint(&b, " ", domain, g.Counts[domain])
 			}
 		}
 		fmt.Fprintln(&b)
 	}
-	fmt.Fprintln(&b, f.f.d.m.purse())
+	fmt.Fprintln(&b, f.f.Distribution.Market.Purse())
 	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan/model"
 )
 
 func TestProtectionOfNodes(t *testing.T) {
@@ -34,7 +35,7 @@ func TestProtectionOfNodes(t *testing.T) {
 	} {
 		t.Run(row.why, func(t *testing.T) {
 			t.Parallel()
-			reduce := NewInterner()
+			reduce := model.NewInterner()
 			annotated := func(value string, at time.Time) metav1.ObjectMeta {
 				meta := metav1.ObjectMeta{Name: "n", CreationTimestamp: metav1.NewTime(at)}
 				if value != "" {
@@ -42,7 +43,7 @@ func TestProtectionOfNodes(t *testing.T) {
 				}
 				return meta
 			}
-			node := Join(reduce.Claim(&karpv1.NodeClaim{ObjectMeta: annotated(row.onClaim, born)}),
+			node := model.Join(reduce.Claim(&karpv1.NodeClaim{ObjectMeta: annotated(row.onClaim, born)}),
 				reduce.Node(&corev1.Node{ObjectMeta: annotated(row.onNode, joined)}))
 			if node.DoNotDisrupt != row.protects || !node.DoNotDisruptUntil.Equal(row.until) {
 				t.Errorf("got %v until %v, want %v until %v", node.DoNotDisrupt, node.DoNotDisruptUntil, row.protects, row.until)
@@ -60,7 +61,7 @@ func TestProtectionOfNodes(t *testing.T) {
 func TestProtectionSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"soon", "0s", "-1h", "yes", "4"} {
-		if protects, _, err := Protection(value); protects || err == nil {
+		if protects, _, err := model.Protection(value); protects || err == nil {
 			t.Errorf("%q protects %v, and is wrong for %v", value, protects, err)
 		}
 	}

@@ -5,5 +5,8 @@
 // Kubernetes or AWS may be within its reach; plan must be a pure function of its inputs, so it may not reach a network,
 // a process or a file, nor a client of any service.
 //
+// Within the planner the packages below plan are floors: they import one way, solve knows integers only, and everybody else
+// imports the package plan. Types stay small, files follow a reading order, and the words are in one glossary.
+//
 // The test judges the import graph that the go command itself reports, test files left out.
 package architecture

@@ -1,0 +1,126 @@
+package disrupt
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// budgets keeps account of what the budgets of NodePools allow over all commands of one evaluation. What is on its way
+// out, or not ready, when the evaluation begins is counted from the cluster itself, whoever caused it.
+type budgets struct {
+	now   time.Time
+	pools map[string]*poolBudget
+	// settling are the pools in which nothing may be begun until the pods that were moved are Ready.
+	settling map[string]bool
+}
+
+// poolBudget is the account of one pool.
+type poolBudget struct {
+	pool *karpv1.NodePool
+	// nodes are those that percentages are of, disrupting those that use up what is allowed.
+	nodes, disrupting int
+	allowed           map[karpv1.DisruptionReason]permission
+	// waits says that the pool wants one step at a time, stepped that there was one.
+	waits, stepped bool
+}
+
+// permission is what a pool's budgets say of one reason.
+type permission struct {
+	most int
+	err  error
+	// opens is when that may change by itself, where it has been sought.
+	opens  time.Time
+	sought bool
+}
+
+// newBudgets opens the accounts. Nodes are counted as Karpenter does: those that are initialized and whose machine has
+// not been ended.
+func newBudgets(in *model.Input, pools map[string]*karpv1.NodePool) *budgets {
+	b := &budgets{now: in.Snapshot.Time, pools: make(map[string]*poolBudget, len(pools)), settling: in.Settling}
+	for name, pool := range pools {
+		b.pools[name] = &poolBudget{pool: pool, allowed: map[karpv1.DisruptionReason]permission{}, waits: pool.Annotations[karpv1.WaitForReadyAnnotationKey] == "true"}
+	}
+	for _, n := range in.Snapshot.Nodes {
+		of := b.pools[n.Pool]
+		if of == nil || n.Claim == "" || !n.Initialized || n.Terminating {
+			continue
+		}
+		of.nodes++
+		if !n.Ready || n.Leaving() {
+			of.disrupting++
+		}
+	}
+	return b
+}
+
+func (b *budgets) permission(of *poolBudget, reason karpv1.DisruptionReason) permission {
+	found, known := of.allowed[reason]
+	if !known {
+		found.most, found.err = of.pool.AllowedDisruptions(b.now, of.nodes, reason)
+		of.allowed[reason] = found
+	}
+	return found
+}
+
+// left is how many more nodes of a pool may go for a reason.
+func (b *budgets) left(pool string, reason karpv1.DisruptionReason) int {
+	of := b.pools[pool]
+	if of == nil {
+		return 0
+	}
+	// A pool that waits for the pods it has moved begins nothing before they are Ready.
+	moves := reason != karpv1.DisruptionReasonEmpty
+	if of.waits && moves && (of.stepped || b.settling[pool]) {
+		return 0
+	}
+	left := max(0, b.permission(of, reason).most-of.disrupting)
+	if of.waits && moves {
+		return min(left, 1)
+	}
+	return left
+}
+
+// waits says that a pool waits for the pods it has moved before it begins anything else.
+func (b *budgets) waits(pool string) bool { return b.pools[pool] != nil && b.pools[pool].waits }
+
+// take counts nodes of a pool that are to go for a reason.
+func (b *budgets) take(pool string, reason karpv1.DisruptionReason, nodes int) {
+	if of := b.pools[pool]; of != nil {
+		of.disrupting += nodes
+		of.stepped = of.stepped || reason != karpv1.DisruptionReasonEmpty
+	}
+}
+
+// refusal says why nothing is left of a pool's budgets for a reason.
+func (b *budgets) refusal(pool string, reason karpv1.DisruptionReason) (cause model.Cause, message string) {
+	of := b.pools[pool]
+	if of == nil {
+		return model.CausePolicy, fmt.Sprintf("its NodePool %q does not exist", pool)
+	}
+	allowed := b.permission(of, reason)
+	if allowed.err != nil {
+		return model.CauseBudget, "its NodePool's budgets cannot be read: " + strings.ReplaceAll(allowed.err.Error(), "\n", "; ")
+	}
+	if allowed.most > of.disrupting && of.waits {
+		return model.CauseQuiet, fmt.Sprintf("its NodePool replaces one node after the other, each when the pods that were moved are Ready (%s)", karpv1.WaitForReadyAnnotationKey)
+	}
+	return model.CauseBudget, fmt.Sprintf("its NodePool's budgets allow %d of %d nodes to be disrupted at once for being %s, and %d are", allowed.most, of.nodes, strings.ToLower(string(reason)), of.disrupting)
+}
+
+// opens is when a pool's schedules may next allow more for a reason; zero if they do not.
+func (b *budgets) opens(pool string, reason karpv1.DisruptionReason) time.Time {
+	of := b.pools[pool]
+	if of == nil {
+		return time.Time{}
+	}
+	found := b.permission(of, reason)
+	if !found.sought {
+		found.sought, found.opens = true, of.pool.NextOpening(b.now, of.nodes, reason)
+		of.allowed[reason] = found
+	}
+	return found.opens
+}

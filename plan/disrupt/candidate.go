@@ -1,0 +1,273 @@
+package disrupt
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan/lifecycle"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// candidate is a node that may go for a reason, as far as the node, its pods and its pool have a say in it. Budgets, room
+// and prices are asked later.
+type candidate struct {
+	node *model.Node
+	pool *karpv1.NodePool
+	// price is what the node costs now, in US dollars per hour, where that is known.
+	price float64
+	known bool
+	// cost is its DisruptionCost.
+	cost float64
+	// pods are those that need another place when the node goes.
+	pods []*model.Pod
+	// soon says that the node may go in a moment and not yet.
+	soon bool
+}
+
+// block is what keeps a node.
+type block struct {
+	cause   model.Cause
+	message string
+	// until is when it ends by itself; zero means that something has to change.
+	until time.Time
+}
+
+// eventual says that a reason does not go away by waiting. Where a node's drain has an end, such a reason does not wait
+// for pods that do not want to be moved or that no budget lets go: the drain begins, and they have until its end.
+func eventual(reason karpv1.DisruptionReason) bool {
+	return reason == karpv1.DisruptionReasonDrifted || reason == DisruptionReasonExpired
+}
+
+// judge says what keeps nodes.
+type judge struct {
+	now      time.Time
+	held     map[string]model.Hold
+	settling map[string]bool
+	pools    map[string]*karpv1.NodePool
+	budgets  *budgetIndex
+	// waiting are the real pods that wait for a node, nominated the Nodes that some of them are to get.
+	waiting   map[types.UID]bool
+	nominated map[string]bool
+	// replaced are the replacements of which a node is still leaving.
+	replaced map[string]bool
+}
+
+func newJudge(in *model.Input) *judge {
+	snapshot := in.Snapshot
+	j := &judge{
+		now: snapshot.Time, held: in.Held, settling: in.Settling, budgets: newBudgetIndex(snapshot.DisruptionBudgets),
+		pools: make(map[string]*karpv1.NodePool, len(snapshot.NodePools)), waiting: map[types.UID]bool{}, nominated: map[string]bool{}, replaced: map[string]bool{},
+	}
+	for _, pool := range snapshot.NodePools {
+		j.pools[pool.Name] = pool
+	}
+	for _, pod := range snapshot.Pending {
+		if pod.Virtual {
+			continue
+		}
+		j.waiting[pod.UID] = true
+		if pod.NominatedNode != "" {
+			j.nominated[pod.NominatedNode] = true
+		}
+	}
+	for _, n := range snapshot.Nodes {
+		if n.Replacement != "" && n.Leaving() {
+			j.replaced[n.Replacement] = true
+		}
+	}
+	return j
+}
+
+// keeps says what keeps a node from going for a reason; nil where nothing does. The reason is not Overprovisioned, which
+// asks nobody.
+func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *block {
+	if n.Leaving() {
+		return &block{cause: model.CauseLeaving, message: "it is going away already"}
+	}
+	pool := j.pools[n.Pool]
+	if pool == nil {
+		return &block{cause: model.CausePolicy, message: fmt.Sprintf("its NodePool %q does not exist", n.Pool)}
+	}
+	if kept := j.applies(n, pool, reason); kept != nil {
+		return kept
+	}
+	if !n.Initialized {
+		return &block{cause: model.CauseNode, message: "it is not initialized"}
+	}
+	if kept := j.keepsNode(n); kept != nil {
+		return kept
+	}
+	if kept := j.expects(n); kept != nil {
+		return kept
+	}
+	if kept := j.keepsPods(n, reason); kept != nil {
+		return kept
+	}
+	if kept := j.patience(n, pool, reason); kept != nil {
+		return kept
+	}
+	return nil
+}
+
+// applies says why a reason is none for a node, or is not wanted by its pool.
+func (j *judge) applies(n *model.Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *block {
+	static := pool.Spec.Replicas != nil
+	running := slices.IndexFunc(n.Pods, (*model.Pod).Reschedulable)
+	switch reason {
+	case DisruptionReasonExpired:
+		return j.expired(n, pool)
+	case karpv1.DisruptionReasonDrifted:
+		if !n.Drifted {
+			return &block{cause: model.CauseNone, message: "it has not drifted"}
+		}
+	case karpv1.DisruptionReasonEmpty:
+		switch {
+		case static:
+			return &block{cause: model.CausePolicy, message: "its NodePool is static"}
+		case running >= 0:
+			return &block{cause: model.CauseNone, message: "it runs pod " + n.Pods[running].Key()}
+		case pool.Spec.Disruption.ConsolidateAfter.IsNever():
+			return &block{cause: model.CausePolicy, message: "its NodePool's consolidateAfter is Never"}
+		}
+	case karpv1.DisruptionReasonUnderutilized:
+		switch {
+		case static:
+			return &block{cause: model.CausePolicy, message: "its NodePool is static"}
+		case pool.Spec.Disruption.ConsolidateAfter.IsNever():
+			return &block{cause: model.CausePolicy, message: "its NodePool's consolidateAfter is Never"}
+		case pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyWhenEmpty:
+			return &block{cause: model.CausePolicy, message: "its NodePool consolidates only nodes that are empty (consolidationPolicy WhenEmpty)"}
+		case running < 0:
+			return &block{cause: model.CauseNone, message: "it runs no pod that would have to move"}
+		}
+	}
+	return nil
+}
+
+// expired says why a node has not expired, or why that is not for Disrupt to see to.
+func (j *judge) expired(n *model.Node, pool *karpv1.NodePool) *block {
+	at := n.ExpiresAt()
+	switch {
+	case at.IsZero():
+		return &block{cause: model.CauseNone, message: "it never expires"}
+	case !pool.ExpiresGracefully():
+		return &block{cause: model.CauseNone, message: fmt.Sprintf("it expires at %s, whatever runs on it then", lifecycle.Clock(at))}
+	case j.now.Before(at):
+		return &block{cause: model.CauseNone, message: fmt.Sprintf("it expires at %s, and is replaced then", lifecycle.Clock(at)), until: at}
+	}
+	return nil
+}
+
+// keepsNode says what keeps a node that is about itself.
+func (j *judge) keepsNode(n *model.Node) *block {
+	if !n.Undisruptable(j.now) {
+		return nil
+	}
+	if n.DoNotDisruptUntil.IsZero() {
+		return &block{cause: model.CauseNode, message: "it is annotated " + karpv1.DoNotDisruptAnnotationKey + "=true"}
+	}
+	return &block{cause: model.CauseNode, message: fmt.Sprintf("it is annotated %s, which holds until %s", karpv1.DoNotDisruptAnnotationKey, lifecycle.Clock(n.DoNotDisruptUntil)), until: n.DoNotDisruptUntil}
+}
+
+// expects says which pods are on their way to a node.
+func (j *judge) expects(n *model.Node) *block {
+	switch {
+	case n.Replacement != "" && j.replaced[n.Replacement]:
+		return &block{cause: model.CauseNominated, message: "it replaces nodes that are still leaving"}
+	case slices.ContainsFunc(n.Promised, func(uid types.UID) bool { return j.waiting[uid] }):
+		return &block{cause: model.CauseNominated, message: "pods that wait for a node are planned for it"}
+	case n.Name != "" && j.nominated[n.Name]:
+		return &block{cause: model.CauseNominated, message: "pods that wait for a node are nominated to it"}
+	case n.Nominated(j.now):
+		return &block{cause: model.CauseNominated, message: "pods were planned for it a moment ago", until: n.NominatedUntil}
+	}
+	return nil
+}
+
+// keepsPods says which pod on a node keeps it.
+func (j *judge) keepsPods(n *model.Node, reason karpv1.DisruptionReason) *block {
+	if eventual(reason) && n.TerminationGracePeriod != nil {
+		return nil
+	}
+	for _, pod := range n.Pods {
+		if !pod.Undisruptable(j.now) {
+			continue
+		}
+		kept := &block{cause: model.CausePod, message: "pod " + pod.Key() + " is annotated not to be disrupted", until: pod.DisruptableAt()}
+		if !kept.until.IsZero() {
+			kept.message += ", which holds until " + lifecycle.Clock(kept.until)
+		}
+		return kept
+	}
+	for _, pod := range n.Pods {
+		if why := j.budgets.keeps(pod); why != "" {
+			return &block{cause: model.CausePDB, message: why}
+		}
+	}
+	return nil
+}
+
+// patience says for what a node has to wait that everything else lets go.
+func (j *judge) patience(n *model.Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *block {
+	consolidation := reason == karpv1.DisruptionReasonEmpty || reason == karpv1.DisruptionReasonUnderutilized
+	if consolidation {
+		if kept := j.quiet(n, pool); kept != nil {
+			return kept
+		}
+		if kept := j.young(n, pool); kept != nil {
+			return kept
+		}
+	}
+	if hold, held := j.held[n.Key()]; held && reason != karpv1.DisruptionReasonEmpty && j.now.Before(hold.Until) {
+		return &block{cause: model.CauseQuiet, message: hold.Why, until: hold.Until}
+	}
+	if j.settling[n.Pool] {
+		return &block{cause: model.CauseQuiet, message: fmt.Sprintf("pods that were moved within its NodePool are not Ready yet (%s)", karpv1.WaitForReadyAnnotationKey)}
+	}
+	return nil
+}
+
+// quiet says whether a node has been without a pod coming or going for as long as its pool demands.
+func (j *judge) quiet(n *model.Node, pool *karpv1.NodePool) *block {
+	after := pool.Spec.Disruption.ConsolidateAfter
+	if ready := model.Later(n.InitializedAt, n.LastPodEvent).Add(*after.Duration); j.now.Before(ready) {
+		return &block{cause: model.CauseQuiet, message: fmt.Sprintf("it has not been quiet for consolidateAfter (%s) yet", after.Duration), until: ready}
+	}
+	return nil
+}
+
+// young says whether a node is younger than its pool wants nodes to be that go. An age that cannot be read is one that no
+// node has reached.
+func (j *judge) young(n *model.Node, pool *karpv1.NodePool) *block {
+	age, err := pool.MinimumNodeAge()
+	if err != nil {
+		return &block{cause: model.CausePolicy, message: "how old a node has to be is not known: " + err.Error()}
+	}
+	if old := n.Created.Add(age); j.now.Before(old) {
+		return &block{cause: model.CauseQuiet, message: fmt.Sprintf("it is younger than %s, which its NodePool demands (%s)", pool.Annotations[karpv1.MinimumNodeAgeAnnotationKey], karpv1.MinimumNodeAgeAnnotationKey), until: old}
+	}
+	return nil
+}
+
+// soonWithin is how near the moment has to be from which on a node is quiet, for it to be worth waiting for.
+const soonWithin = 5 * time.Minute
+
+// soonQuiet says that nothing but consolidateAfter keeps a node from being underutilized, that it is nearly over, and
+// that it would be over already if only those pods counted that come: a node does not go on losing pods for ever. When a
+// workload shrinks, the nodes that lose pods are the ones to take away, and they are the last to be quiet. Until then
+// their pods' new places are not given to the pods of others.
+func (j *judge) soonQuiet(n *model.Node, kept *block) bool {
+	pool := j.pools[n.Pool]
+	if kept.cause != model.CauseQuiet || pool == nil || !kept.until.After(j.now) || kept.until.Sub(j.now) > soonWithin {
+		return false
+	}
+	if _, held := j.held[n.Key()]; held || j.settling[n.Pool] || j.quiet(n, pool) == nil || j.young(n, pool) != nil {
+		return false
+	}
+	settled := j.now.Add(-*pool.Spec.Disruption.ConsolidateAfter.Duration)
+	return !n.InitializedAt.After(settled) && !slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool { return pod.Reschedulable() && pod.Created.After(settled) })
+}

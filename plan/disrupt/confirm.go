@@ -1,0 +1,140 @@
+package disrupt
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/place"
+)
+
+// Confirm looks once more at a command that is about to be carried out, and says what has come in between; nothing where
+// all of its nodes may go. They are marked as leaving in the snapshot. Whether it still pays is not asked again: what
+// replaces them has been bought. Where nothing protects the nodes, all pods on them have to find room on nodes that serve,
+// beside everything else that waits: in the best order, or as the kube-scheduler is expected to place them.
+func Confirm(in model.Input, command model.Command) []model.Verdict {
+	j := newJudge(&in)
+	at := make(map[string]*model.Node, len(in.Snapshot.Nodes))
+	for _, n := range in.Snapshot.Nodes {
+		at[n.Key()] = n
+	}
+	var going []*model.Node
+	var found []model.Verdict
+	for _, key := range command.Nodes {
+		n := at[key]
+		if n == nil {
+			continue
+		}
+		kept := j.keepsNode(n)
+		if kept == nil {
+			kept = j.keepsPods(n, command.Reason)
+		}
+		if kept == nil && n.Name != "" && j.nominated[n.Name] {
+			kept = &block{cause: model.CauseNominated, message: "pods that wait for a node are nominated to it"}
+		}
+		if kept != nil {
+			found = append(found, model.Verdict{Node: key, Reason: command.Reason, Cause: kept.cause, Message: kept.message})
+			continue
+		}
+		going = append(going, n)
+	}
+	if len(found) > 0 {
+		return found
+	}
+	in.Snapshot = withSuccessors(in.Snapshot, going)
+	served := in
+	served.Pools = nil
+	kept := packedOut(served, going, at)
+	if len(kept) > 0 && slices.ContainsFunc(in.Snapshot.Nodes, func(n *model.Node) bool { return !n.Launched }) {
+		// What a claim that is not launched yet will hold is known from what its pool sells. What would be bought besides
+		// counts as no place all the same.
+		kept = packedOut(in, going, at)
+	}
+	if len(kept) > 0 {
+		if rushed := rushedOut(served, going, command.Late); len(rushed) < len(kept) {
+			kept = rushed
+		}
+	}
+	for _, n := range going {
+		if why := kept[n]; why != "" {
+			found = append(found, model.Verdict{Node: n.Key(), Reason: command.Reason, Cause: model.CauseRoom, Message: why})
+		}
+	}
+	return found
+}
+
+// packedOut says why nodes stay whose pods do not all fit on nodes that serve.
+func packedOut(in model.Input, going []*model.Node, at map[string]*model.Node) map[*model.Node]string {
+	spot := map[types.UID]*model.Node{}
+	for _, placement := range place.PackAll(in).Placements {
+		spot[placement.Pod.UID] = at[placement.Node]
+	}
+	why := map[*model.Node]string{}
+	for _, n := range going {
+		for _, pod := range n.Pods {
+			if !pod.Reschedulable() || pod.Undisruptable(in.Snapshot.Time) {
+				continue
+			}
+			switch to := spot[pod.UID]; {
+			case why[n] != "":
+			case to == nil:
+				why[n] = noOtherPlace(pod)
+			case !to.Initialized:
+				why[n] = fmt.Sprintf("pod %s would have to wait for node %s", pod.Key(), to.Key())
+			}
+		}
+	}
+	return why
+}
+
+func noOtherPlace(pod *model.Pod) string {
+	return fmt.Sprintf("pod %s would find no other place now", pod.Key())
+}
+
+// rushedOut says the same of nodes whose pods are placed as they come. What was launched for them may be late, and takes
+// only small ones.
+func rushedOut(in model.Input, going []*model.Node, late bool) map[*model.Node]string {
+	replacements := map[string]bool{}
+	staying := *in.Snapshot
+	staying.Nodes = slices.Clone(in.Snapshot.Nodes)
+	movable := make([]*model.Node, len(going))
+	for i, n := range going {
+		node := *n
+		node.Deleting, node.Disrupted = false, false
+		movable[i] = &node
+		staying.Nodes[slices.Index(staying.Nodes, n)] = &node
+		replacements[n.Replacement] = late && n.Replacement != ""
+	}
+	in.Snapshot = &staying
+	var launched []*model.Node
+	for _, n := range staying.Nodes {
+		if replacements[n.Replacement] && !n.Leaving() && !slices.Contains(movable, n) {
+			launched = append(launched, n)
+		}
+	}
+	why := map[*model.Node]string{}
+	for m := range NewSimulation(in, movable).unplacedMovers(movable, launched, 0) {
+		// Pods that wait may have had their place on a node that goes, and keep none.
+		if n := going[slices.Index(movable, m.from)]; why[n] == "" && slices.Contains(n.Pods, m.pod) && !m.pod.Undisruptable(in.Snapshot.Time) {
+			why[n] = noOtherPlace(m.pod)
+		}
+	}
+	return why
+}
+
+// Protected says what asks, on a node or on one of its pods, that the node is not disrupted for a reason; nothing where
+// nothing does.
+func Protected(n *model.Node, reason karpv1.DisruptionReason, now time.Time) string {
+	j := &judge{now: now, budgets: newBudgetIndex(nil)}
+	if kept := j.keepsNode(n); kept != nil {
+		return kept.message
+	}
+	if kept := j.keepsPods(n, reason); kept != nil {
+		return kept.message
+	}
+	return ""
+}

@@ -1,0 +1,137 @@
+package disrupt
+
+import (
+	"fmt"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// SpotChoice is how many cheaper instance types there have to be for spot to replace spot, and how many the launch may
+// then choose from: a node that came out of fewer would be replaced again and again.
+const SpotChoice = 15
+
+const underutilized = karpv1.DisruptionReasonUnderutilized
+
+// replacementsMost bounds the commands of one evaluation that launch something: their claims are written into a history.
+// What is left is for the next evaluation, which follows at once.
+const replacementsMost = 100
+
+// scorer weighs what commands save against what they disrupt, where NodePools want that.
+type scorer interface {
+	// approves says whether taking some nodes away is worth it when it saves so much an hour, and why not.
+	approves(sources []*candidate, saves float64) (ok bool, why string)
+	// hopeless says that not even the whole price of a node is worth disrupting it.
+	hopeless(c *candidate) (why string, hopeless bool)
+}
+
+// consolidation is the search for commands that save money by moving pods.
+type consolidation struct {
+	f          *Simulation
+	book       *budgets
+	scores     scorer
+	spotToSpot bool
+
+	commands []model.Command
+	// removals are the sources of the commands, as long as each is of one node that needs no replacement.
+	removals []*candidate
+	// removed is how many commands launch nothing; they are the first.
+	removed int
+	// crowded says that some were given up, as their pods might find no room.
+	crowded bool
+	// average is what the cluster costs, in dollars per hour, for each unit of what evicting its pods costs.
+	average  float64
+	verdicts map[*candidate]model.Verdict
+	gone     map[*candidate]bool
+}
+
+func (c *consolidation) keep(one *candidate, cause model.Cause, why string) {
+	c.verdicts[one] = model.Verdict{Node: one.node.Key(), Reason: underutilized, Cause: cause, Message: why}
+}
+
+// open says whether a candidate may go as far as budgets, its score and commands that were found before have a say.
+func (c *consolidation) open(one *candidate) bool {
+	if c.gone[one] {
+		return false
+	}
+	if pod, expected := c.f.expects(one.node); expected {
+		c.keep(one, model.CauseNominated, fmt.Sprintf("pod %s is to come to it", pod.Key()))
+		return false
+	}
+	if c.book.left(one.node.Pool, underutilized) == 0 {
+		cause, why := c.book.refusal(one.node.Pool, underutilized)
+		c.keep(one, cause, why)
+		return false
+	}
+	if why, hopeless := c.scores.hopeless(one); hopeless {
+		c.keep(one, model.CausePolicy, why)
+		return false
+	}
+	return true
+}
+
+// A replacement is worth it when it saves at least leastPart of what it replaces, or for each pod that it moves at least
+// leastWorth of what the cluster costs for each of its pods.
+const (
+	leastPart  = 0.2
+	leastWorth = 0.25
+)
+
+// worth says whether a saving is more than next to nothing for what a replacement moves.
+func (c *consolidation) worth(sources []*candidate, saves float64) bool {
+	price, cost := measure(sources)
+	return saves > 0 && (saves >= leastPart*price || saves >= leastWorth*c.average*cost)
+}
+
+// measure is what some nodes cost, in dollars per hour, and what evicting their pods does.
+func measure(sources []*candidate) (price, cost float64) {
+	for _, source := range sources {
+		cost += source.cost - 1
+		price += source.price
+	}
+	return price, cost
+}
+
+// unworthy says why what replacements save does not justify to take nodes away.
+func (c *consolidation) unworthy(sources []*candidate, found *move, saves float64) (why string, cause model.Cause) {
+	if !c.worth(sources, saves) {
+		return fmt.Sprintf("a replacement would save $%.4f an hour, which is too little for moving %d pods", saves, found.pods), model.CausePrice
+	}
+	if ok, why := c.scores.approves(sources, saves); !ok {
+		return why, model.CausePolicy
+	}
+	return "", ""
+}
+
+// termsFor are what a claim has to meet that replaces some nodes.
+func (c *consolidation) termsFor(sources []*candidate) *terms {
+	t := &terms{sources: sources}
+	spot := true
+	for _, source := range sources {
+		t.below += source.price
+		spot = spot && source.node.CapacityType == karpv1.CapacityTypeSpot
+	}
+	if spot {
+		t.noSpot = !c.spotToSpot
+		if len(sources) == 1 {
+			t.choice = SpotChoice
+		}
+	}
+	return t
+}
+
+// decide makes a command of a move.
+func (c *consolidation) decide(sources []*candidate, found *move, saves float64, why string) {
+	if !c.f.keep(found) {
+		return
+	}
+	command := model.Command{Reason: underutilized, Replacements: found.Claims, Moves: found.pods, SavesPerHour: saves, Why: why}
+	for _, source := range sources {
+		c.gone[source] = true
+		if !source.soon {
+			c.book.take(source.node.Pool, underutilized, 1)
+		}
+		command.Nodes = append(command.Nodes, source.node.Key())
+	}
+	c.commands = append(c.commands, command)
+}

@@ -1,0 +1,128 @@
+package disrupt
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan/lifecycle"
+	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/place"
+)
+
+// DisruptionReasons are the reasons for which Disrupt takes nodes away, in the order in which it asks.
+func DisruptionReasons() []karpv1.DisruptionReason {
+	return []karpv1.DisruptionReason{lifecycle.DisruptionReasonOverprovisioned, karpv1.DisruptionReasonEmpty, DisruptionReasonExpired,
+		karpv1.DisruptionReasonDrifted, karpv1.DisruptionReasonUnderutilized}
+}
+
+// decision is one evaluation under way.
+type decision struct {
+	in    model.Input
+	judge *judge
+	book  *budgets
+	rates *rates
+	// candidates are, for each reason, the nodes that their own rules let go.
+	candidates map[karpv1.DisruptionReason][]*candidate
+	// rivals are nodes that will be candidates for being underutilized in a moment.
+	rivals []*candidate
+	// going are the nodes that are in a command.
+	going map[string]bool
+	// relocations counts the commands that replace nodes.
+	relocations int
+	// simulation is the state of the cluster in which it is asked what becomes of it without some nodes; nil until
+	// somebody asks.
+	field *Simulation
+	found model.Disruption
+}
+
+func newDecision(in model.Input) *decision {
+	d := &decision{in: in, judge: newJudge(&in), rates: newRates(in.Pools), candidates: map[karpv1.DisruptionReason][]*candidate{}, going: map[string]bool{}}
+	d.book = newBudgets(&in, d.judge.pools)
+	return d
+}
+
+func (d *decision) nodePool(key string) string {
+	at := slices.IndexFunc(d.in.Snapshot.Nodes, func(n *model.Node) bool { return n.Key() == key })
+	return d.in.Snapshot.Nodes[at].Pool
+}
+
+// simulationOf is the cluster without the nodes that go already for reasons that ask nobody for room.
+func (d *decision) simulationOf() *Simulation {
+	if d.field != nil {
+		return d.field
+	}
+	var movable []*model.Node
+	listed := map[string]bool{}
+	for _, reason := range DisruptionReasons() {
+		candidates := d.open(reason)
+		slices.SortFunc(candidates, func(a, b *candidate) int { return strings.Compare(a.node.Key(), b.node.Key()) })
+		if reason == karpv1.DisruptionReasonUnderutilized {
+			candidates = append(candidates, d.rivals...)
+			slices.SortFunc(candidates, bySavings)
+		}
+		for _, c := range candidates {
+			if key := c.node.Key(); c.pool.Spec.Replicas == nil && !listed[key] && !d.going[key] {
+				listed[key] = true
+				movable = append(movable, c.node)
+			}
+		}
+	}
+	in := d.in
+	if len(d.going) > 0 {
+		in.Snapshot = place.Without(in.Snapshot, d.going)
+	}
+	in.Snapshot = withSuccessors(in.Snapshot, nil)
+	d.field = NewSimulation(in, movable)
+	return d.field
+}
+
+// roomMatters says whether it has to be asked where pods find room: where some wait or leave, or where it is asked for
+// other nodes anyway.
+func (d *decision) roomMatters() bool {
+	for _, reason := range DisruptionReasons() {
+		if reason != karpv1.DisruptionReasonEmpty && len(d.open(reason)) > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(d.in.Snapshot.Pending, (*model.Pod).Placeable) || slices.ContainsFunc(d.in.Snapshot.Nodes, func(n *model.Node) bool {
+		return (n.Leaving() || d.going[n.Key()]) && slices.ContainsFunc(n.Pods, (*model.Pod).Reschedulable)
+	})
+}
+
+// open are the candidates for a reason that are in no command yet.
+func (d *decision) open(reason karpv1.DisruptionReason) []*candidate {
+	return slices.DeleteFunc(slices.Clone(d.candidates[reason]), func(c *candidate) bool { return d.going[c.node.Key()] })
+}
+
+// command adds a command.
+func (d *decision) command(command model.Command) {
+	for _, node := range command.Nodes {
+		d.going[node] = true
+	}
+	d.found.Commands = append(d.found.Commands, command)
+}
+
+// refuse says that nothing is left of the budgets for a candidate.
+func (d *decision) refuse(c *candidate, reason karpv1.DisruptionReason) {
+	cause, message := d.book.refusal(c.node.Pool, reason)
+	d.verdict(c.node, reason, block{cause: cause, message: message, until: d.book.opens(c.node.Pool, reason)})
+}
+
+// verdict says what keeps a node.
+func (d *decision) verdict(n *model.Node, reason karpv1.DisruptionReason, kept block) {
+	d.say(model.Verdict{Node: n.Key(), Reason: reason, Cause: kept.cause, Message: kept.message, Until: kept.until})
+}
+
+func (d *decision) say(v model.Verdict) {
+	d.found.Verdicts = append(d.found.Verdicts, v)
+	d.lookAt(v.Until)
+}
+
+// lookAt brings NextLook forward to a time, if it is one.
+func (d *decision) lookAt(when time.Time) {
+	if !when.IsZero() && (d.found.NextLook.IsZero() || when.Before(d.found.NextLook)) {
+		d.found.NextLook = when
+	}
+}

@@ -1,0 +1,159 @@
+package disrupt
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan/lifecycle"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// Disrupt finds everything that may be taken away now, and says of every other node of a NodePool what keeps it, for each
+// reason. A node goes for the first reason that lets it: what static pools have too many of, what is empty, what has
+// expired, what has drifted, what is not used well enough.
+func Disrupt(in model.Input) model.Disruption {
+	d := newDecision(in)
+	d.judgeAll()
+	d.overprovisioned()
+	d.renewedStatic(DisruptionReasonExpired)
+	d.renewedStatic(karpv1.DisruptionReasonDrifted)
+	d.emptied()
+	d.renewed(DisruptionReasonExpired)
+	d.renewed(karpv1.DisruptionReasonDrifted)
+	d.underutilized()
+	return d.done()
+}
+
+// judgeAll asks the rules about every node and every reason but DisruptionReasonOverprovisioned.
+func (d *decision) judgeAll() {
+	for _, n := range d.in.Snapshot.Nodes {
+		if !n.Managed() {
+			continue
+		}
+		var as *candidate
+		for _, reason := range DisruptionReasons()[1:] {
+			if kept := d.judge.keeps(n, reason); kept != nil {
+				d.verdict(n, reason, *kept)
+				if reason == karpv1.DisruptionReasonUnderutilized && d.judge.soonQuiet(n, kept) {
+					rival := d.candidate(n)
+					rival.soon = true
+					d.rivals = append(d.rivals, rival)
+				}
+				continue
+			}
+			if as == nil {
+				as = d.candidate(n)
+			}
+			d.candidates[reason] = append(d.candidates[reason], as)
+		}
+	}
+}
+
+func (d *decision) candidate(n *model.Node) *candidate {
+	c := &candidate{node: n, pool: d.judge.pools[n.Pool], cost: lifecycle.DisruptionCost(n), pods: n.Reschedulable()}
+	c.price, c.known = d.rates.of(n)
+	return c
+}
+
+// overprovisioned gives up what static pools have too many of.
+func (d *decision) overprovisioned() {
+	for _, command := range lifecycle.Overprovision(d.in.Snapshot) {
+		d.command(command)
+		d.book.take(d.nodePool(command.Nodes[0]), command.Reason, len(command.Nodes))
+	}
+	for _, n := range d.in.Snapshot.Nodes {
+		if !n.Managed() || d.going[n.Key()] {
+			continue
+		}
+		message := "its NodePool is not static"
+		if pool := d.judge.pools[n.Pool]; pool != nil && pool.Spec.Replicas != nil {
+			message = "its NodePool has no more nodes than its replicas, besides those that go"
+		}
+		d.verdict(n, lifecycle.DisruptionReasonOverprovisioned, block{cause: model.CauseNone, message: message})
+	}
+}
+
+// underutilized takes away the nodes that the cluster does well without, or for which a cheaper one does.
+func (d *decision) underutilized() {
+	reason := karpv1.DisruptionReasonUnderutilized
+	candidates := d.open(reason)
+	if len(candidates) == 0 {
+		return
+	}
+	if pods, until := d.unplanned(); pods > 0 {
+		for _, c := range candidates {
+			d.verdict(c.node, reason, block{cause: model.CauseQuiet, message: "pods have come that no plan has been made for yet", until: until})
+		}
+		return
+	}
+	scores := newBalance(d.in.Snapshot, d.judge.pools, d.rates)
+	commands, verdicts := consolidate(d.simulationOf(), &d.in, candidates, d.openRivals(), d.book, scores)
+	of := make(map[string]*candidate, len(candidates))
+	for _, c := range candidates {
+		of[c.node.Key()] = c
+	}
+	for _, command := range commands {
+		var sources []*candidate
+		for _, node := range command.Nodes {
+			sources = append(sources, of[node])
+		}
+		command.Why += scores.praise(sources, command.SavesPerHour)
+		d.command(command)
+	}
+	for _, v := range verdicts {
+		if c := of[v.Node]; c != nil && v.Cause == model.CauseBudget {
+			v.Until = d.book.opens(c.node.Pool, reason)
+		}
+		d.say(v)
+	}
+}
+
+// planSoon is how long pods that wait for a node are given to be planned for before Disrupt looks for better uses of the
+// nodes there are.
+const planSoon = 30 * time.Second
+
+// unplanned counts the pods that have begun to wait for a node within planSoon and were promised none, and says when that
+// is over for the last of them. The nodes that are about to be launched for them are not in the picture yet, so that what
+// consolidation makes of it now would be wrong a moment later. Older ones may wait for ever and stop nothing.
+func (d *decision) unplanned() (pods int, until time.Time) {
+	waits, _ := d.in.Snapshot.WaitingForNode()
+	if len(waits) == 0 {
+		return 0, until
+	}
+	promised := map[types.UID]bool{}
+	for _, n := range d.in.Snapshot.Nodes {
+		for _, uid := range n.Promised {
+			promised[uid] = true
+		}
+	}
+	for _, pod := range waits {
+		if end := pod.Created.Add(planSoon); !pod.Virtual && !promised[pod.UID] && d.judge.now.Before(end) {
+			pods++
+			until = model.Later(until, end)
+		}
+	}
+	return pods, until
+}
+
+// openRivals are the rivals that do not go for another reason.
+func (d *decision) openRivals() []*candidate {
+	return slices.DeleteFunc(slices.Clone(d.rivals), func(c *candidate) bool { return d.going[c.node.Key()] })
+}
+
+// done puts the verdicts of the nodes that stay in order.
+func (d *decision) done() model.Disruption {
+	rank := map[karpv1.DisruptionReason]int{}
+	for i, reason := range DisruptionReasons() {
+		rank[reason] = i
+	}
+	d.found.Verdicts = slices.DeleteFunc(d.found.Verdicts, func(v model.Verdict) bool { return d.going[v.Node] })
+	slices.SortStableFunc(d.found.Verdicts, func(a, b model.Verdict) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), cmp.Compare(rank[a.Reason], rank[b.Reason]))
+	})
+	return d.found
+}

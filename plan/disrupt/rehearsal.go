@@ -1,0 +1,147 @@
+package disrupt
+
+import (
+	"cmp"
+	"hash/fnv"
+	"iter"
+	"math/bits"
+	"slices"
+
+	"github.com/tenon-sh/tenon/plan/lifecycle"
+	"github.com/tenon-sh/tenon/plan/market"
+	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/place"
+	"github.com/tenon-sh/tenon/plan/rules"
+)
+
+// A simulation finds one way in which pods fit. Nobody tells the kube-scheduler of it: when many nodes go at once, it
+// takes their pods as they come, and to the emptiest nodes. Small pods take the room that large ones were meant to have,
+// and somebody has to buy for these. So that many nodes go at once is rehearsed before it is decided, and once more
+// before it is done: all of them closed, the large pods first, as Drain has it, and otherwise in an order that means
+// nothing, each pod to the emptiest node of those that the scheduler would look at.
+
+// compared is how many nodes with room for a pod are compared. The kube-scheduler compares about as many.
+const compared = 100
+
+// mover is a pod that has to leave its node.
+type mover struct {
+	pod  *model.Pod
+	from *model.Node
+	// large says that Drain evicts it before the others.
+	large bool
+	// turn is its place among those of its kind.
+	turn uint64
+}
+
+// rehearse says whether the pods of some nodes, all of which go at once, find room in the first of the orders.
+func (f *Simulation) rehearse(nodes []*model.Node) bool {
+	defer f.Rollback()
+	for range f.unplacedMovers(nodes, nil, 0) {
+		return false
+	}
+	return true
+}
+
+// unplacedMovers plays how the pods of nodes that go at once find room, in one of the orders in which they may come, and
+// yields those that find none. The late nodes take nobody before all large pods have had their turn. The trial stays
+// until the next is tried.
+func (f *Simulation) unplacedMovers(nodes, late []*model.Node, order int) iter.Seq[mover] {
+	return func(yield func(mover) bool) {
+		movers := f.leave(nodes, order)
+		f.bar(true)
+		f.Distribution.BuysNothing = true
+		closed := f.shut(late)
+		next := 0
+		for _, m := range movers {
+			for ; !m.large && len(closed) > 0; closed = closed[1:] {
+				closed[0].Open()
+			}
+			if !f.bindLikeScheduler(f.copies([]*model.Pod{m.pod})[0], &next) && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// shut has nodes take nobody until their existing nodes are opened, or the trial ends.
+func (f *Simulation) shut(nodes []*model.Node) []*place.ExistingNode {
+	var closed []*place.ExistingNode
+	for _, n := range nodes {
+		if s := f.Simulated[n.Key()].slot; s != nil && !s.Closed {
+			f.Distribution.Topology.Journal.Write(rules.Entry{Other: place.NodeClosing{Node: s}})
+			s.Close()
+			closed = append(closed, s)
+		}
+	}
+	return closed
+}
+
+// leave begins a trial in which nodes are gone, and returns their pods in the order in which they are placed.
+func (f *Simulation) leave(nodes []*model.Node, order int) []mover {
+	f.Rollback()
+	f.Distribution.Topology.Journal.Keeps = true
+	f.purse = f.Distribution.Market.Purse()
+	f.tried = &move{}
+	var movers []mover
+	for _, n := range nodes {
+		for _, pod := range f.remove(f.Simulated[n.Key()]) {
+			hash := fnv.New64a()
+			hash.Write([]byte(pod.UID))
+			movers = append(movers, mover{pod, n, lifecycle.Large(pod, n.Allocatable), bits.RotateLeft64(hash.Sum64(), 16*order)})
+		}
+	}
+	f.tried.nodes = nodes
+	slices.SortFunc(movers, func(a, b mover) int {
+		return cmp.Or(cmp.Compare(model.Flag(a.pod.Virtual), model.Flag(b.pod.Virtual)), cmp.Compare(model.Flag(b.large), model.Flag(a.large)), cmp.Compare(a.turn, b.turn), cmp.Compare(a.pod.UID, b.pod.UID))
+	})
+	return movers
+}
+
+// bindLikeScheduler puts a pod on the emptiest of some nodes, looking on from where the last one stopped.
+func (f *Simulation) bindLikeScheduler(it *place.PodGroup, from *int) bool {
+	d := f.Distribution
+	if !it.Rules.Empty() {
+		d.Place(it)
+		return len(it.Pods) == 0
+	}
+	takers := d.LettingIn(it)
+	var best *place.ExistingNode
+	most, seen := 0.0, 0
+	consider := func(first, last int) {
+		for i := takers.Next(first, it.Request); i < last && seen < compared; i = takers.Next(i+1, it.Request) {
+			s := takers.Slots[i]
+			*from = i + 1
+			if s.Room(it, 1) == 0 {
+				continue
+			}
+			seen++
+			if free := emptiness(s); best == nil || free > most {
+				best, most = s, free
+			}
+		}
+	}
+	start := min(*from, len(takers.Slots))
+	if len(takers.Slots) <= compared {
+		start = 0
+	}
+	consider(start, len(takers.Slots))
+	if seen < compared {
+		consider(0, start)
+	}
+	if best == nil {
+		return false
+	}
+	d.Onto(best, it, 1)
+	return true
+}
+
+// emptiness is how much of a node is free, by cores and memory.
+func emptiness(s *place.ExistingNode) float64 {
+	share := func(free, whole int64) float64 {
+		if whole == 0 {
+			return 0
+		}
+		return float64(free) / float64(whole)
+	}
+	return share(s.Free[market.DimCPU], s.Node.Allocatable.CPU) + share(s.Free[market.DimMemory], s.Node.Allocatable.Memory)
+}

@@ -1,0 +1,134 @@
+package disrupt
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan/lifecycle"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// relocationsMost bounds the commands of one evaluation that replace nodes: their claims are recorded in a history.
+// What is left is for the next evaluation, which follows at once.
+const relocationsMost = 50
+
+// renewedStatic replaces the nodes of static pools that have expired or drifted, each by one like it. Nothing is asked
+// about room: the pods of such a node find it on the one that replaces it.
+func (d *decision) renewedStatic(reason karpv1.DisruptionReason) {
+	nodes := map[string]int{}
+	for _, n := range d.in.Snapshot.Nodes {
+		if n.Claim != "" {
+			nodes[n.Pool]++
+		}
+	}
+	for _, c := range d.inTurn(reason) {
+		if c.pool.Spec.Replicas == nil || !d.admits(c, reason) {
+			continue
+		}
+		if limit, limited := c.pool.Spec.Limits[karpv1.ResourceNodes]; limited && int64(nodes[c.node.Pool]) >= limit.Value() {
+			d.verdict(c.node, reason, block{cause: model.CauseRoom, message: fmt.Sprintf("limit nodes %d of its NodePool leaves no room for a replacement beside it", limit.Value())})
+			continue
+		}
+		claim, why := d.staticClaim(c.pool)
+		if why != "" {
+			d.verdict(c.node, reason, block{cause: model.CauseRoom, message: "nothing can be bought in its place: " + why})
+			continue
+		}
+		nodes[c.node.Pool]++
+		d.renew(c, reason, []model.Claim{claim}, len(c.pods), claim.PricePerHour)
+	}
+}
+
+func (d *decision) staticClaim(pool *karpv1.NodePool) (model.Claim, string) {
+	if why := lifecycle.ClosedToStatic(pool); why != "" {
+		return model.Claim{}, why
+	}
+	at := slices.IndexFunc(d.in.Pools, func(p model.Pool) bool { return p.NodePool.Name == pool.Name })
+	if at < 0 {
+		return model.Claim{}, "what its NodePool may launch is not known"
+	}
+	return lifecycle.StaticClaim(&d.in, d.in.Pools[at])
+}
+
+// renewed replaces the nodes that have expired or drifted by as many as their pods need besides the room that is there.
+// Each is a command of its own, so that none waits for another; one that cannot go keeps nobody else.
+func (d *decision) renewed(reason karpv1.DisruptionReason) {
+	for _, c := range d.inTurn(reason) {
+		if c.pool.Spec.Replicas != nil || !d.admits(c, reason) {
+			continue
+		}
+		f := d.simulationOf()
+		if pod, expected := f.expects(c.node); expected {
+			d.verdict(c.node, reason, block{cause: model.CauseNominated, message: fmt.Sprintf("pod %s is to come to it", pod.Key())})
+			continue
+		}
+		found, why, cause := f.Relocate([]*model.Node{c.node}, Purchase{Most: anyNumber})
+		if found == nil {
+			d.verdict(c.node, reason, block{cause: cause, message: why})
+			continue
+		}
+		if f.keep(found) {
+			d.renew(c, reason, found.Claims, found.pods, found.price)
+		}
+	}
+}
+
+// inTurn are the candidates for a reason in the order in which they are replaced: those first on which nothing runs that
+// would have to move, then those for which the reason has held the longest.
+func (d *decision) inTurn(reason karpv1.DisruptionReason) []*candidate {
+	since := func(c *candidate) time.Time {
+		if reason == DisruptionReasonExpired {
+			return c.node.ExpiresAt()
+		}
+		return c.node.DriftedAt
+	}
+	candidates := d.open(reason)
+	slices.SortFunc(candidates, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(model.Flag(len(a.pods) > 0), model.Flag(len(b.pods) > 0)), since(a).Compare(since(b)), strings.Compare(a.node.Key(), b.node.Key()))
+	})
+	return candidates
+}
+
+// admits says whether budgets, and how much one evaluation may decide, let one more node go.
+func (d *decision) admits(c *candidate, reason karpv1.DisruptionReason) bool {
+	if d.book.left(c.node.Pool, reason) == 0 {
+		d.refuse(c, reason)
+		return false
+	}
+	if d.relocations >= relocationsMost {
+		d.found.Again = true
+		d.verdict(c.node, reason, block{cause: model.CauseQuiet, message: fmt.Sprintf("it comes after the %d nodes that are replaced first", relocationsMost)})
+		return false
+	}
+	return true
+}
+
+// renew decides that a node goes as soon as claims serve in its place, which cost so many dollars per hour.
+func (d *decision) renew(c *candidate, reason karpv1.DisruptionReason, claims []model.Claim, moves int, price float64) {
+	why := "it has expired"
+	if reason == karpv1.DisruptionReasonDrifted {
+		why = "it has drifted"
+		if c.node.DriftedFor != "" {
+			why += " (" + c.node.DriftedFor + ")"
+		}
+	}
+	switch len(claims) {
+	case 0:
+		why += "; its pods fit on nodes that are there"
+	case 1:
+		why += "; another node replaces it"
+	default:
+		why += fmt.Sprintf("; %d other nodes replace it", len(claims))
+	}
+	command := model.Command{Reason: reason, Nodes: []string{c.node.Key()}, Replacements: claims, Moves: moves, Why: why}
+	if c.known {
+		command.SavesPerHour = c.price - price
+	}
+	d.relocations++
+	d.book.take(c.node.Pool, reason, 1)
+	d.command(command)
+}

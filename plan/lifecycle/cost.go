@@ -1,0 +1,37 @@
+package lifecycle
+
+import (
+	"time"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// evictionCost is how much it costs to evict a pod, 1 for one without any wishes: the deletion cost its owner gave it
+// and its priority weigh, as in Karpenter, and neither by more than ten pods together.
+func evictionCost(pod *model.Pod) float64 {
+	cost := 1 + float64(pod.DeletionCost)/(1<<27) + float64(pod.Priority)/(1<<25)
+	return max(-10, min(cost, 10))
+}
+
+// DisruptionCost is how much it costs to take a node's pods off it, 1 for a node that is empty.
+func DisruptionCost(n *model.Node) float64 {
+	cost := 1.0
+	for _, pod := range n.Pods {
+		if pod.Reschedulable() {
+			cost += max(0, evictionCost(pod))
+		}
+	}
+	return cost
+}
+
+// lifetimeLeft is the part of its life a node has before it, from 1 for a new one to 0 for one that is about to expire.
+// A node that never expires always has all of it.
+func lifetimeLeft(n *model.Node, pool *karpv1.NodePool, now time.Time) float64 {
+	whole := pool.Spec.Template.Spec.ExpireAfter
+	if whole.IsNever() || *whole.Duration <= 0 {
+		return 1
+	}
+	left := 1 - now.Sub(n.Created).Seconds()/whole.Duration.Seconds()
+	return max(0, min(left, 1))
+}

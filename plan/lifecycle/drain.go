@@ -1,0 +1,231 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
+
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+const (
+	// stuckAfter is how long past its deletionTimestamp a pod may still hold up a drain. Whatever keeps it (a dead
+	// kubelet, a finalizer) will not be helped by waiting longer.
+	stuckAfter = time.Minute
+	// overdueAfter is how long past its deletionTimestamp a pod is shown as holding up the drain: a kubelet needs some
+	// seconds to report the end of a pod.
+	overdueAfter = 10 * time.Second
+	// patience is the longest grace period that is not worth mentioning while a pod uses it.
+	patience = time.Minute
+	// leastGrace is the shortest grace period of a direct deletion; zero would delete the object while the containers
+	// still run.
+	leastGrace = time.Second
+)
+
+// DrainTerms are what holds for all pods of a drain.
+type DrainTerms struct {
+	Now time.Time
+	// Deadline is when the drain ends whatever is left; zero means never.
+	Deadline time.Time
+	// Force treats the deadline as come.
+	Force bool
+	// Cordon is the taint that keeps pods off the node. A pod that tolerates it would come straight back, so it is
+	// left where it is.
+	Cordon corev1.Taint
+	// Allocatable is what the node has for pods. Until SmallFrom only the pods go that take a good part of it; where that
+	// is zero, all do at once.
+	Allocatable model.Resources
+	SmallFrom   time.Time
+}
+
+// DrainHold is the kind of reason for which a pod cannot go now.
+type DrainHold string
+
+const (
+	// HoldDoNotDisrupt is an annotation that protects the pod.
+	HoldDoNotDisrupt DrainHold = "DoNotDisrupt"
+	// HoldTerminating is a pod that takes long to end, or does not end.
+	HoldTerminating DrainHold = "Terminating"
+)
+
+// DrainBlock is a pod that cannot go now, and why.
+type DrainBlock struct {
+	Pod   model.DrainPod
+	Cause DrainHold
+	// By names the annotation or finalizer.
+	By string
+	// Message is the sentence a person reads.
+	Message string
+}
+
+// DrainDelete is a pod to be deleted without asking its disruption budgets.
+type DrainDelete struct {
+	Pod model.DrainPod
+	// Grace is the grace period to delete with, whole seconds and at least one.
+	Grace time.Duration
+}
+
+// DrainStep is what a drain does next.
+type DrainStep struct {
+	// Evict are the pods to evict now, in order.
+	Evict []model.DrainPod
+	// Delete are the pods that would outlive the deadline.
+	Delete []DrainDelete
+	// Blocks are the pods that cannot go now, in order. Later groups wait for them.
+	Blocks []DrainBlock
+	// Left counts the pods that still have to go; the node is drained when it is zero.
+	Left int
+	// Staying are pods on the node that the drain leaves alone and that still run.
+	Staying []model.DrainPod
+	// Next is when time alone changes this answer; zero means never.
+	Next time.Time
+}
+
+// Drain decides what a drain does next with the pods of one node. It is the order of Karpenter's termination: pods that
+// are neither critical nor of a DaemonSet first, then those of DaemonSets, then critical ones, then critical ones of
+// DaemonSets, each group only when the one before is gone. Pods that would not end by the deadline are deleted across
+// all groups, with what grace is left, whatever protects them. Where small pods have to wait, large ones of their group go
+// ahead of them: the kube-scheduler spreads pods, and a small one is put where a large one from another node would just
+// have fitted.
+func Drain(pods []model.DrainPod, terms DrainTerms) DrainStep {
+	var step DrainStep
+	var groups [4][]model.DrainPod
+	for _, pod := range pods {
+		switch {
+		case pod.Terminal:
+		case Stays(pod, terms.Cordon):
+			step.Staying = append(step.Staying, pod)
+		case stuck(pod, terms.Now):
+			step.Staying = append(step.Staying, pod)
+		default:
+			groups[drainGroup(pod)] = append(groups[drainGroup(pod)], pod)
+			step.Left++
+		}
+	}
+	first := true
+	for _, group := range groups {
+		slices.SortFunc(group, func(a, b model.DrainPod) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+		})
+		for _, pod := range group {
+			step.add(pod, terms, first)
+		}
+		first = first && len(group) == 0
+	}
+	return step
+}
+
+// add puts one pod that has to go into the step; turn says that its group is the one being evicted.
+func (s *DrainStep) add(pod model.DrainPod, terms DrainTerms, turn bool) {
+	now := terms.Now
+	if grace, late := expires(pod, terms); late {
+		s.Delete = append(s.Delete, DrainDelete{Pod: pod, Grace: grace})
+		return
+	}
+	if !terms.Deadline.IsZero() && !pod.Terminating() {
+		s.wake(now, terms.Deadline.Add(-pod.GracePeriod+time.Nanosecond))
+	}
+	switch {
+	case pod.Terminating():
+		s.wake(now, pod.Deletion.Add(overdueAfter))
+		s.wake(now, pod.Deletion.Add(stuckAfter+time.Nanosecond))
+		if by, message, slow := slow(pod, now); slow {
+			s.Blocks = append(s.Blocks, DrainBlock{Pod: pod, Cause: HoldTerminating, By: by, Message: message})
+		}
+	case pod.Undisruptable(now):
+		if pod.DoNotDisruptFor > 0 && !pod.Started.IsZero() {
+			s.wake(now, pod.Started.Add(pod.DoNotDisruptFor))
+		}
+		s.Blocks = append(s.Blocks, DrainBlock{Pod: pod, Cause: HoldDoNotDisrupt, By: pod.Protection, Message: protected(pod)})
+	case turn && now.Before(terms.SmallFrom) && !Large(pod.Pod, terms.Allocatable):
+		s.wake(now, terms.SmallFrom)
+	case turn:
+		s.Evict = append(s.Evict, pod)
+	}
+}
+
+func (s *DrainStep) wake(now, at time.Time) {
+	if at.After(now) && (s.Next.IsZero() || at.Before(s.Next)) {
+		s.Next = at
+	}
+}
+
+// Stays reports whether a drain leaves the pod alone: nobody could keep it from running on this node.
+func Stays(p model.DrainPod, cordon corev1.Taint) bool {
+	return p.Static || corev1helpers.TolerationsTolerateTaint(klog.Background(), p.Class.Tolerations, &cordon, true)
+}
+
+// largeShare is the part of a node's cores or memory from which on a pod is hard to place: one that takes less finds room
+// on most nodes.
+const largeShare = 4
+
+// Large reports whether a pod takes a good part of a node, or something that few nodes have.
+func Large(p *model.Pod, allocatable model.Resources) bool {
+	needs := &p.Class.Requests
+	return largeShare*needs.CPU >= allocatable.CPU || largeShare*needs.Memory >= allocatable.Memory || len(needs.Extended) > 0
+}
+
+// stuck reports whether a deleted pod no longer counts.
+func stuck(p model.DrainPod, now time.Time) bool {
+	return p.Terminating() && now.After(p.Deletion.Add(stuckAfter))
+}
+
+// drainGroup is the pod's place in the order of Drain.
+func drainGroup(p model.DrainPod) int {
+	group := 0
+	if p.Daemon {
+		group++
+	}
+	if p.Critical {
+		group += 2
+	}
+	return group
+}
+
+// expires reports whether the pod would outlive the deadline, and the grace period to delete it with. A pod that is
+// being deleted already with no longer a grace period than that is left to end.
+func expires(p model.DrainPod, terms DrainTerms) (time.Duration, bool) {
+	if terms.Deadline.IsZero() && !terms.Force {
+		return 0, false
+	}
+	grace := leastGrace
+	if !terms.Force {
+		grace = max(terms.Deadline.Sub(terms.Now).Truncate(time.Second), leastGrace)
+	}
+	passed := terms.Force || !terms.Now.Before(terms.Deadline)
+	if p.Terminating() {
+		return grace, (passed || p.Deletion.After(terms.Deadline)) && p.DeletionGrace > grace
+	}
+	return grace, passed || terms.Deadline.Add(-p.GracePeriod).Before(terms.Now)
+}
+
+// slow reports whether a terminating pod is worth a word, and says it.
+func slow(p model.DrainPod, now time.Time) (by, message string, slow bool) {
+	switch {
+	case !now.Before(p.Deletion.Add(overdueAfter)) && len(p.Finalizers) > 0:
+		return p.Finalizers[0], fmt.Sprintf("should have ended at %s, but finalizer %s keeps it", Clock(p.Deletion), p.Finalizers[0]), true
+	case !now.Before(p.Deletion.Add(overdueAfter)):
+		return "kubelet", fmt.Sprintf("should have ended at %s, but its kubelet has not reported its end", Clock(p.Deletion)), true
+	case p.DeletionGrace > patience && now.Before(p.Deletion):
+		return "terminationGracePeriodSeconds", fmt.Sprintf("is terminating and may take until %s", Clock(p.Deletion)), true
+	}
+	return "", "", false
+}
+
+func protected(p model.DrainPod) string {
+	if p.DoNotDisruptFor == 0 {
+		return fmt.Sprintf("carries %s", p.Protection)
+	}
+	if p.Started.IsZero() {
+		return fmt.Sprintf("carries %s=%s and has not started", p.Protection, p.DoNotDisruptFor)
+	}
+	return fmt.Sprintf("carries %s=%s, which holds until %s", p.Protection, p.DoNotDisruptFor, Clock(p.Started.Add(p.DoNotDisruptFor)))
+}
+
+// Clock writes a time for people.
+func Clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }

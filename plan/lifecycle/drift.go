@@ -1,0 +1,182 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// Reasons of the condition Drifted that do not depend on the cloud; they are Karpenter's.
+const (
+	// DriftNodePool says that the template of the NodePool has changed since the claim was made.
+	DriftNodePool = "NodePoolDrifted"
+	// DriftRequirements says that the node is not one of those the NodePool's requirements ask for.
+	DriftRequirements = "RequirementsDrifted"
+	// DriftInstanceType says that the node's instance type is not sold any more as the node was.
+	DriftInstanceType = "InstanceTypeNotFound"
+)
+
+// typeMissingAfter is how old a claim is at least before a missing instance type counts: what the cloud sells is learnt
+// twice a day, and a type so new that the cloud's own lists disagree about it is not drift.
+const typeMissingAfter = time.Hour
+
+// Mold is a NodePool made ready to be compared with many claims.
+type Mold struct {
+	pool *karpv1.NodePool
+	// hash is the pool's, empty where it cannot be computed.
+	hash         string
+	requirements model.Term
+}
+
+// NewMold returns the mold of a pool. The error is that its template cannot be hashed; the mold then finds all other
+// drift.
+func NewMold(pool *karpv1.NodePool) (*Mold, error) {
+	hash, err := pool.Hash()
+	return &Mold{pool: pool, hash: hash, requirements: model.ConditionsOf(pool.Spec.Template.Spec.Requirements)}, err
+}
+
+// Drift finds in what a launched claim differs from what its NodePool would make now, in Karpenter's order: the static
+// parts of the template by their hash, then the requirements by the node's labels, then the instance type among those
+// sold for the node class (nil where that is not known). Hashes of different versions are not compared. The provider's
+// own reasons come after these, and are for the provider to find.
+func (m *Mold) Drift(claim *karpv1.NodeClaim, types map[string]*cloud.InstanceType, now time.Time) cloud.Drift {
+	made, version := claim.Annotations[karpv1.NodePoolHashAnnotationKey], claim.Annotations[karpv1.NodePoolHashVersionAnnotationKey]
+	if made != "" && m.hash != "" && version == karpv1.NodePoolHashVersion && made != m.hash {
+		return cloud.Drift{Reason: DriftNodePool, Message: fmt.Sprintf("NodePool %s: %s", m.pool.Name, cmp.Or(
+			strings.Join(templateChanges(claim, &m.pool.Spec.Template), "; "),
+			fmt.Sprintf("spec.template has changed since the claim was made (hash %s, now %s)", made, m.hash)))}
+	}
+	if missed := m.missedRequirement(claim); missed != "" {
+		return cloud.Drift{Reason: DriftRequirements, Message: fmt.Sprintf("NodePool %s: spec.template.spec.requirements: %s", m.pool.Name, missed)}
+	}
+	if types != nil && now.Sub(claim.CreationTimestamp.Time) >= typeMissingAfter {
+		if why := notSold(claim, types); why != "" {
+			return cloud.Drift{Reason: DriftInstanceType, Message: why}
+		}
+	}
+	return cloud.Drift{}
+}
+
+// templateChanges names the fields of a template that a claim was not made from. A label or annotation that was taken
+// off the template is found by being on the claim, where nobody else may have put it.
+func templateChanges(claim *karpv1.NodeClaim, template *karpv1.NodeClaimTemplate) []string {
+	var changes []string
+	changed := func(field string, is, was any) {
+		changes = append(changes, fmt.Sprintf("spec.template.%s is %v and was %v", field, is, was))
+	}
+	ours := func(key string) bool { return karpv1.RestrictedLabel(key) != nil || karpv1.WellKnownLabels().Has(key) }
+	chosen := map[string]bool{}
+	for _, r := range claim.Spec.Requirements {
+		chosen[r.Key] = true
+	}
+	mapChanges("metadata.labels", template.Labels, claim.Labels, func(key string) bool { return ours(key) || chosen[key] }, changed)
+	mapChanges("metadata.annotations", template.Annotations, claim.Annotations, func(key string) bool {
+		domain := karpv1.LabelDomain(key)
+		return ours(key) || domain == "tenon.sh" || domain == karpv1.AWSLabelDomain
+	}, changed)
+	spec := &template.Spec
+	if is, was := taintTexts(spec.Taints), taintTexts(claim.Spec.Taints); !slices.Equal(is, was) {
+		changed("spec.taints", is, was)
+	}
+	if is, was := taintTexts(spec.StartupTaints), taintTexts(claim.Spec.StartupTaints); !slices.Equal(is, was) {
+		changed("spec.startupTaints", is, was)
+	}
+	if is, was := spec.ExpireAfter, claim.Spec.ExpireAfter; !equality.Semantic.DeepEqual(is.Duration, was.Duration) {
+		changed("spec.expireAfter", is, was)
+	}
+	if is, was := spec.TerminationGracePeriod, claim.Spec.TerminationGracePeriod; !equality.Semantic.DeepEqual(is, was) {
+		changed("spec.terminationGracePeriod", durationText(is), durationText(was))
+	}
+	if is, was := spec.NodeClassRef, claim.Spec.NodeClassRef; !equality.Semantic.DeepEqual(is, was) {
+		changed("spec.nodeClassRef", classText(is), classText(was))
+	}
+	return changes
+}
+
+// mapChanges reports the keys in which a template's labels or annotations differ from a claim's. Of those that only the
+// claim has, some are not the template's.
+func mapChanges(field string, template, claim map[string]string, others func(key string) bool, changed func(field string, is, was any)) {
+	for _, key := range model.SortedKeys(template) {
+		if was, there := claim[key]; !there {
+			changed(field+"["+key+"]", fmt.Sprintf("%q", template[key]), "not there")
+		} else if was != template[key] {
+			changed(field+"["+key+"]", fmt.Sprintf("%q", template[key]), fmt.Sprintf("%q", was))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(claim)) {
+		if _, there := template[key]; !there && !others(key) {
+			changed(field+"["+key+"]", "not there", fmt.Sprintf("%q", claim[key]))
+		}
+	}
+}
+
+func taintTexts(taints []corev1.Taint) []string {
+	texts := make([]string, len(taints))
+	for i := range taints {
+		texts[i] = taints[i].ToString()
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+func durationText(d *metav1.Duration) string {
+	if d == nil {
+		return "not set"
+	}
+	return d.Duration.String()
+}
+
+func classText(ref *karpv1.NodeClassReference) string {
+	if ref == nil {
+		return "not set"
+	}
+	return ref.Kind + " " + ref.Name
+}
+
+// missedRequirement returns the first requirement of the pool that the claim's labels do not meet; empty where they meet
+// all. A label the claim does not carry is no miss while the claim was made with that very requirement: its value was
+// left open then, and still is.
+func (m *Mold) missedRequirement(claim *karpv1.NodeClaim) string {
+	for i := range m.requirements {
+		c := &m.requirements[i]
+		value, present := claim.Labels[c.Key]
+		switch {
+		case c.Admits(value, present):
+		case present:
+			return fmt.Sprintf("%s is asked for, and the node has %q", c.String(), value)
+		case !slices.ContainsFunc(model.ConditionsOf(claim.Spec.Requirements), func(made model.Condition) bool { return made.ID() == c.ID() }):
+			return fmt.Sprintf("%s is asked for, and the node has no such label", c.String())
+		}
+	}
+	return ""
+}
+
+// notSold says that a claim's instance type is not sold any more in its zone and by its capacity type. That it is sold
+// out does not matter, nor that a reservation has run out, whose machines go on as on-demand ones.
+func notSold(claim *karpv1.NodeClaim, types map[string]*cloud.InstanceType) string {
+	name := claim.Labels[corev1.LabelInstanceTypeStable]
+	typ := types[name]
+	if typ == nil {
+		return fmt.Sprintf("instance type %s is not offered to the node class any more", name)
+	}
+	zone, capacity := claim.Labels[corev1.LabelTopologyZone], claim.Labels[karpv1.CapacityTypeLabelKey]
+	for i := range typ.Offerings {
+		o := &typ.Offerings[i]
+		same := o.CapacityType == capacity || capacity == karpv1.CapacityTypeReserved && o.CapacityType == karpv1.CapacityTypeOnDemand
+		if same && o.Zone == zone {
+			return ""
+		}
+	}
+	return fmt.Sprintf("instance type %s is not offered to the node class as %s in zone %s any more", name, capacity, zone)
+}

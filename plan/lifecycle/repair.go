@@ -1,0 +1,120 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// brokenMost is the share of a pool's nodes, in percent and rounded up to a node, of which any may be unhealthy while
+// nodes are repaired. More than that is not the nodes' fault, and replacing them would make it worse.
+const brokenMost = 20
+
+// Machine is a Node and the NodeClaim it comes from, nil where there is none.
+type Machine struct {
+	Node  *corev1.Node
+	Claim *karpv1.NodeClaim
+}
+
+// Repairs is which nodes have been unhealthy for too long.
+type Repairs struct {
+	// Due are to be ended now, ordered by the Node's name.
+	Due []Repair
+	// Blocked would be, were not so many others of their pool unhealthy.
+	Blocked []Repair
+	// NextLook is when the next node will have been unhealthy for too long; zero if none is unhealthy.
+	NextLook time.Time
+}
+
+// Repair is one node that has been unhealthy for too long.
+type Repair struct {
+	Machine
+	// Condition is that of the Node which says so.
+	Condition corev1.NodeCondition
+	// Message says what is wrong, or why nothing is done about it.
+	Message string
+}
+
+// FindRepairs finds the nodes that a policy calls unhealthy and no longer tolerates. The breaker counts every unhealthy
+// node of a NodePool, tolerated or not, those that are being ended included; for a claim of no pool it counts those of the
+// whole cluster. do-not-disrupt protects nobody here: what runs on such a node is broken already.
+func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Time) Repairs {
+	var found Repairs
+	pools, cluster := map[string]*health{}, &health{}
+	var overdue []Repair
+	for _, m := range machines {
+		condition, until := unhealthy(m.Node, policies)
+		cluster.count(condition != nil)
+		if m.Claim == nil {
+			continue
+		}
+		pool := m.Claim.Labels[karpv1.NodePoolLabelKey]
+		if pools[pool] == nil {
+			pools[pool] = &health{}
+		}
+		pools[pool].count(condition != nil)
+		if condition == nil || !m.Node.DeletionTimestamp.IsZero() || !m.Claim.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if now.Before(until) {
+			if found.NextLook.IsZero() || until.Before(found.NextLook) {
+				found.NextLook = until
+			}
+			continue
+		}
+		overdue = append(overdue, Repair{Machine: m, Condition: *condition, Message: fmt.Sprintf("condition %s has been %s since %s, longer than is tolerated",
+			condition.Type, condition.Status, condition.LastTransitionTime.UTC().Format(time.RFC3339))})
+	}
+	slices.SortFunc(overdue, func(a, b Repair) int { return strings.Compare(a.Node.Name, b.Node.Name) })
+	for _, repair := range overdue {
+		group, of := pools[repair.Claim.Labels[karpv1.NodePoolLabelKey]], "its NodePool"
+		if repair.Claim.Labels[karpv1.NodePoolLabelKey] == "" {
+			group, of = cluster, "the cluster"
+		}
+		if group.broken() {
+			repair.Message += fmt.Sprintf("; it is not repaired while %d of %d nodes of %s are unhealthy, more than %d%%", group.unhealthy, group.nodes, of, brokenMost)
+			found.Blocked = append(found.Blocked, repair)
+			continue
+		}
+		found.Due = append(found.Due, repair)
+	}
+	return found
+}
+
+// health counts nodes.
+type health struct{ nodes, unhealthy int }
+
+func (h *health) count(unhealthy bool) {
+	h.nodes++
+	if unhealthy {
+		h.unhealthy++
+	}
+}
+
+// broken says that more nodes are unhealthy than may be.
+func (h *health) broken() bool {
+	return h.unhealthy > (h.nodes*brokenMost+99)/100
+}
+
+// unhealthy returns the condition of a Node that is tolerated for the least time, and until when it is; nil for a
+// healthy Node.
+func unhealthy(node *corev1.Node, policies []cloud.RepairPolicy) (worst *corev1.NodeCondition, until time.Time) {
+	for i := range node.Status.Conditions {
+		condition := &node.Status.Conditions[i]
+		for _, policy := range policies {
+			if policy.Condition != condition.Type || policy.Status != condition.Status {
+				continue
+			}
+			if end := condition.LastTransitionTime.Add(policy.Tolerated); worst == nil || end.Before(until) {
+				worst, until = condition, end
+			}
+		}
+	}
+	return worst, until
+}

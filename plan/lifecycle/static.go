@@ -1,0 +1,236 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan/market"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// DisruptionReasonOverprovisioned is why a node of a static pool goes that has more than its replicas. No budget knows
+// it: somebody asked for fewer nodes.
+const DisruptionReasonOverprovisioned karpv1.DisruptionReason = "Overprovisioned"
+
+// Shortage is how many nodes a static pool lacks.
+type Shortage struct {
+	Pool string
+	// Nodes may be launched at once; zero where something forbids it.
+	Nodes int
+	// Forbidden says what keeps the pool from the rest of its replicas; empty where nothing does.
+	Forbidden string
+}
+
+// Shortages finds the static pools that have fewer nodes than their replicas, ordered by name. A node that is going away
+// does not count as one of the replicas, and still counts for limits.nodes until it is gone. One that a Replacement takes
+// away counts until the node is there that replaces it: that one is on its way, or will be asked for when this one is gone.
+func Shortages(snapshot *model.Snapshot) []Shortage {
+	var found []Shortage
+	for _, pool := range staticPools(snapshot) {
+		nodes := nodesOf(snapshot, pool.Name)
+		staying := len(slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool { return n.Deleting }))
+		lacking := int(*pool.Spec.Replicas) - staying - unreplaced(nodes)
+		if lacking <= 0 {
+			continue
+		}
+		shortage := Shortage{Pool: pool.Name, Nodes: lacking}
+		if limit, limited := pool.Spec.Limits[karpv1.ResourceNodes]; limited {
+			if room := max(0, int(limit.Value())-len(nodes)); room < lacking {
+				shortage.Nodes = room
+				shortage.Forbidden = fmt.Sprintf("limit nodes %d leaves %d", limit.Value(), room)
+			}
+		}
+		if why := ClosedToStatic(pool); why != "" {
+			shortage.Nodes, shortage.Forbidden = 0, why
+		}
+		found = append(found, shortage)
+	}
+	return found
+}
+
+// unreplaced counts the nodes of a pool that a Replacement takes away and for which there is no other one yet.
+func unreplaced(nodes []*model.Node) int {
+	leaving, coming := map[string]int{}, map[string]int{}
+	for _, n := range nodes {
+		switch {
+		case n.Replacement == "":
+		case n.Deleting:
+			leaving[n.Replacement]++
+		default:
+			coming[n.Replacement]++
+		}
+	}
+	count := 0
+	for id, going := range leaving {
+		count += max(0, going-coming[id])
+	}
+	return count
+}
+
+// replaces says that a node is being launched in the place of one that is not on its way out yet.
+func replaces(n *model.Node, nodes []*model.Node) bool {
+	return n.Replacement != "" && !n.Initialized && !n.Leaving() &&
+		!slices.ContainsFunc(nodes, func(other *model.Node) bool { return other.Replacement == n.Replacement && other.Leaving() })
+}
+
+// ClosedToStatic says why nothing may be launched for a static pool whatever the cloud has; empty if something may.
+func ClosedToStatic(pool *karpv1.NodePool) string {
+	dynamic := *pool
+	dynamic.Spec.Replicas = nil
+	return market.ClosedBecause(model.Pool{NodePool: &dynamic})
+}
+
+// Static plans the nodes that static pools lack. Their claims carry the requirements of the pool's template as they are:
+// which instance types, and where, is left to the launch. Only the capacity type is settled, the best one that has
+// anything to offer, so that a pool whose spot capacity is refused goes on with on-demand. Pools that can buy nothing
+// now are returned with the reason.
+func Static(in model.Input) (claims []model.Claim, refused []model.Reason) {
+	pools := map[string]model.Pool{}
+	for _, pool := range in.Pools {
+		pools[pool.NodePool.Name] = pool
+	}
+	for _, shortage := range Shortages(in.Snapshot) {
+		if shortage.Forbidden != "" {
+			refused = append(refused, model.Reason{NodePool: shortage.Pool, Message: shortage.Forbidden})
+		}
+		pool, known := pools[shortage.Pool]
+		if shortage.Nodes == 0 || !known {
+			continue
+		}
+		claim, why := StaticClaim(&in, pool)
+		if why != "" {
+			refused = append(refused, model.Reason{NodePool: shortage.Pool, Message: why})
+			continue
+		}
+		claims = append(claims, slices.Repeat([]model.Claim{claim}, shortage.Nodes)...)
+	}
+	return claims, refused
+}
+
+// StaticClaim is one more node of a static pool, or says why it cannot be had.
+func StaticClaim(in *model.Input, pool model.Pool) (claim model.Claim, why string) {
+	if pool.Problem != "" {
+		return model.Claim{}, pool.Problem
+	}
+	template := &pool.NodePool.Spec.Template.Spec
+	claim = model.Claim{NodePool: pool.NodePool.Name, Requirements: template.Requirements}
+	if template.NodeClassRef != nil {
+		claim.NodeClass = template.NodeClassRef.Name
+	}
+	object, err := claim.NodeClaim(pool.NodePool, "")
+	if err != nil {
+		return model.Claim{}, err.Error()
+	}
+	keys, err := market.Offerings(object, pool.Types, in.Unavailable, in.Snapshot.Time, in.MinValues)
+	if err != nil {
+		return model.Claim{}, "no instance type and available offering meets its requirements"
+	}
+	claim.CapacityType = keys[0].CapacityType
+	for _, key := range keys {
+		if !slices.Contains(claim.InstanceTypes, key.InstanceType) {
+			claim.InstanceTypes = append(claim.InstanceTypes, key.InstanceType)
+		}
+		if !slices.Contains(claim.Zones, key.Zone) {
+			claim.Zones = append(claim.Zones, key.Zone)
+		}
+	}
+	slices.Sort(claim.Zones)
+	claim.PricePerHour = priceOf(pool.Types, keys[0])
+	claim.Requirements = settledCapacity(template.Requirements, claim.CapacityType)
+	claim.Group = claim.LaunchKey()
+	return claim, ""
+}
+
+// settledCapacity are requirements that admit one capacity type only.
+func settledCapacity(requirements []karpv1.NodeSelectorRequirementWithMinValues, capacityType string) []karpv1.NodeSelectorRequirementWithMinValues {
+	settled := slices.DeleteFunc(slices.Clone(requirements), func(r karpv1.NodeSelectorRequirementWithMinValues) bool {
+		return karpv1.NormalizedLabelKey(r.Key) == karpv1.CapacityTypeLabelKey
+	})
+	return append(settled, karpv1.NodeSelectorRequirementWithMinValues{
+		Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{capacityType}})
+}
+
+func priceOf(types []*cloud.InstanceType, key cloud.OfferingKey) float64 {
+	for _, typ := range types {
+		for i := range typ.Offerings {
+			if o := &typ.Offerings[i]; typ.Name == key.InstanceType && o.Zone == key.Zone && o.CapacityType == key.CapacityType {
+				return o.Price
+			}
+		}
+	}
+	return 0
+}
+
+// Overprovision finds the nodes that static pools have beyond their replicas. Those without a machine go first, then
+// empty ones, then those that cost the least to disrupt for the life they have left; nodes that ask not to be disrupted
+// go last, and go all the same. A node that was just launched to replace another one is not one too many.
+func Overprovision(snapshot *model.Snapshot) []model.Command {
+	var commands []model.Command
+	for _, pool := range staticPools(snapshot) {
+		all := nodesOf(snapshot, pool.Name)
+		staying := slices.DeleteFunc(slices.Clone(all), func(n *model.Node) bool { return n.Deleting || replaces(n, all) })
+		surplus := len(staying) - int(*pool.Spec.Replicas)
+		if surplus <= 0 {
+			continue
+		}
+		slices.SortFunc(staying, func(a, b *model.Node) int { return byLoss(a, b, pool, snapshot.Time) })
+		command := model.Command{Reason: DisruptionReasonOverprovisioned}
+		for _, n := range staying[:surplus] {
+			command.Nodes = append(command.Nodes, n.Key())
+		}
+		commands = append(commands, command)
+	}
+	return commands
+}
+
+// byLoss puts the nodes of a pool in the order in which they are given up.
+func byLoss(a, b *model.Node, pool *karpv1.NodePool, now time.Time) int {
+	stage := func(n *model.Node) int {
+		switch {
+		case undisruptable(n, now):
+			return 3
+		case !n.Launched && n.Name == "":
+			return 0
+		case DisruptionCost(n) <= 1:
+			return 1
+		}
+		return 2
+	}
+	loss := func(n *model.Node) float64 { return DisruptionCost(n) * lifetimeLeft(n, pool, now) }
+	return cmp.Or(cmp.Compare(stage(a), stage(b)), cmp.Compare(loss(a), loss(b)), a.Created.Compare(b.Created), strings.Compare(a.Key(), b.Key()))
+}
+
+// undisruptable says that the node, or a pod on it, asks not to be disrupted.
+func undisruptable(n *model.Node, now time.Time) bool {
+	return n.Undisruptable(now) || slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool { return pod.Undisruptable(now) })
+}
+
+// staticPools are the pools that keep a number of nodes, ordered by name. One that is being deleted keeps none.
+func staticPools(snapshot *model.Snapshot) []*karpv1.NodePool {
+	var static []*karpv1.NodePool
+	for _, pool := range snapshot.NodePools {
+		if pool.Spec.Replicas != nil && pool.DeletionTimestamp.IsZero() {
+			static = append(static, pool)
+		}
+	}
+	slices.SortFunc(static, func(a, b *karpv1.NodePool) int { return strings.Compare(a.Name, b.Name) })
+	return static
+}
+
+// nodesOf are the nodes and claims of a pool.
+func nodesOf(snapshot *model.Snapshot, pool string) []*model.Node {
+	var nodes []*model.Node
+	for _, n := range snapshot.Nodes {
+		if n.Claim != "" && n.Pool == pool {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,110 @@
+package market
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// Bitset is a set of small integers.
+type Bitset []uint64
+
+// NewBitset returns an empty set of numbers below size.
+func NewBitset(size int) Bitset { return make(Bitset, (size+63)/64) }
+
+// Set puts a number in.
+func (b Bitset) Set(i int) { b[i>>6] |= 1 << (i & 63) }
+
+// Clear takes a number out.
+func (b Bitset) Clear(i int) { b[i>>6] &^= 1 << (i & 63) }
+
+// Has says whether a number is in the set.
+func (b Bitset) Has(i int) bool { return b[i>>6]&(1<<(i&63)) != 0 }
+
+// fill sets all from first to before last.
+func (b Bitset) fill(first, last int) {
+	for i := first; i < last; {
+		if i&63 == 0 && last-i >= 64 {
+			b[i>>6] = math.MaxUint64
+			i += 64
+			continue
+		}
+		b.Set(i)
+		i++
+	}
+}
+
+// Intersect removes what is not in other.
+func (b Bitset) Intersect(other Bitset) {
+	for i := range b {
+		b[i] &= other[i]
+	}
+}
+
+// Unite adds what is in other.
+func (b Bitset) Unite(other Bitset) {
+	for i := range b {
+		b[i] |= other[i]
+	}
+}
+
+// Exclude removes what is in other.
+func (b Bitset) Exclude(other Bitset) {
+	for i := range b {
+		b[i] &^= other[i]
+	}
+}
+
+// Intersects says whether the sets share a number.
+func (b Bitset) Intersects(other Bitset) bool {
+	for i := range b {
+		if b[i]&other[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Within says whether other has every member.
+func (b Bitset) Within(other Bitset) bool {
+	for i := range b {
+		if b[i]&^other[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Empty says that no number is in the set.
+func (b Bitset) Empty() bool {
+	for _, word := range b {
+		if word != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Key is equal for equal sets.
+func (b Bitset) Key() string {
+	key := make([]byte, 0, len(b)*8)
+	for _, word := range b {
+		key = binary.LittleEndian.AppendUint64(key, word)
+	}
+	return string(key)
+}
+
+// Clone returns a set of its own.
+func (b Bitset) Clone() Bitset { return append(Bitset(nil), b...) }
+
+// All calls yield for every member in rising order.
+func (b Bitset) All(yield func(int) bool) {
+	for w, word := range b {
+		for word != 0 {
+			if !yield(w<<6 + bits.TrailingZeros64(word)) {
+				return
+			}
+			word &= word - 1
+		}
+	}
+}

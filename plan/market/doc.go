@@ -1,0 +1,9 @@
+// Package market is everything that can be bought: a Machine is an instance type of a NodePool with one capacity type, in
+// the zones in which it is to be had. Sets of machines are bitsets, and what one has and a pod asks for are vectors of
+// integers. The market counts what limits and reservations leave.
+//
+// What a launch may choose from, once it is decided, is worked out here as well (offerings.go).
+//
+// Reading order: bitset, vector, market, limits, reservation, column, zones, offerings, choice, variant, zone_prices,
+// launchable, daemons, open, overlay.
+package market

@@ -1,0 +1,91 @@
+package market
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// What may be launched is said here and nowhere else. The market holds to it when pods are planned (variant.go), a claim
+// when it lists its alternatives (place/claim.go), and Offerings when a claim is launched, planned or not. The provider
+// takes what Offerings lists, and leaves out only what cannot be had any more.
+//
+//  1. Nobody gets a machine by accident that has devices which were not asked for, or that is bare metal: such machines
+//     are launched only where nothing else would do. Pods that ask for a device ask for the machines that have it; bare
+//     metal among these is left out as well while there are others.
+//  2. Nobody pays more for spot than for on-demand: spot that is dearer than the cheapest on-demand offering that would
+//     do for the same pods is left out, unless only spot will do. The pods get on-demand then.
+//  3. What minValues needs to be met is launched all the same.
+
+// Oddity says how little a machine is meant for whoever might get it. Of what would do, only the least odd may be
+// launched.
+type Oddity int
+
+const (
+	// Ordinary is a machine without any of these.
+	Ordinary Oddity = iota
+	// IdleDevices is a machine with devices that were not asked for, bareMetal one without a hypervisor.
+	IdleDevices
+	bareMetal
+	// Oddities is how many there are.
+	Oddities = int(bareMetal) + 1
+)
+
+// OddityOf says how odd a machine is for those who ask for a device, or do not.
+func OddityOf(typ *cloud.InstanceType, devices, asked bool) Oddity {
+	switch {
+	case IsBareMetal(typ):
+		return bareMetal
+	case devices && !asked:
+		return IdleDevices
+	}
+	return Ordinary
+}
+
+// IsBareMetal says whether an instance type has no hypervisor. Every such type has a size of that name, and no other has.
+func IsBareMetal(typ *cloud.InstanceType) bool {
+	return strings.HasPrefix(typ.Labels[awsv1.LabelInstanceSize], "metal")
+}
+
+// OfOddity are the machines of one oddity.
+func OfOddity(m *Market, o Oddity, asked bool) Bitset {
+	key := int(o) * 2
+	if asked {
+		key++
+	}
+	if m.odd[key] == nil {
+		m.odd[key] = NewBitset(len(m.Machines))
+		for i := range m.Machines {
+			if OddityOf(m.Machines[i].Typ, m.Machines[i].Devices, asked) == o {
+				m.odd[key].Set(i)
+			}
+		}
+	}
+	return m.odd[key]
+}
+
+// CheapestPrice is the lowest price of some machines in some zones, infinite where there are none.
+func CheapestPrice(m *Market, set Bitset, zones uint64) float64 {
+	lowest := math.Inf(1)
+	for i := range set.All {
+		lowest = min(lowest, m.PriceIn(i, zones))
+	}
+	return lowest
+}
+
+// launchable leaves of what a claim's requirements admit what the rules above do: the least odd, without dear spot.
+func launchable(sales []sale) []sale {
+	least := slices.MinFunc(sales, func(a, b sale) int { return int(a.odd - b.odd) }).odd
+	sales = slices.DeleteFunc(slices.Clone(sales), func(s sale) bool { return s.odd != least })
+	ceiling := math.Inf(1)
+	for i := range sales {
+		if sales[i].key.CapacityType == karpv1.CapacityTypeOnDemand {
+			ceiling = min(ceiling, sales[i].price)
+		}
+	}
+	return slices.DeleteFunc(sales, func(s sale) bool { return s.key.CapacityType == karpv1.CapacityTypeSpot && s.price > ceiling })
+}

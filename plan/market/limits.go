@@ -1,0 +1,170 @@
+package market
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// budgetOf works out what a pool's limits leave when all its nodes, those on their way and those on their way out
+// included, are counted with their capacity.
+func budgetOf(s *Seller, snapshot *model.Snapshot) []Allowance {
+	limits := model.ResourcesOf(corev1.ResourceList(s.NodePool.Spec.Limits))
+	var budget []Allowance
+	for _, name := range model.SortedKeys(resourceNames(s.NodePool.Spec.Limits)) {
+		amount := limits.Get(name)
+		budget = append(budget, Allowance{Name: name, Limit: amount, Left: amount})
+	}
+	if len(budget) == 0 {
+		return nil
+	}
+	for _, n := range snapshot.Nodes {
+		if n.Pool != s.Name || n.Claim == "" {
+			continue
+		}
+		capacity := n.Capacity
+		if capacity.CPU == 0 {
+			capacity = largestOf(s.Types, n)
+		}
+		for i := range budget {
+			budget[i].Left -= CountOf(budget[i].Name, capacity)
+		}
+	}
+	return budget
+}
+
+// manifold is how many times more than pods ask for a plan may take of a resource without anybody wondering: machines that
+// are bought for their memory have idle cores.
+const manifold = 8
+
+// tellRemote finds out which limits are remote. That is a guess about limits on cores and memory, and is taken back where
+// it was wrong (see market.priceByLimits).
+func (s *Seller) tellRemote(machines []Machine, pods int64, demand model.Resources) {
+	var largest model.Resources
+	for i := s.First; i < s.Last; i++ {
+		largest = largest.Max(machines[i].Size)
+	}
+	for i := range s.Budget {
+		a := &s.Budget[i]
+		each := CountOf(a.Name, largest)
+		a.Remote = each <= 0 || a.Left/each >= pods
+		if a.Name == string(corev1.ResourceCPU) || a.Name == string(corev1.ResourceMemory) {
+			a.Remote = a.Remote || a.Left >= manifold*(demand.Get(a.Name)+each)
+		}
+	}
+}
+
+// NothingRemote takes all guesses about limits back.
+func NothingRemote(m *Market) {
+	for _, s := range m.Sellers {
+		for i := range s.Budget {
+			s.Budget[i].Remote = false
+		}
+	}
+}
+
+// demandOf is how many pods may need a node, and what they request together. Pods that are too large for every machine
+// will not use up any limit.
+func demandOf(snapshot *model.Snapshot, machines []Machine) (pods int64, sum model.Resources) {
+	var largest model.Resources
+	for i := range machines {
+		largest = largest.Max(machines[i].Size)
+	}
+	add := func(from []*model.Pod) {
+		for _, pod := range from {
+			if pod.Class.Requests.CPU > largest.CPU || pod.Class.Requests.Memory > largest.Memory {
+				continue
+			}
+			pods++
+			sum.CPU = model.SaturatingAdd(sum.CPU, pod.Class.Requests.CPU)
+			sum.Memory = model.SaturatingAdd(sum.Memory, pod.Class.Requests.Memory)
+		}
+	}
+	add(snapshot.Pending)
+	for _, n := range snapshot.Nodes {
+		if n.Deleting {
+			add(n.Pods)
+		}
+	}
+	return pods, sum
+}
+
+func resourceNames(limits karpv1.Limits) map[string]struct{} {
+	names := map[string]struct{}{}
+	for name := range limits {
+		names[string(name)] = struct{}{}
+	}
+	return names
+}
+
+// CountOf is how much of a limited resource one node of this capacity uses up.
+func CountOf(name string, capacity model.Resources) int64 {
+	if name == string(karpv1.ResourceNodes) {
+		return 1
+	}
+	return capacity.Get(name)
+}
+
+// largestOf is the largest capacity that a claim without a machine may still come to. What the claim requires of other
+// labels than its instance type's, such as the capacity type, says nothing about that.
+func largestOf(types []*cloud.InstanceType, n *model.Node) model.Resources {
+	var largest model.Resources
+	conditions := model.ClaimConditions(n)
+	for _, typ := range types {
+		ofType := slices.DeleteFunc(slices.Clone(conditions), func(c model.Condition) bool {
+			_, labelled := typ.Labels[c.Key]
+			return !labelled && c.Key != corev1.LabelInstanceTypeStable
+		})
+		if admitsType(ofType, typ, nil) {
+			largest = largest.Max(model.ResourcesOf(typ.Capacity))
+		}
+	}
+	return largest
+}
+
+// Affordable says how many nodes of this capacity the pool's limits allow.
+func (s *Seller) Affordable(capacity model.Resources) int {
+	count := int64(math.MaxInt32)
+	for i := range s.Budget {
+		a := &s.Budget[i]
+		if each := CountOf(a.Name, capacity); each > 0 {
+			count = min(count, max(0, a.Left)/each)
+		}
+	}
+	return int(count)
+}
+
+// spend takes n nodes of this capacity out of the budget.
+func (s *Seller) spend(capacity model.Resources, n int) {
+	for i := range s.Budget {
+		s.Budget[i].Left -= CountOf(s.Budget[i].Name, capacity) * int64(n)
+	}
+}
+
+// String is for people: "limit cpu 1000 leaves 4".
+func (a *Allowance) String() string {
+	return fmt.Sprintf("limit %s %s leaves %s", a.Name, model.Quantity(a.Name, a.Limit), model.Quantity(a.Name, max(0, a.Left)))
+}
+
+// admitsType says whether an instance type, with the labels of its pool, meets the term.
+func admitsType(t model.Term, typ *cloud.InstanceType, pool map[string]string) bool {
+	for i := range t {
+		value, present := typ.Labels[t[i].Key]
+		if !present && t[i].Key == corev1.LabelInstanceTypeStable {
+			value, present = typ.Name, true
+		}
+		if !present {
+			value, present = pool[t[i].Key]
+		}
+		if !t[i].Admits(value, present) {
+			return false
+		}
+	}
+	return true
+}

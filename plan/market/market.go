@@ -1,0 +1,215 @@
+package market
+
+import (
+	"math"
+	"time"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/rules"
+)
+
+// Minimum is a NodePool's minValues for one label.
+type Minimum struct {
+	Key   string
+	Count int
+}
+
+// column is one label of every machine.
+type column struct {
+	Values []string
+	// Ids are indexes of values by machine, or absent or open.
+	Ids []int32
+}
+
+// Which zone is cheapest for a pod? Not the one with the cheapest machine: that may be one of a kind, and too small to be
+// of use. Room has a price in each zone, for cores and for memory: the highest at which no machine gives more than it
+// costs, in the proportion in which the whole batch asks for them. A pod costs what its room does, and more where the
+// machines that it may use cost more than their room.
+
+// zonePrices is what can be bought in one zone of one capacity type.
+type zonePrices struct {
+	// core and memory are the prices of a thousandth of a core and a byte, in US dollars per hour.
+	core, memory float64
+	// stock are the machines, those first that cost least for their room.
+	stock []pricedType
+}
+
+// pricedType is a machine in a district.
+type pricedType struct {
+	index int
+	// rate is the price of the machine for each dollar that its room is worth, at least 1.
+	rate float64
+}
+
+// Allowance is what a NodePool's limit on one resource leaves for new nodes. Cpu is in thousandths.
+type Allowance struct {
+	Name  string
+	Limit int64
+	Left  int64
+	// Remote says that the pods that wait are very unlikely to come near the limit.
+	Remote bool
+}
+
+// CapacityTypes are ordered by preference.
+var CapacityTypes = [...]string{karpv1.CapacityTypeReserved, karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand}
+
+// Machine is an instance type of a pool with one capacity type, and of reserved ones with one reservation: something
+// that can be bought. Where DaemonSets are bound to zones it is only that in zones where the same of them run.
+type Machine struct {
+	Pool     int
+	Typ      *cloud.InstanceType
+	Capacity int // index of CapacityTypes
+	// Reservation is the place of the capacity reservation it draws on, or unreserved.
+	Reservation int
+	// Zones are where it can be had now, offered where it is sold at all. A machine that cannot be had anywhere is in the
+	// market only to be able to say so.
+	Zones, Offered uint64
+	// Where are the zones in which it is this machine: elsewhere other DaemonSets run on its type.
+	Where uint64
+	// Price is the cheapest zone's.
+	Price float64
+	// Usable is what pods have of it when the DaemonSets run.
+	Usable []int64
+	// Size is the capacity limits count.
+	Size model.Resources
+	// Devices says that it has devices beyond what every machine has.
+	Devices bool
+}
+
+// Seller is one NodePool as the planner sees it.
+type Seller struct {
+	model.Pool
+	Name string
+	// Closed says why nothing at all can be bought; empty if something can.
+	Closed string
+	// Labels are those its nodes have whatever is bought. open are the custom labels the pool leaves to the pods.
+	Labels map[string]string
+	Open   map[string]model.Term
+	// Required are those of labels that follow from requirements with one value.
+	Required map[string]string
+	// machines of the pool are market.machines[first:last].
+	First, Last int
+	// Budget is what limits leave, by resource.
+	Budget []Allowance
+	// Minimums are the pool's minValues.
+	Minimums []Minimum
+}
+
+// Market is everything that can be bought in one Pack.
+type Market struct {
+	Now         time.Time
+	Dims        *Dimensions
+	Sellers     []*Seller
+	Machines    []Machine
+	Zones       []string
+	ZoneLabels  []map[string]string // what nodes in a zone have, by zone
+	ZoneIndex   map[string]int
+	ZonePrice   []float64 // by machine and zone
+	WellKnown   map[string]bool
+	columns     map[string]*column
+	sets        map[string]Bitset
+	DaemonPorts map[int][]model.HostPort // by machine
+	Policy      model.MinValuesPolicy
+	// Nominates says that the kube-scheduler will follow the plan.
+	Nominates bool
+	// AllZones is the mask of all zones.
+	AllZones uint64
+	// Book knows what new nodes can attach, hosts is the number of groups over hostnames.
+	Book        *rules.VolumeIndex
+	Hosts       int
+	Unavailable map[cloud.OfferingKey]time.Time
+	// Reservations are counted down as machines are planned for them.
+	Reservations     []reservation
+	reservationIndex map[string]int
+	// Passages are what is known of the machines that barriers let pass.
+	Passages map[Passage]Bitset
+	// fits are the machines with room for a request, by the request; sold those that can be had now, by zones; odd those of
+	// one oddity, for those who ask for a device and those who do not.
+	fits map[string]Bitset
+	sold map[uint64]Bitset
+	odd  [2 * Oddities]Bitset
+	// Asks are what classes ask of machines in any case.
+	Asks map[*model.Class]model.Term
+	// Asked is what all pods that may be bought for ask for together, and districts are what is known of zones.
+	Asked     []int64
+	districts map[[2]int]*zonePrices
+	// Capacities are the machines by capacity type.
+	Capacities [len(CapacityTypes)]Bitset
+	// Batch is how many pods wait.
+	Batch int
+	// LimitMet says that a pool's limit kept a machine from being bought.
+	LimitMet bool
+}
+
+// Key names the machine's offerings but for the zone and the reservation.
+func (mach *Machine) Key() cloud.OfferingKey {
+	return cloud.OfferingKey{InstanceType: mach.Typ.Name, CapacityType: CapacityTypes[mach.Capacity]}
+}
+
+// PriceIn is the machine's lowest price in some zones, which have to include one of its own.
+func (m *Market) PriceIn(index int, zones uint64) float64 {
+	mach := &m.Machines[index]
+	if mach.Zones&^zones == 0 {
+		return mach.Price
+	}
+	lowest := math.Inf(1)
+	for z := range m.Zones {
+		if mach.Zones&zones&(1<<z) != 0 {
+			lowest = min(lowest, m.ZonePrice[index*len(m.Zones)+z])
+		}
+	}
+	return lowest
+}
+
+// NodePriceIn is PriceIn with what a node costs beside its machine.
+func (m *Market) NodePriceIn(index int, zones uint64) float64 {
+	return m.PriceIn(index, zones) + m.Sellers[m.Machines[index].Pool].NodePrice
+}
+
+// BarrierKind says what a barrier is about. The later ones are nearer to the pod being placed, and further from what it
+// asks for.
+type BarrierKind int
+
+const (
+	// ByLabel is about labels.
+	ByLabel BarrierKind = iota
+	// ByZone is about zones.
+	ByZone
+	// ByRoom is about the room of a machine.
+	ByRoom
+	// ByPorts is about host ports of DaemonSets.
+	ByPorts
+	// ByDevices is about devices that nobody asked for.
+	ByDevices
+	// ByBareMetal is about bare metal that nobody asked for.
+	ByBareMetal
+	// ByMinValues is about the choice that minValues demands.
+	ByMinValues
+	// ByAvailability is about what recently had no capacity.
+	ByAvailability
+	// ByReservation is about reservations that are used up.
+	ByReservation
+	// ByLimit is about the limits of the NodePool.
+	ByLimit
+)
+
+// Passage names the machines of a pool that a barrier lets pass. Reasons are looked for when nothing is bought any more.
+type Passage struct {
+	Pool   int
+	Kind   BarrierKind
+	Dim    int
+	Amount int64
+}
+
+// A capacity reservation holds a number of machines of one type in one zone. They are paid for whether they are used or
+// not, so they are bought before anything else, and counted: a plan never takes more of a reservation than it has room
+// for, whichever pools the machines are bought for, and claims in flight that were made for it count as well.
+
+// reservation is what is known of a capacity reservation.
+type reservation struct {
+	labels map[string]string
+	// Left is how many machines of it nobody has planned for.
+	Left int
+}

@@ -1,0 +1,178 @@
+package market
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// NewMarket is what can be bought for an input, in the dimensions of what its pods ask for.
+func NewMarket(in *model.Input, dims *Dimensions) *Market {
+	m := &Market{
+		Now: in.Snapshot.Time, Dims: dims, ZoneIndex: map[string]int{}, WellKnown: map[string]bool{},
+		columns: map[string]*column{}, sets: map[string]Bitset{}, DaemonPorts: map[int][]model.HostPort{}, Policy: in.MinValues, Nominates: in.Nominates,
+		Unavailable: in.Unavailable, Passages: map[Passage]Bitset{}, fits: map[string]Bitset{}, Asks: map[*model.Class]model.Term{}, sold: map[uint64]Bitset{}, Asked: make([]int64, dims.Count()), districts: map[[2]int]*zonePrices{},
+	}
+	for key := range karpv1.WellKnownLabels() {
+		m.WellKnown[key] = true
+	}
+	pools := slices.Clone(in.Pools)
+	slices.SortFunc(pools, func(a, b model.Pool) int {
+		return cmp.Or(-cmp.Compare(Weight(a.NodePool), Weight(b.NodePool)), cmp.Compare(a.NodePool.Name, b.NodePool.Name))
+	})
+	numberZones(m, pools)
+	countReservations(m, in)
+	for i := range pools {
+		m.Sellers = append(m.Sellers, addPool(m, in, pools[i], i))
+	}
+	runDaemons(m, in.Snapshot.DaemonSets)
+	pods, demand := demandOf(in.Snapshot, m.Machines)
+	for _, s := range m.Sellers {
+		s.Budget = budgetOf(s, in.Snapshot)
+		s.tellRemote(m.Machines, pods, demand)
+		s.Minimums = minimumsOf(s.NodePool)
+	}
+	return m
+}
+
+// Weight is a NodePool's weight, zero if it has none.
+func Weight(pool *karpv1.NodePool) int32 { return model.ValueOr(pool.Spec.Weight, 0) }
+
+// addPool lists what a pool sells.
+func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
+	s := &Seller{Pool: pool, Name: pool.NodePool.Name, First: len(m.Machines), Last: len(m.Machines)}
+	s.Closed = ClosedBecause(pool)
+	requirements := model.ConditionsOf(pool.NodePool.Spec.Template.Spec.Requirements)
+	labelPool(m, s, requirements)
+	if s.Closed != "" {
+		return s
+	}
+	var ofType, ofZone, ofOffering model.Term
+	for _, c := range requirements {
+		switch {
+		case c.Key == karpv1.CapacityTypeLabelKey || ofReservation(c.Key):
+			ofOffering = append(ofOffering, c)
+		case m.Zonal(c.Key):
+			ofZone = append(ofZone, c)
+		case m.WellKnown[c.Key] && c.Key != karpv1.NodePoolLabelKey:
+			ofType = append(ofType, c)
+		}
+	}
+	zones := m.ZoneMask(ofZone)
+	for _, typ := range pool.Types {
+		if !admitsType(ofType, typ, s.Labels) {
+			continue
+		}
+		for c, name := range CapacityTypes {
+			if name != karpv1.CapacityTypeReserved && ofOffering.Admits(map[string]string{karpv1.CapacityTypeLabelKey: name}) {
+				addMachine(m, in, index, typ, Machine{Capacity: c, Reservation: Unreserved}, zones)
+			}
+		}
+		for _, r := range reservationsOf(m, typ) {
+			if ofOffering.Admits(m.Reservations[r].labels) {
+				addMachine(m, in, index, typ, Machine{Capacity: 0, Reservation: r}, zones)
+			}
+		}
+	}
+	s.Last = len(m.Machines)
+	if s.First == s.Last {
+		s.Closed = "no instance type and offering meets the pool's requirements"
+	}
+	return s
+}
+
+// ClosedBecause says why nothing can be bought for a pool; empty if something can.
+func ClosedBecause(pool model.Pool) string {
+	np := pool.NodePool
+	switch {
+	case np.DeletionTimestamp != nil:
+		return "it is being deleted"
+	case np.Spec.Replicas != nil:
+		return "it is static: its size does not follow the pods"
+	case pool.Problem != "":
+		return pool.Problem
+	}
+	ready := np.Condition(karpv1.ConditionTypeReady)
+	if ready == nil {
+		return "it is not Ready yet"
+	}
+	if ready.Status != "True" {
+		if ready.Message != "" {
+			return "it is not Ready: " + ready.Message
+		}
+		return "it is not Ready: " + ready.Reason
+	}
+	return ""
+}
+
+// labelPool works out the labels of a pool's nodes that do not depend on what is bought.
+func labelPool(m *Market, s *Seller, requirements model.Term) {
+	template := &s.NodePool.Spec.Template
+	s.Labels = map[string]string{}
+	maps.Copy(s.Labels, template.Labels)
+	s.Labels[karpv1.NodePoolLabelKey] = s.Name
+	if ref := template.Spec.NodeClassRef; ref != nil {
+		s.Labels[karpv1.NodeClassLabelKey(ref.GroupKind())] = ref.Name
+	}
+	s.Open = map[string]model.Term{}
+	for _, c := range requirements {
+		if _, fixed := s.Labels[c.Key]; !fixed && !m.WellKnown[c.Key] {
+			s.Open[c.Key] = append(s.Open[c.Key], c)
+		}
+	}
+	for key, conditions := range s.Open {
+		if value, present, single := conditions.Only(); single {
+			delete(s.Open, key)
+			if present {
+				s.Labels[key] = value
+				if s.Required == nil {
+					s.Required = map[string]string{}
+				}
+				s.Required[key] = value
+			}
+		}
+	}
+}
+
+// addMachine adds one machine, of which the capacity type and the reservation are given, where it has an offering to be
+// bought now.
+func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, mach Machine, zones uint64) {
+	key := cloud.OfferingKey{InstanceType: typ.Name, CapacityType: CapacityTypes[mach.Capacity]}
+	if mach.Reservation != Unreserved {
+		key.ReservationID = m.Reservations[mach.Reservation].id()
+	}
+	mach.Pool, mach.Typ, mach.Price, mach.Size, mach.Where = pool, typ, math.Inf(1), model.ResourcesOf(typ.Capacity), Everywhere
+	prices := make([]float64, len(m.Zones))
+	for i := range typ.Offerings {
+		offering := &typ.Offerings[i]
+		zone, known := m.ZoneIndex[offering.Zone]
+		if !known || offering.CapacityType != key.CapacityType || offering.ReservationID != key.ReservationID ||
+			zones&(1<<zone) == 0 || offering.Price <= 0 {
+			continue
+		}
+		mach.Offered |= 1 << zone
+		key.Zone = offering.Zone
+		if !offering.Available {
+			continue
+		}
+		if until, refused := in.Unavailable[key]; refused && m.Now.Before(until) {
+			continue
+		}
+		mach.Zones |= 1 << zone
+		prices[zone] = offering.Price
+		mach.Price = min(mach.Price, offering.Price)
+	}
+	if mach.Offered == 0 {
+		return
+	}
+	allocatable := model.ResourcesOf(typ.Allocatable)
+	mach.Usable = m.Dims.machine(allocatable)
+	mach.Devices = slices.ContainsFunc(allocatable.Extended, func(a model.Amount) bool { return model.IsDevice(a.Name) })
+	m.Machines = append(m.Machines, mach)
+	m.ZonePrice = append(m.ZonePrice, prices...)
+}

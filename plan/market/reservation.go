@@ -1,0 +1,195 @@
+package market
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// Unreserved is the place of a machine that draws on no reservation.
+const Unreserved = -1
+
+// reservationLabels are the labels that only machines of a reservation have.
+func reservationLabels(o *cloud.Offering) map[string]string {
+	if o.ReservationID == "" {
+		return nil
+	}
+	return map[string]string{
+		awsv1.LabelCapacityReservationID:            o.ReservationID,
+		awsv1.LabelCapacityReservationType:          cmp.Or(o.ReservationType, string(awsv1.CapacityReservationTypeDefault)),
+		awsv1.LabelCapacityReservationInterruptible: strconv.FormatBool(o.ReservationInterruptible),
+	}
+}
+
+// ofReservation says whether a label is one of those.
+func ofReservation(key string) bool {
+	switch key {
+	case awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible:
+		return true
+	}
+	return false
+}
+
+// countReservations finds out what is left of every reservation that some pool can use.
+func countReservations(m *Market, in *model.Input) {
+	m.reservationIndex = map[string]int{}
+	for _, pool := range in.Pools {
+		for _, typ := range pool.Types {
+			for i := range typ.Offerings {
+				countReservation(m, typ, &typ.Offerings[i])
+			}
+		}
+	}
+	if len(m.Reservations) == 0 {
+		return
+	}
+	for _, n := range in.Snapshot.Nodes {
+		if n.Claim != "" && !n.Launched && n.Name == "" {
+			setAside(m, model.ClaimConditions(n))
+		}
+	}
+}
+
+func countReservation(m *Market, typ *cloud.InstanceType, o *cloud.Offering) {
+	if o.ReservationID == "" || o.CapacityType != karpv1.CapacityTypeReserved {
+		return
+	}
+	if i, known := m.reservationIndex[o.ReservationID]; known {
+		// Pools may have looked at different times; the lower number cannot promise too much.
+		m.Reservations[i].Left = min(m.Reservations[i].Left, o.ReservationCapacity)
+		return
+	}
+	labels := reservationLabels(o)
+	labels[corev1.LabelInstanceTypeStable], labels[corev1.LabelTopologyZone] = typ.Name, o.Zone
+	labels[karpv1.CapacityTypeLabelKey] = karpv1.CapacityTypeReserved
+	m.reservationIndex[o.ReservationID] = len(m.Reservations)
+	m.Reservations = append(m.Reservations, reservation{labels: labels, Left: o.ReservationCapacity})
+}
+
+// setAside takes one machine out of each reservation that a claim may be launched into, if it can be launched into
+// nothing else.
+func setAside(m *Market, conditions model.Term) {
+	insists := false
+	for i := range conditions {
+		c := &conditions[i]
+		if c.Key == karpv1.CapacityTypeLabelKey {
+			insists = c.Admits(karpv1.CapacityTypeReserved, true) &&
+				!c.Admits(karpv1.CapacityTypeSpot, true) && !c.Admits(karpv1.CapacityTypeOnDemand, true)
+		}
+	}
+	if !insists {
+		return
+	}
+	for r := range m.Reservations {
+		suits := true
+		for i := range conditions {
+			value, known := m.Reservations[r].labels[conditions[i].Key]
+			suits = suits && (!known || conditions[i].Admits(value, true))
+		}
+		if suits {
+			m.Reservations[r].Left--
+		}
+	}
+}
+
+// reservationsOf are the places of the reservations an instance type can be launched into, in the order of their ids.
+func reservationsOf(m *Market, typ *cloud.InstanceType) []int {
+	ids := map[string]int{}
+	for i := range typ.Offerings {
+		if r, known := m.reservationIndex[typ.Offerings[i].ReservationID]; known {
+			ids[typ.Offerings[i].ReservationID] = r
+		}
+	}
+	var places []int
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		places = append(places, ids[id])
+	}
+	return places
+}
+
+// id is the reservation's name.
+func (r *reservation) id() string { return r.labels[awsv1.LabelCapacityReservationID] }
+
+// ReservedBy is the name of the reservation a machine draws on; empty if there is none.
+func (m *Market) ReservedBy(index int) string {
+	if r := m.Machines[index].Reservation; r != Unreserved {
+		return m.Reservations[r].id()
+	}
+	return ""
+}
+
+// Affordable says how many of a machine its pool's limits and its reservation allow when each is charged with a size.
+func (m *Market) Affordable(index int, size model.Resources) int {
+	mach := &m.Machines[index]
+	n := m.Sellers[mach.Pool].Affordable(size)
+	m.LimitMet = m.LimitMet || n == 0
+	if mach.Reservation == Unreserved {
+		return n
+	}
+	return min(n, max(0, m.Reservations[mach.Reservation].Left))
+}
+
+// Spend takes n of a machine out of its pool's limits and its reservation.
+func (m *Market) Spend(index int, size model.Resources, n int) {
+	mach := &m.Machines[index]
+	m.Sellers[mach.Pool].spend(size, n)
+	if mach.Reservation != Unreserved {
+		m.Reservations[mach.Reservation].Left -= n
+	}
+}
+
+// Purse is what limits and reservations leave at one moment.
+type Purse struct {
+	budgets      [][]Allowance
+	reservations []reservation
+}
+
+// Purse returns what limits and reservations leave, so that it can be restored.
+func (m *Market) Purse() Purse {
+	p := Purse{reservations: slices.Clone(m.Reservations)}
+	for _, s := range m.Sellers {
+		p.budgets = append(p.budgets, slices.Clone(s.Budget))
+	}
+	return p
+}
+
+// Restore makes undone what was spent since the purse was taken.
+func (m *Market) Restore(p Purse) {
+	copy(m.Reservations, p.reservations)
+	for i, s := range m.Sellers {
+		copy(s.Budget, p.budgets[i])
+	}
+}
+
+// WithoutUsedUp removes the machines of reservations that have nothing left.
+func WithoutUsedUp(m *Market, stock Bitset) {
+	if len(m.Reservations) == 0 {
+		return
+	}
+	for i := range stock.All {
+		if r := m.Machines[i].Reservation; r != Unreserved && m.Reservations[r].Left <= 0 {
+			stock.Clear(i)
+		}
+	}
+}
+
+// Limited says that a machine may be had only so many times for reasons that do not concern its like.
+func (m *Market) Limited(index int) bool { return m.Machines[index].Reservation != Unreserved }
+
+// Tightens says that one machine uses up more of some limit of its pool that is not remote than another does.
+func (m *Market) Tightens(pool int, a, b model.Resources) bool {
+	for _, limit := range m.Sellers[pool].Budget {
+		if !limit.Remote && CountOf(limit.Name, a) > CountOf(limit.Name, b) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+package market
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/rules"
+)
+
+// ClaimCaps writes into a pod's request what it takes of the bounds, and returns the least of those that are no
+// resources; zero if there is none.
+func (d *Dimensions) ClaimCaps(request []int64, r *rules.Rules) int {
+	most := 0
+	for _, c := range r.Caps() {
+		for i, known := range d.Caps {
+			// Who minds less may join those who mind more, but not the other way round.
+			if known.Group == c.Group && known.Most >= c.Most {
+				request[d.Cap(i)] = 1
+			}
+		}
+		if !slices.Contains(d.Caps, c) && (most == 0 || c.Most < most) {
+			most = c.Most
+		}
+	}
+	return most
+}
+
+// capped says that a request is bounded by more than room.
+func (d *Dimensions) capped(request []int64) bool {
+	for i := range d.Caps {
+		if request[d.Cap(i)] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Cap is the dimension of a bound.
+func (d *Dimensions) Cap(i int) int { return DimExtended + len(d.Extended) + i }
+
+// The first dimensions of every vector; extended resources follow.
+const (
+	DimCPU = iota
+	DimMemory
+	dimStorage
+	dimPods
+	DimExtended
+)
+
+// Dimensions numbers the resources that matter to one Pack: the four every node has, and the extended ones that some
+// pod or DaemonSet asks for.
+type Dimensions struct {
+	Extended []string
+	index    map[string]int
+	// Caps are the bounds on groups of pods that count as resources; they come after the extended ones.
+	Caps []rules.HostCap
+}
+
+// NewDimensions numbers the resources that some classes ask for, with bounds on groups of pods behind them.
+func NewDimensions(classes []*model.Class, caps ...rules.HostCap) *Dimensions {
+	index := map[string]int{}
+	for _, class := range classes {
+		for _, amount := range class.Requests.Extended {
+			index[amount.Name] = 0
+		}
+	}
+	d := &Dimensions{Extended: slices.Sorted(maps.Keys(index)), index: index, Caps: caps}
+	for i, name := range d.Extended {
+		index[name] = DimExtended + i
+	}
+	return d
+}
+
+// Count is the length of a vector.
+func (d *Dimensions) Count() int { return DimExtended + len(d.Extended) + len(d.Caps) }
+
+// Name is the Kubernetes name of a dimension.
+func (d *Dimensions) Name(dim int) string {
+	switch dim {
+	case DimCPU:
+		return "cpu"
+	case DimMemory:
+		return "memory"
+	case dimStorage:
+		return "ephemeral-storage"
+	case dimPods:
+		return "pods"
+	}
+	if dim -= DimExtended; dim < len(d.Extended) {
+		return d.Extended[dim]
+	}
+	return "pods of a kind"
+}
+
+// Vector lays resources out by dimension.
+func (d *Dimensions) Vector(r model.Resources) []int64 {
+	v := make([]int64, d.Count())
+	v[DimCPU], v[DimMemory], v[dimStorage], v[dimPods] = r.CPU, r.Memory, r.EphemeralStorage, r.Pods
+	for _, amount := range r.Extended {
+		if i, ok := d.index[amount.Name]; ok {
+			v[i] = amount.Value
+		}
+	}
+	return v
+}
+
+// machine lays out what a new machine has: the bounds on groups of pods are whole.
+func (d *Dimensions) machine(r model.Resources) []int64 {
+	v := d.Vector(r)
+	for i := range d.Caps {
+		v[d.Cap(i)] = int64(d.Caps[i].Most)
+	}
+	return v
+}
+
+// Unbounded lifts the bounds: where groups are counted one by one, they say nothing.
+func (d *Dimensions) Unbounded(v []int64) {
+	for i := range d.Caps {
+		v[d.Cap(i)] = math.MaxInt32
+	}
+}
+
+// Resources is the inverse of vector.
+func (d *Dimensions) Resources(v []int64) model.Resources {
+	r := model.Resources{CPU: v[DimCPU], Memory: v[DimMemory], EphemeralStorage: v[dimStorage], Pods: v[dimPods]}
+	for i, name := range d.Extended {
+		if value := v[DimExtended+i]; value != 0 {
+			r.Extended = append(r.Extended, model.Amount{Name: name, Value: value})
+		}
+	}
+	return r
+}
+
+// Fits says whether a request fits into what is free. What is not asked for may be overdrawn.
+func Fits(request, free []int64) bool {
+	for d, amount := range request {
+		if amount > 0 && amount > free[d] {
+			return false
+		}
+	}
+	return true
+}
+
+// Times says how often a request fits into what is free.
+func Times(request, free []int64) int {
+	count := int64(math.MaxInt32)
+	for d, amount := range request {
+		if amount <= 0 {
+			continue
+		}
+		if free[d] < amount {
+			return 0
+		}
+		if n := free[d] / amount; n < count {
+			count = n
+		}
+	}
+	return int(count)
+}
+
+// Take subtracts a request n times.
+func Take(free, request []int64, n int) {
+	for d, amount := range request {
+		free[d] -= amount * int64(n)
+	}
+}

@@ -1,0 +1,94 @@
+package market
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// Everywhere is the mask of all zones.
+const Everywhere = ^uint64(0)
+
+// zoneIDLabel is the label for a zone's identity across accounts.
+const zoneIDLabel = "topology.k8s.aws/zone-id"
+
+// maxZones is how many zones fit into a mask. No region comes near it.
+const maxZones = 64
+
+// numberZones lists the zones in which anything is offered, and what the provider says of each.
+func numberZones(m *Market, pools []model.Pool) {
+	labels := map[string]map[string]string{}
+	for _, pool := range pools {
+		for _, typ := range pool.Types {
+			for i := range typ.Offerings {
+				if labels[typ.Offerings[i].Zone] == nil {
+					labels[typ.Offerings[i].Zone] = offeredLabels(typ, &typ.Offerings[i])
+				}
+			}
+		}
+	}
+	m.Zones = slices.Sorted(maps.Keys(labels))
+	if len(m.Zones) > maxZones {
+		m.Zones = m.Zones[:maxZones]
+	}
+	for i, zone := range m.Zones {
+		m.ZoneIndex[zone] = i
+		m.ZoneLabels = append(m.ZoneLabels, labels[zone])
+		m.AllZones |= 1 << i
+	}
+}
+
+// offeredLabels are the labels of a node that follow from the zone of an offering, those by the names of old included.
+func offeredLabels(typ *cloud.InstanceType, offering *cloud.Offering) map[string]string {
+	labels := map[string]string{corev1.LabelTopologyZone: offering.Zone}
+	if region := typ.Labels[corev1.LabelTopologyRegion]; region != "" {
+		labels[corev1.LabelTopologyRegion] = region
+	}
+	if offering.ZoneID != "" {
+		labels[zoneIDLabel] = offering.ZoneID
+	}
+	AddDeprecated(labels)
+	return labels
+}
+
+// AddDeprecated adds what nodes have of their labels by names that Kubernetes has given up.
+func AddDeprecated(labels map[string]string) {
+	for _, key := range karpv1.DeprecatedLabelKeys() {
+		if value, has := labels[karpv1.NormalizedLabelKey(key)]; has {
+			labels[key] = value
+		}
+	}
+}
+
+// Zonal says whether a label follows from the zone.
+func (m *Market) Zonal(key string) bool {
+	key = model.NormalizedKey(key)
+	return key == corev1.LabelTopologyZone || key == zoneIDLabel || key == corev1.LabelTopologyRegion
+}
+
+// ZoneMask is the set of zones that a term allows.
+func (m *Market) ZoneMask(t model.Term) uint64 {
+	var mask uint64
+	for z := range m.Zones {
+		if t.Admits(m.ZoneLabels[z]) {
+			mask |= 1 << z
+		}
+	}
+	return mask
+}
+
+// ZoneNames are the zones of a mask, ordered by name.
+func (m *Market) ZoneNames(mask uint64) []string {
+	var names []string
+	for z, name := range m.Zones {
+		if mask&(1<<z) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,97 @@
+package model
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// A NodePool may leave the value of a custom label to the pods: a requirement with Exists, or with several values.
+// What the pods of one node ask for then settles the value the node is labelled with.
+
+// Resolve finds the value for a label that all conditions admit. It prefers a value somebody named, the first in
+// alphabetical order; a label nobody needs is left out (present is false).
+func (t Term) Resolve() (value string, present, ok bool) {
+	for _, candidate := range t.Candidates() {
+		if t.AllAdmit(candidate, true) {
+			return candidate, true, true
+		}
+	}
+	if t.AllAdmit("", false) {
+		return "", false, true
+	}
+	for _, candidate := range t.inventions() {
+		if t.AllAdmit(candidate, true) {
+			return candidate, true, true
+		}
+	}
+	return "", false, false
+}
+
+// Only says whether the conditions leave no choice, and what it then is.
+func (t Term) Only() (value string, present, single bool) {
+	var admitted []string
+	named := false
+	for i := range t {
+		named = named || t[i].Operator == corev1.NodeSelectorOpIn
+		if t[i].Operator == corev1.NodeSelectorOpDoesNotExist {
+			return "", false, true
+		}
+	}
+	if !named {
+		return "", false, false
+	}
+	for _, candidate := range t.Candidates() {
+		if t.AllAdmit(candidate, true) {
+			admitted = append(admitted, candidate)
+		}
+	}
+	if len(admitted) != 1 {
+		return "", false, false
+	}
+	return admitted[0], true, true
+}
+
+// AllAdmit says whether all conditions admit a label's value.
+func (t Term) AllAdmit(value string, present bool) bool {
+	for i := range t {
+		if !t[i].Admits(value, present) {
+			return false
+		}
+	}
+	return true
+}
+
+// Candidates are the values the conditions name with In.
+func (t Term) Candidates() []string {
+	var values []string
+	for i := range t {
+		if t[i].Operator == corev1.NodeSelectorOpIn {
+			values = append(values, t[i].Values...)
+		}
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// inventions are values for conditions that name none: the nearest integers within the bounds, or the word true.
+func (t Term) inventions() []string {
+	values := []string{"true", "false", "any"}
+	for i := range t {
+		if !t[i].bounded {
+			continue
+		}
+		switch t[i].Operator {
+		case corev1.NodeSelectorOpGt:
+			values = append(values, strconv.FormatInt(t[i].bound+1, 10))
+		case corev1.NodeSelectorOpLt:
+			values = append(values, strconv.FormatInt(t[i].bound-1, 10))
+		case karpv1.NodeSelectorOpGte, karpv1.NodeSelectorOpLte:
+			values = append(values, strconv.FormatInt(t[i].bound, 10))
+		}
+	}
+	return values
+}

@@ -1,0 +1,93 @@
+package model
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// MaxInstanceTypes is how many instance types one launch chooses from.
+const MaxInstanceTypes = 60
+
+// MinValuesPolicy says what becomes of a NodePool whose minValues cannot be met.
+type MinValuesPolicy string
+
+// The policies.
+const (
+	// MinValuesStrict launches nothing that leaves less choice than minValues demands.
+	MinValuesStrict MinValuesPolicy = "Strict"
+	// MinValuesBestEffort launches with the choice there is and marks the claim.
+	MinValuesBestEffort MinValuesPolicy = "BestEffort"
+)
+
+// Input is everything Pack knows.
+type Input struct {
+	Snapshot *Snapshot
+	// Pools are the NodePools that may be used, with what can be bought for each. Order does not matter.
+	Pools []Pool
+	// Unavailable are offerings that recently had no capacity, with the time until which they are left out.
+	Unavailable map[cloud.OfferingKey]time.Time
+	// MinValues is the policy for minValues; empty means MinValuesStrict.
+	MinValues MinValuesPolicy
+	// Preferences is the policy for preferences; empty means PreferencesRespect.
+	Preferences PreferencePolicy
+	// Nominates says that the kube-scheduler will be told where each pod is to go, and so follows the plan.
+	Nominates bool
+	// Growth is what was done so far for pods that still wait, where nodes came up for them. Disrupt does not read it.
+	Growth map[types.UID]Growth
+	// SpotToSpot says that Disrupt may replace spot nodes by cheaper spot nodes. Pack does not read it.
+	SpotToSpot bool
+	// Held are nodes that Disrupt leaves alone for a while, by Key. Pack does not read it.
+	Held map[string]Hold
+	// Settling are the NodePools in which Disrupt begins nothing, because pods that were moved are not Ready yet and the
+	// pool wants them to be (annotation tenon.sh/wait-for-ready).
+	Settling map[string]bool
+}
+
+// Hold keeps a node from being disrupted until a moment, whatever speaks for it.
+type Hold struct {
+	Until time.Time
+	// Why is one sentence for people.
+	Why string
+}
+
+// Pool is a NodePool and what can be launched for its node class.
+type Pool struct {
+	NodePool *karpv1.NodePool
+	Types    []*cloud.InstanceType
+	// Problem says why Types could not be had; empty if they could.
+	Problem string
+	// NodePrice is what a node costs beside its machine, in US dollars per hour: its root volume, and what else the operator
+	// counts.
+	NodePrice float64
+	// Packing says what wins between plans of almost equal cost; empty means PackingSpread.
+	Packing Packing
+}
+
+// Packing says what wins between plans of almost equal cost.
+type Packing string
+
+// The ways to pack.
+const (
+	// PackingSpread lets no node carry more than a third of a workload or of a batch, and no spot pool (instance type and
+	// zone) more than a third of a workload, where that costs almost nothing.
+	PackingSpread Packing = karpv1.PackingSpread
+	// PackingCheapest takes the cheapest plan, however few nodes it depends on.
+	PackingCheapest Packing = karpv1.PackingCheapest
+)
+
+// PreferencePolicy says what the planner makes of preferences: preferred terms of affinity, spread with ScheduleAnyway
+// and taints with PreferNoSchedule.
+type PreferencePolicy string
+
+// The policies.
+const (
+	// PreferencesRespect holds to preferences as if they were required, and gives them up one by one, in the order of
+	// Karpenter, where a pod would otherwise get no node.
+	PreferencesRespect PreferencePolicy = "Respect"
+	// PreferencesIgnore leaves preferences to the kube-scheduler.
+	PreferencesIgnore PreferencePolicy = "Ignore"
+)

@@ -1,0 +1,93 @@
+package model
+
+import (
+	"runtime"
+	"sync"
+	"weak"
+)
+
+// Interner makes equal things one thing, so that ten thousand pods of forty shapes cost forty shapes. It belongs to the
+// mirror that reduces API objects with it and is safe for concurrent use. It holds nothing alive: a shape is forgotten
+// when the last pod of it is garbage.
+type Interner struct {
+	classes    table[Class]
+	labels     table[Labels]
+	mountings  table[Mounts]
+	topologies table[Topology]
+	strings    stringTable
+}
+
+// NewInterner returns an empty Interner.
+func NewInterner() *Interner { return &Interner{} }
+
+// table finds a shared value by its key for as long as somebody else holds the value.
+type table[T any] struct {
+	mu      sync.Mutex
+	entries map[string]weak.Pointer[T]
+}
+
+// get returns the one value for the key, building it where there is none. build receives the key as it will be kept.
+func (t *table[T]) get(key []byte, build func(key string) *T) *T {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if entry, ok := t.entries[string(key)]; ok {
+		if value := entry.Value(); value != nil {
+			return value
+		}
+	}
+	owned := string(key)
+	value := build(owned)
+	if t.entries == nil {
+		t.entries = map[string]weak.Pointer[T]{}
+	}
+	t.entries[owned] = weak.Make(value)
+	runtime.AddCleanup(value, t.forget, owned)
+	return value
+}
+
+// forget drops the key of a value that was collected, unless a new value has taken its place.
+func (t *table[T]) forget(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if entry, ok := t.entries[key]; ok && entry.Value() == nil {
+		delete(t.entries, key)
+	}
+}
+
+// maxStrings bounds the string table. When it is full it starts anew: what is lost is only sharing.
+const maxStrings = 1 << 16
+
+// stringTable shares equal strings.
+type stringTable struct {
+	mu      sync.Mutex
+	entries map[string]string
+}
+
+// String returns a string equal to s that is shared with others, and never part of a larger one.
+func (i *Interner) String(s string) string {
+	if s == "" {
+		return ""
+	}
+	t := &i.strings
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if shared, ok := t.entries[s]; ok {
+		return shared
+	}
+	if t.entries == nil || len(t.entries) >= maxStrings {
+		t.entries = make(map[string]string)
+	}
+	shared := string(append([]byte(nil), s...))
+	t.entries[shared] = shared
+	return shared
+}
+
+// Labels returns a copy of labels whose strings are shared with others; nil for none.
+func (i *Interner) Labels(labels map[string]string) map[string]string { return i.stringMap(labels) }
+
+// Size is the number of classes the interner knows.
+func (i *Interner) Size() int {
+	i.classes.mu.Lock()
+	defer i.classes.mu.Unlock()
+	return len(i.classes.entries)
+}

@@ -1,0 +1,206 @@
+package model
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// Reschedulable are the pods that need another place when the node goes.
+func (n *Node) Reschedulable() []*Pod {
+	var pods []*Pod
+	for _, pod := range n.Pods {
+		if pod.Reschedulable() {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// ClaimConditions are what a claim requires of its machine.
+func ClaimConditions(n *Node) Term {
+	t := make(Term, 0, len(n.Requirements))
+	for _, r := range n.Requirements {
+		t = append(t, NewCondition(karpv1.NormalizedLabelKey(r.Key), r.Operator, r.Values))
+	}
+	return t
+}
+
+// LastingTaints are the taints that keep pods off a node for good. While a node of ours is not initialized, its startup
+// taints and those that Kubernetes itself puts on a node that has just joined are about to go. On nodes of others the
+// same taints say that something is wrong.
+func LastingTaints(n *Node) []corev1.Taint {
+	if n.Initialized || n.Claim == "" {
+		return n.Taints
+	}
+	lasting := true
+	for i := range n.Taints {
+		lasting = lasting && !passing(n, &n.Taints[i])
+	}
+	if lasting {
+		return n.Taints
+	}
+	return slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool { return passing(n, &t) })
+}
+
+func passing(n *Node, taint *corev1.Taint) bool {
+	switch taint.Key {
+	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, karpv1.UnregisteredTaintKey, "node.cloudprovider.kubernetes.io/uninitialized":
+		return true
+	}
+	if strings.HasPrefix(taint.Key, "readiness.k8s.io/") {
+		return true
+	}
+	return slices.ContainsFunc(n.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(taint) })
+}
+
+// Node is a place where pods run or will run: a Node, the NodeClaim it comes from, or both. A Node without Claim is not
+// Tenon's; a Node without Name is a claim whose machine has not joined yet. Values are immutable once in a Snapshot.
+type Node struct {
+	// Name and UID are the Kubernetes Node's; empty before it joins.
+	Name string
+	UID  types.UID
+	// Claim and ClaimUID are the NodeClaim's; empty for nodes nobody claimed.
+	Claim    string
+	ClaimUID types.UID
+	// Pool is the NodePool's name; empty for nodes and claims that belong to none.
+	Pool string
+	// ProviderID is the cloud's name of the machine; empty before the launch.
+	ProviderID string
+
+	// Labels are the Node's; before it registers those the claim promises are laid over them.
+	Labels map[string]string
+	// Requirements are the claim's. They matter until the machine exists: they say what it may still become.
+	Requirements []Requirement
+	// Requests are what the claim was made for, daemons included.
+	Requests Resources
+	// Taints are the Node's, or the claim's until it registers. StartupTaints are the claim's own list.
+	Taints        []corev1.Taint
+	StartupTaints []corev1.Taint
+	// Capacity and Allocatable are the Node's, or what the claim expects; zero before the launch.
+	Capacity    Resources
+	Allocatable Resources
+	// AttachLimits are how many volumes the node's CSI drivers can attach to it, by driver. A driver that is not there
+	// has no limit, or has not told it yet.
+	AttachLimits map[string]int
+	// Attached are the PersistentVolumes attached to the node, ordered by name.
+	Attached []string
+
+	InstanceType string
+	Zone         string
+	CapacityType string
+
+	// Launched, Registered and Initialized are the claim's conditions. A node without claim is Registered, and
+	// Initialized while it is Ready.
+	Launched    bool
+	Registered  bool
+	Initialized bool
+	// Ready is the Node's own condition.
+	Ready bool
+	// Deleting says that the Node or its claim was deleted, or that Disrupted holds: its pods have to go elsewhere.
+	Deleting bool
+	// Disrupted says that the node carries the taint karpenter.sh/disrupted.
+	Disrupted bool
+	// Cordoned says that the Node is unschedulable.
+	Cordoned bool
+	// EndsAt is when everything on the node ends, whatever protects it: the deadline of its drain, or what the cloud has
+	// announced (NodeClaim.EndsAt). Zero means that nobody has said.
+	EndsAt time.Time
+	// Terminating says that the cloud has been told to end the machine (condition InstanceTerminating).
+	Terminating bool
+	// DoNotDisrupt says that the Node or its claim carries karpenter.sh/do-not-disrupt, "true" or a duration.
+	DoNotDisrupt bool
+	// DoNotDisruptUntil is when DoNotDisrupt ends; zero means it does not. A duration counts from the moment the object
+	// that carries it was created, which people see as its age; that the node was initialized is written down nowhere
+	// kubectl shows it.
+	DoNotDisruptUntil time.Time
+	// Misprotected is the value of karpenter.sh/do-not-disrupt on the Node or its claim where it means nothing.
+	Misprotected string
+	// Drifted, DriftedFor and DriftedAt are the claim's condition Drifted while it is True: its reason, and since when.
+	Drifted    bool
+	DriftedFor string
+	DriftedAt  time.Time
+	// ExpireAfter is how old the node may become; zero means as old as it likes.
+	ExpireAfter time.Duration
+	// TerminationGracePeriod bounds the node's drain; nil means that it has no end. The claim's own, not the pool's.
+	TerminationGracePeriod *time.Duration
+	// Replacement is the workflow by which the node is being replaced, or for which it was launched (annotation
+	// tenon.sh/replacement on the Node or the claim); empty where there is none.
+	Replacement string
+
+	// Created is when the claim was made, or the Node where there is no claim.
+	Created time.Time
+	// InitializedAt is when the condition Initialized became true.
+	InitializedAt time.Time
+	// LastPodEvent is when a pod last came to the node or left it.
+	LastPodEvent time.Time
+	// NominatedUntil protects a node that pods were just planned for.
+	NominatedUntil time.Time
+	// Promised are the pending pods that were planned for the node and are not bound yet.
+	Promised []types.UID
+
+	// Pods are the pods bound to the node, terminal and terminating ones included, ordered by UID.
+	Pods []*Pod
+}
+
+// Key names the node for as long as it lives: its claim's name, or the Node's own where there is none.
+func (n *Node) Key() string {
+	if n.Claim != "" {
+		return n.Claim
+	}
+	return n.Name
+}
+
+// Managed says that the node comes from a NodeClaim of a NodePool.
+func (n *Node) Managed() bool { return n.Claim != "" && n.Pool != "" }
+
+// Nominated says that pods were planned for the node so recently that they may still be on their way.
+func (n *Node) Nominated(now time.Time) bool { return now.Before(n.NominatedUntil) }
+
+// Undisruptable says that the node asks not to be disrupted at the given time.
+func (n *Node) Undisruptable(now time.Time) bool {
+	return n.DoNotDisrupt && (n.DoNotDisruptUntil.IsZero() || now.Before(n.DoNotDisruptUntil))
+}
+
+// Unsettled says that the node is a claim whose machine is not known yet.
+func (n *Node) Unsettled() bool { return n.Name == "" && !n.Launched }
+
+// ExpiresAt is when the node expires; zero if it does not.
+func (n *Node) ExpiresAt() time.Time {
+	if n.ExpireAfter == 0 {
+		return time.Time{}
+	}
+	return n.Created.Add(n.ExpireAfter)
+}
+
+// WithPods returns a copy of the node that holds these pods.
+func (n *Node) WithPods(pods []*Pod) *Node {
+	if slices.Equal(n.Pods, pods) {
+		return n
+	}
+	clone := *n
+	clone.Pods = pods
+	return &clone
+}
+
+// Requirement is one condition on a node's labels. Gt and Lt, Gte and Lte compare integers.
+type Requirement struct {
+	Key      string
+	Operator corev1.NodeSelectorOperator
+	Values   []string
+	// MinValues is how many distinct values must remain to choose from; zero means one.
+	MinValues int
+}
+
+// Later is the later of two moments.
+func Later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

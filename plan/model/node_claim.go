@@ -1,0 +1,111 @@
+package model
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// LaunchKey is a name for all that claims have to share to be launched together.
+func (c *Claim) LaunchKey() string {
+	key := []byte(nil)
+	for _, part := range []string{c.NodePool, c.NodeClass, c.CapacityType, c.Reservation, strings.Join(c.InstanceTypes, ","), strings.Join(c.Zones, ",")} {
+		key = AppendString(key, part)
+	}
+	sum := sha256.Sum256(AppendMap(key, c.Labels))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Narrowed are the pool's requirements with instance type, capacity type and zone as the claim leaves them, and custom
+// labels as they were settled. Those come first, and settled is how many they are.
+func Narrowed(pool *karpv1.NodePool, c *Claim) (result []karpv1.NodeSelectorRequirementWithMinValues, settled int) {
+	in := func(key string, values []string) karpv1.NodeSelectorRequirementWithMinValues {
+		return karpv1.NodeSelectorRequirementWithMinValues{
+			Key: key, Operator: corev1.NodeSelectorOpIn, Values: slices.Sorted(slices.Values(values))}
+	}
+	result = []karpv1.NodeSelectorRequirementWithMinValues{
+		in(corev1.LabelInstanceTypeStable, c.InstanceTypes),
+		in(karpv1.CapacityTypeLabelKey, []string{c.CapacityType}),
+		in(corev1.LabelTopologyZone, c.Zones),
+	}
+	if c.Reservation != "" {
+		result = append(result, in(awsv1.LabelCapacityReservationID, []string{c.Reservation}))
+	}
+	fixed := len(result)
+	position := map[string]int{}
+	for i := range result {
+		position[result[i].Key] = i
+	}
+	for key, value := range c.Labels {
+		position[key] = -1
+		result = append(result, in(key, []string{value}))
+	}
+	slices.SortFunc(result[fixed:], func(a, b karpv1.NodeSelectorRequirementWithMinValues) int { return cmp.Compare(a.Key, b.Key) })
+	settled = len(result)
+	for _, r := range pool.Spec.Template.Spec.Requirements {
+		i, taken := position[karpv1.NormalizedLabelKey(r.Key)]
+		switch {
+		case !taken:
+			result = append(result, *r.DeepCopy())
+		case i >= 0 && r.MinValues != nil && *r.MinValues <= len(result[i].Values):
+			result[i].MinValues = r.MinValues
+		}
+	}
+	return result, settled
+}
+
+// NodeClaim writes the claim as the object that is created. Everything that is known then is set at once: labels,
+// annotations, owner and finalizer, so that nothing has to be added by a second write. The error is that the pool's
+// template cannot be hashed.
+func (c *Claim) NodeClaim(pool *karpv1.NodePool, name string) (*karpv1.NodeClaim, error) {
+	hash, err := pool.Hash()
+	if err != nil {
+		return nil, err
+	}
+	template := pool.Spec.Template.DeepCopy()
+	labels := map[string]string{}
+	maps.Copy(labels, template.Labels)
+	maps.Copy(labels, c.Labels)
+	labels[karpv1.NodePoolLabelKey] = pool.Name
+	if ref := template.Spec.NodeClassRef; ref != nil {
+		labels[karpv1.NodeClassLabelKey(ref.GroupKind())] = ref.Name
+	}
+	annotations := map[string]string{}
+	maps.Copy(annotations, template.Annotations)
+	annotations[karpv1.NodePoolHashAnnotationKey] = hash
+	annotations[karpv1.NodePoolHashVersionAnnotationKey] = karpv1.NodePoolHashVersion
+	if c.MinValuesRelaxed {
+		annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
+	}
+	yes := true
+	return &karpv1.NodeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: karpv1.Group + "/v1", Kind: "NodeClaim"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Labels:      labels,
+			Annotations: annotations,
+			Finalizers:  []string{karpv1.TerminationFinalizer},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: karpv1.Group + "/v1", Kind: "NodePool", Name: pool.Name, UID: pool.UID, BlockOwnerDeletion: &yes,
+			}},
+		},
+		Spec: karpv1.NodeClaimSpec{
+			Taints:                 template.Spec.Taints,
+			StartupTaints:          template.Spec.StartupTaints,
+			Requirements:           c.Requirements,
+			Resources:              karpv1.ResourceRequirements{Requests: c.Requests},
+			NodeClassRef:           template.Spec.NodeClassRef,
+			TerminationGracePeriod: template.Spec.TerminationGracePeriod,
+			ExpireAfter:            template.Spec.ExpireAfter,
+		},
+	}, nil
+}

@@ -1,0 +1,58 @@
+package model
+
+import (
+	"maps"
+	"slices"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// DisruptionBudget is what planning needs of a PodDisruptionBudget. It is immutable.
+type DisruptionBudget struct {
+	Namespace, Name string
+	// Selector says which pods of the namespace the budget is about.
+	Selector labels.Selector
+	// Allows is status.disruptionsAllowed: how many pods may be evicted now.
+	Allows int32
+	// UnhealthyGo says that pods that are not Ready may be evicted whatever Allows says: always, by the policy
+	// AlwaysAllow, or because as many pods are healthy as there have to be.
+	UnhealthyGo bool
+
+	// Key and value are a label that every pod has which the budget selects; empty where there is none such.
+	Key, Value string
+}
+
+// DisruptionBudget reduces a PodDisruptionBudget. One whose selector cannot be read selects nothing: the API server
+// refuses such a selector.
+func (i *Interner) DisruptionBudget(budget *policyv1.PodDisruptionBudget) *DisruptionBudget {
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	if err != nil {
+		selector = labels.Nothing()
+	}
+	reduced := &DisruptionBudget{
+		Namespace: i.String(budget.Namespace), Name: budget.Name, Selector: selector, Allows: budget.Status.DisruptionsAllowed,
+		UnhealthyGo: budget.Status.DesiredHealthy > 0 && budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy,
+	}
+	if policy := budget.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
+		reduced.UnhealthyGo = true
+	}
+	if budget.Status.ObservedGeneration < budget.Generation {
+		// The Eviction API waits for the budget to be reckoned anew.
+		reduced.Allows = 0
+	}
+	if spec := budget.Spec.Selector; spec != nil && len(spec.MatchLabels) > 0 {
+		reduced.Key = i.String(slices.Min(slices.Collect(maps.Keys(spec.MatchLabels))))
+		reduced.Value = i.String(spec.MatchLabels[reduced.Key])
+	}
+	return reduced
+}
+
+// Same says that two versions of a budget decide the same.
+func (b *DisruptionBudget) Same(other *DisruptionBudget) bool {
+	return b.Allows == other.Allows && b.UnhealthyGo == other.UnhealthyGo && b.Selector.String() == other.Selector.String()
+}
+
+// String is namespace/name.
+func (b *DisruptionBudget) String() string { return b.Namespace + "/" + b.Name }

@@ -1,0 +1,177 @@
+package model
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// DisruptableAt is when the pod's wish not to be disrupted ends; zero if it does not.
+func (p *Pod) DisruptableAt() time.Time {
+	if p.DoNotDisruptFor == 0 || p.Started.IsZero() {
+		return time.Time{}
+	}
+	return p.Started.Add(p.DoNotDisruptFor)
+}
+
+// Pod is what planning needs of a pod. It is immutable: an update in the API is a new Pod.
+type Pod struct {
+	UID       types.UID
+	Namespace string
+	Name      string
+
+	// Class is what the pod asks of a node, shared by all pods that ask the same.
+	Class *Class
+	// Labels are what other pods' selectors see of this pod, shared by all pods that look the same.
+	Labels *Labels
+	// Mounts are the volumes somebody has to bring to the pod's node; nil if it has none.
+	Mounts *Mounts
+
+	// Node is the node the pod is bound to; empty while it has none.
+	Node string
+	// NominatedNode is where the kube-scheduler means to put the pod after preempting others, or where somebody who has
+	// planned the pod told it to expect it.
+	NominatedNode string
+	// NominatedAt is when NominatedNode was seen to become what it is; zero where that was before anybody looked.
+	NominatedAt time.Time
+	// OwnerKind and OwnerName name the controller, such as ReplicaSet web-5d9c7; empty for a bare pod.
+	OwnerKind, OwnerName string
+
+	Created time.Time
+	// Started is status.startTime: when the kubelet first saw the pod.
+	Started time.Time
+	// Deletion is metadata.deletionTimestamp: when a pod that was deleted has to be gone; zero while it was not.
+	Deletion time.Time
+	// GracePeriod is the pod's terminationGracePeriodSeconds.
+	GracePeriod time.Duration
+
+	Priority int32
+	// DeletionCost is the annotation controller.kubernetes.io/pod-deletion-cost.
+	DeletionCost int32
+	// Misprotected is the value of the annotation where it means nothing; empty where it does.
+	Misprotected string
+	// DoNotDisruptFor bounds DoNotDisrupt, counted from Started; zero means it has no end.
+	DoNotDisruptFor time.Duration
+	// DoNotDisrupt is the annotation karpenter.sh/do-not-disrupt (or the older karpenter.sh/do-not-evict).
+	DoNotDisrupt bool
+
+	// Ready is the pod's own condition.
+	Ready bool
+	// Unschedulable says that the kube-scheduler has tried, and found no node for the pod.
+	Unschedulable bool
+	// Gated says that the pod has scheduling gates.
+	Gated bool
+	// Daemon says that a DaemonSet owns the pod.
+	Daemon bool
+	// Static says that the pod is a kubelet's own: a mirror pod, or one owned by its Node.
+	Static bool
+	// Terminal says that the pod has succeeded or failed.
+	Terminal bool
+	// Critical says that the pod is of class system-cluster-critical or system-node-critical.
+	Critical bool
+	// Virtual says that there is no such pod: it stands for room that a CapacityBuffer keeps free. It is planned for after
+	// all others, and never bound, evicted, nominated or told about.
+	Virtual bool
+}
+
+// Key is namespace/name.
+func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
+
+// Terminating says that the pod has been deleted and is not gone yet.
+func (p *Pod) Terminating() bool { return !p.Deletion.IsZero() }
+
+// Provisionable says that the pod may need a node that does not exist: the kube-scheduler found none, and no node will
+// run the pod by itself. Whether the kube-scheduler is making room for it is for Snapshot.WaitingForNode to say.
+func (p *Pod) Provisionable() bool { return p.Unschedulable && p.Placeable() }
+
+// Placeable says that the pod is bound to no node, and that the kube-scheduler is to find it one.
+func (p *Pod) Placeable() bool {
+	return p.Node == "" && !p.Gated && !p.Daemon && !p.Static && !p.Terminal && !p.Terminating()
+}
+
+// Reschedulable says that the pod would need another node if its node went away. The pod of a StatefulSet does even
+// while it terminates, because its successor comes only when it is gone.
+func (p *Pod) Reschedulable() bool {
+	if p.Daemon || p.Static || p.Terminal {
+		return false
+	}
+	return !p.Terminating() || p.OwnerKind == "StatefulSet"
+}
+
+// Undisruptable says that the pod asks not to be moved at the given time.
+func (p *Pod) Undisruptable(now time.Time) bool {
+	if !p.DoNotDisrupt || p.Terminal || p.Terminating() {
+		return false
+	}
+	return p.DoNotDisruptFor == 0 || p.Started.IsZero() || now.Before(p.Started.Add(p.DoNotDisruptFor))
+}
+
+// Labels are a pod's namespace and labels: all that a label selector can see of it.
+type Labels struct {
+	Namespace string
+	Set       map[string]string
+
+	Key string
+}
+
+// Class is everything a pod asks of the node it runs on. Two pods of one class can stand in for each other in every
+// question that does not concern other pods. A Class is immutable and comparable by pointer within one Interner.
+type Class struct {
+	// Requests are the pod's requests as the kube-scheduler counts them: init containers, sidecars, overhead and
+	// pod-level resources included, and one pod.
+	Requests Resources
+	// NodeSelector and NodeAffinity are the pod's required node selection; both have to hold.
+	NodeSelector map[string]string
+	NodeAffinity *corev1.NodeSelector
+	// PreferredNodes are the preferred terms of the pod's node affinity.
+	PreferredNodes []corev1.PreferredSchedulingTerm
+	Tolerations    []corev1.Toleration
+	HostPorts      []HostPort
+	// Spread, Affinity and AntiAffinity relate the pod to others.
+	Spread       []corev1.TopologySpreadConstraint
+	Affinity     *corev1.PodAffinity
+	AntiAffinity *corev1.PodAntiAffinity
+	// ResourceClaims says that the pod asks for devices by dynamic resource allocation.
+	ResourceClaims bool
+
+	ID string
+}
+
+// Key identifies the class by content: equal in every process for equal shapes. It is not for people.
+func (c *Class) Key() string { return c.ID }
+
+// HostPort is a port of the node a pod takes for itself.
+type HostPort struct {
+	// IP is the address the port is taken on, 0.0.0.0 for all of them.
+	IP       string
+	Port     int32
+	Protocol corev1.Protocol
+}
+
+// Conflicts says that two pods cannot take these ports on one node.
+func (h HostPort) Conflicts(other HostPort) bool {
+	if h.Port != other.Port || h.Protocol != other.Protocol {
+		return false
+	}
+	return h.IP == other.IP || h.IP == anyAddress || other.IP == anyAddress
+}
+
+const anyAddress = "0.0.0.0"
+
+// DaemonSet is what planning needs of a DaemonSet: the shape of the pod it puts on every node that admits it.
+type DaemonSet struct {
+	UID       types.UID
+	Namespace string
+	Name      string
+	Class     *Class
+	Labels    *Labels
+}
+
+// AntiTerms are the required terms of anti-affinity of a class.
+func AntiTerms(class *Class) []corev1.PodAffinityTerm {
+	if class.AntiAffinity == nil {
+		return nil
+	}
+	return class.AntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}

@@ -1,0 +1,55 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// Protection reads the annotation karpenter.sh/do-not-disrupt of a Node, a NodeClaim or a pod: "true" protects without
+// end, a positive Go duration for that long, and an empty value not at all. Anything else is an error that says so.
+func Protection(value string) (protects bool, lasts time.Duration, err error) {
+	switch value {
+	case "", "false":
+		return false, 0, nil
+	case "true":
+		return true, 0, nil
+	}
+	lasts, err = time.ParseDuration(value)
+	if err != nil || lasts <= 0 {
+		return false, 0, fmt.Errorf("annotation %s=%q is neither \"true\" nor a positive duration such as 4h, and is ignored",
+			karpv1.DoNotDisruptAnnotationKey, value)
+	}
+	return true, lasts, nil
+}
+
+// protection is what a Node or a claim says of itself. What cannot be read says nothing, and is returned.
+func protection(object metav1.Object) (protects bool, until time.Time, nonsense string) {
+	value := object.GetAnnotations()[karpv1.DoNotDisruptAnnotationKey]
+	protects, lasts, err := Protection(value)
+	if err != nil {
+		return false, time.Time{}, value
+	}
+	if lasts > 0 {
+		until = object.GetCreationTimestamp().Add(lasts)
+	}
+	return protects, until, ""
+}
+
+// protectAlso adds the protection of another part of the same node: the longer one holds.
+func (n *Node) protectAlso(part *Node) {
+	n.Misprotected = cmp.Or(n.Misprotected, part.Misprotected)
+	switch {
+	case !part.DoNotDisrupt:
+	case !n.DoNotDisrupt:
+		n.DoNotDisrupt, n.DoNotDisruptUntil = true, part.DoNotDisruptUntil
+	case n.DoNotDisruptUntil.IsZero() || part.DoNotDisruptUntil.IsZero():
+		n.DoNotDisruptUntil = time.Time{}
+	default:
+		n.DoNotDisruptUntil = Later(n.DoNotDisruptUntil, part.DoNotDisruptUntil)
+	}
+}

@@ -1,0 +1,320 @@
+package model
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// deletionCostAnnotation is how a pod's owner says which of its pods are cheap to lose.
+const deletionCostAnnotation = "controller.kubernetes.io/pod-deletion-cost"
+
+// Pod reduces a pod to what planning needs. The result shares nothing with the argument.
+func (i *Interner) Pod(pod *corev1.Pod) *Pod {
+	p := &Pod{
+		UID:           pod.UID,
+		Namespace:     i.String(pod.Namespace),
+		Name:          pod.Name,
+		Class:         i.class(pod),
+		Labels:        i.podLabels(pod.Namespace, pod.Labels),
+		Mounts:        i.mounts(pod),
+		Node:          i.String(pod.Spec.NodeName),
+		NominatedNode: i.String(pod.Status.NominatedNodeName),
+		Created:       pod.CreationTimestamp.Time,
+		Priority:      ValueOr(pod.Spec.Priority, 0),
+		GracePeriod:   time.Duration(ValueOr(pod.Spec.TerminationGracePeriodSeconds, 30)) * time.Second,
+		Gated:         len(pod.Spec.SchedulingGates) > 0,
+		Terminal:      pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		Critical: pod.Spec.PriorityClassName == "system-cluster-critical" ||
+			pod.Spec.PriorityClassName == "system-node-critical",
+	}
+	if pod.Status.StartTime != nil {
+		p.Started = pod.Status.StartTime.Time
+	}
+	if pod.DeletionTimestamp != nil {
+		p.Deletion = pod.DeletionTimestamp.Time
+	}
+	for _, condition := range pod.Status.Conditions {
+		switch condition.Type {
+		case corev1.PodReady:
+			p.Ready = condition.Status == corev1.ConditionTrue
+		case corev1.PodScheduled:
+			p.Unschedulable = condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	i.ownership(p, pod)
+	podAnnotations(p, pod.Annotations)
+	return p
+}
+
+func (i *Interner) ownership(p *Pod, pod *corev1.Pod) {
+	_, p.Static = pod.Annotations[corev1.MirrorPodAnnotationKey]
+	for _, owner := range pod.OwnerReferences {
+		if owner.Kind == "Node" {
+			p.Static = true
+		}
+		if owner.Controller == nil || !*owner.Controller {
+			continue
+		}
+		p.OwnerKind, p.OwnerName = i.String(owner.Kind), i.String(owner.Name)
+		p.Daemon = owner.Kind == "DaemonSet"
+	}
+}
+
+func podAnnotations(p *Pod, annotations map[string]string) {
+	if cost, err := strconv.ParseInt(annotations[deletionCostAnnotation], 10, 32); err == nil {
+		p.DeletionCost = int32(cost)
+	}
+	value := annotations[karpv1.DoNotDisruptAnnotationKey]
+	if value == "" {
+		p.DoNotDisrupt = annotations[karpv1.DoNotEvictAnnotationKey] == "true"
+		return
+	}
+	var err error
+	if p.DoNotDisrupt, p.DoNotDisruptFor, err = Protection(value); err != nil {
+		p.Misprotected = strings.Clone(value)
+	}
+}
+
+// DaemonSet reduces a DaemonSet to the pod it puts on nodes, with the tolerations its controller adds, and what the
+// LimitRanges of its namespace give to containers.
+func (i *Interner) DaemonSet(set *appsv1.DaemonSet, ranges ...*corev1.LimitRange) *DaemonSet {
+	pod := &corev1.Pod{Spec: *set.Spec.Template.Spec.DeepCopy()}
+	completeTemplate(pod)
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for c := range containers {
+			ApplyLimitRanges(&containers[c].Resources, ranges)
+		}
+	}
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
+	return &DaemonSet{
+		UID:       set.UID,
+		Namespace: i.String(set.Namespace),
+		Name:      i.String(set.Name),
+		Class:     i.class(pod),
+		Labels:    i.podLabels(set.Namespace, set.Spec.Template.Labels),
+	}
+}
+
+// DaemonSetOf is a DaemonSet of which a pod of this class runs: its pods take what that one takes, and go where the template
+// sends them. What the controller has added to bind the pod to its node says nothing about others.
+func (i *Interner) DaemonSetOf(set *DaemonSet, pod *Class) *DaemonSet {
+	if set.Class.Requests.Equal(pod.Requests) && slices.Equal(set.Class.HostPorts, pod.HostPorts) {
+		return set
+	}
+	// No class that is reduced from a pod has a key of this form: its affinity would be empty, and would not be the end.
+	key := append([]byte(set.Class.ID), 0)
+	key = append(key, pod.ID...)
+	again := *set
+	again.Class = i.classes.get(key, func(key string) *Class {
+		class := *set.Class
+		class.Requests, class.HostPorts, class.ID = pod.Requests, pod.HostPorts, key
+		return &class
+	})
+	return &again
+}
+
+// daemonTolerations are what the DaemonSet controller adds to each of its pods.
+func daemonTolerations(hostNetwork bool) []corev1.Toleration {
+	tolerations := []corev1.Toleration{
+		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeDiskPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodePIDPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	}
+	if hostNetwork {
+		tolerations = append(tolerations, corev1.Toleration{
+			Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
+	}
+	return tolerations
+}
+
+func (i *Interner) podLabels(namespace string, labels map[string]string) *Labels {
+	key := AppendString(nil, namespace)
+	key = AppendMap(key, labels)
+	return i.labels.get(key, func(key string) *Labels {
+		return &Labels{Namespace: i.String(namespace), Set: i.stringMap(labels), Key: key}
+	})
+}
+
+func (i *Interner) stringMap(m map[string]string) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	shared := make(map[string]string, len(m))
+	for key, value := range m {
+		shared[i.String(key)] = i.String(value)
+	}
+	return shared
+}
+
+// class finds or makes the class of a pod.
+func (i *Interner) class(pod *corev1.Pod) *Class {
+	requests := PodRequests(pod)
+	key := classKey(pod, requests)
+	return i.classes.get(key, func(key string) *Class { return buildClass(pod, requests, key) })
+}
+
+// PodRequests are the pod's requests as the kube-scheduler counts them, and the pod itself. While a pod is resized in
+// place, that is the largest of what it asks for, what the kubelet has granted and what it has set up. Where the API
+// server does not resize pods, their status says nothing of it.
+func PodRequests(pod *corev1.Pod) Resources {
+	requests := ResourcesOf(resource.PodRequests(pod, resource.PodResourcesOptions{
+		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}))
+	requests.Pods = 1
+	return requests
+}
+
+func buildClass(pod *corev1.Pod, requests Resources, key string) *Class {
+	spec := pod.Spec.DeepCopy()
+	c := &Class{
+		Requests:       requests,
+		NodeSelector:   spec.NodeSelector,
+		Tolerations:    spec.Tolerations,
+		HostPorts:      hostPorts(spec),
+		Spread:         spec.TopologySpreadConstraints,
+		ResourceClaims: len(spec.ResourceClaims) > 0,
+		ID:             key,
+	}
+	if affinity := spec.Affinity; affinity != nil {
+		c.Affinity, c.AntiAffinity = affinity.PodAffinity, affinity.PodAntiAffinity
+		if affinity.NodeAffinity != nil {
+			c.NodeAffinity = affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+			c.PreferredNodes = affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+		}
+	}
+	return c
+}
+
+// hostPorts are the ports of the node the pod's containers take. With hostNetwork the API server has filled in
+// hostPort from containerPort. Init containers count only when they go on running beside the others.
+func hostPorts(spec *corev1.PodSpec) []HostPort {
+	var ports []HostPort
+	collect := func(container *corev1.Container) {
+		for _, port := range container.Ports {
+			if port.HostPort <= 0 {
+				continue
+			}
+			ports = append(ports, HostPort{
+				IP: cmp.Or(port.HostIP, anyAddress), Port: port.HostPort, Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP)})
+		}
+	}
+	for c := range spec.InitContainers {
+		if policy := spec.InitContainers[c].RestartPolicy; policy != nil && *policy == corev1.ContainerRestartPolicyAlways {
+			collect(&spec.InitContainers[c])
+		}
+	}
+	for c := range spec.Containers {
+		collect(&spec.Containers[c])
+	}
+	slices.SortFunc(ports, func(a, b HostPort) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.IP, b.IP))
+	})
+	return slices.Compact(ports)
+}
+
+// classKey writes down everything a Class holds, so that two pods are of one class exactly when their keys are equal.
+func classKey(pod *corev1.Pod, requests Resources) []byte {
+	key := make([]byte, 0, 256)
+	for _, amount := range [...]int64{requests.CPU, requests.Memory, requests.EphemeralStorage, requests.Pods} {
+		key = binary.AppendVarint(key, amount)
+	}
+	key = binary.AppendUvarint(key, uint64(len(requests.Extended)))
+	for _, amount := range requests.Extended {
+		key = AppendString(key, amount.Name)
+		key = binary.AppendVarint(key, amount.Value)
+	}
+	spec := &pod.Spec
+	key = AppendMap(key, spec.NodeSelector)
+	key = binary.AppendUvarint(key, uint64(len(spec.Tolerations)))
+	for i := range spec.Tolerations {
+		key = AppendToleration(key, &spec.Tolerations[i])
+	}
+	ports := hostPorts(spec)
+	key = binary.AppendUvarint(key, uint64(len(ports)))
+	for _, port := range ports {
+		key = AppendString(key, port.IP)
+		key = binary.AppendVarint(key, int64(port.Port))
+		key = AppendString(key, string(port.Protocol))
+	}
+	key = append(key, Flag(len(spec.ResourceClaims) > 0))
+	key = binary.AppendUvarint(key, uint64(len(spec.TopologySpreadConstraints)))
+	for i := range spec.TopologySpreadConstraints {
+		key = AppendMessage(key, &spec.TopologySpreadConstraints[i])
+	}
+	if spec.Affinity != nil {
+		key = AppendMessage(key, spec.Affinity)
+	}
+	return key
+}
+
+// AppendToleration appends a toleration to a key.
+func AppendToleration(key []byte, t *corev1.Toleration) []byte {
+	key = AppendString(key, t.Key)
+	key = AppendString(key, string(t.Operator))
+	key = AppendString(key, t.Value)
+	key = AppendString(key, string(t.Effect))
+	return binary.AppendVarint(key, ValueOr(t.TolerationSeconds, -1))
+}
+
+// message is what generated API types can do. Their encoding is deterministic: maps are written in order.
+type message interface {
+	Size() int
+	MarshalToSizedBuffer([]byte) (int, error)
+}
+
+// AppendMessage appends the wire form of an API value, which is known to encode.
+func AppendMessage(key []byte, m message) []byte {
+	size := m.Size()
+	key = binary.AppendUvarint(key, uint64(size))
+	start := len(key)
+	key = append(key, make([]byte, size)...)
+	if _, err := m.MarshalToSizedBuffer(key[start:]); err != nil {
+		return append(key[:start], err.Error()...)
+	}
+	return key
+}
+
+// AppendMap appends a map to a key, ordered by its keys.
+func AppendMap(key []byte, m map[string]string) []byte {
+	key = binary.AppendUvarint(key, uint64(len(m)))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		key = AppendString(key, name)
+		key = AppendString(key, m[name])
+	}
+	return key
+}
+
+// AppendString appends a string to a key, so that no two lists of strings have the same key.
+func AppendString(key []byte, s string) []byte {
+	key = binary.AppendUvarint(key, uint64(len(s)))
+	return append(key, s...)
+}
+
+// Flag is one for true and zero for false, to compare by.
+func Flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// ValueOr is what a pointer points to, or something else where it points to nothing.
+func ValueOr[T any](pointer *T, otherwise T) T {
+	if pointer == nil {
+		return otherwise
+	}
+	return *pointer
+}

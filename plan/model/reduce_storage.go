@@ -1,0 +1,290 @@
+package model
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+const (
+	// selectedNodeAnnotation is how the kube-scheduler tells a provisioner which node a volume is for.
+	selectedNodeAnnotation = "volume.kubernetes.io/selected-node"
+	// defaultClassAnnotation marks the StorageClass of claims that name none; the older form still counts.
+	defaultClassAnnotation     = "storageclass.kubernetes.io/is-default-class"
+	betaDefaultClassAnnotation = "storageclass.beta.kubernetes.io/is-default-class"
+	// labelZoneSeparator stands between the zones of a volume that is in several.
+	labelZoneSeparator = "__"
+)
+
+// ebsDriver attaches EBS volumes.
+const ebsDriver = "ebs.csi.aws.com"
+
+// migrated names the CSI drivers that serve the volumes of in-tree drivers (k8s.io/csi-translation-lib/plugins).
+var migrated = map[string]string{
+	"kubernetes.io/aws-ebs":         ebsDriver,
+	"kubernetes.io/azure-disk":      "disk.csi.azure.com",
+	"kubernetes.io/azure-file":      "file.csi.azure.com",
+	"kubernetes.io/cinder":          "cinder.csi.openstack.org",
+	"kubernetes.io/gce-pd":          "pd.csi.storage.gke.io",
+	"kubernetes.io/portworx-volume": "pxd.portworx.com",
+	"kubernetes.io/vsphere-volume":  "csi.vsphere.vmware.com",
+}
+
+// mounts finds or makes the Mounts of a pod; nil if it has none. The volumes that exist for the pod alone on its node,
+// such as emptyDir and configMap, are not among them.
+func (i *Interner) mounts(pod *corev1.Pod) *Mounts {
+	var m Mounts
+	for v := range pod.Spec.Volumes {
+		switch volume := &pod.Spec.Volumes[v]; {
+		case volume.PersistentVolumeClaim != nil:
+			m.Claims = append(m.Claims, MountedClaim{Name: volume.PersistentVolumeClaim.ClaimName})
+		case volume.Ephemeral != nil:
+			claim := MountedClaim{Name: pod.Name + "-" + volume.Name, Ephemeral: &ClaimSpec{}}
+			if template := volume.Ephemeral.VolumeClaimTemplate; template != nil {
+				*claim.Ephemeral = claimSpec(i, &template.ObjectMeta, &template.Spec)
+			}
+			m.Claims = append(m.Claims, claim)
+		case volume.AWSElasticBlockStore != nil:
+			m.Inline = append(m.Inline, AttachableVolume{Driver: ebsDriver, Handle: ebsHandle(volume.AWSElasticBlockStore.VolumeID)})
+		}
+	}
+	if len(m.Claims) == 0 && len(m.Inline) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(m.Claims, func(a, b MountedClaim) int { return cmp.Compare(a.Name, b.Name) })
+	m.Claims = slices.CompactFunc(m.Claims, func(a, b MountedClaim) bool { return a.Name == b.Name })
+	return i.mountings.get(mountsKey(pod.Namespace, &m), func(key string) *Mounts {
+		shared := m
+		for c := range shared.Claims {
+			shared.Claims[c].Name = i.String(shared.Claims[c].Name)
+		}
+		shared.key = key
+		return &shared
+	})
+}
+
+func mountsKey(namespace string, m *Mounts) []byte {
+	key := AppendString(nil, namespace)
+	for c := range m.Claims {
+		key = AppendString(key, m.Claims[c].Name)
+		if spec := m.Claims[c].Ephemeral; spec != nil {
+			key = appendClaimSpec(append(key, 1), spec)
+			continue
+		}
+		key = append(key, 0)
+	}
+	key = append(key, 0xff)
+	for _, volume := range m.Inline {
+		key = AppendString(key, volume.Handle)
+	}
+	return key
+}
+
+func appendClaimSpec(key []byte, spec *ClaimSpec) []byte {
+	key = append(key, Flag(spec.Class != nil), byte(spec.Modes), Flag(spec.Block), Flag(spec.Selector != nil))
+	key = AppendString(key, ValueOr(spec.Class, ""))
+	key = binary.AppendVarint(key, spec.Bytes)
+	if spec.Selector != nil {
+		key = AppendMessage(key, spec.Selector)
+	}
+	return key
+}
+
+func claimSpec(i *Interner, meta *metav1.ObjectMeta, spec *corev1.PersistentVolumeClaimSpec) ClaimSpec {
+	size := spec.Resources.Requests[corev1.ResourceStorage]
+	reduced := ClaimSpec{
+		Modes:    accessModes(spec.AccessModes),
+		Bytes:    size.Value(),
+		Block:    volumeMode(spec.VolumeMode),
+		Selector: spec.Selector.DeepCopy(),
+	}
+	// The annotation is older than the field and wins, as it does in Kubernetes.
+	if class, ok := meta.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		reduced.Class = i.pointer(class)
+	} else if spec.StorageClassName != nil {
+		reduced.Class = i.pointer(*spec.StorageClassName)
+	}
+	return reduced
+}
+
+func (i *Interner) pointer(s string) *string {
+	shared := i.String(s)
+	return &shared
+}
+
+func accessModes(modes []corev1.PersistentVolumeAccessMode) AccessModes {
+	var set AccessModes
+	for _, mode := range modes {
+		switch mode {
+		case corev1.ReadWriteOnce:
+			set |= ReadWriteOnce
+		case corev1.ReadOnlyMany:
+			set |= ReadOnlyMany
+		case corev1.ReadWriteMany:
+			set |= ReadWriteMany
+		case corev1.ReadWriteOncePod:
+			set |= ReadWriteOncePod
+		}
+	}
+	return set
+}
+
+// VolumeClaim reduces a PersistentVolumeClaim. The result shares nothing with the argument.
+func (i *Interner) VolumeClaim(claim *corev1.PersistentVolumeClaim) *VolumeClaim {
+	reduced := &VolumeClaim{
+		ClaimSpec:    claimSpec(i, &claim.ObjectMeta, &claim.Spec),
+		UID:          claim.UID,
+		Namespace:    i.String(claim.Namespace),
+		Name:         i.String(claim.Name),
+		Volume:       i.String(claim.Spec.VolumeName),
+		SelectedNode: i.String(claim.Annotations[selectedNodeAnnotation]),
+		Lost:         claim.Status.Phase == corev1.ClaimLost,
+		Deleting:     claim.DeletionTimestamp != nil,
+	}
+	if reduced.Volume != "" {
+		// Where the volume is decides, not what was asked for or chosen on the way to it.
+		reduced.Selector, reduced.SelectedNode = nil, ""
+	}
+	if owner := metav1.GetControllerOf(claim); owner != nil && owner.Kind == "Pod" {
+		reduced.Pod = owner.UID
+	}
+	return reduced
+}
+
+// Volume reduces a PersistentVolume. The result shares nothing with the argument.
+func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
+	size := volume.Spec.Capacity[corev1.ResourceStorage]
+	reduced := &Volume{
+		Name:             i.String(volume.Name),
+		Topology:         volumeTopology(i, volume),
+		AttachableVolume: attachable(i, &volume.Spec.PersistentVolumeSource),
+		Class:            i.String(volume.Spec.StorageClassName),
+		Modes:            accessModes(volume.Spec.AccessModes),
+		Bytes:            size.Value(),
+		Block:            volumeMode(volume.Spec.VolumeMode),
+		Available:        volume.Status.Phase == corev1.VolumeAvailable,
+		Deleting:         volume.DeletionTimestamp != nil,
+	}
+	if class, ok := volume.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		reduced.Class = i.String(class)
+	}
+	if claim := volume.Spec.ClaimRef; claim != nil {
+		reduced.Claim, reduced.ClaimUID = i.String(claim.Namespace+"/"+claim.Name), claim.UID
+	} else {
+		reduced.Labels = i.stringMap(volume.Labels)
+	}
+	return reduced
+}
+
+// attachable names a volume as its CSI driver does; an in-tree EBS volume belongs to the driver that took them over.
+func attachable(i *Interner, source *corev1.PersistentVolumeSource) AttachableVolume {
+	switch {
+	case source.CSI != nil:
+		return AttachableVolume{Driver: i.String(source.CSI.Driver), Handle: source.CSI.VolumeHandle}
+	case source.AWSElasticBlockStore != nil:
+		return AttachableVolume{Driver: ebsDriver, Handle: ebsHandle(source.AWSElasticBlockStore.VolumeID)}
+	}
+	return AttachableVolume{}
+}
+
+// ebsHandle is the EC2 volume id in what in-tree volumes are named by: aws://us-east-1a/vol-1, or vol-1 alone.
+func ebsHandle(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
+
+// volumeTopology joins what the kube-scheduler asks of a node for a volume: the volume's node affinity (plugin
+// VolumeBinding) and the zone and region it is labelled with (plugin VolumeZone).
+func volumeTopology(i *Interner, volume *corev1.PersistentVolume) *Topology {
+	var places Term
+	for _, key := range []string{
+		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
+	} {
+		if value := volume.Labels[key]; value != "" {
+			places = append(places, placeCondition(i, key, corev1.NodeSelectorOpIn, strings.Split(value, labelZoneSeparator)))
+		}
+	}
+	affinity := volume.Spec.NodeAffinity
+	if affinity == nil || affinity.Required == nil {
+		if places == nil {
+			return nil
+		}
+		return i.topology([]Term{places})
+	}
+	var alternatives []Term
+	for t := range affinity.Required.NodeSelectorTerms {
+		selector := &affinity.Required.NodeSelectorTerms[t]
+		if len(selector.MatchFields) > 0 || len(selector.MatchExpressions) == 0 {
+			continue // the kube-scheduler shows a volume the labels of a node and no fields, and an empty term matches none
+		}
+		alternative := slices.Clone(places)
+		for _, e := range selector.MatchExpressions {
+			alternative = append(alternative, placeCondition(i, e.Key, e.Operator, e.Values))
+		}
+		alternatives = append(alternatives, alternative)
+	}
+	return i.topology(alternatives)
+}
+
+func placeCondition(i *Interner, key string, operator corev1.NodeSelectorOperator, values []string) Condition {
+	shared := make([]string, len(values))
+	for v := range values {
+		shared[v] = i.String(strings.TrimSpace(values[v]))
+	}
+	return NewCondition(i.String(karpv1.NormalizedLabelKey(key)), operator, shared)
+}
+
+// topology finds or makes the topology with these alternatives.
+func (i *Interner) topology(alternatives []Term) *Topology {
+	alternatives = Simplified(alternatives)
+	return i.topologies.get([]byte(IdOf(alternatives)), func(key string) *Topology {
+		return &Topology{Alternatives: alternatives, key: key}
+	})
+}
+
+// StorageClass reduces a StorageClass. The result shares nothing with the argument.
+func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
+	reduced := &StorageClass{
+		Name:        i.String(class.Name),
+		Provisioner: i.String(cmp.Or(migrated[class.Provisioner], class.Provisioner)),
+		Delayed:     class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer,
+		Default:     class.Annotations[defaultClassAnnotation] == "true" || class.Annotations[betaDefaultClassAnnotation] == "true",
+		Created:     class.CreationTimestamp.Time,
+	}
+	if len(class.AllowedTopologies) == 0 {
+		return reduced
+	}
+	var alternatives []Term
+	for t := range class.AllowedTopologies {
+		var alternative Term
+		for _, e := range class.AllowedTopologies[t].MatchLabelExpressions {
+			alternative = append(alternative, placeCondition(i, e.Key, corev1.NodeSelectorOpIn, e.Values))
+		}
+		if alternative != nil {
+			alternatives = append(alternatives, alternative)
+		}
+	}
+	reduced.Topology = i.topology(alternatives)
+	return reduced
+}
+
+// AttachLimits are how many volumes the CSI drivers of a node can attach to it, by driver. A driver that names no limit
+// is not there.
+func (i *Interner) AttachLimits(node *storagev1.CSINode) map[string]int {
+	var limits map[string]int
+	for d := range node.Spec.Drivers {
+		driver := &node.Spec.Drivers[d]
+		if driver.Allocatable == nil || driver.Allocatable.Count == nil {
+			continue
+		}
+		if limits == nil {
+			limits = map[string]int{}
+		}
+		limits[i.String(driver.Name)] = int(*driver.Allocatable.Count)
+	}
+	return limits
+}

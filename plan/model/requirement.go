@@ -1,0 +1,218 @@
+package model
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// List joins words: "a, b or c".
+func List(words []string, last string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
+}
+
+// String is for people: its conditions, joined by and.
+func (t Term) String() string {
+	var words []string
+	for i := range t {
+		words = append(words, t[i].String())
+	}
+	return List(words, "and")
+}
+
+// Condition is what one requirement asks of the value of one label.
+type Condition struct {
+	Key      string
+	Operator corev1.NodeSelectorOperator
+	// Values are sorted.
+	Values []string
+	// bound is the integer Gt, Lt, Gte and Lte compare with; without one they admit nothing.
+	bound   int64
+	bounded bool
+}
+
+// NewCondition compiles one requirement on a label.
+func NewCondition(key string, operator corev1.NodeSelectorOperator, values []string) Condition {
+	c := Condition{Key: key, Operator: operator, Values: values}
+	if !slices.IsSorted(values) {
+		c.Values = slices.Sorted(slices.Values(values))
+	}
+	if len(values) == 1 {
+		bound, err := strconv.ParseInt(values[0], 10, 64)
+		c.bound, c.bounded = bound, err == nil
+	}
+	return c
+}
+
+// Admits says whether a label with this value, or the absence of the label, meets the condition. The rules are those of
+// k8s.io/apimachinery/pkg/labels.Requirement.Matches, with Gte and Lte beside Gt and Lt.
+func (c *Condition) Admits(value string, present bool) bool {
+	switch c.Operator {
+	case corev1.NodeSelectorOpIn:
+		return present && c.Lists(value)
+	case corev1.NodeSelectorOpNotIn:
+		return !present || !c.Lists(value)
+	case corev1.NodeSelectorOpExists:
+		return present
+	case corev1.NodeSelectorOpDoesNotExist:
+		return !present
+	}
+	if !present || !c.bounded {
+		return false
+	}
+	number, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return false
+	}
+	switch c.Operator {
+	case corev1.NodeSelectorOpGt:
+		return number > c.bound
+	case corev1.NodeSelectorOpLt:
+		return number < c.bound
+	case karpv1.NodeSelectorOpGte:
+		return number >= c.bound
+	case karpv1.NodeSelectorOpLte:
+		return number <= c.bound
+	}
+	return false
+}
+
+// Lists says whether a condition names a value.
+func (c *Condition) Lists(value string) bool {
+	_, found := slices.BinarySearch(c.Values, value)
+	return found
+}
+
+// ID tells conditions apart.
+func (c *Condition) ID() string {
+	return c.Key + "\x00" + string(c.Operator) + "\x00" + strings.Join(c.Values, "\x00")
+}
+
+// String is for people: "kubernetes.io/arch In [amd64]".
+func (c *Condition) String() string {
+	text := c.Key + " " + string(c.Operator)
+	switch c.Operator {
+	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
+		return text
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+		return text + " [" + strings.Join(c.Values, " ") + "]"
+	}
+	return text + " " + strings.Join(c.Values, " ")
+}
+
+// Term is a conjunction of conditions.
+type Term []Condition
+
+// Admits says whether labels meet every condition.
+func (t Term) Admits(labels map[string]string) bool {
+	for i := range t {
+		value, present := labels[t[i].Key]
+		if !t[i].Admits(value, present) {
+			return false
+		}
+	}
+	return true
+}
+
+// Normalized returns the term with deprecated label keys replaced by those that machines are described with.
+func (t Term) Normalized() Term {
+	for i := range t {
+		if karpv1.NormalizedLabelKey(t[i].Key) == t[i].Key {
+			continue
+		}
+		clone := slices.Clone(t)
+		for j := range clone {
+			clone[j].Key = karpv1.NormalizedLabelKey(clone[j].Key)
+		}
+		return clone
+	}
+	return t
+}
+
+// TermsOf are the alternatives a class leaves for its node's labels: any one of them will do. A class without
+// requirements has one empty term; a class whose affinity matches nothing has none.
+func TermsOf(class *Class) []Term {
+	var base Term
+	for _, key := range SortedKeys(class.NodeSelector) {
+		base = append(base, NewCondition(key, corev1.NodeSelectorOpIn, []string{class.NodeSelector[key]}))
+	}
+	if class.NodeAffinity == nil {
+		return []Term{base}
+	}
+	var terms []Term
+	for _, alternative := range class.NodeAffinity.NodeSelectorTerms {
+		if len(alternative.MatchExpressions) == 0 || len(alternative.MatchFields) > 0 {
+			continue // a term without expressions matches no node, and one with fields a node that exists: the kube-scheduler knows it
+		}
+		t := slices.Clone(base)
+		for _, expression := range alternative.MatchExpressions {
+			t = append(t, NewCondition(expression.Key, expression.Operator, expression.Values))
+		}
+		terms = append(terms, t)
+	}
+	return terms
+}
+
+// ConditionsOf compiles a NodePool's or NodeClaim's requirements.
+func ConditionsOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) Term {
+	t := make(Term, 0, len(requirements))
+	for _, r := range requirements {
+		t = append(t, NewCondition(karpv1.NormalizedLabelKey(r.Key), r.Operator, r.Values))
+	}
+	return t
+}
+
+// Tolerates says whether the tolerations tolerate a taint, by the rules of
+// k8s.io/api/core/v1.Toleration.ToleratesTaint without comparison operators.
+func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
+	for i := range tolerations {
+		t := &tolerations[i]
+		if t.Effect != "" && t.Effect != taint.Effect {
+			continue
+		}
+		if t.Key != "" && t.Key != taint.Key {
+			continue
+		}
+		switch t.Operator {
+		case corev1.TolerationOpExists:
+			return true
+		case "", corev1.TolerationOpEqual:
+			if t.Value == taint.Value {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// RepelledBy returns the first taint that keeps a pod with these tolerations off a node, or nil.
+func RepelledBy(taints []corev1.Taint, tolerations []corev1.Toleration) *corev1.Taint {
+	for i := range taints {
+		if taints[i].Effect == corev1.TaintEffectPreferNoSchedule {
+			continue
+		}
+		if !Tolerates(tolerations, &taints[i]) {
+			return &taints[i]
+		}
+	}
+	return nil
+}
+
+// Expressions compiles the conditions of a node selector's term.
+func Expressions(expressions []corev1.NodeSelectorRequirement) Term {
+	t := make(Term, 0, len(expressions))
+	for _, e := range expressions {
+		t = append(t, NewCondition(e.Key, e.Operator, e.Values))
+	}
+	return t
+}
+
+// NormalizedKey is the label that machines are described with.
+func NormalizedKey(key string) string { return karpv1.NormalizedLabelKey(key) }

@@ -1,0 +1,177 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// mostAlternatives bounds the alternatives that a pod's volumes multiply to. Zones and hosts of one volume are one
+// alternative, so that only volumes in many places by several labels each come near it. What is beyond is left out: the
+// pod then has less choice than it might, and is never misplaced.
+const mostAlternatives = 64
+
+// Both are the alternatives that meet one of a and one of b, simplified ones. A node meets the result exactly when it
+// meets a and b.
+func Both(a, b []Term) []Term {
+	if len(a) == 1 && len(a[0]) == 0 {
+		return b
+	}
+	joined := make([]Term, 0, len(a)*len(b))
+	for _, x := range a {
+		for _, y := range b {
+			joined = append(joined, slices.Concat(x, y))
+		}
+	}
+	joined = Simplified(joined)
+	if len(joined) > mostAlternatives {
+		joined = joined[:mostAlternatives]
+	}
+	return joined
+}
+
+// Simplified writes alternatives in one way: what contradicts itself is dropped, alternatives that differ in the values
+// of a single key are one, those that another implies are dropped, and conditions and alternatives are ordered.
+func Simplified(alternatives []Term) []Term {
+	var settled []Term
+	for _, t := range alternatives {
+		if s, ok := t.settled(); ok {
+			settled = append(settled, s)
+		}
+	}
+	for {
+		count := len(settled)
+		for _, key := range listedKeys(settled) {
+			settled = unitedBy(key, settled)
+		}
+		if len(settled) == count {
+			break
+		}
+	}
+	slices.SortFunc(settled, func(a, b Term) int { return strings.Compare(a.id(), b.id()) })
+	settled = slices.CompactFunc(settled, func(a, b Term) bool { return a.id() == b.id() })
+	if len(settled) > mostAlternatives {
+		return settled // only to save the quadratic work
+	}
+	var wide []Term
+	for i, t := range settled {
+		implied := slices.ContainsFunc(settled[:i], t.implies) || slices.ContainsFunc(settled[i+1:], t.implies)
+		if !implied {
+			wide = append(wide, t)
+		}
+	}
+	return wide
+}
+
+// settled writes a conjunction in one way. It is not ok when no labels can meet it because of values it lists.
+func (t Term) settled() (Term, bool) {
+	byKey := map[string]Term{}
+	for _, c := range t {
+		byKey[c.Key] = append(byKey[c.Key], c)
+	}
+	result := Term{}
+	for _, key := range SortedKeys(byKey) {
+		conditions := byKey[key]
+		if !slices.ContainsFunc(conditions, isList) {
+			slices.SortFunc(conditions, func(a, b Condition) int { return strings.Compare(a.ID(), b.ID()) })
+			result = append(result, slices.CompactFunc(conditions, func(a, b Condition) bool { return a.ID() == b.ID() })...)
+			continue
+		}
+		values := slices.DeleteFunc(conditions.Candidates(), func(value string) bool { return !conditions.AllAdmit(value, true) })
+		if len(values) == 0 {
+			return nil, false
+		}
+		result = append(result, NewCondition(key, corev1.NodeSelectorOpIn, values))
+	}
+	return result, true
+}
+
+func isList(c Condition) bool { return c.Operator == corev1.NodeSelectorOpIn }
+
+// listedKeys are the keys for which some alternative lists values.
+func listedKeys(alternatives []Term) []string {
+	keys := map[string]bool{}
+	for _, t := range alternatives {
+		for i := range t {
+			if isList(t[i]) {
+				keys[t[i].Key] = true
+			}
+		}
+	}
+	return SortedKeys(keys)
+}
+
+// unitedBy makes one of the settled alternatives that differ only in the values they list for a key.
+func unitedBy(key string, alternatives []Term) []Term {
+	at := map[string]int{}
+	united := alternatives[:0:0]
+	for _, t := range alternatives {
+		i := slices.IndexFunc(t, func(c Condition) bool { return c.Key == key && isList(c) })
+		if i < 0 {
+			united = append(united, t)
+			continue
+		}
+		rest := slices.Delete(slices.Clone(t), i, i+1).id()
+		first, seen := at[rest]
+		if !seen {
+			at[rest] = len(united)
+			united = append(united, slices.Clone(t))
+			continue
+		}
+		values := slices.Concat(united[first][i].Values, t[i].Values)
+		slices.Sort(values)
+		united[first][i] = NewCondition(key, corev1.NodeSelectorOpIn, slices.Compact(values))
+	}
+	return united
+}
+
+// implies says whether all labels that meet t are known to meet other. Both are settled.
+func (t Term) implies(other Term) bool {
+	for i := range other {
+		if !slices.ContainsFunc(t, other[i].impliedBy) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c Condition) impliedBy(other Condition) bool {
+	if c.Key != other.Key {
+		return false
+	}
+	if isList(c) && isList(other) {
+		return !slices.ContainsFunc(other.Values, func(value string) bool { return !c.Lists(value) })
+	}
+	if isList(other) {
+		return !slices.ContainsFunc(other.Values, func(value string) bool { return !c.Admits(value, true) })
+	}
+	return c.ID() == other.ID()
+}
+
+// id tells settled conjunctions apart.
+func (t Term) id() string {
+	ids := make([]string, len(t))
+	for i := range t {
+		ids[i] = t[i].ID()
+	}
+	return strings.Join(ids, "\x01")
+}
+
+// IdOf tells lists of simplified alternatives apart.
+func IdOf(alternatives []Term) string {
+	ids := make([]string, len(alternatives))
+	for i, t := range alternatives {
+		ids[i] = "\x02" + t.id()
+	}
+	return strings.Join(ids, "")
+}
+
+// InWords is for people: "topology.kubernetes.io/zone In [a] and x Exists".
+func (t Term) InWords() string {
+	words := make([]string, len(t))
+	for i := range t {
+		words[i] = t[i].String()
+	}
+	return strings.Join(words, " and ")
+}

@@ -1,0 +1,303 @@
+package place
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tenon-sh/tenon/plan/market"
+	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/rules"
+)
+
+// Pods that have to be on one node with others are gathered: beside pods that run, in a bundle for a new node, or behind
+// a pod that is about to be bought a place.
+
+// placeBundle places a pod group with pod affinity over hostnames.
+func placeBundle(d *Distribution, it *PodGroup, keys []string) {
+	rule := it.Rules.NearHost()
+	r := realmOf(d, it, keys)
+	putBeside(d, it, r)
+	for _, l := range d.Chunks {
+		if len(it.Pods) > 0 && l.bundle && l.joins(rule.Group) {
+			joinBundle(d, l, it, r)
+		}
+	}
+	for len(it.Pods) > 0 && followOthers(d, it, rule.Group, r) {
+		// One pod after another is found that some of them can follow.
+	}
+	if len(it.Pods) > 0 && it.Rules.First() {
+		beginTogether(d, it, rule.Group, r)
+	}
+	switch {
+	case len(it.Pods) == 0:
+	case rule.Total == 0:
+		it.Unmet = "no pod is there that it has to be near by its pod affinity over " + corev1.LabelHostname
+	default:
+		it.Unmet = fmt.Sprintf("pod affinity over %s: the node of the pods it has to be with takes no more", corev1.LabelHostname)
+	}
+}
+
+// realm is where a pod group can go by its rules about labels other than the hostname.
+type realm struct {
+	keys     []string
+	cells    []*domainChoice
+	eligible [][]string
+}
+
+func realmOf(d *Distribution, it *PodGroup, keys []string) realm {
+	choices := d.domainChoices(it, keys)
+	return realm{keys, choices, d.eligible(it, keys, choices)}
+}
+
+// permitted says how many of the pod group's pods may go to a domain choice one after another.
+func permitted(d *Distribution, it *PodGroup, r realm, c *domainChoice) int {
+	n := 0
+	for n < len(it.Pods) && d.best(it, r.keys, []*domainChoice{c}, r.eligible) != nil {
+		d.count(it, r.keys, c, 1)
+		n++
+	}
+	d.count(it, r.keys, c, -n)
+	return n
+}
+
+// putBeside fills the nodes that have pods of the group.
+func putBeside(d *Distribution, it *PodGroup, r realm) {
+	near := func(s *ExistingNode) bool {
+		return !slices.ContainsFunc(it.Rules.Near, func(r rules.NearRule) bool { return r.Host >= 0 && s.Tally[r.Host] == 0 })
+	}
+	for _, c := range r.cells {
+		for s := range c.all {
+			for len(it.Pods) > 0 && near(s) && d.best(it, r.keys, []*domainChoice{c}, r.eligible) != nil && s.Room(it, 1) > 0 {
+				d.Onto(s, it, 1)
+			}
+		}
+	}
+}
+
+// joins says whether some of the demand chunk's pods are of the group.
+func (l *DemandChunk) joins(g *rules.Group) bool {
+	return slices.ContainsFunc(l.Content, func(p part) bool { return len(p.Pods) > 0 && slices.Contains(p.as.Rules.Joins, g) })
+}
+
+// joinBundle adds as many of a pod group's pods to a bundle as one node can take and the bundle's domains allow. The
+// bundle settles for the best of the domains that are still open to it.
+func joinBundle(d *Distribution, l *DemandChunk, it *PodGroup, r realm) {
+	c := d.best(it, r.keys, l.within(r), r.eligible)
+	if c == nil || !l.tolerates(it) {
+		return
+	}
+	variants := both(d.Market, l.variants, c.variants)
+	n := it.Rules.HostAllows(l.tally(d.Topology), permitted(d, it, r, c))
+	if len(it.ports()) > 0 {
+		n = min(n, 1)
+		if market.PortsConflict(l.ports, it.ports()) {
+			n = 0
+		}
+	}
+	room := 0
+	for i := range variants {
+		for j := range variants[i].Machines.All {
+			free := slices.Clone(d.Market.Machines[j].Usable)
+			market.Take(free, l.Request, 1)
+			room = max(room, market.Times(it.Request, free))
+		}
+	}
+	if n = min(n, room); n == 0 {
+		return
+	}
+	request := slices.Clone(l.Request)
+	market.Take(request, it.Request, -n)
+	var large []market.Variant
+	for _, v := range variants {
+		for j := range v.Machines.All {
+			if !market.Fits(request, d.Market.Machines[j].Usable) {
+				v.Machines.Clear(j)
+			}
+		}
+		if !v.Machines.Empty() {
+			large = append(large, v)
+		}
+	}
+	l.Request, l.variants, l.Allowed = request, large, d.Market.UnionOf(large)
+	l.ports = append(slices.Clip(l.ports), it.ports()...)
+	l.pin(r.keys, c)
+	l.Content = append(l.Content, part{it, it.shape, it.take(n)})
+	d.count(it, r.keys, c, n)
+}
+
+// within are the domain choices of a realm that agree with the domains that are chosen for the demand chunk.
+func (l *DemandChunk) within(r realm) []*domainChoice {
+	return slices.DeleteFunc(slices.Clone(r.cells), func(c *domainChoice) bool {
+		for i, key := range r.keys {
+			if chosen, settled := l.at[key]; settled && chosen != c.values[i] {
+				return true
+			}
+		}
+		return len(c.variants) == 0
+	})
+}
+
+// pin chooses the domains of a domain choice for a demand chunk, and counts its pods there.
+func (l *DemandChunk) pin(keys []string, c *domainChoice) {
+	at := maps.Clone(l.at)
+	if at == nil {
+		at = map[string]string{}
+	}
+	for i, key := range keys {
+		if _, settled := at[key]; settled {
+			continue
+		}
+		at[key] = c.values[i]
+		for _, p := range l.Content {
+			for _, g := range p.as.Rules.Joins {
+				if g.Key == key && c.values[i] != absent {
+					g.AddAt(c.values[i], len(p.Pods))
+				}
+			}
+		}
+	}
+	l.at = at
+}
+
+func (it *PodGroup) ports() []model.HostPort { return it.Class.HostPorts }
+
+// tolerates says whether the rules of the pods in the bundle let others of the pod group's kind in.
+func (l *DemandChunk) tolerates(it *PodGroup) bool {
+	for i := range l.Content {
+		for _, g := range l.Content[i].it.Required.Apart {
+			if g.Host >= 0 && slices.Contains(it.Rules.Joins, g) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// tally counts the bundle's pods by the groups over hostnames.
+func (l *DemandChunk) tally(t *rules.Topology) []int32 {
+	tally := make([]int32, t.Hosts)
+	for i := range l.Content {
+		l.Content[i].as.Rules.Count(tally, len(l.Content[i].Pods))
+	}
+	return tally
+}
+
+// both are the variants that meet one of each.
+func both(m *market.Market, a, b []market.Variant) []market.Variant {
+	var result []market.Variant
+	for i := range a {
+		for j := range b {
+			v := market.Variant{Machines: a[i].Machines.Clone(), Zones: a[i].Zones & b[j].Zones, Custom: slices.Concat(a[i].Custom, b[j].Custom)}
+			v.Machines.Intersect(b[j].Machines)
+			for k := range v.Machines.All {
+				if m.Machines[k].Zones&v.Zones == 0 {
+					v.Machines.Clear(k)
+				}
+			}
+			if len(v.Custom) > 1 {
+				market.SettleCustom(m, &v)
+			}
+			if !v.Machines.Empty() {
+				result = append(result, v)
+			}
+		}
+	}
+	return result
+}
+
+// followOthers makes a bundle of one pod of the group that is still to be bought a place, and of those of the pod group
+// that can be on its node. It says whether that helped.
+func followOthers(d *Distribution, it *PodGroup, g *rules.Group, r realm) bool {
+	for _, l := range d.Chunks {
+		if l.bundle || l.Left() == 0 || !l.joins(g) {
+			continue
+		}
+		p := &l.Content[0]
+		leader := &DemandChunk{class: l.class, Request: l.Request, ports: l.ports, variants: l.variants, Allowed: l.Allowed,
+			attach: l.attach, bundle: true, place: -1 - len(d.Chunks), at: l.at, Content: []part{{p.it, p.as, p.Pods[:1:1]}}}
+		before := len(it.Pods)
+		joinBundle(d, leader, it, r)
+		if len(it.Pods) == before {
+			continue
+		}
+		p.Pods = p.Pods[1:]
+		d.Chunks = append(d.Chunks, leader)
+		return true
+	}
+	return false
+}
+
+// beginTogether starts a group on one node: of all pod groups that have to be together, as many pods as one node can
+// take.
+func beginTogether(d *Distribution, it *PodGroup, g *rules.Group, r realm) {
+	family := []*PodGroup{it}
+	for _, other := range d.PodGroups {
+		if rule := other.Rules.NearHost(); other != it && rule != nil && rule.Group == g && rule.Self && other.Refusal == "" && other.virtual == it.virtual {
+			family = append(family, other)
+		}
+	}
+	c := d.best(it, r.keys, r.cells, r.eligible)
+	if c == nil {
+		return
+	}
+	wanted := 0
+	for _, member := range family {
+		wanted += len(member.Pods)
+	}
+	var widest *ExistingNode
+	most := 0
+	for s := range c.all {
+		n := s.Room(it, len(it.Pods))
+		if len(family) == 1 && n > most {
+			widest, most = s, n
+		} else if len(family) > 1 && n > 0 {
+			if held := holds(s, family); held > most {
+				widest, most = s, held
+			}
+		}
+	}
+	if widest != nil && (most >= wanted || len(c.variants) == 0) {
+		putTogether(d, widest, family)
+		return
+	}
+	if len(c.variants) == 0 {
+		return
+	}
+	l := &DemandChunk{class: it.Class, Request: make([]int64, d.Market.Dims.Count()), variants: c.variants, bundle: true, place: -1 - len(d.Chunks), attach: &it.Volumes.Attach}
+	l.pin(r.keys, c)
+	for _, member := range family {
+		joinBundle(d, l, member, realmOf(d, member, member.keys()))
+	}
+	if len(l.Content) > 0 {
+		d.Chunks = append(d.Chunks, l)
+	}
+}
+
+// holds is how many pods of a family an existing node has room for.
+func holds(s *ExistingNode, family []*PodGroup) int {
+	free, n := slices.Clone(s.Free), 0
+	for _, it := range family {
+		fit := min(len(it.Pods), market.Times(it.Request, free))
+		market.Take(free, it.Request, fit)
+		n += fit
+	}
+	return n
+}
+
+// putTogether puts a family on one existing node, as far as there is room and the rules about its domains allow.
+func putTogether(d *Distribution, s *ExistingNode, family []*PodGroup) {
+	for _, it := range family {
+		r := realmOf(d, it, it.keys())
+		for _, c := range r.cells {
+			if !c.has(s) {
+				continue
+			}
+			if n := s.Room(it, permitted(d, it, r, c)); n > 0 {
+				d.Onto(s, it, n)
+			}
+		}
+	}
+}

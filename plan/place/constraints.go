@@ -1,0 +1,103 @@
+package place
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan/market"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// A claim says what its pods ask of the machine, beside what the pool asks: people and tools read it, and a launch that is
+// tried again holds to it. Nothing is lost by that. Every machine that a claim lists meets what its pods ask, so that their
+// conditions leave all of them.
+
+// constrained are a claim's requirements with what its pods ask for in any case. The requirements are in the order of
+// narrowed; those on labels that it has settled stay as they are.
+func constrained(m *market.Market, requirements []karpv1.NodeSelectorRequirementWithMinValues, b *PlannedNode, settled int) []karpv1.NodeSelectorRequirementWithMinValues {
+	byKey := map[string]model.Term{}
+	for _, p := range b.content {
+		for _, pod := range p.pods {
+			for _, c := range asksOf(m, pod.Class) {
+				byKey[c.Key] = and(byKey[c.Key], c)
+			}
+		}
+	}
+	if len(byKey) == 0 {
+		return requirements
+	}
+	result := slices.Clone(requirements[:settled])
+	for i := range result {
+		delete(byKey, result[i].Key)
+	}
+	for _, r := range requirements[settled:] {
+		key := karpv1.NormalizedLabelKey(r.Key)
+		switch asked := byKey[key]; {
+		case r.MinValues != nil:
+			result = append(result, r)
+			delete(byKey, key)
+		case asked == nil:
+			result = append(result, r)
+		default:
+			byKey[key] = and(asked, model.NewCondition(key, r.Operator, r.Values))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		for _, c := range byKey[key] {
+			result = append(result, karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: c.Operator, Values: c.Values})
+		}
+	}
+	return result
+}
+
+// asksOf are the conditions on labels of machines that hold in all alternatives of a class, ordered by label. What a claim
+// says of every node in its own way is left out.
+func asksOf(m *market.Market, class *model.Class) model.Term {
+	asks, known := m.Asks[class]
+	if known {
+		return asks
+	}
+	terms := model.TermsOf(class)
+	for i := range terms {
+		t := terms[i].Normalized()
+		if i == 0 {
+			asks = slices.Clone(t)
+			continue
+		}
+		asks = slices.DeleteFunc(asks, func(c model.Condition) bool {
+			return !slices.ContainsFunc(t, func(other model.Condition) bool { return other.ID() == c.ID() })
+		})
+	}
+	asks = slices.DeleteFunc(asks, func(c model.Condition) bool {
+		return !m.WellKnown[c.Key] || c.Key == karpv1.NodePoolLabelKey || c.Key == corev1.LabelInstanceTypeStable || m.OpenAnywhere(c.Key)
+	})
+	slices.SortStableFunc(asks, func(a, b model.Condition) int { return strings.Compare(a.Key, b.Key) })
+	m.Asks[class] = asks
+	return asks
+}
+
+// and is the term with one more condition on the label that all of it is about. Lists of values become one.
+func and(t model.Term, c model.Condition) model.Term {
+	for i := range t {
+		switch {
+		case t[i].ID() == c.ID():
+			return t
+		case t[i].Operator != c.Operator:
+		case c.Operator == corev1.NodeSelectorOpIn:
+			both := slices.DeleteFunc(slices.Clone(t[i].Values), func(value string) bool { return !c.Lists(value) })
+			t = slices.Clone(t)
+			t[i] = model.NewCondition(c.Key, c.Operator, both)
+			return t
+		case c.Operator == corev1.NodeSelectorOpNotIn:
+			all := slices.Sorted(slices.Values(slices.Concat(t[i].Values, c.Values)))
+			t = slices.Clone(t)
+			t[i] = model.NewCondition(c.Key, c.Operator, slices.Compact(all))
+			return t
+		}
+	}
+	return append(slices.Clip(t), c)
+}

@@ -1,0 +1,141 @@
+package place
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/rules"
+)
+
+// Place finds a place for a pod group's pods, giving up one preference after another where there is none.
+func (d *Distribution) Place(it *PodGroup) {
+	if it.Turn == 0 {
+		d.turns++
+		it.Turn = d.turns
+	}
+	for it.Refusal == "" && len(it.Pods) > 0 {
+		keys := it.keys()
+		switch {
+		case it.Rules.NearHost() != nil:
+			placeBundle(d, it, keys)
+		case len(keys) > 0:
+			d.acrossDomains(it, keys)
+		default:
+			d.anywhere(it)
+		}
+		if len(it.Pods) == 0 || d.BuysNothing && len(it.Variants) > 0 || !it.relax() {
+			return
+		}
+		Weigh(d.Market, it)
+	}
+}
+
+// anywhere fills existing nodes in their order, and makes a demand chunk of the rest.
+func (d *Distribution) anywhere(it *PodGroup) {
+	takers := d.LettingIn(it)
+	for d.fillOnce(it, takers) && d.Topology.Alone && it.Rules.SpreadsHosts() {
+		// When all hosts have one more, each of them may have another.
+	}
+	for _, s := range d.open {
+		if len(it.Pods) == 0 {
+			return
+		}
+		if n := s.Room(it, len(it.Pods)); n > 0 && s.willAdmit(it) {
+			d.Onto(s, it, n)
+		}
+	}
+	if len(it.Pods) > 0 && len(it.Variants) > 0 && !d.BuysNothing {
+		d.Chunks = append(d.Chunks, newChunk(it, it.Variants, it.Allowed, it.take(len(it.Pods))))
+	}
+}
+
+// fillOnce fills existing nodes in their order as far as there are pods, and says whether that was any, and pods are
+// left.
+func (d *Distribution) fillOnce(it *PodGroup, takers *roomTree) bool {
+	before := len(it.Pods)
+	for i := takers.Next(0, it.Request); i < len(takers.Slots) && len(it.Pods) > 0; i = takers.Next(i+1, it.Request) {
+		if n := takers.Slots[i].Room(it, len(it.Pods)); n > 0 {
+			d.Onto(takers.Slots[i], it, n)
+		}
+	}
+	return len(it.Pods) > 0 && len(it.Pods) < before
+}
+
+// giveBack returns a demand chunk's pods to their pod groups.
+func (d *Distribution) giveBack(l *DemandChunk) {
+	for i := range l.Content {
+		p := &l.Content[i]
+		p.it.Pods = append(p.it.Pods, p.Pods...)
+		for _, g := range p.as.Rules.Joins {
+			g.Add(-len(p.Pods))
+			if domain, chosen := l.at[g.Key]; chosen {
+				g.AddAt(domain, -len(p.Pods))
+			}
+		}
+		p.Pods = nil
+	}
+}
+
+// InOrder are pod groups as they are placed: those that say where others have to be come after these, and those that ask
+// for devices first, so that nobody who can do without takes their place.
+func InOrder(podGroups []*PodGroup, virtual bool) []*PodGroup {
+	var order []*PodGroup
+	for _, it := range podGroups {
+		if it.virtual == virtual && len(it.Pods) > 0 {
+			order = append(order, it)
+		}
+	}
+	rank := func(it *PodGroup) int {
+		follows := slices.ContainsFunc(it.Rules.Near, func(r rules.NearRule) bool { return !r.Self })
+		switch {
+		case follows:
+			return 3
+		case model.AsksDevice(it.Class):
+			return -1
+		case it.Rules.NearHost() != nil:
+			return 1
+		case len(it.Rules.Keys()) > 0:
+			return 0
+		}
+		return 2
+	}
+	slices.SortStableFunc(order, func(a, b *PodGroup) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.choice(), b.choice()))
+	})
+	if i := slices.IndexFunc(order, func(it *PodGroup) bool { return rank(it) == 3 }); i >= 0 {
+		inTrain(order[i:])
+	}
+	return order
+}
+
+// choice is small for pods that close domains to others, or are kept out of them, and have few to choose from. They go
+// first.
+func (it *PodGroup) choice() int {
+	if !slices.ContainsFunc(it.Rules.Apart, func(g *rules.Group) bool { return g.Host < 0 }) {
+		return math.MaxInt
+	}
+	var zones uint64
+	for i := range it.Variants {
+		zones |= it.Variants[i].Zones
+	}
+	return bits.OnesCount64(zones)
+}
+
+// inTrain orders followers so that those who are followed come first, as far as they do not follow each other.
+func inTrain(podGroups []*PodGroup) {
+	for first := range podGroups {
+		leads := func(it *PodGroup) bool {
+			return !slices.ContainsFunc(podGroups[first:], func(other *PodGroup) bool {
+				return other != it && slices.ContainsFunc(it.Rules.Near, func(r rules.NearRule) bool { return slices.Contains(other.Rules.Joins, r.Group) })
+			})
+		}
+		if i := slices.IndexFunc(podGroups[first:], leads); i > 0 {
+			it := podGroups[first+i]
+			copy(podGroups[first+1:first+i+1], podGroups[first:first+i])
+			podGroups[first] = it
+		}
+	}
+}

@@ -1,0 +1,12 @@
+// Package place decides where pods go: onto nodes that exist, onto claims in flight, or onto nodes that are to be bought.
+// Pack is its question.
+//
+// Pods that nothing tells apart are one PodGroup. Groups are distributed over the nodes that are there and over the domains
+// that rules leave them; what finds no room becomes a DemandChunk, which is bought for. At the end the binding of all pods
+// is played, as the kube-scheduler would do it, and what stays without a place is told why.
+//
+// Reading order: existing_node, pod_group, existing, demand_chunk, headroom, demand, distribution, reasons, fill,
+// candidate_types, domain_choice, provided, growthpause, planned_node, buyer, constraints, priority, caps, buy,
+// spotpools, claim, choices, binding, choice, obstacle, promised, shape, domains, audit, bundle, distribute, spare_room,
+// pack, bound.
+package place

@@ -1,0 +1,179 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/tenon-sh/tenon/plan/market"
+	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/rules"
+)
+
+// ExistingNodesOf are the nodes that may take pods: initialized ones first, then those that have joined, then claims.
+func ExistingNodesOf(m *market.Market, volumes *rules.VolumeIndex, topology *rules.Topology) []*ExistingNode {
+	snapshot := volumes.Snapshot
+	var existing []*ExistingNode
+	for _, n := range snapshot.Nodes {
+		if n.Deleting || n.Disrupted || n.Terminating || n.Cordoned || lost(n) {
+			continue
+		}
+		s := existingNodeOf(m, n, snapshot.DaemonSets)
+		s.Attach = volumes.Room(n)
+		m.Dims.Unbounded(s.Free)
+		existing = append(existing, s)
+	}
+	tallies(topology, existing)
+	stage := func(s *ExistingNode) int {
+		switch {
+		case s.Node.Initialized:
+			return 0
+		case s.Node.Registered:
+			return 1
+		case s.Node.Launched:
+			return 2
+		}
+		return 3
+	}
+	slices.SortFunc(existing, func(a, b *ExistingNode) int {
+		return cmp.Or(cmp.Compare(stage(a), stage(b)), strings.Compare(a.Node.Key(), b.Node.Key()))
+	})
+	return existing
+}
+
+func existingNodeOf(m *market.Market, n *model.Node, sets []*model.DaemonSet) *ExistingNode {
+	s := &ExistingNode{Node: n}
+	if n.Claim != "" && !n.Launched && n.Name == "" {
+		foresee(m, s)
+		return s
+	}
+	s.Free = m.Dims.Vector(n.Allocatable)
+	for _, pod := range n.Pods {
+		if pod.Terminal {
+			continue
+		}
+		market.Take(s.Free, m.Dims.Vector(pod.Class.Requests), 1)
+		s.Ports = append(s.Ports, pod.Class.HostPorts...)
+	}
+	daemons, ports := market.MissingDaemons(n, sets)
+	market.Take(s.Free, m.Dims.Vector(daemons), 1)
+	s.Ports = append(s.Ports, ports...)
+	return s
+}
+
+// foresee works out what a claim without machine offers whichever machine it gets.
+func foresee(m *market.Market, s *ExistingNode) {
+	s.Free = make([]int64, m.Dims.Count())
+	s.options = market.NewBitset(len(m.Machines))
+	index := slices.IndexFunc(m.Sellers, func(seller *market.Seller) bool { return seller.Name == s.Node.Pool })
+	if index < 0 {
+		return
+	}
+	seller := m.Sellers[index]
+	for i := seller.First; i < seller.Last; i++ {
+		s.options.Set(i)
+	}
+	var zonal model.Term
+	for _, c := range model.ClaimConditions(s.Node) {
+		switch {
+		case m.Zonal(c.Key):
+			zonal = append(zonal, c)
+		case m.WellKnown[c.Key]:
+			s.options.Intersect(m.Admitted(&c))
+		}
+	}
+	s.zones = m.ZoneMask(zonal)
+	requests := m.Dims.Vector(s.Node.Requests)
+	first := true
+	for i := range s.options.All {
+		mach := &m.Machines[i]
+		if mach.Zones&s.zones == 0 || !market.Fits(requests, m.Dims.Vector(model.ResourcesOf(mach.Typ.Allocatable))) {
+			s.options.Clear(i)
+			continue
+		}
+		for d, amount := range mach.Usable {
+			if first || amount < s.Free[d] {
+				s.Free[d] = amount
+			}
+		}
+		first = false
+		s.Ports = append(s.Ports, m.DaemonPorts[i]...)
+	}
+	slices.SortFunc(s.Ports, func(a, b model.HostPort) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.IP, b.IP))
+	})
+	s.Ports = slices.Compact(s.Ports)
+}
+
+// admits says whether a node that exists, or whose machine is known, lets the pod group's pods in, were there room.
+func (s *ExistingNode) admits(it *PodGroup) bool {
+	if !it.tolerated(model.LastingTaints(s.Node)) {
+		return false
+	}
+	for _, t := range it.terms {
+		if t.Admits(s.Node.Labels) || !s.Node.Initialized && t.Normalized().Admits(s.Node.Labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// willAdmit says whether a claim will let the pod group's pods in, whichever machine it gets.
+func (s *ExistingNode) willAdmit(it *PodGroup) bool {
+	if s.options.Empty() || !it.tolerated(model.LastingTaints(s.Node)) {
+		return false
+	}
+	for _, v := range it.Variants {
+		if s.options.Within(v.Machines) && s.zones&^v.Zones == 0 && v.Custom.Admits(s.Node.Labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// Room says how many of the pod group's pods the node holds, n at most.
+func (s *ExistingNode) Room(it *PodGroup, n int) int { return s.roomUnder(&it.Rules, it, n) }
+
+// roomUnder is room where the pod group's pods follow other rules.
+func (s *ExistingNode) roomUnder(r *rules.Rules, it *PodGroup, n int) int {
+	if s.Closed {
+		return 0
+	}
+	n = min(n, market.Times(it.Request, s.Free))
+	if n > 0 && len(it.Class.HostPorts) > 0 {
+		if market.PortsConflict(s.Ports, it.Class.HostPorts) {
+			return 0
+		}
+		n = 1
+	}
+	if n == 0 {
+		return 0
+	}
+	return s.Attach.Holds(&it.Volumes.Attach, r.SlotAllows(s.Tally, n, s.topology))
+}
+
+// lost says that nobody here knows whether the node will ever take a pod: it is not Tenon's, and it is not Ready.
+func lost(n *model.Node) bool { return n.Claim == "" && !n.Initialized }
+
+// tallies counts, on each of some nodes, the pods of the groups over hostnames.
+func tallies(t *rules.Topology, existing []*ExistingNode) {
+	if t.Hosts == 0 {
+		return
+	}
+	at, all := make(map[string]*ExistingNode, len(existing)), make([]int32, len(existing)*t.Hosts)
+	for i, s := range existing {
+		s.Tally = all[i*t.Hosts : (i+1)*t.Hosts : (i+1)*t.Hosts]
+		s.topology = t
+		at[s.Node.Key()] = s
+	}
+	for _, g := range t.Groups {
+		if g.Host < 0 {
+			continue
+		}
+		for host, n := range g.Counts {
+			if s := at[host]; s != nil {
+				s.Tally[g.Host] = int32(n)
+			}
+		}
+	}
+}

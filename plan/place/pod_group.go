@@ -1,0 +1,370 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tenon-sh/tenon/plan/market"
+	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/rules"
+)
+
+// PodGroup is the waiting pods that nothing tells apart: they are of one class, their volumes ask the same, and every
+// group counts them alike. It is what Pack distributes.
+type PodGroup struct {
+	Class *model.Class
+	// Volumes is what the pods' volumes ask.
+	Volumes rules.VolumeNeeds
+	virtual bool
+	// Pods are those without a place, the most important and oldest first.
+	Pods []*model.Pod
+	// workloads is how many waiting pods the owners of its pods have together, those of other pod groups included.
+	workloads int
+	// base are the alternatives for the labels of a node that the pods cannot do without.
+	base []model.Term
+	// Required are the rules that hold in any case, preferences those that hold from step on.
+	Required    rules.Rules
+	Preferences []rules.Preference
+	Step        int
+	// shapes are those at the steps that were looked at, shared by all copies of the pod group.
+	shapes []*shape
+	// shape is what the pods ask for at this step.
+	*shape
+	// Place is the pod group's among all, turn when it was placed; zero while it was not.
+	Place, Turn int
+	// Home is the pod group that a trial's pod group is a copy of.
+	Home *PodGroup
+	// Refusal is why the pod group cannot be planned anywhere; empty if it can.
+	Refusal string
+	// Unmet is the rule that kept the last pod from every domain; empty if none did.
+	Unmet string
+}
+
+// take removes the first n pods.
+func (it *PodGroup) take(n int) []*model.Pod {
+	taken := it.Pods[:n:n]
+	it.Pods = it.Pods[n:]
+	return taken
+}
+
+// podGroupsOf groups pods. Real pods come first, then the largest requests. Pods of a pod group are ordered by age.
+func podGroupsOf(in *model.Input, volumes *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
+	podGroups := HomeGroupsOf(in, volumes, t, pods, byPriority)
+	for _, it := range podGroups {
+		slices.SortFunc(it.Pods, FirstServed)
+		it.alternate()
+	}
+	return podGroups
+}
+
+// HomeGroupsOf groups pods as podGroupsOf does, of each pod group only the first pod comes first.
+func HomeGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
+	respect := in.Preferences != model.PreferencesIgnore
+	related := matters(t, in.Snapshot, pods, respect)
+	podGroups := gatherGroups(book, pods, related, byPriority)
+	wary := respect && rules.PreferNoSchedule(in)
+	for _, it := range podGroups {
+		labels := it.Pods[0].Labels
+		it.Required = t.Required(it.Class, labels)
+		if respect {
+			it.Preferences = t.Ladder(it.Class, labels, wary)
+		}
+	}
+	if related {
+		podGroups = merged(t, in.Snapshot, podGroups, byPriority)
+	}
+	for _, it := range podGroups {
+		it.base = it.Volumes.Restrict(model.TermsOf(it.Class))
+		it.Refusal = refusalOf(it)
+		it.shapes = make([]*shape, len(it.Preferences)+1)
+		it.ShapeUp()
+		for i, pod := range it.Pods {
+			if FirstServed(pod, it.Pods[0]) < 0 {
+				it.Pods[0], it.Pods[i] = pod, it.Pods[0]
+			}
+		}
+	}
+	slices.SortFunc(podGroups, func(a, b *PodGroup) int {
+		x, y := &a.Class.Requests, &b.Class.Requests
+		return cmp.Or(cmp.Compare(model.Flag(a.virtual), model.Flag(b.virtual)), -cmp.Compare(x.CPU, y.CPU), -cmp.Compare(x.Memory, y.Memory),
+			strings.Compare(a.Class.ID, b.Class.ID), strings.Compare(a.Volumes.Key, b.Volumes.Key),
+			strings.Compare(a.Pods[0].Labels.Key, b.Pods[0].Labels.Key), -cmp.Compare(a.Pods[0].Priority, b.Pods[0].Priority))
+	})
+	for i, it := range podGroups {
+		it.Place = i
+	}
+	return podGroups
+}
+
+// gatherGroups puts pods that are planned together into one pod group each; only where pods matter to each other do their
+// labels tell them apart.
+func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, related, byPriority bool) []*PodGroup {
+	type kind struct {
+		class   *model.Class
+		volumes string
+		virtual bool
+		looks   *model.Labels
+		// priority matters only where pod groups of different priority are planned one after the other.
+		priority int32
+	}
+	byKind := map[kind]*PodGroup{}
+	var podGroups []*PodGroup
+	for _, pod := range pods {
+		k := kind{class: pod.Class, virtual: pod.Virtual}
+		if related {
+			k.looks = pod.Labels
+		}
+		var volumes rules.VolumeNeeds
+		if pod.Mounts != nil {
+			volumes = book.Needs(pod)
+			k.volumes = volumes.Key
+		}
+		if byPriority {
+			k.priority = pod.Priority
+		}
+		it := byKind[k]
+		if it == nil {
+			it = &PodGroup{Class: pod.Class, Volumes: volumes, virtual: pod.Virtual}
+			byKind[k] = it
+			podGroups = append(podGroups, it)
+		}
+		it.Pods = append(it.Pods, pod)
+	}
+	return podGroups
+}
+
+// FirstServed orders the pods of a pod group: the most important first, then the oldest.
+func FirstServed(a, b *model.Pod) int {
+	return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), strings.Compare(string(a.UID), string(b.UID)))
+}
+
+// countWorkloads adds up the workloads that the pod group's pods are of. A bare pod is of none.
+func (it *PodGroup) countWorkloads(sizes map[workload]int) {
+	seen := map[workload]bool{}
+	for _, pod := range it.Pods {
+		if w := workloadOf(pod); sizes[w] > 0 && !seen[w] {
+			seen[w] = true
+			it.workloads += sizes[w]
+		}
+	}
+}
+
+// alternate orders pods of one priority so that those of several owners take turns, each as often as it has pods: what goes
+// to one node is then of all of them, and no node carries much of one.
+func (it *PodGroup) alternate() {
+	total, seen := map[workload]int{}, map[workload]int{}
+	for _, pod := range it.Pods {
+		total[workloadOf(pod)]++
+	}
+	if len(total) < 2 {
+		return
+	}
+	turn := make(map[*model.Pod]float64, len(it.Pods))
+	for _, pod := range it.Pods {
+		turn[pod] = (float64(seen[workloadOf(pod)]) + 0.5) / float64(total[workloadOf(pod)])
+		seen[workloadOf(pod)]++
+	}
+	slices.SortStableFunc(it.Pods, func(a, b *model.Pod) int {
+		return cmp.Or(-cmp.Compare(a.Priority, b.Priority), cmp.Compare(turn[a], turn[b]))
+	})
+}
+
+// matters says whether it matters to any pod which others are near it.
+func matters(t *rules.Topology, snapshot *model.Snapshot, pods []*model.Pod, respect bool) bool {
+	relates := func(c *model.Class) bool { return len(c.Spread) > 0 || c.Affinity != nil || c.AntiAffinity != nil }
+	if slices.ContainsFunc(pods, func(p *model.Pod) bool { return relates(p.Class) }) {
+		return true
+	}
+	return slices.ContainsFunc(snapshot.Nodes, func(n *model.Node) bool {
+		return slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return p.Class.AntiAffinity != nil })
+	})
+}
+
+// merged completes the rules of pod groups once all groups are known, and brings together those that the groups do not
+// tell apart.
+func merged(t *rules.Topology, snapshot *model.Snapshot, podGroups []*PodGroup, byPriority bool) []*PodGroup {
+	t.Avoid(snapshot)
+	type kind struct {
+		class   *model.Class
+		volumes string
+		virtual bool
+		groups  string
+		// priority is that of all the pod group's pods where pod groups of different priority are kept apart.
+		priority int32
+	}
+	byKind := map[kind]*PodGroup{}
+	var kept []*PodGroup
+	for _, it := range podGroups {
+		t.Impose(&it.Required, it.Pods[0].Labels)
+		k := kind{class: it.Class, volumes: it.Volumes.Key, virtual: it.virtual, groups: it.groupKey()}
+		if byPriority {
+			k.priority = it.Pods[0].Priority
+		}
+		if other := byKind[k]; other != nil {
+			other.Pods = append(other.Pods, it.Pods...)
+			continue
+		}
+		byKind[k] = it
+		kept = append(kept, it)
+	}
+	return kept
+}
+
+// groupKey tells pod groups of one class apart by the groups they have to do with.
+func (it *PodGroup) groupKey() string {
+	var key []byte
+	add := func(g *rules.Group) { key = append(key, byte(g.Place), byte(g.Place>>8), byte(g.Place>>16)) }
+	list := func(groups []*rules.Group) {
+		key = append(key, '/')
+		for _, g := range groups {
+			add(g)
+		}
+	}
+	list(it.Required.Joins)
+	list(it.Required.Apart)
+	for i := range it.Required.Spread {
+		add(it.Required.Spread[i].Group)
+	}
+	for i := range it.Required.Near {
+		add(it.Required.Near[i].Group)
+	}
+	for i := range it.Preferences {
+		p := &it.Preferences[i]
+		for j := range p.Near {
+			add(p.Near[j].Group)
+		}
+		if p.Spread != nil {
+			add(p.Spread.Group)
+		}
+		if p.Apart != nil {
+			add(p.Apart)
+		}
+	}
+	return string(key)
+}
+
+// refusalOf says why a class cannot be planned, whatever the cluster and the pools are like.
+func refusalOf(it *PodGroup) string {
+	class := it.Class
+	switch {
+	case it.Volumes.Refusal != "":
+		return it.Volumes.Refusal
+	case class.ResourceClaims:
+		return "it asks for devices by dynamic resource allocation, which is not planned for"
+	}
+	if len(it.base) == 0 {
+		if slices.ContainsFunc(class.NodeAffinity.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }) {
+			return "its node affinity uses matchFields, which no NodePool can meet"
+		}
+		return "its node affinity has no term that a node could match"
+	}
+	return ""
+}
+
+// keys are the labels other than the hostname that matter to where the pods go, ordered: the pod group's own rules are
+// about them, or those of others who count its pods.
+func (it *PodGroup) keys() []string {
+	if it.known.keyed {
+		return it.known.keys
+	}
+	keys := it.Rules.Keys()
+	for _, g := range it.Rules.Joins {
+		if g.Host < 0 && !slices.Contains(keys, g.Key) {
+			keys = append(keys, g.Key)
+		}
+	}
+	slices.Sort(keys)
+	it.known.keyed, it.known.keys = true, keys
+	return keys
+}
+
+// tolerated is what the pod group's pods put up with, for the taints of a node.
+func (it *PodGroup) tolerated(taints []corev1.Taint) bool {
+	return model.RepelledBy(taints, it.Class.Tolerations) == nil && !(it.wary && market.DeterredBy(taints, it.Class.Tolerations))
+}
+
+// shape is what the pods of a pod group ask for while some of their preferences hold.
+type shape struct {
+	// Request is what one pod takes.
+	Request []int64
+	// terms are the alternatives for the labels of a node.
+	terms []model.Term
+	// wary says that taints with PreferNoSchedule keep the pods away.
+	wary bool
+	// Variants are the terms as seen by the market: what each admits. Empty where no machine will do.
+	Variants []market.Variant
+	// Allowed is the union of the variants' machines.
+	Allowed market.Bitset
+	Rules   rules.Rules
+	// most is how many of the pods one new node takes for reasons other than room.
+	most int
+	// barred are choices of domains in which nothing more can be bought.
+	barred []map[string]string
+	// known is what was found out about the shape.
+	known *knowledge
+}
+
+// knowledge is what holds for a shape during all of a distribution, and is worth being found out once.
+type knowledge struct {
+	// weighed says that the market has been asked.
+	weighed bool
+	// kind tells apart shapes that ask different labels of a node or tolerate different taints.
+	kind string
+	// takers are the existing nodes that let the pods in whose machine is known.
+	takers *roomTree
+	keys   []string
+	keyed  bool
+	// choices are the choices of domains, and reach the domains of each rule of spread that nobody has to be in for them
+	// to be there.
+	choices []domainChoice
+	reach   [][]string
+}
+
+// ShapeUp gives a pod group the shape that it has at its present step of the ladder, without its variants.
+func (it *PodGroup) ShapeUp() {
+	if it.Step < len(it.shapes) && it.shapes[it.Step] != nil {
+		again := *it.shapes[it.Step]
+		again.barred = nil
+		it.shape = &again
+		return
+	}
+	sh := &shape{Rules: it.Required, known: &knowledge{}}
+	sh.Rules.Near = slices.Clip(sh.Rules.Near)
+	sh.Rules.Spread = slices.Clip(sh.Rules.Spread)
+	sh.Rules.Apart = slices.Clip(sh.Rules.Apart)
+	var node model.Term
+	for i := range it.Preferences[it.Step:] {
+		w := &it.Preferences[it.Step+i]
+		sh.Rules.Near = append(sh.Rules.Near, w.Near...)
+		if w.Apart != nil {
+			sh.Rules.Apart = append(sh.Rules.Apart, w.Apart)
+		}
+		if w.Spread != nil {
+			sh.Rules.Spread = append(sh.Rules.Spread, *w.Spread)
+		}
+		if node == nil {
+			node = w.Node
+		}
+		sh.wary = sh.wary || w.Wary
+	}
+	for _, t := range it.base {
+		sh.terms = append(sh.terms, append(slices.Clip(t), node...))
+	}
+	it.shape = sh
+}
+
+// relax gives up the next preference and says whether there was one.
+func (it *PodGroup) relax() bool {
+	if it.Step == len(it.Preferences) {
+		return false
+	}
+	it.Step++
+	it.ShapeUp()
+	return true
+}
+
+// tied says that not every node with room will do for the pod group's pods.
+func (it *PodGroup) tied() bool { return it.Volumes.Key != "" || it.Class.Tied() }

@@ -1,0 +1,151 @@
+package place
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tenon-sh/tenon/plan/market"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// While there is enough for everybody, priority does not matter: the cheapest plan serves all pods. When a NodePool's
+// limit leaves some without a place, those of low priority have to be the ones. So where a limit was met and pods are
+// left, Pack plans once more from the beginning, one priority after the other, each with all that the higher ones have
+// left: room on nodes, room on machines that are bought, and limits. In that pass machines are chosen by what they use
+// up of the limits, and not by what they cost: it is the limits that are short.
+//
+// Virtual pods are planned together with all others, so that they fill what those leave of machines. Where a limit was met
+// and pods are left, they are planned apart, behind everything else: no pod waits because of a buffer.
+
+// order is what is planned after what, where not everything is planned at once.
+type order struct {
+	// priority plans one priority after the other, virtualLast virtual pods after all others.
+	priority, virtualLast bool
+	// alone says that no new host comes, so that pods may be spread over the hosts that are there.
+	alone bool
+}
+
+// leavesReal says that some of the pods that are left are not virtual.
+func leavesReal(unplaced []model.Unplaced) bool {
+	return slices.ContainsFunc(unplaced, func(u model.Unplaced) bool { return !u.Pod.Virtual })
+}
+
+// outcome is the plan of one pass.
+type outcome struct {
+	model.Plan
+	// limited says that a limit kept a machine from being bought.
+	limited bool
+	// lowest is the lowest priority of a pod that a machine is bought for.
+	lowest int32
+}
+
+// fairly is the plan of one pass, or of a second pass by priority if that serves other pods and is fairer. Each pass
+// starts anew.
+func fairly(pass func(byPriority bool) outcome) model.Plan {
+	first := pass(false)
+	if !first.limited || len(first.Unplaced) == 0 {
+		return first.Plan
+	}
+	second := pass(true)
+	switch ahead, behind, same := compareLeft(second.Plan, first.Plan); {
+	case ahead, same && second.PricePerHour() < first.PricePerHour(), !behind && !same && first.inverted():
+		return second.Plan
+	}
+	return first.Plan
+}
+
+// inverted says that some pod has a new node while one of a higher priority is left.
+func (o *outcome) inverted() bool {
+	highest := int32(math.MinInt32)
+	for _, u := range o.Unplaced {
+		highest = max(highest, u.Pod.Priority)
+	}
+	return o.lowest < highest
+}
+
+func lowestPriority(planned []*PlannedNode) int32 {
+	lowest := int32(math.MaxInt32)
+	for _, b := range planned {
+		for _, p := range b.content {
+			for _, pod := range p.pods {
+				lowest = min(lowest, pod.Priority)
+			}
+		}
+	}
+	return lowest
+}
+
+// compareLeft says whether a plan leaves fewer or more pods than another of the highest priority in which the two differ,
+// and whether they leave the very same pods.
+func compareLeft(a, b model.Plan) (ahead, behind, same bool) {
+	balance, pods := map[int32]int{}, map[types.UID]bool{}
+	for _, u := range a.Unplaced {
+		balance[u.Pod.Priority]++
+		pods[u.Pod.UID] = true
+	}
+	same = len(a.Unplaced) == len(b.Unplaced)
+	for _, u := range b.Unplaced {
+		balance[u.Pod.Priority]--
+		same = same && pods[u.Pod.UID]
+	}
+	highest := int32(math.MinInt32)
+	for priority, difference := range balance {
+		if difference != 0 && priority >= highest {
+			highest, ahead, behind = priority, difference < 0, difference > 0
+		}
+	}
+	return ahead, behind, same
+}
+
+// priceByLimits makes what a machine uses up of its pool's limits its price, until the returned function is called. What
+// costs money remains to decide between machines that are equal in this.
+func priceByLimits(m *market.Market) (byMoney func()) {
+	const money = 1e-6
+	market.NothingRemote(m)
+	machines, zones := slices.Clone(m.Machines), slices.Clone(m.ZonePrice)
+	for i := range m.Machines {
+		mach := &m.Machines[i]
+		share := 0.0
+		for _, a := range m.Sellers[mach.Pool].Budget {
+			if n := market.CountOf(a.Name, mach.Size); n > 0 {
+				share = max(share, float64(n)/float64(max(1, a.Left)))
+			}
+		}
+		mach.Price = share + money*mach.Price
+		for z := range m.Zones {
+			price := &m.ZonePrice[i*len(m.Zones)+z]
+			*price = share + money**price
+		}
+	}
+	return func() {
+		copy(m.Machines, machines)
+		copy(m.ZonePrice, zones)
+	}
+}
+
+// tiersOf splits pod groups into those that are planned at once, the first of them first. By priority, pod groups have to
+// be of one priority each.
+func tiersOf(podGroups []*PodGroup, by order) [][]*PodGroup {
+	rank := func(it *PodGroup) int64 {
+		switch {
+		case it.virtual && by.virtualLast:
+			return math.MinInt64
+		case by.priority:
+			return int64(it.Pods[0].Priority)
+		}
+		return 0
+	}
+	var tiers [][]*PodGroup
+	ordered := slices.Clone(podGroups)
+	slices.SortStableFunc(ordered, func(a, b *PodGroup) int { return -cmp.Compare(rank(a), rank(b)) })
+	for i, it := range ordered {
+		if i == 0 || rank(it) != rank(ordered[i-1]) {
+			tiers = append(tiers, nil)
+		}
+		tiers[len(tiers)-1] = append(tiers[len(tiers)-1], it)
+	}
+	return tiers
+}

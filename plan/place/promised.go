@@ -1,0 +1,239 @@
+package place
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tenon-sh/tenon/plan/market"
+	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/rules"
+)
+
+// decides is how long the kube-scheduler is trusted to follow a nomination that it has not taken back, though what is seen
+// of the node has no room: it knows of pods that it has decided about and that are bound later. Pods that it has tried in
+// vain lose the nomination, and are planned for again at once.
+const decides = 2 * time.Minute
+
+// keeper keeps the promises of earlier plans.
+type keeper struct {
+	*Distribution
+	// promised are the existing nodes of pods by their UID, byName those that have a node.
+	promised map[types.UID]*ExistingNode
+	byName   map[string]*ExistingNode
+	// average is what the pods ask for on average.
+	average model.Resources
+	// movable are the pods on each existing node that do not depend on it.
+	movable map[*ExistingNode][]waiter
+	// kept are the pods of pod groups that are spread over domains.
+	kept map[*PodGroup][]waiter
+	// broken are the pods that depend on their place and have lost it.
+	broken []waiter
+}
+
+// waiter is a pod that waits, and the existing node that it was promised.
+type waiter struct {
+	it   *PodGroup
+	pod  *model.Pod
+	slot *ExistingNode
+	// key and domain say where another place has to be; an empty key that it may be anywhere.
+	key, domain string
+}
+
+// keepPromises puts pods where an earlier plan has put them. A claim without machine was made for its pods; anywhere
+// else the promise has to be still good. What the kube-scheduler was told of a plan counts as a promise, since that
+// outlives the process which made it. A pod whose promise still holds stays, with one exception: where others were bound in
+// the room of a pod that depends on its place, it takes another, if need be that of pods which do not mind where they go.
+func (d *Distribution) keepPromises(podGroups []*PodGroup, virtual bool) {
+	k := d.newKeeper(podGroups, virtual)
+	if len(k.promised)+len(k.byName) == 0 {
+		return
+	}
+	tiedFirst := slices.Clone(podGroups)
+	slices.SortStableFunc(tiedFirst, func(a, b *PodGroup) int { return cmp.Compare(model.Flag(b.tied()), model.Flag(a.tied())) })
+	for _, it := range tiedFirst {
+		if it.virtual != virtual {
+			continue
+		}
+		pods := it.Pods
+		it.Pods = nil
+		for _, pod := range pods {
+			k.keep(it, pod)
+		}
+	}
+	for _, it := range tiedFirst {
+		for r := range it.Required.Spread {
+			k.level(it, &it.Required.Spread[r])
+		}
+	}
+	for _, w := range k.broken {
+		if !k.resettle(w) {
+			w.it.Pods = append(w.it.Pods, w.pod)
+		}
+	}
+	for _, w := range k.broken {
+		slices.SortFunc(w.it.Pods, FirstServed)
+	}
+}
+
+func (d *Distribution) newKeeper(podGroups []*PodGroup, virtual bool) *keeper {
+	k := &keeper{Distribution: d, promised: map[types.UID]*ExistingNode{}, byName: map[string]*ExistingNode{}, movable: map[*ExistingNode][]waiter{}, kept: map[*PodGroup][]waiter{}}
+	for _, s := range d.Existing {
+		for _, uid := range s.Node.Promised {
+			k.promised[uid] = s
+		}
+		if s.Node.Name != "" {
+			k.byName[s.Node.Name] = s
+		}
+	}
+	var waiting []*model.Pod
+	for _, it := range podGroups {
+		if it.virtual == virtual {
+			waiting = append(waiting, it.Pods...)
+		}
+	}
+	k.average = model.AverageRequest(waiting)
+	return k
+}
+
+// keep keeps the promise to a pod, or leaves the pod without a place.
+func (k *keeper) keep(it *PodGroup, pod *model.Pod) {
+	s := k.promised[pod.UID]
+	if s == nil {
+		s = k.byName[pod.NominatedNode]
+	}
+	depends := pod.DependsOnPlace(k.average)
+	switch {
+	case s == nil:
+		it.Pods = append(it.Pods, pod)
+	case k.stillGood(s, it, pod):
+		w := waiter{it: it, pod: pod, slot: s}
+		k.put(w)
+		if !depends && !it.tied() {
+			k.movable[s] = append(k.movable[s], w)
+		}
+		if len(it.Required.Spread) > 0 && len(it.Class.HostPorts) == 0 && it.Volumes.Attach.None() {
+			k.kept[it] = append(k.kept[it], w)
+		}
+	case depends && s.options == nil && !it.virtual:
+		w := waiter{it: it, pod: pod, slot: s}
+		if len(it.keys()) > 0 {
+			w.key, w.domain = corev1.LabelTopologyZone, s.Node.Zone
+		}
+		k.broken = append(k.broken, w)
+	default:
+		it.Pods = append(it.Pods, pod)
+	}
+}
+
+func (k *keeper) put(w waiter) {
+	k.fill(w.slot, w.it, 1)
+	k.Placements = append(k.Placements, model.Placement{Pod: w.pod, Node: w.slot.Node.Key()})
+}
+
+// stillGood says whether a promise can be kept, if need be without what the pods only prefer: they may have been placed
+// without that. Room for virtual pods may have been taken by real ones.
+func (k *keeper) stillGood(s *ExistingNode, it *PodGroup, pod *model.Pod) bool {
+	if s.options != nil && !it.virtual {
+		return true
+	}
+	if it.Refusal != "" {
+		return false
+	}
+	if s.roomUnder(&it.Required, it, 1) == 0 {
+		return pod.NominatedNode != "" && pod.NominatedNode == s.Node.Name && k.Now.Sub(pod.NominatedAt) < decides
+	}
+	return s.options != nil || s.admits(it) || s.admitsRelaxed(it)
+}
+
+// admitsRelaxed says whether the node lets the pod group's pods in when none of their preferences holds.
+func (s *ExistingNode) admitsRelaxed(it *PodGroup) bool {
+	return model.RepelledBy(model.LastingTaints(s.Node), it.Class.Tolerations) == nil &&
+		slices.ContainsFunc(it.base, func(t model.Term) bool { return t.Admits(s.Node.Labels) })
+}
+
+// resettle puts a pod that has lost its place on another node of its domains, where the fewest have to make room, and says
+// whether there is one.
+func (k *keeper) resettle(w waiter) bool {
+	var best *ExistingNode
+	fewest := 0
+	for _, s := range k.Existing {
+		if s.options != nil || s.Closed || !k.within(s, w) || !s.admits(w.it) && !s.admitsRelaxed(w.it) {
+			continue
+		}
+		if n, ok := k.inTheWay(s, w.it); ok && (best == nil || n < fewest) {
+			best, fewest = s, n
+		}
+	}
+	if best == nil {
+		return false
+	}
+	moving := k.movable[best][:fewest]
+	k.movable[best] = k.movable[best][fewest:]
+	for _, m := range moving {
+		k.takeBack(m)
+		m.it.Pods = append(m.it.Pods, m.pod)
+	}
+	k.put(waiter{it: w.it, pod: w.pod, slot: best})
+	return true
+}
+
+// within says whether an existing node is where a pod has to be.
+func (k *keeper) within(s *ExistingNode, w waiter) bool {
+	if w.key == "" {
+		return true
+	}
+	domain, has := k.domainOf(s, w.key)
+	return has && domain == w.domain
+}
+
+// takeBack takes a pod that was put on its existing node off it again. It takes no port there, and no volume.
+func (k *keeper) takeBack(w waiter) {
+	k.fill(w.slot, w.it, -1)
+	k.Placements = slices.DeleteFunc(k.Placements, func(p model.Placement) bool { return p.Pod.UID == w.pod.UID })
+}
+
+// level breaks promises that a rule of spread no longer allows, because others of the pod group's pods were bound in
+// domains that were not planned for them: the last in the fullest domain could never be bound there.
+func (k *keeper) level(it *PodGroup, rule *rules.SpreadRule) {
+	if rule.Host >= 0 || rule.Self == 0 {
+		return
+	}
+	for i := len(k.kept[it]) - 1; i >= 0; i-- {
+		low, least := "", math.MaxInt
+		for domain := range maps.Keys(rule.Domains) {
+			if n := rule.Counts[domain]; n < least || n == least && domain < low {
+				low, least = domain, n
+			}
+		}
+		w := k.kept[it][i]
+		domain, has := k.domainOf(w.slot, rule.Key)
+		if least == math.MaxInt || !has || rule.Counts[domain]-least <= rule.MaxSkew {
+			continue
+		}
+		k.takeBack(w)
+		k.kept[it] = slices.Delete(k.kept[it], i, i+1)
+		w.key, w.domain = rule.Key, low
+		k.broken = append(k.broken, w)
+	}
+}
+
+// inTheWay is how many of the pods that do not depend on an existing node have to leave it for one of a pod group's.
+func (k *keeper) inTheWay(s *ExistingNode, it *PodGroup) (n int, ok bool) {
+	movable := k.movable[s]
+	free := slices.Clone(s.Free)
+	for ; !market.Fits(it.Request, free); n++ {
+		if n == len(movable) {
+			return 0, false
+		}
+		market.Take(free, movable[n].it.Request, -1)
+	}
+	whole := *s
+	whole.Free = free
+	return n, whole.roomUnder(&it.Required, it, 1) > 0
+}

@@ -1,0 +1,48 @@
+package place
+
+import (
+	"math"
+
+	"github.com/tenon-sh/tenon/plan/market"
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// intoSpareRoom puts pods that have nowhere else to go onto machines that are bought for others and that they would not be
+// given: those with devices that they do not ask for. Nothing is bought for them.
+func (d *Distribution) intoSpareRoom(podGroups []*PodGroup, planned []*PlannedNode) {
+	odd := false
+	for _, b := range planned {
+		odd = odd || d.Market.Machines[b.Machine].Devices
+	}
+	if !odd {
+		return
+	}
+	for _, it := range podGroups {
+		if len(it.Pods) == 0 || it.Refusal != "" || model.AsksDevice(it.Class) {
+			continue
+		}
+		before, unmet := it.shape, it.Unmet
+		widen(d.Market, it)
+		d.Place(it)
+		var chunks []Supplied
+		for _, l := range d.Chunks {
+			if !l.bundle {
+				chunks = append(chunks, Supplied{DemandChunk: l, Stock: l.Allowed, Quota: math.MaxInt})
+			}
+		}
+		topUp(d.Market, planned, DemandsOf(d.Market, chunks))
+		for _, l := range d.Chunks {
+			d.giveBack(l)
+		}
+		d.Chunks, it.shape, it.Unmet = nil, before, unmet
+	}
+}
+
+// widen gives a pod group all machines that would do, the odd ones too.
+func widen(m *market.Market, it *PodGroup) {
+	wide := *it.shape
+	wide.known, wide.barred, wide.Variants = &knowledge{}, nil, nil
+	it.shape = &wide
+	offer(m, it)
+	wide.known.weighed = true
+}

@@ -1,0 +1,255 @@
+package rules
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// Rules are what a pod group asks of the groups.
+type Rules struct {
+	Spread []SpreadRule
+	Near   []NearRule
+	// Apart are the groups of which none may be in the domain.
+	Apart []*Group
+	// Joins are the groups that count the pod group's own pods.
+	Joins []*Group
+}
+
+// SpreadRule bounds by how much a domain may hold more pods of the group than the emptiest domain.
+type SpreadRule struct {
+	*Group
+	MaxSkew, MinDomains int
+	// Self is one if the pod group's pods are of the group, else zero.
+	Self int
+}
+
+// NearRule demands that pods of the group are in the domain; the first of them may go anywhere.
+type NearRule struct {
+	*Group
+	Self bool
+}
+
+// Empty says that nothing is asked of other pods.
+func (r *Rules) Empty() bool { return len(r.Spread)+len(r.Near)+len(r.Apart) == 0 }
+
+// RuledByHost says that it matters to the pod group which pods run on the same node.
+func (r *Rules) RuledByHost() bool {
+	for i := range r.Spread {
+		if r.Spread[i].Host >= 0 {
+			return true
+		}
+	}
+	return r.NearHost() != nil || slices.ContainsFunc(r.Apart, func(g *Group) bool { return g.Host >= 0 })
+}
+
+// SpreadsHosts says that the pods are spread over hosts.
+func (r *Rules) SpreadsHosts() bool {
+	return slices.ContainsFunc(r.Spread, func(s SpreadRule) bool { return s.Host >= 0 })
+}
+
+// Floors are those of all rules of spread over hosts together.
+func (r *Rules) Floors() int {
+	sum := 0
+	for i := range r.Spread {
+		if r.Spread[i].Host >= 0 {
+			sum += r.Spread[i].floor()
+		}
+	}
+	return sum
+}
+
+// NearHost is the rule to be on one node with other pods, if there is one.
+func (r *Rules) NearHost() *NearRule {
+	for i := range r.Near {
+		if r.Near[i].Host >= 0 {
+			return &r.Near[i]
+		}
+	}
+	return nil
+}
+
+// Keys are the labels other than the hostname that the rules are about, ordered.
+func (r *Rules) Keys() []string {
+	found := map[string]bool{}
+	for i := range r.Spread {
+		found[r.Spread[i].Key] = true
+	}
+	for i := range r.Near {
+		found[r.Near[i].Key] = true
+	}
+	for _, g := range r.Apart {
+		found[g.Key] = true
+	}
+	delete(found, corev1.LabelHostname)
+	return slices.Sorted(maps.Keys(found))
+}
+
+// HostAllows says how many of n pods may join a new node with this tally of the groups over hostnames. While it is new,
+// the emptiest of all nodes has none.
+func (r *Rules) HostAllows(tally []int32, n int) int {
+	return r.hostAllowsAbove(tally, n, func(*SpreadRule) int { return 0 })
+}
+
+// SlotAllows says the same of a node that is there, or on its way. Of those all have as many pods as the emptiest has.
+func (r *Rules) SlotAllows(tally []int32, n int, t *Topology) int {
+	most := r.HostAllows(tally, n)
+	if most == n || t == nil || !t.Alone {
+		return most
+	}
+	above := r.hostAllowsAbove(tally, n, (*SpreadRule).floor)
+	t.Leans = t.Leans || above > most
+	return above
+}
+
+// floor is the number of pods that each host has.
+func (r *SpreadRule) floor() int {
+	pods, hosts := r.Group.floor()
+	if hosts < r.MinDomains {
+		return 0
+	}
+	return pods
+}
+
+func (r *Rules) hostAllowsAbove(tally []int32, n int, floor func(*SpreadRule) int) int {
+	for i := range r.Spread {
+		s := &r.Spread[i]
+		if s.Host < 0 {
+			continue
+		}
+		switch most := s.MaxSkew + floor(s); {
+		case s.Self == 1:
+			n = min(n, most-int(tally[s.Host]))
+		case int(tally[s.Host]) > most:
+			return 0
+		}
+	}
+	for _, g := range r.Apart {
+		if g.Host < 0 {
+			continue
+		}
+		if tally[g.Host] > 0 {
+			return 0
+		}
+		if slices.Contains(r.Joins, g) {
+			n = min(n, 1)
+		}
+	}
+	return max(0, n)
+}
+
+// Count writes down n pods of the pod group on a node with this tally.
+func (r *Rules) Count(tally []int32, n int) {
+	for _, g := range r.Joins {
+		if g.Host >= 0 {
+			tally[g.Host] += int32(n)
+		}
+	}
+}
+
+// First says that no pod is there yet that the pod group's pods have to be near, and that they may be the first
+// themselves.
+func (r *Rules) First() bool {
+	for i := range r.Near {
+		if !r.Near[i].Self || r.Near[i].Total > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// spreadRule compiles a constraint of a pod.
+func (t *Topology) spreadRule(class *model.Class, pod *model.Labels, c *corev1.TopologySpreadConstraint) SpreadRule {
+	selector, text := selectorFor(c.LabelSelector, pod.Set, c.MatchLabelKeys, nil)
+	honorsNodes := c.NodeAffinityPolicy == nil || *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
+	honorsTaints := c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
+	id := "spread\x00" + pod.Namespace + "\x00" + text
+	if honorsNodes = honorsNodes && (len(class.NodeSelector) > 0 || class.NodeAffinity != nil); honorsNodes {
+		id += "\x00" + SelectionKey(class)
+	}
+	if honorsTaints {
+		id += "\x00" + TolerationKey(class.Tolerations)
+	}
+	// Only nodes that have the labels of all constraints count for any of them.
+	var others []string
+	for i := range class.Spread {
+		if other := &class.Spread[i]; other.WhenUnsatisfiable == c.WhenUnsatisfiable && other.TopologyKey != c.TopologyKey && other.TopologyKey != corev1.LabelHostname {
+			others = append(others, other.TopologyKey)
+		}
+	}
+	if len(others) > 0 {
+		slices.Sort(others)
+		id += "\x00" + strings.Join(others, ",")
+	}
+	g := t.group(id, c.TopologyKey, func(g *Group) {
+		g.Selectors = []podSelector{{namespaces: []string{pod.Namespace}, selector: selector}}
+		if !honorsNodes && !honorsTaints && len(others) == 0 {
+			return
+		}
+		terms := model.TermsOf(class)
+		for _, t := range terms {
+			for i := range t {
+				g.Asks = append(g.Asks, t[i].Key)
+			}
+		}
+		g.Included = func(n *model.Node) bool {
+			admitted := !honorsNodes || slices.ContainsFunc(terms, func(t model.Term) bool { return admitsNode(t, n) })
+			lacks := func(key string) bool { _, has := Label(n, key); return !has && !n.Unsettled() }
+			return admitted && !slices.ContainsFunc(others, lacks) && (!honorsTaints || model.RepelledBy(model.LastingTaints(n), class.Tolerations) == nil)
+		}
+	})
+	if g.Host >= 0 && g.levels == nil {
+		g.levels = []int{}
+		t.levelled = append(t.levelled, g)
+	}
+	rule := SpreadRule{Group: g, MaxSkew: int(c.MaxSkew), MinDomains: int(model.ValueOr(c.MinDomains, 1))}
+	if g.selects(pod, t.namespaces) {
+		rule.Self = 1
+	}
+	return rule
+}
+
+// Least is the number of pods in the emptiest domain of a rule.
+func (r *SpreadRule) Least(domains []string) int {
+	if len(domains) < r.MinDomains || len(domains) == 0 {
+		return 0
+	}
+	least := math.MaxInt
+	for _, domain := range domains {
+		least = min(least, r.Counts[domain])
+	}
+	return least
+}
+
+// admitsNode says whether a node meets every condition. Of a claim without machine only what is settled is asked.
+func admitsNode(t model.Term, n *model.Node) bool {
+	if !n.Unsettled() {
+		return t.Admits(n.Labels) || !n.Initialized && t.Normalized().Admits(n.Labels)
+	}
+	return !slices.ContainsFunc(t, func(c model.Condition) bool {
+		value, settled := n.Labels[c.Key]
+		return settled && !c.Admits(value, true)
+	})
+}
+
+// nearRules compiles terms of pod affinity that hold together: only pods that match all of them count.
+func (t *Topology) nearRules(pod *model.Labels, terms []corev1.PodAffinityTerm) []NearRule {
+	var crowds []podSelector
+	id := "near"
+	for i := range terms {
+		s, text := podSelectorOf(pod, &terms[i])
+		crowds = append(crowds, s)
+		id += "\x00" + text
+	}
+	var result []NearRule
+	for i := range terms {
+		g := t.group(id, terms[i].TopologyKey, func(g *Group) { g.Selectors = crowds })
+		result = append(result, NearRule{Group: g, Self: g.selects(pod, t.namespaces)})
+	}
+	return result
+}

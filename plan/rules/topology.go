@@ -1,0 +1,527 @@
+package rules
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	operators "k8s.io/apimachinery/pkg/selection"
+
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// journal writes down what changes in groups and on existing nodes, so that it can be undone at a cost that is in
+// proportion to the changes. It is only kept while a trial of a simulation is being tried (disrupt/simulation.go).
+type journal struct {
+	Keeps   bool
+	Entries []Entry
+}
+
+// Entry is one change: of the pods of a group in a domain, or of something that undoes its own changes.
+type Entry struct {
+	// A group's domain has n pods more. Without a domain it is the group's total that has.
+	Group  *Group
+	Domain string
+	n      int
+	total  bool
+	// A domain is there, or is not, that was not before.
+	Vanished bool
+
+	Other undoer
+}
+
+// undoer is a change that can be taken back when all that came after it has been.
+type undoer interface{ Undo() }
+
+// Write notes a change, if changes are kept.
+func (j *journal) Write(e Entry) {
+	if j.Keeps {
+		j.Entries = append(j.Entries, e)
+	}
+}
+
+// Undo takes back what was written after so many entries.
+func (j *journal) Undo(after int) {
+	for i := len(j.Entries) - 1; i >= after; i-- {
+		j.Entries[i].Undo()
+	}
+	clear(j.Entries[after:])
+	j.Entries = j.Entries[:after]
+}
+
+// Undo takes back what was written after so many entries.
+func (e *Entry) Undo() {
+	switch {
+	case e.Other != nil:
+		e.Other.Undo()
+	case e.Vanished:
+		e.Group.Domains[e.Domain] = true
+	case e.total:
+		e.Group.Total -= e.n
+	default:
+		e.Group.levelled(e.Group.Counts[e.Domain], -e.n)
+		if e.Group.Counts[e.Domain] -= e.n; e.Group.Counts[e.Domain] == 0 {
+			delete(e.Group.Counts, e.Domain)
+		}
+	}
+}
+
+// SelectionKey tells apart what classes ask of the labels of a node.
+func SelectionKey(class *model.Class) string {
+	key := model.AppendMap(nil, class.NodeSelector)
+	if class.NodeAffinity != nil {
+		key = model.AppendMessage(key, class.NodeAffinity)
+	}
+	return string(key)
+}
+
+// TolerationKey is equal for tolerations that are.
+func TolerationKey(tolerations []corev1.Toleration) string {
+	var key []byte
+	for i := range tolerations {
+		key = model.AppendToleration(key, &tolerations[i])
+	}
+	return strconv.Itoa(len(tolerations)) + string(key)
+}
+
+// apartFrom compiles a term of anti-affinity: the group of those it is about, and the group of those who have it.
+func (t *Topology) apartFrom(pod *model.Labels, term *corev1.PodAffinityTerm) (others, owners *Group) {
+	s, text := podSelectorOf(pod, term)
+	others = t.group("apart\x00"+text, term.TopologyKey, func(g *Group) {
+		g.Selectors, g.Leaving = []podSelector{s}, true
+	})
+	if others.owners == nil {
+		others.owners = t.group("owners\x00"+text, term.TopologyKey, func(g *Group) { g.Leaving = true })
+	}
+	return others, others.owners
+}
+
+// podSelectorOf compiles whom a term of pod affinity is about.
+func podSelectorOf(pod *model.Labels, term *corev1.PodAffinityTerm) (podSelector, string) {
+	selector, text := selectorFor(term.LabelSelector, pod.Set, term.MatchLabelKeys, term.MismatchLabelKeys)
+	s := podSelector{namespaces: slices.Sorted(slices.Values(term.Namespaces)), selector: selector}
+	if term.NamespaceSelector != nil {
+		compiled, err := metav1.LabelSelectorAsSelector(term.NamespaceSelector)
+		if err != nil {
+			compiled = labels.Nothing()
+		}
+		s.spaces = compiled
+		text += "\x00" + compiled.String()
+	}
+	if len(s.namespaces) == 0 && s.spaces == nil {
+		s.namespaces = []string{pod.Namespace}
+	}
+	return s, text + "\x00" + strings.Join(s.namespaces, ",")
+}
+
+// selectorFor compiles a label selector with the values that the pod itself has for some keys. A selector that is not
+// there, or cannot be read, selects nothing.
+func selectorFor(selector *metav1.LabelSelector, own map[string]string, match, mismatch []string) (labels.Selector, string) {
+	if selector == nil {
+		return labels.Nothing(), "-"
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return labels.Nothing(), "-"
+	}
+	for i, key := range slices.Concat(match, mismatch) {
+		value, present := own[key]
+		if !present {
+			continue
+		}
+		operator := operators.In
+		if i >= len(match) {
+			operator = operators.NotIn
+		}
+		requirement, err := labels.NewRequirement(key, operator, []string{value})
+		if err != nil {
+			return labels.Nothing(), "-"
+		}
+		compiled = compiled.Add(*requirement)
+	}
+	return compiled, compiled.String()
+}
+
+// Topology spread, pod affinity and pod anti-affinity are all about how many pods of some kind are in the domain of a
+// node: the nodes that have the same value of a label. A group counts one kind of pods by the domains of one label.
+// What a pod group asks of the groups are its rules.
+
+// Group counts pods by the domains of one label.
+type Group struct {
+	// id says what the group counts, and where.
+	id string
+	// Place is the group's among all, host among those whose label is the hostname, or -1.
+	Place, Host int
+	Key         string
+	// Selectors have to match a pod all for the group to count it. A group without any counts its owners: the pods
+	// that have a certain term of anti-affinity.
+	Selectors []podSelector
+	// Included says which nodes count; nil means all of them.
+	Included func(*model.Node) bool
+	// Asks are the labels that included looks at.
+	Asks []string
+	// Leaving says that pods which are being deleted count.
+	Leaving bool
+	// owners counts the pods that have the term of anti-affinity this group was made for.
+	owners *Group
+
+	// anchor is a label that every pod has which the group counts, by key and value; both empty where there is none such.
+	anchor [2]string
+	Counts map[string]int
+	Total  int
+	// levels are how many of the hosts that count have so many of the pods, where pods are spread over hosts; nil elsewhere.
+	levels []int
+	// Domains are those of the nodes that count. Hostnames are not listed: there can always be another.
+	Domains map[string]bool
+	journal *journal
+}
+
+// Add counts n pods more, whose domain may be open yet.
+func (g *Group) Add(n int) {
+	g.Total += n
+	g.journal.Write(Entry{Group: g, total: true, n: n})
+}
+
+// AddAt counts n pods more in a domain.
+func (g *Group) AddAt(domain string, n int) {
+	g.levelled(g.Counts[domain], n)
+	g.Counts[domain] += n
+	g.journal.Write(Entry{Group: g, Domain: domain, n: n})
+}
+
+// levelled notes that a host has n pods more than it had.
+func (g *Group) levelled(had, n int) {
+	if g.levels != nil {
+		g.level(had, -1)
+		g.level(had+n, 1)
+	}
+}
+
+// level notes that n hosts more have so many pods.
+func (g *Group) level(pods, n int) {
+	for len(g.levels) <= pods {
+		g.levels = append(g.levels, 0)
+	}
+	g.levels[pods] += n
+}
+
+// floor is how many pods the emptiest host has, and how many hosts there are.
+func (g *Group) floor() (pods, hosts int) {
+	pods = -1
+	for level, n := range g.levels {
+		if n > 0 && pods < 0 {
+			pods = level
+		}
+		hosts += n
+	}
+	return max(0, pods), hosts
+}
+
+// podSelector is which pods a term is about.
+type podSelector struct {
+	namespaces []string
+	// spaces selects further namespaces by their labels; nil selects none.
+	spaces   labels.Selector
+	selector labels.Selector
+}
+
+func (s *podSelector) matches(pod *model.Labels, namespaces map[string]map[string]string) bool {
+	if !slices.Contains(s.namespaces, pod.Namespace) &&
+		(s.spaces == nil || !s.spaces.Matches(labels.Set(namespaces[pod.Namespace]))) {
+		return false
+	}
+	return s.selector.Matches(labels.Set(pod.Set))
+}
+
+// Topology holds all groups of one Pack.
+type Topology struct {
+	namespaces map[string]map[string]string
+	Groups     []*Group
+	// levelled are the groups of pods that are spread over hosts.
+	levelled []*Group
+	// Alone says that no host comes beside those there are, and leans that this has mattered.
+	Alone, Leans bool
+	byID         map[string]*Group
+	Hosts        int
+	// members are the groups that select pods which look alike. Only those are asked that are anchored at a label of theirs,
+	// and the others.
+	members  map[*model.Labels][]*Group
+	anchored map[[2]string][]*Group
+	Journal  *journal
+}
+
+// NewTopology returns a topology without groups.
+func NewTopology(namespaces map[string]map[string]string) *Topology {
+	return &Topology{namespaces: namespaces, byID: map[string]*Group{}, members: map[*model.Labels][]*Group{}, anchored: map[[2]string][]*Group{}, Journal: &journal{}}
+}
+
+// group finds or makes the group with this identity.
+func (t *Topology) group(id, key string, complete func(*Group)) *Group {
+	id += "\x00" + key
+	if g, known := t.byID[id]; known {
+		return g
+	}
+	g := &Group{id: id, Place: len(t.Groups), Host: -1, Key: key, Counts: map[string]int{}, Domains: map[string]bool{}, journal: t.Journal}
+	if key == corev1.LabelHostname {
+		g.Host = t.Hosts
+		t.Hosts++
+	}
+	complete(g)
+	if len(g.Selectors) > 0 {
+		g.anchor = anchorOf(g.Selectors[0].selector)
+		t.anchored[g.anchor] = append(t.anchored[g.anchor], g)
+	}
+	t.byID[id] = g
+	t.Groups = append(t.Groups, g)
+	return g
+}
+
+// Keys are the labels that groups are about.
+func (t *Topology) Keys() []string {
+	var keys []string
+	for _, g := range t.Groups {
+		if !slices.Contains(keys, g.Key) {
+			keys = append(keys, g.Key)
+		}
+	}
+	return keys
+}
+
+// selects says whether the group counts pods that look like this.
+func (g *Group) selects(pod *model.Labels, namespaces map[string]map[string]string) bool {
+	if len(g.Selectors) == 0 {
+		return false
+	}
+	for i := range g.Selectors {
+		if !g.Selectors[i].matches(pod, namespaces) {
+			return false
+		}
+	}
+	return true
+}
+
+// membersOf are the groups that count pods that look like this, whatever else they are.
+func (t *Topology) membersOf(pod *model.Labels) []*Group {
+	members, known := t.members[pod]
+	if !known {
+		ask := func(groups []*Group) {
+			for _, g := range groups {
+				if g.selects(pod, t.namespaces) {
+					members = append(members, g)
+				}
+			}
+		}
+		ask(t.anchored[[2]string{}])
+		for key, value := range pod.Set {
+			ask(t.anchored[[2]string{key, value}])
+		}
+		slices.SortFunc(members, func(a, b *Group) int { return cmp.Compare(a.Place, b.Place) })
+		t.members[pod] = members
+	}
+	return members
+}
+
+// anchorOf is a label that every pod has which a selector selects.
+func anchorOf(selector labels.Selector) [2]string {
+	requirements, _ := selector.Requirements()
+	for i := range requirements {
+		if value, exact := selector.RequiresExactMatch(requirements[i].Key()); exact && value != "" {
+			return [2]string{requirements[i].Key(), value}
+		}
+	}
+	return [2]string{}
+}
+
+// Avoid makes the groups that pods which run already demand to be apart from.
+func (t *Topology) Avoid(snapshot *model.Snapshot) {
+	type looks struct {
+		class  *model.Class
+		labels *model.Labels
+	}
+	seen := map[looks]bool{}
+	for _, n := range snapshot.Nodes {
+		for _, pod := range n.Pods {
+			if pod.Class.AntiAffinity == nil || seen[looks{pod.Class, pod.Labels}] {
+				continue
+			}
+			seen[looks{pod.Class, pod.Labels}] = true
+			terms := model.AntiTerms(pod.Class)
+			for i := range terms {
+				t.apartFrom(pod.Labels, &terms[i])
+			}
+		}
+	}
+}
+
+// ownersOf are the groups that count a pod because of its own terms of anti-affinity, and those it must not meet because
+// of the terms of others.
+func (t *Topology) ownersOf(class *model.Class, pod *model.Labels) (owned, others []*Group) {
+	terms := model.AntiTerms(class)
+	for i := range terms {
+		target, owner := t.apartFrom(pod, &terms[i])
+		owned, others = append(owned, owner), append(others, target)
+	}
+	return owned, others
+}
+
+// ownersAgainst are the groups of those who demand to be apart from pods that look like this.
+func (t *Topology) ownersAgainst(pod *model.Labels) []*Group {
+	var against []*Group
+	for _, target := range t.membersOf(pod) {
+		if target.owners != nil {
+			against = append(against, target.owners)
+		}
+	}
+	return against
+}
+
+// Survey counts the pods that are bound, all but those that will move, and finds the domains there are.
+func (t *Topology) Survey(snapshot *model.Snapshot, waiting []*model.Pod) {
+	moving := map[*model.Pod]bool{}
+	for _, pod := range waiting {
+		if pod.Node != "" {
+			moving[pod] = true
+		}
+	}
+	type looks struct {
+		class  *model.Class
+		labels *model.Labels
+	}
+	cache := map[looks][]*Group{}
+	joins := func(pod *model.Pod) []*Group {
+		key := looks{nil, pod.Labels}
+		if len(model.AntiTerms(pod.Class)) > 0 {
+			key.class = pod.Class
+		}
+		found, known := cache[key]
+		if !known {
+			found = t.membersOf(pod.Labels)
+			if key.class != nil {
+				owned, _ := t.ownersOf(pod.Class, pod.Labels)
+				found = append(slices.Clone(found), owned...)
+			}
+			cache[key] = found
+		}
+		return found
+	}
+	s := newSurveyor(t)
+	for _, n := range snapshot.Nodes {
+		s.visit(n, moving)
+		for _, pod := range n.Pods {
+			if pod.Terminal || moving[pod] {
+				continue
+			}
+			for _, g := range joins(pod) {
+				if value, counts := s.domainOf(g); counts && (g.Leaving || !pod.Terminating()) {
+					g.Counts[value]++
+					g.Total++
+				}
+			}
+		}
+		s.level(n)
+	}
+	s.done()
+}
+
+// surveyor goes from node to node. What groups over one label have in common it looks at once: most of them count all nodes.
+type surveyor struct {
+	t *Topology
+	// keys are the labels that groups are about, of which key is that of each group; choosy are those that do not count all
+	// nodes.
+	keys   []string
+	key    []int
+	choosy []*Group
+	// The values of the keys on the node that is visited, and whether it has them; counted says so of choosy groups.
+	values  []string
+	has     []bool
+	counted []bool
+	// domains are those of the keys that any node makes.
+	domains []map[string]bool
+}
+
+func newSurveyor(t *Topology) *surveyor {
+	for _, g := range t.levelled {
+		g.levels = g.levels[:0]
+	}
+	s := &surveyor{t: t, key: make([]int, len(t.Groups)), counted: make([]bool, len(t.Groups))}
+	for i, g := range t.Groups {
+		at := slices.Index(s.keys, g.Key)
+		if at < 0 {
+			at = len(s.keys)
+			s.keys, s.domains = append(s.keys, g.Key), append(s.domains, map[string]bool{})
+		}
+		s.key[i] = at
+		if g.Included != nil {
+			s.choosy = append(s.choosy, g)
+		}
+	}
+	s.values, s.has = make([]string, len(s.keys)), make([]bool, len(s.keys))
+	return s
+}
+
+// visit looks at the next node. One that goes away stays for as long as pods on it must not be moved.
+func (s *surveyor) visit(n *model.Node, moving map[*model.Pod]bool) {
+	leaves := (n.Deleting || n.Disrupted) && !slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !moving[p] && p.Reschedulable() })
+	for i, key := range s.keys {
+		s.values[i], s.has[i] = Domain(n, key)
+		if s.has[i] && key != corev1.LabelHostname && !leaves {
+			s.domains[i][s.values[i]] = true
+		}
+	}
+	for _, g := range s.choosy {
+		s.counted[g.Place] = s.has[s.key[g.Place]] && g.Included(n)
+		if s.counted[g.Place] && g.Host < 0 && !leaves {
+			g.Domains[s.values[s.key[g.Place]]] = true
+		}
+	}
+}
+
+// level notes how many pods of the groups that are spread over hosts are on a node. One that goes is a host until it is gone.
+func (s *surveyor) level(n *model.Node) {
+	for _, g := range s.t.levelled {
+		if host, counts := s.domainOf(g); counts {
+			g.level(g.Counts[host], 1)
+		}
+	}
+}
+
+// domainOf is the domain of a group that the node is in, and whether the group counts its pods.
+func (s *surveyor) domainOf(g *Group) (string, bool) {
+	at := s.key[g.Place]
+	if g.Included != nil {
+		return s.values[at], s.counted[g.Place]
+	}
+	return s.values[at], s.has[at]
+}
+
+// done tells the groups that count all nodes their domains.
+func (s *surveyor) done() {
+	for i, g := range s.t.Groups {
+		if g.Included == nil && g.Host < 0 {
+			g.Domains = maps.Clone(s.domains[s.key[i]])
+		}
+	}
+}
+
+// Domain is the value the node has for a label, as far as it is settled.
+func Domain(n *model.Node, key string) (string, bool) {
+	if key == corev1.LabelHostname {
+		return n.Key(), true
+	}
+	return Label(n, key)
+}
+
+// Label is the value of a label that the node has or is about to have: while it is not initialized, what it is known by
+// now stands for the name of old.
+func Label(n *model.Node, key string) (string, bool) {
+	value, has := n.Labels[key]
+	if !has && !n.Initialized {
+		value, has = n.Labels[model.NormalizedKey(key)]
+	}
+	return value, has
+}

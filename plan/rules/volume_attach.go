@@ -1,0 +1,216 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// None says that nothing has to be attached.
+func (a *Attachments) None() bool { return len(a.own) == 0 && len(a.shared) == 0 }
+
+// id tells settled attachments apart.
+func (a *Attachments) id() string {
+	if a.None() {
+		return ""
+	}
+	var id strings.Builder
+	for _, own := range a.own {
+		fmt.Fprintf(&id, "\x03%s\x00%d", own.driver, own.count)
+	}
+	for _, volume := range a.shared {
+		fmt.Fprintf(&id, "\x04%s\x00%s", volume.Driver, volume.Handle)
+	}
+	return id.String()
+}
+
+// settle writes the attachments in one way.
+func (a *Attachments) settle() {
+	slices.SortFunc(a.own, func(x, y driverCount) int { return cmp.Compare(x.driver, y.driver) })
+	slices.SortFunc(a.shared, func(x, y model.AttachableVolume) int {
+		return cmp.Or(cmp.Compare(x.Driver, y.Driver), cmp.Compare(x.Handle, y.Handle))
+	})
+	a.shared = slices.Compact(a.shared)
+}
+
+// attach adds a volume. Volumes of drivers without limits are left out, so that they keep no pods apart.
+func (b *VolumeIndex) attach(to *Attachments, volume model.AttachableVolume, shared bool) {
+	switch {
+	case !b.limited[volume.Driver]:
+	case shared:
+		to.shared = append(to.shared, volume)
+	default:
+		at := slices.IndexFunc(to.own, func(c driverCount) bool { return c.driver == volume.Driver })
+		if at < 0 {
+			to.own = append(to.own, driverCount{driver: volume.Driver, count: 1})
+			return
+		}
+		to.own[at].count++
+	}
+}
+
+// learn takes up the limits of a node. Nodes of one type may differ by what else is attached to them; the least counts.
+func (b *VolumeIndex) learn(n *model.Node) {
+	for driver, limit := range n.AttachLimits {
+		b.limited[driver] = true
+		if n.InstanceType == "" {
+			continue
+		}
+		typical := b.Typical[n.InstanceType]
+		if typical == nil {
+			typical = map[string]int{}
+			b.Typical[n.InstanceType] = typical
+		}
+		if least, ok := typical[driver]; !ok || limit < least {
+			typical[driver] = limit
+		}
+	}
+}
+
+// AttachmentRoom is how many volumes a node can still attach. A nil room is one without limits.
+type AttachmentRoom struct {
+	// left is how many more volumes each driver attaches; a driver without limit is not there.
+	left map[string]int
+	// mounted are the volumes of the node's pods.
+	mounted map[model.AttachableVolume]bool
+}
+
+// NewRoom is the room on a node of an instance type that does not exist yet, as far as nodes of the same type tell.
+func (b *VolumeIndex) NewRoom(instanceType string) *AttachmentRoom {
+	if len(b.Typical[instanceType]) == 0 {
+		return nil
+	}
+	return &AttachmentRoom{left: maps.Clone(b.Typical[instanceType]), mounted: map[model.AttachableVolume]bool{}}
+}
+
+// Bears says whether a new node of an instance type attaches all of these.
+func (b *VolumeIndex) Bears(instanceType string, needs []Attachments) bool {
+	room := b.NewRoom(instanceType)
+	for i := range needs {
+		if room.Holds(&needs[i], 1) < 1 {
+			return false
+		}
+		room.Put(&needs[i], 1)
+	}
+	return true
+}
+
+// Room is the room on a node with the pods it has.
+func (b *VolumeIndex) Room(n *model.Node) *AttachmentRoom {
+	left := map[string]int{}
+	if !n.Initialized {
+		maps.Copy(left, b.Typical[n.InstanceType]) // drivers that are still starting have told no limit
+	}
+	maps.Copy(left, n.AttachLimits)
+	if len(left) == 0 {
+		return nil
+	}
+	r := &AttachmentRoom{left: left, mounted: map[model.AttachableVolume]bool{}}
+	for _, pod := range n.Pods {
+		if pod.Mounts == nil || pod.Terminal {
+			continue
+		}
+		for _, volume := range b.mounted(pod) {
+			r.mount(volume)
+		}
+	}
+	for _, name := range n.Attached {
+		// What is attached and mounted by no pod here still takes its place, until it is detached.
+		if volume := b.storage.Volumes[name]; volume != nil {
+			r.mount(volume.AttachableVolume)
+		}
+	}
+	return r
+}
+
+// mounted are the volumes of a pod that has a node. What cannot be found is not counted, as the kube-scheduler does not.
+func (b *VolumeIndex) mounted(pod *model.Pod) []model.AttachableVolume {
+	volumes := slices.Clone(pod.Mounts.Inline)
+	for i := range pod.Mounts.Claims {
+		key := pod.Namespace + "/" + pod.Mounts.Claims[i].Name
+		claim := b.storage.Claims[key]
+		if claim == nil {
+			continue
+		}
+		if volume := b.storage.Volumes[claim.Volume]; volume != nil {
+			volumes = append(volumes, volume.AttachableVolume)
+			continue
+		}
+		class := b.storage.DefaultClass()
+		if claim.Class != nil {
+			class = b.storage.Classes[*claim.Class]
+		}
+		if class != nil {
+			volumes = append(volumes, model.AttachableVolume{Driver: class.Provisioner, Handle: "claim " + key})
+		}
+	}
+	return volumes
+}
+
+func (r *AttachmentRoom) mount(volume model.AttachableVolume) {
+	if _, limited := r.left[volume.Driver]; !limited || r.mounted[volume] {
+		return
+	}
+	r.mounted[volume] = true
+	r.left[volume.Driver]--
+}
+
+// Holds says how many pods that attach the same, at most so many, find room.
+func (r *AttachmentRoom) Holds(a *Attachments, most int) int {
+	if r == nil || a.None() || most <= 0 {
+		return most
+	}
+	needed := map[string]int{}
+	for _, volume := range a.shared {
+		if !r.mounted[volume] {
+			needed[volume.Driver]++
+		}
+	}
+	for _, own := range a.own {
+		needed[own.driver] += 0
+	}
+	for driver, once := range needed {
+		left, limited := r.left[driver]
+		if !limited {
+			continue
+		}
+		each := 0
+		if at := slices.IndexFunc(a.own, func(c driverCount) bool { return c.driver == driver }); at >= 0 {
+			each = a.own[at].count
+		}
+		switch {
+		case once+each > left:
+			return 0
+		case each > 0:
+			most = min(most, (left-once)/each)
+		}
+	}
+	return most
+}
+
+// Put takes the room of n pods that attach the same.
+func (r *AttachmentRoom) Put(a *Attachments, n int) {
+	if r == nil || n == 0 {
+		return
+	}
+	for _, volume := range a.shared {
+		r.mount(volume)
+	}
+	for _, own := range a.own {
+		if _, limited := r.left[own.driver]; limited {
+			r.left[own.driver] -= own.count * n
+		}
+	}
+}
+
+// Clone returns a room of its own.
+func (r *AttachmentRoom) Clone() *AttachmentRoom {
+	if r == nil {
+		return nil
+	}
+	return &AttachmentRoom{left: maps.Clone(r.left), mounted: maps.Clone(r.mounted)}
+}

@@ -1,0 +1,231 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// Restrict returns the alternatives that meet a pod's own and its volumes'.
+func (n *VolumeNeeds) Restrict(terms []model.Term) []model.Term {
+	if n.alternatives == nil {
+		return terms
+	}
+	var restricted []model.Term
+	for _, t := range terms {
+		for _, place := range n.alternatives {
+			restricted = append(restricted, slices.Concat(t, place))
+		}
+	}
+	return restricted
+}
+
+// Volumes opens the book on the snapshot's volumes.
+func Volumes(s *model.Snapshot) *VolumeIndex {
+	b := &VolumeIndex{
+		Snapshot: s,
+		storage:  &s.Storage,
+		limited:  map[string]bool{},
+		Typical:  map[string]map[string]int{},
+		given:    map[*model.StorageClass]map[string]given{},
+		known:    map[*model.Mounts]VolumeNeeds{},
+	}
+	for _, n := range s.Nodes {
+		b.learn(n)
+	}
+	return b
+}
+
+// findUsers finds who mounts which claim.
+func (b *VolumeIndex) findUsers() {
+	b.users = map[string][]*model.Pod{}
+	for _, pod := range b.Snapshot.Pending {
+		b.register(pod)
+	}
+	for _, n := range b.Snapshot.Nodes {
+		for _, pod := range n.Pods {
+			b.register(pod)
+		}
+	}
+}
+
+func (b *VolumeIndex) register(pod *model.Pod) {
+	if pod.Mounts == nil || pod.Terminal {
+		return
+	}
+	for _, name := range pod.Mounts.Names() {
+		key := pod.Namespace + "/" + name
+		b.users[key] = append(b.users[key], pod)
+	}
+}
+
+// Needs returns what a pod's volumes ask of its node.
+func (b *VolumeIndex) Needs(pod *model.Pod) VolumeNeeds {
+	if pod.Mounts == nil {
+		return VolumeNeeds{}
+	}
+	if known, ok := b.known[pod.Mounts]; ok {
+		return known
+	}
+	needs, shared := b.work(pod)
+	if needs.Refusal != "" {
+		needs = VolumeNeeds{Key: "refused\x00" + needs.Refusal, Refusal: needs.Refusal}
+	} else {
+		needs.Key = model.IdOf(needs.alternatives) + needs.Attach.id()
+	}
+	if shared {
+		b.known[pod.Mounts] = needs
+	}
+	return needs
+}
+
+// work looks at each volume. It says whether the answer holds for every pod that mounts the same.
+func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, shared bool) {
+	if b.users == nil {
+		b.findUsers()
+	}
+	shared = true
+	places := []model.Term{{}}
+	var placed []string
+	for i := range pod.Mounts.Claims {
+		mount := &pod.Mounts.Claims[i]
+		at := b.locate(pod, mount)
+		shared = shared && !at.personal
+		if at.refusal != "" {
+			needs.Refusal = fmt.Sprintf("persistent volume claim %q %s", mount.Name, at.refusal)
+			return needs, shared
+		}
+		b.attach(&needs.Attach, at.volume, len(b.users[pod.Namespace+"/"+mount.Name]) > 1)
+		if at.places == nil {
+			continue
+		}
+		placed = append(placed, fmt.Sprintf("%q (%s)", mount.Name, inWords(at.places)))
+		places = model.Both(places, at.places)
+		if len(places) == 0 {
+			needs.Refusal = "no node reaches its persistent volume claims together: " + strings.Join(placed, ", ")
+			return needs, shared
+		}
+	}
+	for _, inline := range pod.Mounts.Inline {
+		b.attach(&needs.Attach, inline, true)
+	}
+	needs.Attach.settle()
+	if len(places) != 1 || len(places[0]) > 0 {
+		needs.alternatives = places
+	}
+	return needs, shared
+}
+
+// locate finds the volume behind a claim.
+func (b *VolumeIndex) locate(pod *model.Pod, mount *model.MountedClaim) location {
+	key := pod.Namespace + "/" + mount.Name
+	claim := b.storage.Claims[key]
+	switch {
+	case claim == nil && mount.Ephemeral == nil:
+		return location{refusal: "does not exist"}
+	case claim == nil:
+		return b.unbound(key, &model.VolumeClaim{ClaimSpec: *mount.Ephemeral, Namespace: pod.Namespace, Name: mount.Name})
+	case mount.Ephemeral != nil && claim.Pod != pod.UID:
+		return location{refusal: "exists already and is not the pod's own, which its ephemeral volume needs", personal: true}
+	case claim.Deleting:
+		return location{refusal: "is being deleted"}
+	case claim.Lost:
+		return location{refusal: fmt.Sprintf("has lost its volume %s", claim.Volume)}
+	}
+	at := b.unbound
+	if claim.Volume != "" {
+		at = b.bound
+	}
+	found := at(key, claim)
+	if claim.Modes&model.ReadWriteOncePod != 0 {
+		found.personal = true
+		if user := b.before(key, pod); user != nil && found.refusal == "" {
+			found.refusal = fmt.Sprintf("is for one pod at a time, and %s uses it", user.Key())
+			if user.Node == "" {
+				found.refusal = fmt.Sprintf("is for one pod at a time, and %s comes first", user.Key())
+			}
+		}
+	}
+	return found
+}
+
+// before is the pod that keeps another from using a claim of access mode ReadWriteOncePod: one that runs, or among
+// those that wait the one the kube-scheduler tries first.
+func (b *VolumeIndex) before(key string, pod *model.Pod) *model.Pod {
+	var first *model.Pod
+	for _, user := range b.users[key] {
+		switch {
+		case user.UID == pod.UID || user.Virtual:
+		case user.Node != "":
+			return user
+		case pod.Node != "" || !user.Provisionable():
+		case sooner(user, pod) && (first == nil || sooner(user, first)):
+			first = user
+		}
+	}
+	return first
+}
+
+// bound locates a claim that has a volume.
+func (b *VolumeIndex) bound(key string, claim *model.VolumeClaim) location {
+	volume := b.storage.Volumes[claim.Volume]
+	switch {
+	case volume == nil:
+		return location{refusal: fmt.Sprintf("is bound to volume %s, which does not exist", claim.Volume)}
+	case volume.Deleting:
+		return location{refusal: fmt.Sprintf("is bound to volume %s, which is being deleted", claim.Volume)}
+	case volume.Claim != "" && volume.Claim != key:
+		return location{refusal: fmt.Sprintf("asks for volume %s, which belongs to claim %s", claim.Volume, volume.Claim)}
+	}
+	return within(location{volume: volume.AttachableVolume}, claim.Volume, volume.Topology)
+}
+
+// within is a location bounded by a volume's topology.
+func within(at location, volume string, topology *model.Topology) location {
+	if topology == nil {
+		return at
+	}
+	if len(topology.Alternatives) == 0 {
+		at.refusal = fmt.Sprintf("is bound to volume %s, whose node affinity matches no node", volume)
+	}
+	at.places = topology.Alternatives
+	return at
+}
+
+// unbound locates a claim that will get its volume when the pod has a node.
+func (b *VolumeIndex) unbound(key string, claim *model.VolumeClaim) location {
+	class, refusal := b.classOf(claim)
+	if refusal != "" {
+		return location{refusal: refusal}
+	}
+	at := location{volume: model.AttachableVolume{Driver: class.Provisioner, Handle: "claim " + key}}
+	var free []*model.Volume
+	if claim.SelectedNode == "" {
+		free = b.matching(key, claim, class)
+	}
+	if class.Provisioner == "" || class.Provisioner == noProvisioner {
+		at.volume = model.AttachableVolume{}
+		return b.handMade(at, key, class, free)
+	}
+	if refusal := b.unprovided(class); refusal != "" && len(free) == 0 {
+		return location{refusal: refusal}
+	}
+	switch {
+	case claim.SelectedNode != "":
+		return b.selected(at, claim.SelectedNode, class)
+	case class.Topology == nil:
+		return at
+	}
+	return either(at, class.Topology.Alternatives, b.own(key, class, free))
+}
+
+// inWords is for people.
+func inWords(places []model.Term) string {
+	words := make([]string, len(places))
+	for i, t := range places {
+		words[i] = t.InWords()
+	}
+	return strings.Join(words, ", or ")
+}

@@ -1,0 +1,231 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// A volume that is there already is there once: two claims cannot have it. The claims of waiting pods are given free
+// volumes in the order of the kube-scheduler's queue; a claim goes without only if no other distribution serves it without
+// leaving an earlier one with none.
+
+// seeker is a claim that looks for a volume made by hand.
+type seeker struct {
+	claim *model.VolumeClaim
+	// pod is the first that waits for it.
+	pod *model.Pod
+	// free are the volumes it matches, the smallest first, as the kube-scheduler takes them.
+	free []*model.Volume
+}
+
+// distributed gives the free volumes of a class to the claims of the pods that wait.
+func (b *VolumeIndex) distributed(class *model.StorageClass) map[string]given {
+	if known, ok := b.given[class]; ok {
+		return known
+	}
+	seekers := b.seekers(class)
+	wanted, taken := map[*model.Volume]int{}, map[*model.Volume]int{}
+	for _, s := range seekers {
+		for _, volume := range s.free {
+			wanted[volume]++
+		}
+	}
+	for i := range seekers {
+		seat(seekers, i, taken, map[*model.Volume]bool{})
+	}
+	result := map[string]given{}
+	for _, s := range seekers {
+		result[s.claim.Key()] = given{rivals: slices.ContainsFunc(s.free, func(v *model.Volume) bool { return wanted[v] > 1 })}
+	}
+	for volume, i := range taken {
+		key := seekers[i].claim.Key()
+		result[key] = given{volume: volume, rivals: result[key].rivals}
+	}
+	b.given[class] = result
+	return result
+}
+
+// seat finds a volume for a seeker, moving those before it to others they match where that helps (an augmenting path).
+func seat(seekers []seeker, i int, taken map[*model.Volume]int, tried map[*model.Volume]bool) bool {
+	for _, volume := range seekers[i].free {
+		if _, held := taken[volume]; !held {
+			taken[volume] = i
+			return true
+		}
+	}
+	for _, volume := range seekers[i].free {
+		if tried[volume] {
+			continue
+		}
+		tried[volume] = true
+		if seat(seekers, taken[volume], taken, tried) {
+			taken[volume] = i
+			return true
+		}
+	}
+	return false
+}
+
+// seekers are the claims of a class without volume that waiting pods mount, in the order of the kube-scheduler's queue.
+func (b *VolumeIndex) seekers(class *model.StorageClass) []seeker {
+	found := map[string]*model.Pod{}
+	mounted := map[string]*model.VolumeClaim{}
+	for key, users := range b.users {
+		for _, pod := range users {
+			if pod.Node != "" || pod.Virtual || !pod.Provisionable() {
+				continue
+			}
+			if first := found[key]; first == nil || sooner(pod, first) {
+				found[key] = pod
+			}
+		}
+		if pod := found[key]; pod != nil {
+			mounted[key] = b.claimOf(pod, key)
+		}
+	}
+	var seekers []seeker
+	for key, claim := range mounted {
+		if claim == nil || claim.Volume != "" || claim.SelectedNode != "" || claim.Deleting || claim.Lost {
+			continue
+		}
+		if wanted, refusal := b.classOf(claim); refusal != "" || wanted != class {
+			continue
+		}
+		free := slices.Clone(b.matching(key, claim, class))
+		slices.SortFunc(free, func(x, y *model.Volume) int {
+			return cmp.Or(cmp.Compare(x.Bytes, y.Bytes), cmp.Compare(x.Name, y.Name))
+		})
+		seekers = append(seekers, seeker{claim: claim, pod: found[key], free: free})
+	}
+	slices.SortFunc(seekers, func(x, y seeker) int {
+		if x.pod != y.pod {
+			if sooner(x.pod, y.pod) {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(x.claim.Key(), y.claim.Key())
+	})
+	return seekers
+}
+
+// claimOf is a claim that a pod mounts: as it is, or as its template says it will be.
+func (b *VolumeIndex) claimOf(pod *model.Pod, key string) *model.VolumeClaim {
+	if claim := b.storage.Claims[key]; claim != nil {
+		return claim
+	}
+	name := strings.TrimPrefix(key, pod.Namespace+"/")
+	for i := range pod.Mounts.Claims {
+		if mount := &pod.Mounts.Claims[i]; mount.Name == name && mount.Ephemeral != nil {
+			return &model.VolumeClaim{ClaimSpec: *mount.Ephemeral, Namespace: pod.Namespace, Name: name}
+		}
+	}
+	return nil
+}
+
+// findFree finds the volumes that are not bound yet.
+func (b *VolumeIndex) findFree() {
+	b.free, b.kept = map[string][]*model.Volume{}, map[string][]*model.Volume{}
+	for _, name := range model.SortedKeys(b.storage.Volumes) {
+		volume := b.storage.Volumes[name]
+		switch {
+		case volume.Deleting:
+		case volume.Claim != "":
+			if claim := b.storage.Claims[volume.Claim]; claim == nil || claim.Volume == "" {
+				b.kept[volume.Claim] = append(b.kept[volume.Claim], volume)
+			}
+		case volume.Available:
+			b.free[volume.Class] = append(b.free[volume.Class], volume)
+		}
+	}
+}
+
+// own are the volumes among those a claim matches that it need not share with other claims.
+func (b *VolumeIndex) own(key string, class *model.StorageClass, free []*model.Volume) []*model.Volume {
+	if len(free) == 0 {
+		return nil
+	}
+	// A pod that does not wait in the queue, such as one that has to leave its node, may have any of them.
+	given, waits := b.distributed(class)[key]
+	switch {
+	case !waits || !given.rivals:
+		return free
+	case given.volume == nil:
+		return nil
+	}
+	return []*model.Volume{given.volume}
+}
+
+// handMade locates a claim of a class that makes no volumes.
+func (b *VolumeIndex) handMade(at location, key string, class *model.StorageClass, free []*model.Volume) location {
+	if len(free) == 0 {
+		at.refusal = fmt.Sprintf("matches no free volume, and its StorageClass %s makes none", class.Name)
+		return at
+	}
+	if free = b.own(key, class, free); len(free) == 0 {
+		at.refusal = fmt.Sprintf("matches only volumes that other claims wait for, and its StorageClass %s makes none", class.Name)
+		return at
+	}
+	if len(free) == 1 {
+		at.volume = free[0].AttachableVolume
+	}
+	return either(at, nil, free)
+}
+
+// matching are the volumes that exist and would be bound to a claim, as k8s.io/component-helpers/storage/volume
+// chooses them; which of them it is depends on the node.
+func (b *VolumeIndex) matching(key string, claim *model.VolumeClaim, class *model.StorageClass) []*model.Volume {
+	if b.free == nil {
+		b.findFree()
+	}
+	var matching []*model.Volume
+	for _, volume := range b.kept[key] {
+		if holds(volume, claim) && (volume.ClaimUID == "" || volume.ClaimUID == claim.UID) {
+			matching = append(matching, volume)
+		}
+	}
+	if len(matching) > 0 {
+		return matching // what is kept for a claim comes before what is free, even where it is out of reach
+	}
+	selector := labels.Everything()
+	if claim.Selector != nil {
+		parsed, err := metav1.LabelSelectorAsSelector(claim.Selector)
+		if err != nil {
+			return nil // the API server admits no such selector
+		}
+		selector = parsed
+	}
+	for _, volume := range b.free[class.Name] {
+		if holds(volume, claim) && volume.Modes&claim.Modes == claim.Modes && selector.Matches(labels.Set(volume.Labels)) {
+			matching = append(matching, volume)
+		}
+	}
+	return matching
+}
+
+// holds says whether the volume is large enough for a claim and of its kind.
+func holds(v *model.Volume, claim *model.VolumeClaim) bool {
+	return v.Bytes >= claim.Bytes && v.Block == claim.Block
+}
+
+// either is a location in one of a class's places or at one of the free volumes.
+func either(at location, places []model.Term, free []*model.Volume) location {
+	all := slices.Clone(places)
+	for _, volume := range free {
+		if volume.Topology == nil {
+			return at
+		}
+		all = append(all, volume.Topology.Alternatives...)
+	}
+	if at.places = model.Simplified(all); len(at.places) == 0 {
+		at.refusal = "matches only volumes whose node affinity matches no node"
+	}
+	return at
+}

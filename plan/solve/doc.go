@@ -1,0 +1,9 @@
+// Package solve buys machines for demands at the least price it finds. It knows integers only: demands are vectors that
+// come in pieces, machines are vectors with a price for each zone, and budgets are numbers. What these mean is the market's
+// affair, so that a strategy can be read, and tried out, without a word of Kubernetes.
+//
+// Solve is the question. LowerBound says what no answer can undercut.
+//
+// Reading order: problem, stock, rows, fill, knapsack, program, guided, rehearse, search, firstfit, fleet, improve, solve,
+// bound.
+package solve
