@@ -155,7 +155,7 @@ func preferablyApart(_ draw, pod *corev1.Pod) {
 			{Weight: 100, PodAffinityTerm: term(pod.Labels, corev1.LabelHostname)}}}}
 }
 
-// limited are batches in pools whose limit is within a tenth of what the pods ask for, and one of 88 pods of a core and
+// limited are batches in pools whose limit is within a tenth of what the pods need, and one of 88 pods of a core and
 // 2 GiB each where 100 cores are left.
 func limited(catalogue []*cloud.InstanceType, capacity string) []Batch {
 	batch := func(name string, most func(total corev1.ResourceList) karpv1.Limits, pods func(d draw) []*corev1.Pod) Batch {
@@ -167,16 +167,17 @@ func limited(catalogue []*cloud.InstanceType, capacity string) []Batch {
 			return d.withAgents(Ask(name, waiting, catalogue, buying(capacity, func(p *karpv1.NodePool) { p.Spec.Limits = limits })))
 		}}
 	}
-	tenth := func(of corev1.ResourceName) func(corev1.ResourceList) karpv1.Limits {
+	above := func(percent int64, of corev1.ResourceName) func(corev1.ResourceList) karpv1.Limits {
 		return func(total corev1.ResourceList) karpv1.Limits {
 			asked := total[of]
-			return karpv1.Limits{of: *resource.NewQuantity(asked.Value()*11/10, asked.Format)}
+			return karpv1.Limits{of: *resource.NewQuantity(asked.Value()*(100+percent)/100, asked.Format)}
 		}
 	}
 	services := func(d draw) []*corev1.Pod { return d.apps(d.differentSizes(100, measured), [2]int{2, 8}, unchanged) }
 	return []Batch{
-		batch("limit-cores", tenth(corev1.ResourceCPU), services),
-		batch("limit-memory", tenth(corev1.ResourceMemory), services),
+		batch("limit-cores", above(10, corev1.ResourceCPU), services),
+		// Limits count what machines have, and a tenth of their memory is the hypervisor's, the kubelet's and the agents'.
+		batch("limit-memory", above(20, corev1.ResourceMemory), services),
 		batch("limit-100-cores", func(corev1.ResourceList) karpv1.Limits {
 			return karpv1.Limits{corev1.ResourceCPU: resource.MustParse("100")}
 		}, func(d draw) []*corev1.Pod { return d.apps([]size{{1000, 2048}}, [2]int{88, 88}, unchanged) }),

@@ -27,16 +27,6 @@ func (d *Dimensions) ClaimCaps(request []int64, r *rules.Rules) int {
 	return most
 }
 
-// capped says that a request is bounded by more than room.
-func (d *Dimensions) capped(request []int64) bool {
-	for i := range d.Caps {
-		if request[d.Cap(i)] > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // Cap is the dimension of a bound.
 func (d *Dimensions) Cap(i int) int { return DimExtended + len(d.Extended) + i }
 

@@ -96,15 +96,6 @@ func (s Set) Add(i int) { s[i>>6] |= 1 << (i & 63) }
 // Has says whether i is a member.
 func (s Set) Has(i int) bool { return s[i>>6]&(1<<(i&63)) != 0 }
 
-func (s Set) within(other Set) bool {
-	for i := range s {
-		if s[i]&^other[i] != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // zones are those a machine can be had in.
 func (m *Machine) zones() uint64 {
 	var zones uint64

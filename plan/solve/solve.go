@@ -60,8 +60,8 @@ func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
 		}
 	}
 	best = improved(p, rest, best, rows, size, options)
-	if p.Follows {
-		return best
+	if p.Follows || len(p.Budgets) > 0 {
+		return best // where a budget is short, there is none for a second round of machines
 	}
 	return (&rehearsal{p: p, rates: ratesOf(p, program, rows, size)}).best(all, best)
 }
