@@ -19,18 +19,21 @@
 //     about zones or other labels, the pods of a pod group choose their domains one by one, the cheapest where the rules
 //     leave a choice (place/domains.go, market/zone_prices.go). Pods that have to share a node are bundled
 //     (place/bundle.go). What finds no room becomes demand chunks that are to be bought, each for one choice of domains.
-//  3. NodePools are tried by weight, all pools of one weight together. A demand chunk takes the best capacity type that
-//     it finds there: reserved, spot, on-demand, in this order, and the next one for what it does not get. What is
-//     reserved is bought first, then what must be on demand, and others fill what these leave (place/buy.go).
-//  4. Demand chunks that are alike to the market are one demand (place/demand.go). The leanest plan: what a piece of a
-//     demand is worth is found by generating loads for a linear program over the whole batch (solve/program.go), and
-//     machines are filled by worth per dollar (place/buyer.go). How many pods of a kind a node may have is a resource
-//     there, unless many more nodes than that asks for are needed anyway (place/caps.go).
-//  5. Where the kube-scheduler will not be told where each pod goes, the leanest plan is compared with fleets of alike
-//     machines, by playing the kube-scheduler on each and counting what a second round would cost (solve/fleet.go,
-//     solve/rehearse.go). The cheapest in the end wins.
-//  6. Pods get their machines, those first that mind the company. What cannot be together is bought for again. At the end
-//     the binding of all pods is played, and what could not be bound is given back (place/audit.go).
+//  3. NodePools are tried by weight, all pools of one weight together. Reserved machines are bought first: they are paid
+//     for. Then comes what must be on demand, so that others may fill what it leaves; who may use spot and on-demand takes
+//     what is cheaper (place/buy.go).
+//  4. Demand chunks that are alike to the market are one demand (place/demand.go), and demands are bought for together
+//     (place/buyer.go, solve). Demands of nearly equal size share a row of a linear program, which finds out what a piece
+//     of each is worth, and what a unit of a limit that is near (solve/rows.go, solve/program.go). Machines are filled by
+//     worth per dollar with pieces of their real size (solve/guided.go). What comes of it is compared with first fit into
+//     claims in flight and with fleets of one type; the cheapest is improved by taking machines out and buying anew, until
+//     that has not helped for long (solve/improve.go). How many pods of a kind a node may have is a resource there, unless
+//     many more nodes than that asks for are needed anyway (place/caps.go).
+//  5. Where the kube-scheduler will not be told where each pod goes, ways to buy are compared by what they cost when it
+//     has placed the pods, counting a second round of machines (solve/rehearse.go). The plan may then be at most 5 % dearer
+//     than the cheapest.
+//  6. Pods get their machines, those first that mind which others are there. What cannot be together is bought for again.
+//     At the end the binding of all pods is played, and what could not be bound is given back (place/audit.go).
 //  7. Machines of the same type become one launch group, with the alternatives that hold the content of each
 //     (place/claim.go).
 //
@@ -44,8 +47,18 @@
 // unless minValues needs it, or only spot will do. Machines with devices nobody asked for are listed only where there is
 // nothing else.
 //
-// Moderate sizes win near-ties, and many pods that would depend on very few machines count as dearer, because a node is
-// also a thing that fails.
+// # What a plan costs
+//
+// A plan's price is that of its machines and of its nodes: Pool.NodePrice, the root volume and what else the operator counts.
+// DaemonSets cost the room they take. With PackingSpread, which is the default, a plan in which some node carries more than
+// a third of a workload's waiting pods, or of the batch, is planned once more under that bound, and the second plan wins if
+// it costs at most 0.8 % more (solve.AlmostEqual). Where it costs more than that, the cheapest plan stands, however few nodes
+// it depends on; bare pods and workloads of less than three count for the batch alone.
+//
+// Spot planned nodes are then divided among spot pools (instance type and zone) of almost equal price, so that no pool
+// carries more than a third of a workload, what runs already included, as far as the nodes can be divided; where fewer than
+// three pools cost almost the same, pools that are up to 1.5 % dearer count as well (place/spotpools.go). Today's price is
+// the only other thing that is known of a spot pool: how often it runs dry is not.
 //
 // # Equal weights
 //

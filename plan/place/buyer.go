@@ -85,14 +85,14 @@ func problemOf(m *market.Market, demands []stocked, sold []zonalGood) *solve.Pro
 	}
 	spread := !slices.ContainsFunc(sold, func(w zonalGood) bool { return m.Sellers[m.Machines[w.index].Pool].Packing == model.PackingCheapest })
 	if spread && m.Batch >= concentration {
-		p.Share = (m.Batch + concentration - 1) / concentration
+		p.Share = m.Batch / concentration
 	}
 	sets := map[string]solve.Set{}
 	p.Demands = make([]solve.Demand, len(demands))
 	for k, d := range demands {
 		p.Demands[k] = demandFor(m, d, sold, sets)
 		if workload := d.workload(); spread && workload >= concentration {
-			p.Demands[k].Share = (workload + concentration - 1) / concentration
+			p.Demands[k].Share = workload / concentration
 		}
 	}
 	kindsOf(m, p, demands, sold)

@@ -44,6 +44,9 @@ func improved(p *Problem, s *stock, best *packing, rows []row, size []float64, o
 		pieces += p.Demands[k].Pieces
 	}
 	attempts := min(improvements, effort/max(1, pieces+len(p.Demands)))
+	if p.Accepts != nil {
+		attempts /= 8 // asking takes longer than all else
+	}
 	if len(best.loads) == 0 || attempts < 8 {
 		return best
 	}

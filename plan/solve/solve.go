@@ -7,7 +7,7 @@ import (
 )
 
 // AlmostEqual is the part of its price by which a plan may be dearer than the cheapest one and count as costing the same.
-const AlmostEqual = 0.003
+const AlmostEqual = 0.008
 
 // Solve buys machines for all demands at the least price it finds. Pieces that no machine and no budget allows are left.
 func Solve(p *Problem) []Load {
@@ -18,7 +18,8 @@ func Solve(p *Problem) []Load {
 	options := byPrice(p)
 	best := cheapest(p, size, options, false)
 	if concentrated(p, best) {
-		if spread := cheapest(p, size, options, true); spread.left <= best.left && spread.total <= best.total*(1+AlmostEqual) {
+		spread := cheapest(p, size, options, true)
+		if spread.left <= best.left && spread.total <= best.total*(1+AlmostEqual) {
 			best = spread
 		}
 	}
