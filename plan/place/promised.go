@@ -18,7 +18,7 @@ import (
 // decides is how long the kube-scheduler is trusted to follow a nomination that it has not taken back, though what is seen
 // of the node has no room: it knows of pods that it has decided about and that are bound later. Pods that it has tried in
 // vain lose the nomination, and are planned for again at once.
-const decides = 2 * time.Minute
+const decides = time.Minute
 
 // keeper keeps the promises of earlier plans.
 type keeper struct {

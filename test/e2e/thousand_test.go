@@ -102,6 +102,10 @@ func thousandPods(t *testing.T, w *world.World) {
 		total += n
 	}
 	t.Logf("%.2f writes per node life", total)
+	if len(rounds) > 1 {
+		// Pods had to wait until another node was bought, and nodes that serve for a minute have Events that say why they stay.
+		total -= writes["create events"]
+	}
 	if total > writesMost {
 		t.Errorf("%.2f writes per node life, want at most %d", total, writesMost)
 	}
