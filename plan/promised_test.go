@@ -57,7 +57,7 @@ func TestPromises(t *testing.T) {
 			reason:   "the kube-scheduler knows of pods that nobody else sees yet",
 			nodes:    map[string][]*corev1.Pod{"n1": manyPods(10, "other", "100m", "100Mi")},
 			promised: map[string][]*corev1.Pod{"n1": {newPod("large", "1500m", "2Gi")}},
-			change:   nominated(time.Minute),
+			change:   nominated(30 * time.Second),
 			want:     "large n1",
 		},
 		{
