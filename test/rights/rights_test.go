@@ -49,6 +49,11 @@ kind: CapacityBuffer
 metadata: {namespace: rights, name: spare}
 spec: {replicas: 1, scalableRef: {apiGroup: apps, kind: Deployment, name: app}}
 ---
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {name: discount}
+spec: {requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}], priceAdjustment: "-1%"}
+---
 apiVersion: v1
 kind: Pod
 metadata: {namespace: default, name: misfit}
@@ -61,7 +66,7 @@ spec:
 // server taking note: nothing it writes is refused, and it has no right to write what it never writes.
 func TestEveryRightIsUsed(t *testing.T) {
 	t.Parallel()
-	w := world.Start(t, world.Options{})
+	w := world.Start(t, world.Options{Worker: []string{"--feature-gates=NodeOverlay=true"}})
 	w.Apply(scene)
 	w.AwaitRunning("rights", 3, 3*time.Minute)
 	node := w.Pods("rights")[0].Spec.NodeName
