@@ -368,11 +368,15 @@ func TestOnePodAtATime(t *testing.T) {
 		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
 	running := w.interner().Pod(newPod("c", "1", "1Gi", mounts("x"), func(pod *corev1.Pod) { pod.Spec.NodeName = "n" }))
-	input.Snapshot.Nodes = []*plan.Node{existing("n", "m6i.large", func(n *plan.Node) { n.Pods = []*plan.Pod{running} })}
+	input.Snapshot.Nodes = []*plan.Node{existing("n", "m6i.xlarge", func(n *plan.Node) { n.Pods = []*plan.Pod{running} })}
 	p = plan.Pack(input)
 	want := `persistent volume claim "x" is for one pod at a time, and default/c uses it`
 	if diff := cmp.Diff([]string{want, want}, reasonsOf(p)); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+	input.Snapshot.Nodes[0].Promised = []types.UID{input.Snapshot.Pending[0].UID}
+	if diff := cmp.Diff([]string{want, want}, reasonsOf(plan.Pack(input))); diff != "" {
+		t.Errorf("reasons where an earlier plan put one of them on the node (-want +got):\n%s", diff)
 	}
 	input.Snapshot.Nodes[0].Deleting = true
 	if p = plan.Pack(input); len(p.Claims) != 1 || len(p.Claims[0].Pods) != 1 || p.Claims[0].Pods[0] != running.UID {

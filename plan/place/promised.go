@@ -120,7 +120,7 @@ func (k *keeper) keep(it *PodGroup, pod *model.Pod) {
 		if len(it.Required.Spread) > 0 && len(it.Class.HostPorts) == 0 && it.Volumes.Attach.None() {
 			k.kept[it] = append(k.kept[it], w)
 		}
-	case depends && s.options == nil && !it.virtual:
+	case depends && s.options == nil && !it.virtual && it.Refusal == "":
 		w := waiter{it: it, pod: pod, slot: s}
 		if len(it.keys()) > 0 {
 			w.key, w.domain = corev1.LabelTopologyZone, s.Node.Zone
