@@ -1,44 +1,81 @@
 package place
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
-// claims. Pods that will have to leave a node which is going away wait as well; nothing is bought for them where a
-// Replacement does so, and for pods whose growth is paused.
-func Pack(in model.Input) model.Plan { return packPaused(in) }
-
-// PackAll plans for all pods alike, whoever sees to them.
-func PackAll(in model.Input) model.Plan {
-	together := func(byPriority bool) outcome { return pack(&in, order{priority: byPriority}) }
-	if !hasVirtual(in.Snapshot.Pending) {
-		return fairly(together)
+// claims. Pods that will have to leave a node which is going away wait as well. Nothing is bought for them where a
+// Replacement does so, nor for pods whose growth is paused: where a plan buys for some of these, it is made once more
+// without them. They are planned for all the same, since what is there they may use, and nobody else is to get the room
+// that a Replacement has bought; where there is none, it waits or is taken back, and the nodes of its pods serve on.
+func Pack(in model.Input) model.Plan {
+	replaced := replacedPods(in.Snapshot)
+	var paused []model.Unplaced
+	for {
+		packed := PackAll(in)
+		spared := map[types.UID]bool{}
+		for i := range packed.Claims {
+			for _, uid := range packed.Claims[i].Pods {
+				if replaced[uid] || in.Growth[uid].Paused(in.Snapshot.Time) {
+					spared[uid] = true
+				}
+			}
+		}
+		if len(spared) == 0 {
+			packed.Unplaced = slices.DeleteFunc(packed.Unplaced, func(u model.Unplaced) bool { return replaced[u.Pod.UID] })
+			packed.Unplaced = append(packed.Unplaced, paused...)
+			return packed
+		}
+		for _, pod := range Waiting(in.Snapshot) {
+			if spared[pod.UID] && !replaced[pod.UID] {
+				paused = append(paused, model.Unplaced{Pod: pod, Reasons: []model.Reason{{Message: pauseOf(in.Growth[pod.UID])}}})
+			}
+		}
+		in.Snapshot = withoutPods(in.Snapshot, spared)
 	}
-	if first := together(false); !first.limited || !leavesReal(first.Unplaced) {
+}
+
+// PackAll plans for all pods alike, whoever sees to them. Where a limit was met and pods are left, it plans once more by
+// priority, and takes that plan if it serves other pods and is fairer. Each pass starts anew.
+func PackAll(in model.Input) model.Plan {
+	first := pack(&in, order{})
+	if !first.limited || !slices.ContainsFunc(first.Unplaced, func(u model.Unplaced) bool { return !u.Pod.Virtual }) {
 		return first.Plan
 	}
-	return fairly(func(byPriority bool) outcome { return pack(&in, order{priority: byPriority, virtualLast: true}) })
+	if slices.ContainsFunc(in.Snapshot.Pending, isVirtual) {
+		if first = pack(&in, order{virtualLast: true}); !first.limited || len(first.Unplaced) == 0 {
+			return first.Plan
+		}
+	}
+	second := pack(&in, order{priority: true, virtualLast: true})
+	switch ahead, behind, same := compareLeft(second.Plan, first.Plan); {
+	case ahead, same && second.PricePerHour() < first.PricePerHour(), !behind && !same && first.inverted():
+		return second.Plan
+	}
+	return first.Plan
 }
 
 // pack is one pass: all pods at once, or one after the other in an order. Pods that are spread over hosts count on those
 // that are there, unless something is bought: a new host is emptier than all of them.
 func pack(in *model.Input, by order) outcome {
-	by.alone = true
-	if alone, leans := packOnce(in, by); !leans || len(alone.Claims) == 0 {
-		return alone
+	packed := packOnce(in, by, true)
+	if packed.leans && len(packed.Claims) > 0 {
+		return packOnce(in, by, false)
 	}
-	by.alone = false
-	packed, _ := packOnce(in, by)
 	return packed
 }
 
-// packOnce is one pass under one view of the hosts, and says whether it leans on that view.
-func packOnce(in *model.Input, by order) (packed outcome, leans bool) {
+// packOnce is one pass. With alone no new host comes, so that pods may be spread over the hosts that are there.
+func packOnce(in *model.Input, by order, alone bool) outcome {
 	d := survey(in, by.priority)
-	d.Topology.Alone = by.alone
+	d.Topology.Alone = alone
 	byMoney := func() {}
 	if by.priority {
 		byMoney = priceByLimits(d.Market)
@@ -54,7 +91,8 @@ func packOnce(in *model.Input, by order) (packed outcome, leans bool) {
 	}
 	byMoney()
 	planned = audit(d, in.Snapshot, planned)
-	result := model.Plan{Placements: d.Placements, Claims: Claims(d.Market, planned)}
+	result := outcome{limited: d.Market.LimitMet, leans: d.Topology.Leans, lowest: lowestPriority(planned)}
+	result.Placements, result.Claims = d.Placements, Claims(d.Market, planned)
 	for _, it := range d.PodGroups {
 		if len(it.Pods) == 0 {
 			continue
@@ -64,7 +102,7 @@ func packOnce(in *model.Input, by order) (packed outcome, leans bool) {
 			result.Unplaced = append(result.Unplaced, model.Unplaced{Pod: pod, Reasons: reasons})
 		}
 	}
-	return outcome{Plan: result, limited: d.Market.LimitMet, lowest: lowestPriority(planned)}, d.Topology.Leans
+	return result
 }
 
 // survey finds out what waits, what it asks for, what there is and what can be bought.

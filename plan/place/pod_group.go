@@ -62,20 +62,7 @@ func podGroupsOf(in *model.Input, volumes *rules.VolumeIndex, t *rules.Topology,
 
 // HomeGroupsOf groups pods as podGroupsOf does, of each pod group only the first pod comes first.
 func HomeGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
-	respect := in.Preferences != model.PreferencesIgnore
-	related := matters(t, in.Snapshot, pods, respect)
-	podGroups := gatherGroups(book, pods, related, byPriority)
-	wary := respect && rules.PreferNoSchedule(in)
-	for _, it := range podGroups {
-		labels := it.Pods[0].Labels
-		it.Required = t.Required(it.Class, labels)
-		if respect {
-			it.Preferences = t.Ladder(it.Class, labels, wary)
-		}
-	}
-	if related {
-		podGroups = merged(t, in.Snapshot, podGroups, byPriority)
-	}
+	podGroups := gatherGroups(book, pods, relationsOf(in, t, pods), byPriority)
 	for _, it := range podGroups {
 		it.base = it.Volumes.Restrict(model.TermsOf(it.Class))
 		it.Refusal = refusalOf(it)
@@ -99,35 +86,106 @@ func HomeGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, p
 	return podGroups
 }
 
-// gatherGroups puts pods that are planned together into one pod group each; only where pods matter to each other do their
-// labels tell them apart.
-func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, related, byPriority bool) []*PodGroup {
+// relations is what pods of one class that look alike have to do with other pods.
+type relations struct {
+	required    rules.Rules
+	preferences []rules.Preference
+	// key is the same for those that the groups do not tell apart.
+	key string
+}
+
+// relationsOf finds the relations of pods. Their labels matter only where some pod minds which others are near it.
+func relationsOf(in *model.Input, t *rules.Topology, pods []*model.Pod) func(*model.Pod) *relations {
+	type looks struct {
+		class  *model.Class
+		labels *model.Labels
+	}
+	respect := in.Preferences != model.PreferencesIgnore
+	wary := respect && rules.PreferNoSchedule(in)
+	related := slices.ContainsFunc(pods, relates) || slices.ContainsFunc(in.Snapshot.Nodes, func(n *model.Node) bool {
+		return slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return p.Class.AntiAffinity != nil })
+	})
+	looksOf := func(pod *model.Pod) looks {
+		if related {
+			return looks{pod.Class, pod.Labels}
+		}
+		return looks{class: pod.Class}
+	}
+	known := map[looks]*relations{}
+	var labels []*model.Labels
+	var all []*relations
+	for _, pod := range pods {
+		if known[looksOf(pod)] != nil {
+			continue
+		}
+		r := &relations{required: t.Required(pod.Class, pod.Labels)}
+		if respect {
+			r.preferences = t.Ladder(pod.Class, pod.Labels, wary)
+		}
+		known[looksOf(pod)] = r
+		labels, all = append(labels, pod.Labels), append(all, r)
+	}
+	if related {
+		t.Avoid(in.Snapshot)
+		for i, r := range all {
+			t.Impose(&r.required, labels[i])
+			r.key = r.groupKey()
+		}
+	}
+	return func(pod *model.Pod) *relations { return known[looksOf(pod)] }
+}
+
+// relates says whether it matters to a pod which others are near it.
+func relates(pod *model.Pod) bool {
+	return len(pod.Class.Spread) > 0 || pod.Class.Affinity != nil || pod.Class.AntiAffinity != nil
+}
+
+// groupKey tells relations of one class apart by the groups they are about.
+func (r *relations) groupKey() string {
+	var key []byte
+	add := func(groups ...*rules.Group) {
+		for _, g := range groups {
+			key = append(key, byte(g.Place), byte(g.Place>>8), byte(g.Place>>16))
+		}
+		key = append(key, '/')
+	}
+	addRules := func(r *rules.Rules) {
+		add(r.Joins...)
+		add(r.Apart...)
+		for i := range r.Spread {
+			add(r.Spread[i].Group)
+		}
+		for i := range r.Near {
+			add(r.Near[i].Group)
+		}
+	}
+	addRules(&r.required)
+	for i := range r.preferences {
+		addRules(&r.preferences[i].Rules)
+	}
+	return string(key)
+}
+
+// gatherGroups puts pods that are planned together into one pod group each.
+func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, relationsOf func(*model.Pod) *relations, byPriority bool) []*PodGroup {
 	type kind struct {
-		class   *model.Class
-		volumes string
-		virtual bool
-		looks   *model.Labels
+		class           *model.Class
+		volumes, groups string
+		virtual         bool
 		// priority matters only where pod groups of different priority are planned one after the other.
 		priority int32
 	}
 	byKind := map[kind]*PodGroup{}
 	var podGroups []*PodGroup
 	for _, pod := range pods {
-		k := kind{class: pod.Class, virtual: pod.Virtual}
-		if related {
-			k.looks = pod.Labels
-		}
-		var volumes rules.VolumeNeeds
-		if pod.Mounts != nil {
-			volumes = book.Needs(pod)
-			k.volumes = volumes.Key
-		}
+		needs, relations := book.Needs(pod), relationsOf(pod)
+		k := kind{class: pod.Class, volumes: needs.Key, groups: relations.key, virtual: pod.Virtual}
 		if byPriority {
 			k.priority = pod.Priority
 		}
 		it := byKind[k]
 		if it == nil {
-			it = &PodGroup{Class: pod.Class, Volumes: volumes, virtual: pod.Virtual}
+			it = &PodGroup{Class: pod.Class, Volumes: needs, virtual: pod.Virtual, Required: relations.required, Preferences: relations.preferences}
 			byKind[k] = it
 			podGroups = append(podGroups, it)
 		}
@@ -170,80 +228,6 @@ func (it *PodGroup) alternate() {
 	slices.SortStableFunc(it.Pods, func(a, b *model.Pod) int {
 		return cmp.Or(-cmp.Compare(a.Priority, b.Priority), cmp.Compare(turn[a], turn[b]))
 	})
-}
-
-// matters says whether it matters to any pod which others are near it.
-func matters(t *rules.Topology, snapshot *model.Snapshot, pods []*model.Pod, respect bool) bool {
-	relates := func(c *model.Class) bool { return len(c.Spread) > 0 || c.Affinity != nil || c.AntiAffinity != nil }
-	if slices.ContainsFunc(pods, func(p *model.Pod) bool { return relates(p.Class) }) {
-		return true
-	}
-	return slices.ContainsFunc(snapshot.Nodes, func(n *model.Node) bool {
-		return slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return p.Class.AntiAffinity != nil })
-	})
-}
-
-// merged completes the rules of pod groups once all groups are known, and brings together those that the groups do not
-// tell apart.
-func merged(t *rules.Topology, snapshot *model.Snapshot, podGroups []*PodGroup, byPriority bool) []*PodGroup {
-	t.Avoid(snapshot)
-	type kind struct {
-		class   *model.Class
-		volumes string
-		virtual bool
-		groups  string
-		// priority is that of all the pod group's pods where pod groups of different priority are kept apart.
-		priority int32
-	}
-	byKind := map[kind]*PodGroup{}
-	var kept []*PodGroup
-	for _, it := range podGroups {
-		t.Impose(&it.Required, it.Pods[0].Labels)
-		k := kind{class: it.Class, volumes: it.Volumes.Key, virtual: it.virtual, groups: it.groupKey()}
-		if byPriority {
-			k.priority = it.Pods[0].Priority
-		}
-		if other := byKind[k]; other != nil {
-			other.Pods = append(other.Pods, it.Pods...)
-			continue
-		}
-		byKind[k] = it
-		kept = append(kept, it)
-	}
-	return kept
-}
-
-// groupKey tells pod groups of one class apart by the groups they have to do with.
-func (it *PodGroup) groupKey() string {
-	var key []byte
-	add := func(g *rules.Group) { key = append(key, byte(g.Place), byte(g.Place>>8), byte(g.Place>>16)) }
-	list := func(groups []*rules.Group) {
-		key = append(key, '/')
-		for _, g := range groups {
-			add(g)
-		}
-	}
-	list(it.Required.Joins)
-	list(it.Required.Apart)
-	for i := range it.Required.Spread {
-		add(it.Required.Spread[i].Group)
-	}
-	for i := range it.Required.Near {
-		add(it.Required.Near[i].Group)
-	}
-	for i := range it.Preferences {
-		p := &it.Preferences[i]
-		for j := range p.Near {
-			add(p.Near[j].Group)
-		}
-		if p.Spread != nil {
-			add(p.Spread.Group)
-		}
-		if p.Apart != nil {
-			add(p.Apart)
-		}
-	}
-	return string(key)
 }
 
 // refusalOf says why a class cannot be planned, whatever the cluster and the pools are like.
@@ -332,23 +316,14 @@ func (it *PodGroup) ShapeUp() {
 		return
 	}
 	sh := &shape{Rules: it.Required, known: &knowledge{}}
-	sh.Rules.Near = slices.Clip(sh.Rules.Near)
-	sh.Rules.Spread = slices.Clip(sh.Rules.Spread)
-	sh.Rules.Apart = slices.Clip(sh.Rules.Apart)
+	sh.Rules.Near, sh.Rules.Spread, sh.Rules.Apart = slices.Clip(sh.Rules.Near), slices.Clip(sh.Rules.Spread), slices.Clip(sh.Rules.Apart)
 	var node model.Term
-	for i := range it.Preferences[it.Step:] {
-		w := &it.Preferences[it.Step+i]
-		sh.Rules.Near = append(sh.Rules.Near, w.Near...)
-		if w.Apart != nil {
-			sh.Rules.Apart = append(sh.Rules.Apart, w.Apart)
-		}
-		if w.Spread != nil {
-			sh.Rules.Spread = append(sh.Rules.Spread, *w.Spread)
-		}
+	for _, p := range it.Preferences[it.Step:] {
+		sh.Rules.Near, sh.Rules.Spread, sh.Rules.Apart = append(sh.Rules.Near, p.Near...), append(sh.Rules.Spread, p.Spread...), append(sh.Rules.Apart, p.Apart...)
 		if node == nil {
-			node = w.Node
+			node = p.Node
 		}
-		sh.wary = sh.wary || w.Wary
+		sh.wary = sh.wary || p.Wary
 	}
 	for _, t := range it.base {
 		sh.terms = append(sh.terms, append(slices.Clip(t), node...))

@@ -24,37 +24,15 @@ import (
 type order struct {
 	// priority plans one priority after the other, virtualLast virtual pods after all others.
 	priority, virtualLast bool
-	// alone says that no new host comes, so that pods may be spread over the hosts that are there.
-	alone bool
-}
-
-// leavesReal says that some of the pods that are left are not virtual.
-func leavesReal(unplaced []model.Unplaced) bool {
-	return slices.ContainsFunc(unplaced, func(u model.Unplaced) bool { return !u.Pod.Virtual })
 }
 
 // outcome is the plan of one pass.
 type outcome struct {
 	model.Plan
-	// limited says that a limit kept a machine from being bought.
-	limited bool
+	// limited says that a limit kept a machine from being bought, leans that it mattered that no new host comes.
+	limited, leans bool
 	// lowest is the lowest priority of a pod that a machine is bought for.
 	lowest int32
-}
-
-// fairly is the plan of one pass, or of a second pass by priority if that serves other pods and is fairer. Each pass
-// starts anew.
-func fairly(pass func(byPriority bool) outcome) model.Plan {
-	first := pass(false)
-	if !first.limited || len(first.Unplaced) == 0 {
-		return first.Plan
-	}
-	second := pass(true)
-	switch ahead, behind, same := compareLeft(second.Plan, first.Plan); {
-	case ahead, same && second.PricePerHour() < first.PricePerHour(), !behind && !same && first.inverted():
-		return second.Plan
-	}
-	return first.Plan
 }
 
 // inverted says that some pod has a new node while one of a higher priority is left.
