@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
-	"github.com/tenon-sh/tenon/plan/rules"
 )
 
 // What was decided about domains was decided before anything was bought. A limit may have kept some of it from being
@@ -148,20 +146,21 @@ func (a *auditor) play(snapshot *model.Snapshot, open bool) {
 		g.Total = 0
 	}
 	a.Topology.Survey(snapshot, a.waiting)
-	domains := make([]map[string]bool, len(a.Topology.Groups))
+	domains := make([][]string, len(a.Topology.Groups))
 	for i, g := range a.Topology.Groups {
-		domains[i] = maps.Clone(g.Domains)
+		possible := maps.Clone(g.Domains)
 		for _, s := range a.open {
-			a.mayBecome(s, g, domains[i])
+			a.mayBecome(s, g, possible)
 		}
 		for _, s := range a.coming {
 			if value, has := a.domainOf(s, g.Key); has && (g.Included == nil || g.Included(s.Node)) {
-				domains[i][value] = true
+				possible[value] = true
 			}
 			if open {
-				a.mayBecome(s, g, domains[i])
+				a.mayBecome(s, g, possible)
 			}
 		}
+		domains[i] = slices.Collect(maps.Keys(possible))
 	}
 	for _, group := range a.assignments {
 		for _, u := range group {
@@ -177,7 +176,7 @@ func (a *auditor) play(snapshot *model.Snapshot, open bool) {
 }
 
 // bindAll binds what can be bound of one pod group, in its domains by turns, and says whether that was anything.
-func (a *auditor) bindAll(group []*assignment, domains []map[string]bool) bool {
+func (a *auditor) bindAll(group []*assignment, domains [][]string) bool {
 	some := false
 	for progress := true; progress; {
 		progress = false
@@ -192,39 +191,20 @@ func (a *auditor) bindAll(group []*assignment, domains []map[string]bool) bool {
 	return some
 }
 
-// permits says whether one more of the assigned pods could be bound now.
-func (a *auditor) permits(u *assignment, domains []map[string]bool) bool {
+// permits says whether one more of the assigned pods could be bound now. The distribution and the buyer see to the rules of
+// spread over nodes.
+func (a *auditor) permits(u *assignment, domains [][]string) bool {
 	r := &u.it.Required
-	for i := range r.Spread {
-		s := &r.Spread[i]
-		if s.Host >= 0 {
-			continue // the distribution and the buyer see to the rules about one node
-		}
-		here, has := a.domainOf(u.node, s.Key)
+	for _, rule := range domainRulesOf(r, func(spread int) []string { return domains[r.Spread[spread].Place] }) {
+		here, has := a.domainOf(u.node, rule.Key)
 		if !has {
-			return false
+			here = absent
 		}
-		least := math.MaxInt
-		for domain := range domains[s.Place] {
-			least = min(least, s.Counts[domain])
-		}
-		if len(domains[s.Place]) < s.MinDomains {
-			least = 0
-		}
-		if s.Counts[here]+s.Self-min(least, s.Counts[here]) > s.MaxSkew {
+		if !has && (rule.spread != nil || rule.near) || !rule.permits(here) {
 			return false
 		}
 	}
-	first := r.First()
-	for i := range r.Near {
-		if here, has := a.domainOf(u.node, r.Near[i].Key); !has || !first && r.Near[i].Counts[here] == 0 {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(r.Apart, func(g *rules.Group) bool {
-		here, has := a.domainOf(u.node, g.Key)
-		return has && g.Counts[here] > 0
-	})
+	return true
 }
 
 func (a *auditor) stuck() bool {

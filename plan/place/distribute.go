@@ -17,12 +17,11 @@ func (d *Distribution) Place(it *PodGroup) {
 		it.Turn = d.turns
 	}
 	for it.Refusal == "" && len(it.Pods) > 0 {
-		keys := it.keys()
 		switch {
 		case it.Rules.NearHost() != nil:
-			placeBundle(d, it, keys)
-		case len(keys) > 0:
-			d.acrossDomains(it, keys)
+			placeBundle(d, it)
+		case len(it.keys()) > 0:
+			d.acrossDomains(it)
 		default:
 			d.anywhere(it)
 		}

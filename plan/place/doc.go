@@ -7,6 +7,6 @@
 //
 // Reading order: existing_node, pod_group, existing, demand_chunk, headroom, demand, distribution, reasons, fill,
 // candidate_types, domain_choice, growthpause, planned_node, buyer, constraints, priority, caps, buy,
-// spotpools, claim, choices, binding, choice, obstacle, promised, shape, domains, audit, bundle, distribute, spare_room,
+// spotpools, claim, choices, domain_rule, choice, obstacle, promised, shape, domains, audit, bundle, distribute, spare_room,
 // pack, bound.
 package place

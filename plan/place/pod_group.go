@@ -301,10 +301,9 @@ type knowledge struct {
 	takers *roomTree
 	keys   []string
 	keyed  bool
-	// choices are the choices of domains, and reach the domains of each rule of spread that nobody has to be in for them
-	// to be there.
+	// choices are the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
 	choices []domainChoice
-	reach   [][]string
+	reach   map[string][]string
 }
 
 // ShapeUp gives a pod group the shape that it has at its present step of the ladder, without its variants.
