@@ -179,7 +179,7 @@ func domainsOf(m *market.Market, it *PodGroup, key string) []string {
 	if m.Zonal(key) {
 		var zones uint64
 		for i := range it.Variants {
-			zones |= it.Variants[i].Zones & zonesOf(m, it.Variants[i].Machines)
+			zones |= it.Variants[i].Zones & zonesOf(m, it.Variants[i].Machines.All)
 		}
 		for z := range m.Zones {
 			if zones&(1<<z) != 0 {
@@ -201,12 +201,7 @@ func domainsOf(m *market.Market, it *PodGroup, key string) []string {
 	}
 	for pool := range open {
 		for _, v := range it.Variants {
-			asked := slices.Clone(m.Sellers[pool].Open[key])
-			for _, c := range v.Custom {
-				if c.Key == key {
-					asked = append(asked, c)
-				}
-			}
+			asked := append(slices.Clip(m.Sellers[pool].Open[key]), about(v.Custom, key)...)
 			for _, candidate := range append(asked.Candidates(), known(&it.Rules, key)...) {
 				if asked.AllAdmit(candidate, true) {
 					values[candidate] = true

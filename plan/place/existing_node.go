@@ -1,7 +1,6 @@
 package place
 
 import (
-
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
