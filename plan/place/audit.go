@@ -87,10 +87,8 @@ func (a *auditor) gather() {
 	for i, b := range a.planned {
 		s := comingNode(a.Market, b, fmt.Sprintf("\x00planned-%d", i), keys)
 		a.coming = append(a.coming, s)
-		for j := range b.content {
-			for _, pod := range b.content[j].pods {
-				add(s, pod)
-			}
+		for pod := range b.pods {
+			add(s, pod)
 		}
 	}
 	// In this order every pod had a domain when it was decided about.

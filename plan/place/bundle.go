@@ -120,15 +120,12 @@ func (l *DemandChunk) within(r *realm) []*domainChoice {
 
 // pin chooses the domains of a domain choice for a demand chunk, and counts its pods there.
 func (l *DemandChunk) pin(keys []string, c *domainChoice) {
-	at := maps.Clone(l.at)
-	if at == nil {
-		at = map[string]string{}
-	}
+	l.at = maps.Collect(maps.All(l.at))
 	for i, key := range keys {
-		if _, settled := at[key]; settled {
+		if _, settled := l.at[key]; settled {
 			continue
 		}
-		at[key] = c.values[i]
+		l.at[key] = c.values[i]
 		for _, p := range l.Content {
 			for _, g := range p.as.Rules.Joins {
 				if g.Key == key && c.values[i] != absent {
@@ -137,21 +134,14 @@ func (l *DemandChunk) pin(keys []string, c *domainChoice) {
 			}
 		}
 	}
-	l.at = at
 }
 
 func (it *PodGroup) ports() []model.HostPort { return it.Class.HostPorts }
 
 // tolerates says whether the rules of the pods in the bundle let others of the pod group's kind in.
 func (l *DemandChunk) tolerates(it *PodGroup) bool {
-	for i := range l.Content {
-		for _, g := range l.Content[i].it.Required.Apart {
-			if g.Host >= 0 && slices.Contains(it.Rules.Joins, g) {
-				return false
-			}
-		}
-	}
-	return true
+	repels := func(g *rules.Group) bool { return g.Host >= 0 && slices.Contains(it.Rules.Joins, g) }
+	return !slices.ContainsFunc(l.Content, func(p part) bool { return slices.ContainsFunc(p.it.Required.Apart, repels) })
 }
 
 // tally counts the bundle's pods by the groups over hostnames.

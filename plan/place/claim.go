@@ -114,13 +114,12 @@ func modest(m *market.Market, s *market.Seller, b *PlannedNode, set market.Bitse
 // labelsOf are the custom labels of a planned node's node that stand in no template: the pool's own, and what its pods
 // settled.
 func labelsOf(m *market.Market, s *market.Seller, b *PlannedNode) map[string]string {
-	labels := maps.Clone(s.Required)
-	if settled, _ := s.Settle(b.custom); len(settled) > 0 {
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		maps.Copy(labels, settled)
+	settled, _ := s.Settle(b.custom)
+	if len(settled) == 0 {
+		return s.Required
 	}
+	labels := maps.Clone(settled)
+	maps.Copy(labels, s.Required)
 	return labels
 }
 
@@ -218,10 +217,8 @@ func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
 		market.Take(requests, daemons, -1)
 		claim.Requests = m.Dims.Resources(requests).List()
 		claim.Requirements = constrained(m, requirements, b, settled)
-		for _, p := range b.content {
-			for _, pod := range p.pods {
-				claim.Pods = append(claim.Pods, pod.UID)
-			}
+		for pod := range b.pods {
+			claim.Pods = append(claim.Pods, pod.UID)
 		}
 		claims = append(claims, claim)
 	}
@@ -267,11 +264,9 @@ func attachedBy(b *rules.VolumeIndex, full *PlannedNode) []rules.Attachments {
 		return nil
 	}
 	var all []rules.Attachments
-	for i := range full.content {
-		for _, pod := range full.content[i].pods {
-			if needs := b.Needs(pod); !needs.Attach.None() {
-				all = append(all, needs.Attach)
-			}
+	for pod := range full.pods {
+		if needs := b.Needs(pod); !needs.Attach.None() {
+			all = append(all, needs.Attach)
 		}
 	}
 	return all

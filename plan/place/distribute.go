@@ -25,10 +25,9 @@ func (d *Distribution) Place(it *PodGroup) {
 		default:
 			d.anywhere(it)
 		}
-		if len(it.Pods) == 0 || d.BuysNothing && len(it.Variants) > 0 || !it.relax() {
+		if len(it.Pods) == 0 || d.BuysNothing && len(it.Variants) > 0 || !it.relax(d.Market) {
 			return
 		}
-		Weigh(d.Market, it)
 	}
 }
 
@@ -39,9 +38,6 @@ func (d *Distribution) anywhere(it *PodGroup) {
 		// When all hosts have one more, each of them may have another.
 	}
 	for _, s := range d.open {
-		if len(it.Pods) == 0 {
-			return
-		}
 		if n := s.Room(it, len(it.Pods)); n > 0 && s.willAdmit(it) {
 			d.Onto(s, it, n)
 		}

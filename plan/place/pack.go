@@ -55,8 +55,12 @@ func PackAll(in model.Input) model.Plan {
 		}
 	}
 	second := pack(&in, order{priority: true, virtualLast: true})
-	switch ahead, behind, same := compareLeft(second.Plan, first.Plan); {
-	case ahead, same && second.PricePerHour() < first.PricePerHour(), !behind && !same && first.inverted():
+	priority, uid := func(p *model.Pod) int32 { return p.Priority }, func(p *model.Pod) types.UID { return p.UID }
+	before, after := leftBy(first.Plan, priority), leftBy(second.Plan, priority)
+	same := slices.Equal(leftBy(second.Plan, uid), leftBy(first.Plan, uid))
+	inverted := first.lowest < before[0] // some pod has a new node while one of a higher priority is left
+	switch order := slices.Compare(after, before); {
+	case order < 0, same && second.PricePerHour() < first.PricePerHour(), order == 0 && !same && inverted:
 		return second.Plan
 	}
 	return first.Plan
@@ -109,34 +113,21 @@ func packOnce(in *model.Input, by order, alone bool) outcome {
 func survey(in *model.Input, byPriority bool) *Distribution {
 	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
 	pods := Waiting(in.Snapshot)
-	podGroups := podGroupsOf(in, book, t, pods, byPriority)
-	m := marketFor(in, podGroups)
-	m.Book, m.Hosts = book, t.Hosts
-	if len(t.Groups) > 0 {
-		t.Survey(in.Snapshot, pods)
-	}
+	d := NewDistribution(in, book, t, podGroupsOf(in, book, t, pods, byPriority), pods)
 	sizes := map[workload]int{}
 	for _, pod := range pods {
 		if pod.OwnerName != "" {
 			sizes[workloadOf(pod)]++
 		}
 	}
-	for _, it := range podGroups {
+	for _, it := range d.PodGroups {
 		it.countWorkloads(sizes)
-		m.Batch += len(it.Pods)
-		Weigh(m, it)
+		d.Market.Batch += len(it.Pods)
+		Weigh(d.Market, it)
 		if len(it.Variants) > 0 {
-			market.Take(m.Asked, it.Request, -len(it.Pods))
+			market.Take(d.Market.Asked, it.Request, -len(it.Pods))
 		}
 	}
-	home := map[*model.Pod]*PodGroup{}
-	for _, it := range podGroups {
-		for _, pod := range it.Pods {
-			home[pod] = it
-		}
-	}
-	d := NewDistribution(m, t, podGroups, home, pods, ExistingNodesOf(m, book, t))
-	d.Now = in.Snapshot.Time
 	return d
 }
 
@@ -173,7 +164,7 @@ func ChunkAgain(d *Distribution, podGroups []*PodGroup) bool {
 	for _, l := range d.Chunks {
 		if l.Left() > 0 {
 			if p := l.Content[0]; !l.bundle && len(l.at) > 0 && p.as == p.it.shape {
-				p.as.barred = append(p.as.barred, l.at)
+				p.it.barred = append(p.it.barred, l.at)
 				elsewhere[p.it] = true
 			}
 			d.giveBack(l)
@@ -183,30 +174,11 @@ func ChunkAgain(d *Distribution, podGroups []*PodGroup) bool {
 	for _, it := range podGroups {
 		switch {
 		case it.Refusal != "" || len(it.Pods) == 0:
-		case elsewhere[it]:
-			d.Place(it)
-		case it.relax():
-			Weigh(d.Market, it)
+		case elsewhere[it] || it.relax(d.Market):
 			d.Place(it)
 		}
 	}
 	return len(d.Chunks) > 0
-}
-
-func marketFor(in *model.Input, podGroups []*PodGroup) *market.Market {
-	return market.NewMarket(in, DimensionsOf(in, podGroups))
-}
-
-// DimensionsOf numbers the resources that matter to an input's pods.
-func DimensionsOf(in *model.Input, podGroups []*PodGroup) *market.Dimensions {
-	var classes []*model.Class
-	for _, it := range podGroups {
-		classes = append(classes, it.Class)
-	}
-	for _, set := range in.Snapshot.DaemonSets {
-		classes = append(classes, set.Class)
-	}
-	return market.NewDimensions(classes, hostCapsOf(podGroups)...)
 }
 
 // Waiting are the pods that need a place: those the kube-scheduler found none for, and those on nodes that are going

@@ -31,8 +31,9 @@ type PodGroup struct {
 	Step        int
 	// shapes are those at the steps that were looked at, shared by all copies of the pod group.
 	shapes []*shape
-	// shape is what the pods ask for at this step.
+	// shape is what the pods ask for at this step, and barred are choices of domains in which nothing more can be bought.
 	*shape
+	barred []map[string]string
 	// Place is the pod group's among all, turn when it was placed; zero while it was not.
 	Place, Turn int
 	// Home is the pod group that a trial's pod group is a copy of.
@@ -222,8 +223,9 @@ func (it *PodGroup) alternate() {
 	}
 	turn := make(map[*model.Pod]float64, len(it.Pods))
 	for _, pod := range it.Pods {
-		turn[pod] = (float64(seen[workloadOf(pod)]) + 0.5) / float64(total[workloadOf(pod)])
-		seen[workloadOf(pod)]++
+		w := workloadOf(pod)
+		turn[pod] = (float64(seen[w]) + 0.5) / float64(total[w])
+		seen[w]++
 	}
 	slices.SortStableFunc(it.Pods, func(a, b *model.Pod) int {
 		return cmp.Or(-cmp.Compare(a.Priority, b.Priority), cmp.Compare(turn[a], turn[b]))
@@ -238,30 +240,28 @@ func refusalOf(it *PodGroup) string {
 		return it.Volumes.Refusal
 	case class.ResourceClaims:
 		return "it asks for devices by dynamic resource allocation, which is not planned for"
+	case len(it.base) > 0:
+		return ""
+	case slices.ContainsFunc(class.NodeAffinity.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }):
+		return "its node affinity uses matchFields, which no NodePool can meet"
 	}
-	if len(it.base) == 0 {
-		if slices.ContainsFunc(class.NodeAffinity.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }) {
-			return "its node affinity uses matchFields, which no NodePool can meet"
-		}
-		return "its node affinity has no term that a node could match"
-	}
-	return ""
+	return "its node affinity has no term that a node could match"
 }
 
 // keys are the labels other than the hostname that matter to where the pods go, ordered: the pod group's own rules are
 // about them, or those of others who count its pods.
 func (it *PodGroup) keys() []string {
-	if it.known.keyed {
+	if it.known.keys != nil {
 		return it.known.keys
 	}
-	keys := it.Rules.Keys()
+	keys := append([]string{}, it.Rules.Keys()...)
 	for _, g := range it.Rules.Joins {
 		if g.Host < 0 && !slices.Contains(keys, g.Key) {
 			keys = append(keys, g.Key)
 		}
 	}
 	slices.Sort(keys)
-	it.known.keyed, it.known.keys = true, keys
+	it.known.keys = keys
 	return keys
 }
 
@@ -285,22 +285,18 @@ type shape struct {
 	Rules   rules.Rules
 	// most is how many of the pods one new node takes for reasons other than room.
 	most int
-	// barred are choices of domains in which nothing more can be bought.
-	barred []map[string]string
 	// known is what was found out about the shape.
-	known *knowledge
+	known knowledge
 }
 
 // knowledge is what holds for a shape during all of a distribution, and is worth being found out once.
 type knowledge struct {
 	// weighed says that the market has been asked.
 	weighed bool
-	// kind tells apart shapes that ask different labels of a node or tolerate different taints.
-	kind string
 	// takers are the existing nodes that let the pods in whose machine is known.
 	takers *roomTree
-	keys   []string
-	keyed  bool
+	// keys are the labels other than the hostname that matter to where the pods go.
+	keys []string
 	// choices are the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
 	choices []domainChoice
 	reach   map[string][]string
@@ -308,13 +304,11 @@ type knowledge struct {
 
 // ShapeUp gives a pod group the shape that it has at its present step of the ladder, without its variants.
 func (it *PodGroup) ShapeUp() {
-	if it.Step < len(it.shapes) && it.shapes[it.Step] != nil {
-		again := *it.shapes[it.Step]
-		again.barred = nil
-		it.shape = &again
+	it.barred, it.shape = nil, it.shapes[it.Step]
+	if it.shape != nil {
 		return
 	}
-	sh := &shape{Rules: it.Required, known: &knowledge{}}
+	sh := &shape{Rules: it.Required}
 	sh.Rules.Near, sh.Rules.Spread, sh.Rules.Apart = slices.Clip(sh.Rules.Near), slices.Clip(sh.Rules.Spread), slices.Clip(sh.Rules.Apart)
 	var node model.Term
 	for _, p := range it.Preferences[it.Step:] {
@@ -327,16 +321,17 @@ func (it *PodGroup) ShapeUp() {
 	for _, t := range it.base {
 		sh.terms = append(sh.terms, append(slices.Clip(t), node...))
 	}
-	it.shape = sh
+	it.shape, it.shapes[it.Step] = sh, sh
 }
 
 // relax gives up the next preference and says whether there was one.
-func (it *PodGroup) relax() bool {
+func (it *PodGroup) relax(m *market.Market) bool {
 	if it.Step == len(it.Preferences) {
 		return false
 	}
 	it.Step++
 	it.ShapeUp()
+	Weigh(m, it)
 	return true
 }
 

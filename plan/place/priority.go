@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -35,47 +33,25 @@ type outcome struct {
 	lowest int32
 }
 
-// inverted says that some pod has a new node while one of a higher priority is left.
-func (o *outcome) inverted() bool {
-	highest := int32(math.MinInt32)
-	for _, u := range o.Unplaced {
-		highest = max(highest, u.Pod.Priority)
-	}
-	return o.lowest < highest
-}
-
 func lowestPriority(planned []*PlannedNode) int32 {
 	lowest := int32(math.MaxInt32)
 	for _, b := range planned {
-		for _, p := range b.content {
-			for _, pod := range p.pods {
-				lowest = min(lowest, pod.Priority)
-			}
+		for pod := range b.pods {
+			lowest = min(lowest, pod.Priority)
 		}
 	}
 	return lowest
 }
 
-// compareLeft says whether a plan leaves fewer or more pods than another of the highest priority in which the two differ,
-// and whether they leave the very same pods.
-func compareLeft(a, b model.Plan) (ahead, behind, same bool) {
-	balance, pods := map[int32]int{}, map[types.UID]bool{}
-	for _, u := range a.Unplaced {
-		balance[u.Pod.Priority]++
-		pods[u.Pod.UID] = true
+// leftBy is something of every pod that a plan leaves, in falling order. Of two plans, the one whose priorities come first
+// leaves fewer pods of the highest priority in which they differ.
+func leftBy[T cmp.Ordered](p model.Plan, by func(*model.Pod) T) []T {
+	var left []T
+	for _, u := range p.Unplaced {
+		left = append(left, by(u.Pod))
 	}
-	same = len(a.Unplaced) == len(b.Unplaced)
-	for _, u := range b.Unplaced {
-		balance[u.Pod.Priority]--
-		same = same && pods[u.Pod.UID]
-	}
-	highest := int32(math.MinInt32)
-	for priority, difference := range balance {
-		if difference != 0 && priority >= highest {
-			highest, ahead, behind = priority, difference < 0, difference > 0
-		}
-	}
-	return ahead, behind, same
+	slices.SortFunc(left, func(a, b T) int { return cmp.Compare(b, a) })
+	return left
 }
 
 // priceByLimits makes what a machine uses up of its pool's limits its price, until the returned function is called. What

@@ -24,22 +24,16 @@ func Explain(m *market.Market, it *PodGroup) []model.Reason {
 	if len(m.Sellers) == 0 {
 		return []model.Reason{{Message: "there is no NodePool"}}
 	}
-	type ranked struct {
-		model.Reason
-		near market.BarrierKind
+	var reasons []model.Reason
+	near := map[string]market.BarrierKind{}
+	for _, s := range m.Sellers {
+		why, kind := obstacle(m, it, s)
+		reasons = append(reasons, model.Reason{NodePool: s.Name, Message: why})
+		near[s.Name] = kind
 	}
-	all := make([]ranked, len(m.Sellers))
-	for i, s := range m.Sellers {
-		why, near := obstacle(m, it, i)
-		all[i] = ranked{model.Reason{NodePool: s.Name, Message: why}, near}
-	}
-	slices.SortFunc(all, func(a, b ranked) int {
-		return cmp.Or(-cmp.Compare(a.near, b.near), strings.Compare(a.NodePool, b.NodePool))
+	slices.SortFunc(reasons, func(a, b model.Reason) int {
+		return cmp.Or(-cmp.Compare(near[a.NodePool], near[b.NodePool]), strings.Compare(a.NodePool, b.NodePool))
 	})
-	reasons := make([]model.Reason, len(all))
-	for i := range all {
-		reasons[i] = all[i].Reason
-	}
 	return reasons
 }
 
@@ -52,8 +46,7 @@ const (
 )
 
 // obstacle is what keeps a pool from serving a pod group.
-func obstacle(m *market.Market, it *PodGroup, index int) (string, market.BarrierKind) {
-	s := m.Sellers[index]
+func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, market.BarrierKind) {
 	if s.Closed != "" {
 		return s.Closed, closedPool
 	}
