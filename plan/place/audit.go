@@ -251,16 +251,13 @@ func (a *auditor) giveUp() {
 
 // drop takes pods out of a planned node.
 func (b *PlannedNode) drop(p *portion, stuck map[*model.Pod]bool) {
-	before := len(p.pods)
+	bundle := len(p.pods) != p.count
 	p.pods = slices.DeleteFunc(slices.Clone(p.pods), func(pod *model.Pod) bool { return stuck[pod] })
-	pieces := before - len(p.pods)
-	if before != p.count {
-		// A bundle is one piece until its last pod is gone.
-		if pieces = 0; len(p.pods) == 0 {
-			pieces = p.count
-		}
+	left := len(p.pods)
+	if bundle && left > 0 {
+		left = p.count // a bundle is one piece until its last pod is gone
 	}
-	p.count -= pieces
-	market.Take(b.Used, p.request, pieces)
-	market.Take(b.Free, p.request, -pieces)
+	market.Take(b.Used, p.request, p.count-left)
+	market.Take(b.Free, p.request, left-p.count)
+	p.count = left
 }

@@ -233,13 +233,10 @@ func Ranked(m *market.Market, g *launchGroup, ceiling float64) []int {
 			ranked = append(ranked, i)
 		}
 	}
-	own := g.planned[0].Machine
 	if len(ranked) == 0 {
-		return []int{own}
+		return []int{g.planned[0].Machine}
 	}
-	slices.SortStableFunc(ranked, func(a, b int) int {
-		return cmp.Or(cmp.Compare(m.PriceIn(a, g.Zones), m.PriceIn(b, g.Zones)), cmp.Compare(a, b))
-	})
+	slices.SortStableFunc(ranked, func(a, b int) int { return cmp.Compare(m.PriceIn(a, g.Zones), m.PriceIn(b, g.Zones)) })
 	return ranked
 }
 

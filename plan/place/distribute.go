@@ -121,16 +121,16 @@ func (it *PodGroup) choice() int {
 
 // inTrain orders followers so that those who are followed come first, as far as they do not follow each other.
 func inTrain(podGroups []*PodGroup) {
-	for first := range podGroups {
+	for ; len(podGroups) > 0; podGroups = podGroups[1:] {
 		leads := func(it *PodGroup) bool {
-			return !slices.ContainsFunc(podGroups[first:], func(other *PodGroup) bool {
+			return !slices.ContainsFunc(podGroups, func(other *PodGroup) bool {
 				return other != it && slices.ContainsFunc(it.Rules.Near, func(r rules.NearRule) bool { return slices.Contains(other.Rules.Joins, r.Group) })
 			})
 		}
-		if i := slices.IndexFunc(podGroups[first:], leads); i > 0 {
-			it := podGroups[first+i]
-			copy(podGroups[first+1:first+i+1], podGroups[first:first+i])
-			podGroups[first] = it
+		if i := slices.IndexFunc(podGroups, leads); i > 0 {
+			it := podGroups[i]
+			copy(podGroups[1:i+1], podGroups[:i])
+			podGroups[0] = it
 		}
 	}
 }

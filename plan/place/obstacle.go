@@ -33,12 +33,11 @@ type barrier struct {
 // obstacles are the barriers between a pool's machines and a pod group with one of its terms. Their bitsets have the
 // words of the pool's machines only, and begin with machine base.
 type obstacles struct {
-	m     *market.Market
-	s     *market.Seller
-	it    *PodGroup
-	base  int
-	words int
-	own   market.Bitset
+	m    *market.Market
+	s    *market.Seller
+	it   *PodGroup
+	base int
+	own  market.Bitset
 	// whole says that limits are taken as if nothing had been used up of them.
 	whole    bool
 	barriers []*barrier
@@ -47,13 +46,12 @@ type obstacles struct {
 // obstaclesFor lists the barriers, in the order in which they are preferred as reasons.
 func obstaclesFor(m *market.Market, it *PodGroup, s *market.Seller, t model.Term, whole bool) *obstacles {
 	o := &obstacles{m: m, s: s, it: it, base: s.First &^ 63, whole: whole}
-	o.words = len(market.NewBitset(s.Last - o.base))
 	o.own = o.those(func(int) bool { return true })
 	for i := range t {
 		if c := &t[i]; m.Zonal(c.Key) {
 			o.add(barrier{kind: market.ByZone, condition: c, zones: m.ZoneMask(model.Term{*c})})
 		} else {
-			o.add(barrier{kind: market.ByLabel, condition: c, zones: market.Everywhere, admits: m.Admitted(c)[o.base>>6:][:o.words]})
+			o.add(barrier{kind: market.ByLabel, condition: c, zones: market.Everywhere, admits: m.Admitted(c)[o.base>>6:][:len(o.own)]})
 		}
 	}
 	for d, amount := range it.Request {

@@ -52,8 +52,8 @@ func (it *PodGroup) take(n int) []*model.Pod {
 }
 
 // podGroupsOf groups pods. Real pods come first, then the largest requests. Pods of a pod group are ordered by age.
-func podGroupsOf(in *model.Input, volumes *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
-	podGroups := HomeGroupsOf(in, volumes, t, pods, byPriority)
+func podGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
+	podGroups := HomeGroupsOf(in, book, t, pods, byPriority)
 	for _, it := range podGroups {
 		slices.SortFunc(it.Pods, FirstServed)
 		it.alternate()
@@ -309,10 +309,12 @@ func (it *PodGroup) ShapeUp() {
 		return
 	}
 	sh := &shape{Rules: it.Required}
-	sh.Rules.Near, sh.Rules.Spread, sh.Rules.Apart = slices.Clip(sh.Rules.Near), slices.Clip(sh.Rules.Spread), slices.Clip(sh.Rules.Apart)
+	r := &sh.Rules
 	var node model.Term
 	for _, p := range it.Preferences[it.Step:] {
-		sh.Rules.Near, sh.Rules.Spread, sh.Rules.Apart = append(sh.Rules.Near, p.Near...), append(sh.Rules.Spread, p.Spread...), append(sh.Rules.Apart, p.Apart...)
+		r.Near = slices.Concat(r.Near, p.Near)
+		r.Spread = slices.Concat(r.Spread, p.Spread)
+		r.Apart = slices.Concat(r.Apart, p.Apart)
 		if node == nil {
 			node = p.Node
 		}
