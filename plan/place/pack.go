@@ -113,7 +113,7 @@ func packOnce(in *model.Input, by order, alone bool) outcome {
 func survey(in *model.Input, byPriority bool) *Distribution {
 	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
 	pods := Waiting(in.Snapshot)
-	d := NewDistribution(in, book, t, podGroupsOf(in, book, t, pods, byPriority), pods)
+	d := NewDistribution(in, book, t, HomeGroupsOf(in, book, t, pods, byPriority), pods)
 	sizes := map[workload]int{}
 	for _, pod := range pods {
 		if pod.OwnerName != "" {
@@ -121,7 +121,8 @@ func survey(in *model.Input, byPriority bool) *Distribution {
 		}
 	}
 	for _, it := range d.PodGroups {
-		it.countWorkloads(sizes)
+		slices.SortFunc(it.Pods, FirstServed)
+		it.alternate(sizes)
 		d.Market.Batch += len(it.Pods)
 		Weigh(d.Market, it)
 		if len(it.Variants) > 0 {

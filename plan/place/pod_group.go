@@ -21,7 +21,8 @@ type PodGroup struct {
 	virtual bool
 	// Pods are those without a place, the most important and oldest first.
 	Pods []*model.Pod
-	// workloads is how many waiting pods the owners of its pods have together, those of other pod groups included.
+	// workloads is how many waiting pods the owners of its pods have together, those of other pod groups included. A bare
+	// pod is of no workload.
 	workloads int
 	// base are the alternatives for the labels of a node that the pods cannot do without.
 	base []model.Term
@@ -51,17 +52,8 @@ func (it *PodGroup) take(n int) []*model.Pod {
 	return taken
 }
 
-// podGroupsOf groups pods. Real pods come first, then the largest requests. Pods of a pod group are ordered by age.
-func podGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
-	podGroups := HomeGroupsOf(in, book, t, pods, byPriority)
-	for _, it := range podGroups {
-		slices.SortFunc(it.Pods, FirstServed)
-		it.alternate()
-	}
-	return podGroups
-}
-
-// HomeGroupsOf groups pods as podGroupsOf does, of each pod group only the first pod comes first.
+// HomeGroupsOf groups pods. Real pods come first, then the largest requests. Of each pod group only the first pod comes
+// first.
 func HomeGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
 	podGroups := gatherGroups(book, pods, relationsOf(in, t, pods), byPriority)
 	for _, it := range podGroups {
@@ -200,23 +192,15 @@ func FirstServed(a, b *model.Pod) int {
 	return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), strings.Compare(string(a.UID), string(b.UID)))
 }
 
-// countWorkloads adds up the workloads that the pod group's pods are of. A bare pod is of none.
-func (it *PodGroup) countWorkloads(sizes map[workload]int) {
-	seen := map[workload]bool{}
-	for _, pod := range it.Pods {
-		if w := workloadOf(pod); sizes[w] > 0 && !seen[w] {
-			seen[w] = true
-			it.workloads += sizes[w]
-		}
-	}
-}
-
 // alternate orders pods of one priority so that those of several owners take turns, each as often as it has pods: what goes
-// to one node is then of all of them, and no node carries much of one.
-func (it *PodGroup) alternate() {
+// to one node is then of all of them, and no node carries much of one. sizes is how many pods of each workload wait.
+func (it *PodGroup) alternate(sizes map[workload]int) {
 	total, seen := map[workload]int{}, map[workload]int{}
 	for _, pod := range it.Pods {
 		total[workloadOf(pod)]++
+	}
+	for w := range total {
+		it.workloads += sizes[w]
 	}
 	if len(total) < 2 {
 		return
