@@ -38,3 +38,39 @@ func TestSignalled(t *testing.T) {
 		}
 	}
 }
+
+// TestGather says when Disruption hears of nodes that come due one after the other.
+func TestGather(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	type look struct {
+		after, next time.Duration
+		wait        time.Duration
+	}
+	for _, test := range []struct {
+		reason string
+		looks  []look
+	}{
+		{"nothing else comes due", []look{{0, 0, 0}}},
+		{"what comes due much later is not waited for", []look{{0, 20 * time.Second, 0}}},
+		{"what comes due in a moment is waited for, and then nothing is left to wait for", []look{{0, 2 * time.Second, 2 * time.Second}, {2 * time.Second, 0, 0}}},
+		{"what should have come due already is waited for no longer than changes settle", []look{{0, -time.Second, settle}, {time.Second, 0, 0}}},
+		{"a row of nodes is not waited for endlessly", []look{
+			{0, 3 * time.Second, 3 * time.Second}, {3 * time.Second, 3 * time.Second, 3 * time.Second}, {3 * time.Second, 3 * time.Second, 0}}},
+		{"the next ones are waited for as long again", []look{
+			{0, time.Second, time.Second}, {7 * time.Second, time.Second, 0}, {time.Second, time.Second, time.Second}}},
+	} {
+		var last signalled
+		now := start
+		for i, look := range test.looks {
+			now = now.Add(look.after)
+			found := plan.Disruption{}
+			if look.next != 0 {
+				found.NextLook = now.Add(look.next)
+			}
+			if wait := last.gather(now, found); wait != look.wait {
+				t.Errorf("%s: look %d waits %s, want %s", test.reason, i, wait, look.wait)
+			}
+		}
+	}
+}
