@@ -28,7 +28,7 @@ type Burst struct {
 	Large int `json:"large"`
 	Small int `json:"small"`
 	// Boot is how long a machine takes from its launch until its Node is there, in whole seconds.
-	Boot time.Duration `json:"boot"`
+	Boot time.Duration `json:"-"`
 	// SchedulerQPS is how many requests the kube-scheduler may make in a second.
 	SchedulerQPS int `json:"schedulerQPS"`
 }
@@ -37,6 +37,7 @@ type Burst struct {
 type BurstFigures struct {
 	Name string `json:"name"`
 	Burst
+	BootSeconds float64 `json:"bootSeconds"`
 	// Needed is how many nodes there have to be.
 	Needed int `json:"needed"`
 	// FirstPlan is how many NodeClaims there were when none had come for firstPause for the first time.
@@ -100,7 +101,7 @@ func ceil(a, b int) int { return (a + b - 1) / b }
 
 // RunBurst lets the one of that name do the work.
 func RunBurst(ctx context.Context, o Options, b Burst, name string) (BurstFigures, error) {
-	figures := BurstFigures{Name: name, Burst: b}
+	figures := BurstFigures{Name: name, Burst: b, BootSeconds: b.Boot.Seconds()}
 	if _, known := aparts[b.Apart]; !known {
 		return figures, fmt.Errorf("nothing called %q keeps pods apart, only one of %v", b.Apart, Aparts())
 	}
