@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,9 +21,9 @@ const (
 	// evaluateEvery and evaluateMost space the signals while the same is due and is not carried out: Disruption may know
 	// what keeps it that the cluster does not show, such as a replacement that was just taken back.
 	evaluateEvery, evaluateMost = 10 * time.Second, 5 * time.Minute
-	// gatherFor is how long nodes that are due wait for another that comes due in a moment, and gatherMost how long for all
-	// of those together: pods that go at the same time do not end at the same time, and one evaluation costs as much for
-	// all their nodes as for one. Karpenter looks every ten seconds.
+	// gatherFor is how long empty nodes that are due wait for another that comes due in a moment, and gatherMost how long
+	// for all of those together: pods that go at the same time do not end at the same time, and one evaluation costs as
+	// much for all their nodes as for one. Karpenter looks every ten seconds.
 	gatherFor, gatherMost = 3 * time.Second, 6 * time.Second
 	// freshEnough is how old the mirror may be for a node to be called unneeded.
 	freshEnough = 30 * time.Second
@@ -59,12 +60,14 @@ type signalled struct {
 }
 
 // gather returns how long to wait for the next node that comes due, zero when Disruption is to be told of those that are.
+// Only empty nodes wait: whatever else is due may be another thing in a moment.
 func (s *signalled) gather(now time.Time, found plan.Disruption) time.Duration {
 	if s.due.IsZero() {
 		s.due = now
 	}
 	wait := found.NextLook.Sub(now)
-	if found.NextLook.IsZero() || wait > gatherFor || now.Sub(s.due) >= gatherMost {
+	busy := slices.ContainsFunc(found.Commands, func(c plan.Command) bool { return !plan.OnlyWhileEmpty(c.Reason) })
+	if busy || found.NextLook.IsZero() || wait > gatherFor || now.Sub(s.due) >= gatherMost {
 		s.due = time.Time{}
 		return 0
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -49,22 +50,26 @@ func TestGather(t *testing.T) {
 	}
 	for _, test := range []struct {
 		reason string
+		due    karpv1.DisruptionReason
 		looks  []look
 	}{
-		{"nothing else comes due", []look{{0, 0, 0}}},
-		{"what comes due much later is not waited for", []look{{0, 20 * time.Second, 0}}},
-		{"what comes due in a moment is waited for, and then nothing is left to wait for", []look{{0, 2 * time.Second, 2 * time.Second}, {2 * time.Second, 0, 0}}},
-		{"what should have come due already is waited for no longer than changes settle", []look{{0, -time.Second, settle}, {time.Second, 0, 0}}},
-		{"a row of nodes is not waited for endlessly", []look{
+		{"nothing else comes due", karpv1.DisruptionReasonEmpty, []look{{0, 0, 0}}},
+		{"what comes due much later is not waited for", karpv1.DisruptionReasonEmpty, []look{{0, 20 * time.Second, 0}}},
+		{"what comes due in a moment is waited for, and then nothing is left to wait for", karpv1.DisruptionReasonEmpty, []look{
+			{0, 2 * time.Second, 2 * time.Second}, {2 * time.Second, 0, 0}}},
+		{"what should have come due already is waited for no longer than changes settle", karpv1.DisruptionReasonEmpty, []look{
+			{0, -time.Second, settle}, {time.Second, 0, 0}}},
+		{"a row of nodes is not waited for endlessly", karpv1.DisruptionReasonEmpty, []look{
 			{0, 3 * time.Second, 3 * time.Second}, {3 * time.Second, 3 * time.Second, 3 * time.Second}, {3 * time.Second, 3 * time.Second, 0}}},
-		{"the next ones are waited for as long again", []look{
+		{"the next ones are waited for as long again", karpv1.DisruptionReasonEmpty, []look{
 			{0, time.Second, time.Second}, {7 * time.Second, time.Second, 0}, {time.Second, time.Second, time.Second}}},
+		{"nodes with pods wait for nothing", karpv1.DisruptionReasonUnderutilized, []look{{0, 2 * time.Second, 0}}},
 	} {
 		var last signalled
 		now := start
 		for i, look := range test.looks {
 			now = now.Add(look.after)
-			found := plan.Disruption{}
+			found := plan.Disruption{Commands: []plan.Command{{Reason: test.due, Nodes: []string{"a"}}}}
 			if look.next != 0 {
 				found.NextLook = now.Add(look.next)
 			}
