@@ -94,6 +94,17 @@ bench-disruption: ## Compare looks at large clusters and simulated days (about 1
 bench-lab: lab ## Let Karpenter and Tenon do the same work on a laboratory (about 35 minutes), and write bench/out/disruption.json.
 	$(GO) run -C bench ./disruption -only '^end-to-end'
 
+# How many pods make bench-burst brings, how long its machines boot, and how much its kube-scheduler may ask in a second.
+LARGE ?= 400
+SMALL ?= 3600
+BOOT ?= 10s
+SCHEDULER_QPS ?= 5
+APART ?= anti-affinity
+
+.PHONY: bench-burst
+bench-burst: lab ## Count the nodes that Tenon and Karpenter buy while everything is slow (about 20 minutes each; LARGE=40 SMALL=360 takes ten for both).
+	$(GO) run -C bench ./burst -apart $(APART) -large $(LARGE) -small $(SMALL) -boot $(BOOT) -scheduler-qps $(SCHEDULER_QPS) -out out/burst.json
+
 .PHONY: bench-go
 bench-go: ## Run the Go benchmarks.
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -90,7 +90,7 @@ type Config struct {
 	Kube   client.WithWatch
 	Mirror Mirror
 	Cloud  cloud.Provider
-	// Temporal is how the sweep finds and starts workflows.
+	// Temporal is how launches and the sweep find and start workflows.
 	Temporal temporal.Client
 	// Nominator tells the kube-scheduler where planned pods are expected; nil where nobody does.
 	Nominator *Nominator

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,6 +94,46 @@ func TestFindInstances(t *testing.T) {
 		Fleet: workflows.Fleet{Instances: []workflows.Instance{{ID: "i-3", ProviderID: "aws:///us-east-1a/i-3"}}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("an instance is a claim's as soon as its workflow was started with it (-want +got):\n%s", diff)
+	}
+}
+
+// startingTemporal starts workflows, but for one, which it first refuses to.
+type startingTemporal struct {
+	temporal.Client
+	mu      sync.Mutex
+	refuse  string
+	started map[string]string
+}
+
+func (s *startingTemporal) ExecuteWorkflow(_ context.Context, options temporal.StartWorkflowOptions, _ any, args ...any) (temporal.WorkflowRun, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if options.ID == s.refuse {
+		s.refuse = ""
+		return nil, serviceerror.NewUnavailable("not now")
+	}
+	s.started[options.ID] = args[0].(workflows.NodeClaimInput).Instance.ID
+	return nil, nil
+}
+
+func TestStartNodeClaims(t *testing.T) {
+	t.Parallel()
+	server := &startingTemporal{refuse: "c/nodeclaim/b", started: map[string]string{}}
+	a := New(Config{Cluster: "c", Temporal: server, Log: zap.NewNop()})
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(a.StartNodeClaims)
+	in := workflows.StartNodeClaimsInput{Cluster: "c", Group: "g", Claims: []workflows.ClaimRef{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+		Instances: []workflows.Instance{{ID: "i-1"}, {ID: "i-2"}, {ID: "i-3"}}}
+	if _, err := env.ExecuteActivity(a.StartNodeClaims, in); err == nil {
+		t.Error("a workflow that could not be started must be tried again")
+	}
+	if _, err := env.ExecuteActivity(a.StartNodeClaims, in); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"c/nodeclaim/a": "i-1", "c/nodeclaim/b": "i-2", "c/nodeclaim/c": "i-3"}
+	if diff := cmp.Diff(want, server.started); diff != "" {
+		t.Errorf("claim i has instance i, however often it is tried (-want +got):\n%s", diff)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -146,6 +147,28 @@ func fleet(result cloud.LaunchResult, request cloud.LaunchRequest) workflows.Fle
 func reduceInstance(i cloud.Instance) workflows.Instance {
 	return workflows.Instance{ID: i.ID, ProviderID: i.ProviderID, InstanceType: i.InstanceType, Zone: i.Zone, ZoneID: i.ZoneID,
 		CapacityType: i.CapacityType, Reservation: i.Reservation, Image: i.Image}
+}
+
+// startsAtOnce is how many workflows are started at the same time.
+const startsAtOnce = 8
+
+// StartNodeClaims starts the workflows of claims that have got their instances. One that runs already keeps the instance
+// it was started with. One that an earlier try has started and that is over by now is started once more, finds its claim
+// gone and ends.
+func (a *Activities) StartNodeClaims(ctx context.Context, in workflows.StartNodeClaimsInput) (struct{}, error) {
+	ctx, done := attend(ctx)
+	defer done()
+	starts, ctx := errgroup.WithContext(ctx)
+	starts.SetLimit(startsAtOnce)
+	for _, claim := range in.NodeClaims() {
+		starts.Go(func() error {
+			if _, err := a.Temporal.ExecuteWorkflow(ctx, workflows.NodeClaimOptions(claim).Client(), workflows.NodeClaimType, claim); err != nil {
+				return fmt.Errorf("start NodeClaim workflow of %s: %w", claim.Claim.Name, err)
+			}
+			return nil
+		})
+	}
+	return struct{}{}, starts.Wait()
 }
 
 // settleFor is how long FindInstances keeps looking before it believes that there is nothing: a launch whose reply was

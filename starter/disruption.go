@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,6 +21,10 @@ const (
 	// evaluateEvery and evaluateMost space the signals while the same is due and is not carried out: Disruption may know
 	// what keeps it that the cluster does not show, such as a replacement that was just taken back.
 	evaluateEvery, evaluateMost = 10 * time.Second, 5 * time.Minute
+	// gatherFor is how long empty nodes that are due wait for another that comes due in a moment, and gatherMost how long
+	// for all of those together: pods that go at the same time do not end at the same time, and one evaluation costs as
+	// much for all their nodes as for one. Karpenter looks every ten seconds.
+	gatherFor, gatherMost = 3 * time.Second, 6 * time.Second
 	// freshEnough is how old the mirror may be for a node to be called unneeded.
 	freshEnough = 30 * time.Second
 )
@@ -50,6 +55,23 @@ type signalled struct {
 	nodes map[string]bool
 	// again is how long the same is not said again; zero while nothing was said.
 	again time.Duration
+	// due is since when something is due that Disruption was not told; zero while there is nothing.
+	due time.Time
+}
+
+// gather returns how long to wait for the next node that comes due, zero when Disruption is to be told of those that are.
+// Only empty nodes wait: whatever else is due may be another thing in a moment.
+func (s *signalled) gather(now time.Time, found plan.Disruption) time.Duration {
+	if s.due.IsZero() {
+		s.due = now
+	}
+	wait := found.NextLook.Sub(now)
+	busy := slices.ContainsFunc(found.Commands, func(c plan.Command) bool { return !plan.OnlyWhileEmpty(c.Reason) })
+	if busy || found.NextLook.IsZero() || wait > gatherFor || now.Sub(s.due) >= gatherMost {
+		s.due = time.Time{}
+		return 0
+	}
+	return max(wait, settle)
 }
 
 // news reports whether a signal says anything new: a node nobody was told of, or the same ones after a while. It returns
@@ -95,6 +117,9 @@ func (s *Starter) disrupt(ctx context.Context, last *signalled) time.Duration {
 			return 0
 		}
 		return max(time.Until(next), settle)
+	}
+	if wait := last.gather(time.Now(), found); wait > 0 {
+		return wait
 	}
 	news, wait := last.news(time.Now(), found)
 	if !news {

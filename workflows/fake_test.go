@@ -19,6 +19,7 @@ type fakes struct {
 	fleet   func(CreateFleetInput) (Fleet, error)
 	find    func(FindInstancesInput) (Found, error)
 	release func(ReleaseClaimsInput)
+	start   func(StartNodeClaimsInput) error
 	join    func(context.Context, JoinInput) (JoinResult, error)
 	end     func(TerminateInput)
 	delete  func(DeleteClaimInput) Ending
@@ -49,6 +50,9 @@ func (f *fakes) FindInstances(_ context.Context, in FindInstancesInput) (Found, 
 func (f *fakes) ReleaseClaims(_ context.Context, in ReleaseClaimsInput) (struct{}, error) {
 	f.release(in)
 	return struct{}{}, nil
+}
+func (f *fakes) StartNodeClaims(_ context.Context, in StartNodeClaimsInput) (struct{}, error) {
+	return struct{}{}, f.start(in)
 }
 func (f *fakes) Join(ctx context.Context, in JoinInput) (JoinResult, error) { return f.join(ctx, in) }
 func (f *fakes) Terminate(_ context.Context, in TerminateInput) (struct{}, error) {
@@ -101,6 +105,7 @@ func (f *fakes) register(env *testsuite.TestWorkflowEnvironment) {
 	CreateFleetActivity.register(env, f.CreateFleet)
 	FindInstancesActivity.register(env, f.FindInstances)
 	ReleaseClaimsActivity.register(env, f.ReleaseClaims)
+	StartNodeClaimsActivity.register(env, f.StartNodeClaims)
 	JoinActivity.register(env, f.Join)
 	TerminateActivity.register(env, f.Terminate)
 	DeleteClaimActivity.register(env, f.DeleteClaim)

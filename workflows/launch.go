@@ -31,6 +31,9 @@ const (
 // was sent.
 const prepareTries = 3
 
+// mostChildren is how many NodeClaim workflows a Launch starts as its children.
+const mostChildren = 2
+
 // LaunchInput starts a Launch.
 type LaunchInput struct {
 	Cluster Cluster `json:"cluster"`
@@ -103,6 +106,25 @@ type ReleaseClaimsInput struct {
 	Message string     `json:"message,omitempty"`
 }
 
+// StartNodeClaimsInput asks for the NodeClaim workflows of a launch group: claim i has got instance i.
+type StartNodeClaimsInput struct {
+	Cluster   Cluster    `json:"cluster"`
+	NodePool  string     `json:"nodePool,omitempty"`
+	Group     string     `json:"group"`
+	Claims    []ClaimRef `json:"claims"`
+	Instances []Instance `json:"instances"`
+}
+
+// NodeClaims are the inputs of the workflows.
+func (in StartNodeClaimsInput) NodeClaims() []NodeClaimInput {
+	inputs := make([]NodeClaimInput, 0, len(in.Claims))
+	for i, claim := range in.Claims {
+		inputs = append(inputs, NodeClaimInput{Cluster: in.Cluster, Claim: claim, NodePool: in.NodePool, Group: in.Group,
+			Instance: in.Instances[i], DrainTells: true})
+	}
+	return inputs
+}
+
 // Launch gives a group of alike claims their instances, exactly once. The request is prepared and so recorded in this
 // history, then sent with a token made from this workflow's id; however often the sending is repeated, it is the same
 // question. Claim i gets instance i and its own NodeClaim workflow. What capacity refused is given back: those claims
@@ -172,11 +194,17 @@ func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 	}
 }
 
-// startNodeClaims starts the workflow of each claim with its instance.
+// startNodeClaims starts the workflow of each claim with its instance. Few are children of this one, which are two events
+// each, and three more where they start one after the other. Many are started by one activity, which is eight events
+// with the mark that says so, however many they are.
 func startNodeClaims(ctx workflow.Context, in LaunchInput, claims []ClaimRef, instances []Instance) error {
+	start := StartNodeClaimsInput{Cluster: in.Cluster, NodePool: in.NodePool, Group: in.Group, Claims: claims, Instances: instances[:len(claims)]}
+	if len(claims) > mostChildren && workflow.GetVersion(ctx, "start-nodeclaims", workflow.DefaultVersion, 1) == 1 {
+		_, err := StartNodeClaimsActivity.Run(ctx, start, fmt.Sprintf("start %d NodeClaim workflows", len(claims)))
+		return err
+	}
 	started := make([]workflow.Future, 0, len(claims))
-	for i, claim := range claims {
-		input := NodeClaimInput{Cluster: in.Cluster, Claim: claim, NodePool: in.NodePool, Group: in.Group, Instance: instances[i], DrainTells: true}
+	for _, input := range start.NodeClaims() {
 		child := workflow.ExecuteChildWorkflow(NodeClaimOptions(input).child(ctx), NodeClaim, input)
 		started = append(started, child.GetChildWorkflowExecution())
 	}

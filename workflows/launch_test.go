@@ -169,6 +169,40 @@ func TestLaunchRetriesWithTheSameToken(t *testing.T) {
 	}
 }
 
+// TestManyNodeClaimsAreStartedTogether holds that a large group needs one activity for its NodeClaim workflows, which is
+// tried until it succeeds, and that each of them gets what a child would have got.
+func TestManyNodeClaimsAreStartedTogether(t *testing.T) {
+	t.Parallel()
+	claims := []ClaimRef{{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}}
+	var started []NodeClaimInput
+	tries := 0
+	f := &fakes{
+		prepare: func(g LaunchGroup) (PreparedLaunch, error) { return prepared(g.Claims...), nil },
+		fleet: func(CreateFleetInput) (Fleet, error) {
+			return Fleet{Instances: []Instance{instance("i-1"), instance("i-2"), instance("i-3")}}, nil
+		},
+		release: func(ReleaseClaimsInput) {},
+		start: func(in StartNodeClaimsInput) error {
+			if tries++; tries == 1 {
+				return errors.New("connection reset")
+			}
+			started = in.NodeClaims()
+			return nil
+		},
+	}
+	children, _, out := launched(t, f, LaunchInput{Cluster: "c", LaunchGroup: LaunchGroup{Group: "g", NodePool: "p", Claims: claims}})
+	var want []NodeClaimInput
+	for i, claim := range claims[:3] {
+		want = append(want, NodeClaimInput{Cluster: "c", Claim: claim, NodePool: "p", Group: "g", Instance: instance(fmt.Sprintf("i-%d", i+1)), DrainTells: true})
+	}
+	if diff := cmp.Diff(want, started); diff != "" || len(children) > 0 {
+		t.Errorf("%d children; started together (-want +got):\n%s", len(children), diff)
+	}
+	if out.Launched != 3 || out.Released != 1 {
+		t.Errorf("outcome %+v, want 3 launched and the one that got no instance released", out)
+	}
+}
+
 func TestLaunchTokenOutlivesRuns(t *testing.T) {
 	t.Parallel()
 	id := Cluster("prod").LaunchID("group-" + strings.Repeat("x", 60))
@@ -194,7 +228,8 @@ func TestEveryActivityIsInTheTable(t *testing.T) {
 		policy Policy
 	}{
 		{PlanActivity.Name, PlanActivity.Policy}, {PrepareLaunchActivity.Name, PrepareLaunchActivity.Policy}, {CreateFleetActivity.Name, CreateFleetActivity.Policy},
-		{FindInstancesActivity.Name, FindInstancesActivity.Policy}, {ReleaseClaimsActivity.Name, ReleaseClaimsActivity.Policy}, {JoinActivity.Name, JoinActivity.Policy},
+		{FindInstancesActivity.Name, FindInstancesActivity.Policy}, {ReleaseClaimsActivity.Name, ReleaseClaimsActivity.Policy},
+		{StartNodeClaimsActivity.Name, StartNodeClaimsActivity.Policy}, {JoinActivity.Name, JoinActivity.Policy},
 		{TerminateActivity.Name, TerminateActivity.Policy}, {DeleteClaimActivity.Name, DeleteClaimActivity.Policy}, {EvictActivity.Name, EvictActivity.Policy},
 		{UncordonActivity.Name, UncordonActivity.Policy}, {EvaluateActivity.Name, EvaluateActivity.Policy}, {RemoveActivity.Name, RemoveActivity.Policy},
 		{SweepActivity.Name, SweepActivity.Policy},

@@ -32,6 +32,9 @@ var (
 	FindInstancesActivity = Activity[FindInstancesInput, Found]{"FindInstances", Policy{Attempt: 2 * time.Minute, Heartbeat: 15 * time.Second, First: time.Second, Most: 30 * time.Second}}
 	// ReleaseClaimsActivity deletes claims that got no instance.
 	ReleaseClaimsActivity = Activity[ReleaseClaimsInput, struct{}]{"ReleaseClaims", kubeWrite}
+	// StartNodeClaimsActivity starts the workflows of claims that have got their instances. It has no end: without its
+	// workflow, an instance belongs to nobody until the sweep comes.
+	StartNodeClaimsActivity = Activity[StartNodeClaimsInput, struct{}]{"StartNodeClaims", Policy{Attempt: 2 * time.Minute, Heartbeat: 10 * time.Second, First: 200 * time.Millisecond, Most: 10 * time.Second}}
 
 	// JoinActivity records the launch on the claim, waits for the Node, registers it and waits until it is initialized.
 	// It is one activity and not three with signals between them because a life must fit its budget of events. It

@@ -23,7 +23,7 @@
 //
 // An uneventful node life is budgeted at 12 actions and 50 history events including its drain and its share of the
 // launch; a test counts them. That is why Join is one activity which waits, why search attributes are written once
-// only, and why nothing is signalled that an activity can see for itself.
+// only, why many workflows are started by one activity, and why nothing is signalled that an activity can see for itself.
 package workflows
 
 import (
@@ -43,6 +43,7 @@ type Activities interface {
 	CreateFleet(context.Context, CreateFleetInput) (Fleet, error)
 	FindInstances(context.Context, FindInstancesInput) (Found, error)
 	ReleaseClaims(context.Context, ReleaseClaimsInput) (struct{}, error)
+	StartNodeClaims(context.Context, StartNodeClaimsInput) (struct{}, error)
 	Join(context.Context, JoinInput) (JoinResult, error)
 	Terminate(context.Context, TerminateInput) (struct{}, error)
 	DeleteClaim(context.Context, DeleteClaimInput) (Ending, error)
@@ -82,6 +83,7 @@ func RegisterActivities(r worker.ActivityRegistry, a Activities) {
 	CreateFleetActivity.register(r, a.CreateFleet)
 	FindInstancesActivity.register(r, a.FindInstances)
 	ReleaseClaimsActivity.register(r, a.ReleaseClaims)
+	StartNodeClaimsActivity.register(r, a.StartNodeClaims)
 	JoinActivity.register(r, a.Join)
 	TerminateActivity.register(r, a.Terminate)
 	DeleteClaimActivity.register(r, a.DeleteClaim)

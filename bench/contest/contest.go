@@ -41,8 +41,15 @@ import (
 	"github.com/tenon-sh/tenon/internal/lab"
 )
 
-// bootDelay is how long a machine takes from its launch until its Node is there.
-const bootDelay = 2 * time.Second
+// setting is what a piece of work asks of the laboratory and of both rivals.
+type setting struct {
+	// boot is how long a machine takes from its launch until its Node is there.
+	boot time.Duration
+	// schedulerQPS is how many requests the kube-scheduler may make in a second; zero leaves it to the laboratory.
+	schedulerQPS int
+	// pool is the NodePool of both, but for the node class.
+	pool func(group, kind string) string
+}
 
 // rootVolume is what a node costs beside its machine, in US dollars per hour: 20 GiB of gp3 at $0.08 for a GiB and month.
 const rootVolume = 20 * 0.08 / 730
@@ -102,9 +109,9 @@ type Figures struct {
 type rival interface {
 	name() string
 	build(ctx context.Context, dir string, sizes []size) error
-	// options completes those of the laboratory.
-	options(lab.Options) lab.Options
-	start(ctx context.Context, l *lab.Lab, c client.Client) error
+	// options are those of the laboratory.
+	options(setting) lab.Options
+	start(ctx context.Context, l *lab.Lab, c client.Client, s setting) error
 	processes() (map[string]int, error)
 	stop()
 }
@@ -117,24 +124,38 @@ func Run(ctx context.Context, o Options, names ...string) ([]Figures, error) {
 	}
 	var all []Figures
 	for _, name := range names {
-		r, known := map[string]rival{"karpenter": &peer{}, "tenon": &tenon{}}[name]
-		if !known {
-			return nil, fmt.Errorf("there is no %q", name)
-		}
-		figures, err := run(ctx, o, r, sizes)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		figures := Figures{Name: "end-to-end-" + name}
+		consolidating := setting{boot: 2 * time.Second, pool: consolidatingPool}
+		if err := turn(ctx, o, name, sizes, consolidating, func(r rival, c client.Client, book *ledger) error {
+			w := &work{options: o, rival: r, client: c, book: book, sizes: sizes, figures: figures}
+			err := w.do(ctx)
+			if err == nil && o.Keep != "" {
+				err = writeJSON(filepath.Join(o.Keep, "course-"+r.name()+".json"), w.course)
+			}
+			figures = w.figures
+			return err
+		}); err != nil {
+			return nil, err
 		}
 		all = append(all, figures)
 	}
 	return all, nil
 }
 
-// run is one rival's turn.
-func run(ctx context.Context, o Options, r rival, sizes []size) (figures Figures, err error) {
+// turn lets one rival do a piece of work in a laboratory of its own.
+func turn(ctx context.Context, o Options, name string, sizes []size, s setting, do func(rival, client.Client, *ledger) error) (err error) {
+	r, known := map[string]rival{"karpenter": &peer{}, "tenon": &tenon{}}[name]
+	if !known {
+		return fmt.Errorf("there is no %q", name)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+	}()
 	dir, err := os.MkdirTemp("", "tenon-contest-")
 	if err != nil {
-		return figures, err
+		return err
 	}
 	defer func() {
 		if o.Keep == "" && err == nil {
@@ -145,44 +166,37 @@ func run(ctx context.Context, o Options, r rival, sizes []size) (figures Figures
 	}()
 	o.Progress("%s: building", r.name())
 	if err := r.build(ctx, dir, sizes); err != nil {
-		return figures, err
+		return err
 	}
-	options := r.options(lab.Options{})
-	options.Dir, options.Bin = dir, o.Bin
+	options := r.options(s)
+	options.Dir, options.Bin, options.SchedulerQPS = dir, o.Bin, s.schedulerQPS
 	l, err := lab.Start(ctx, options)
 	if err != nil {
-		return figures, err
+		return err
 	}
 	defer func() { err = errors.Join(err, l.Stop()) }()
 	defer r.stop()
 	config, err := l.RESTConfig()
 	if err != nil {
-		return figures, err
+		return err
 	}
 	kinds, err := scheme()
 	if err != nil {
-		return figures, err
+		return err
 	}
 	c, err := client.New(config, client.Options{Scheme: kinds})
 	if err != nil {
-		return figures, err
+		return err
 	}
-	if err := r.start(ctx, l, c); err != nil {
-		return figures, err
+	if err := r.start(ctx, l, c, s); err != nil {
+		return err
 	}
 	book, err := newLedger(config, prices(sizes))
 	if err != nil {
-		return figures, err
+		return err
 	}
 	defer book.close()
-	w := &work{options: o, rival: r, client: c, book: book, sizes: sizes, figures: Figures{Name: "end-to-end-" + r.name()}}
-	if err := w.do(ctx); err != nil {
-		return figures, err
-	}
-	if o.Keep != "" {
-		err = writeJSON(filepath.Join(o.Keep, "course-"+r.name()+".json"), w.course)
-	}
-	return w.figures, err
+	return do(r, c, book)
 }
 
 // scheme knows what the contest reads and writes with types; the rest is applied as it is written.
@@ -192,8 +206,8 @@ func scheme() (*runtime.Scheme, error) {
 	return s, kinds.AddToScheme(s)
 }
 
-// nodePool is the NodePool of both, but for the node class.
-func nodePool(group, kind string) string {
+// consolidatingPool is the NodePool of the work.
+func consolidatingPool(group, kind string) string {
 	return fmt.Sprintf(strings.TrimSpace(`
 apiVersion: karpenter.sh/v1
 kind: NodePool

@@ -35,11 +35,11 @@ func (p *peer) build(ctx context.Context, dir string, sizes []size) error {
 }
 
 // options: the peer's nodes are played by the same kwok, and its resources are its own.
-func (p *peer) options(lab.Options) lab.Options {
+func (p *peer) options(setting) lab.Options {
 	return lab.Options{Components: lab.ControlPlane(), Bare: true}
 }
 
-func (p *peer) start(ctx context.Context, l *lab.Lab, c client.Client) error {
+func (p *peer) start(ctx context.Context, l *lab.Lab, c client.Client, s setting) error {
 	for _, definition := range append(append([]*apiextensionsv1.CustomResourceDefinition{}, peerapis.CRDs...), kwokapis.CRDs...) {
 		if err := c.Create(ctx, definition.DeepCopy()); err != nil {
 			return fmt.Errorf("create %s: %w", definition.Name, err)
@@ -76,7 +76,7 @@ kind: KWOKNodeClass
 metadata: {name: fleet}
 spec: {nodeRegistrationDelay: %ds}
 ---
-%s`, int(bootDelay.Seconds()), nodePool("karpenter.kwok.sh", "KWOKNodeClass")))
+%s`, int(s.boot.Seconds()), s.pool("karpenter.kwok.sh", "KWOKNodeClass")))
 	})
 }
 

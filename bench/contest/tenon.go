@@ -36,16 +36,14 @@ func (t *tenon) build(ctx context.Context, dir string, sizes []size) error {
 
 func (t *tenon) file() string { return filepath.Join(t.dir, "ec2-instance-types.json") }
 
-func (t *tenon) options(o lab.Options) lab.Options {
-	o.Tenon, o.BootDelay = t.program, bootDelay
-	o.Args = map[lab.Component][]string{
+func (t *tenon) options(s setting) lab.Options {
+	return lab.Options{Tenon: t.program, BootDelay: s.boot, Args: map[lab.Component][]string{
 		lab.EC2Sim: {"--catalogue=" + t.file(), "--ready-delay=0s"},
 		lab.Worker: {"--vm-memory-overhead-percent=" + strconv.FormatFloat(overhead(t.sizes), 'f', 6, 64)},
-	}
-	return o
+	}}
 }
 
-func (t *tenon) start(ctx context.Context, l *lab.Lab, c client.Client) error {
+func (t *tenon) start(ctx context.Context, l *lab.Lab, c client.Client, s setting) error {
 	t.lab = l
 	if err := c.Delete(ctx, &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}); err != nil {
 		return fmt.Errorf("delete the default NodePool: %w", err)
@@ -64,7 +62,7 @@ func (t *tenon) start(ctx context.Context, l *lab.Lab, c client.Client) error {
 	}); err != nil {
 		return err
 	}
-	return await(ctx, "the NodePool accepted", time.Minute, func() error { return apply(ctx, c, nodePool("karpenter.k8s.aws", "EC2NodeClass")) })
+	return await(ctx, "the NodePool accepted", time.Minute, func() error { return apply(ctx, c, s.pool("karpenter.k8s.aws", "EC2NodeClass")) })
 }
 
 func (t *tenon) processes() (map[string]int, error) {

@@ -51,7 +51,7 @@ var effects = []struct{ effect, what string }{
 }
 
 // acknowledged are the activities whose end the worker does not live to report.
-var acknowledged = []string{"Plan", "PrepareLaunch", "CreateFleet", "FindInstances", "ReleaseClaims", "Join", "Evict", "Uncordon",
+var acknowledged = []string{"Plan", "PrepareLaunch", "CreateFleet", "FindInstances", "ReleaseClaims", "StartNodeClaims", "Join", "Evict", "Uncordon",
 	"DeleteClaim", "Evaluate", "Remove", "BeginReplacement", "AwaitReplacements", "Retire", "AwaitMoved", "UndoReplacement", "Terminate", "Sweep"}
 
 // points is the table of all points at which the worker is killed.

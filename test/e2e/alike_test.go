@@ -81,8 +81,8 @@ func record(w *world.World, pool string) {
 	cluster := workflows.Cluster(w.Lab.Cluster())
 	w.RecordLatest(cluster.ProvisioningID(), "of-a-day")
 	w.RecordLatest(cluster.DisruptionID(), "of-a-day")
-	for _, workflowType := range []string{workflows.LaunchType, workflows.NodeClaimType, workflows.DrainType} {
-		w.Record(w.Runs(fmt.Sprintf("WorkflowType = %q AND NodePool = %q", workflowType, pool))[0], "uneventful")
+	for workflowType, what := range map[string]string{workflows.LaunchType: "together", workflows.NodeClaimType: "uneventful", workflows.DrainType: "uneventful"} {
+		w.Record(w.Runs(fmt.Sprintf("WorkflowType = %q AND NodePool = %q", workflowType, pool))[0], what)
 	}
 	w.Record(w.Runs(fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Completed'", workflows.SweepType))[0], "uneventful")
 }
