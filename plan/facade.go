@@ -34,14 +34,13 @@ type (
 
 // What a pod asks of a node, in shared and comparable form.
 type (
-	Interner    = model.Interner
-	Class       = model.Class
-	Labels      = model.Labels
-	HostPort    = model.HostPort
-	Resources   = model.Resources
-	Amount      = model.Amount
-	Requirement = model.Requirement
-	Wish        = model.Wish
+	Interner  = model.Interner
+	Class     = model.Class
+	Labels    = model.Labels
+	HostPort  = model.HostPort
+	Resources = model.Resources
+	Amount    = model.Amount
+	Wish      = model.Wish
 )
 
 // Volumes, as far as they decide where pods can run.

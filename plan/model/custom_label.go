@@ -81,16 +81,18 @@ func (t Term) Candidates() []string {
 func (t Term) inventions() []string {
 	values := []string{"true", "false", "any"}
 	for i := range t {
-		if !t[i].bounded {
-			continue
-		}
+		bound, bounded := t[i].bound()
 		switch t[i].Operator {
 		case corev1.NodeSelectorOpGt:
-			values = append(values, strconv.FormatInt(t[i].bound+1, 10))
+			bound++
 		case corev1.NodeSelectorOpLt:
-			values = append(values, strconv.FormatInt(t[i].bound-1, 10))
+			bound--
 		case karpv1.NodeSelectorOpGte, karpv1.NodeSelectorOpLte:
-			values = append(values, strconv.FormatInt(t[i].bound, 10))
+		default:
+			continue
+		}
+		if bounded {
+			values = append(values, strconv.FormatInt(bound, 10))
 		}
 	}
 	return values

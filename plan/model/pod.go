@@ -104,14 +104,15 @@ func (p *Pod) Undisruptable(now time.Time) bool {
 	if !p.DoNotDisrupt || p.Terminal || p.Terminating() {
 		return false
 	}
-	return p.DoNotDisruptFor == 0 || p.Started.IsZero() || now.Before(p.Started.Add(p.DoNotDisruptFor))
+	until := p.DisruptableAt()
+	return until.IsZero() || now.Before(until)
 }
 
 // Labels are a pod's namespace and labels: all that a label selector can see of it.
 type Labels struct {
 	Namespace string
 	Set       map[string]string
-
+	// Key is equal for equal labels.
 	Key string
 }
 
@@ -135,11 +136,9 @@ type Class struct {
 	// ResourceClaims says that the pod asks for devices by dynamic resource allocation.
 	ResourceClaims bool
 
+	// ID identifies the class by content: equal in every process for equal shapes. It is not for people.
 	ID string
 }
-
-// Key identifies the class by content: equal in every process for equal shapes. It is not for people.
-func (c *Class) Key() string { return c.ID }
 
 // HostPort is a port of the node a pod takes for itself.
 type HostPort struct {
@@ -161,11 +160,9 @@ const anyAddress = "0.0.0.0"
 
 // DaemonSet is what planning needs of a DaemonSet: the shape of the pod it puts on every node that admits it.
 type DaemonSet struct {
-	UID       types.UID
 	Namespace string
 	Name      string
 	Class     *Class
-	Labels    *Labels
 }
 
 // AntiTerms are the required terms of anti-affinity of a class.

@@ -18,7 +18,7 @@ func (i *Interner) Node(node *corev1.Node) *Node {
 		UID:          node.UID,
 		Pool:         i.String(node.Labels[karpv1.NodePoolLabelKey]),
 		ProviderID:   node.Spec.ProviderID,
-		Labels:       i.stringMap(node.Labels),
+		Labels:       i.Labels(node.Labels),
 		Taints:       i.taints(withoutExpecting(node.Spec.Taints)),
 		Capacity:     i.resources(node.Status.Capacity),
 		Allocatable:  i.resources(node.Status.Allocatable),
@@ -68,7 +68,6 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 		ClaimUID:      claim.UID,
 		Pool:          i.String(claim.Labels[karpv1.NodePoolLabelKey]),
 		ProviderID:    claim.Status.ProviderID,
-		Requirements:  i.requirements(claim.Spec.Requirements),
 		Requests:      i.resources(claim.Spec.Resources.Requests),
 		Taints:        i.taints(claim.Spec.Taints),
 		StartupTaints: i.taints(claim.Spec.StartupTaints),
@@ -100,38 +99,18 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 	if grace := claim.Spec.TerminationGracePeriod; grace != nil {
 		n.TerminationGracePeriod = &grace.Duration
 	}
-	labels := i.stringMap(claim.Labels)
-	for _, r := range n.Requirements {
+	n.Labels = i.Labels(claim.Labels)
+	for _, r := range claim.Spec.Requirements {
+		n.Requirements = append(n.Requirements, i.condition(r.Key, r.Operator, r.Values))
 		// A requirement with one value is a label of the node, whatever it becomes.
-		if _, labelled := labels[r.Key]; !labelled && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
-			if labels == nil {
-				labels = map[string]string{}
+		if _, labelled := n.Labels[r.Key]; !labelled && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
+			if n.Labels == nil {
+				n.Labels = map[string]string{}
 			}
-			labels[r.Key] = r.Values[0]
+			n.Labels[i.String(r.Key)] = i.String(r.Values[0])
 		}
 	}
-	n.Labels = labels
 	return n
-}
-
-func (i *Interner) requirements(from []karpv1.NodeSelectorRequirementWithMinValues) []Requirement {
-	if len(from) == 0 {
-		return nil
-	}
-	reduced := make([]Requirement, len(from))
-	for r := range from {
-		values := make([]string, len(from[r].Values))
-		for v, value := range from[r].Values {
-			values[v] = i.String(value)
-		}
-		reduced[r] = Requirement{
-			Key:       i.String(from[r].Key),
-			Operator:  from[r].Operator,
-			Values:    values,
-			MinValues: ValueOr(from[r].MinValues, 0),
-		}
-	}
-	return reduced
 }
 
 // Join makes one Node of a claim and the Node its machine became, each reduced by itself.
@@ -156,15 +135,9 @@ func Join(claim, node *Node) *Node {
 	joined.LastPodEvent = Later(claim.LastPodEvent, node.LastPodEvent)
 	joined.NominatedUntil = Later(claim.NominatedUntil, node.NominatedUntil)
 	joined.Promised = claim.Promised
-	if joined.InstanceType == "" {
-		joined.InstanceType = claim.InstanceType
-	}
-	if joined.Zone == "" {
-		joined.Zone = claim.Zone
-	}
-	if joined.CapacityType == "" {
-		joined.CapacityType = claim.CapacityType
-	}
+	joined.InstanceType = cmp.Or(node.InstanceType, claim.InstanceType)
+	joined.Zone = cmp.Or(node.Zone, claim.Zone)
+	joined.CapacityType = cmp.Or(node.CapacityType, claim.CapacityType)
 	if !claim.Registered {
 		// Until it registers, the Node does not show all that the claim promises.
 		joined.Labels = maps.Clone(node.Labels)
@@ -175,36 +148,11 @@ func Join(claim, node *Node) *Node {
 		joined.Taints = claim.Taints
 	}
 	if !claim.Initialized {
-		// A device plugin that has not started yet reports none of its devices.
+		// A device plugin that has not started yet reports none of its devices; the claim foresees them.
 		joined.Capacity = node.Capacity.Max(claim.Capacity)
-		joined.Allocatable = expected(node.Allocatable, claim.Allocatable)
+		joined.Allocatable = node.Allocatable.or(claim.Allocatable)
 	}
 	return &joined
-}
-
-// expected is what a node that is not initialized will offer: what it reports, and what it does not report yet as its
-// claim foresees it.
-func expected(reported, foreseen Resources) Resources {
-	result := reported
-	if result.CPU == 0 {
-		result.CPU = foreseen.CPU
-	}
-	if result.Memory == 0 {
-		result.Memory = foreseen.Memory
-	}
-	if result.EphemeralStorage == 0 {
-		result.EphemeralStorage = foreseen.EphemeralStorage
-	}
-	if result.Pods == 0 {
-		result.Pods = foreseen.Pods
-	}
-	missing := Resources{}
-	for _, amount := range foreseen.Extended {
-		if reported.Get(amount.Name) == 0 {
-			missing.Extended = append(missing.Extended, amount)
-		}
-	}
-	return result.Add(missing)
 }
 
 func (i *Interner) taints(taints []corev1.Taint) []corev1.Taint {

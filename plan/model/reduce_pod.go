@@ -98,11 +98,9 @@ func (i *Interner) DaemonSet(set *appsv1.DaemonSet, ranges ...*corev1.LimitRange
 	}
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
 	return &DaemonSet{
-		UID:       set.UID,
 		Namespace: i.String(set.Namespace),
 		Name:      i.String(set.Name),
 		Class:     i.class(pod),
-		Labels:    i.podLabels(set.Namespace, set.Spec.Template.Labels),
 	}
 }
 
@@ -145,19 +143,8 @@ func (i *Interner) podLabels(namespace string, labels map[string]string) *Labels
 	key := AppendString(nil, namespace)
 	key = AppendMap(key, labels)
 	return i.labels.get(key, func(key string) *Labels {
-		return &Labels{Namespace: i.String(namespace), Set: i.stringMap(labels), Key: key}
+		return &Labels{Namespace: i.String(namespace), Set: i.Labels(labels), Key: key}
 	})
-}
-
-func (i *Interner) stringMap(m map[string]string) map[string]string {
-	if len(m) == 0 {
-		return nil
-	}
-	shared := make(map[string]string, len(m))
-	for key, value := range m {
-		shared[i.String(key)] = i.String(value)
-	}
-	return shared
 }
 
 // class finds or makes the class of a pod.

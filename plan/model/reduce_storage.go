@@ -60,12 +60,11 @@ func (i *Interner) mounts(pod *corev1.Pod) *Mounts {
 	}
 	slices.SortStableFunc(m.Claims, func(a, b MountedClaim) int { return cmp.Compare(a.Name, b.Name) })
 	m.Claims = slices.CompactFunc(m.Claims, func(a, b MountedClaim) bool { return a.Name == b.Name })
-	return i.mountings.get(mountsKey(pod.Namespace, &m), func(key string) *Mounts {
+	return i.mountings.get(mountsKey(pod.Namespace, &m), func(string) *Mounts {
 		shared := m
 		for c := range shared.Claims {
 			shared.Claims[c].Name = i.String(shared.Claims[c].Name)
 		}
-		shared.key = key
 		return &shared
 	})
 }
@@ -178,7 +177,7 @@ func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
 	if claim := volume.Spec.ClaimRef; claim != nil {
 		reduced.Claim, reduced.ClaimUID = i.String(claim.Namespace+"/"+claim.Name), claim.UID
 	} else {
-		reduced.Labels = i.stringMap(volume.Labels)
+		reduced.Labels = i.Labels(volume.Labels)
 	}
 	return reduced
 }
@@ -205,7 +204,7 @@ func volumeTopology(i *Interner, volume *corev1.PersistentVolume) *Topology {
 		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
 	} {
 		if value := volume.Labels[key]; value != "" {
-			places = append(places, placeCondition(i, key, corev1.NodeSelectorOpIn, strings.Split(value, labelZoneSeparator)))
+			places = append(places, i.condition(key, corev1.NodeSelectorOpIn, strings.Split(value, labelZoneSeparator)))
 		}
 	}
 	affinity := volume.Spec.NodeAffinity
@@ -223,14 +222,15 @@ func volumeTopology(i *Interner, volume *corev1.PersistentVolume) *Topology {
 		}
 		alternative := slices.Clone(places)
 		for _, e := range selector.MatchExpressions {
-			alternative = append(alternative, placeCondition(i, e.Key, e.Operator, e.Values))
+			alternative = append(alternative, i.condition(e.Key, e.Operator, e.Values))
 		}
 		alternatives = append(alternatives, alternative)
 	}
 	return i.topology(alternatives)
 }
 
-func placeCondition(i *Interner, key string, operator corev1.NodeSelectorOperator, values []string) Condition {
+// condition compiles a condition on a node, whose strings are shared with others.
+func (i *Interner) condition(key string, operator corev1.NodeSelectorOperator, values []string) Condition {
 	shared := make([]string, len(values))
 	for v := range values {
 		shared[v] = i.String(strings.TrimSpace(values[v]))
@@ -241,9 +241,7 @@ func placeCondition(i *Interner, key string, operator corev1.NodeSelectorOperato
 // topology finds or makes the topology with these alternatives.
 func (i *Interner) topology(alternatives []Term) *Topology {
 	alternatives = Simplified(alternatives)
-	return i.topologies.get([]byte(IdOf(alternatives)), func(key string) *Topology {
-		return &Topology{Alternatives: alternatives, key: key}
-	})
+	return i.topologies.get([]byte(IdOf(alternatives)), func(string) *Topology { return &Topology{Alternatives: alternatives} })
 }
 
 // StorageClass reduces a StorageClass. The result shares nothing with the argument.
@@ -262,7 +260,7 @@ func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
 	for t := range class.AllowedTopologies {
 		var alternative Term
 		for _, e := range class.AllowedTopologies[t].MatchLabelExpressions {
-			alternative = append(alternative, placeCondition(i, e.Key, corev1.NodeSelectorOpIn, e.Values))
+			alternative = append(alternative, i.condition(e.Key, corev1.NodeSelectorOpIn, e.Values))
 		}
 		if alternative != nil {
 			alternatives = append(alternatives, alternative)

@@ -18,37 +18,29 @@ func List(words []string, last string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
 }
 
-// String is for people: its conditions, joined by and.
-func (t Term) String() string {
-	var words []string
-	for i := range t {
-		words = append(words, t[i].String())
-	}
-	return List(words, "and")
-}
-
 // Condition is what one requirement asks of the value of one label.
 type Condition struct {
 	Key      string
 	Operator corev1.NodeSelectorOperator
 	// Values are sorted.
 	Values []string
-	// bound is the integer Gt, Lt, Gte and Lte compare with; without one they admit nothing.
-	bound   int64
-	bounded bool
 }
 
 // NewCondition compiles one requirement on a label.
 func NewCondition(key string, operator corev1.NodeSelectorOperator, values []string) Condition {
-	c := Condition{Key: key, Operator: operator, Values: values}
 	if !slices.IsSorted(values) {
-		c.Values = slices.Sorted(slices.Values(values))
+		values = slices.Sorted(slices.Values(values))
 	}
-	if len(values) == 1 {
-		bound, err := strconv.ParseInt(values[0], 10, 64)
-		c.bound, c.bounded = bound, err == nil
+	return Condition{Key: key, Operator: operator, Values: values}
+}
+
+// bound is the integer that Gt, Lt, Gte and Lte compare with; without one they admit nothing.
+func (c *Condition) bound() (bound int64, ok bool) {
+	if len(c.Values) != 1 {
+		return 0, false
 	}
-	return c
+	bound, err := strconv.ParseInt(c.Values[0], 10, 64)
+	return bound, err == nil
 }
 
 // Admits says whether a label with this value, or the absence of the label, meets the condition. The rules are those of
@@ -64,22 +56,20 @@ func (c *Condition) Admits(value string, present bool) bool {
 	case corev1.NodeSelectorOpDoesNotExist:
 		return !present
 	}
-	if !present || !c.bounded {
-		return false
-	}
+	bound, bounded := c.bound()
 	number, err := strconv.ParseInt(value, 10, 64)
-	if err != nil {
+	if !present || !bounded || err != nil {
 		return false
 	}
 	switch c.Operator {
 	case corev1.NodeSelectorOpGt:
-		return number > c.bound
+		return number > bound
 	case corev1.NodeSelectorOpLt:
-		return number < c.bound
+		return number < bound
 	case karpv1.NodeSelectorOpGte:
-		return number >= c.bound
+		return number >= bound
 	case karpv1.NodeSelectorOpLte:
-		return number <= c.bound
+		return number <= bound
 	}
 	return false
 }
@@ -109,6 +99,20 @@ func (c *Condition) String() string {
 
 // Term is a conjunction of conditions.
 type Term []Condition
+
+// String is for people: "topology.kubernetes.io/zone In [a] and x Exists".
+func (t Term) String() string { return List(t.each((*Condition).String), "and") }
+
+// id tells settled conjunctions apart.
+func (t Term) id() string { return strings.Join(t.each((*Condition).ID), "\x01") }
+
+func (t Term) each(text func(*Condition) string) []string {
+	texts := make([]string, len(t))
+	for i := range t {
+		texts[i] = text(&t[i])
+	}
+	return texts
+}
 
 // Admits says whether labels meet every condition.
 func (t Term) Admits(labels map[string]string) bool {
@@ -151,11 +155,7 @@ func TermsOf(class *Class) []Term {
 		if len(alternative.MatchExpressions) == 0 || len(alternative.MatchFields) > 0 {
 			continue // a term without expressions matches no node, and one with fields a node that exists: the kube-scheduler knows it
 		}
-		t := slices.Clone(base)
-		for _, expression := range alternative.MatchExpressions {
-			t = append(t, NewCondition(expression.Key, expression.Operator, expression.Values))
-		}
-		terms = append(terms, t)
+		terms = append(terms, slices.Concat(base, Expressions(alternative.MatchExpressions)))
 	}
 	return terms
 }

@@ -25,8 +25,6 @@ type Mounts struct {
 	Claims []MountedClaim
 	// Inline are the volumes that the pod names itself and a CSI driver attaches: those of in-tree drivers.
 	Inline []AttachableVolume
-
-	key string
 }
 
 // Names are the names of the claims; none for a nil Mounts.
@@ -148,8 +146,6 @@ type StorageClass struct {
 type Topology struct {
 	// Alternatives are conjunctions, any of which will do. An empty list admits no node.
 	Alternatives []Term
-
-	key string
 }
 
 // DefaultClass is the StorageClass of claims that name none, or nil.

@@ -149,29 +149,11 @@ func (c Condition) impliedBy(other Condition) bool {
 	return c.ID() == other.ID()
 }
 
-// id tells settled conjunctions apart.
-func (t Term) id() string {
-	ids := make([]string, len(t))
-	for i := range t {
-		ids[i] = t[i].ID()
-	}
-	return strings.Join(ids, "\x01")
-}
-
 // IdOf tells lists of simplified alternatives apart.
 func IdOf(alternatives []Term) string {
-	ids := make([]string, len(alternatives))
-	for i, t := range alternatives {
-		ids[i] = "\x02" + t.id()
+	var id strings.Builder
+	for _, t := range alternatives {
+		id.WriteString("\x02" + t.id())
 	}
-	return strings.Join(ids, "")
-}
-
-// InWords is for people: "topology.kubernetes.io/zone In [a] and x Exists".
-func (t Term) InWords() string {
-	words := make([]string, len(t))
-	for i := range t {
-		words[i] = t[i].String()
-	}
-	return strings.Join(words, " and ")
+	return id.String()
 }

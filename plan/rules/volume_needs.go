@@ -225,7 +225,7 @@ func (b *VolumeIndex) unbound(key string, claim *model.VolumeClaim) location {
 func inWords(places []model.Term) string {
 	words := make([]string, len(places))
 	for i, t := range places {
-		words[i] = t.InWords()
+		words[i] = t.String()
 	}
 	return strings.Join(words, ", or ")
 }
