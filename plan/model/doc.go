@@ -7,5 +7,5 @@
 //
 // Reading order: storage, resources, pod, requirement, template, intern, growth, node, protection, pdb, departure,
 // device, reduce_pod, custom_label, result, node_claim, disruption, volume_terms, virtual, snapshot, input, reduce_node,
-// packing, drain_pod, tied, reduce_storage, siblings, nomination.
+// drain_pod, tied, reduce_storage, waiting.
 package model

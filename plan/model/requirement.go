@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -147,15 +148,25 @@ func TermsOf(class *Class) []Term {
 	for _, key := range SortedKeys(class.NodeSelector) {
 		base = append(base, NewCondition(key, corev1.NodeSelectorOpIn, []string{class.NodeSelector[key]}))
 	}
-	if class.NodeAffinity == nil {
+	return alternatives(base, class.NodeAffinity, NewCondition)
+}
+
+// alternatives are the terms of a selector, each joined to what is asked for in any case.
+func alternatives(base Term, selector *corev1.NodeSelector, compile func(string, corev1.NodeSelectorOperator, []string) Condition) []Term {
+	if selector == nil {
 		return []Term{base}
 	}
 	var terms []Term
-	for _, alternative := range class.NodeAffinity.NodeSelectorTerms {
+	for i := range selector.NodeSelectorTerms {
+		alternative := &selector.NodeSelectorTerms[i]
 		if len(alternative.MatchExpressions) == 0 || len(alternative.MatchFields) > 0 {
 			continue // a term without expressions matches no node, and one with fields a node that exists: the kube-scheduler knows it
 		}
-		terms = append(terms, slices.Concat(base, Expressions(alternative.MatchExpressions)))
+		t := slices.Clone(base)
+		for _, e := range alternative.MatchExpressions {
+			t = append(t, compile(e.Key, e.Operator, e.Values))
+		}
+		terms = append(terms, t)
 	}
 	return terms
 }
@@ -169,24 +180,11 @@ func ConditionsOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) Te
 	return t
 }
 
-// Tolerates says whether the tolerations tolerate a taint, by the rules of
-// k8s.io/api/core/v1.Toleration.ToleratesTaint without comparison operators.
+// Tolerates says whether the tolerations tolerate a taint. The operators that compare numbers are not known.
 func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 	for i := range tolerations {
-		t := &tolerations[i]
-		if t.Effect != "" && t.Effect != taint.Effect {
-			continue
-		}
-		if t.Key != "" && t.Key != taint.Key {
-			continue
-		}
-		switch t.Operator {
-		case corev1.TolerationOpExists:
+		if tolerations[i].ToleratesTaint(klog.Logger{}, taint, false) {
 			return true
-		case "", corev1.TolerationOpEqual:
-			if t.Value == taint.Value {
-				return true
-			}
 		}
 	}
 	return false
@@ -195,10 +193,7 @@ func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 // RepelledBy returns the first taint that keeps a pod with these tolerations off a node, or nil.
 func RepelledBy(taints []corev1.Taint, tolerations []corev1.Toleration) *corev1.Taint {
 	for i := range taints {
-		if taints[i].Effect == corev1.TaintEffectPreferNoSchedule {
-			continue
-		}
-		if !Tolerates(tolerations, &taints[i]) {
+		if taints[i].Effect != corev1.TaintEffectPreferNoSchedule && !Tolerates(tolerations, &taints[i]) {
 			return &taints[i]
 		}
 	}

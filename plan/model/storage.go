@@ -74,13 +74,8 @@ type ClaimSpec struct {
 // AccessModes is a set of ways to mount a volume.
 type AccessModes uint8
 
-// The access modes.
-const (
-	ReadWriteOnce AccessModes = 1 << iota
-	ReadOnlyMany
-	ReadWriteMany
-	ReadWriteOncePod
-)
+// ReadWriteOncePod is the access mode that one pod at a time has.
+const ReadWriteOncePod AccessModes = 1 << 3
 
 // VolumeClaim is a PersistentVolumeClaim.
 type VolumeClaim struct {
