@@ -81,8 +81,7 @@ func VirtualPods(model *Pod, buffer types.UID, name string, count int) []*Pod {
 	pods := make([]*Pod, count)
 	for n := range pods {
 		pod := *model
-		key := AppendString(nil, string(buffer))
-		key = AppendString(key, strconv.Itoa(n))
+		key := AppendString(nil, string(buffer), strconv.Itoa(n))
 		sum := sha256.Sum256(append(key, model.Class.ID...))
 		pod.UID = types.UID("virtual-" + hex.EncodeToString(sum[:16]))
 		pod.Name = "capacity-buffer-" + name + "-" + strconv.Itoa(n)

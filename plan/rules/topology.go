@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,13 +80,7 @@ func SelectionKey(class *model.Class) string {
 }
 
 // TolerationKey is equal for tolerations that are.
-func TolerationKey(tolerations []corev1.Toleration) string {
-	var key []byte
-	for i := range tolerations {
-		key = model.AppendToleration(key, &tolerations[i])
-	}
-	return strconv.Itoa(len(tolerations)) + string(key)
-}
+func TolerationKey(tolerations []corev1.Toleration) string { return string(model.AppendTolerations(nil, tolerations)) }
 
 // apartFrom compiles a term of anti-affinity: the group of those it is about, and the group of those who have it.
 func (t *Topology) apartFrom(pod *model.Labels, term *corev1.PodAffinityTerm) (others, owners *Group) {
