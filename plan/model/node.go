@@ -13,30 +13,21 @@ import (
 
 // Reschedulable are the pods that need another place when the node goes.
 func (n *Node) Reschedulable() []*Pod {
-	var pods []*Pod
-	for _, pod := range n.Pods {
-		if pod.Reschedulable() {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
+	return slices.DeleteFunc(slices.Clone(n.Pods), func(p *Pod) bool { return !p.Reschedulable() })
 }
+
+// HasDevices says whether a node has devices, used or not.
+func (n *Node) HasDevices() bool { return n.Allocatable.hasDevice() }
 
 // LastingTaints are the taints that keep pods off a node for good. While a node of ours is not initialized, its startup
 // taints and those that Kubernetes itself puts on a node that has just joined are about to go. On nodes of others the
 // same taints say that something is wrong.
 func LastingTaints(n *Node) []corev1.Taint {
-	if n.Initialized || n.Claim == "" {
+	passes := func(t corev1.Taint) bool { return passing(n, &t) }
+	if n.Initialized || n.Claim == "" || !slices.ContainsFunc(n.Taints, passes) {
 		return n.Taints
 	}
-	lasting := true
-	for i := range n.Taints {
-		lasting = lasting && !passing(n, &n.Taints[i])
-	}
-	if lasting {
-		return n.Taints
-	}
-	return slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool { return passing(n, &t) })
+	return slices.DeleteFunc(slices.Clone(n.Taints), passes)
 }
 
 func passing(n *Node, taint *corev1.Taint) bool {

@@ -103,35 +103,24 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 
 // Join makes one Node of a claim and the Node its machine became, each reduced by itself.
 func Join(claim, node *Node) *Node {
-	joined := *node
-	joined.Claim, joined.ClaimUID = claim.Claim, claim.ClaimUID
-	joined.Pool = claim.Pool
-	joined.ProviderID = claim.ProviderID
-	joined.Requirements, joined.Requests = claim.Requirements, claim.Requests
-	joined.StartupTaints = claim.StartupTaints
-	joined.Launched = claim.Launched
-	joined.Registered = claim.Registered
-	joined.Initialized, joined.InitializedAt = claim.Initialized, claim.InitializedAt
+	joined := *claim
+	joined.Name, joined.UID, joined.Pods = node.Name, node.UID, node.Pods
+	joined.Labels, joined.Taints = node.Labels, node.Taints
+	joined.Capacity, joined.Allocatable = node.Capacity, node.Allocatable
+	joined.AttachLimits, joined.Attached = node.AttachLimits, node.Attached
+	joined.Ready, joined.Disrupted, joined.Cordoned = node.Ready, node.Disrupted, node.Cordoned
 	joined.Deleting = claim.Deleting || node.Deleting
-	joined.EndsAt = claim.EndsAt
-	joined.Terminating = claim.Terminating
-	joined.protectAlso(claim)
-	joined.Drifted, joined.DriftedFor, joined.DriftedAt = claim.Drifted, claim.DriftedFor, claim.DriftedAt
-	joined.ExpireAfter, joined.TerminationGracePeriod = claim.ExpireAfter, claim.TerminationGracePeriod
-	joined.Replacement = cmp.Or(node.Replacement, claim.Replacement)
-	joined.Created = claim.Created
-	joined.LastPodEvent = Later(claim.LastPodEvent, node.LastPodEvent)
-	joined.NominatedUntil = Later(claim.NominatedUntil, node.NominatedUntil)
-	joined.Promised = claim.Promised
 	joined.InstanceType = cmp.Or(node.InstanceType, claim.InstanceType)
 	joined.Zone = cmp.Or(node.Zone, claim.Zone)
 	joined.CapacityType = cmp.Or(node.CapacityType, claim.CapacityType)
+	joined.Replacement = cmp.Or(node.Replacement, claim.Replacement)
+	joined.LastPodEvent = Later(claim.LastPodEvent, node.LastPodEvent)
+	joined.NominatedUntil = Later(claim.NominatedUntil, node.NominatedUntil)
+	joined.protectAlso(node)
 	if !claim.Registered {
 		// Until it registers, the Node does not show all that the claim promises.
-		joined.Labels = maps.Clone(node.Labels)
-		if joined.Labels == nil {
-			joined.Labels = map[string]string{}
-		}
+		joined.Labels = map[string]string{}
+		maps.Copy(joined.Labels, node.Labels)
 		maps.Copy(joined.Labels, claim.Labels)
 		joined.Taints = claim.Taints
 	}

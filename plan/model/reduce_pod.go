@@ -75,6 +75,16 @@ func (p *Pod) annotate(annotations map[string]string) {
 	}
 }
 
+// DrainPod reduces a pod to what a drain needs.
+func (i *Interner) DrainPod(pod *corev1.Pod) DrainPod {
+	p := DrainPod{Pod: i.Pod(pod), Finalizers: slices.Clone(pod.Finalizers), Protection: karpv1.DoNotDisruptAnnotationKey}
+	p.DeletionGrace = time.Duration(ValueOr(pod.DeletionGracePeriodSeconds, 0)) * time.Second
+	if pod.Annotations[karpv1.DoNotDisruptAnnotationKey] == "" {
+		p.Protection = karpv1.DoNotEvictAnnotationKey
+	}
+	return p
+}
+
 // DaemonSet reduces a DaemonSet to the pod it puts on nodes, with the tolerations its controller adds, and what the
 // LimitRanges of its namespace give to containers.
 func (i *Interner) DaemonSet(set *appsv1.DaemonSet, ranges ...*corev1.LimitRange) *DaemonSet {

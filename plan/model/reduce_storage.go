@@ -81,7 +81,7 @@ func claimSpec(i *Interner, meta *metav1.ObjectMeta, spec *corev1.PersistentVolu
 	reduced := ClaimSpec{
 		Modes:    accessModes(spec.AccessModes),
 		Bytes:    size.Value(),
-		Block:    volumeMode(spec.VolumeMode),
+		Block:    ValueOr(spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
 		Selector: spec.Selector.DeepCopy(),
 	}
 	class := spec.StorageClassName
@@ -140,7 +140,7 @@ func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
 		Class:            i.String(volume.Spec.StorageClassName),
 		Modes:            accessModes(volume.Spec.AccessModes),
 		Bytes:            size.Value(),
-		Block:            volumeMode(volume.Spec.VolumeMode),
+		Block:            ValueOr(volume.Spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
 		Available:        volume.Status.Phase == corev1.VolumeAvailable,
 		Deleting:         volume.DeletionTimestamp != nil,
 	}

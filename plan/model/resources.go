@@ -189,5 +189,15 @@ func Quantity(name string, value int64) string {
 	return quantity(name, value).String()
 }
 
+// IsDevice says whether a resource is a device that makes a machine dear, not something every machine has.
+func IsDevice(name string) bool {
+	return !strings.HasPrefix(name, "vpc.amazonaws.com/") && !strings.HasPrefix(name, "hugepages-")
+}
+
+// hasDevice says whether there is a device among the amounts.
+func (r Resources) hasDevice() bool {
+	return slices.ContainsFunc(r.Extended, func(a Amount) bool { return IsDevice(a.Name) })
+}
+
 // SortedKeys are a map's keys in order.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

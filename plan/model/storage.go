@@ -3,7 +3,6 @@ package model
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -155,9 +154,4 @@ func (s *Storage) DefaultClass() *StorageClass {
 		}
 	}
 	return found
-}
-
-// volumeMode returns whether a mode means a raw device.
-func volumeMode(mode *corev1.PersistentVolumeMode) bool {
-	return mode != nil && *mode == corev1.PersistentVolumeBlock
 }
