@@ -61,8 +61,8 @@ func (s *Snapshot) preempting() map[*Pod]bool {
 	return found
 }
 
-// preemptsFor says whether a pod has no room on the node beside the others, but would have if those of lower priority went.
-// A node that is going or is cordoned will not take it.
+// preemptsFor says whether a pod has no room on the node beside the others, of which some are of lower priority. A node that
+// is going or is cordoned will not take it.
 func (n *Node) preemptsFor(pod *Pod) bool {
 	var used Resources
 	outranks := false
