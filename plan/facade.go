@@ -16,9 +16,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/place"
 )
 
-// A name is explained where it is declared, in the floors below.
-
-// What is known: one cluster at one moment, and what can be bought for it.
+// What is known: one cluster at one moment, and what can be bought for it. A name is explained where it is declared.
 type (
 	Input            = model.Input
 	Snapshot         = model.Snapshot
@@ -53,17 +51,14 @@ type (
 	Topology     = model.Topology
 )
 
-// What Pack answers.
+// What Pack and Disrupt answer.
 type (
 	Plan      = model.Plan
 	Claim     = model.Claim
 	Placement = model.Placement
 	Unplaced  = model.Unplaced
 	Reason    = model.Reason
-)
 
-// What Disrupt answers.
-type (
 	Disruption = model.Disruption
 	Command    = model.Command
 	Verdict    = model.Verdict
@@ -117,7 +112,7 @@ const (
 	HoldTerminating                 = lifecycle.HoldTerminating
 )
 
-// Policies; the first of each is what an empty one means.
+// Policies, of each of which the first is what an empty one means, and bounds.
 const (
 	MinValuesStrict     = model.MinValuesStrict
 	MinValuesBestEffort = model.MinValuesBestEffort
@@ -125,10 +120,7 @@ const (
 	PreferencesIgnore   = model.PreferencesIgnore
 	PackingSpread       = model.PackingSpread
 	PackingCheapest     = model.PackingCheapest
-)
 
-// Bounds.
-const (
 	MaxInstanceTypes = model.MaxInstanceTypes
 	MostVirtual      = model.MostVirtual
 )
