@@ -11,11 +11,11 @@ import (
 )
 
 // Spot capacity is taken back by the pool: an instance type in a zone. What a workload loses at once is what it has in
-// one pool, running pods included. EC2 launches where there is the most to spare, so a claim lists all pools of almost the
-// same price but those that carry more than a third of a workload already: it leaves out their zone, or else their
-// instance type. Nodes that are planned together and carry more than a third go to one zone each, in turn; which pool
-// EC2 will take there is not known, and the cheapest is assumed. Where few pools would be left, dearer ones count as well: the fewer remain, the more a workload
-// depends on each.
+// one pool, running pods included. EC2 launches where there is the most to spare, and the longer the list the better it
+// can choose, so a claim lists all spot pools but those that carry more than a third of a workload already: it leaves out
+// their instance type, or else their zone, where that changes the price by almost nothing. Which pool EC2 will take is not
+// known; of the nodes that are planned together, each is taken to get the cheapest that it lists. Where few pools cost
+// almost the same, dearer ones count as well: the fewer remain, the more a workload depends on each.
 
 const (
 	// spotEqual is by what part a spot pool may be dearer than the cheapest to count as costing the same, and spotScarce where
@@ -69,57 +69,28 @@ func (s *spotShares) add(pool spotPool, w workload, n int) {
 	s.carried[pool][w] += n
 }
 
-// with is the largest part of any workload that a pool carries with more pods of some.
+// with is the largest part that a pool carries with more pods of some workloads, of those that it carries already.
 func (s *spotShares) with(pool spotPool, more map[workload]int) float64 {
 	most := 0.0
 	for w, n := range more {
-		most = max(most, float64(s.carried[pool][w]+n)/float64(s.total[w]))
+		if carried := s.carried[pool][w]; carried > 0 {
+			most = max(most, float64(carried+n)/float64(s.total[w]))
+		}
 	}
 	return most
 }
 
-// inZone is the largest part of any workload that the spot pools of a zone carry.
-func (s *spotShares) inZone(zone string, of map[workload]int) float64 {
-	most := 0.0
-	for w := range of {
-		pods := 0
-		for pool, carried := range s.carried {
-			if pool.zone == zone {
-				pods += carried[w]
-			}
-		}
-		most = max(most, float64(pods)/float64(s.total[w]))
-	}
-	return most
-}
-
-// many says whether the pods planned together are more than a third of one of some workloads.
-func (s *spotShares) many(together, of map[workload]int) bool {
-	for w := range of {
-		if together[w]*concentration > s.total[w] {
-			return true
-		}
-	}
-	return false
-}
-
-// full are the spot pools that carry more than a third of one of some workloads, the fullest first.
-func (s *spotShares) full(of map[workload]int) []spotPool {
-	carries := func(pool spotPool) float64 {
-		most := 0.0
-		for w := range of {
-			most = max(most, float64(s.carried[pool][w])/float64(s.total[w]))
-		}
-		return most
-	}
+// full are the spot pools that carry pods of some workloads and would carry more than a third of one with these, the
+// fullest first.
+func (s *spotShares) full(more map[workload]int) []spotPool {
 	var full []spotPool
 	for pool := range s.carried {
-		if carries(pool) > 1.0/concentration {
+		if s.with(pool, more) > 1.0/concentration {
 			full = append(full, pool)
 		}
 	}
 	slices.SortFunc(full, func(x, y spotPool) int {
-		return cmp.Or(-cmp.Compare(carries(x), carries(y)), cmp.Compare(x.instanceType, y.instanceType), cmp.Compare(x.zone, y.zone))
+		return cmp.Or(-cmp.Compare(s.with(x, more), s.with(y, more)), cmp.Compare(x.instanceType, y.instanceType), cmp.Compare(x.zone, y.zone))
 	})
 	return full
 }
@@ -144,28 +115,17 @@ func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitse
 		return pods
 	}
 	slices.SortStableFunc(spot, func(x, y int) int { return -cmp.Compare(size(x), size(y)) })
-	together := map[workload]int{}
-	for _, i := range spot {
-		for w, n := range planned[i].workloads() {
-			together[w] += n
-		}
-	}
 	for _, i := range spot {
 		own := planned[i].workloads()
 		choice := spotChoice{Market: m, types: holders[i], zones: planned[i].Zones}
 		choice.bound()
-		if len(spot) > 1 && shares.many(together, own) {
-			choice.settle(shares, own)
-		}
 		for _, pool := range shares.full(own) {
 			choice.leave(pool)
 		}
-		pool, some := choice.cheapest()
-		for some && shares.with(pool, own) > 1.0/concentration && choice.leave(pool) {
-			pool, some = choice.cheapest()
-		}
-		for w, n := range own {
-			shares.add(pool, w, n)
+		if pool, some := choice.cheapest(); some {
+			for w, n := range own {
+				shares.add(pool, w, n)
+			}
 		}
 		holders[i], planned[i].Zones = choice.types, choice.zones
 	}
@@ -207,22 +167,6 @@ func (c *spotChoice) bound() {
 	}
 }
 
-// settle leaves of the choice the zone that carries the smallest part of some workloads, of those that cost almost the same.
-func (c *spotChoice) settle(shares *spotShares, own map[workload]int) {
-	least, lowest, best := math.Inf(1), 0.0, uint64(0)
-	for zones := c.zones; zones != 0; zones &= zones - 1 {
-		zone := zones & -zones
-		price := market.CheapestPrice(c.Market, c.types, zone)
-		share := shares.inZone(c.Zones[bits.TrailingZeros64(zone)], own)
-		if price <= c.ceiling && (share < least || share == least && price < lowest) {
-			least, lowest, best = share, price, zone
-		}
-	}
-	if best != 0 {
-		c.zones = best
-	}
-}
-
 // cheapest is the cheapest spot pool of the choice.
 func (c *spotChoice) cheapest() (spotPool, bool) {
 	best, at, lowest := -1, 0, math.Inf(1)
@@ -240,7 +184,7 @@ func (c *spotChoice) cheapest() (spotPool, bool) {
 	return spotPool{c.Machines[best].Typ.Name, c.Zones[at]}, true
 }
 
-// leave takes a spot pool out of the choice, with its zone or with its instance type, if what is left costs almost the
+// leave takes a spot pool out of the choice, with its instance type or with its zone, if what is left costs almost the
 // same, and says whether it is out.
 func (c *spotChoice) leave(pool spotPool) bool {
 	without := c.types.Clone()
@@ -258,10 +202,10 @@ func (c *spotChoice) leave(pool spotPool) bool {
 	switch {
 	case zone&c.zones == 0:
 		return false
-	case market.CheapestPrice(c.Market, c.types, c.zones&^zone) <= c.ceiling:
-		c.zones &^= zone
 	case market.CheapestPrice(c.Market, without, c.zones) <= c.ceiling:
 		c.types = without
+	case market.CheapestPrice(c.Market, c.types, c.zones&^zone) <= c.ceiling:
+		c.zones &^= zone
 	default:
 		return false
 	}
