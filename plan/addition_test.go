@@ -11,6 +11,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/model"
 )
 
 // Of eight nodes with a large pod and nine with a small one, eight are not needed. One small pod is over, for which a
@@ -162,7 +163,7 @@ func TestManyPodsDoNotFitOnWhatIsLaunchedForSome(t *testing.T) {
 	launching := build("m5.large")
 	launching.Name, launching.Launched, launching.Registered, launching.Initialized, launching.Ready = "", false, false, false, false
 	launching.Replacement = "r"
-	launching.Requirements = []plan.Requirement{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"m5.large"}}}
+	launching.Requirements = model.Term{among(corev1.LabelInstanceTypeStable, "m5.large")}
 	drifted := build("m5.2xlarge")
 	drifted.Drifted, drifted.DriftedFor, drifted.DriftedAt = true, "NodePoolDrifted", now
 	tn.settle(newPod("drifted", "6", "1Gi"), drifted)

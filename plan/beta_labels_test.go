@@ -7,6 +7,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/model"
 )
 
 // Rules over a label that Kubernetes has renamed are about the label it is called now.
@@ -29,8 +30,7 @@ func TestRulesOverDeprecatedLabels(t *testing.T) {
 		n.Name, n.Launched, n.Registered, n.Initialized, n.Ready = "", false, false, false, false
 		n.Labels = map[string]string{karpv1.NodePoolLabelKey: "p"}
 		n.Capacity, n.Allocatable = plan.Resources{}, plan.Resources{}
-		n.Requirements = []plan.Requirement{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"m6i.large"}},
-			{Key: zone, Operator: corev1.NodeSelectorOpIn, Values: []string{"us-east-1b"}}}
+		n.Requirements = model.Term{among(corev1.LabelInstanceTypeStable, "m6i.large"), among(zone, "us-east-1b")}
 	})
 	tests := []relation{
 		{name: "spread over zones", reason: "seven pods over three zones differ by one", pods: web(7, spreads(betaZone, 1)), by: zone, want: "a=3 b=2 c=2"},

@@ -11,6 +11,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/disrupt"
 )
 
 // standing is a node of a test's cluster: a type, a capacity type, a zone, and the pods on it.
@@ -122,8 +123,8 @@ func TestConsolidation(t *testing.T) {
 			nodes: []standing{onNode("r6i.16xlarge", small("a")).as("spot", "us-east-1a")},
 			want:  []string{"n1 -> m6g.large spot"},
 			check: func(t *testing.T, c []plan.Command) {
-				if n := len(c[0].Replacements[0].InstanceTypes); n != plan.SpotChoice {
-					t.Errorf("%d types to choose from, want %d", n, plan.SpotChoice)
+				if n := len(c[0].Replacements[0].InstanceTypes); n != disrupt.SpotChoice {
+					t.Errorf("%d types to choose from, want %d", n, disrupt.SpotChoice)
 				}
 			}},
 		{reason: "spot stays where fewer types are cheaper", spot: true,

@@ -17,6 +17,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/model"
 )
 
 // drawing says what kinds of worlds are drawn.
@@ -182,11 +183,7 @@ func drawNode(t *rapid.T, d drawing, pool *karpv1.NodePool, catalogue []*cloud.I
 		if len(zones) == 1 {
 			n.Labels[zone] = o.Zone
 		}
-		n.Requirements = []plan.Requirement{
-			{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: kinds},
-			{Key: zone, Operator: corev1.NodeSelectorOpIn, Values: zones},
-			{Key: capacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{o.CapacityType}},
-		}
+		n.Requirements = model.Term{among(corev1.LabelInstanceTypeStable, kinds...), among(zone, zones...), among(capacityType, o.CapacityType)}
 		return n
 	}
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: n.Claim, Labels: map[string]string{karpv1.NodePoolLabelKey: "pool-0"}}}

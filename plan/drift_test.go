@@ -12,6 +12,7 @@ import (
 	"github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/lifecycle"
 )
 
 // driftCase is a claim a pool has made, and what becomes of the pool and of what is sold.
@@ -99,9 +100,9 @@ func TestDrift(t *testing.T) {
 		}, reason: plan.DriftNodePool},
 
 		{why: "its type is sold", claim: old, types: map[string]*cloud.InstanceType{"m5.large": m5}},
-		{why: "its type is not sold", claim: old, types: map[string]*cloud.InstanceType{"c5.large": c5}, reason: plan.DriftInstanceType, says: "m5.large"},
+		{why: "its type is not sold", claim: old, types: map[string]*cloud.InstanceType{"c5.large": c5}, reason: lifecycle.DriftInstanceType, says: "m5.large"},
 		{why: "a young node is left alone", types: map[string]*cloud.InstanceType{"c5.large": c5}},
-		{why: "its type is sold elsewhere", claim: old, types: map[string]*cloud.InstanceType{"m5.large": elsewhere}, reason: plan.DriftInstanceType, says: "us-east-1a"},
+		{why: "its type is sold elsewhere", claim: old, types: map[string]*cloud.InstanceType{"m5.large": elsewhere}, reason: lifecycle.DriftInstanceType, says: "us-east-1a"},
 		{why: "a reservation that ran out leaves an on-demand node", types: map[string]*cloud.InstanceType{"m5.large": m5}, claim: func(c *karpv1.NodeClaim) {
 			old(c)
 			c.Labels[karpv1.CapacityTypeLabelKey] = karpv1.CapacityTypeReserved

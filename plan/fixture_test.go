@@ -23,6 +23,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/model"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -294,4 +295,9 @@ func (w *world) input() plan.Input {
 		snapshot.NodePools = append(snapshot.NodePools, pool.NodePool)
 	}
 	return plan.Input{Snapshot: snapshot, Pools: w.pools, Preferences: w.policy}
+}
+
+// among is a requirement of a claim: the label has one of the values.
+func among(key string, values ...string) model.Condition {
+	return model.NewCondition(key, corev1.NodeSelectorOpIn, values)
 }

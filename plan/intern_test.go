@@ -12,6 +12,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/model"
 )
 
 // Pods that ask the same are of one class, whatever else distinguishes them; pods that do not are not.
@@ -71,7 +72,7 @@ func TestRequests(t *testing.T) {
 		}
 		pod.Spec.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("100Mi")}
 	})
-	got := plan.PodRequests(pod)
+	got := model.PodRequests(pod)
 	if got.CPU != 1700 || got.Memory != 1<<30+100<<20 || got.Pods != 1 {
 		t.Errorf("requests %v, want 1700m (sidecar beside the init container), 1Gi and overhead, and one pod", got)
 	}

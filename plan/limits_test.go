@@ -11,6 +11,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/model"
 )
 
 func limits(pairs ...string) func(*karpv1.NodePool) {
@@ -28,12 +29,10 @@ func TestWhatLimitsCount(t *testing.T) {
 	full := func(n *plan.Node) { n.Allocatable = plan.Resources{} }
 	inFlight := func(types ...string) *plan.Node {
 		return &plan.Node{Claim: "waiting", Pool: "p", Labels: map[string]string{}, Created: now, Taints: []corev1.Taint{{Key: "busy", Effect: corev1.TaintEffectNoSchedule}},
-			Requirements: []plan.Requirement{
-				{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: types},
+			Requirements: model.Term{
+				among(corev1.LabelInstanceTypeStable, types...),
 				// As every claim the planner makes has them, which no instance type does.
-				{Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"on-demand"}},
-				{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"us-east-1a"}},
-				{Key: "team", Operator: corev1.NodeSelectorOpIn, Values: []string{"blue"}},
+				among(karpv1.CapacityTypeLabelKey, "on-demand"), among(corev1.LabelTopologyZone, "us-east-1a"), among("team", "blue"),
 			}}
 	}
 	launched := inFlight("m6i.large")

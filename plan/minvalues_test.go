@@ -11,6 +11,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/market"
 )
 
 // distinct counts the values of a label among instance types.
@@ -135,7 +136,7 @@ func TestMinValuesOfClaimsByHand(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			keys, err := plan.Offerings(test.claim, smallCatalogue(), nil, now, test.policy)
-			if (err != nil) != test.fails || err != nil && !errors.Is(err, plan.ErrNothingToLaunch) {
+			if (err != nil) != test.fails || err != nil && !errors.Is(err, market.ErrNothingToLaunch) {
 				t.Fatalf("%d offerings, error %v: %s", len(keys), err, test.reason)
 			}
 		})

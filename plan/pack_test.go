@@ -15,6 +15,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/model"
 )
 
 // One pod, one or more pools: what is bought for it.
@@ -242,7 +243,7 @@ func TestExistingNodes(t *testing.T) {
 		n.Name, n.Launched, n.Registered, n.Initialized, n.Ready = "", false, false, false, false
 		n.Labels = map[string]string{karpv1.NodePoolLabelKey: "p"}
 		n.Capacity, n.Allocatable = plan.Resources{}, plan.Resources{}
-		n.Requirements = []plan.Requirement{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"m6i.xlarge", "m6i.large"}}}
+		n.Requirements = model.Term{among(corev1.LabelInstanceTypeStable, "m6i.xlarge", "m6i.large")}
 	}
 	tests := []struct {
 		name, reason string

@@ -50,17 +50,18 @@
 // # What a plan costs
 //
 // A plan's price is that of its machines and of its nodes: Pool.NodePrice, the root volume and what else the operator counts.
-// DaemonSets cost the room they take. With PackingSpread, which is the default, a plan in which some node carries more than
-// a third of a workload's waiting pods, or of the batch, is planned once more under that bound, and the second plan wins if
-// it costs at most 0.8 % more (solve.AlmostEqual). Where it costs more than that, the cheapest plan stands, however few nodes
-// it depends on; bare pods and workloads of less than three count for the batch alone.
+// DaemonSets cost the room they take: what the newest pod of each requests, or its template where none lives, on the
+// machines and in the zones in which it runs (market/daemons.go).
+//
+// With PackingSpread, which is the default, a plan in which some node carries more than a third of a workload's waiting pods,
+// or of the batch, is planned once more under that bound, and the second plan wins if it costs at most 0.8 % more
+// (solve.AlmostEqual). Where it costs more than that, the cheapest plan stands, however few nodes it depends on; bare pods and
+// workloads of less than three count for the batch alone.
 //
 // Spot planned nodes are then divided among spot pools (instance type and zone) of almost equal price, so that no pool
 // carries more than a third of a workload, what runs already included, as far as the nodes can be divided; where fewer than
 // three pools cost almost the same, pools that are up to 1.5 % dearer count as well (place/spotpools.go). Today's price is
 // the only other thing that is known of a spot pool: how often it runs dry is not.
-//
-// # Equal weights
 //
 // Among pools of one weight the cheapest machine wins, whichever pool it is of; among equally cheap ones the pool whose
 // name comes first. The same input gives the same plan. (Karpenter opens the pool whose name comes last, whatever it
@@ -139,19 +140,13 @@
 // Machines with devices are bought for pods that ask for a device, and for others only where a pool has nothing else to
 // offer; not when the others are at their limit. Nodes with devices that exist, or are bought for others, take plain pods
 // when nothing else does, after the pods that ask for devices. Bare metal is bought only where nothing else would do. All
-// that may be launched follows one rule (market/launchable.go).
+// that may be launched follows one rule (market/launchable.go). Pods that ask for devices by dynamic resource allocation
+// are left with that reason rather than misplaced.
 //
-// # DaemonSets
-//
-// What a DaemonSet takes of a node is what its newest pod requests, or its template where none lives. It is charged on
-// machines and zones in which it runs (market/daemons.go).
-//
-// # Reasons
+// # Reasons and disagreement
 //
 // A pod that is left has one sentence for each pool: the fewest labels, zones, resources, limits or refusals that
 // together leave no machine (place/obstacle.go, place/reasons.go), or the rule about other pods that no machine can meet.
-//
-// # Disagreement
 //
 // The kube-scheduler has the last word. A pod that it binds to none of the nodes that were made for it gets no more than
 // two; then growing for it pauses, and the pod's reason says until when (place/growthpause.go).
@@ -163,10 +158,6 @@
 // (rules/volume_attach.go), which every node counts like a resource. Pods of one Class whose volumes ask the same stay
 // together, so that a StatefulSet over three zones is three pod groups and not as many as it has pods. A claim that
 // cannot be used is one sentence about the pod.
-//
-// # What is not planned for
-//
-// Pods that ask for devices by dynamic resource allocation are left with that reason rather than misplaced.
 //
 // # Floors
 //

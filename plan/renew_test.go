@@ -12,6 +12,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/lifecycle"
 )
 
 // goingFor are the nodes of the commands for a reason, in order.
@@ -144,7 +145,7 @@ func TestStaticReplacementUnderWay(t *testing.T) {
 		{"the old one is gone", []*plan.Node{ofStatic("b", part)}},
 	} {
 		snapshot := &plan.Snapshot{Time: now, NodePools: []*karpv1.NodePool{static(1)}, Nodes: tc.nodes}
-		if lacking, surplus := plan.Shortages(snapshot), plan.Overprovision(snapshot); len(lacking)+len(surplus) > 0 {
+		if lacking, surplus := plan.Shortages(snapshot), lifecycle.Overprovision(snapshot); len(lacking)+len(surplus) > 0 {
 			t.Errorf("%s: lacking %v, surplus %v", tc.reason, lacking, surplus)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/model"
 )
 
 func amounts(cpu, memory string) corev1.ResourceList {
@@ -68,7 +69,7 @@ func TestPodRequests(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got := plan.PodRequests(test.pod)
+			got := model.PodRequests(test.pod)
 			if memory := resource.MustParse(test.memory); got.CPU != test.cpu || got.Memory != memory.Value() || got.Pods != 1 {
 				t.Errorf("requests %v, want cpu %dm and memory %s: %s", got, test.cpu, test.memory, test.reason)
 			}

@@ -12,6 +12,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/model"
 )
 
 // reserved adds a capacity reservation to a catalogue.
@@ -57,11 +58,8 @@ func TestReservedCapacity(t *testing.T) {
 	t.Parallel()
 	const zone = "us-east-1a"
 	block := func(o *cloud.Offering) { o.ReservationType = "capacity-block" }
-	inFlight := func(requirements ...plan.Requirement) *plan.Node {
+	inFlight := func(requirements ...model.Condition) *plan.Node {
 		return &plan.Node{Claim: "waiting", Pool: "p", Requirements: requirements, Labels: map[string]string{}, Created: now}
-	}
-	is := func(key string, values ...string) plan.Requirement {
-		return plan.Requirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 	}
 	reservedOnly := requires(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, "reserved")
 	// Three cores: one pod fills an m6i.xlarge.
@@ -124,14 +122,14 @@ func TestReservedCapacity(t *testing.T) {
 		{
 			"in flight for another", "a claim that cannot be launched into the reservation has taken nothing of it", pods(3),
 			reserved(smallCatalogue(), "m6i.xlarge", zone, "cr-1", 2), nil,
-			[]*plan.Node{inFlight(is(karpv1.CapacityTypeLabelKey, "reserved"), is(awsv1.LabelCapacityReservationID, "cr-1"),
-				is(corev1.LabelInstanceTypeStable, "m6i.xlarge"), is(corev1.LabelTopologyZone, "us-east-1c"))},
+			[]*plan.Node{inFlight(among(karpv1.CapacityTypeLabelKey, "reserved"), among(awsv1.LabelCapacityReservationID, "cr-1"),
+				among(corev1.LabelInstanceTypeStable, "m6i.xlarge"), among(corev1.LabelTopologyZone, "us-east-1c"))},
 			map[string]int{"cr-1": 2, "spot": 1}, "",
 		},
 		{
 			"in flight for it", "a claim that is being launched into the reservation has taken its share, and has room for a pod", pods(3),
 			reserved(smallCatalogue(), "m6i.xlarge", zone, "cr-1", 2), nil,
-			[]*plan.Node{inFlight(is(karpv1.CapacityTypeLabelKey, "reserved"), is(awsv1.LabelCapacityReservationID, "cr-1"))},
+			[]*plan.Node{inFlight(among(karpv1.CapacityTypeLabelKey, "reserved"), among(awsv1.LabelCapacityReservationID, "cr-1"))},
 			map[string]int{"cr-1": 1, "spot": 1}, "",
 		},
 		{

@@ -16,6 +16,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/lifecycle"
 )
 
 // static makes a pool of a number of nodes.
@@ -169,7 +170,7 @@ func TestOverprovision(t *testing.T) {
 	for replicas := range int64(8) {
 		snapshot := &plan.Snapshot{Time: now, NodePools: []*karpv1.NodePool{static(replicas)}, Nodes: nodes}
 		var got []string
-		for _, command := range plan.Overprovision(snapshot) {
+		for _, command := range lifecycle.Overprovision(snapshot) {
 			for _, node := range command.Nodes {
 				got = append(got, strings.TrimPrefix(node, "claim-"))
 			}
@@ -194,7 +195,7 @@ func TestStaticPoolsSettle(t *testing.T) {
 		}
 		before := len(snapshot.Nodes)
 		claims, _ := plan.Static(plan.Input{Snapshot: snapshot, Pools: []plan.Pool{{NodePool: pool, Types: smallCatalogue()}}})
-		commands := plan.Overprovision(snapshot)
+		commands := lifecycle.Overprovision(snapshot)
 		if len(claims) > 0 && len(commands) > 0 {
 			t.Fatal("nodes come and go in one decision")
 		}
@@ -211,7 +212,7 @@ func TestStaticPoolsSettle(t *testing.T) {
 				}
 			}
 		}
-		if again := plan.Overprovision(snapshot); len(again) > 0 {
+		if again := lifecycle.Overprovision(snapshot); len(again) > 0 {
 			t.Errorf("then %v go as well", again)
 		}
 		for _, shortage := range plan.Shortages(snapshot) {

@@ -63,7 +63,7 @@ func (f *Simulation) settle(snapshot *model.Snapshot, waits []*model.Pod) {
 	for _, pod := range waits {
 		moving[pod] = pod.Node != ""
 	}
-	keys := f.Distribution.Topology.Keys()
+	keys := f.Distribution.Topology.Keys
 	for _, n := range snapshot.Nodes {
 		st := f.Simulated[n.Key()]
 		st.leaving = (n.Deleting || n.Disrupted) && !slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !moving[p] && p.Reschedulable() })

@@ -115,9 +115,8 @@ func CountOf(name string, capacity model.Resources) int64 {
 // labels than its instance type's, such as the capacity type, says nothing about that.
 func largestOf(types []*cloud.InstanceType, n *model.Node) model.Resources {
 	var largest model.Resources
-	conditions := model.ClaimConditions(n)
 	for _, typ := range types {
-		ofType := slices.DeleteFunc(slices.Clone(conditions), func(c model.Condition) bool {
+		ofType := slices.DeleteFunc(slices.Clone(n.Requirements), func(c model.Condition) bool {
 			_, labelled := typ.Labels[c.Key]
 			return !labelled && c.Key != corev1.LabelInstanceTypeStable
 		})

@@ -53,7 +53,7 @@ func countReservations(m *Market, in *model.Input) {
 	}
 	for _, n := range in.Snapshot.Nodes {
 		if n.Claim != "" && !n.Launched && n.Name == "" {
-			setAside(m, model.ClaimConditions(n))
+			setAside(m, n.Requirements)
 		}
 	}
 }

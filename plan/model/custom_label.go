@@ -15,10 +15,8 @@ import (
 // Resolve finds the value for a label that all conditions admit. It prefers a value somebody named, the first in
 // alphabetical order; a label nobody needs is left out (present is false).
 func (t Term) Resolve() (value string, present, ok bool) {
-	for _, candidate := range t.Candidates() {
-		if t.AllAdmit(candidate, true) {
-			return candidate, true, true
-		}
+	if admitted := t.admitted(); len(admitted) > 0 {
+		return admitted[0], true, true
 	}
 	if t.AllAdmit("", false) {
 		return "", false, true
@@ -33,43 +31,30 @@ func (t Term) Resolve() (value string, present, ok bool) {
 
 // Only says whether the conditions leave no choice, and what it then is.
 func (t Term) Only() (value string, present, single bool) {
-	var admitted []string
-	named := false
-	for i := range t {
-		named = named || t[i].Operator == corev1.NodeSelectorOpIn
-		if t[i].Operator == corev1.NodeSelectorOpDoesNotExist {
-			return "", false, true
-		}
+	if slices.ContainsFunc(t, func(c Condition) bool { return c.Operator == corev1.NodeSelectorOpDoesNotExist }) {
+		return "", false, true
 	}
-	if !named {
-		return "", false, false
+	if admitted := t.admitted(); len(admitted) == 1 {
+		return admitted[0], true, true
 	}
-	for _, candidate := range t.Candidates() {
-		if t.AllAdmit(candidate, true) {
-			admitted = append(admitted, candidate)
-		}
-	}
-	if len(admitted) != 1 {
-		return "", false, false
-	}
-	return admitted[0], true, true
+	return "", false, false
+}
+
+// admitted are the values that are named and that all conditions admit.
+func (t Term) admitted() []string {
+	return slices.DeleteFunc(t.Candidates(), func(value string) bool { return !t.AllAdmit(value, true) })
 }
 
 // AllAdmit says whether all conditions admit a label's value.
 func (t Term) AllAdmit(value string, present bool) bool {
-	for i := range t {
-		if !t[i].Admits(value, present) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t, func(c Condition) bool { return !c.Admits(value, present) })
 }
 
 // Candidates are the values the conditions name with In.
 func (t Term) Candidates() []string {
 	var values []string
 	for i := range t {
-		if t[i].Operator == corev1.NodeSelectorOpIn {
+		if isList(t[i]) {
 			values = append(values, t[i].Values...)
 		}
 	}
@@ -81,16 +66,18 @@ func (t Term) Candidates() []string {
 func (t Term) inventions() []string {
 	values := []string{"true", "false", "any"}
 	for i := range t {
-		if !t[i].bounded {
-			continue
-		}
+		bound, bounded := t[i].bound()
 		switch t[i].Operator {
 		case corev1.NodeSelectorOpGt:
-			values = append(values, strconv.FormatInt(t[i].bound+1, 10))
+			bound++
 		case corev1.NodeSelectorOpLt:
-			values = append(values, strconv.FormatInt(t[i].bound-1, 10))
+			bound--
 		case karpv1.NodeSelectorOpGte, karpv1.NodeSelectorOpLte:
-			values = append(values, strconv.FormatInt(t[i].bound, 10))
+		default:
+			continue
+		}
+		if bounded {
+			values = append(values, strconv.FormatInt(bound, 10))
 		}
 	}
 	return values

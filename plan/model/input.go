@@ -23,6 +23,27 @@ const (
 	MinValuesBestEffort MinValuesPolicy = "BestEffort"
 )
 
+// Snapshot is one cluster at one moment. It is immutable, as is everything it points to: whoever builds the next one
+// copies what changed and shares the rest.
+type Snapshot struct {
+	// Time is when the snapshot was taken. It is the only clock the planner knows.
+	Time time.Time
+	// Pending are the pods that are bound to no node and not terminal.
+	Pending []*Pod
+	// Nodes are all Nodes and NodeClaims, a claim and its Node being one. Their bound pods hang on them.
+	Nodes []*Node
+	// NodePools are all NodePools.
+	NodePools []*karpv1.NodePool
+	// DaemonSets are all DaemonSets.
+	DaemonSets []*DaemonSet
+	// DisruptionBudgets are all PodDisruptionBudgets.
+	DisruptionBudgets []*DisruptionBudget
+	// Namespaces are the labels of all namespaces, by name. Affinity between pods selects namespaces by them.
+	Namespaces map[string]map[string]string
+	// Storage are the volumes, and what can be made of them.
+	Storage Storage
+}
+
 // Input is everything Pack knows.
 type Input struct {
 	Snapshot *Snapshot
@@ -78,6 +99,18 @@ const (
 	// PackingCheapest takes the cheapest plan, however few nodes it depends on.
 	PackingCheapest Packing = karpv1.PackingCheapest
 )
+
+// Valid says whether there is such a way to pack.
+func (p Packing) Valid() bool { return p == PackingSpread || p == PackingCheapest }
+
+// PackingOf is how the pods of a NodePool are packed: as its annotation tenon.sh/packing says, or in the given way where it
+// says nothing or nothing that can be read.
+func PackingOf(pool *karpv1.NodePool, otherwise Packing) Packing {
+	if own, err := pool.Packing(); err == nil && own != "" {
+		return Packing(own)
+	}
+	return otherwise
+}
 
 // PreferencePolicy says what the planner makes of preferences: preferred terms of affinity, spread with ScheduleAnyway
 // and taints with PreferNoSchedule.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"runtime"
+	"strings"
 	"sync"
 	"weak"
 )
@@ -14,7 +15,9 @@ type Interner struct {
 	labels     table[Labels]
 	mountings  table[Mounts]
 	topologies table[Topology]
-	strings    stringTable
+
+	mu      sync.Mutex
+	strings map[string]string
 }
 
 // NewInterner returns an empty Interner.
@@ -54,36 +57,35 @@ func (t *table[T]) forget(key string) {
 	}
 }
 
-// maxStrings bounds the string table. When it is full it starts anew: what is lost is only sharing.
+// maxStrings bounds the shared strings. When it is full it starts anew: what is lost is only sharing.
 const maxStrings = 1 << 16
-
-// stringTable shares equal strings.
-type stringTable struct {
-	mu      sync.Mutex
-	entries map[string]string
-}
 
 // String returns a string equal to s that is shared with others, and never part of a larger one.
 func (i *Interner) String(s string) string {
-	if s == "" {
-		return ""
-	}
-	t := &i.strings
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if shared, ok := t.entries[s]; ok {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if shared, ok := i.strings[s]; ok {
 		return shared
 	}
-	if t.entries == nil || len(t.entries) >= maxStrings {
-		t.entries = make(map[string]string)
+	if i.strings == nil || len(i.strings) >= maxStrings {
+		i.strings = map[string]string{}
 	}
-	shared := string(append([]byte(nil), s...))
-	t.entries[shared] = shared
+	shared := strings.Clone(s)
+	i.strings[shared] = shared
 	return shared
 }
 
 // Labels returns a copy of labels whose strings are shared with others; nil for none.
-func (i *Interner) Labels(labels map[string]string) map[string]string { return i.stringMap(labels) }
+func (i *Interner) Labels(labels map[string]string) map[string]string {
+	if len(labels) == 0 {
+		return nil
+	}
+	shared := make(map[string]string, len(labels))
+	for key, value := range labels {
+		shared[i.String(key)] = i.String(value)
+	}
+	return shared
+}
 
 // Size is the number of classes the interner knows.
 func (i *Interner) Size() int {

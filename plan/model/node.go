@@ -13,39 +13,21 @@ import (
 
 // Reschedulable are the pods that need another place when the node goes.
 func (n *Node) Reschedulable() []*Pod {
-	var pods []*Pod
-	for _, pod := range n.Pods {
-		if pod.Reschedulable() {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
+	return slices.DeleteFunc(slices.Clone(n.Pods), func(p *Pod) bool { return !p.Reschedulable() })
 }
 
-// ClaimConditions are what a claim requires of its machine.
-func ClaimConditions(n *Node) Term {
-	t := make(Term, 0, len(n.Requirements))
-	for _, r := range n.Requirements {
-		t = append(t, NewCondition(karpv1.NormalizedLabelKey(r.Key), r.Operator, r.Values))
-	}
-	return t
-}
+// HasDevices says whether a node has devices, used or not.
+func (n *Node) HasDevices() bool { return n.Allocatable.hasDevice() }
 
 // LastingTaints are the taints that keep pods off a node for good. While a node of ours is not initialized, its startup
 // taints and those that Kubernetes itself puts on a node that has just joined are about to go. On nodes of others the
 // same taints say that something is wrong.
 func LastingTaints(n *Node) []corev1.Taint {
-	if n.Initialized || n.Claim == "" {
+	passes := func(t corev1.Taint) bool { return passing(n, &t) }
+	if n.Initialized || n.Claim == "" || !slices.ContainsFunc(n.Taints, passes) {
 		return n.Taints
 	}
-	lasting := true
-	for i := range n.Taints {
-		lasting = lasting && !passing(n, &n.Taints[i])
-	}
-	if lasting {
-		return n.Taints
-	}
-	return slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool { return passing(n, &t) })
+	return slices.DeleteFunc(slices.Clone(n.Taints), passes)
 }
 
 func passing(n *Node, taint *corev1.Taint) bool {
@@ -76,7 +58,7 @@ type Node struct {
 	// Labels are the Node's; before it registers those the claim promises are laid over them.
 	Labels map[string]string
 	// Requirements are the claim's. They matter until the machine exists: they say what it may still become.
-	Requirements []Requirement
+	Requirements Term
 	// Requests are what the claim was made for, daemons included.
 	Requests Resources
 	// Taints are the Node's, or the claim's until it registers. StartupTaints are the claim's own list.
@@ -186,15 +168,6 @@ func (n *Node) WithPods(pods []*Pod) *Node {
 	clone := *n
 	clone.Pods = pods
 	return &clone
-}
-
-// Requirement is one condition on a node's labels. Gt and Lt, Gte and Lte compare integers.
-type Requirement struct {
-	Key      string
-	Operator corev1.NodeSelectorOperator
-	Values   []string
-	// MinValues is how many distinct values must remain to choose from; zero means one.
-	MinValues int
 }
 
 // Later is the later of two moments.

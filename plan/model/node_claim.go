@@ -17,10 +17,7 @@ import (
 
 // LaunchKey is a name for all that claims have to share to be launched together.
 func (c *Claim) LaunchKey() string {
-	key := []byte(nil)
-	for _, part := range []string{c.NodePool, c.NodeClass, c.CapacityType, c.Reservation, strings.Join(c.InstanceTypes, ","), strings.Join(c.Zones, ",")} {
-		key = AppendString(key, part)
-	}
+	key := AppendString(nil, c.NodePool, c.NodeClass, c.CapacityType, c.Reservation, strings.Join(c.InstanceTypes, ","), strings.Join(c.Zones, ","))
 	sum := sha256.Sum256(AppendMap(key, c.Labels))
 	return hex.EncodeToString(sum[:8])
 }

@@ -7,14 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DisruptableAt is when the pod's wish not to be disrupted ends; zero if it does not.
-func (p *Pod) DisruptableAt() time.Time {
-	if p.DoNotDisruptFor == 0 || p.Started.IsZero() {
-		return time.Time{}
-	}
-	return p.Started.Add(p.DoNotDisruptFor)
-}
-
 // Pod is what planning needs of a pod. It is immutable: an update in the API is a new Pod.
 type Pod struct {
 	UID       types.UID
@@ -104,14 +96,56 @@ func (p *Pod) Undisruptable(now time.Time) bool {
 	if !p.DoNotDisrupt || p.Terminal || p.Terminating() {
 		return false
 	}
-	return p.DoNotDisruptFor == 0 || p.Started.IsZero() || now.Before(p.Started.Add(p.DoNotDisruptFor))
+	until := p.DisruptableAt()
+	return until.IsZero() || now.Before(until)
+}
+
+// DisruptableAt is when the pod's wish not to be disrupted ends; zero if it does not.
+func (p *Pod) DisruptableAt() time.Time {
+	if p.DoNotDisruptFor == 0 || p.Started.IsZero() {
+		return time.Time{}
+	}
+	return p.Started.Add(p.DoNotDisruptFor)
+}
+
+// bootsIn is how long before its end a pod gets another place that does not want to be moved: as long as EC2 leaves a
+// spot instance after its notice, and twice what a machine takes to serve. Sooner, the place would only be paid for.
+const bootsIn = 2 * time.Minute
+
+// MovesAt says from when on a pod of a node that leaves has to have another place, and whether it ever has to. A drain
+// evicts most pods at once. It waits for a pod that asks not to be disrupted, and so does its new place: until that wish
+// ends, or until the pod is lost with its node, which ends at the given time, zero for never. A time that has passed
+// stands for now.
+func (p *Pod) MovesAt(ends, now time.Time) (at time.Time, moves bool) {
+	switch {
+	case !p.Reschedulable():
+		return time.Time{}, false
+	case !p.Undisruptable(now):
+		return now, true
+	}
+	at = p.DisruptableAt()
+	if lost := ends.Add(-p.GracePeriod - bootsIn); !ends.IsZero() && (at.IsZero() || lost.Before(at)) {
+		at = lost
+	}
+	return at, !at.IsZero()
+}
+
+// DrainPod is what a drain needs of a pod on the node.
+type DrainPod struct {
+	*Pod
+	// DeletionGrace is the grace period of a deletion under way (metadata.deletionGracePeriodSeconds).
+	DeletionGrace time.Duration
+	// Finalizers keep the pod's object after its containers have stopped.
+	Finalizers []string
+	// Protection is the annotation that makes the pod DoNotDisrupt.
+	Protection string
 }
 
 // Labels are a pod's namespace and labels: all that a label selector can see of it.
 type Labels struct {
 	Namespace string
 	Set       map[string]string
-
+	// Key is equal for equal labels.
 	Key string
 }
 
@@ -135,11 +169,12 @@ type Class struct {
 	// ResourceClaims says that the pod asks for devices by dynamic resource allocation.
 	ResourceClaims bool
 
+	// ID identifies the class by content: equal in every process for equal shapes. It is not for people.
 	ID string
 }
 
-// Key identifies the class by content: equal in every process for equal shapes. It is not for people.
-func (c *Class) Key() string { return c.ID }
+// AsksDevice says whether a class asks for a device.
+func AsksDevice(c *Class) bool { return c.Requests.hasDevice() }
 
 // HostPort is a port of the node a pod takes for itself.
 type HostPort struct {
@@ -161,11 +196,9 @@ const anyAddress = "0.0.0.0"
 
 // DaemonSet is what planning needs of a DaemonSet: the shape of the pod it puts on every node that admits it.
 type DaemonSet struct {
-	UID       types.UID
 	Namespace string
 	Name      string
 	Class     *Class
-	Labels    *Labels
 }
 
 // AntiTerms are the required terms of anti-affinity of a class.

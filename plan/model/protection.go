@@ -40,16 +40,16 @@ func protection(object metav1.Object) (protects bool, until time.Time, nonsense 
 	return protects, until, ""
 }
 
-// protectAlso adds the protection of another part of the same node: the longer one holds.
-func (n *Node) protectAlso(part *Node) {
-	n.Misprotected = cmp.Or(n.Misprotected, part.Misprotected)
+// protectAlso adds the protection that the Node itself has to its claim's: the longer one holds.
+func (n *Node) protectAlso(node *Node) {
+	n.Misprotected = cmp.Or(node.Misprotected, n.Misprotected)
 	switch {
-	case !part.DoNotDisrupt:
+	case !node.DoNotDisrupt:
 	case !n.DoNotDisrupt:
-		n.DoNotDisrupt, n.DoNotDisruptUntil = true, part.DoNotDisruptUntil
-	case n.DoNotDisruptUntil.IsZero() || part.DoNotDisruptUntil.IsZero():
+		n.DoNotDisrupt, n.DoNotDisruptUntil = true, node.DoNotDisruptUntil
+	case n.DoNotDisruptUntil.IsZero() || node.DoNotDisruptUntil.IsZero():
 		n.DoNotDisruptUntil = time.Time{}
 	default:
-		n.DoNotDisruptUntil = Later(n.DoNotDisruptUntil, part.DoNotDisruptUntil)
+		n.DoNotDisruptUntil = Later(n.DoNotDisruptUntil, node.DoNotDisruptUntil)
 	}
 }

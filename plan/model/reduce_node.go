@@ -14,25 +14,17 @@ import (
 // Node reduces a Node without regard to any claim. Its Pods are for the caller to hang on (Node.WithPods).
 func (i *Interner) Node(node *corev1.Node) *Node {
 	n := &Node{
-		Name:         i.String(node.Name),
-		UID:          node.UID,
-		Pool:         i.String(node.Labels[karpv1.NodePoolLabelKey]),
-		ProviderID:   node.Spec.ProviderID,
-		Labels:       i.stringMap(node.Labels),
-		Taints:       i.taints(withoutExpecting(node.Spec.Taints)),
-		Capacity:     i.resources(node.Status.Capacity),
-		Allocatable:  i.resources(node.Status.Allocatable),
-		InstanceType: i.String(node.Labels[corev1.LabelInstanceTypeStable]),
-		Zone:         i.String(node.Labels[corev1.LabelTopologyZone]),
-		CapacityType: i.String(node.Labels[karpv1.CapacityTypeLabelKey]),
-		Launched:     true,
-		Registered:   true,
-		Deleting:     node.DeletionTimestamp != nil,
-		Cordoned:     node.Spec.Unschedulable,
-		Replacement:  node.Annotations[karpv1.ReplacementAnnotationKey],
-		Created:      node.CreationTimestamp.Time,
+		Name:        i.String(node.Name),
+		UID:         node.UID,
+		ProviderID:  node.Spec.ProviderID,
+		Taints:      i.taints(node.Spec.Taints),
+		Capacity:    i.resources(node.Status.Capacity),
+		Allocatable: i.resources(node.Status.Allocatable),
+		Launched:    true,
+		Registered:  true,
+		Cordoned:    node.Spec.Unschedulable,
 	}
-	n.DoNotDisrupt, n.DoNotDisruptUntil, n.Misprotected = protection(node)
+	i.describe(n, node)
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			n.Ready = condition.Status == corev1.ConditionTrue
@@ -51,14 +43,17 @@ func (i *Interner) Node(node *corev1.Node) *Node {
 	return n
 }
 
-// withoutExpecting leaves out the taint that only says which pods a node is kept for until it is Ready: those are planned
-// for it.
-func withoutExpecting(taints []corev1.Taint) []corev1.Taint {
-	expecting := func(t corev1.Taint) bool { return t.Key == karpv1.ExpectingTaintKey }
-	if !slices.ContainsFunc(taints, expecting) {
-		return taints
-	}
-	return slices.DeleteFunc(slices.Clone(taints), expecting)
+// describe reads what Nodes and claims have in common.
+func (i *Interner) describe(n *Node, object metav1.Object) {
+	n.Labels = i.Labels(object.GetLabels())
+	n.Pool = n.Labels[karpv1.NodePoolLabelKey]
+	n.InstanceType = n.Labels[corev1.LabelInstanceTypeStable]
+	n.Zone = n.Labels[corev1.LabelTopologyZone]
+	n.CapacityType = n.Labels[karpv1.CapacityTypeLabelKey]
+	n.Deleting = object.GetDeletionTimestamp() != nil
+	n.Replacement = object.GetAnnotations()[karpv1.ReplacementAnnotationKey]
+	n.Created = object.GetCreationTimestamp().Time
+	n.DoNotDisrupt, n.DoNotDisruptUntil, n.Misprotected = protection(object)
 }
 
 // Claim reduces a NodeClaim without regard to the Node its machine may have become.
@@ -66,155 +61,84 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 	n := &Node{
 		Claim:         i.String(claim.Name),
 		ClaimUID:      claim.UID,
-		Pool:          i.String(claim.Labels[karpv1.NodePoolLabelKey]),
 		ProviderID:    claim.Status.ProviderID,
-		Requirements:  i.requirements(claim.Spec.Requirements),
 		Requests:      i.resources(claim.Spec.Resources.Requests),
 		Taints:        i.taints(claim.Spec.Taints),
 		StartupTaints: i.taints(claim.Spec.StartupTaints),
 		Capacity:      i.resources(claim.Status.Capacity),
 		Allocatable:   i.resources(claim.Status.Allocatable),
-		InstanceType:  i.String(claim.Labels[corev1.LabelInstanceTypeStable]),
-		Zone:          i.String(claim.Labels[corev1.LabelTopologyZone]),
-		CapacityType:  i.String(claim.Labels[karpv1.CapacityTypeLabelKey]),
 		Launched:      claim.IsTrue(karpv1.ConditionTypeLaunched),
 		Registered:    claim.IsTrue(karpv1.ConditionTypeRegistered),
 		Initialized:   claim.IsTrue(karpv1.ConditionTypeInitialized),
-		Deleting:      claim.DeletionTimestamp != nil,
 		EndsAt:        claim.EndsAt(),
 		Terminating:   claim.IsTrue(karpv1.ConditionTypeInstanceTerminating),
-		Replacement:   claim.Annotations[karpv1.ReplacementAnnotationKey],
-		Created:       claim.CreationTimestamp.Time,
 		LastPodEvent:  claim.Status.LastPodEventTime.Time,
 	}
+	i.describe(n, claim)
 	if condition := claim.Condition(karpv1.ConditionTypeInitialized); condition != nil && n.Initialized {
 		n.InitializedAt = condition.LastTransitionTime.Time
 	}
 	if drifted := claim.Condition(karpv1.ConditionTypeDrifted); drifted != nil && drifted.Status == metav1.ConditionTrue {
 		n.Drifted, n.DriftedFor, n.DriftedAt = true, i.String(drifted.Reason), drifted.LastTransitionTime.Time
 	}
-	n.DoNotDisrupt, n.DoNotDisruptUntil, n.Misprotected = protection(claim)
 	if after := claim.Spec.ExpireAfter; !after.IsNever() {
 		n.ExpireAfter = *after.Duration
 	}
 	if grace := claim.Spec.TerminationGracePeriod; grace != nil {
 		n.TerminationGracePeriod = &grace.Duration
 	}
-	labels := i.stringMap(claim.Labels)
-	for _, r := range n.Requirements {
+	n.Requirements = slices.Grow(n.Requirements, len(claim.Spec.Requirements))
+	for _, r := range claim.Spec.Requirements {
+		n.Requirements = append(n.Requirements, i.condition(r.Key, r.Operator, r.Values))
 		// A requirement with one value is a label of the node, whatever it becomes.
-		if _, labelled := labels[r.Key]; !labelled && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
-			if labels == nil {
-				labels = map[string]string{}
+		if _, labelled := n.Labels[r.Key]; !labelled && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
+			if n.Labels == nil {
+				n.Labels = map[string]string{}
 			}
-			labels[r.Key] = r.Values[0]
+			n.Labels[i.String(r.Key)] = i.String(r.Values[0])
 		}
 	}
-	n.Labels = labels
 	return n
-}
-
-func (i *Interner) requirements(from []karpv1.NodeSelectorRequirementWithMinValues) []Requirement {
-	if len(from) == 0 {
-		return nil
-	}
-	reduced := make([]Requirement, len(from))
-	for r := range from {
-		values := make([]string, len(from[r].Values))
-		for v, value := range from[r].Values {
-			values[v] = i.String(value)
-		}
-		reduced[r] = Requirement{
-			Key:       i.String(from[r].Key),
-			Operator:  from[r].Operator,
-			Values:    values,
-			MinValues: ValueOr(from[r].MinValues, 0),
-		}
-	}
-	return reduced
 }
 
 // Join makes one Node of a claim and the Node its machine became, each reduced by itself.
 func Join(claim, node *Node) *Node {
-	joined := *node
-	joined.Claim, joined.ClaimUID = claim.Claim, claim.ClaimUID
-	joined.Pool = claim.Pool
-	joined.ProviderID = claim.ProviderID
-	joined.Requirements, joined.Requests = claim.Requirements, claim.Requests
-	joined.StartupTaints = claim.StartupTaints
-	joined.Launched = claim.Launched
-	joined.Registered = claim.Registered
-	joined.Initialized, joined.InitializedAt = claim.Initialized, claim.InitializedAt
+	joined := *claim
+	joined.Name, joined.UID, joined.Pods = node.Name, node.UID, node.Pods
+	joined.Labels, joined.Taints = node.Labels, node.Taints
+	joined.Capacity, joined.Allocatable = node.Capacity, node.Allocatable
+	joined.AttachLimits, joined.Attached = node.AttachLimits, node.Attached
+	joined.Ready, joined.Disrupted, joined.Cordoned = node.Ready, node.Disrupted, node.Cordoned
 	joined.Deleting = claim.Deleting || node.Deleting
-	joined.EndsAt = claim.EndsAt
-	joined.Terminating = claim.Terminating
-	joined.protectAlso(claim)
-	joined.Drifted, joined.DriftedFor, joined.DriftedAt = claim.Drifted, claim.DriftedFor, claim.DriftedAt
-	joined.ExpireAfter, joined.TerminationGracePeriod = claim.ExpireAfter, claim.TerminationGracePeriod
+	joined.InstanceType = cmp.Or(node.InstanceType, claim.InstanceType)
+	joined.Zone = cmp.Or(node.Zone, claim.Zone)
+	joined.CapacityType = cmp.Or(node.CapacityType, claim.CapacityType)
 	joined.Replacement = cmp.Or(node.Replacement, claim.Replacement)
-	joined.Created = claim.Created
 	joined.LastPodEvent = Later(claim.LastPodEvent, node.LastPodEvent)
 	joined.NominatedUntil = Later(claim.NominatedUntil, node.NominatedUntil)
-	joined.Promised = claim.Promised
-	if joined.InstanceType == "" {
-		joined.InstanceType = claim.InstanceType
-	}
-	if joined.Zone == "" {
-		joined.Zone = claim.Zone
-	}
-	if joined.CapacityType == "" {
-		joined.CapacityType = claim.CapacityType
-	}
+	joined.protectAlso(node)
 	if !claim.Registered {
 		// Until it registers, the Node does not show all that the claim promises.
-		joined.Labels = maps.Clone(node.Labels)
-		if joined.Labels == nil {
-			joined.Labels = map[string]string{}
-		}
+		joined.Labels = map[string]string{}
+		maps.Copy(joined.Labels, node.Labels)
 		maps.Copy(joined.Labels, claim.Labels)
 		joined.Taints = claim.Taints
 	}
 	if !claim.Initialized {
-		// A device plugin that has not started yet reports none of its devices.
+		// A device plugin that has not started yet reports none of its devices; the claim foresees them.
 		joined.Capacity = node.Capacity.Max(claim.Capacity)
-		joined.Allocatable = expected(node.Allocatable, claim.Allocatable)
+		joined.Allocatable = node.Allocatable.or(claim.Allocatable)
 	}
 	return &joined
 }
 
-// expected is what a node that is not initialized will offer: what it reports, and what it does not report yet as its
-// claim foresees it.
-func expected(reported, foreseen Resources) Resources {
-	result := reported
-	if result.CPU == 0 {
-		result.CPU = foreseen.CPU
-	}
-	if result.Memory == 0 {
-		result.Memory = foreseen.Memory
-	}
-	if result.EphemeralStorage == 0 {
-		result.EphemeralStorage = foreseen.EphemeralStorage
-	}
-	if result.Pods == 0 {
-		result.Pods = foreseen.Pods
-	}
-	missing := Resources{}
-	for _, amount := range foreseen.Extended {
-		if reported.Get(amount.Name) == 0 {
-			missing.Extended = append(missing.Extended, amount)
-		}
-	}
-	return result.Add(missing)
-}
-
+// taints leaves out the one that only says which pods a node is kept for until it is Ready: those are planned for it.
 func (i *Interner) taints(taints []corev1.Taint) []corev1.Taint {
-	if len(taints) == 0 {
-		return nil
-	}
-	shared := slices.Clone(taints)
-	for t := range shared {
-		shared[t].Key, shared[t].Value = i.String(shared[t].Key), i.String(shared[t].Value)
-		shared[t].TimeAdded = nil
+	shared := slices.Grow([]corev1.Taint(nil), len(taints))
+	for _, t := range taints {
+		if t.Key != karpv1.ExpectingTaintKey {
+			shared = append(shared, corev1.Taint{Key: i.String(t.Key), Value: i.String(t.Value), Effect: t.Effect})
+		}
 	}
 	return shared
 }

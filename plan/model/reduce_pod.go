@@ -11,13 +11,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
-
-// deletionCostAnnotation is how a pod's owner says which of its pods are cheap to lose.
-const deletionCostAnnotation = "controller.kubernetes.io/pod-deletion-cost"
 
 // Pod reduces a pod to what planning needs. The result shares nothing with the argument.
 func (i *Interner) Pod(pod *corev1.Pod) *Pod {
@@ -52,27 +50,18 @@ func (i *Interner) Pod(pod *corev1.Pod) *Pod {
 			p.Unschedulable = condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
 		}
 	}
-	i.ownership(p, pod)
-	podAnnotations(p, pod.Annotations)
-	return p
-}
-
-func (i *Interner) ownership(p *Pod, pod *corev1.Pod) {
-	_, p.Static = pod.Annotations[corev1.MirrorPodAnnotationKey]
-	for _, owner := range pod.OwnerReferences {
-		if owner.Kind == "Node" {
-			p.Static = true
-		}
-		if owner.Controller == nil || !*owner.Controller {
-			continue
-		}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		p.OwnerKind, p.OwnerName = i.String(owner.Kind), i.String(owner.Name)
 		p.Daemon = owner.Kind == "DaemonSet"
 	}
+	_, mirrors := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	p.Static = mirrors || slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Node" })
+	p.annotate(pod.Annotations)
+	return p
 }
 
-func podAnnotations(p *Pod, annotations map[string]string) {
-	if cost, err := strconv.ParseInt(annotations[deletionCostAnnotation], 10, 32); err == nil {
+func (p *Pod) annotate(annotations map[string]string) {
+	if cost, err := strconv.ParseInt(annotations[corev1.PodDeletionCost], 10, 32); err == nil {
 		p.DeletionCost = int32(cost)
 	}
 	value := annotations[karpv1.DoNotDisruptAnnotationKey]
@@ -84,6 +73,16 @@ func podAnnotations(p *Pod, annotations map[string]string) {
 	if p.DoNotDisrupt, p.DoNotDisruptFor, err = Protection(value); err != nil {
 		p.Misprotected = strings.Clone(value)
 	}
+}
+
+// DrainPod reduces a pod to what a drain needs.
+func (i *Interner) DrainPod(pod *corev1.Pod) DrainPod {
+	p := DrainPod{Pod: i.Pod(pod), Finalizers: slices.Clone(pod.Finalizers), Protection: karpv1.DoNotDisruptAnnotationKey}
+	p.DeletionGrace = time.Duration(ValueOr(pod.DeletionGracePeriodSeconds, 0)) * time.Second
+	if pod.Annotations[karpv1.DoNotDisruptAnnotationKey] == "" {
+		p.Protection = karpv1.DoNotEvictAnnotationKey
+	}
+	return p
 }
 
 // DaemonSet reduces a DaemonSet to the pod it puts on nodes, with the tolerations its controller adds, and what the
@@ -98,11 +97,9 @@ func (i *Interner) DaemonSet(set *appsv1.DaemonSet, ranges ...*corev1.LimitRange
 	}
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
 	return &DaemonSet{
-		UID:       set.UID,
 		Namespace: i.String(set.Namespace),
 		Name:      i.String(set.Name),
 		Class:     i.class(pod),
-		Labels:    i.podLabels(set.Namespace, set.Spec.Template.Labels),
 	}
 }
 
@@ -113,8 +110,7 @@ func (i *Interner) DaemonSetOf(set *DaemonSet, pod *Class) *DaemonSet {
 		return set
 	}
 	// No class that is reduced from a pod has a key of this form: its affinity would be empty, and would not be the end.
-	key := append([]byte(set.Class.ID), 0)
-	key = append(key, pod.ID...)
+	key := []byte(set.Class.ID + "\x00" + pod.ID)
 	again := *set
 	again.Class = i.classes.get(key, func(key string) *Class {
 		class := *set.Class
@@ -142,22 +138,10 @@ func daemonTolerations(hostNetwork bool) []corev1.Toleration {
 }
 
 func (i *Interner) podLabels(namespace string, labels map[string]string) *Labels {
-	key := AppendString(nil, namespace)
-	key = AppendMap(key, labels)
+	key := AppendMap(AppendString(nil, namespace), labels)
 	return i.labels.get(key, func(key string) *Labels {
-		return &Labels{Namespace: i.String(namespace), Set: i.stringMap(labels), Key: key}
+		return &Labels{Namespace: i.String(namespace), Set: i.Labels(labels), Key: key}
 	})
-}
-
-func (i *Interner) stringMap(m map[string]string) map[string]string {
-	if len(m) == 0 {
-		return nil
-	}
-	shared := make(map[string]string, len(m))
-	for key, value := range m {
-		shared[i.String(key)] = i.String(value)
-	}
-	return shared
 }
 
 // class finds or makes the class of a pod.
@@ -202,23 +186,21 @@ func buildClass(pod *corev1.Pod, requests Resources, key string) *Class {
 // hostPort from containerPort. Init containers count only when they go on running beside the others.
 func hostPorts(spec *corev1.PodSpec) []HostPort {
 	var ports []HostPort
-	collect := func(container *corev1.Container) {
-		for _, port := range container.Ports {
-			if port.HostPort <= 0 {
+	collect := func(containers []corev1.Container, initial bool) {
+		for c := range containers {
+			if initial && ValueOr(containers[c].RestartPolicy, "") != corev1.ContainerRestartPolicyAlways {
 				continue
 			}
-			ports = append(ports, HostPort{
-				IP: cmp.Or(port.HostIP, anyAddress), Port: port.HostPort, Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP)})
+			for _, port := range containers[c].Ports {
+				if port.HostPort > 0 {
+					ports = append(ports, HostPort{
+						IP: cmp.Or(port.HostIP, anyAddress), Port: port.HostPort, Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP)})
+				}
+			}
 		}
 	}
-	for c := range spec.InitContainers {
-		if policy := spec.InitContainers[c].RestartPolicy; policy != nil && *policy == corev1.ContainerRestartPolicyAlways {
-			collect(&spec.InitContainers[c])
-		}
-	}
-	for c := range spec.Containers {
-		collect(&spec.Containers[c])
-	}
+	collect(spec.InitContainers, true)
+	collect(spec.Containers, false)
 	slices.SortFunc(ports, func(a, b HostPort) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.IP, b.IP))
 	})
@@ -233,20 +215,15 @@ func classKey(pod *corev1.Pod, requests Resources) []byte {
 	}
 	key = binary.AppendUvarint(key, uint64(len(requests.Extended)))
 	for _, amount := range requests.Extended {
-		key = AppendString(key, amount.Name)
-		key = binary.AppendVarint(key, amount.Value)
+		key = binary.AppendVarint(AppendString(key, amount.Name), amount.Value)
 	}
 	spec := &pod.Spec
 	key = AppendMap(key, spec.NodeSelector)
-	key = binary.AppendUvarint(key, uint64(len(spec.Tolerations)))
-	for i := range spec.Tolerations {
-		key = AppendToleration(key, &spec.Tolerations[i])
-	}
+	key = AppendTolerations(key, spec.Tolerations)
 	ports := hostPorts(spec)
 	key = binary.AppendUvarint(key, uint64(len(ports)))
 	for _, port := range ports {
-		key = AppendString(key, port.IP)
-		key = binary.AppendVarint(key, int64(port.Port))
+		key = binary.AppendVarint(AppendString(key, port.IP), int64(port.Port))
 		key = AppendString(key, string(port.Protocol))
 	}
 	key = append(key, Flag(len(spec.ResourceClaims) > 0))
@@ -260,13 +237,15 @@ func classKey(pod *corev1.Pod, requests Resources) []byte {
 	return key
 }
 
-// AppendToleration appends a toleration to a key.
-func AppendToleration(key []byte, t *corev1.Toleration) []byte {
-	key = AppendString(key, t.Key)
-	key = AppendString(key, string(t.Operator))
-	key = AppendString(key, t.Value)
-	key = AppendString(key, string(t.Effect))
-	return binary.AppendVarint(key, ValueOr(t.TolerationSeconds, -1))
+// AppendTolerations appends tolerations to a key.
+func AppendTolerations(key []byte, tolerations []corev1.Toleration) []byte {
+	key = binary.AppendUvarint(key, uint64(len(tolerations)))
+	for i := range tolerations {
+		t := &tolerations[i]
+		key = AppendString(key, t.Key, string(t.Operator), t.Value, string(t.Effect))
+		key = binary.AppendVarint(key, ValueOr(t.TolerationSeconds, -1))
+	}
+	return key
 }
 
 // message is what generated API types can do. Their encoding is deterministic: maps are written in order.
@@ -291,16 +270,17 @@ func AppendMessage(key []byte, m message) []byte {
 func AppendMap(key []byte, m map[string]string) []byte {
 	key = binary.AppendUvarint(key, uint64(len(m)))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		key = AppendString(key, name)
-		key = AppendString(key, m[name])
+		key = AppendString(key, name, m[name])
 	}
 	return key
 }
 
-// AppendString appends a string to a key, so that no two lists of strings have the same key.
-func AppendString(key []byte, s string) []byte {
-	key = binary.AppendUvarint(key, uint64(len(s)))
-	return append(key, s...)
+// AppendString appends strings to a key, so that no two lists of strings have the same key.
+func AppendString(key []byte, list ...string) []byte {
+	for _, s := range list {
+		key = append(binary.AppendUvarint(key, uint64(len(s))), s...)
+	}
+	return key
 }
 
 // Flag is one for true and zero for false, to compare by.

@@ -2,7 +2,6 @@ package model
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -40,13 +39,30 @@ var migrated = map[string]string{
 // mounts finds or makes the Mounts of a pod; nil if it has none. The volumes that exist for the pod alone on its node,
 // such as emptyDir and configMap, are not among them.
 func (i *Interner) mounts(pod *corev1.Pod) *Mounts {
-	var m Mounts
+	key := AppendString(nil, pod.Namespace)
+	without := len(key)
+	for v := range pod.Spec.Volumes {
+		switch volume := &pod.Spec.Volumes[v]; {
+		case volume.Ephemeral != nil: // its claim is named after the pod
+			key = AppendMessage(AppendString(key, pod.Name), volume)
+		case volume.PersistentVolumeClaim != nil || volume.AWSElasticBlockStore != nil:
+			key = AppendMessage(key, volume)
+		}
+	}
+	if len(key) == without {
+		return nil
+	}
+	return i.mountings.get(key, func(string) *Mounts { return i.buildMounts(pod) })
+}
+
+func (i *Interner) buildMounts(pod *corev1.Pod) *Mounts {
+	m := &Mounts{}
 	for v := range pod.Spec.Volumes {
 		switch volume := &pod.Spec.Volumes[v]; {
 		case volume.PersistentVolumeClaim != nil:
-			m.Claims = append(m.Claims, MountedClaim{Name: volume.PersistentVolumeClaim.ClaimName})
+			m.Claims = append(m.Claims, MountedClaim{Name: i.String(volume.PersistentVolumeClaim.ClaimName)})
 		case volume.Ephemeral != nil:
-			claim := MountedClaim{Name: pod.Name + "-" + volume.Name, Ephemeral: &ClaimSpec{}}
+			claim := MountedClaim{Name: i.String(pod.Name + "-" + volume.Name), Ephemeral: &ClaimSpec{}}
 			if template := volume.Ephemeral.VolumeClaimTemplate; template != nil {
 				*claim.Ephemeral = claimSpec(i, &template.ObjectMeta, &template.Spec)
 			}
@@ -55,46 +71,9 @@ func (i *Interner) mounts(pod *corev1.Pod) *Mounts {
 			m.Inline = append(m.Inline, AttachableVolume{Driver: ebsDriver, Handle: ebsHandle(volume.AWSElasticBlockStore.VolumeID)})
 		}
 	}
-	if len(m.Claims) == 0 && len(m.Inline) == 0 {
-		return nil
-	}
 	slices.SortStableFunc(m.Claims, func(a, b MountedClaim) int { return cmp.Compare(a.Name, b.Name) })
 	m.Claims = slices.CompactFunc(m.Claims, func(a, b MountedClaim) bool { return a.Name == b.Name })
-	return i.mountings.get(mountsKey(pod.Namespace, &m), func(key string) *Mounts {
-		shared := m
-		for c := range shared.Claims {
-			shared.Claims[c].Name = i.String(shared.Claims[c].Name)
-		}
-		shared.key = key
-		return &shared
-	})
-}
-
-func mountsKey(namespace string, m *Mounts) []byte {
-	key := AppendString(nil, namespace)
-	for c := range m.Claims {
-		key = AppendString(key, m.Claims[c].Name)
-		if spec := m.Claims[c].Ephemeral; spec != nil {
-			key = appendClaimSpec(append(key, 1), spec)
-			continue
-		}
-		key = append(key, 0)
-	}
-	key = append(key, 0xff)
-	for _, volume := range m.Inline {
-		key = AppendString(key, volume.Handle)
-	}
-	return key
-}
-
-func appendClaimSpec(key []byte, spec *ClaimSpec) []byte {
-	key = append(key, Flag(spec.Class != nil), byte(spec.Modes), Flag(spec.Block), Flag(spec.Selector != nil))
-	key = AppendString(key, ValueOr(spec.Class, ""))
-	key = binary.AppendVarint(key, spec.Bytes)
-	if spec.Selector != nil {
-		key = AppendMessage(key, spec.Selector)
-	}
-	return key
+	return m
 }
 
 func claimSpec(i *Interner, meta *metav1.ObjectMeta, spec *corev1.PersistentVolumeClaimSpec) ClaimSpec {
@@ -102,35 +81,28 @@ func claimSpec(i *Interner, meta *metav1.ObjectMeta, spec *corev1.PersistentVolu
 	reduced := ClaimSpec{
 		Modes:    accessModes(spec.AccessModes),
 		Bytes:    size.Value(),
-		Block:    volumeMode(spec.VolumeMode),
+		Block:    ValueOr(spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
 		Selector: spec.Selector.DeepCopy(),
 	}
-	// The annotation is older than the field and wins, as it does in Kubernetes.
-	if class, ok := meta.Annotations[corev1.BetaStorageClassAnnotation]; ok {
-		reduced.Class = i.pointer(class)
-	} else if spec.StorageClassName != nil {
-		reduced.Class = i.pointer(*spec.StorageClassName)
+	class := spec.StorageClassName
+	if older, ok := meta.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		class = &older // it wins, as it does in Kubernetes
+	}
+	if class != nil {
+		shared := i.String(*class)
+		reduced.Class = &shared
 	}
 	return reduced
 }
 
-func (i *Interner) pointer(s string) *string {
-	shared := i.String(s)
-	return &shared
-}
+// modesInOrder are the access modes by the bits that stand for them.
+var modesInOrder = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod}
 
 func accessModes(modes []corev1.PersistentVolumeAccessMode) AccessModes {
 	var set AccessModes
 	for _, mode := range modes {
-		switch mode {
-		case corev1.ReadWriteOnce:
-			set |= ReadWriteOnce
-		case corev1.ReadOnlyMany:
-			set |= ReadOnlyMany
-		case corev1.ReadWriteMany:
-			set |= ReadWriteMany
-		case corev1.ReadWriteOncePod:
-			set |= ReadWriteOncePod
+		if at := slices.Index(modesInOrder, mode); at >= 0 {
+			set |= 1 << at
 		}
 	}
 	return set
@@ -168,7 +140,7 @@ func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
 		Class:            i.String(volume.Spec.StorageClassName),
 		Modes:            accessModes(volume.Spec.AccessModes),
 		Bytes:            size.Value(),
-		Block:            volumeMode(volume.Spec.VolumeMode),
+		Block:            ValueOr(volume.Spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
 		Available:        volume.Status.Phase == corev1.VolumeAvailable,
 		Deleting:         volume.DeletionTimestamp != nil,
 	}
@@ -178,7 +150,7 @@ func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
 	if claim := volume.Spec.ClaimRef; claim != nil {
 		reduced.Claim, reduced.ClaimUID = i.String(claim.Namespace+"/"+claim.Name), claim.UID
 	} else {
-		reduced.Labels = i.stringMap(volume.Labels)
+		reduced.Labels = i.Labels(volume.Labels)
 	}
 	return reduced
 }
@@ -205,32 +177,21 @@ func volumeTopology(i *Interner, volume *corev1.PersistentVolume) *Topology {
 		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
 	} {
 		if value := volume.Labels[key]; value != "" {
-			places = append(places, placeCondition(i, key, corev1.NodeSelectorOpIn, strings.Split(value, labelZoneSeparator)))
+			places = append(places, i.condition(key, corev1.NodeSelectorOpIn, strings.Split(value, labelZoneSeparator)))
 		}
 	}
-	affinity := volume.Spec.NodeAffinity
-	if affinity == nil || affinity.Required == nil {
-		if places == nil {
-			return nil
-		}
-		return i.topology([]Term{places})
+	var selector *corev1.NodeSelector
+	if affinity := volume.Spec.NodeAffinity; affinity != nil {
+		selector = affinity.Required
 	}
-	var alternatives []Term
-	for t := range affinity.Required.NodeSelectorTerms {
-		selector := &affinity.Required.NodeSelectorTerms[t]
-		if len(selector.MatchFields) > 0 || len(selector.MatchExpressions) == 0 {
-			continue // the kube-scheduler shows a volume the labels of a node and no fields, and an empty term matches none
-		}
-		alternative := slices.Clone(places)
-		for _, e := range selector.MatchExpressions {
-			alternative = append(alternative, placeCondition(i, e.Key, e.Operator, e.Values))
-		}
-		alternatives = append(alternatives, alternative)
+	if selector == nil && places == nil {
+		return nil
 	}
-	return i.topology(alternatives)
+	return i.topology(alternatives(places, selector, i.condition))
 }
 
-func placeCondition(i *Interner, key string, operator corev1.NodeSelectorOperator, values []string) Condition {
+// condition compiles a condition on a node, whose strings are shared with others.
+func (i *Interner) condition(key string, operator corev1.NodeSelectorOperator, values []string) Condition {
 	shared := make([]string, len(values))
 	for v := range values {
 		shared[v] = i.String(strings.TrimSpace(values[v]))
@@ -241,9 +202,7 @@ func placeCondition(i *Interner, key string, operator corev1.NodeSelectorOperato
 // topology finds or makes the topology with these alternatives.
 func (i *Interner) topology(alternatives []Term) *Topology {
 	alternatives = Simplified(alternatives)
-	return i.topologies.get([]byte(IdOf(alternatives)), func(key string) *Topology {
-		return &Topology{Alternatives: alternatives, key: key}
-	})
+	return i.topologies.get([]byte(IdOf(alternatives)), func(string) *Topology { return &Topology{Alternatives: alternatives} })
 }
 
 // StorageClass reduces a StorageClass. The result shares nothing with the argument.
@@ -262,7 +221,7 @@ func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
 	for t := range class.AllowedTopologies {
 		var alternative Term
 		for _, e := range class.AllowedTopologies[t].MatchLabelExpressions {
-			alternative = append(alternative, placeCondition(i, e.Key, corev1.NodeSelectorOpIn, e.Values))
+			alternative = append(alternative, i.condition(e.Key, corev1.NodeSelectorOpIn, e.Values))
 		}
 		if alternative != nil {
 			alternatives = append(alternatives, alternative)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -18,37 +19,29 @@ func List(words []string, last string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
 }
 
-// String is for people: its conditions, joined by and.
-func (t Term) String() string {
-	var words []string
-	for i := range t {
-		words = append(words, t[i].String())
-	}
-	return List(words, "and")
-}
-
 // Condition is what one requirement asks of the value of one label.
 type Condition struct {
 	Key      string
 	Operator corev1.NodeSelectorOperator
 	// Values are sorted.
 	Values []string
-	// bound is the integer Gt, Lt, Gte and Lte compare with; without one they admit nothing.
-	bound   int64
-	bounded bool
 }
 
 // NewCondition compiles one requirement on a label.
 func NewCondition(key string, operator corev1.NodeSelectorOperator, values []string) Condition {
-	c := Condition{Key: key, Operator: operator, Values: values}
 	if !slices.IsSorted(values) {
-		c.Values = slices.Sorted(slices.Values(values))
+		values = slices.Sorted(slices.Values(values))
 	}
-	if len(values) == 1 {
-		bound, err := strconv.ParseInt(values[0], 10, 64)
-		c.bound, c.bounded = bound, err == nil
+	return Condition{Key: key, Operator: operator, Values: values}
+}
+
+// bound is the integer that Gt, Lt, Gte and Lte compare with; without one they admit nothing.
+func (c *Condition) bound() (bound int64, ok bool) {
+	if len(c.Values) != 1 {
+		return 0, false
 	}
-	return c
+	bound, err := strconv.ParseInt(c.Values[0], 10, 64)
+	return bound, err == nil
 }
 
 // Admits says whether a label with this value, or the absence of the label, meets the condition. The rules are those of
@@ -64,22 +57,20 @@ func (c *Condition) Admits(value string, present bool) bool {
 	case corev1.NodeSelectorOpDoesNotExist:
 		return !present
 	}
-	if !present || !c.bounded {
-		return false
-	}
+	bound, bounded := c.bound()
 	number, err := strconv.ParseInt(value, 10, 64)
-	if err != nil {
+	if !present || !bounded || err != nil {
 		return false
 	}
 	switch c.Operator {
 	case corev1.NodeSelectorOpGt:
-		return number > c.bound
+		return number > bound
 	case corev1.NodeSelectorOpLt:
-		return number < c.bound
+		return number < bound
 	case karpv1.NodeSelectorOpGte:
-		return number >= c.bound
+		return number >= bound
 	case karpv1.NodeSelectorOpLte:
-		return number <= c.bound
+		return number <= bound
 	}
 	return false
 }
@@ -109,6 +100,20 @@ func (c *Condition) String() string {
 
 // Term is a conjunction of conditions.
 type Term []Condition
+
+// String is for people: "topology.kubernetes.io/zone In [a] and x Exists".
+func (t Term) String() string { return List(t.each((*Condition).String), "and") }
+
+// id tells settled conjunctions apart.
+func (t Term) id() string { return strings.Join(t.each((*Condition).ID), "\x01") }
+
+func (t Term) each(text func(*Condition) string) []string {
+	texts := make([]string, len(t))
+	for i := range t {
+		texts[i] = text(&t[i])
+	}
+	return texts
+}
 
 // Admits says whether labels meet every condition.
 func (t Term) Admits(labels map[string]string) bool {
@@ -143,17 +148,23 @@ func TermsOf(class *Class) []Term {
 	for _, key := range SortedKeys(class.NodeSelector) {
 		base = append(base, NewCondition(key, corev1.NodeSelectorOpIn, []string{class.NodeSelector[key]}))
 	}
-	if class.NodeAffinity == nil {
+	return alternatives(base, class.NodeAffinity, NewCondition)
+}
+
+// alternatives are the terms of a selector, each joined to what is asked for in any case.
+func alternatives(base Term, selector *corev1.NodeSelector, compile func(string, corev1.NodeSelectorOperator, []string) Condition) []Term {
+	if selector == nil {
 		return []Term{base}
 	}
 	var terms []Term
-	for _, alternative := range class.NodeAffinity.NodeSelectorTerms {
+	for i := range selector.NodeSelectorTerms {
+		alternative := &selector.NodeSelectorTerms[i]
 		if len(alternative.MatchExpressions) == 0 || len(alternative.MatchFields) > 0 {
 			continue // a term without expressions matches no node, and one with fields a node that exists: the kube-scheduler knows it
 		}
 		t := slices.Clone(base)
-		for _, expression := range alternative.MatchExpressions {
-			t = append(t, NewCondition(expression.Key, expression.Operator, expression.Values))
+		for _, e := range alternative.MatchExpressions {
+			t = append(t, compile(e.Key, e.Operator, e.Values))
 		}
 		terms = append(terms, t)
 	}
@@ -169,24 +180,11 @@ func ConditionsOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) Te
 	return t
 }
 
-// Tolerates says whether the tolerations tolerate a taint, by the rules of
-// k8s.io/api/core/v1.Toleration.ToleratesTaint without comparison operators.
+// Tolerates says whether the tolerations tolerate a taint. The operators that compare numbers are not known.
 func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 	for i := range tolerations {
-		t := &tolerations[i]
-		if t.Effect != "" && t.Effect != taint.Effect {
-			continue
-		}
-		if t.Key != "" && t.Key != taint.Key {
-			continue
-		}
-		switch t.Operator {
-		case corev1.TolerationOpExists:
+		if tolerations[i].ToleratesTaint(klog.Logger{}, taint, false) {
 			return true
-		case "", corev1.TolerationOpEqual:
-			if t.Value == taint.Value {
-				return true
-			}
 		}
 	}
 	return false
@@ -195,10 +193,7 @@ func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 // RepelledBy returns the first taint that keeps a pod with these tolerations off a node, or nil.
 func RepelledBy(taints []corev1.Taint, tolerations []corev1.Toleration) *corev1.Taint {
 	for i := range taints {
-		if taints[i].Effect == corev1.TaintEffectPreferNoSchedule {
-			continue
-		}
-		if !Tolerates(tolerations, &taints[i]) {
+		if taints[i].Effect != corev1.TaintEffectPreferNoSchedule && !Tolerates(tolerations, &taints[i]) {
 			return &taints[i]
 		}
 	}

@@ -54,29 +54,39 @@ func ResourcesOf(list corev1.ResourceList) Resources {
 			}
 		}
 	}
-	slices.SortFunc(r.Extended, func(a, b Amount) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.Extended, compareAmounts)
 	return r
 }
 
 // List is the inverse of ResourcesOf. Zero amounts are left out.
 func (r Resources) List() corev1.ResourceList {
 	list := corev1.ResourceList{}
-	if r.CPU != 0 {
-		list[corev1.ResourceCPU] = *resource.NewMilliQuantity(r.CPU, resource.DecimalSI)
-	}
-	if r.Memory != 0 {
-		list[corev1.ResourceMemory] = *resource.NewQuantity(r.Memory, resource.BinarySI)
-	}
-	if r.EphemeralStorage != 0 {
-		list[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(r.EphemeralStorage, resource.BinarySI)
-	}
-	if r.Pods != 0 {
-		list[corev1.ResourcePods] = *resource.NewQuantity(r.Pods, resource.DecimalSI)
-	}
-	for _, amount := range r.Extended {
-		list[corev1.ResourceName(amount.Name)] = *resource.NewQuantity(amount.Value, resource.DecimalSI)
+	for _, amount := range r.amounts() {
+		list[corev1.ResourceName(amount.Name)] = *quantity(amount.Name, amount.Value)
 	}
 	return list
+}
+
+// amounts are all that is not zero, ordered by name: cpu in thousandths, the rest in units.
+func (r Resources) amounts() []Amount {
+	all := append([]Amount{
+		{Name: string(corev1.ResourceCPU), Value: r.CPU},
+		{Name: string(corev1.ResourceEphemeralStorage), Value: r.EphemeralStorage},
+		{Name: string(corev1.ResourceMemory), Value: r.Memory},
+		{Name: string(corev1.ResourcePods), Value: r.Pods},
+	}, r.Extended...)
+	slices.SortFunc(all, compareAmounts)
+	return slices.DeleteFunc(all, func(a Amount) bool { return a.Value == 0 })
+}
+
+func quantity(name string, value int64) *resource.Quantity {
+	switch corev1.ResourceName(name) {
+	case corev1.ResourceCPU:
+		return resource.NewMilliQuantity(value, resource.DecimalSI)
+	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return resource.NewQuantity(value, resource.BinarySI)
+	}
+	return resource.NewQuantity(value, resource.DecimalSI)
 }
 
 // Get returns the amount of one resource by its Kubernetes name: cpu in thousandths, the rest in units.
@@ -91,19 +101,13 @@ func (r Resources) Get(name string) int64 {
 	case corev1.ResourcePods:
 		return r.Pods
 	}
-	if i, found := slices.BinarySearchFunc(r.Extended, name, compareAmount); found {
+	if i, found := slices.BinarySearchFunc(r.Extended, Amount{Name: name}, compareAmounts); found {
 		return r.Extended[i].Value
 	}
 	return 0
 }
 
-func compareAmount(a Amount, name string) int { return cmp.Compare(a.Name, name) }
-
-// Equal says whether two are the same amounts.
-func (r Resources) Equal(other Resources) bool {
-	return r.CPU == other.CPU && r.Memory == other.Memory && r.EphemeralStorage == other.EphemeralStorage && r.Pods == other.Pods &&
-		slices.Equal(r.Extended, other.Extended)
-}
+func compareAmounts(a, b Amount) int { return cmp.Compare(a.Name, b.Name) }
 
 // Add returns the sum. Sums saturate instead of overflowing.
 func (r Resources) Add(other Resources) Resources { return r.combine(other, SaturatingAdd) }
@@ -113,16 +117,19 @@ func (r Resources) Max(other Resources) Resources {
 	return r.combine(other, func(a, b int64) int64 { return max(a, b) })
 }
 
+// Equal says whether two are the same amounts.
+func (r Resources) Equal(other Resources) bool { return slices.Equal(r.amounts(), other.amounts()) }
+
+// or returns the other's amounts of what there is none of.
+func (r Resources) or(other Resources) Resources {
+	return r.combine(other, func(a, b int64) int64 { return cmp.Or(a, b) })
+}
+
 // holds says whether a request finds room beside what is used. What is not asked for may be overdrawn.
 func (r Resources) holds(request, used Resources) bool {
-	room := func(request, used, all int64) bool { return request <= 0 || SaturatingAdd(request, used) <= all }
-	for _, amount := range request.Extended {
-		if !room(amount.Value, used.Get(amount.Name), r.Get(amount.Name)) {
-			return false
-		}
-	}
-	return room(request.CPU, used.CPU, r.CPU) && room(request.Memory, used.Memory, r.Memory) &&
-		room(request.EphemeralStorage, used.EphemeralStorage, r.EphemeralStorage) && room(request.Pods, used.Pods, r.Pods)
+	return !slices.ContainsFunc(request.amounts(), func(asked Amount) bool {
+		return asked.Value > 0 && SaturatingAdd(asked.Value, used.Get(asked.Name)) > r.Get(asked.Name)
+	})
 }
 
 func (r Resources) combine(other Resources, op func(a, b int64) int64) Resources {
@@ -135,20 +142,12 @@ func (r Resources) combine(other Resources, op func(a, b int64) int64) Resources
 	if len(other.Extended) == 0 && len(r.Extended) == 0 {
 		return sum
 	}
-	sum.Extended = make([]Amount, 0, len(r.Extended)+len(other.Extended))
-	a, b := r.Extended, other.Extended
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name:
-			sum.Extended = append(sum.Extended, Amount{a[0].Name, op(a[0].Value, 0)})
-			a = a[1:]
-		case len(a) == 0 || b[0].Name < a[0].Name:
-			sum.Extended = append(sum.Extended, Amount{b[0].Name, op(0, b[0].Value)})
-			b = b[1:]
-		default:
-			sum.Extended = append(sum.Extended, Amount{a[0].Name, op(a[0].Value, b[0].Value)})
-			a, b = a[1:], b[1:]
-		}
+	sum.Extended = slices.Concat(r.Extended, other.Extended)
+	slices.SortFunc(sum.Extended, compareAmounts)
+	sum.Extended = slices.CompactFunc(sum.Extended, func(a, b Amount) bool { return a.Name == b.Name })
+	for i := range sum.Extended {
+		amount := &sum.Extended[i]
+		amount.Value = op(r.Get(amount.Name), other.Get(amount.Name))
 	}
 	return sum
 }
@@ -168,38 +167,36 @@ func SaturatingAdd(a, b int64) int64 {
 // String is for people: "cpu 250m, memory 1Gi, pods 1".
 func (r Resources) String() string {
 	var parts []string
-	list := r.List()
-	names := make([]string, 0, len(list))
-	for name := range list {
-		names = append(names, string(name))
+	for _, amount := range r.amounts() {
+		parts = append(parts, amount.Name+" "+quantity(amount.Name, amount.Value).String())
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		quantity := list[corev1.ResourceName(name)]
-		parts = append(parts, fmt.Sprintf("%s %s", name, quantity.String()))
-	}
-	if len(parts) == 0 {
-		return "nothing"
-	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "nothing")
 }
 
 // Quantity writes an amount of a resource for people.
 func Quantity(name string, value int64) string {
-	q := resource.NewQuantity(value, resource.DecimalSI)
-	switch {
-	case name == string(corev1.ResourceCPU) && value >= 1000:
-		return strconv.FormatFloat(float64(value)/1000, 'f', -1, 64) // neither 5k nor 382970m
-	case name == string(corev1.ResourceCPU):
-		q = resource.NewMilliQuantity(value, resource.DecimalSI)
-	case name == string(corev1.ResourceMemory) || name == string(corev1.ResourceEphemeralStorage):
+	switch corev1.ResourceName(name) {
+	case corev1.ResourceCPU:
+		if value >= 1000 {
+			return strconv.FormatFloat(float64(value)/1000, 'f', -1, 64) // neither 5k nor 382970m
+		}
+	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 		if value >= 1<<30 {
 			// More precision than a tenth of a GiB only hides the figure.
 			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(value)/(1<<30)), ".0") + "Gi"
 		}
-		q = resource.NewQuantity(value, resource.BinarySI)
 	}
-	return q.String()
+	return quantity(name, value).String()
+}
+
+// IsDevice says whether a resource is a device that makes a machine dear, not something every machine has.
+func IsDevice(name string) bool {
+	return !strings.HasPrefix(name, "vpc.amazonaws.com/") && !strings.HasPrefix(name, "hugepages-")
+}
+
+// hasDevice says whether there is a device among the amounts.
+func (r Resources) hasDevice() bool {
+	return slices.ContainsFunc(r.Extended, func(a Amount) bool { return IsDevice(a.Name) })
 }
 
 // SortedKeys are a map's keys in order.

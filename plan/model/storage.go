@@ -3,7 +3,6 @@ package model
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -25,8 +24,6 @@ type Mounts struct {
 	Claims []MountedClaim
 	// Inline are the volumes that the pod names itself and a CSI driver attaches: those of in-tree drivers.
 	Inline []AttachableVolume
-
-	key string
 }
 
 // Names are the names of the claims; none for a nil Mounts.
@@ -76,13 +73,8 @@ type ClaimSpec struct {
 // AccessModes is a set of ways to mount a volume.
 type AccessModes uint8
 
-// The access modes.
-const (
-	ReadWriteOnce AccessModes = 1 << iota
-	ReadOnlyMany
-	ReadWriteMany
-	ReadWriteOncePod
-)
+// ReadWriteOncePod is the access mode that one pod at a time has.
+const ReadWriteOncePod AccessModes = 1 << 3
 
 // VolumeClaim is a PersistentVolumeClaim.
 type VolumeClaim struct {
@@ -148,8 +140,6 @@ type StorageClass struct {
 type Topology struct {
 	// Alternatives are conjunctions, any of which will do. An empty list admits no node.
 	Alternatives []Term
-
-	key string
 }
 
 // DefaultClass is the StorageClass of claims that name none, or nil.
@@ -164,9 +154,4 @@ func (s *Storage) DefaultClass() *StorageClass {
 		}
 	}
 	return found
-}
-
-// volumeMode returns whether a mode means a raw device.
-func volumeMode(mode *corev1.PersistentVolumeMode) bool {
-	return mode != nil && *mode == corev1.PersistentVolumeBlock
 }

@@ -14,7 +14,15 @@ func completeTemplate(pod *corev1.Pod) {
 	spec := &pod.Spec
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for c := range containers {
-			completeContainer(&containers[c], spec.HostNetwork)
+			container := &containers[c]
+			for name, limit := range container.Resources.Limits {
+				requestUnlessSet(&container.Resources, name, limit)
+			}
+			for p := range container.Ports {
+				if port := &container.Ports[p]; spec.HostNetwork && port.HostPort == 0 {
+					port.HostPort = port.ContainerPort
+				}
+			}
 		}
 	}
 	whole := spec.Resources
@@ -47,17 +55,6 @@ func ApplyLimitRanges(container *corev1.ResourceRequirements, ranges []*corev1.L
 					requestUnlessSet(container, name, amount)
 				}
 			}
-		}
-	}
-}
-
-func completeContainer(container *corev1.Container, hostNetwork bool) {
-	for name, limit := range container.Resources.Limits {
-		requestUnlessSet(&container.Resources, name, limit)
-	}
-	for p := range container.Ports {
-		if port := &container.Ports[p]; hostNetwork && port.HostPort == 0 {
-			port.HostPort = port.ContainerPort
 		}
 	}
 }

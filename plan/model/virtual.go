@@ -29,18 +29,8 @@ type Wish struct {
 // as far as Limits allow, and as many as Limits allow where neither is given. The error is that nothing bounds the
 // number. No more than MostVirtual are ever wished for.
 func (w *Wish) Count(requests Resources) (int, error) {
-	wanted := int64(0)
-	if w.Replicas != nil {
-		wanted = int64(*w.Replicas)
-	}
-	if w.Percentage != nil {
-		wanted = max(wanted, (int64(*w.Percentage)*int64(w.Scale)+99)/100)
-	}
-	open := w.Replicas == nil && w.Percentage == nil
-	if open {
-		if len(w.Limits) == 0 {
-			return 0, nil
-		}
+	wanted := max(int64(ValueOr(w.Replicas, 0)), (int64(ValueOr(w.Percentage, 0))*int64(w.Scale)+99)/100)
+	if w.Replicas == nil && w.Percentage == nil && len(w.Limits) > 0 {
 		wanted = math.MaxInt64
 	}
 	limits := ResourcesOf(w.Limits)
@@ -81,8 +71,7 @@ func VirtualPods(model *Pod, buffer types.UID, name string, count int) []*Pod {
 	pods := make([]*Pod, count)
 	for n := range pods {
 		pod := *model
-		key := AppendString(nil, string(buffer))
-		key = AppendString(key, strconv.Itoa(n))
+		key := AppendString(nil, string(buffer), strconv.Itoa(n))
 		sum := sha256.Sum256(append(key, model.Class.ID...))
 		pod.UID = types.UID("virtual-" + hex.EncodeToString(sum[:16]))
 		pod.Name = "capacity-buffer-" + name + "-" + strconv.Itoa(n)

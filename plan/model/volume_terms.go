@@ -49,8 +49,7 @@ func Simplified(alternatives []Term) []Term {
 			break
 		}
 	}
-	slices.SortFunc(settled, func(a, b Term) int { return strings.Compare(a.id(), b.id()) })
-	settled = slices.CompactFunc(settled, func(a, b Term) bool { return a.id() == b.id() })
+	settled = distinct(settled, Term.id)
 	if len(settled) > mostAlternatives {
 		return settled // only to save the quadratic work
 	}
@@ -74,17 +73,22 @@ func (t Term) settled() (Term, bool) {
 	for _, key := range SortedKeys(byKey) {
 		conditions := byKey[key]
 		if !slices.ContainsFunc(conditions, isList) {
-			slices.SortFunc(conditions, func(a, b Condition) int { return strings.Compare(a.ID(), b.ID()) })
-			result = append(result, slices.CompactFunc(conditions, func(a, b Condition) bool { return a.ID() == b.ID() })...)
+			result = append(result, distinct(conditions, func(c Condition) string { return c.ID() })...)
 			continue
 		}
-		values := slices.DeleteFunc(conditions.Candidates(), func(value string) bool { return !conditions.AllAdmit(value, true) })
+		values := conditions.admitted()
 		if len(values) == 0 {
 			return nil, false
 		}
 		result = append(result, NewCondition(key, corev1.NodeSelectorOpIn, values))
 	}
 	return result, true
+}
+
+// distinct orders a list by what tells its elements apart, and keeps one of each.
+func distinct[T any](list []T, id func(T) string) []T {
+	slices.SortFunc(list, func(a, b T) int { return strings.Compare(id(a), id(b)) })
+	return slices.CompactFunc(list, func(a, b T) bool { return id(a) == id(b) })
 }
 
 func isList(c Condition) bool { return c.Operator == corev1.NodeSelectorOpIn }
@@ -128,20 +132,12 @@ func unitedBy(key string, alternatives []Term) []Term {
 
 // implies says whether all labels that meet t are known to meet other. Both are settled.
 func (t Term) implies(other Term) bool {
-	for i := range other {
-		if !slices.ContainsFunc(t, other[i].impliedBy) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(other, func(c Condition) bool { return !slices.ContainsFunc(t, c.impliedBy) })
 }
 
 func (c Condition) impliedBy(other Condition) bool {
 	if c.Key != other.Key {
 		return false
-	}
-	if isList(c) && isList(other) {
-		return !slices.ContainsFunc(other.Values, func(value string) bool { return !c.Lists(value) })
 	}
 	if isList(other) {
 		return !slices.ContainsFunc(other.Values, func(value string) bool { return !c.Admits(value, true) })
@@ -149,29 +145,11 @@ func (c Condition) impliedBy(other Condition) bool {
 	return c.ID() == other.ID()
 }
 
-// id tells settled conjunctions apart.
-func (t Term) id() string {
-	ids := make([]string, len(t))
-	for i := range t {
-		ids[i] = t[i].ID()
-	}
-	return strings.Join(ids, "\x01")
-}
-
 // IdOf tells lists of simplified alternatives apart.
 func IdOf(alternatives []Term) string {
-	ids := make([]string, len(alternatives))
-	for i, t := range alternatives {
-		ids[i] = "\x02" + t.id()
+	var id strings.Builder
+	for _, t := range alternatives {
+		id.WriteString("\x02" + t.id())
 	}
-	return strings.Join(ids, "")
-}
-
-// InWords is for people: "topology.kubernetes.io/zone In [a] and x Exists".
-func (t Term) InWords() string {
-	words := make([]string, len(t))
-	for i := range t {
-		words[i] = t[i].String()
-	}
-	return strings.Join(words, " and ")
+	return id.String()
 }

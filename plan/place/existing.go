@@ -65,7 +65,7 @@ func foresee(m *market.Market, s *ExistingNode) {
 		s.options.Set(i)
 	}
 	var zonal model.Term
-	for _, c := range model.ClaimConditions(s.Node) {
+	for _, c := range s.Node.Requirements {
 		switch {
 		case m.Zonal(c.Key):
 			zonal = append(zonal, c)

@@ -23,21 +23,19 @@ type Preference struct {
 func (t *Topology) Ladder(class *model.Class, pod *model.Labels, wary bool) []Preference {
 	var preferences []Preference
 	if class.Affinity != nil {
-		for _, w := range heaviest(class.Affinity.PreferredDuringSchedulingIgnoredDuringExecution) {
+		for _, w := range heaviest(class.Affinity.PreferredDuringSchedulingIgnoredDuringExecution, weightOfPods) {
 			preferences = append(preferences, Preference{Rules: Rules{Near: t.nearRules(pod, []corev1.PodAffinityTerm{w.PodAffinityTerm})}})
 		}
 	}
 	if class.AntiAffinity != nil {
-		for _, w := range heaviest(class.AntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) {
+		for _, w := range heaviest(class.AntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, weightOfPods) {
 			others, _ := t.apartFrom(pod, &w.PodAffinityTerm)
 			preferences = append(preferences, Preference{Rules: Rules{Apart: []*Group{others}}})
 		}
 	}
-	nodes := slices.Clone(class.PreferredNodes)
-	slices.SortStableFunc(nodes, func(a, b corev1.PreferredSchedulingTerm) int { return -cmp.Compare(a.Weight, b.Weight) })
-	for i := range nodes {
-		if len(nodes[i].Preference.MatchExpressions) > 0 {
-			preferences = append(preferences, Preference{Node: model.Expressions(nodes[i].Preference.MatchExpressions)})
+	for _, w := range heaviest(class.PreferredNodes, func(term corev1.PreferredSchedulingTerm) int32 { return term.Weight }) {
+		if len(w.Preference.MatchExpressions) > 0 {
+			preferences = append(preferences, Preference{Node: model.Expressions(w.Preference.MatchExpressions)})
 		}
 	}
 	for i := range class.Spread {
@@ -52,11 +50,11 @@ func (t *Topology) Ladder(class *model.Class, pod *model.Labels, wary bool) []Pr
 }
 
 // heaviest orders preferred terms by falling weight.
-func heaviest(terms []corev1.WeightedPodAffinityTerm) []corev1.WeightedPodAffinityTerm {
-	sorted := slices.Clone(terms)
-	slices.SortStableFunc(sorted, func(a, b corev1.WeightedPodAffinityTerm) int { return -cmp.Compare(a.Weight, b.Weight) })
-	return sorted
+func heaviest[T any](terms []T, weight func(T) int32) []T {
+	return slices.SortedStableFunc(slices.Values(terms), func(a, b T) int { return -cmp.Compare(weight(a), weight(b)) })
 }
+
+func weightOfPods(term corev1.WeightedPodAffinityTerm) int32 { return term.Weight }
 
 // Required compiles the rules a pod cannot do without, but for those that others impose on it.
 func (t *Topology) Required(class *model.Class, pod *model.Labels) Rules {
@@ -75,10 +73,10 @@ func (t *Topology) Required(class *model.Class, pod *model.Labels) Rules {
 
 // Impose adds what follows from the terms of others, and which groups count the pod. All groups have to be known.
 func (t *Topology) Impose(r *Rules, pod *model.Labels) {
-	r.Joins = append(r.Joins, t.membersOf(pod)...)
-	for _, g := range t.ownersAgainst(pod) {
-		if !slices.Contains(r.Apart, g) {
-			r.Apart = append(r.Apart, g)
+	for _, g := range t.membersOf(pod) {
+		r.Joins = append(r.Joins, g)
+		if g.owners != nil && !slices.Contains(r.Apart, g.owners) {
+			r.Apart = append(r.Apart, g.owners)
 		}
 	}
 }

@@ -40,12 +40,7 @@ func (r *Rules) Empty() bool { return len(r.Spread)+len(r.Near)+len(r.Apart) == 
 
 // RuledByHost says that it matters to the pod group which pods run on the same node.
 func (r *Rules) RuledByHost() bool {
-	for i := range r.Spread {
-		if r.Spread[i].Host >= 0 {
-			return true
-		}
-	}
-	return r.NearHost() != nil || slices.ContainsFunc(r.Apart, func(g *Group) bool { return g.Host >= 0 })
+	return r.SpreadsHosts() || r.NearHost() != nil || slices.ContainsFunc(r.Apart, func(g *Group) bool { return g.Host >= 0 })
 }
 
 // SpreadsHosts says that the pods are spread over hosts.
@@ -66,12 +61,32 @@ func (r *Rules) Floors() int {
 
 // NearHost is the rule to be on one node with other pods, if there is one.
 func (r *Rules) NearHost() *NearRule {
-	for i := range r.Near {
-		if r.Near[i].Host >= 0 {
-			return &r.Near[i]
-		}
+	if i := slices.IndexFunc(r.Near, func(n NearRule) bool { return n.Host >= 0 }); i >= 0 {
+		return &r.Near[i]
 	}
 	return nil
+}
+
+// HostCap is a bound on the pods of a group on one new node: on those that have this bound or a lower one.
+type HostCap struct {
+	Group *Group
+	Most  int
+}
+
+// Caps are the bounds that a shape's rules set to its own kind.
+func (r *Rules) Caps() []HostCap {
+	var caps []HostCap
+	for i := range r.Spread {
+		if s := &r.Spread[i]; s.Host >= 0 && s.Self == 1 {
+			caps = append(caps, HostCap{s.Group, s.MaxSkew})
+		}
+	}
+	for _, g := range r.Apart {
+		if g.Host >= 0 && slices.Contains(r.Joins, g) {
+			caps = append(caps, HostCap{g, 1})
+		}
+	}
+	return caps
 }
 
 // Keys are the labels other than the hostname that the rules are about, ordered.
@@ -155,12 +170,7 @@ func (r *Rules) Count(tally []int32, n int) {
 // First says that no pod is there yet that the pod group's pods have to be near, and that they may be the first
 // themselves.
 func (r *Rules) First() bool {
-	for i := range r.Near {
-		if !r.Near[i].Self || r.Near[i].Total > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.Near, func(n NearRule) bool { return !n.Self || n.Total > 0 })
 }
 
 // spreadRule compiles a constraint of a pod.

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	operators "k8s.io/apimachinery/pkg/selection"
 
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -82,11 +80,7 @@ func SelectionKey(class *model.Class) string {
 
 // TolerationKey is equal for tolerations that are.
 func TolerationKey(tolerations []corev1.Toleration) string {
-	var key []byte
-	for i := range tolerations {
-		key = model.AppendToleration(key, &tolerations[i])
-	}
-	return strconv.Itoa(len(tolerations)) + string(key)
+	return string(model.AppendTolerations(nil, tolerations))
 }
 
 // apartFrom compiles a term of anti-affinity: the group of those it is about, and the group of those who have it.
@@ -125,24 +119,19 @@ func selectorFor(selector *metav1.LabelSelector, own map[string]string, match, m
 	if selector == nil {
 		return labels.Nothing(), "-"
 	}
+	selector = selector.DeepCopy()
+	add := func(keys []string, operator metav1.LabelSelectorOperator) {
+		for _, key := range keys {
+			if value, present := own[key]; present {
+				selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: []string{value}})
+			}
+		}
+	}
+	add(match, metav1.LabelSelectorOpIn)
+	add(mismatch, metav1.LabelSelectorOpNotIn)
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return labels.Nothing(), "-"
-	}
-	for i, key := range slices.Concat(match, mismatch) {
-		value, present := own[key]
-		if !present {
-			continue
-		}
-		operator := operators.In
-		if i >= len(match) {
-			operator = operators.NotIn
-		}
-		requirement, err := labels.NewRequirement(key, operator, []string{value})
-		if err != nil {
-			return labels.Nothing(), "-"
-		}
-		compiled = compiled.Add(*requirement)
 	}
 	return compiled, compiled.String()
 }
@@ -153,11 +142,11 @@ func selectorFor(selector *metav1.LabelSelector, own map[string]string, match, m
 
 // Group counts pods by the domains of one label.
 type Group struct {
-	// id says what the group counts, and where.
-	id string
-	// Place is the group's among all, host among those whose label is the hostname, or -1.
+	// Place is the group's among all, Host among those whose label is the hostname, or -1.
 	Place, Host int
-	Key         string
+	// Key is the label, and label its place among those of all groups.
+	Key   string
+	label int
 	// Selectors have to match a pod all for the group to count it. A group without any counts its owners: the pods
 	// that have a certain term of anti-affinity.
 	Selectors []podSelector
@@ -170,8 +159,6 @@ type Group struct {
 	// owners counts the pods that have the term of anti-affinity this group was made for.
 	owners *Group
 
-	// anchor is a label that every pod has which the group counts, by key and value; both empty where there is none such.
-	anchor [2]string
 	Counts map[string]int
 	Total  int
 	// levels are how many of the hosts that count have so many of the pods, where pods are spread over hosts; nil elsewhere.
@@ -242,6 +229,8 @@ func (s *podSelector) matches(pod *model.Labels, namespaces map[string]map[strin
 type Topology struct {
 	namespaces map[string]map[string]string
 	Groups     []*Group
+	// Keys are the labels that groups are about.
+	Keys []string
 	// levelled are the groups of pods that are spread over hosts.
 	levelled []*Group
 	// Alone says that no host comes beside those there are, and leans that this has mattered.
@@ -249,7 +238,7 @@ type Topology struct {
 	byID         map[string]*Group
 	Hosts        int
 	// members are the groups that select pods which look alike. Only those are asked that are anchored at a label of theirs,
-	// and the others.
+	// by key and value, and those without an anchor.
 	members  map[*model.Labels][]*Group
 	anchored map[[2]string][]*Group
 	Journal  *journal
@@ -257,7 +246,9 @@ type Topology struct {
 
 // NewTopology returns a topology without groups.
 func NewTopology(namespaces map[string]map[string]string) *Topology {
-	return &Topology{namespaces: namespaces, byID: map[string]*Group{}, members: map[*model.Labels][]*Group{}, anchored: map[[2]string][]*Group{}, Journal: &journal{}}
+	return &Topology{
+		namespaces: namespaces, byID: map[string]*Group{}, members: map[*model.Labels][]*Group{}, anchored: map[[2]string][]*Group{}, Journal: &journal{},
+	}
 }
 
 // group finds or makes the group with this identity.
@@ -266,43 +257,30 @@ func (t *Topology) group(id, key string, complete func(*Group)) *Group {
 	if g, known := t.byID[id]; known {
 		return g
 	}
-	g := &Group{id: id, Place: len(t.Groups), Host: -1, Key: key, Counts: map[string]int{}, Domains: map[string]bool{}, journal: t.Journal}
+	label := slices.Index(t.Keys, key)
+	if label < 0 {
+		label = len(t.Keys)
+		t.Keys = append(t.Keys, key)
+	}
+	g := &Group{Place: len(t.Groups), Host: -1, Key: key, label: label, Counts: map[string]int{}, Domains: map[string]bool{}, journal: t.Journal}
 	if key == corev1.LabelHostname {
 		g.Host = t.Hosts
 		t.Hosts++
 	}
 	complete(g)
 	if len(g.Selectors) > 0 {
-		g.anchor = anchorOf(g.Selectors[0].selector)
-		t.anchored[g.anchor] = append(t.anchored[g.anchor], g)
+		anchor := anchorOf(g.Selectors[0].selector)
+		t.anchored[anchor] = append(t.anchored[anchor], g)
 	}
 	t.byID[id] = g
 	t.Groups = append(t.Groups, g)
 	return g
 }
 
-// Keys are the labels that groups are about.
-func (t *Topology) Keys() []string {
-	var keys []string
-	for _, g := range t.Groups {
-		if !slices.Contains(keys, g.Key) {
-			keys = append(keys, g.Key)
-		}
-	}
-	return keys
-}
-
 // selects says whether the group counts pods that look like this.
 func (g *Group) selects(pod *model.Labels, namespaces map[string]map[string]string) bool {
-	if len(g.Selectors) == 0 {
-		return false
-	}
-	for i := range g.Selectors {
-		if !g.Selectors[i].matches(pod, namespaces) {
-			return false
-		}
-	}
-	return true
+	misses := func(s podSelector) bool { return !s.matches(pod, namespaces) }
+	return len(g.Selectors) > 0 && !slices.ContainsFunc(g.Selectors, misses)
 }
 
 // membersOf are the groups that count pods that look like this, whatever else they are.
@@ -326,7 +304,7 @@ func (t *Topology) membersOf(pod *model.Labels) []*Group {
 	return members
 }
 
-// anchorOf is a label that every pod has which a selector selects.
+// anchorOf is a label that every pod has which a selector selects, by key and value; both empty where there is none such.
 func anchorOf(selector labels.Selector) [2]string {
 	requirements, _ := selector.Requirements()
 	for i := range requirements {
@@ -337,12 +315,14 @@ func anchorOf(selector labels.Selector) [2]string {
 	return [2]string{}
 }
 
+// looks are all of a pod that groups go by.
+type looks struct {
+	class  *model.Class
+	labels *model.Labels
+}
+
 // Avoid makes the groups that pods which run already demand to be apart from.
 func (t *Topology) Avoid(snapshot *model.Snapshot) {
-	type looks struct {
-		class  *model.Class
-		labels *model.Labels
-	}
 	seen := map[looks]bool{}
 	for _, n := range snapshot.Nodes {
 		for _, pod := range n.Pods {
@@ -350,10 +330,7 @@ func (t *Topology) Avoid(snapshot *model.Snapshot) {
 				continue
 			}
 			seen[looks{pod.Class, pod.Labels}] = true
-			terms := model.AntiTerms(pod.Class)
-			for i := range terms {
-				t.apartFrom(pod.Labels, &terms[i])
-			}
+			t.ownersOf(pod.Class, pod.Labels)
 		}
 	}
 }
@@ -369,17 +346,6 @@ func (t *Topology) ownersOf(class *model.Class, pod *model.Labels) (owned, other
 	return owned, others
 }
 
-// ownersAgainst are the groups of those who demand to be apart from pods that look like this.
-func (t *Topology) ownersAgainst(pod *model.Labels) []*Group {
-	var against []*Group
-	for _, target := range t.membersOf(pod) {
-		if target.owners != nil {
-			against = append(against, target.owners)
-		}
-	}
-	return against
-}
-
 // Survey counts the pods that are bound, all but those that will move, and finds the domains there are.
 func (t *Topology) Survey(snapshot *model.Snapshot, waiting []*model.Pod) {
 	moving := map[*model.Pod]bool{}
@@ -388,23 +354,13 @@ func (t *Topology) Survey(snapshot *model.Snapshot, waiting []*model.Pod) {
 			moving[pod] = true
 		}
 	}
-	type looks struct {
-		class  *model.Class
-		labels *model.Labels
-	}
 	cache := map[looks][]*Group{}
 	joins := func(pod *model.Pod) []*Group {
-		key := looks{nil, pod.Labels}
-		if len(model.AntiTerms(pod.Class)) > 0 {
-			key.class = pod.Class
-		}
+		key := looks{pod.Class, pod.Labels}
 		found, known := cache[key]
 		if !known {
-			found = t.membersOf(pod.Labels)
-			if key.class != nil {
-				owned, _ := t.ownersOf(pod.Class, pod.Labels)
-				found = append(slices.Clone(found), owned...)
-			}
+			owned, _ := t.ownersOf(pod.Class, pod.Labels)
+			found = slices.Concat(t.membersOf(pod.Labels), owned)
 			cache[key] = found
 		}
 		return found
@@ -431,16 +387,13 @@ func (t *Topology) Survey(snapshot *model.Snapshot, waiting []*model.Pod) {
 // surveyor goes from node to node. What groups over one label have in common it looks at once: most of them count all nodes.
 type surveyor struct {
 	t *Topology
-	// keys are the labels that groups are about, of which key is that of each group; choosy are those that do not count all
-	// nodes.
-	keys   []string
-	key    []int
+	// choosy are the groups that do not count all nodes.
 	choosy []*Group
-	// The values of the keys on the node that is visited, and whether it has them; counted says so of choosy groups.
+	// The values of the labels on the node that is visited, and whether it has them; counted says so of choosy groups.
 	values  []string
 	has     []bool
 	counted []bool
-	// domains are those of the keys that any node makes.
+	// domains are those of the labels that any node makes.
 	domains []map[string]bool
 }
 
@@ -448,35 +401,31 @@ func newSurveyor(t *Topology) *surveyor {
 	for _, g := range t.levelled {
 		g.levels = g.levels[:0]
 	}
-	s := &surveyor{t: t, key: make([]int, len(t.Groups)), counted: make([]bool, len(t.Groups))}
-	for i, g := range t.Groups {
-		at := slices.Index(s.keys, g.Key)
-		if at < 0 {
-			at = len(s.keys)
-			s.keys, s.domains = append(s.keys, g.Key), append(s.domains, map[string]bool{})
-		}
-		s.key[i] = at
+	s := &surveyor{t: t, values: make([]string, len(t.Keys)), has: make([]bool, len(t.Keys)), counted: make([]bool, len(t.Groups))}
+	for range t.Keys {
+		s.domains = append(s.domains, map[string]bool{})
+	}
+	for _, g := range t.Groups {
 		if g.Included != nil {
 			s.choosy = append(s.choosy, g)
 		}
 	}
-	s.values, s.has = make([]string, len(s.keys)), make([]bool, len(s.keys))
 	return s
 }
 
 // visit looks at the next node. One that goes away stays for as long as pods on it must not be moved.
 func (s *surveyor) visit(n *model.Node, moving map[*model.Pod]bool) {
 	leaves := (n.Deleting || n.Disrupted) && !slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !moving[p] && p.Reschedulable() })
-	for i, key := range s.keys {
+	for i, key := range s.t.Keys {
 		s.values[i], s.has[i] = Domain(n, key)
 		if s.has[i] && key != corev1.LabelHostname && !leaves {
 			s.domains[i][s.values[i]] = true
 		}
 	}
 	for _, g := range s.choosy {
-		s.counted[g.Place] = s.has[s.key[g.Place]] && g.Included(n)
+		s.counted[g.Place] = s.has[g.label] && g.Included(n)
 		if s.counted[g.Place] && g.Host < 0 && !leaves {
-			g.Domains[s.values[s.key[g.Place]]] = true
+			g.Domains[s.values[g.label]] = true
 		}
 	}
 }
@@ -492,18 +441,17 @@ func (s *surveyor) level(n *model.Node) {
 
 // domainOf is the domain of a group that the node is in, and whether the group counts its pods.
 func (s *surveyor) domainOf(g *Group) (string, bool) {
-	at := s.key[g.Place]
 	if g.Included != nil {
-		return s.values[at], s.counted[g.Place]
+		return s.values[g.label], s.counted[g.Place]
 	}
-	return s.values[at], s.has[at]
+	return s.values[g.label], s.has[g.label]
 }
 
 // done tells the groups that count all nodes their domains.
 func (s *surveyor) done() {
-	for i, g := range s.t.Groups {
+	for _, g := range s.t.Groups {
 		if g.Included == nil && g.Host < 0 {
-			g.Domains = maps.Clone(s.domains[s.key[i]])
+			g.Domains = maps.Clone(s.domains[g.label])
 		}
 	}
 }

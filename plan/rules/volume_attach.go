@@ -15,12 +15,9 @@ func (a *Attachments) None() bool { return len(a.own) == 0 && len(a.shared) == 0
 
 // id tells settled attachments apart.
 func (a *Attachments) id() string {
-	if a.None() {
-		return ""
-	}
 	var id strings.Builder
-	for _, own := range a.own {
-		fmt.Fprintf(&id, "\x03%s\x00%d", own.driver, own.count)
+	for _, driver := range model.SortedKeys(a.own) {
+		fmt.Fprintf(&id, "\x03%s\x00%d", driver, a.own[driver])
 	}
 	for _, volume := range a.shared {
 		fmt.Fprintf(&id, "\x04%s\x00%s", volume.Driver, volume.Handle)
@@ -30,7 +27,6 @@ func (a *Attachments) id() string {
 
 // settle writes the attachments in one way.
 func (a *Attachments) settle() {
-	slices.SortFunc(a.own, func(x, y driverCount) int { return cmp.Compare(x.driver, y.driver) })
 	slices.SortFunc(a.shared, func(x, y model.AttachableVolume) int {
 		return cmp.Or(cmp.Compare(x.Driver, y.Driver), cmp.Compare(x.Handle, y.Handle))
 	})
@@ -43,13 +39,10 @@ func (b *VolumeIndex) attach(to *Attachments, volume model.AttachableVolume, sha
 	case !b.limited[volume.Driver]:
 	case shared:
 		to.shared = append(to.shared, volume)
+	case to.own == nil:
+		to.own = map[string]int{volume.Driver: 1}
 	default:
-		at := slices.IndexFunc(to.own, func(c driverCount) bool { return c.driver == volume.Driver })
-		if at < 0 {
-			to.own = append(to.own, driverCount{driver: volume.Driver, count: 1})
-			return
-		}
-		to.own[at].count++
+		to.own[volume.Driver]++
 	}
 }
 
@@ -140,11 +133,7 @@ func (b *VolumeIndex) mounted(pod *model.Pod) []model.AttachableVolume {
 			volumes = append(volumes, volume.AttachableVolume)
 			continue
 		}
-		class := b.storage.DefaultClass()
-		if claim.Class != nil {
-			class = b.storage.Classes[*claim.Class]
-		}
-		if class != nil {
+		if class := b.named(claim); class != nil {
 			volumes = append(volumes, model.AttachableVolume{Driver: class.Provisioner, Handle: "claim " + key})
 		}
 	}
@@ -164,26 +153,15 @@ func (r *AttachmentRoom) Holds(a *Attachments, most int) int {
 	if r == nil || a.None() || most <= 0 {
 		return most
 	}
-	needed := map[string]int{}
-	for _, volume := range a.shared {
-		if !r.mounted[volume] {
-			needed[volume.Driver]++
-		}
-	}
-	for _, own := range a.own {
-		needed[own.driver] += 0
-	}
-	for driver, once := range needed {
-		left, limited := r.left[driver]
-		if !limited {
-			continue
-		}
-		each := 0
-		if at := slices.IndexFunc(a.own, func(c driverCount) bool { return c.driver == driver }); at >= 0 {
-			each = a.own[at].count
+	for driver, left := range r.left {
+		each, once := a.own[driver], 0
+		for _, volume := range a.shared {
+			if volume.Driver == driver && !r.mounted[volume] {
+				once++
+			}
 		}
 		switch {
-		case once+each > left:
+		case once+each > max(0, left):
 			return 0
 		case each > 0:
 			most = min(most, (left-once)/each)
@@ -200,9 +178,9 @@ func (r *AttachmentRoom) Put(a *Attachments, n int) {
 	for _, volume := range a.shared {
 		r.mount(volume)
 	}
-	for _, own := range a.own {
-		if _, limited := r.left[own.driver]; limited {
-			r.left[own.driver] -= own.count * n
+	for driver, count := range a.own {
+		if _, limited := r.left[driver]; limited {
+			r.left[driver] -= count * n
 		}
 	}
 }

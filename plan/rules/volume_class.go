@@ -12,25 +12,28 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// classOf finds the StorageClass of an unbound claim, and whether it leaves the volume's place to the pod.
-func (b *VolumeIndex) classOf(claim *model.VolumeClaim) (*model.StorageClass, string) {
-	var class *model.StorageClass
-	switch {
-	case claim.Class == nil:
-		if class = b.storage.DefaultClass(); class == nil {
-			return nil, "has no volume and names no StorageClass, and there is no default one"
-		}
-	case *claim.Class == "":
-		return nil, "has no volume and wants none to be made for it: it names no StorageClass"
-	default:
-		if class = b.storage.Classes[*claim.Class]; class == nil {
-			return nil, fmt.Sprintf("names StorageClass %s, which does not exist", *claim.Class)
-		}
+// named is the StorageClass that a claim names, or gets because it names none.
+func (b *VolumeIndex) named(claim *model.VolumeClaim) *model.StorageClass {
+	if claim.Class == nil {
+		return b.storage.DefaultClass()
 	}
-	if !class.Delayed {
+	return b.storage.Classes[*claim.Class]
+}
+
+// classOf finds the StorageClass of an unbound claim, or says why no pod can bring it a volume.
+func (b *VolumeIndex) classOf(claim *model.VolumeClaim) (*model.StorageClass, string) {
+	switch class := b.named(claim); {
+	case class != nil && class.Delayed:
+		return class, ""
+	case claim.Class == nil && class == nil:
+		return nil, "has no volume and names no StorageClass, and there is no default one"
+	case class == nil && *claim.Class == "":
+		return nil, "has no volume and wants none to be made for it: it names no StorageClass"
+	case class == nil:
+		return nil, fmt.Sprintf("names StorageClass %s, which does not exist", *claim.Class)
+	default:
 		return nil, fmt.Sprintf("has no volume yet: its StorageClass %s has the volumeBindingMode Immediate, so that it has to be bound first", class.Name)
 	}
-	return class, ""
 }
 
 // selected is about a volume that is being made for a node.

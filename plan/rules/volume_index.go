@@ -2,22 +2,16 @@ package rules
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
 // Attachments are the volumes that a pod's node has to attach, of drivers that limit how many a node can.
 type Attachments struct {
-	// own counts, by driver, the volumes that no other pod mounts. They are ordered by driver.
-	own []driverCount
+	// own counts, by driver, the volumes that no other pod mounts.
+	own map[string]int
 	// shared are the volumes that others mount as well, ordered: they count once for all pods on a node.
 	shared []model.AttachableVolume
-}
-
-type driverCount struct {
-	driver string
-	count  int
 }
 
 // VolumeNeeds is what a pod's volumes ask of its node.
@@ -70,9 +64,9 @@ type location struct {
 	personal bool
 }
 
-// sooner is the order of the kube-scheduler's queue, as far as a snapshot shows it.
-func sooner(a, b *model.Pod) bool {
-	return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), strings.Compare(string(a.UID), string(b.UID))) < 0
+// inQueue compares by the order of the kube-scheduler's queue, as far as a snapshot shows it.
+func inQueue(a, b *model.Pod) int {
+	return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
 }
 
 // given is what became of a seeker.

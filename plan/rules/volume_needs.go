@@ -41,23 +41,20 @@ func Volumes(s *model.Snapshot) *VolumeIndex {
 // findUsers finds who mounts which claim.
 func (b *VolumeIndex) findUsers() {
 	b.users = map[string][]*model.Pod{}
-	for _, pod := range b.Snapshot.Pending {
-		b.register(pod)
-	}
-	for _, n := range b.Snapshot.Nodes {
-		for _, pod := range n.Pods {
-			b.register(pod)
+	register := func(pods []*model.Pod) {
+		for _, pod := range pods {
+			if pod.Terminal {
+				continue
+			}
+			for _, name := range pod.Mounts.Names() {
+				key := pod.Namespace + "/" + name
+				b.users[key] = append(b.users[key], pod)
+			}
 		}
 	}
-}
-
-func (b *VolumeIndex) register(pod *model.Pod) {
-	if pod.Mounts == nil || pod.Terminal {
-		return
-	}
-	for _, name := range pod.Mounts.Names() {
-		key := pod.Namespace + "/" + name
-		b.users[key] = append(b.users[key], pod)
+	register(b.Snapshot.Pending)
+	for _, n := range b.Snapshot.Nodes {
+		register(n.Pods)
 	}
 }
 
@@ -134,21 +131,23 @@ func (b *VolumeIndex) locate(pod *model.Pod, mount *model.MountedClaim) location
 	case claim.Lost:
 		return location{refusal: fmt.Sprintf("has lost its volume %s", claim.Volume)}
 	}
-	at := b.unbound
+	locate := b.unbound
 	if claim.Volume != "" {
-		at = b.bound
+		locate = b.bound
 	}
-	found := at(key, claim)
-	if claim.Modes&model.ReadWriteOncePod != 0 {
-		found.personal = true
-		if user := b.before(key, pod); user != nil && found.refusal == "" {
-			found.refusal = fmt.Sprintf("is for one pod at a time, and %s uses it", user.Key())
-			if user.Node == "" {
-				found.refusal = fmt.Sprintf("is for one pod at a time, and %s comes first", user.Key())
-			}
-		}
+	at := locate(key, claim)
+	if claim.Modes&model.ReadWriteOncePod == 0 {
+		return at
 	}
-	return found
+	at.personal = true
+	switch user := b.before(key, pod); {
+	case user == nil || at.refusal != "":
+	case user.Node == "":
+		at.refusal = fmt.Sprintf("is for one pod at a time, and %s comes first", user.Key())
+	default:
+		at.refusal = fmt.Sprintf("is for one pod at a time, and %s uses it", user.Key())
+	}
+	return at
 }
 
 // before is the pod that keeps another from using a claim of access mode ReadWriteOncePod: one that runs, or among
@@ -161,7 +160,7 @@ func (b *VolumeIndex) before(key string, pod *model.Pod) *model.Pod {
 		case user.Node != "":
 			return user
 		case pod.Node != "" || !user.Provisionable():
-		case sooner(user, pod) && (first == nil || sooner(user, first)):
+		case inQueue(user, pod) < 0 && (first == nil || inQueue(user, first) < 0):
 			first = user
 		}
 	}
@@ -179,18 +178,13 @@ func (b *VolumeIndex) bound(key string, claim *model.VolumeClaim) location {
 	case volume.Claim != "" && volume.Claim != key:
 		return location{refusal: fmt.Sprintf("asks for volume %s, which belongs to claim %s", claim.Volume, volume.Claim)}
 	}
-	return within(location{volume: volume.AttachableVolume}, claim.Volume, volume.Topology)
-}
-
-// within is a location bounded by a volume's topology.
-func within(at location, volume string, topology *model.Topology) location {
-	if topology == nil {
+	at := location{volume: volume.AttachableVolume}
+	if volume.Topology == nil {
 		return at
 	}
-	if len(topology.Alternatives) == 0 {
-		at.refusal = fmt.Sprintf("is bound to volume %s, whose node affinity matches no node", volume)
+	if at.places = volume.Topology.Alternatives; len(at.places) == 0 {
+		at.refusal = fmt.Sprintf("is bound to volume %s, whose node affinity matches no node", claim.Volume)
 	}
-	at.places = topology.Alternatives
 	return at
 }
 
@@ -225,7 +219,7 @@ func (b *VolumeIndex) unbound(key string, claim *model.VolumeClaim) location {
 func inWords(places []model.Term) string {
 	words := make([]string, len(places))
 	for i, t := range places {
-		words[i] = t.InWords()
+		words[i] = t.String()
 	}
 	return strings.Join(words, ", or ")
 }

@@ -75,23 +75,14 @@ func seat(seekers []seeker, i int, taken map[*model.Volume]int, tried map[*model
 
 // seekers are the claims of a class without volume that waiting pods mount, in the order of the kube-scheduler's queue.
 func (b *VolumeIndex) seekers(class *model.StorageClass) []seeker {
-	found := map[string]*model.Pod{}
-	mounted := map[string]*model.VolumeClaim{}
-	for key, users := range b.users {
-		for _, pod := range users {
-			if pod.Node != "" || pod.Virtual || !pod.Provisionable() {
-				continue
-			}
-			if first := found[key]; first == nil || sooner(pod, first) {
-				found[key] = pod
-			}
-		}
-		if pod := found[key]; pod != nil {
-			mounted[key] = b.claimOf(pod, key)
-		}
-	}
 	var seekers []seeker
-	for key, claim := range mounted {
+	for key, users := range b.users {
+		waiting := slices.DeleteFunc(slices.Clone(users), func(p *model.Pod) bool { return p.Virtual || !p.Provisionable() })
+		if len(waiting) == 0 {
+			continue
+		}
+		first := slices.MinFunc(waiting, inQueue)
+		claim := b.claimOf(first, key)
 		if claim == nil || claim.Volume != "" || claim.SelectedNode != "" || claim.Deleting || claim.Lost {
 			continue
 		}
@@ -102,16 +93,10 @@ func (b *VolumeIndex) seekers(class *model.StorageClass) []seeker {
 		slices.SortFunc(free, func(x, y *model.Volume) int {
 			return cmp.Or(cmp.Compare(x.Bytes, y.Bytes), cmp.Compare(x.Name, y.Name))
 		})
-		seekers = append(seekers, seeker{claim: claim, pod: found[key], free: free})
+		seekers = append(seekers, seeker{claim: claim, pod: first, free: free})
 	}
 	slices.SortFunc(seekers, func(x, y seeker) int {
-		if x.pod != y.pod {
-			if sooner(x.pod, y.pod) {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(x.claim.Key(), y.claim.Key())
+		return cmp.Or(inQueue(x.pod, y.pod), strings.Compare(x.claim.Key(), y.claim.Key()))
 	})
 	return seekers
 }

@@ -1,0 +1,101 @@
+package model
+
+// Siblings names the pods of one owner that are all the same to the kube-scheduler. It looks at one pod after the other,
+// and writes down what it found at a limited rate: the last of a thousand pods are found to need a node many seconds after
+// the first. Where it has found no node for one, it finds none for a sibling either, so a plan need not wait for it to say
+// so, and can buy for all of them together. The zero value names nobody.
+type Siblings struct {
+	namespace, kind, owner string
+	class                  *Class
+	labels                 *Labels
+	priority               int32
+}
+
+// Siblings returns what the pod has in common with its siblings. Pods without an owner have none. Those of a StatefulSet
+// or a Job have labels of their own, their number and name, and claims made from one template: what a sibling was found to
+// need goes for them wherever their own volume is, as the plan puts those on nodes which have room in its zone. Other pods
+// with claims have no siblings: they share the claim, and often only one of them can have it.
+func (p *Pod) Siblings() Siblings {
+	s := Siblings{namespace: p.Namespace, kind: p.OwnerKind, owner: p.OwnerName, class: p.Class, labels: p.Labels, priority: p.Priority}
+	switch {
+	case p.OwnerName == "":
+		return Siblings{}
+	case p.OwnerKind == "StatefulSet" || p.OwnerKind == "Job":
+		s.labels = nil
+	}
+	if p.OwnerKind != "StatefulSet" && len(p.Mounts.Names()) > 0 {
+		return Siblings{}
+	}
+	return s
+}
+
+// Any says that it names somebody.
+func (s Siblings) Any() bool { return s != Siblings{} }
+
+// Leaving says that the node's pods will have to go elsewhere.
+func (n *Node) Leaving() bool { return n.Deleting || n.Disrupted || n.Terminating }
+
+// preempting finds, among a snapshot's pending pods, those the kube-scheduler is making room for.
+//
+// A pod may carry the name of a node for two reasons: the kube-scheduler preempts others there for it, or somebody who
+// planned it, as Tenon does, told the kube-scheduler where it is expected (Pod.NominatedNode). The field does not say
+// which. A pod of the first kind needs no node. A pod of the second kind does once its node is not to be had any more, and
+// until then its place is taken. What tells them apart is the node: only where the pod does not fit as things are, and
+// where there are pods of lower priority to make room, is it worth waiting for.
+func (s *Snapshot) preempting() map[*Pod]bool {
+	nominated := map[string][]*Pod{}
+	for _, pod := range s.Pending {
+		if pod.NominatedNode != "" {
+			nominated[pod.NominatedNode] = append(nominated[pod.NominatedNode], pod)
+		}
+	}
+	found := map[*Pod]bool{}
+	if len(nominated) == 0 {
+		return found
+	}
+	for _, n := range s.Nodes {
+		for _, pod := range nominated[n.Name] {
+			found[pod] = n.preemptsFor(pod)
+		}
+	}
+	return found
+}
+
+// preemptsFor says whether a pod has no room on the node beside the others, of which some are of lower priority. A node that
+// is going or is cordoned will not take it.
+func (n *Node) preemptsFor(pod *Pod) bool {
+	var used Resources
+	outranks := false
+	for _, other := range n.Pods {
+		if !other.Terminal {
+			used = used.Add(other.Class.Requests)
+			outranks = outranks || other.Priority < pod.Priority
+		}
+	}
+	return outranks && !n.Leaving() && !n.Cordoned && !n.Allocatable.holds(pod.Class.Requests, used)
+}
+
+// WaitingForNode returns the pending pods that wait for a node which does not exist: those the kube-scheduler found none
+// for, and their siblings. It says whether there are others that may come to do so without any further change of their
+// own, because the kube-scheduler means to preempt for them on a node that may be gone before it has.
+func (s *Snapshot) WaitingForNode() (pods []*Pod, others bool) {
+	preempting := s.preempting()
+	// One of these siblings the kube-scheduler found no node for, and makes no room for.
+	hopeless := map[Siblings]bool{}
+	for _, pod := range s.Pending {
+		if pod.Provisionable() && !pod.Virtual && !preempting[pod] {
+			hopeless[pod.Siblings()] = true
+		}
+	}
+	delete(hopeless, Siblings{})
+	for _, pod := range s.Pending {
+		switch {
+		case !pod.Placeable() || !pod.Unschedulable && !hopeless[pod.Siblings()]:
+		case preempting[pod]:
+			others = true
+		default:
+			pods = append(pods, pod)
+		}
+	}
+	return pods, others
+}
