@@ -57,19 +57,19 @@ func Shortages(snapshot *model.Snapshot) []Shortage {
 
 // unreplaced counts the nodes of a pool that a Replacement takes away and for which there is no other one yet.
 func unreplaced(nodes []*model.Node) int {
-	leaving, coming := map[string]int{}, map[string]int{}
+	missing := map[string]int{}
 	for _, n := range nodes {
 		switch {
 		case n.Replacement == "":
 		case n.Deleting:
-			leaving[n.Replacement]++
+			missing[n.Replacement]++
 		default:
-			coming[n.Replacement]++
+			missing[n.Replacement]--
 		}
 	}
 	count := 0
-	for id, going := range leaving {
-		count += max(0, going-coming[id])
+	for _, n := range missing {
+		count += max(0, n)
 	}
 	return count
 }
@@ -192,9 +192,12 @@ func Overprovision(snapshot *model.Snapshot) []model.Command {
 
 // byLoss puts the nodes of a pool in the order in which they are given up.
 func byLoss(a, b *model.Node, pool *karpv1.NodePool, now time.Time) int {
+	protected := func(n *model.Node) bool {
+		return n.Undisruptable(now) || slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool { return pod.Undisruptable(now) })
+	}
 	stage := func(n *model.Node) int {
 		switch {
-		case undisruptable(n, now):
+		case protected(n):
 			return 3
 		case !n.Launched && n.Name == "":
 			return 0
@@ -207,30 +210,16 @@ func byLoss(a, b *model.Node, pool *karpv1.NodePool, now time.Time) int {
 	return cmp.Or(cmp.Compare(stage(a), stage(b)), cmp.Compare(loss(a), loss(b)), a.Created.Compare(b.Created), strings.Compare(a.Key(), b.Key()))
 }
 
-// undisruptable says that the node, or a pod on it, asks not to be disrupted.
-func undisruptable(n *model.Node, now time.Time) bool {
-	return n.Undisruptable(now) || slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool { return pod.Undisruptable(now) })
-}
-
 // staticPools are the pools that keep a number of nodes, ordered by name. One that is being deleted keeps none.
 func staticPools(snapshot *model.Snapshot) []*karpv1.NodePool {
-	var static []*karpv1.NodePool
-	for _, pool := range snapshot.NodePools {
-		if pool.Spec.Replicas != nil && pool.DeletionTimestamp.IsZero() {
-			static = append(static, pool)
-		}
-	}
+	static := slices.DeleteFunc(slices.Clone(snapshot.NodePools), func(pool *karpv1.NodePool) bool {
+		return pool.Spec.Replicas == nil || !pool.DeletionTimestamp.IsZero()
+	})
 	slices.SortFunc(static, func(a, b *karpv1.NodePool) int { return strings.Compare(a.Name, b.Name) })
 	return static
 }
 
 // nodesOf are the nodes and claims of a pool.
 func nodesOf(snapshot *model.Snapshot, pool string) []*model.Node {
-	var nodes []*model.Node
-	for _, n := range snapshot.Nodes {
-		if n.Claim != "" && n.Pool == pool {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes
+	return slices.DeleteFunc(slices.Clone(snapshot.Nodes), func(n *model.Node) bool { return n.Claim == "" || n.Pool != pool })
 }
