@@ -84,9 +84,6 @@ func (b *budgets) left(pool string, reason karpv1.DisruptionReason) int {
 	return left
 }
 
-// waits says that a pool waits for the pods it has moved before it begins anything else.
-func (b *budgets) waits(pool string) bool { return b.pools[pool] != nil && b.pools[pool].waits }
-
 // take counts nodes of a pool that are to go for a reason.
 func (b *budgets) take(pool string, reason karpv1.DisruptionReason, nodes int) {
 	if of := b.pools[pool]; of != nil {

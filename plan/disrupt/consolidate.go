@@ -16,13 +16,6 @@ import (
 // command it says why. Rivals are nodes that may not go yet, but soon: the room for their pods is spoken for.
 func consolidate(f *Simulation, in *model.Input, candidates, rivals []*candidate, book *budgets, scores scorer) ([]model.Command, []model.Verdict) {
 	c := &consolidation{f: f, book: book, scores: scores, spotToSpot: in.SpotToSpot, verdicts: map[*candidate]model.Verdict{}, gone: map[*candidate]bool{}}
-	if moving, until := underWay(in.Snapshot); moving > mostTogether {
-		why := fmt.Sprintf("the pods of %d nodes are about to move, and where they will go is not known yet", moving)
-		for _, one := range candidates {
-			c.verdicts[one] = model.Verdict{Node: one.node.Key(), Reason: underutilized, Cause: model.CauseQuiet, Message: why, Until: until}
-		}
-		return nil, c.told(candidates)
-	}
 	all := slices.Concat(candidates, rivals)
 	slices.SortFunc(all, bySavings)
 	f.settleHere()
@@ -35,7 +28,6 @@ func consolidate(f *Simulation, in *model.Input, candidates, rivals []*candidate
 		return c.commands, c.told(candidates)
 	}
 	order := slices.DeleteFunc(all, func(one *candidate) bool { return one.soon })
-	addForSmallPods(c, order)
 	c.removed = len(c.commands)
 	c.gather(order)
 	for _, one := range order {

@@ -5,6 +5,6 @@
 // is set up once, and each question is a trial of it that is taken back (simulation.go, trial.go).
 //
 // Reading order: pdb, budgetbook, rates, disruption, candidate, simulation, purchase, arrange, balance, trial,
-// consolidation, shrinking, rehearsal, addition, group, successor, opening, consolidate, decision, empty, renew, disrupt,
+// consolidation, shrinking, rehearsal, group, successor, opening, consolidate, decision, empty, renew, disrupt,
 // confirm.
 package disrupt
