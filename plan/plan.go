@@ -94,7 +94,7 @@
 // # Static pools
 //
 // A NodePool with replicas keeps that many nodes, whatever the pods want (lifecycle/static.go). What it lacks is decided
-// beside Pack and launched with it; what it has too many of goes with the empty nodes (disrupt/disruption.go). Pods use
+// beside Pack and launched with it; what it has too many of goes with the empty nodes (disrupt/disrupt.go). Pods use
 // its nodes as any other.
 //
 // # Who may go

@@ -29,15 +29,12 @@ func Confirm(in model.Input, command model.Command) []model.Verdict {
 		if n == nil {
 			continue
 		}
-		kept := j.keepsNode(n)
-		if kept == nil {
-			kept = j.keepsPods(n, command.Reason)
-		}
-		if kept == nil && n.Name != "" && j.nominated[n.Name] {
-			kept = &block{cause: model.CauseNominated, message: "pods that wait for a node are nominated to it"}
+		kept := j.protects(n, command.Reason)
+		if kept == nil && j.nominated[n.Name] {
+			kept = nominated()
 		}
 		if kept != nil {
-			found = append(found, model.Verdict{Node: key, Reason: command.Reason, Cause: kept.cause, Message: kept.message})
+			found = append(found, model.Verdict{Node: key, Reason: command.Reason, Cause: kept.Cause, Message: kept.Message})
 			continue
 		}
 		going = append(going, n)
@@ -121,11 +118,8 @@ func rushedOut(in model.Input, going []*model.Node) map[*model.Node]string {
 // nothing does.
 func Protected(n *model.Node, reason karpv1.DisruptionReason, now time.Time) string {
 	j := &judge{now: now, budgets: newBudgetIndex(nil)}
-	if kept := j.keepsNode(n); kept != nil {
-		return kept.message
-	}
-	if kept := j.keepsPods(n, reason); kept != nil {
-		return kept.message
+	if kept := j.protects(n, reason); kept != nil {
+		return kept.Message
 	}
 	return ""
 }

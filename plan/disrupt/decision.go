@@ -3,7 +3,6 @@ package disrupt
 import (
 	"slices"
 	"strings"
-	"time"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/lifecycle"
@@ -104,25 +103,12 @@ func (d *decision) command(command model.Command) {
 	d.found.Commands = append(d.found.Commands, command)
 }
 
-// refuse says that nothing is left of the budgets for a candidate.
-func (d *decision) refuse(c *candidate, reason karpv1.DisruptionReason) {
-	cause, message := d.book.refusal(c.node.Pool, reason)
-	d.verdict(c.node, reason, block{cause: cause, message: message, until: d.book.opens(c.node.Pool, reason)})
-}
-
-// verdict says what keeps a node.
-func (d *decision) verdict(n *model.Node, reason karpv1.DisruptionReason, kept block) {
-	d.say(model.Verdict{Node: n.Key(), Reason: reason, Cause: kept.cause, Message: kept.message, Until: kept.until})
-}
-
-func (d *decision) say(v model.Verdict) {
-	d.found.Verdicts = append(d.found.Verdicts, v)
-	d.lookAt(v.Until)
-}
-
-// lookAt brings NextLook forward to a time, if it is one.
-func (d *decision) lookAt(when time.Time) {
-	if !when.IsZero() && (d.found.NextLook.IsZero() || when.Before(d.found.NextLook)) {
-		d.found.NextLook = when
+// keep says what keeps a node, and brings NextLook forward to the time when that ends.
+func (d *decision) keep(n *model.Node, reason karpv1.DisruptionReason, kept *model.Verdict) {
+	verdict := *kept
+	verdict.Node, verdict.Reason = n.Key(), reason
+	d.found.Verdicts = append(d.found.Verdicts, verdict)
+	if next := &d.found.NextLook; !kept.Until.IsZero() && (next.IsZero() || kept.Until.Before(*next)) {
+		*next = kept.Until
 	}
 }

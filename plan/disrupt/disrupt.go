@@ -38,7 +38,7 @@ func (d *decision) judgeAll() {
 		var as *candidate
 		for _, reason := range DisruptionReasons()[1:] {
 			if kept := d.judge.keeps(n, reason); kept != nil {
-				d.verdict(n, reason, *kept)
+				d.keep(n, reason, kept)
 				if reason == karpv1.DisruptionReasonUnderutilized && d.judge.soonQuiet(n, kept) {
 					rival := d.candidate(n)
 					rival.soon = true
@@ -70,11 +70,11 @@ func (d *decision) overprovisioned() {
 		if !n.Managed() || d.going[n.Key()] {
 			continue
 		}
-		message := "its NodePool is not static"
+		kept := stays(model.CauseNone, "its NodePool is not static")
 		if pool := d.judge.pools[n.Pool]; pool != nil && pool.Spec.Replicas != nil {
-			message = "its NodePool has no more nodes than its replicas, besides those that go"
+			kept = stays(model.CauseNone, "its NodePool has no more nodes than its replicas, besides those that go")
 		}
-		d.verdict(n, lifecycle.DisruptionReasonOverprovisioned, block{cause: model.CauseNone, message: message})
+		d.keep(n, lifecycle.DisruptionReasonOverprovisioned, kept)
 	}
 }
 
@@ -87,29 +87,18 @@ func (d *decision) underutilized() {
 	}
 	if pods, until := d.unplanned(); pods > 0 {
 		for _, c := range candidates {
-			d.verdict(c.node, reason, block{cause: model.CauseQuiet, message: "pods have come that no plan has been made for yet", until: until})
+			d.keep(c.node, reason, staysUntil(until, model.CauseQuiet, "pods have come that no plan has been made for yet"))
 		}
 		return
 	}
-	scores := newBalance(d.in.Snapshot, d.judge.pools, d.rates)
-	commands, verdicts := consolidate(d.simulationOf(), &d.in, candidates, d.openRivals(), d.book, scores)
-	of := make(map[string]*candidate, len(candidates))
-	for _, c := range candidates {
-		of[c.node.Key()] = c
-	}
-	for _, command := range commands {
-		var sources []*candidate
-		for _, node := range command.Nodes {
-			sources = append(sources, of[node])
-		}
-		command.Why += scores.praise(sources, command.SavesPerHour)
+	c := consolidate(d, candidates, d.openRivals())
+	for _, command := range c.commands {
 		d.command(command)
 	}
-	for _, v := range verdicts {
-		if c := of[v.Node]; c != nil && v.Cause == model.CauseBudget {
-			v.Until = d.book.opens(c.node.Pool, reason)
+	for _, one := range candidates {
+		if !c.gone[one] {
+			d.keep(one.node, reason, c.kept[one])
 		}
-		d.say(v)
 	}
 }
 

@@ -2,7 +2,6 @@ package disrupt
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -23,11 +22,17 @@ func (d *decision) emptied() {
 	for _, c := range candidates {
 		n := c.node
 		if d.book.left(n.Pool, reason) == 0 {
-			d.refuse(c, reason)
+			d.keep(n, reason, d.book.refusal(c, reason))
 			continue
 		}
-		if asks && !d.spare(c) {
-			continue
+		if asks {
+			f := d.simulationOf()
+			found, kept := f.Relocate([]*model.Node{n}, Purchase{})
+			if found == nil {
+				d.keep(n, reason, kept)
+				continue
+			}
+			f.keep(found)
 		}
 		d.book.take(n.Pool, reason, 1)
 		command := commands[n.Pool]
@@ -41,19 +46,4 @@ func (d *decision) emptied() {
 	for _, pool := range model.SortedKeys(commands) {
 		d.command(*commands[pool])
 	}
-}
-
-// spare says whether nobody needs the room on an empty node.
-func (d *decision) spare(c *candidate) bool {
-	f := d.simulationOf()
-	if pod, expected := f.expects(c.node); expected {
-		d.verdict(c.node, karpv1.DisruptionReasonEmpty, block{cause: model.CauseNominated, message: fmt.Sprintf("pod %s is to come to it", pod.Key())})
-		return false
-	}
-	found, why, cause := f.Relocate([]*model.Node{c.node}, Purchase{})
-	if found == nil {
-		d.verdict(c.node, karpv1.DisruptionReasonEmpty, block{cause: cause, message: why})
-		return false
-	}
-	return f.keep(found)
 }

@@ -29,12 +29,9 @@ const (
 type candidateGroup struct {
 	sources []*candidate
 	// stand is that of the first source.
-	stand   *simulatedNode
-	need    []int64
-	allowed market.Bitset
-	zones   uint64
-	price   float64
-	pods    int
+	stand *simulatedNode
+	need
+	price float64
 	// saves is what the cheapest machine for all of it would save; it is at this place of the shelf.
 	saves float64
 	at    int
@@ -47,28 +44,14 @@ type candidateGroup struct {
 // groupOf is what a candidate's pods need; nil if no machine would do for all of them.
 func groupOf(f *Simulation, one *candidate) *candidateGroup {
 	m := f.Distribution.Market
-	b := &candidateGroup{sources: []*candidate{one}, stand: f.Simulated[one.node.Key()], need: make([]int64, m.Dims.Count()), zones: ^uint64(0), price: one.price, pods: len(one.pods)}
-	var last *place.PodGroup
+	b := &candidateGroup{sources: []*candidate{one}, stand: f.Simulated[one.node.Key()], need: newNeed(m), price: one.price}
 	for _, pod := range b.stand.own {
 		it := f.Distribution.Home[pod]
 		place.Weigh(m, it)
 		if it.Refusal != "" || it.Allowed.Empty() {
 			return nil
 		}
-		market.Take(b.need, it.Request, -1)
-		if it == last {
-			continue
-		}
-		last = it
-		if b.allowed == nil {
-			b.allowed = it.Allowed.Clone()
-		}
-		b.allowed.Intersect(it.Allowed)
-		zones := uint64(0)
-		for i := range it.Variants {
-			zones |= it.Variants[i].Zones
-		}
-		b.zones &= zones
+		b.add(it.Request, 1, it.Allowed, zonesOfGroup(it))
 	}
 	if b.allowed == nil || b.allowed.Empty() || b.zones == 0 {
 		return nil
@@ -96,7 +79,7 @@ func (b *candidateGroup) value(m *market.Market, shelf []int, from int) {
 		if mach.Price > 1.5*b.price {
 			return
 		}
-		if b.allowed.Has(shelf[b.at]) && mach.Zones&b.zones != 0 && market.Fits(b.need, mach.Usable) {
+		if b.metBy(m, shelf[b.at]) {
 			b.saves = b.price - mach.Price
 			return
 		}
@@ -124,7 +107,7 @@ func (b *candidateGroup) joint(m *market.Market, other *candidateGroup, shelf []
 		if gain = saves - apart - other.alone; gain <= least || mach.Price > 1.5*price {
 			break
 		}
-		if b.allowed.Has(i) && other.allowed.Has(i) && mach.Zones&zones != 0 && fitTogether(b.need, other.need, mach.Usable) {
+		if b.allowed.Has(i) && other.allowed.Has(i) && mach.Zones&zones != 0 && fitTogether(b.request, other.request, mach.Usable) {
 			return gain, saves, at
 		}
 	}
@@ -143,10 +126,9 @@ func fitTogether(a, b, free []int64) bool {
 
 // with is two bulks in one.
 func (b *candidateGroup) with(other *candidateGroup) *candidateGroup {
-	sum := &candidateGroup{sources: append(slices.Clip(b.sources), other.sources...), stand: b.stand, need: slices.Clone(b.need), allowed: b.allowed.Clone(),
-		zones: b.zones & other.zones, price: b.price + other.price, pods: b.pods + other.pods}
-	market.Take(sum.need, other.need, -1)
-	sum.allowed.Intersect(other.allowed)
+	sum := &candidateGroup{sources: slices.Concat(b.sources, other.sources), stand: b.stand, need: b.need, price: b.price + other.price}
+	sum.request, sum.allowed = slices.Clone(b.request), b.allowed.Clone()
+	sum.add(other.request, 1, other.allowed, other.zones)
 	return sum
 }
 
@@ -154,14 +136,12 @@ func (b *candidateGroup) with(other *candidateGroup) *candidateGroup {
 func (c *consolidation) gather(order []*candidate) {
 	m := c.f.Distribution.Market
 	var bulks []*candidateGroup
-	of := map[*candidate]*candidateGroup{}
 	for _, one := range order {
-		if c.gone[one] || !one.known || c.verdicts[one].Cause != model.CauseRoom {
+		if c.gone[one] || !one.known || c.kept[one].Cause != model.CauseRoom {
 			continue
 		}
 		if b := groupOf(c.f, one); b != nil {
 			bulks = append(bulks, b)
-			of[one] = b
 		}
 	}
 	vain := 0
@@ -194,10 +174,8 @@ func (c *consolidation) grow(group *candidateGroup, bulks []*candidateGroup, she
 			if tried == mostPartners {
 				break
 			}
-			if c.gone[one] || slices.Contains(group.sources, one) || other.zones&group.zones == 0 || !other.allowed.Intersects(group.allowed) || !c.affords(group, one) {
-				continue
-			}
-			if _, expected := other.stand.expects(); expected {
+			if c.gone[one] || slices.Contains(group.sources, one) || other.zones&group.zones == 0 || !other.allowed.Intersects(group.allowed) ||
+				!c.affords(group, one) || other.stand.expects() != nil {
 				continue
 			}
 			tried++
@@ -232,16 +210,12 @@ func (c *consolidation) affords(group *candidateGroup, one *candidate) bool {
 
 // merge asks a trial whether a group works out, and says whether it does.
 func (c *consolidation) merge(group *candidateGroup) bool {
-	nodes := make([]*model.Node, len(group.sources))
-	for i, source := range group.sources {
-		nodes[i] = source.node
-	}
-	found, _, _ := c.f.Relocate(nodes, Purchase{Most: 1, terms: c.termsFor(group.sources)})
+	found, _ := c.f.Relocate(nodesOf(group.sources), Purchase{Most: 1, terms: c.termsFor(group.sources)})
 	if found == nil || len(found.Claims) == 0 {
 		return false
 	}
 	saves := group.price - found.price
-	if why, _ := c.unworthy(group.sources, found, saves); why != "" {
+	if c.unworthy(group.sources, found, saves) != nil {
 		return false
 	}
 	claim := &found.Claims[0]

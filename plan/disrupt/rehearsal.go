@@ -58,10 +58,7 @@ func (f *Simulation) unplacedMovers(nodes []*model.Node) iter.Seq[mover] {
 
 // leave begins a trial in which nodes are gone, and returns their pods in the order in which they are placed.
 func (f *Simulation) leave(nodes []*model.Node) []mover {
-	f.Rollback()
-	f.Distribution.Topology.Journal.Keeps = true
-	f.purse = f.Distribution.Market.Purse()
-	f.tried = &move{}
+	f.begin(nodes)
 	var movers []mover
 	for _, n := range nodes {
 		for _, pod := range f.remove(f.Simulated[n.Key()]) {
@@ -70,9 +67,9 @@ func (f *Simulation) leave(nodes []*model.Node) []mover {
 			movers = append(movers, mover{pod, n, lifecycle.Large(pod, n.Allocatable), hash.Sum64()})
 		}
 	}
-	f.tried.nodes = nodes
 	slices.SortFunc(movers, func(a, b mover) int {
-		return cmp.Or(cmp.Compare(model.Flag(a.pod.Virtual), model.Flag(b.pod.Virtual)), cmp.Compare(model.Flag(b.large), model.Flag(a.large)), cmp.Compare(a.turn, b.turn), cmp.Compare(a.pod.UID, b.pod.UID))
+		return cmp.Or(cmp.Compare(model.Flag(a.pod.Virtual), model.Flag(b.pod.Virtual)), cmp.Compare(model.Flag(b.large), model.Flag(a.large)),
+			cmp.Compare(a.turn, b.turn), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
 	return movers
 }

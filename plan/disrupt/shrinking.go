@@ -18,7 +18,7 @@ func (c *consolidation) wait() {
 		}
 		delete(c.gone, one)
 		c.book.take(one.node.Pool, underutilized, -1)
-		c.keep(one, model.CauseQuiet, "nodes that have just lost pods may be better ones to take away, when they have been quiet for consolidateAfter")
+		c.kept[one] = stays(model.CauseQuiet, "nodes that have just lost pods may be better ones to take away, when they have been quiet for consolidateAfter")
 	}
 	c.commands, c.removals = nil, nil
 }
