@@ -18,37 +18,13 @@ func (f *Simulation) Relocate(nodes []*model.Node, may Purchase) (found *move, k
 			return nil, kept
 		}
 	}
-	// What is bought for pods that are spread is best bought where they were: there they are within the rules in any case.
-	if zone := f.zoneOf(nodes); zone != 0 && may.Most == 1 {
-		found, kept = f.try(nodes, may, zone)
-		if found != nil || kept.Cause == model.CausePrice {
-			return found, kept
-		}
-	}
-	return f.try(nodes, may, 0)
-}
-
-// zoneOf is the mask of the zone that nodes are all in; zero where there is none.
-func (f *Simulation) zoneOf(nodes []*model.Node) uint64 {
-	if len(nodes) == 0 {
-		return 0
-	}
-	zone, known := f.Distribution.Market.ZoneIndex[nodes[0].Zone]
-	if !known || slices.ContainsFunc(nodes, func(n *model.Node) bool { return n.Zone != nodes[0].Zone }) {
-		return 0
-	}
-	return 1 << zone
-}
-
-// try is one trial, which buys for pods that are spread in some zones only, if any are given.
-func (f *Simulation) try(nodes []*model.Node, may Purchase, zones uint64) (found *move, kept *model.Verdict) {
 	f.begin(nodes)
 	var pods []*model.Pod
 	for _, n := range nodes {
 		pods = append(pods, f.remove(f.Simulated[n.Key()])...)
 	}
 	podGroups, d := f.copies(pods), f.Distribution
-	d.PodGroups, d.BuysIn = podGroups, zones
+	d.PodGroups = podGroups
 	f.vanish(nodes, podGroups)
 	if kept = f.replace(podGroups, may); kept != nil {
 		f.Rollback()
@@ -234,7 +210,7 @@ func (f *Simulation) Rollback() {
 
 func (f *Simulation) finish() {
 	f.tried = nil
-	f.Distribution.Topology.Journal.Keeps, f.Distribution.BuysIn = false, 0
+	f.Distribution.Topology.Journal.Keeps = false
 	f.Distribution.PodGroups, f.Distribution.Chunks, f.Distribution.Placements = nil, nil, nil
 }
 
