@@ -241,11 +241,11 @@ func (j *judge) patience(n *model.Node, pool *karpv1.NodePool, reason karpv1.Dis
 
 // quiet says whether a node has been without a pod coming or going for as long as its pool demands.
 func (j *judge) quiet(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
-	after := pool.Spec.Disruption.ConsolidateAfter
-	if ready := model.Later(n.InitializedAt, n.LastPodEvent).Add(*after.Duration); j.now.Before(ready) {
-		return staysUntil(ready, model.CauseQuiet, "it has not been quiet for consolidateAfter (%s) yet", after.Duration)
+	holds, until := lifecycle.Consolidatable(n, pool, j.now)
+	if holds {
+		return nil
 	}
-	return nil
+	return staysUntil(until, model.CauseQuiet, "it has not been quiet for consolidateAfter (%s) yet", pool.Spec.Disruption.ConsolidateAfter.Duration)
 }
 
 // young says whether a node is younger than its pool wants nodes to be that go. An age that cannot be read is one that no

@@ -71,25 +71,35 @@ func fitsElsewhere(one *candidate, found *move) string {
 // shrunk, and a good part of the commands is early, the others wait as well: once all nodes that lost pods may be chosen
 // from, fewer pods move for more.
 func (c *consolidation) dismiss(shrinking bool) (early bool) {
-	commands := c.commands[:0]
-	soon := 0
-	for i, one := range c.removals {
+	commands, soon := c.commands, 0
+	for _, one := range c.removals {
 		if one.soon {
 			soon++
-			continue
 		}
-		commands = append(commands, c.commands[i])
 	}
-	c.commands = commands
-	if shrinking && soon*shrinkingPart >= len(c.removals) && soon > 0 {
-		c.wait()
+	c.commands = nil
+	for i, one := range c.removals {
+		switch {
+		case one.soon:
+		case shrinking && soon > 0 && soon*shrinkingPart >= len(c.removals):
+			c.giveUp(one, "nodes that have just lost pods may be better ones to take away, when they have been quiet for consolidateAfter")
+		default:
+			c.commands = append(c.commands, commands[i])
+		}
 	}
 	return soon > 0
 }
 
-func crowdedOut() *model.Verdict {
-	return stays(model.CauseQuiet, "its pods fit on other nodes, but might not beside those of other nodes that go at the same time")
+// giveUp has a candidate stay for which there was a command.
+func (c *consolidation) giveUp(one *candidate, why string) {
+	delete(c.gone, one)
+	if !one.soon {
+		c.book.take(one.node.Pool, underutilized, -1)
+	}
+	c.kept[one] = stays(model.CauseQuiet, "%s", why)
 }
+
+const crowdedOut = "its pods fit on other nodes, but might not beside those of other nodes that go at the same time"
 
 func nodesOf(candidates []*candidate) []*model.Node {
 	nodes := make([]*model.Node, len(candidates))
@@ -117,11 +127,7 @@ func (c *consolidation) rehearse() {
 			continue
 		}
 		c.crowded = true
-		delete(c.gone, one)
-		if !one.soon {
-			c.book.take(one.node.Pool, underutilized, -1)
-		}
-		c.kept[one] = crowdedOut()
+		c.giveUp(one, crowdedOut)
 	}
 }
 
@@ -155,7 +161,7 @@ func (c *consolidation) replace(one *candidate, wants string) *model.Verdict {
 	case found == nil:
 		return kept
 	case len(found.Claims) == 0 && c.crowded:
-		return crowdedOut()
+		return stays(model.CauseQuiet, crowdedOut)
 	}
 	saves := one.price - found.price
 	if kept := c.unworthy(sources, found, saves); kept != nil {

@@ -64,24 +64,25 @@ func (d *decision) candidate(n *model.Node) *candidate {
 func (d *decision) overprovisioned() {
 	for _, command := range lifecycle.Overprovision(d.in.Snapshot) {
 		d.command(command)
-		d.book.take(d.nodePool(command.Nodes[0]), command.Reason, len(command.Nodes))
 	}
+	reason := lifecycle.DisruptionReasonOverprovisioned
 	for _, n := range d.in.Snapshot.Nodes {
-		if !n.Managed() || d.going[n.Key()] {
-			continue
+		switch pool := d.judge.pools[n.Pool]; {
+		case d.going[n.Key()]:
+			d.book.take(n.Pool, reason, 1)
+		case !n.Managed():
+		case pool != nil && pool.Spec.Replicas != nil:
+			d.keep(n, reason, stays(model.CauseNone, "its NodePool has no more nodes than its replicas, besides those that go"))
+		default:
+			d.keep(n, reason, stays(model.CauseNone, "its NodePool is not static"))
 		}
-		kept := stays(model.CauseNone, "its NodePool is not static")
-		if pool := d.judge.pools[n.Pool]; pool != nil && pool.Spec.Replicas != nil {
-			kept = stays(model.CauseNone, "its NodePool has no more nodes than its replicas, besides those that go")
-		}
-		d.keep(n, lifecycle.DisruptionReasonOverprovisioned, kept)
 	}
 }
 
 // underutilized takes away the nodes that the cluster does well without, or for which a cheaper one does.
 func (d *decision) underutilized() {
 	reason := karpv1.DisruptionReasonUnderutilized
-	candidates := d.open(reason)
+	candidates := d.open(d.candidates[reason])
 	if len(candidates) == 0 {
 		return
 	}
@@ -91,7 +92,7 @@ func (d *decision) underutilized() {
 		}
 		return
 	}
-	c := consolidate(d, candidates, d.openRivals())
+	c := consolidate(d, candidates, d.open(d.rivals))
 	for _, command := range c.commands {
 		d.command(command)
 	}
@@ -127,11 +128,6 @@ func (d *decision) unplanned() (pods int, until time.Time) {
 		}
 	}
 	return pods, until
-}
-
-// openRivals are the rivals that do not go for another reason.
-func (d *decision) openRivals() []*candidate {
-	return slices.DeleteFunc(slices.Clone(d.rivals), func(c *candidate) bool { return d.going[c.node.Key()] })
 }
 
 // done puts the verdicts of the nodes that stay in order.

@@ -13,7 +13,7 @@ import (
 // all the same whose free room pods are about to take, those that wait or those of nodes that leave, or a buffer keeps.
 func (d *decision) emptied() {
 	reason := karpv1.DisruptionReasonEmpty
-	candidates := d.open(reason)
+	candidates := d.open(d.candidates[reason])
 	// The youngest go last: of equally empty nodes they have the most life before them.
 	slices.SortFunc(candidates, func(a, b *candidate) int {
 		return cmp.Or(strings.Compare(a.node.Pool, b.node.Pool), a.node.Created.Compare(b.node.Created), strings.Compare(a.node.Key(), b.node.Key()))

@@ -44,9 +44,6 @@ func (d *decision) renewedStatic(reason karpv1.DisruptionReason) {
 }
 
 func (d *decision) staticClaim(pool *karpv1.NodePool) (model.Claim, string) {
-	if why := lifecycle.ClosedToStatic(pool); why != "" {
-		return model.Claim{}, why
-	}
 	at := slices.IndexFunc(d.in.Pools, func(p model.Pool) bool { return p.NodePool.Name == pool.Name })
 	if at < 0 {
 		return model.Claim{}, "what its NodePool may launch is not known"
@@ -81,7 +78,7 @@ func (d *decision) inTurn(reason karpv1.DisruptionReason) []*candidate {
 		}
 		return c.node.DriftedAt
 	}
-	candidates := d.open(reason)
+	candidates := d.open(d.candidates[reason])
 	slices.SortFunc(candidates, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(model.Flag(len(a.pods) > 0), model.Flag(len(b.pods) > 0)), since(a).Compare(since(b)), strings.Compare(a.node.Key(), b.node.Key()))
 	})

@@ -47,7 +47,7 @@ func Shortages(snapshot *model.Snapshot) []Shortage {
 				shortage.Forbidden = fmt.Sprintf("limit nodes %d leaves %d", limit.Value(), room)
 			}
 		}
-		if why := ClosedToStatic(pool); why != "" {
+		if why := closedToStatic(pool); why != "" {
 			shortage.Nodes, shortage.Forbidden = 0, why
 		}
 		found = append(found, shortage)
@@ -80,8 +80,8 @@ func replaces(n *model.Node, nodes []*model.Node) bool {
 		!slices.ContainsFunc(nodes, func(other *model.Node) bool { return other.Replacement == n.Replacement && other.Leaving() })
 }
 
-// ClosedToStatic says why nothing may be launched for a static pool whatever the cloud has; empty if something may.
-func ClosedToStatic(pool *karpv1.NodePool) string {
+// closedToStatic says why nothing may be launched for a static pool whatever the cloud has; empty if something may.
+func closedToStatic(pool *karpv1.NodePool) string {
 	dynamic := *pool
 	dynamic.Spec.Replicas = nil
 	return market.ClosedBecause(model.Pool{NodePool: &dynamic})
@@ -116,8 +116,8 @@ func Static(in model.Input) (claims []model.Claim, refused []model.Reason) {
 
 // StaticClaim is one more node of a static pool, or says why it cannot be had.
 func StaticClaim(in *model.Input, pool model.Pool) (claim model.Claim, why string) {
-	if pool.Problem != "" {
-		return model.Claim{}, pool.Problem
+	if why := cmp.Or(closedToStatic(pool.NodePool), pool.Problem); why != "" {
+		return model.Claim{}, why
 	}
 	template := &pool.NodePool.Spec.Template.Spec
 	claim = model.Claim{NodePool: pool.NodePool.Name, Requirements: template.Requirements}
