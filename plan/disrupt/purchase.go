@@ -127,10 +127,8 @@ func oneFor(f *Simulation, chunks []*place.DemandChunk, on *terms) (best *place.
 				}
 				switch {
 				case !all.metBy(m, i):
-				case on != nil && mach.Price >= on.below && kept != nil:
-					return nil, kept
 				case on != nil && mach.Price >= on.below:
-					return nil, stays(model.CausePrice, "the cheapest replacement, %s, saves nothing", priced(m, i, all.zones))
+					return nil, cmp.Or(kept, stays(model.CausePrice, "the cheapest replacement, %s, saves nothing", priced(m, i, all.zones)))
 				case m.Affordable(i, mach.Size) == 0:
 					kept = limited
 				case m.PriceIn(i, all.zones) < price:
@@ -144,10 +142,7 @@ func oneFor(f *Simulation, chunks []*place.DemandChunk, on *terms) (best *place.
 			}
 		}
 	}
-	if kept == nil {
-		kept = stays(model.CauseRoom, "no single node would take the pods that find no room elsewhere: %s", names(podsOfChunks(chunks)))
-	}
-	return nil, kept
+	return nil, cmp.Or(kept, stays(model.CauseRoom, "no single node would take the pods that find no room elsewhere: %s", names(podsOfChunks(chunks))))
 }
 
 // priced names a machine and what it costs in some zones.
