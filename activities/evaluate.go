@@ -151,7 +151,7 @@ func (a *Activities) commands(found plan.Disruption, snapshot *plan.Snapshot) wo
 			continue
 		}
 		replacements = join(replacements, workflows.Replace{Reason: string(command.Reason), Nodes: named(command.Nodes, nodes), Claims: command.Replacements,
-			Apart: command.Apart, Late: command.Late, Moves: command.Moves, SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: a.waitsForReady(command.Nodes, nodes)})
+			Moves: command.Moves, SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: a.waitsForReady(command.Nodes, nodes)})
 	}
 	bytes := 0
 	for _, replace := range replacements {

@@ -3,7 +3,6 @@ package activities
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -78,24 +77,6 @@ func TestCommandsAreFrozen(t *testing.T) {
 		if err != nil || len(encoded) > 1<<19 || !got.Again || len(got.Replacements) == 0 || len(got.Replacements) > replaceMost {
 			t.Errorf("%d claims each: %d replacements in %d bytes, again %t, %v", claims, len(got.Replacements), len(encoded), got.Again, err)
 		}
-	}
-}
-
-// TestLateGoesAlone holds that a command for which small pods wait longer than others takes in no further nodes.
-func TestLateGoesAlone(t *testing.T) {
-	t.Parallel()
-	doing := New(Config{Mirror: onePool{}, Log: zap.NewNop()})
-	snapshot := &plan.Snapshot{}
-	var found plan.Disruption
-	for _, name := range []string{"a", "b", "c", "d"} {
-		snapshot.Nodes = append(snapshot.Nodes, &plan.Node{Name: name, Claim: name, Pool: "p"})
-		found.Commands = append(found.Commands, plan.Command{Reason: karpv1.DisruptionReasonUnderutilized, Nodes: []string{name}})
-	}
-	found.Commands[0].Nodes, found.Commands[0].Replacements, found.Commands[0].Apart, found.Commands[0].Late = []string{"a", "b"}, []plan.Claim{{NodePool: "p"}}, true, true
-	found.Commands = slices.Delete(found.Commands, 1, 2)
-	got := doing.commands(found, snapshot).Replacements
-	if len(got) != 2 || !got[0].Late || !got[0].Apart || len(got[0].Nodes) != 2 || got[1].Late || len(got[1].Nodes) != 2 {
-		t.Errorf("%+v", got)
 	}
 }
 

@@ -212,7 +212,7 @@ func (a *Activities) confirm(ctx context.Context, in workflows.RetireInput, goin
 	snapshot := a.Mirror.Snapshot()
 	overlay(snapshot, claims)
 	blocked = map[string]bool{}
-	for _, verdict := range plan.Confirm(a.input(ctx, snapshot, nil), plan.Command{Reason: karpv1.DisruptionReason(in.Reason), Nodes: keys, Late: in.Closed}) {
+	for _, verdict := range plan.Confirm(a.input(ctx, snapshot, nil), plan.Command{Reason: karpv1.DisruptionReason(in.Reason), Nodes: keys}) {
 		blocked[verdict.Node] = true
 		crowded = crowded || verdict.Cause == plan.CauseRoom
 		result.Blocked = append(result.Blocked, verdict.Node+": "+verdict.Message)

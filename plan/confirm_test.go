@@ -25,7 +25,6 @@ func TestConfirm(t *testing.T) {
 		reason string
 		rooms  []room
 		pods   []string // on the node that goes, in cores
-		late   bool
 		change func(going *plan.Node)
 		want   plan.Cause
 	}{
@@ -37,9 +36,7 @@ func TestConfirm(t *testing.T) {
 			}},
 		"emptiest": {reason: "by name the large pod takes the room of both small ones; the kube-scheduler prefers the empty node for it",
 			rooms: []room{{name: "a", cores: 100, free: 19}, {name: "b", cores: 12, free: 12}}, pods: []string{"12", "9", "9"}},
-		"late": {reason: "what was bought for small pods opens when the large one has its place",
-			rooms: []room{{name: "a", cores: 20, free: 20, launched: true}, {name: "b", cores: 100, free: 12}}, pods: []string{"12", "9", "9"}, late: true},
-		"open": {reason: "what is open takes the large pod, and a small one finds no room",
+		"launched": {reason: "what was launched for them takes the large pod, and a small one finds no room",
 			rooms: []room{{name: "a", cores: 20, free: 20, launched: true}, {name: "b", cores: 100, free: 12}}, pods: []string{"12", "9", "9"}, want: plan.CauseRoom},
 	}
 	for name, test := range tests {
@@ -74,7 +71,7 @@ func TestConfirm(t *testing.T) {
 				test.change(going)
 			}
 			var causes []plan.Cause
-			for _, v := range plan.Confirm(tn.input(), plan.Command{Reason: karpv1.DisruptionReasonUnderutilized, Nodes: []string{"going"}, Late: test.late}) {
+			for _, v := range plan.Confirm(tn.input(), plan.Command{Reason: karpv1.DisruptionReasonUnderutilized, Nodes: []string{"going"}}) {
 				causes = append(causes, v.Cause)
 			}
 			if want := slices.DeleteFunc([]plan.Cause{test.want}, func(c plan.Cause) bool { return c == "" }); !slices.Equal(causes, want) {

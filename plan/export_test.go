@@ -17,9 +17,9 @@ func NewField(in model.Input) Field { return Field{disrupt.NewSimulation(in, in.
 
 // Relocate tries what becomes of some nodes' pods when at most so many claims may be bought.
 func (f Field) Relocate(most int, nodes ...*model.Node) (p model.Plan, why string, ok bool) {
-	found, why, _ := f.f.Relocate(nodes, disrupt.Purchase{Most: most})
+	found, kept := f.f.Relocate(nodes, disrupt.Purchase{Most: most})
 	if found == nil {
-		return model.Plan{}, why, false
+		return model.Plan{}, kept.Message, false
 	}
 	return model.Plan{Placements: slices.Clone(found.Placements), Claims: found.Claims}, "", true
 }

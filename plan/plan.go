@@ -95,7 +95,7 @@
 // # Static pools
 //
 // A NodePool with replicas keeps that many nodes, whatever the pods want (lifecycle/static.go). What it lacks is decided
-// beside Pack and launched with it; what it has too many of goes with the empty nodes (disrupt/disruption.go). Pods use
+// beside Pack and launched with it; what it has too many of goes with the empty nodes (disrupt/disrupt.go). Pods use
 // its nodes as any other.
 //
 // # Who may go
@@ -116,8 +116,7 @@
 // waits, and each question is a trial of it that places the pods of the nodes in question and is taken back
 // (disrupt/simulation.go). First the nodes go whose pods fit on others, those first that cost the most for what evicting
 // their pods costs; they are rehearsed together as the kube-scheduler would bind their pods, and those that only a plan
-// could make fit are left (disrupt/rehearsal.go). Where many nodes go, more of them go for machines that are bought for
-// the small pods which find no room then (disrupt/addition.go). Then groups of nodes are replaced by one cheaper machine
+// could make fit are left (disrupt/rehearsal.go). Then groups of nodes are replaced by one cheaper machine
 // (disrupt/group.go), then single ones (disrupt/consolidate.go, disrupt/purchase.go). What is kept of one question is
 // spent for all that follow, so that all commands can be carried out at once. Pods are sent to the nodes that are the
 // least likely to go, and a node that pods are sent to stays, so that nobody moves twice.

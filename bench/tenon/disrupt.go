@@ -46,7 +46,7 @@ func Consolidate(_ context.Context, q *duel.Question) ([]duel.Decision, error) {
 	}
 	var decisions []duel.Decision
 	for _, command := range plan.Disrupt(Input(q)).Commands {
-		d := duel.Decision{Reason: string(command.Reason), LargeFirst: plan.PlacesPods(command.Reason), Late: command.Late}
+		d := duel.Decision{Reason: string(command.Reason), LargeFirst: plan.PlacesPods(command.Reason)}
 		for _, key := range command.Nodes {
 			d.Nodes = append(d.Nodes, names[key])
 		}

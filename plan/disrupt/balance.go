@@ -1,9 +1,8 @@
 package disrupt
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"math"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/lifecycle"
@@ -49,78 +48,48 @@ func newBalance(snapshot *model.Snapshot, pools map[string]*karpv1.NodePool, rat
 	return b
 }
 
-// scored is the score of a command in one of the pools that weigh.
-type scored struct {
-	score float64
-	// known is false where the price of a node is not known.
-	known bool
-}
-
-// scores are those of taking some nodes away when it saves so many dollars per hour, in the pools of the nodes that weigh.
-func (b *balance) scores(sources []*candidate, saves float64) []scored {
-	price := 0.0
+// lowest is the lowest score of taking some nodes away when it saves so many dollars per hour, of those in the pools that
+// weigh; infinite where none does. It is not known where the price of a node is not.
+func (b *balance) lowest(sources []*candidate, saves float64) (score float64, known bool) {
+	price, known, parts := 0.0, true, map[string]poolTotal{}
 	for _, c := range sources {
 		price += c.price
+		if b.totals[c.node.Pool] != nil {
+			part := parts[c.node.Pool]
+			parts[c.node.Pool] = poolTotal{part.price + c.price, part.disruption + c.cost}
+			known = known && c.known
+		}
 	}
-	var found []scored
-	seen := map[string]bool{}
-	for _, c := range sources {
-		pool := c.node.Pool
-		if b.totals[pool] == nil || seen[pool] {
-			continue
-		}
-		seen[pool] = true
-		own, disruption, known := 0.0, 0.0, true
-		for _, other := range sources {
-			if other.node.Pool == pool {
-				known = known && other.known
-				own += other.price
-				disruption += other.cost
-			}
-		}
+	score = math.Inf(1)
+	for pool, part := range parts {
 		share := 0.0
 		if price > 0 {
-			share = saves * own / price
+			share = saves * part.price / price
 		}
-		found = append(found, scored{b.score(pool, share, disruption), known})
+		score = min(score, b.score(pool, share, part.disruption))
 	}
-	return found
+	return score, known
 }
 
-// approves says whether taking some nodes away is worth it when it saves so many dollars per hour, and if not, what
-// their score is. Pools of other policies always approve.
-func (b *balance) approves(sources []*candidate, saves float64) (ok bool, why string) {
-	for _, in := range b.scores(sources, saves) {
-		switch {
-		case !in.known:
-			return false, "what it costs is not known, so that consolidationPolicy Balanced cannot weigh it"
-		case in.score < 1.0/balancedK:
-			return false, fmt.Sprintf("it would save $%.4f an hour, which scores %.2f, and consolidationPolicy Balanced demands %.2f", saves, in.score, 1.0/balancedK)
-		}
+// demurs says why taking some nodes away is not worth it when it saves so many dollars per hour; nothing where it is. Pools
+// of other policies never demur.
+func (b *balance) demurs(sources []*candidate, saves float64) string {
+	switch score, known := b.lowest(sources, saves); {
+	case !known:
+		return "what it costs is not known, so that consolidationPolicy Balanced cannot weigh it"
+	case score < 1.0/balancedK:
+		return fmt.Sprintf("it would save $%.4f an hour, which scores %.2f, and consolidationPolicy Balanced demands %.2f", saves, score, 1.0/balancedK)
 	}
-	return true, ""
+	return ""
 }
 
 // praise is what the lowest score adds to the reasons for taking some nodes away; nothing where no pool weighs.
 func (b *balance) praise(sources []*candidate, saves float64) string {
-	scores := b.scores(sources, saves)
-	if len(scores) == 0 {
+	score, _ := b.lowest(sources, saves)
+	if math.IsInf(score, 1) {
 		return ""
 	}
-	least := slices.MinFunc(scores, func(a, b scored) int { return cmp.Compare(a.score, b.score) })
-	return fmt.Sprintf(", which scores %.2f where consolidationPolicy Balanced demands %.2f", least.score, 1.0/balancedK)
-}
-
-// hopeless says that a node would score too little even if nothing had to be bought for its pods.
-func (b *balance) hopeless(c *candidate) (why string, hopeless bool) {
-	if b.totals[c.node.Pool] == nil || !c.known {
-		return "", false
-	}
-	score := b.score(c.node.Pool, c.price, c.cost)
-	if score >= 1.0/balancedK {
-		return "", false
-	}
-	return fmt.Sprintf("it costs $%.4f an hour, and to save all of that would score %.2f, where consolidationPolicy Balanced demands %.2f", c.price, score, 1.0/balancedK), true
+	return fmt.Sprintf(", which scores %.2f where consolidationPolicy Balanced demands %.2f", score, 1.0/balancedK)
 }
 
 // score is the part of a pool's cost that is saved for the part of its disruption.

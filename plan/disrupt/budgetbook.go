@@ -1,7 +1,6 @@
 package disrupt
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -32,9 +31,8 @@ type poolBudget struct {
 type permission struct {
 	most int
 	err  error
-	// opens is when that may change by itself, where it has been sought.
-	opens  time.Time
-	sought bool
+	// opens is when the pool's schedules may next allow more; zero if they do not.
+	opens time.Time
 }
 
 // newBudgets opens the accounts. Nodes are counted as Karpenter does: those that are initialized and whose machine has
@@ -61,6 +59,7 @@ func (b *budgets) permission(of *poolBudget, reason karpv1.DisruptionReason) per
 	found, known := of.allowed[reason]
 	if !known {
 		found.most, found.err = of.pool.AllowedDisruptions(b.now, of.nodes, reason)
+		found.opens = of.pool.NextOpening(b.now, of.nodes, reason)
 		of.allowed[reason] = found
 	}
 	return found
@@ -69,9 +68,6 @@ func (b *budgets) permission(of *poolBudget, reason karpv1.DisruptionReason) per
 // left is how many more nodes of a pool may go for a reason.
 func (b *budgets) left(pool string, reason karpv1.DisruptionReason) int {
 	of := b.pools[pool]
-	if of == nil {
-		return 0
-	}
 	// A pool that waits for the pods it has moved begins nothing before they are Ready.
 	moves := reason != karpv1.DisruptionReasonEmpty
 	if of.waits && moves && (of.stepped || b.settling[pool]) {
@@ -84,9 +80,6 @@ func (b *budgets) left(pool string, reason karpv1.DisruptionReason) int {
 	return left
 }
 
-// waits says that a pool waits for the pods it has moved before it begins anything else.
-func (b *budgets) waits(pool string) bool { return b.pools[pool] != nil && b.pools[pool].waits }
-
 // take counts nodes of a pool that are to go for a reason.
 func (b *budgets) take(pool string, reason karpv1.DisruptionReason, nodes int) {
 	if of := b.pools[pool]; of != nil {
@@ -95,32 +88,16 @@ func (b *budgets) take(pool string, reason karpv1.DisruptionReason, nodes int) {
 	}
 }
 
-// refusal says why nothing is left of a pool's budgets for a reason.
-func (b *budgets) refusal(pool string, reason karpv1.DisruptionReason) (cause model.Cause, message string) {
-	of := b.pools[pool]
-	if of == nil {
-		return model.CausePolicy, fmt.Sprintf("its NodePool %q does not exist", pool)
+// refusal says why nothing is left of a candidate's pool's budgets for a reason.
+func (b *budgets) refusal(c *candidate, reason karpv1.DisruptionReason) *model.Verdict {
+	of := b.pools[c.node.Pool]
+	switch allowed := b.permission(of, reason); {
+	case allowed.err != nil:
+		return staysUntil(allowed.opens, model.CauseBudget, "its NodePool's budgets cannot be read: %s", strings.ReplaceAll(allowed.err.Error(), "\n", "; "))
+	case allowed.most > of.disrupting && of.waits:
+		return staysUntil(allowed.opens, model.CauseQuiet, "its NodePool replaces one node after the other, each when the pods that were moved are Ready (%s)", karpv1.WaitForReadyAnnotationKey)
+	default:
+		return staysUntil(allowed.opens, model.CauseBudget, "its NodePool's budgets allow %d of %d nodes to be disrupted at once for being %s, and %d are",
+			allowed.most, of.nodes, strings.ToLower(string(reason)), of.disrupting)
 	}
-	allowed := b.permission(of, reason)
-	if allowed.err != nil {
-		return model.CauseBudget, "its NodePool's budgets cannot be read: " + strings.ReplaceAll(allowed.err.Error(), "\n", "; ")
-	}
-	if allowed.most > of.disrupting && of.waits {
-		return model.CauseQuiet, fmt.Sprintf("its NodePool replaces one node after the other, each when the pods that were moved are Ready (%s)", karpv1.WaitForReadyAnnotationKey)
-	}
-	return model.CauseBudget, fmt.Sprintf("its NodePool's budgets allow %d of %d nodes to be disrupted at once for being %s, and %d are", allowed.most, of.nodes, strings.ToLower(string(reason)), of.disrupting)
-}
-
-// opens is when a pool's schedules may next allow more for a reason; zero if they do not.
-func (b *budgets) opens(pool string, reason karpv1.DisruptionReason) time.Time {
-	of := b.pools[pool]
-	if of == nil {
-		return time.Time{}
-	}
-	found := b.permission(of, reason)
-	if !found.sought {
-		found.sought, found.opens = true, of.pool.NextOpening(b.now, of.nodes, reason)
-		of.allowed[reason] = found
-	}
-	return found.opens
 }

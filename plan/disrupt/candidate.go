@@ -28,13 +28,20 @@ type candidate struct {
 	soon bool
 }
 
-// block is what keeps a node.
-type block struct {
-	cause   model.Cause
-	message string
-	// until is when it ends by itself; zero means that something has to change.
-	until time.Time
+// stays is a verdict that whoever knows the node and the reason completes.
+func stays(cause model.Cause, format string, values ...any) *model.Verdict {
+	return &model.Verdict{Cause: cause, Message: fmt.Sprintf(format, values...)}
 }
+
+// staysUntil is one that ends by itself.
+func staysUntil(until time.Time, cause model.Cause, format string, values ...any) *model.Verdict {
+	kept := stays(cause, format, values...)
+	kept.Until = until
+	return kept
+}
+
+// DisruptionReasonExpired is why a node goes that is older than its expireAfter and may be replaced gracefully.
+const DisruptionReasonExpired karpv1.DisruptionReason = "Expired"
 
 // eventual says that a reason does not go away by waiting. Where a node's drain has an end, such a reason does not wait
 // for pods that do not want to be moved or that no budget lets go: the drain begins, and they have until its end.
@@ -84,19 +91,19 @@ func newJudge(in *model.Input) *judge {
 
 // keeps says what keeps a node from going for a reason; nil where nothing does. The reason is not Overprovisioned, which
 // asks nobody.
-func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *block {
+func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
 	if n.Leaving() {
-		return &block{cause: model.CauseLeaving, message: "it is going away already"}
+		return stays(model.CauseLeaving, "it is going away already")
 	}
 	pool := j.pools[n.Pool]
 	if pool == nil {
-		return &block{cause: model.CausePolicy, message: fmt.Sprintf("its NodePool %q does not exist", n.Pool)}
+		return stays(model.CausePolicy, "its NodePool %q does not exist", n.Pool)
 	}
 	if kept := j.applies(n, pool, reason); kept != nil {
 		return kept
 	}
 	if !n.Initialized {
-		return &block{cause: model.CauseNode, message: "it is not initialized"}
+		return stays(model.CauseNode, "it is not initialized")
 	}
 	if kept := j.keepsNode(n); kept != nil {
 		return kept
@@ -107,89 +114,91 @@ func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *block {
 	if kept := j.keepsPods(n, reason); kept != nil {
 		return kept
 	}
-	if kept := j.patience(n, pool, reason); kept != nil {
-		return kept
-	}
-	return nil
+	return j.patience(n, pool, reason)
 }
 
 // applies says why a reason is none for a node, or is not wanted by its pool.
-func (j *judge) applies(n *model.Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *block {
-	static := pool.Spec.Replicas != nil
+func (j *judge) applies(n *model.Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *model.Verdict {
 	running := slices.IndexFunc(n.Pods, (*model.Pod).Reschedulable)
 	switch reason {
 	case DisruptionReasonExpired:
 		return j.expired(n, pool)
 	case karpv1.DisruptionReasonDrifted:
 		if !n.Drifted {
-			return &block{cause: model.CauseNone, message: "it has not drifted"}
+			return stays(model.CauseNone, "it has not drifted")
 		}
-	case karpv1.DisruptionReasonEmpty:
+	case karpv1.DisruptionReasonEmpty, karpv1.DisruptionReasonUnderutilized:
+		empty := reason == karpv1.DisruptionReasonEmpty
 		switch {
-		case static:
-			return &block{cause: model.CausePolicy, message: "its NodePool is static"}
-		case running >= 0:
-			return &block{cause: model.CauseNone, message: "it runs pod " + n.Pods[running].Key()}
+		case pool.Spec.Replicas != nil:
+			return stays(model.CausePolicy, "its NodePool is static")
+		case empty && running >= 0:
+			return stays(model.CauseNone, "it runs pod %s", n.Pods[running].Key())
 		case pool.Spec.Disruption.ConsolidateAfter.IsNever():
-			return &block{cause: model.CausePolicy, message: "its NodePool's consolidateAfter is Never"}
-		}
-	case karpv1.DisruptionReasonUnderutilized:
-		switch {
-		case static:
-			return &block{cause: model.CausePolicy, message: "its NodePool is static"}
-		case pool.Spec.Disruption.ConsolidateAfter.IsNever():
-			return &block{cause: model.CausePolicy, message: "its NodePool's consolidateAfter is Never"}
-		case pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyWhenEmpty:
-			return &block{cause: model.CausePolicy, message: "its NodePool consolidates only nodes that are empty (consolidationPolicy WhenEmpty)"}
-		case running < 0:
-			return &block{cause: model.CauseNone, message: "it runs no pod that would have to move"}
+			return stays(model.CausePolicy, "its NodePool's consolidateAfter is Never")
+		case !empty && pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyWhenEmpty:
+			return stays(model.CausePolicy, "its NodePool consolidates only nodes that are empty (consolidationPolicy WhenEmpty)")
+		case !empty && running < 0:
+			return stays(model.CauseNone, "it runs no pod that would have to move")
 		}
 	}
 	return nil
 }
 
 // expired says why a node has not expired, or why that is not for Disrupt to see to.
-func (j *judge) expired(n *model.Node, pool *karpv1.NodePool) *block {
+func (j *judge) expired(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 	at := n.ExpiresAt()
 	switch {
 	case at.IsZero():
-		return &block{cause: model.CauseNone, message: "it never expires"}
+		return stays(model.CauseNone, "it never expires")
 	case !pool.ExpiresGracefully():
-		return &block{cause: model.CauseNone, message: fmt.Sprintf("it expires at %s, whatever runs on it then", lifecycle.Clock(at))}
+		return stays(model.CauseNone, "it expires at %s, whatever runs on it then", lifecycle.Clock(at))
 	case j.now.Before(at):
-		return &block{cause: model.CauseNone, message: fmt.Sprintf("it expires at %s, and is replaced then", lifecycle.Clock(at)), until: at}
+		return staysUntil(at, model.CauseNone, "it expires at %s, and is replaced then", lifecycle.Clock(at))
 	}
 	return nil
 }
 
+// protects says what keeps a node that asks, or on which a pod asks, not to be disrupted.
+func (j *judge) protects(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
+	if kept := j.keepsNode(n); kept != nil {
+		return kept
+	}
+	return j.keepsPods(n, reason)
+}
+
 // keepsNode says what keeps a node that is about itself.
-func (j *judge) keepsNode(n *model.Node) *block {
+func (j *judge) keepsNode(n *model.Node) *model.Verdict {
 	if !n.Undisruptable(j.now) {
 		return nil
 	}
 	if n.DoNotDisruptUntil.IsZero() {
-		return &block{cause: model.CauseNode, message: "it is annotated " + karpv1.DoNotDisruptAnnotationKey + "=true"}
+		return stays(model.CauseNode, "it is annotated %s=true", karpv1.DoNotDisruptAnnotationKey)
 	}
-	return &block{cause: model.CauseNode, message: fmt.Sprintf("it is annotated %s, which holds until %s", karpv1.DoNotDisruptAnnotationKey, lifecycle.Clock(n.DoNotDisruptUntil)), until: n.DoNotDisruptUntil}
+	return staysUntil(n.DoNotDisruptUntil, model.CauseNode, "it is annotated %s, which holds until %s", karpv1.DoNotDisruptAnnotationKey, lifecycle.Clock(n.DoNotDisruptUntil))
 }
 
 // expects says which pods are on their way to a node.
-func (j *judge) expects(n *model.Node) *block {
+func (j *judge) expects(n *model.Node) *model.Verdict {
 	switch {
 	case n.Replacement != "" && j.replaced[n.Replacement]:
-		return &block{cause: model.CauseNominated, message: "it replaces nodes that are still leaving"}
+		return stays(model.CauseNominated, "it replaces nodes that are still leaving")
 	case slices.ContainsFunc(n.Promised, func(uid types.UID) bool { return j.waiting[uid] }):
-		return &block{cause: model.CauseNominated, message: "pods that wait for a node are planned for it"}
-	case n.Name != "" && j.nominated[n.Name]:
-		return &block{cause: model.CauseNominated, message: "pods that wait for a node are nominated to it"}
+		return stays(model.CauseNominated, "pods that wait for a node are planned for it")
+	case j.nominated[n.Name]:
+		return nominated()
 	case n.Nominated(j.now):
-		return &block{cause: model.CauseNominated, message: "pods were planned for it a moment ago", until: n.NominatedUntil}
+		return staysUntil(n.NominatedUntil, model.CauseNominated, "pods were planned for it a moment ago")
 	}
 	return nil
 }
 
+func nominated() *model.Verdict {
+	return stays(model.CauseNominated, "pods that wait for a node are nominated to it")
+}
+
 // keepsPods says which pod on a node keeps it.
-func (j *judge) keepsPods(n *model.Node, reason karpv1.DisruptionReason) *block {
+func (j *judge) keepsPods(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
 	if eventual(reason) && n.TerminationGracePeriod != nil {
 		return nil
 	}
@@ -197,24 +206,23 @@ func (j *judge) keepsPods(n *model.Node, reason karpv1.DisruptionReason) *block 
 		if !pod.Undisruptable(j.now) {
 			continue
 		}
-		kept := &block{cause: model.CausePod, message: "pod " + pod.Key() + " is annotated not to be disrupted", until: pod.DisruptableAt()}
-		if !kept.until.IsZero() {
-			kept.message += ", which holds until " + lifecycle.Clock(kept.until)
+		kept := staysUntil(pod.DisruptableAt(), model.CausePod, "pod %s is annotated not to be disrupted", pod.Key())
+		if !kept.Until.IsZero() {
+			kept.Message += ", which holds until " + lifecycle.Clock(kept.Until)
 		}
 		return kept
 	}
 	for _, pod := range n.Pods {
 		if why := j.budgets.keeps(pod); why != "" {
-			return &block{cause: model.CausePDB, message: why}
+			return stays(model.CausePDB, "%s", why)
 		}
 	}
 	return nil
 }
 
 // patience says for what a node has to wait that everything else lets go.
-func (j *judge) patience(n *model.Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *block {
-	consolidation := reason == karpv1.DisruptionReasonEmpty || reason == karpv1.DisruptionReasonUnderutilized
-	if consolidation {
+func (j *judge) patience(n *model.Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *model.Verdict {
+	if reason == karpv1.DisruptionReasonEmpty || reason == karpv1.DisruptionReasonUnderutilized {
 		if kept := j.quiet(n, pool); kept != nil {
 			return kept
 		}
@@ -223,32 +231,32 @@ func (j *judge) patience(n *model.Node, pool *karpv1.NodePool, reason karpv1.Dis
 		}
 	}
 	if hold, held := j.held[n.Key()]; held && reason != karpv1.DisruptionReasonEmpty && j.now.Before(hold.Until) {
-		return &block{cause: model.CauseQuiet, message: hold.Why, until: hold.Until}
+		return staysUntil(hold.Until, model.CauseQuiet, "%s", hold.Why)
 	}
 	if j.settling[n.Pool] {
-		return &block{cause: model.CauseQuiet, message: fmt.Sprintf("pods that were moved within its NodePool are not Ready yet (%s)", karpv1.WaitForReadyAnnotationKey)}
+		return stays(model.CauseQuiet, "pods that were moved within its NodePool are not Ready yet (%s)", karpv1.WaitForReadyAnnotationKey)
 	}
 	return nil
 }
 
 // quiet says whether a node has been without a pod coming or going for as long as its pool demands.
-func (j *judge) quiet(n *model.Node, pool *karpv1.NodePool) *block {
-	after := pool.Spec.Disruption.ConsolidateAfter
-	if ready := model.Later(n.InitializedAt, n.LastPodEvent).Add(*after.Duration); j.now.Before(ready) {
-		return &block{cause: model.CauseQuiet, message: fmt.Sprintf("it has not been quiet for consolidateAfter (%s) yet", after.Duration), until: ready}
+func (j *judge) quiet(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
+	holds, until := lifecycle.Consolidatable(n, pool, j.now)
+	if holds {
+		return nil
 	}
-	return nil
+	return staysUntil(until, model.CauseQuiet, "it has not been quiet for consolidateAfter (%s) yet", pool.Spec.Disruption.ConsolidateAfter.Duration)
 }
 
 // young says whether a node is younger than its pool wants nodes to be that go. An age that cannot be read is one that no
 // node has reached.
-func (j *judge) young(n *model.Node, pool *karpv1.NodePool) *block {
+func (j *judge) young(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 	age, err := pool.MinimumNodeAge()
 	if err != nil {
-		return &block{cause: model.CausePolicy, message: "how old a node has to be is not known: " + err.Error()}
+		return stays(model.CausePolicy, "how old a node has to be is not known: %v", err)
 	}
 	if old := n.Created.Add(age); j.now.Before(old) {
-		return &block{cause: model.CauseQuiet, message: fmt.Sprintf("it is younger than %s, which its NodePool demands (%s)", pool.Annotations[karpv1.MinimumNodeAgeAnnotationKey], karpv1.MinimumNodeAgeAnnotationKey), until: old}
+		return staysUntil(old, model.CauseQuiet, "it is younger than %s, which its NodePool demands (%s)", pool.Annotations[karpv1.MinimumNodeAgeAnnotationKey], karpv1.MinimumNodeAgeAnnotationKey)
 	}
 	return nil
 }
@@ -260,9 +268,9 @@ const soonWithin = 5 * time.Minute
 // that it would be over already if only those pods counted that come: a node does not go on losing pods for ever. When a
 // workload shrinks, the nodes that lose pods are the ones to take away, and they are the last to be quiet. Until then
 // their pods' new places are not given to the pods of others.
-func (j *judge) soonQuiet(n *model.Node, kept *block) bool {
+func (j *judge) soonQuiet(n *model.Node, kept *model.Verdict) bool {
 	pool := j.pools[n.Pool]
-	if kept.cause != model.CauseQuiet || pool == nil || !kept.until.After(j.now) || kept.until.Sub(j.now) > soonWithin {
+	if kept.Cause != model.CauseQuiet || pool == nil || !kept.Until.After(j.now) || kept.Until.Sub(j.now) > soonWithin {
 		return false
 	}
 	if _, held := j.held[n.Key()]; held || j.settling[n.Pool] || j.quiet(n, pool) == nil || j.young(n, pool) != nil {

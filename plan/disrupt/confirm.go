@@ -29,15 +29,12 @@ func Confirm(in model.Input, command model.Command) []model.Verdict {
 		if n == nil {
 			continue
 		}
-		kept := j.keepsNode(n)
-		if kept == nil {
-			kept = j.keepsPods(n, command.Reason)
-		}
-		if kept == nil && n.Name != "" && j.nominated[n.Name] {
-			kept = &block{cause: model.CauseNominated, message: "pods that wait for a node are nominated to it"}
+		kept := j.protects(n, command.Reason)
+		if kept == nil && j.nominated[n.Name] {
+			kept = nominated()
 		}
 		if kept != nil {
-			found = append(found, model.Verdict{Node: key, Reason: command.Reason, Cause: kept.cause, Message: kept.message})
+			found = append(found, model.Verdict{Node: key, Reason: command.Reason, Cause: kept.Cause, Message: kept.Message})
 			continue
 		}
 		going = append(going, n)
@@ -55,7 +52,7 @@ func Confirm(in model.Input, command model.Command) []model.Verdict {
 		kept = packedOut(in, going, at)
 	}
 	if len(kept) > 0 {
-		if rushed := rushedOut(served, going, command.Late); len(rushed) < len(kept) {
+		if rushed := rushedOut(served, going); len(rushed) < len(kept) {
 			kept = rushed
 		}
 	}
@@ -95,10 +92,8 @@ func noOtherPlace(pod *model.Pod) string {
 	return fmt.Sprintf("pod %s would find no other place now", pod.Key())
 }
 
-// rushedOut says the same of nodes whose pods are placed as they come. What was launched for them may be late, and takes
-// only small ones.
-func rushedOut(in model.Input, going []*model.Node, late bool) map[*model.Node]string {
-	replacements := map[string]bool{}
+// rushedOut says the same of nodes whose pods are placed as they come.
+func rushedOut(in model.Input, going []*model.Node) map[*model.Node]string {
 	staying := *in.Snapshot
 	staying.Nodes = slices.Clone(in.Snapshot.Nodes)
 	movable := make([]*model.Node, len(going))
@@ -107,17 +102,10 @@ func rushedOut(in model.Input, going []*model.Node, late bool) map[*model.Node]s
 		node.Deleting, node.Disrupted = false, false
 		movable[i] = &node
 		staying.Nodes[slices.Index(staying.Nodes, n)] = &node
-		replacements[n.Replacement] = late && n.Replacement != ""
 	}
 	in.Snapshot = &staying
-	var launched []*model.Node
-	for _, n := range staying.Nodes {
-		if replacements[n.Replacement] && !n.Leaving() && !slices.Contains(movable, n) {
-			launched = append(launched, n)
-		}
-	}
 	why := map[*model.Node]string{}
-	for m := range NewSimulation(in, movable).unplacedMovers(movable, launched, 0) {
+	for m := range NewSimulation(in, movable).unplacedMovers(movable) {
 		// Pods that wait may have had their place on a node that goes, and keep none.
 		if n := going[slices.Index(movable, m.from)]; why[n] == "" && slices.Contains(n.Pods, m.pod) && !m.pod.Undisruptable(in.Snapshot.Time) {
 			why[n] = noOtherPlace(m.pod)
@@ -130,11 +118,8 @@ func rushedOut(in model.Input, going []*model.Node, late bool) map[*model.Node]s
 // nothing does.
 func Protected(n *model.Node, reason karpv1.DisruptionReason, now time.Time) string {
 	j := &judge{now: now, budgets: newBudgetIndex(nil)}
-	if kept := j.keepsNode(n); kept != nil {
-		return kept.message
-	}
-	if kept := j.keepsPods(n, reason); kept != nil {
-		return kept.message
+	if kept := j.protects(n, reason); kept != nil {
+		return kept.Message
 	}
 	return ""
 }

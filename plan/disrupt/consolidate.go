@@ -9,50 +9,30 @@ import (
 
 	"github.com/tenon-sh/tenon/plan/lifecycle"
 	"github.com/tenon-sh/tenon/plan/model"
-	"github.com/tenon-sh/tenon/plan/place"
 )
 
-// consolidate finds nodes that are not needed, or cost more than what their pods need. Of every candidate that is in no
-// command it says why. Rivals are nodes that may not go yet, but soon: the room for their pods is spoken for.
-func consolidate(f *Simulation, in *model.Input, candidates, rivals []*candidate, book *budgets, scores scorer) ([]model.Command, []model.Verdict) {
-	c := &consolidation{f: f, book: book, scores: scores, spotToSpot: in.SpotToSpot, verdicts: map[*candidate]model.Verdict{}, gone: map[*candidate]bool{}}
-	if moving, until := underWay(in.Snapshot); moving > mostTogether {
-		why := fmt.Sprintf("the pods of %d nodes are about to move, and where they will go is not known yet", moving)
-		for _, one := range candidates {
-			c.verdicts[one] = model.Verdict{Node: one.node.Key(), Reason: underutilized, Cause: model.CauseQuiet, Message: why, Until: until}
-		}
-		return nil, c.told(candidates)
-	}
+// consolidate finds nodes that are not needed, or cost more than what their pods need. Rivals are nodes that may not go
+// yet, but soon: the room for their pods is spoken for.
+func consolidate(d *decision, candidates, rivals []*candidate) *consolidation {
+	c := &consolidation{f: d.simulationOf(), book: d.book, scores: newBalance(d.in.Snapshot, d.judge.pools, d.rates), spotToSpot: d.in.SpotToSpot,
+		average: averageOf(d.in.Snapshot, d.rates), kept: map[*candidate]*model.Verdict{}, gone: map[*candidate]bool{}}
 	all := slices.Concat(candidates, rivals)
 	slices.SortFunc(all, bySavings)
-	f.settleHere()
-	c.average = averageOf(in)
+	c.f.settleHere()
 	for _, one := range all {
 		c.remove(one)
 	}
 	c.rehearse()
-	if c.dismiss(shrinking(in)) {
-		return c.commands, c.told(candidates)
+	if c.dismiss(shrinking(&d.in)) {
+		return c
 	}
 	order := slices.DeleteFunc(all, func(one *candidate) bool { return one.soon })
-	addForSmallPods(c, order)
 	c.removed = len(c.commands)
 	c.gather(order)
 	for _, one := range order {
 		c.exchange(one)
 	}
-	return c.commands, c.told(candidates)
-}
-
-// told are the verdicts on the candidates that stay.
-func (c *consolidation) told(candidates []*candidate) []model.Verdict {
-	var verdicts []model.Verdict
-	for _, one := range candidates {
-		if !c.gone[one] {
-			verdicts = append(verdicts, c.verdicts[one])
-		}
-	}
-	return verdicts
+	return c
 }
 
 // bySavings orders candidates by what they cost for what taking them away costs, the most first.
@@ -65,19 +45,13 @@ func (c *consolidation) remove(one *candidate) {
 	if !c.open(one) {
 		return
 	}
-	if pod, of := stuck(c.f, c.f.Simulated[one.node.Key()]); pod != nil {
-		why, cause := noRoomFor(&place.PodGroup{Pods: []*model.Pod{pod}, Refusal: of.Refusal})
-		c.keep(one, cause, why)
+	if it := stuck(c.f, c.f.Simulated[one.node.Key()]); it != nil {
+		c.kept[one] = noRoomFor(it)
 		return
 	}
-	approved, demur := c.scores.approves([]*candidate{one}, one.price)
-	found, why, cause := c.f.Relocate([]*model.Node{one.node}, Purchase{})
+	found, kept := c.f.Relocate([]*model.Node{one.node}, Purchase{})
 	if found == nil {
-		c.keep(one, cause, why)
-		return
-	}
-	if !approved {
-		c.keep(one, model.CausePolicy, demur)
+		c.kept[one] = kept
 		return
 	}
 	c.decide([]*candidate{one}, found, one.price, fitsElsewhere(one, found))
@@ -97,23 +71,43 @@ func fitsElsewhere(one *candidate, found *move) string {
 // shrunk, and a good part of the commands is early, the others wait as well: once all nodes that lost pods may be chosen
 // from, fewer pods move for more.
 func (c *consolidation) dismiss(shrinking bool) (early bool) {
-	commands := c.commands[:0]
-	soon := 0
-	for i, one := range c.removals {
+	commands, soon := c.commands, 0
+	for _, one := range c.removals {
 		if one.soon {
 			soon++
-			continue
 		}
-		commands = append(commands, c.commands[i])
 	}
-	c.commands = commands
-	if shrinking && soon*shrinkingPart >= len(c.removals) && soon > 0 {
-		c.wait()
+	c.commands = nil
+	for i, one := range c.removals {
+		switch {
+		case one.soon:
+		case shrinking && soon > 0 && soon*shrinkingPart >= len(c.removals):
+			c.giveUp(one, "nodes that have just lost pods may be better ones to take away, when they have been quiet for consolidateAfter")
+		default:
+			c.commands = append(c.commands, commands[i])
+		}
 	}
 	return soon > 0
 }
 
+// giveUp has a candidate stay for which there was a command.
+func (c *consolidation) giveUp(one *candidate, why string) {
+	delete(c.gone, one)
+	if !one.soon {
+		c.book.take(one.node.Pool, underutilized, -1)
+	}
+	c.kept[one] = stays(model.CauseQuiet, "%s", why)
+}
+
 const crowdedOut = "its pods fit on other nodes, but might not beside those of other nodes that go at the same time"
+
+func nodesOf(candidates []*candidate) []*model.Node {
+	nodes := make([]*model.Node, len(candidates))
+	for i, one := range candidates {
+		nodes[i] = one.node
+	}
+	return nodes
+}
 
 // rehearse gives up the commands found so far that only work out if the kube-scheduler does as it was planned.
 func (c *consolidation) rehearse() {
@@ -122,79 +116,70 @@ func (c *consolidation) rehearse() {
 	}
 	// The first goes in any case: alone it does no worse than if it were decided by itself.
 	removals, commands := c.removals, c.commands
-	nodes := make([]*model.Node, len(removals))
-	for i, one := range removals {
-		nodes[i] = one.node
-	}
+	nodes := nodesOf(removals)
 	c.f.revert()
 	passes := 1 + sort.Search(len(nodes)-1, func(k int) bool { return !c.f.rehearse(nodes[:k+2]) })
 	c.removals, c.commands = nil, nil
 	for i, one := range removals {
-		found, _, _ := c.f.Relocate(nodes[i:i+1], Purchase{})
-		if found != nil && i < passes && c.f.keep(found) {
+		if found, _ := c.f.Relocate(nodes[i:i+1], Purchase{}); found != nil && i < passes {
+			c.f.keep(found)
 			c.removals, c.commands = append(c.removals, one), append(c.commands, commands[i])
 			continue
 		}
 		c.crowded = true
-		delete(c.gone, one)
-		if !one.soon {
-			c.book.take(one.node.Pool, underutilized, -1)
-		}
-		c.keep(one, model.CauseQuiet, crowdedOut)
+		c.giveUp(one, crowdedOut)
 	}
 }
 
 // exchange replaces a node by a cheaper one.
 func (c *consolidation) exchange(one *candidate) {
-	if c.gone[one] {
-		return
+	before := c.kept[one]
+	switch {
+	case c.gone[one]:
+	case len(c.commands)-c.removed >= replacementsMost:
+		c.kept[one] = stays(model.CauseQuiet, "%d other replacements are decided first", replacementsMost)
+	case before.Cause != model.CauseRoom && before.Cause != model.CauseBuffer || !c.open(one):
+	case !one.known:
+		c.kept[one] = stays(model.CausePrice, "%s, and what it costs is not known", before.Message)
+	default:
+		c.kept[one] = c.replace(one, before.Message)
 	}
-	before := c.verdicts[one]
-	if len(c.commands)-c.removed >= replacementsMost {
-		c.keep(one, model.CauseQuiet, fmt.Sprintf("%d other replacements are decided first", replacementsMost))
-		return
+}
+
+// replace replaces a node that stays for want of room, or says why not.
+func (c *consolidation) replace(one *candidate, wants string) *model.Verdict {
+	if kept := saveless(c.f, c.f.Simulated[one.node.Key()], one.price); kept != nil {
+		kept.Message = wants + ", and " + kept.Message
+		return kept
 	}
-	if before.Cause != model.CauseRoom && before.Cause != model.CauseBuffer || !c.open(one) {
-		return
-	}
-	if !one.known {
-		c.keep(one, model.CausePrice, before.Message+", and what it costs is not known")
-		return
-	}
-	if why, cause, saveless := saveless(c.f, c.f.Simulated[one.node.Key()], one.price); saveless {
-		c.keep(one, cause, before.Message+", and "+why)
-		return
-	}
-	found, why, cause := c.f.Relocate([]*model.Node{one.node}, Purchase{Most: 1, terms: c.termsFor([]*candidate{one})})
-	if found == nil {
-		if cause == model.CausePrice {
-			why = before.Message + ", and " + why
-		}
-		c.keep(one, cause, why)
-		return
-	}
-	if len(found.Claims) == 0 && c.crowded {
-		c.keep(one, model.CauseQuiet, crowdedOut)
-		return
+	sources := []*candidate{one}
+	found, kept := c.f.Relocate(nodesOf(sources), Purchase{Most: 1, terms: c.termsFor(sources)})
+	switch {
+	case found == nil && kept.Cause == model.CausePrice:
+		kept.Message = wants + ", and " + kept.Message
+		return kept
+	case found == nil:
+		return kept
+	case len(found.Claims) == 0 && c.crowded:
+		return stays(model.CauseQuiet, crowdedOut)
 	}
 	saves := one.price - found.price
-	if why, cause := c.unworthy([]*candidate{one}, found, saves); why != "" {
-		c.keep(one, cause, why)
-		return
+	if kept := c.unworthy(sources, found, saves); kept != nil {
+		return kept
 	}
-	if len(found.Claims) == 0 {
-		c.decide([]*candidate{one}, found, one.price, fitsElsewhere(one, found))
-		return
+	why := fitsElsewhere(one, found)
+	if len(found.Claims) > 0 {
+		claim := &found.Claims[0]
+		why = fmt.Sprintf("%s %s at $%.4f an hour takes its pods for $%.4f an hour less", claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, saves)
 	}
-	claim := &found.Claims[0]
-	c.decide([]*candidate{one}, found, saves, fmt.Sprintf("%s %s at $%.4f an hour takes its pods for $%.4f an hour less",
-		claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, saves))
+	c.decide(sources, found, saves, why)
+	return nil
 }
 
 // averageOf is what the nodes of NodePools cost together, for each unit of what evicting all their pods costs.
-func averageOf(in *model.Input) float64 {
-	rates, price, cost := newRates(in.Pools), 0.0, 0.0
-	for _, n := range in.Snapshot.Nodes {
+func averageOf(snapshot *model.Snapshot, rates *rates) float64 {
+	price, cost := 0.0, 0.0
+	for _, n := range snapshot.Nodes {
 		if p, known := rates.of(n); known && n.Managed() {
 			price += p
 			cost += lifecycle.DisruptionCost(n) - 1

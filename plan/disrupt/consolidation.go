@@ -1,8 +1,6 @@
 package disrupt
 
 import (
-	"fmt"
-
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -17,19 +15,11 @@ const underutilized = karpv1.DisruptionReasonUnderutilized
 // What is left is for the next evaluation, which follows at once.
 const replacementsMost = 100
 
-// scorer weighs what commands save against what they disrupt, where NodePools want that.
-type scorer interface {
-	// approves says whether taking some nodes away is worth it when it saves so much an hour, and why not.
-	approves(sources []*candidate, saves float64) (ok bool, why string)
-	// hopeless says that not even the whole price of a node is worth disrupting it.
-	hopeless(c *candidate) (why string, hopeless bool)
-}
-
 // consolidation is the search for commands that save money by moving pods.
 type consolidation struct {
 	f          *Simulation
 	book       *budgets
-	scores     scorer
+	scores     *balance
 	spotToSpot bool
 
 	commands []model.Command
@@ -40,34 +30,29 @@ type consolidation struct {
 	// crowded says that some were given up, as their pods might find no room.
 	crowded bool
 	// average is what the cluster costs, in dollars per hour, for each unit of what evicting its pods costs.
-	average  float64
-	verdicts map[*candidate]model.Verdict
-	gone     map[*candidate]bool
+	average float64
+	// kept says what keeps the candidates that were looked at, gone which of them are in a command.
+	kept map[*candidate]*model.Verdict
+	gone map[*candidate]bool
 }
 
-func (c *consolidation) keep(one *candidate, cause model.Cause, why string) {
-	c.verdicts[one] = model.Verdict{Node: one.node.Key(), Reason: underutilized, Cause: cause, Message: why}
-}
-
-// open says whether a candidate may go as far as budgets, its score and commands that were found before have a say.
+// open says whether a candidate may go as far as budgets, its score and commands that were found before have a say. Not
+// even its whole price may be worth disrupting it.
 func (c *consolidation) open(one *candidate) bool {
 	if c.gone[one] {
 		return false
 	}
-	if pod, expected := c.f.expects(one.node); expected {
-		c.keep(one, model.CauseNominated, fmt.Sprintf("pod %s is to come to it", pod.Key()))
-		return false
+	kept := c.f.Simulated[one.node.Key()].expects()
+	if kept == nil && c.book.left(one.node.Pool, underutilized) == 0 {
+		kept = c.book.refusal(one, underutilized)
 	}
-	if c.book.left(one.node.Pool, underutilized) == 0 {
-		cause, why := c.book.refusal(one.node.Pool, underutilized)
-		c.keep(one, cause, why)
-		return false
+	if demurs := c.scores.demurs([]*candidate{one}, one.price); kept == nil && demurs != "" {
+		kept = stays(model.CausePolicy, "%s", demurs)
 	}
-	if why, hopeless := c.scores.hopeless(one); hopeless {
-		c.keep(one, model.CausePolicy, why)
-		return false
+	if kept != nil {
+		c.kept[one] = kept
 	}
-	return true
+	return kept == nil
 }
 
 // A replacement is worth it when it saves at least leastPart of what it replaces, or for each pod that it moves at least
@@ -92,15 +77,15 @@ func measure(sources []*candidate) (price, cost float64) {
 	return price, cost
 }
 
-// unworthy says why what replacements save does not justify to take nodes away.
-func (c *consolidation) unworthy(sources []*candidate, found *move, saves float64) (why string, cause model.Cause) {
+// unworthy says why what replacements save does not justify to take nodes away; nil where it does.
+func (c *consolidation) unworthy(sources []*candidate, found *move, saves float64) *model.Verdict {
 	if !c.worth(sources, saves) {
-		return fmt.Sprintf("a replacement would save $%.4f an hour, which is too little for moving %d pods", saves, found.pods), model.CausePrice
+		return stays(model.CausePrice, "a replacement would save $%.4f an hour, which is too little for moving %d pods", saves, found.pods)
 	}
-	if ok, why := c.scores.approves(sources, saves); !ok {
-		return why, model.CausePolicy
+	if demurs := c.scores.demurs(sources, saves); demurs != "" {
+		return stays(model.CausePolicy, "%s", demurs)
 	}
-	return "", ""
+	return nil
 }
 
 // termsFor are what a claim has to meet that replaces some nodes.
@@ -122,10 +107,8 @@ func (c *consolidation) termsFor(sources []*candidate) *terms {
 
 // decide makes a command of a move.
 func (c *consolidation) decide(sources []*candidate, found *move, saves float64, why string) {
-	if !c.f.keep(found) {
-		return
-	}
-	command := model.Command{Reason: underutilized, Replacements: found.Claims, Moves: found.pods, SavesPerHour: saves, Why: why}
+	c.f.keep(found)
+	command := model.Command{Reason: underutilized, Replacements: found.Claims, Moves: found.pods, SavesPerHour: saves, Why: why + c.scores.praise(sources, saves)}
 	for _, source := range sources {
 		c.gone[source] = true
 		if !source.soon {

@@ -3,7 +3,6 @@ package disrupt
 import (
 	"slices"
 	"strings"
-	"time"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/lifecycle"
@@ -33,8 +32,8 @@ type decision struct {
 	relocations int
 	// simulation is the state of the cluster in which it is asked what becomes of it without some nodes; nil until
 	// somebody asks.
-	field *Simulation
-	found model.Disruption
+	simulation *Simulation
+	found      model.Disruption
 }
 
 func newDecision(in model.Input) *decision {
@@ -43,27 +42,22 @@ func newDecision(in model.Input) *decision {
 	return d
 }
 
-func (d *decision) nodePool(key string) string {
-	at := slices.IndexFunc(d.in.Snapshot.Nodes, func(n *model.Node) bool { return n.Key() == key })
-	return d.in.Snapshot.Nodes[at].Pool
-}
-
 // simulationOf is the cluster without the nodes that go already for reasons that ask nobody for room.
 func (d *decision) simulationOf() *Simulation {
-	if d.field != nil {
-		return d.field
+	if d.simulation != nil {
+		return d.simulation
 	}
 	var movable []*model.Node
 	listed := map[string]bool{}
 	for _, reason := range DisruptionReasons() {
-		candidates := d.open(reason)
+		candidates := d.open(d.candidates[reason])
 		slices.SortFunc(candidates, func(a, b *candidate) int { return strings.Compare(a.node.Key(), b.node.Key()) })
 		if reason == karpv1.DisruptionReasonUnderutilized {
-			candidates = append(candidates, d.rivals...)
+			candidates = append(candidates, d.open(d.rivals)...)
 			slices.SortFunc(candidates, bySavings)
 		}
 		for _, c := range candidates {
-			if key := c.node.Key(); c.pool.Spec.Replicas == nil && !listed[key] && !d.going[key] {
+			if key := c.node.Key(); c.pool.Spec.Replicas == nil && !listed[key] {
 				listed[key] = true
 				movable = append(movable, c.node)
 			}
@@ -74,15 +68,15 @@ func (d *decision) simulationOf() *Simulation {
 		in.Snapshot = place.Without(in.Snapshot, d.going)
 	}
 	in.Snapshot = withSuccessors(in.Snapshot, nil)
-	d.field = NewSimulation(in, movable)
-	return d.field
+	d.simulation = NewSimulation(in, movable)
+	return d.simulation
 }
 
 // roomMatters says whether it has to be asked where pods find room: where some wait or leave, or where it is asked for
 // other nodes anyway.
 func (d *decision) roomMatters() bool {
 	for _, reason := range DisruptionReasons() {
-		if reason != karpv1.DisruptionReasonEmpty && len(d.open(reason)) > 0 {
+		if reason != karpv1.DisruptionReasonEmpty && len(d.open(d.candidates[reason])) > 0 {
 			return true
 		}
 	}
@@ -91,9 +85,9 @@ func (d *decision) roomMatters() bool {
 	})
 }
 
-// open are the candidates for a reason that are in no command yet.
-func (d *decision) open(reason karpv1.DisruptionReason) []*candidate {
-	return slices.DeleteFunc(slices.Clone(d.candidates[reason]), func(c *candidate) bool { return d.going[c.node.Key()] })
+// open are those of some candidates that are in no command yet.
+func (d *decision) open(candidates []*candidate) []*candidate {
+	return slices.DeleteFunc(slices.Clone(candidates), func(c *candidate) bool { return d.going[c.node.Key()] })
 }
 
 // command adds a command.
@@ -104,25 +98,12 @@ func (d *decision) command(command model.Command) {
 	d.found.Commands = append(d.found.Commands, command)
 }
 
-// refuse says that nothing is left of the budgets for a candidate.
-func (d *decision) refuse(c *candidate, reason karpv1.DisruptionReason) {
-	cause, message := d.book.refusal(c.node.Pool, reason)
-	d.verdict(c.node, reason, block{cause: cause, message: message, until: d.book.opens(c.node.Pool, reason)})
-}
-
-// verdict says what keeps a node.
-func (d *decision) verdict(n *model.Node, reason karpv1.DisruptionReason, kept block) {
-	d.say(model.Verdict{Node: n.Key(), Reason: reason, Cause: kept.cause, Message: kept.message, Until: kept.until})
-}
-
-func (d *decision) say(v model.Verdict) {
-	d.found.Verdicts = append(d.found.Verdicts, v)
-	d.lookAt(v.Until)
-}
-
-// lookAt brings NextLook forward to a time, if it is one.
-func (d *decision) lookAt(when time.Time) {
-	if !when.IsZero() && (d.found.NextLook.IsZero() || when.Before(d.found.NextLook)) {
-		d.found.NextLook = when
+// keep says what keeps a node, and brings NextLook forward to the time when that ends.
+func (d *decision) keep(n *model.Node, reason karpv1.DisruptionReason, kept *model.Verdict) {
+	verdict := *kept
+	verdict.Node, verdict.Reason = n.Key(), reason
+	d.found.Verdicts = append(d.found.Verdicts, verdict)
+	if next := &d.found.NextLook; !kept.Until.IsZero() && (next.IsZero() || kept.Until.Before(*next)) {
+		*next = kept.Until
 	}
 }

@@ -38,7 +38,7 @@ func (d *decision) judgeAll() {
 		var as *candidate
 		for _, reason := range DisruptionReasons()[1:] {
 			if kept := d.judge.keeps(n, reason); kept != nil {
-				d.verdict(n, reason, *kept)
+				d.keep(n, reason, kept)
 				if reason == karpv1.DisruptionReasonUnderutilized && d.judge.soonQuiet(n, kept) {
 					rival := d.candidate(n)
 					rival.soon = true
@@ -64,52 +64,42 @@ func (d *decision) candidate(n *model.Node) *candidate {
 func (d *decision) overprovisioned() {
 	for _, command := range lifecycle.Overprovision(d.in.Snapshot) {
 		d.command(command)
-		d.book.take(d.nodePool(command.Nodes[0]), command.Reason, len(command.Nodes))
 	}
+	reason := lifecycle.DisruptionReasonOverprovisioned
 	for _, n := range d.in.Snapshot.Nodes {
-		if !n.Managed() || d.going[n.Key()] {
-			continue
+		switch pool := d.judge.pools[n.Pool]; {
+		case d.going[n.Key()]:
+			d.book.take(n.Pool, reason, 1)
+		case !n.Managed():
+		case pool != nil && pool.Spec.Replicas != nil:
+			d.keep(n, reason, stays(model.CauseNone, "its NodePool has no more nodes than its replicas, besides those that go"))
+		default:
+			d.keep(n, reason, stays(model.CauseNone, "its NodePool is not static"))
 		}
-		message := "its NodePool is not static"
-		if pool := d.judge.pools[n.Pool]; pool != nil && pool.Spec.Replicas != nil {
-			message = "its NodePool has no more nodes than its replicas, besides those that go"
-		}
-		d.verdict(n, lifecycle.DisruptionReasonOverprovisioned, block{cause: model.CauseNone, message: message})
 	}
 }
 
 // underutilized takes away the nodes that the cluster does well without, or for which a cheaper one does.
 func (d *decision) underutilized() {
 	reason := karpv1.DisruptionReasonUnderutilized
-	candidates := d.open(reason)
+	candidates := d.open(d.candidates[reason])
 	if len(candidates) == 0 {
 		return
 	}
 	if pods, until := d.unplanned(); pods > 0 {
 		for _, c := range candidates {
-			d.verdict(c.node, reason, block{cause: model.CauseQuiet, message: "pods have come that no plan has been made for yet", until: until})
+			d.keep(c.node, reason, staysUntil(until, model.CauseQuiet, "pods have come that no plan has been made for yet"))
 		}
 		return
 	}
-	scores := newBalance(d.in.Snapshot, d.judge.pools, d.rates)
-	commands, verdicts := consolidate(d.simulationOf(), &d.in, candidates, d.openRivals(), d.book, scores)
-	of := make(map[string]*candidate, len(candidates))
-	for _, c := range candidates {
-		of[c.node.Key()] = c
-	}
-	for _, command := range commands {
-		var sources []*candidate
-		for _, node := range command.Nodes {
-			sources = append(sources, of[node])
-		}
-		command.Why += scores.praise(sources, command.SavesPerHour)
+	c := consolidate(d, candidates, d.open(d.rivals))
+	for _, command := range c.commands {
 		d.command(command)
 	}
-	for _, v := range verdicts {
-		if c := of[v.Node]; c != nil && v.Cause == model.CauseBudget {
-			v.Until = d.book.opens(c.node.Pool, reason)
+	for _, one := range candidates {
+		if !c.gone[one] {
+			d.keep(one.node, reason, c.kept[one])
 		}
-		d.say(v)
 	}
 }
 
@@ -138,11 +128,6 @@ func (d *decision) unplanned() (pods int, until time.Time) {
 		}
 	}
 	return pods, until
-}
-
-// openRivals are the rivals that do not go for another reason.
-func (d *decision) openRivals() []*candidate {
-	return slices.DeleteFunc(slices.Clone(d.rivals), func(c *candidate) bool { return d.going[c.node.Key()] })
 }
 
 // done puts the verdicts of the nodes that stay in order.

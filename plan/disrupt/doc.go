@@ -4,7 +4,7 @@
 // What becomes of the cluster without some nodes is asked thousands of times, so it must not cost a plan each: a Simulation
 // is set up once, and each question is a trial of it that is taken back (simulation.go, trial.go).
 //
-// Reading order: pdb, budgetbook, rates, disruption, candidate, simulation, purchase, arrange, balance, trial,
-// consolidation, shrinking, rehearsal, addition, group, successor, opening, consolidate, decision, empty, renew, disrupt,
+// Reading order: pdb, budgetbook, rates, candidate, simulation, purchase, arrange, balance, trial,
+// consolidation, shrinking, rehearsal, group, successor, opening, consolidate, decision, empty, renew, disrupt,
 // confirm.
 package disrupt

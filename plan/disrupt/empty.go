@@ -2,7 +2,6 @@ package disrupt
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 // all the same whose free room pods are about to take, those that wait or those of nodes that leave, or a buffer keeps.
 func (d *decision) emptied() {
 	reason := karpv1.DisruptionReasonEmpty
-	candidates := d.open(reason)
+	candidates := d.open(d.candidates[reason])
 	// The youngest go last: of equally empty nodes they have the most life before them.
 	slices.SortFunc(candidates, func(a, b *candidate) int {
 		return cmp.Or(strings.Compare(a.node.Pool, b.node.Pool), a.node.Created.Compare(b.node.Created), strings.Compare(a.node.Key(), b.node.Key()))
@@ -23,11 +22,17 @@ func (d *decision) emptied() {
 	for _, c := range candidates {
 		n := c.node
 		if d.book.left(n.Pool, reason) == 0 {
-			d.refuse(c, reason)
+			d.keep(n, reason, d.book.refusal(c, reason))
 			continue
 		}
-		if asks && !d.spare(c) {
-			continue
+		if asks {
+			f := d.simulationOf()
+			found, kept := f.Relocate([]*model.Node{n}, Purchase{})
+			if found == nil {
+				d.keep(n, reason, kept)
+				continue
+			}
+			f.keep(found)
 		}
 		d.book.take(n.Pool, reason, 1)
 		command := commands[n.Pool]
@@ -41,19 +46,4 @@ func (d *decision) emptied() {
 	for _, pool := range model.SortedKeys(commands) {
 		d.command(*commands[pool])
 	}
-}
-
-// spare says whether nobody needs the room on an empty node.
-func (d *decision) spare(c *candidate) bool {
-	f := d.simulationOf()
-	if pod, expected := f.expects(c.node); expected {
-		d.verdict(c.node, karpv1.DisruptionReasonEmpty, block{cause: model.CauseNominated, message: fmt.Sprintf("pod %s is to come to it", pod.Key())})
-		return false
-	}
-	found, why, cause := f.Relocate([]*model.Node{c.node}, Purchase{})
-	if found == nil {
-		d.verdict(c.node, karpv1.DisruptionReasonEmpty, block{cause: cause, message: why})
-		return false
-	}
-	return f.keep(found)
 }

@@ -25,193 +25,129 @@ const (
 	mostVain = 128
 )
 
-// candidateGroup is what the pods of some candidates need together.
+// candidateGroup is some candidates, and what their pods need together.
 type candidateGroup struct {
+	need
 	sources []*candidate
-	// stand is that of the first source.
-	stand   *simulatedNode
-	need    []int64
-	allowed market.Bitset
-	zones   uint64
 	price   float64
-	pods    int
-	// saves is what the cheapest machine for all of it would save; it is at this place of the shelf.
-	saves float64
+	// shelf is what the market prefers of what the first source may have, by rising price. The cheapest machine for all is
+	// at this place of it, and would save so much.
+	shelf []int
 	at    int
-	// alone is what replacing the first source alone by the cheapest machine of a shelf would save, which begins with this
-	// machine; not below zero.
-	alone float64
-	shelf *int
+	saves float64
+	// valued says that this has been looked for.
+	valued bool
 }
 
-// groupOf is what a candidate's pods need; nil if no machine would do for all of them.
+// groupOf is a candidate alone; nil if no machine would do for all of its pods.
 func groupOf(f *Simulation, one *candidate) *candidateGroup {
 	m := f.Distribution.Market
-	b := &candidateGroup{sources: []*candidate{one}, stand: f.Simulated[one.node.Key()], need: make([]int64, m.Dims.Count()), zones: ^uint64(0), price: one.price, pods: len(one.pods)}
-	var last *place.PodGroup
-	for _, pod := range b.stand.own {
+	b := &candidateGroup{sources: []*candidate{one}, need: newNeed(m), price: one.price}
+	for _, pod := range f.Simulated[one.node.Key()].own {
 		it := f.Distribution.Home[pod]
 		place.Weigh(m, it)
 		if it.Refusal != "" || it.Allowed.Empty() {
 			return nil
 		}
-		market.Take(b.need, it.Request, -1)
-		if it == last {
-			continue
-		}
-		last = it
-		if b.allowed == nil {
-			b.allowed = it.Allowed.Clone()
-		}
-		b.allowed.Intersect(it.Allowed)
-		zones := uint64(0)
-		for i := range it.Variants {
-			zones |= it.Variants[i].Zones
-		}
-		b.zones &= zones
+		b.add(it.Request, 1, it.Allowed, zonesOfGroup(it))
 	}
 	if b.allowed == nil || b.allowed.Empty() || b.zones == 0 {
 		return nil
 	}
-	return b
-}
-
-// shelfFor is what the market prefers of what a group may have, by rising price.
-func shelfFor(f *Simulation, b *candidateGroup) []int {
 	for _, shelf := range f.shelves {
 		for _, machines := range shelf {
-			if slices.ContainsFunc(machines, b.allowed.Has) {
-				return machines
+			if b.shelf == nil && slices.ContainsFunc(machines, b.allowed.Has) {
+				b.shelf = machines
 			}
 		}
 	}
-	return nil
+	return b
 }
 
-// value finds the cheapest machine for a bulk from a place of the shelf on.
-func (b *candidateGroup) value(m *market.Market, shelf []int, from int) {
-	b.saves = math.Inf(-1)
-	for b.at = from; b.at < len(shelf); b.at++ {
-		mach := &m.Machines[shelf[b.at]]
-		if mach.Price > 1.5*b.price {
-			return
-		}
-		if b.allowed.Has(shelf[b.at]) && mach.Zones&b.zones != 0 && market.Fits(b.need, mach.Usable) {
-			b.saves = b.price - mach.Price
-			return
-		}
-	}
-}
-
-// weighAlone finds out what the bulk saves by itself on a shelf, unless that is known.
-func (b *candidateGroup) weighAlone(m *market.Market, shelf []int) {
-	if len(shelf) == 0 || b.shelf == &shelf[0] {
-		return
-	}
-	again := *b
-	again.value(m, shelf, 0)
-	b.alone, b.shelf = max(0, again.saves), &shelf[0]
-}
-
-// joint values two bulks together, of which only a gain that is higher than a given one is of interest: what they save
-// less what each saves without the other.
-func (b *candidateGroup) joint(m *market.Market, other *candidateGroup, shelf []int, apart, least float64) (gain, saves float64, at int) {
-	price, zones := b.price+other.price, b.zones&other.zones
-	for at = b.at; at < len(shelf); at++ {
-		i := shelf[at]
-		mach := &m.Machines[i]
-		saves = price - mach.Price
-		if gain = saves - apart - other.alone; gain <= least || mach.Price > 1.5*price {
+// value finds the cheapest machine for a group from its place of the shelf on, and says whether there is one that saves
+// more than a bound and costs no more than half as much again as the nodes.
+func (b *candidateGroup) value(m *market.Market, least float64) bool {
+	least = max(least, -b.price/2)
+	for ; b.at < len(b.shelf); b.at++ {
+		if b.saves = b.price - m.Machines[b.shelf[b.at]].Price; b.saves <= least {
 			break
 		}
-		if b.allowed.Has(i) && other.allowed.Has(i) && mach.Zones&zones != 0 && fitTogether(b.need, other.need, mach.Usable) {
-			return gain, saves, at
+		if b.metBy(m, b.shelf[b.at]) {
+			return true
 		}
 	}
-	return math.Inf(-1), math.Inf(-1), at
+	b.saves = math.Inf(-1)
+	return false
 }
 
-// fitTogether says whether two needs fit into what is free.
-func fitTogether(a, b, free []int64) bool {
-	for d := range free {
-		if amount := a[d] + b[d]; amount > 0 && amount > free[d] {
-			return false
-		}
+// alone is what replacing a group by itself saves; not below zero.
+func (b *candidateGroup) alone(m *market.Market) float64 {
+	if !b.valued {
+		b.value(m, math.Inf(-1))
+		b.valued = true
 	}
-	return true
+	return max(0, b.saves)
 }
 
-// with is two bulks in one.
-func (b *candidateGroup) with(other *candidateGroup) *candidateGroup {
-	sum := &candidateGroup{sources: append(slices.Clip(b.sources), other.sources...), stand: b.stand, need: slices.Clone(b.need), allowed: b.allowed.Clone(),
-		zones: b.zones & other.zones, price: b.price + other.price, pods: b.pods + other.pods}
-	market.Take(sum.need, other.need, -1)
-	sum.allowed.Intersect(other.allowed)
-	return sum
+// join makes a group of two others. A machine for both is no cheaper than one for the first.
+func (b *candidateGroup) join(one, other *candidateGroup) {
+	b.request, b.allowed, b.zones = append(b.request[:0], one.request...), append(b.allowed[:0], one.allowed...), one.zones
+	b.add(other.request, 1, other.allowed, other.zones)
+	b.sources = append(append(b.sources[:0], one.sources...), other.sources...)
+	b.price, b.shelf, b.at = one.price+other.price, one.shelf, one.at
 }
 
 // gather replaces groups of nodes by single cheaper ones.
 func (c *consolidation) gather(order []*candidate) {
-	m := c.f.Distribution.Market
-	var bulks []*candidateGroup
-	of := map[*candidate]*candidateGroup{}
+	var seeds []*candidateGroup
 	for _, one := range order {
-		if c.gone[one] || !one.known || c.verdicts[one].Cause != model.CauseRoom {
+		if c.gone[one] || !one.known || c.kept[one].Cause != model.CauseRoom {
 			continue
 		}
-		if b := groupOf(c.f, one); b != nil {
-			bulks = append(bulks, b)
-			of[one] = b
+		if seed := groupOf(c.f, one); seed != nil {
+			seeds = append(seeds, seed)
 		}
 	}
 	vain := 0
-	for _, seed := range bulks {
+	for _, seed := range seeds {
 		if len(c.commands)-c.removed >= replacementsMost || vain == mostVain {
 			return
 		}
-		one := seed.sources[0]
-		if c.gone[one] || !c.open(one) {
+		if !c.open(seed.sources[0]) {
 			continue
 		}
-		shelf := shelfFor(c.f, seed)
-		seed.value(m, shelf, 0)
-		if group := c.grow(seed, bulks, shelf); len(group.sources) > 1 && !c.merge(group) {
+		if group := c.grow(seed, seeds); len(group.sources) > 1 && !c.merge(group) {
 			vain++
 		}
 	}
 }
 
 // grow adds to a group, one by one, the nodes with which it saves the most, and returns the best group there was on the
-// way. A second node may save nothing where a third does.
-func (c *consolidation) grow(group *candidateGroup, bulks []*candidateGroup, shelf []int) *candidateGroup {
+// way. A second node may save nothing where a third does. What each saves by itself is no reason to wait for the others.
+func (c *consolidation) grow(group *candidateGroup, others []*candidateGroup) *candidateGroup {
 	m := c.f.Distribution.Market
-	found, most, apart := group, 0.0, max(0, group.saves)
+	found, most, apart := group, 0.0, group.alone(m)
 	for vain := 0; vain < 2 && len(group.sources) < mostTogether; vain++ {
-		var best *candidateGroup
-		gain, saves, at, tried := math.Inf(-1), 0.0, 0, 0
-		for _, other := range bulks {
-			one := other.sources[0]
+		best, gain, bestApart := (*candidateGroup)(nil), math.Inf(-1), 0.0
+		next, tried := &candidateGroup{}, 0
+		for _, other := range others {
 			if tried == mostPartners {
 				break
 			}
-			if c.gone[one] || slices.Contains(group.sources, one) || other.zones&group.zones == 0 || !other.allowed.Intersects(group.allowed) || !c.affords(group, one) {
-				continue
-			}
-			if _, expected := other.stand.expects(); expected {
+			if !c.joins(group, other) {
 				continue
 			}
 			tried++
-			// What each saves by itself is no reason to wait for the others.
-			other.weighAlone(m, shelf)
-			if more, all, place := group.joint(m, other, shelf, apart, gain); more > gain {
-				best, gain, saves, at = other, more, all, place
+			next.join(group, other)
+			if both := apart + other.alone(m); next.value(m, both+gain) {
+				best, gain, bestApart = next, next.saves-both, both
+				next = &candidateGroup{}
 			}
 		}
 		if best == nil {
 			break
 		}
-		group, apart = group.with(best), apart+best.alone
-		group.saves, group.at = saves, at
+		group, apart = best, bestApart
 		if gain > most*(1+1e-9)+1e-9 && c.worth(group.sources, group.saves) {
 			found, most, vain = group, gain, -1
 		}
@@ -219,29 +155,29 @@ func (c *consolidation) grow(group *candidateGroup, bulks []*candidateGroup, she
 	return found
 }
 
-// affords says whether the budgets let a node go beside those of a group.
-func (c *consolidation) affords(group *candidateGroup, one *candidate) bool {
+// joins says whether a node may go together with those of a group: one machine may do for all, and the budgets let it go.
+func (c *consolidation) joins(group, other *candidateGroup) bool {
+	one := other.sources[0]
+	if c.gone[one] || slices.Contains(group.sources, one) || other.zones&group.zones == 0 || !other.allowed.Intersects(group.allowed) {
+		return false
+	}
 	n := 1
 	for _, source := range group.sources {
 		if source.node.Pool == one.node.Pool {
 			n++
 		}
 	}
-	return c.book.left(one.node.Pool, underutilized) >= n
+	return c.book.left(one.node.Pool, underutilized) >= n && c.f.Simulated[one.node.Key()].expects() == nil
 }
 
 // merge asks a trial whether a group works out, and says whether it does.
 func (c *consolidation) merge(group *candidateGroup) bool {
-	nodes := make([]*model.Node, len(group.sources))
-	for i, source := range group.sources {
-		nodes[i] = source.node
-	}
-	found, _, _ := c.f.Relocate(nodes, Purchase{Most: 1, terms: c.termsFor(group.sources)})
+	found, _ := c.f.Relocate(nodesOf(group.sources), Purchase{Most: 1, terms: c.termsFor(group.sources)})
 	if found == nil || len(found.Claims) == 0 {
 		return false
 	}
 	saves := group.price - found.price
-	if why, _ := c.unworthy(group.sources, found, saves); why != "" {
+	if c.unworthy(group.sources, found, saves) != nil {
 		return false
 	}
 	claim := &found.Claims[0]

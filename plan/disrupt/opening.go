@@ -1,7 +1,6 @@
 package disrupt
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -52,9 +51,11 @@ func (o *opening) elsewhere(but *place.ExistingNode) bool {
 	return o.many || slices.ContainsFunc(o.slots, func(s *place.ExistingNode) bool { return s != but })
 }
 
-// stuck finds a pod of a node that by itself fits on no other; the first of the first pod group in the order of pod
-// groups.
-func stuck(f *Simulation, st *simulatedNode) (pod *model.Pod, of *place.PodGroup) {
+// stuck finds a pod of a node that by itself fits on no other, the first of the first pod group in the order of pod groups,
+// and returns a pod group of it alone; nil where there is none.
+func stuck(f *Simulation, st *simulatedNode) *place.PodGroup {
+	var pod *model.Pod
+	var of *place.PodGroup
 	for _, p := range st.own {
 		it := f.Distribution.Home[p]
 		if of != nil && (it.Place > of.Place || it == of && place.FirstServed(pod, p) < 0) {
@@ -64,22 +65,23 @@ func stuck(f *Simulation, st *simulatedNode) (pod *model.Pod, of *place.PodGroup
 			pod, of = p, it
 		}
 	}
-	return pod, of
+	if of == nil {
+		return nil
+	}
+	return &place.PodGroup{Pods: []*model.Pod{pod}, Refusal: of.Refusal}
 }
 
 // saveless says that whatever is bought for a node's pods, beside the room that some of them could have on other nodes,
-// costs as much as a bound, and names the cheapest machine that might do.
-func saveless(f *Simulation, st *simulatedNode, below float64) (why string, cause model.Cause, saveless bool) {
+// costs as much as a bound; nil where that is not certain.
+func saveless(f *Simulation, st *simulatedNode, below float64) *model.Verdict {
 	m := f.Distribution.Market
-	whole, least := make([]int64, m.Dims.Count()), make([]int64, m.Dims.Count())
-	var allowed market.Bitset
-	zones, many := ^uint64(0), false
+	whole, least, many := make([]int64, m.Dims.Count()), newNeed(m), false
 	var open []*place.ExistingNode
 	for _, pod := range st.own {
 		it := f.Distribution.Home[pod]
 		place.Weigh(m, it)
 		if it.Refusal != "" || it.Allowed.Empty() {
-			return "", "", false
+			return nil
 		}
 		market.Take(whole, it.Request, -1)
 		if choosy(it) {
@@ -87,36 +89,31 @@ func saveless(f *Simulation, st *simulatedNode, below float64) (why string, caus
 			continue
 		}
 		room := openingFor(f, it)
-		if room.elsewhere(st.slot) {
-			many = many || room.many
-			for _, s := range room.slots {
-				if s != st.slot && !slices.Contains(open, s) {
-					open = append(open, s)
-				}
-			}
+		if !room.elsewhere(st.slot) {
+			least.add(it.Request, 1, it.Allowed, zonesOfGroup(it))
 			continue
 		}
-		market.Take(least, it.Request, -1)
-		if allowed == nil {
-			allowed = it.Allowed.Clone()
+		many = many || room.many
+		for _, s := range room.slots {
+			if s != st.slot && !slices.Contains(open, s) {
+				open = append(open, s)
+			}
 		}
-		allowed.Intersect(it.Allowed)
-		zones &= zonesOfGroup(it)
 	}
 	if !many {
 		for _, s := range open {
 			market.Take(whole, s.Free, 1)
 		}
-		for d := range least {
-			least[d] = max(least[d], whole[d])
+		for d := range whole {
+			least.request[d] = max(least.request[d], whole[d])
 		}
 	}
 	// Bounds on pods of a kind may be those of preferences, which are given up where they are in the way.
-	clear(least[market.DimExtended+len(m.Dims.Extended):])
-	if slices.Max(least) <= 0 {
-		return "", "", false
+	clear(least.request[market.DimExtended+len(m.Dims.Extended):])
+	if slices.Max(least.request) <= 0 {
+		return nil
 	}
-	return dearer(f, least, allowed, zones, below)
+	return dearer(f, &least, below)
 }
 
 // zonesOfGroup are those in which a machine for the pod group may be.
@@ -128,33 +125,25 @@ func zonesOfGroup(it *place.PodGroup) uint64 {
 	return zones
 }
 
-// dearer says that no machine for a need costs less than a bound, and names the cheapest.
-func dearer(f *Simulation, need []int64, allowed market.Bitset, zones uint64, below float64) (why string, cause model.Cause, dearer bool) {
+// dearer says that no machine that meets a need costs less than a bound, and names the cheapest; nil where one does.
+func dearer(f *Simulation, least *need, below float64) *model.Verdict {
 	m := f.Distribution.Market
 	cheapest, price := -1, math.Inf(1)
 	for _, shelf := range f.shelves {
 		for _, machines := range shelf {
-			for _, i := range machines {
-				mach := &m.Machines[i]
-				if mach.Price >= price {
-					break
-				}
-				if allowed != nil && !allowed.Has(i) || mach.Zones&zones == 0 || !market.Fits(need, mach.Usable) {
-					continue
-				}
-				if mach.Price < below {
-					return "", "", false
-				}
-				cheapest, price = i, mach.Price
-				break
+			at := slices.IndexFunc(machines, func(i int) bool { return m.Machines[i].Price >= price || least.metBy(m, i) })
+			if at >= 0 && m.Machines[machines[at]].Price < price {
+				cheapest, price = machines[at], m.Machines[machines[at]].Price
 			}
 		}
 	}
-	if cheapest < 0 {
-		return "no single node would take the pods that find no room elsewhere", model.CauseRoom, true
+	switch {
+	case price < below:
+		return nil
+	case cheapest < 0:
+		return stays(model.CauseRoom, "no single node would take the pods that find no room elsewhere")
 	}
-	mach := &m.Machines[cheapest]
-	return fmt.Sprintf("the cheapest replacement, %s %s at $%.4f an hour, saves nothing", mach.Typ.Name, market.CapacityTypes[mach.Capacity], m.PriceIn(cheapest, zones)), model.CausePrice, true
+	return stays(model.CausePrice, "the cheapest replacement, %s, saves nothing", priced(m, cheapest, least.zones))
 }
 
 // fitsNowhere says that one of the pod group's pods by itself finds no existing node with room, whatever others do.

@@ -15,19 +15,14 @@ import (
 
 // budgetIndex finds the budgets of pods. Pods that look the same have the same.
 type budgetIndex struct {
-	// labelled are budgets by namespace, key and value of a label; others those without such, by namespace.
+	// labelled are budgets by namespace, key and value of a label; those without such have an empty key and value.
 	labelled map[[3]string][]*model.DisruptionBudget
-	others   map[string][]*model.DisruptionBudget
 	found    map[*model.Labels][]*model.DisruptionBudget
 }
 
 func newBudgetIndex(budgets []*model.DisruptionBudget) *budgetIndex {
-	index := &budgetIndex{labelled: map[[3]string][]*model.DisruptionBudget{}, others: map[string][]*model.DisruptionBudget{}, found: map[*model.Labels][]*model.DisruptionBudget{}}
+	index := &budgetIndex{labelled: map[[3]string][]*model.DisruptionBudget{}, found: map[*model.Labels][]*model.DisruptionBudget{}}
 	for _, budget := range budgets {
-		if budget.Key == "" {
-			index.others[budget.Namespace] = append(index.others[budget.Namespace], budget)
-			continue
-		}
 		at := [3]string{budget.Namespace, budget.Key, budget.Value}
 		index.labelled[at] = append(index.labelled[at], budget)
 	}
@@ -36,7 +31,7 @@ func newBudgetIndex(budgets []*model.DisruptionBudget) *budgetIndex {
 
 // of are the budgets that select a pod.
 func (x *budgetIndex) of(pod *model.Pod) []*model.DisruptionBudget {
-	if len(x.labelled) == 0 && len(x.others) == 0 {
+	if len(x.labelled) == 0 {
 		return nil
 	}
 	if found, known := x.found[pod.Labels]; known {
@@ -51,7 +46,7 @@ func (x *budgetIndex) of(pod *model.Pod) []*model.DisruptionBudget {
 			}
 		}
 	}
-	add(x.others[pod.Namespace])
+	add(x.labelled[[3]string{pod.Namespace}])
 	for key, value := range set {
 		add(x.labelled[[3]string{pod.Namespace, key, value}])
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
@@ -35,32 +36,32 @@ func shelveMachines(f *Simulation) {
 }
 
 // buyFor buys for what a trial has found no place for.
-func buyFor(f *Simulation, podGroups []*place.PodGroup, may Purchase) (why string, cause model.Cause) {
+func buyFor(f *Simulation, podGroups []*place.PodGroup, may Purchase) *model.Verdict {
 	d := f.Distribution
 	if i := slices.IndexFunc(podGroups, func(it *place.PodGroup) bool { return len(it.Pods) > 0 }); i >= 0 {
 		return noRoomFor(podGroups[i])
 	}
 	if len(d.Chunks) == 0 {
-		return "", ""
+		return nil
 	}
-	b, why, cause := oneFor(f, d.Chunks, may.terms)
+	b, kept := oneFor(f, d.Chunks, may.terms)
 	switch {
 	case b != nil:
 		claim, why := replacementClaim(f, b, may.terms)
 		if why != "" {
-			return why, model.CausePrice
+			return stays(model.CausePrice, "%s", why)
 		}
 		d.Market.Spend(b.Machine, b.Size, 1)
 		f.tried.Claims = []model.Claim{claim}
-		return "", ""
+		return nil
 	case may.Most == 1:
-		return why, cause
+		return kept
 	}
 	return buyMany(f, podGroups)
 }
 
 // buyMany buys as a plan does.
-func buyMany(f *Simulation, podGroups []*place.PodGroup) (why string, cause model.Cause) {
+func buyMany(f *Simulation, podGroups []*place.PodGroup) *model.Verdict {
 	d := f.Distribution
 	planned := place.Buy(d.Market, nil, d.Chunks)
 	for place.ChunkAgain(d, podGroups) {
@@ -68,66 +69,86 @@ func buyMany(f *Simulation, podGroups []*place.PodGroup) (why string, cause mode
 	}
 	for _, it := range podGroups {
 		if len(it.Pods) > 0 {
-			why := fmt.Sprintf("nothing can be bought for pod %s", it.Pods[0].Key())
+			kept := stays(model.CauseRoom, "nothing can be bought for pod %s", it.Pods[0].Key())
 			if reasons := place.Explain(d.Market, it); len(reasons) > 0 {
-				why += ": " + reasons[0].Message
+				kept.Message += ": " + reasons[0].Message
 			}
-			return why, model.CauseRoom
+			return kept
 		}
 	}
 	f.tried.Claims = place.Claims(d.Market, planned)
-	return "", ""
+	return nil
 }
 
-const limitsInTheWay = "its NodePool's limits leave no room for a replacement beside it"
+// need is what some pods ask of one machine that takes them all.
+type need struct {
+	request []int64
+	// allowed are the machines that all of them accept; nil while there are none.
+	allowed market.Bitset
+	zones   uint64
+}
+
+func newNeed(m *market.Market) need {
+	return need{request: make([]int64, m.Dims.Count()), zones: ^uint64(0)}
+}
+
+// add counts more pods, of the same kind.
+func (n *need) add(request []int64, pods int, allowed market.Bitset, zones uint64) {
+	market.Take(n.request, request, -pods)
+	if n.allowed == nil {
+		n.allowed = allowed.Clone()
+	}
+	n.allowed.Intersect(allowed)
+	n.zones &= zones
+}
+
+// metBy says whether a machine would do.
+func (n *need) metBy(m *market.Market, index int) bool {
+	mach := &m.Machines[index]
+	return (n.allowed == nil || n.allowed.Has(index)) && mach.Zones&n.zones != 0 && market.Fits(n.request, mach.Usable)
+}
 
 // oneFor is the cheapest machine that takes all demand chunks, filled with them. Pools are tried by weight, and reserved
 // machines before others: the first that has such a machine at all decides.
-func oneFor(f *Simulation, chunks []*place.DemandChunk, on *terms) (best *place.PlannedNode, why string, cause model.Cause) {
+func oneFor(f *Simulation, chunks []*place.DemandChunk, on *terms) (best *place.PlannedNode, kept *model.Verdict) {
 	m := f.Distribution.Market
-	need, zones, allowed := make([]int64, m.Dims.Count()), ^uint64(0), chunks[0].Allowed.Clone()
+	all := newNeed(m)
 	for _, l := range chunks {
-		market.Take(need, l.Request, -l.Left())
-		allowed.Intersect(l.Allowed)
-		zones &= l.ZonesOfChunk()
+		all.add(l.Request, l.Left(), l.Allowed, l.ZonesOfChunk())
 	}
-	limited := false
+	limited := stays(model.CauseRoom, "its NodePool's limits leave no room for a replacement beside it")
 	for _, shelf := range f.shelves {
-		for capacity := range shelf {
+		for _, machines := range shelf {
 			price := math.Inf(1)
-			for _, i := range shelf[capacity] {
+			for _, i := range machines {
 				mach := &m.Machines[i]
 				if mach.Price >= price {
 					break
 				}
-				if !allowed.Has(i) || mach.Zones&zones == 0 || !market.Fits(need, mach.Usable) {
-					continue
-				}
-				if on != nil && mach.Price >= on.below && limited {
-					return nil, limitsInTheWay, model.CauseRoom
-				}
-				if on != nil && mach.Price >= on.below {
-					return nil, fmt.Sprintf("the cheapest replacement, %s %s at $%.4f an hour, saves nothing", mach.Typ.Name, market.CapacityTypes[mach.Capacity], m.PriceIn(i, zones)), model.CausePrice
-				}
-				if m.Affordable(i, mach.Size) == 0 {
-					limited = true
-					continue
-				}
-				if p := m.PriceIn(i, zones); p < price {
-					if b := filledMachine(f, i, zones, chunks); b != nil {
-						best, price = b, p
+				switch {
+				case !all.metBy(m, i):
+				case on != nil && mach.Price >= on.below:
+					return nil, cmp.Or(kept, stays(model.CausePrice, "the cheapest replacement, %s, saves nothing", priced(m, i, all.zones)))
+				case m.Affordable(i, mach.Size) == 0:
+					kept = limited
+				case m.PriceIn(i, all.zones) < price:
+					if b := filledMachine(f, i, all.zones, chunks); b != nil {
+						best, price = b, m.PriceIn(i, all.zones)
 					}
 				}
 			}
 			if best != nil {
-				return filledWith(f, best, chunks), "", ""
+				return fillMachine(f, best.Machine, best.Zones, chunks), nil
 			}
 		}
 	}
-	if limited {
-		return nil, limitsInTheWay, model.CauseRoom
-	}
-	return nil, fmt.Sprintf("no single node would take the pods that find no room elsewhere: %s", names(podsOfChunks(chunks))), model.CauseRoom
+	return nil, cmp.Or(kept, stays(model.CauseRoom, "no single node would take the pods that find no room elsewhere: %s", names(podsOfChunks(chunks))))
+}
+
+// priced names a machine and what it costs in some zones.
+func priced(m *market.Market, index int, zones uint64) string {
+	mach := &m.Machines[index]
+	return fmt.Sprintf("%s %s at $%.4f an hour", mach.Typ.Name, market.CapacityTypes[mach.Capacity], m.PriceIn(index, zones))
 }
 
 func podsOfChunks(chunks []*place.DemandChunk) []*model.Pod {
@@ -156,11 +177,6 @@ func filledMachine(f *Simulation, index int, zones uint64, chunks []*place.Deman
 		}
 	}
 	return b
-}
-
-// filledWith fills for good what was only tried.
-func filledWith(f *Simulation, b *place.PlannedNode, chunks []*place.DemandChunk) *place.PlannedNode {
-	return fillMachine(f, b.Machine, b.Zones, chunks)
 }
 
 func fillMachine(f *Simulation, index int, zones uint64, chunks []*place.DemandChunk) *place.PlannedNode {
@@ -200,11 +216,10 @@ func replacementClaim(f *Simulation, b *place.PlannedNode, on *terms) (model.Cla
 	if on == nil {
 		return place.ClaimsOf(m, g)[0], ""
 	}
-	cheapest := m.Machines[b.Machine]
-	capacity := market.CapacityTypes[cheapest.Capacity]
-	at := fmt.Sprintf("%s %s at $%.4f an hour", cheapest.Typ.Name, capacity, m.PriceIn(b.Machine, g.Zones))
-	if on.noSpot && market.CapacityTypes[1] == capacity {
-		return model.Claim{}, "the cheapest replacement, " + at + ", is spot as it is, and SpotToSpotConsolidation is off"
+	cheapest := "the cheapest replacement, " + priced(m, b.Machine, g.Zones)
+	spot := market.CapacityTypes[m.Machines[b.Machine].Capacity] == karpv1.CapacityTypeSpot
+	if on.noSpot && spot {
+		return model.Claim{}, cheapest + ", is spot as it is, and SpotToSpotConsolidation is off"
 	}
 	ceiling := math.Inf(1)
 	if on.choice == 0 {
@@ -212,14 +227,14 @@ func replacementClaim(f *Simulation, b *place.PlannedNode, on *terms) (model.Cla
 	}
 	ranked := slices.DeleteFunc(place.Ranked(m, g, ceiling), func(i int) bool { return worstIn(m, i, g.Zones) >= on.below })
 	if len(ranked) == 0 {
-		return model.Claim{}, "the cheapest replacement, " + at + ", saves nothing"
+		return model.Claim{}, cheapest + ", saves nothing"
 	}
 	ranked = on.unlike(m, ranked, g.Zones)
 	if len(ranked) == 0 {
-		return model.Claim{}, "the cheapest replacement, " + at + ", is of the same type"
+		return model.Claim{}, cheapest + ", is of the same type"
 	}
 	s := g.Seller
-	if capacity == market.CapacityTypes[1] && on.choice > 0 {
+	if spot && on.choice > 0 {
 		if len(ranked) < on.choice {
 			return model.Claim{}, fmt.Sprintf("spot is replaced by spot only where %d types are cheaper, and %d are", on.choice, len(ranked))
 		}

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"hash/fnv"
 	"iter"
-	"math/bits"
 	"slices"
 
 	"github.com/tenon-sh/tenon/plan/lifecycle"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
-	"github.com/tenon-sh/tenon/plan/rules"
 )
 
 // A simulation finds one way in which pods fit. Nobody tells the kube-scheduler of it: when many nodes go at once, it
@@ -33,29 +31,24 @@ type mover struct {
 	turn uint64
 }
 
-// rehearse says whether the pods of some nodes, all of which go at once, find room in the first of the orders.
+// rehearse says whether the pods of some nodes, all of which go at once, find room.
 func (f *Simulation) rehearse(nodes []*model.Node) bool {
 	defer f.Rollback()
-	for range f.unplacedMovers(nodes, nil, 0) {
+	for range f.unplacedMovers(nodes) {
 		return false
 	}
 	return true
 }
 
-// unplacedMovers plays how the pods of nodes that go at once find room, in one of the orders in which they may come, and
-// yields those that find none. The late nodes take nobody before all large pods have had their turn. The trial stays
+// unplacedMovers plays how the pods of nodes that go at once find room, and yields those that find none. The trial stays
 // until the next is tried.
-func (f *Simulation) unplacedMovers(nodes, late []*model.Node, order int) iter.Seq[mover] {
+func (f *Simulation) unplacedMovers(nodes []*model.Node) iter.Seq[mover] {
 	return func(yield func(mover) bool) {
-		movers := f.leave(nodes, order)
+		movers := f.leave(nodes)
 		f.bar(true)
 		f.Distribution.BuysNothing = true
-		closed := f.shut(late)
 		next := 0
 		for _, m := range movers {
-			for ; !m.large && len(closed) > 0; closed = closed[1:] {
-				closed[0].Open()
-			}
 			if !f.bindLikeScheduler(f.copies([]*model.Pod{m.pod})[0], &next) && !yield(m) {
 				return
 			}
@@ -63,36 +56,20 @@ func (f *Simulation) unplacedMovers(nodes, late []*model.Node, order int) iter.S
 	}
 }
 
-// shut has nodes take nobody until their existing nodes are opened, or the trial ends.
-func (f *Simulation) shut(nodes []*model.Node) []*place.ExistingNode {
-	var closed []*place.ExistingNode
-	for _, n := range nodes {
-		if s := f.Simulated[n.Key()].slot; s != nil && !s.Closed {
-			f.Distribution.Topology.Journal.Write(rules.Entry{Other: place.NodeClosing{Node: s}})
-			s.Close()
-			closed = append(closed, s)
-		}
-	}
-	return closed
-}
-
 // leave begins a trial in which nodes are gone, and returns their pods in the order in which they are placed.
-func (f *Simulation) leave(nodes []*model.Node, order int) []mover {
-	f.Rollback()
-	f.Distribution.Topology.Journal.Keeps = true
-	f.purse = f.Distribution.Market.Purse()
-	f.tried = &move{}
+func (f *Simulation) leave(nodes []*model.Node) []mover {
+	f.begin(nodes)
 	var movers []mover
 	for _, n := range nodes {
 		for _, pod := range f.remove(f.Simulated[n.Key()]) {
 			hash := fnv.New64a()
 			hash.Write([]byte(pod.UID))
-			movers = append(movers, mover{pod, n, lifecycle.Large(pod, n.Allocatable), bits.RotateLeft64(hash.Sum64(), 16*order)})
+			movers = append(movers, mover{pod, n, lifecycle.Large(pod, n.Allocatable), hash.Sum64()})
 		}
 	}
-	f.tried.nodes = nodes
 	slices.SortFunc(movers, func(a, b mover) int {
-		return cmp.Or(cmp.Compare(model.Flag(a.pod.Virtual), model.Flag(b.pod.Virtual)), cmp.Compare(model.Flag(b.large), model.Flag(a.large)), cmp.Compare(a.turn, b.turn), cmp.Compare(a.pod.UID, b.pod.UID))
+		return cmp.Or(cmp.Compare(model.Flag(a.pod.Virtual), model.Flag(b.pod.Virtual)), cmp.Compare(model.Flag(b.large), model.Flag(a.large)),
+			cmp.Compare(a.turn, b.turn), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
 	return movers
 }

@@ -30,12 +30,12 @@ func (d *decision) renewedStatic(reason karpv1.DisruptionReason) {
 			continue
 		}
 		if limit, limited := c.pool.Spec.Limits[karpv1.ResourceNodes]; limited && int64(nodes[c.node.Pool]) >= limit.Value() {
-			d.verdict(c.node, reason, block{cause: model.CauseRoom, message: fmt.Sprintf("limit nodes %d of its NodePool leaves no room for a replacement beside it", limit.Value())})
+			d.keep(c.node, reason, stays(model.CauseRoom, "limit nodes %d of its NodePool leaves no room for a replacement beside it", limit.Value()))
 			continue
 		}
 		claim, why := d.staticClaim(c.pool)
 		if why != "" {
-			d.verdict(c.node, reason, block{cause: model.CauseRoom, message: "nothing can be bought in its place: " + why})
+			d.keep(c.node, reason, stays(model.CauseRoom, "nothing can be bought in its place: %s", why))
 			continue
 		}
 		nodes[c.node.Pool]++
@@ -44,9 +44,6 @@ func (d *decision) renewedStatic(reason karpv1.DisruptionReason) {
 }
 
 func (d *decision) staticClaim(pool *karpv1.NodePool) (model.Claim, string) {
-	if why := lifecycle.ClosedToStatic(pool); why != "" {
-		return model.Claim{}, why
-	}
 	at := slices.IndexFunc(d.in.Pools, func(p model.Pool) bool { return p.NodePool.Name == pool.Name })
 	if at < 0 {
 		return model.Claim{}, "what its NodePool may launch is not known"
@@ -62,18 +59,13 @@ func (d *decision) renewed(reason karpv1.DisruptionReason) {
 			continue
 		}
 		f := d.simulationOf()
-		if pod, expected := f.expects(c.node); expected {
-			d.verdict(c.node, reason, block{cause: model.CauseNominated, message: fmt.Sprintf("pod %s is to come to it", pod.Key())})
-			continue
-		}
-		found, why, cause := f.Relocate([]*model.Node{c.node}, Purchase{Most: anyNumber})
+		found, kept := f.Relocate([]*model.Node{c.node}, Purchase{Most: anyNumber})
 		if found == nil {
-			d.verdict(c.node, reason, block{cause: cause, message: why})
+			d.keep(c.node, reason, kept)
 			continue
 		}
-		if f.keep(found) {
-			d.renew(c, reason, found.Claims, found.pods, found.price)
-		}
+		f.keep(found)
+		d.renew(c, reason, found.Claims, found.pods, found.price)
 	}
 }
 
@@ -86,7 +78,7 @@ func (d *decision) inTurn(reason karpv1.DisruptionReason) []*candidate {
 		}
 		return c.node.DriftedAt
 	}
-	candidates := d.open(reason)
+	candidates := d.open(d.candidates[reason])
 	slices.SortFunc(candidates, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(model.Flag(len(a.pods) > 0), model.Flag(len(b.pods) > 0)), since(a).Compare(since(b)), strings.Compare(a.node.Key(), b.node.Key()))
 	})
@@ -96,12 +88,12 @@ func (d *decision) inTurn(reason karpv1.DisruptionReason) []*candidate {
 // admits says whether budgets, and how much one evaluation may decide, let one more node go.
 func (d *decision) admits(c *candidate, reason karpv1.DisruptionReason) bool {
 	if d.book.left(c.node.Pool, reason) == 0 {
-		d.refuse(c, reason)
+		d.keep(c.node, reason, d.book.refusal(c, reason))
 		return false
 	}
 	if d.relocations >= relocationsMost {
 		d.found.Again = true
-		d.verdict(c.node, reason, block{cause: model.CauseQuiet, message: fmt.Sprintf("it comes after the %d nodes that are replaced first", relocationsMost)})
+		d.keep(c.node, reason, stays(model.CauseQuiet, "it comes after the %d nodes that are replaced first", relocationsMost))
 		return false
 	}
 	return true

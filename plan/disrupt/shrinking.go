@@ -10,19 +10,6 @@ import (
 // shrinkingPart is which part of the nodes that could go must be early for the others to wait for them.
 const shrinkingPart = 10
 
-// wait gives up the commands until the nodes that have lost pods are quiet.
-func (c *consolidation) wait() {
-	for _, one := range c.removals {
-		if one.soon {
-			continue
-		}
-		delete(c.gone, one)
-		c.book.take(one.node.Pool, underutilized, -1)
-		c.keep(one, model.CauseQuiet, "nodes that have just lost pods may be better ones to take away, when they have been quiet for consolidateAfter")
-	}
-	c.commands, c.removals = nil, nil
-}
-
 // shrinking says that pods have begun to leave nodes of late, and not for long: no node lost its last pod between two and
 // three times its pool's consolidateAfter ago. Where pods come to an end all the time, nobody waits for that to cease.
 func shrinking(in *model.Input) bool {

@@ -1,7 +1,6 @@
 package disrupt
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -11,22 +10,19 @@ import (
 
 // withSuccessors is the snapshot as a Replacement means it: the pods of nodes that it takes away are promised to the
 // nodes that it has launched for them. Without that, whoever reckons with those pods would see them on whatever nodes
-// have room, and keep these from being replaced in their turn. Nodes of which something else is known are left out. Where
-// more nodes go than one machine replaces, what was launched is for a few of their pods, and the others spend that room.
+// have room, and keep these from being replaced in their turn. Nodes of which something else is known are left out.
 func withSuccessors(s *model.Snapshot, but []*model.Node) *model.Snapshot {
-	moving, going := map[string][]types.UID{}, map[string]int{}
+	moving := map[string][]types.UID{}
 	for _, n := range s.Nodes {
 		if n.Replacement == "" || !n.Leaving() || slices.Contains(but, n) {
 			continue
 		}
-		going[n.Replacement]++
 		for _, pod := range n.Pods {
 			if pod.Reschedulable() {
 				moving[n.Replacement] = append(moving[n.Replacement], pod.UID)
 			}
 		}
 	}
-	maps.DeleteFunc(moving, func(id string, _ []types.UID) bool { return going[id] > mostTogether })
 	if len(moving) == 0 {
 		return s
 	}

@@ -10,118 +10,103 @@ import (
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// Relocate finds a place for all pods of some nodes, which are gone. A trial that succeeds stays as it is until the next
-// one is tried: keep makes it part of the base. Where there is no place, why is a sentence for people.
-func (f *Simulation) Relocate(nodes []*model.Node, may Purchase) (found *move, why string, cause model.Cause) {
-	// What is bought for pods that are spread is best bought where they were: there they are within the rules in any case.
-	if zone := f.zoneOf(nodes); zone != 0 && may.Most == 1 {
-		found, why, cause = f.try(nodes, may, zone)
-		if found != nil || cause == model.CausePrice {
-			return found, why, cause
+// Relocate finds a place for all pods of some nodes, which are gone; nobody may be about to come to them. A trial that
+// succeeds stays as it is until the next one is tried: keep makes it part of the base.
+func (f *Simulation) Relocate(nodes []*model.Node, may Purchase) (found *move, kept *model.Verdict) {
+	for _, n := range nodes {
+		if kept := f.Simulated[n.Key()].expects(); kept != nil {
+			return nil, kept
 		}
 	}
-	return f.try(nodes, may, 0)
-}
-
-// zoneOf is the mask of the zone that nodes are all in; zero where there is none.
-func (f *Simulation) zoneOf(nodes []*model.Node) uint64 {
-	if len(nodes) == 0 {
-		return 0
-	}
-	zone, known := f.Distribution.Market.ZoneIndex[nodes[0].Zone]
-	if !known || slices.ContainsFunc(nodes, func(n *model.Node) bool { return n.Zone != nodes[0].Zone }) {
-		return 0
-	}
-	return 1 << zone
-}
-
-// try is one trial, which buys for pods that are spread in some zones only, if any are given.
-func (f *Simulation) try(nodes []*model.Node, may Purchase, zones uint64) (found *move, why string, cause model.Cause) {
-	f.Rollback()
-	d := f.Distribution
-	d.Topology.Journal.Keeps, d.BuysIn = true, zones
-	f.purse = d.Market.Purse()
-	f.tried = &move{nodes: nodes}
+	f.begin(nodes)
 	var pods []*model.Pod
 	for _, n := range nodes {
 		pods = append(pods, f.remove(f.Simulated[n.Key()])...)
 	}
-	podGroups := f.copies(pods)
+	podGroups, d := f.copies(pods), f.Distribution
 	d.PodGroups = podGroups
 	f.vanish(nodes, podGroups)
-	why, cause = f.replace(podGroups, may)
-	if why != "" {
+	if kept = f.replace(podGroups, may); kept != nil {
 		f.Rollback()
-		return nil, why, cause
+		return nil, kept
 	}
 	found = f.tried
 	found.Placements = d.Placements
 	for _, claim := range found.Claims {
 		found.price += claim.PricePerHour
 	}
-	return found, "", ""
+	return found, nil
 }
 
-// replace places the pod groups of a trial.
-func (f *Simulation) replace(podGroups []*place.PodGroup, may Purchase) (why string, cause model.Cause) {
-	d := f.Distribution
+// begin begins a trial in which nodes are to be removed.
+func (f *Simulation) begin(nodes []*model.Node) {
+	f.Rollback()
+	f.Distribution.Topology.Journal.Keeps = true
+	f.purse = f.Distribution.Market.Purse()
+	f.tried = &move{nodes: nodes}
+}
+
+// replace places the pod groups of a trial: on nodes that serve, as far as there is room, and then on what is bought.
+func (f *Simulation) replace(podGroups []*place.PodGroup, may Purchase) *model.Verdict {
 	f.bar(true)
-	d.BuysNothing = true
+	f.Distribution.BuysNothing = true
 	if may.Most == 0 {
 		if hopeless := slices.IndexFunc(podGroups, f.fitsNowhere); hopeless >= 0 {
 			return noRoomFor(podGroups[hopeless])
 		}
 	}
+	if hopeless := f.placeAll(podGroups, may.Most == 0); hopeless != nil {
+		return noRoomFor(hopeless)
+	}
+	left := slices.IndexFunc(podGroups, func(it *place.PodGroup) bool { return len(it.Pods) > 0 })
+	switch {
+	case left < 0:
+		return nil
+	case may.Most == 0:
+		return noRoomFor(podGroups[left])
+	}
+	f.bar(false)
+	f.Distribution.BuysNothing = false
+	before := len(f.Distribution.Placements)
+	f.placeAll(podGroups, false)
+	for _, p := range f.Distribution.Placements[before:] {
+		if !f.Simulated[p.Node].node.Initialized {
+			return stays(model.CauseRoom, "pod %s would go to %s, which is not initialized yet", p.Pod.Key(), p.Node)
+		}
+	}
+	return buyFor(f, podGroups, may)
+}
+
+// placeAll places pod groups, those of buffers last. Where all have to find a place, it stops at one that has no rules and
+// finds none: nobody makes way for it.
+func (f *Simulation) placeAll(podGroups []*place.PodGroup, all bool) (hopeless *place.PodGroup) {
+	d := f.Distribution
 	for _, virtual := range [...]bool{false, true} {
 		order := place.InOrder(podGroups, virtual)
 		for _, it := range order {
-			if d.Place(it); len(it.Pods) > 0 && may.Most == 0 && it.Rules.Empty() {
-				return noRoomFor(it)
+			if d.Place(it); all && len(it.Pods) > 0 && it.Rules.Empty() {
+				return it
 			}
 		}
 		for place.Retry(d, order) {
 			// Others may have made way.
 		}
 	}
-	left := slices.IndexFunc(podGroups, func(it *place.PodGroup) bool { return len(it.Pods) > 0 })
-	if left < 0 {
-		return "", ""
-	}
-	if may.Most == 0 {
-		return noRoomFor(podGroups[left])
-	}
-	f.bar(false)
-	d.BuysNothing = false
-	before := len(d.Placements)
-	for _, virtual := range [...]bool{false, true} {
-		order := place.InOrder(podGroups, virtual)
-		for _, it := range order {
-			d.Place(it)
-		}
-		for place.Retry(d, order) {
-			// Others may have made way.
-		}
-	}
-	for i := before; i < len(d.Placements); i++ {
-		if p := d.Placements[i]; !f.Simulated[p.Node].node.Initialized {
-			return fmt.Sprintf("pod %s would go to %s, which is not initialized yet", p.Pod.Key(), p.Node), model.CauseRoom
-		}
-	}
-	return buyFor(f, podGroups, may)
+	return nil
 }
 
-func noRoomFor(it *place.PodGroup) (string, model.Cause) {
+// noRoomFor says that the first of a pod group's pods keeps a node.
+func noRoomFor(it *place.PodGroup) *model.Verdict {
 	pod := it.Pods[0]
-	why := fmt.Sprintf("pod %s would find no room on the other nodes", pod.Key())
 	switch {
 	case pod.Virtual:
-		return "it keeps room free for " + pod.Key(), model.CauseBuffer
+		return stays(model.CauseBuffer, "it keeps room free for %s", pod.Key())
 	case it.Refusal != "":
-		why = fmt.Sprintf("pod %s cannot be planned for: %s", pod.Key(), it.Refusal)
+		return stays(model.CauseRoom, "pod %s cannot be planned for: %s", pod.Key(), it.Refusal)
 	case it.Unmet != "":
-		why += ": " + it.Unmet
+		return stays(model.CauseRoom, "pod %s would find no room on the other nodes: %s", pod.Key(), it.Unmet)
 	}
-	return why, model.CauseRoom
+	return stays(model.CauseRoom, "pod %s would find no room on the other nodes", pod.Key())
 }
 
 // remove takes a node away and returns the pods that need another place.
@@ -225,16 +210,12 @@ func (f *Simulation) Rollback() {
 
 func (f *Simulation) finish() {
 	f.tried = nil
-	f.Distribution.Topology.Journal.Keeps, f.Distribution.BuysIn = false, 0
+	f.Distribution.Topology.Journal.Keeps = false
 	f.Distribution.PodGroups, f.Distribution.Chunks, f.Distribution.Placements = nil, nil, nil
 }
 
-// keep makes the trial that was tried last part of the base, so that what follows reckons with it. It says whether the
-// move was that trial.
-func (f *Simulation) keep(found *move) bool {
-	if found == nil || found != f.tried {
-		return false
-	}
+// keep makes the trial that was tried last part of the base, so that what follows reckons with it.
+func (f *Simulation) keep(found *move) {
 	f.written, f.openings = len(f.Distribution.Topology.Journal.Entries), nil
 	for i := range found.Placements {
 		st := f.Simulated[found.Placements[i].Node]
@@ -247,7 +228,6 @@ func (f *Simulation) keep(found *move) bool {
 		st.own, st.guests = nil, nil
 	}
 	f.finish()
-	return true
 }
 
 // settleHere makes everything final that was kept so far, so that revert comes back to it.
@@ -269,26 +249,24 @@ func (f *Simulation) revert() {
 	f.kept = nil
 }
 
-// expects says whether pods are to come to a node, be it that they wait or that their own nodes go, and names one.
-func (f *Simulation) expects(n *model.Node) (*model.Pod, bool) { return f.Simulated[n.Key()].expects() }
-
-func (st *simulatedNode) expects() (*model.Pod, bool) {
-	for _, pod := range st.guests {
-		if !pod.Virtual {
-			return pod, true
-		}
+// expects says that a pod is to come to the node, be it that it waits or that its own node goes; nil where none is.
+func (st *simulatedNode) expects() *model.Verdict {
+	if i := slices.IndexFunc(st.guests, func(pod *model.Pod) bool { return !pod.Virtual }); i >= 0 {
+		return stays(model.CauseNominated, "pod %s is to come to it", st.guests[i].Key())
 	}
-	return nil, false
+	return nil
 }
 
 // names is a list of pods for people.
 func names(pods []*model.Pod) string {
+	const most = 3
 	var list []string
-	for _, pod := range pods[:min(len(pods), 3)] {
+	for i, pod := range pods {
+		if i == most {
+			list = append(list, fmt.Sprintf("%d more", len(pods)-most))
+			break
+		}
 		list = append(list, pod.Key())
-	}
-	if len(pods) > 3 {
-		list = append(list, fmt.Sprintf("%d more", len(pods)-3))
 	}
 	return strings.Join(list, ", ")
 }

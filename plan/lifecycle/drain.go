@@ -98,12 +98,11 @@ func Drain(pods []model.DrainPod, terms DrainTerms) DrainStep {
 	for _, pod := range pods {
 		switch {
 		case pod.Terminal:
-		case Stays(pod, terms.Cordon):
-			step.Staying = append(step.Staying, pod)
-		case stuck(pod, terms.Now):
+		case Stays(pod, terms.Cordon), pod.Terminating() && terms.Now.After(pod.Deletion.Add(stuckAfter)):
 			step.Staying = append(step.Staying, pod)
 		default:
-			groups[drainGroup(pod)] = append(groups[drainGroup(pod)], pod)
+			turn := model.Flag(pod.Daemon) + 2*model.Flag(pod.Critical)
+			groups[turn] = append(groups[turn], pod)
 			step.Left++
 		}
 	}
@@ -134,13 +133,11 @@ func (s *DrainStep) add(pod model.DrainPod, terms DrainTerms, turn bool) {
 	case pod.Terminating():
 		s.wake(now, pod.Deletion.Add(overdueAfter))
 		s.wake(now, pod.Deletion.Add(stuckAfter+time.Nanosecond))
-		if by, message, slow := slow(pod, now); slow {
+		if by, message := slow(pod, now); by != "" {
 			s.Blocks = append(s.Blocks, DrainBlock{Pod: pod, Cause: HoldTerminating, By: by, Message: message})
 		}
 	case pod.Undisruptable(now):
-		if pod.DoNotDisruptFor > 0 && !pod.Started.IsZero() {
-			s.wake(now, pod.Started.Add(pod.DoNotDisruptFor))
-		}
+		s.wake(now, pod.DisruptableAt())
 		s.Blocks = append(s.Blocks, DrainBlock{Pod: pod, Cause: HoldDoNotDisrupt, By: pod.Protection, Message: protected(pod)})
 	case turn && now.Before(terms.SmallFrom) && !Large(pod.Pod, terms.Allocatable):
 		s.wake(now, terms.SmallFrom)
@@ -170,23 +167,6 @@ func Large(p *model.Pod, allocatable model.Resources) bool {
 	return largeShare*needs.CPU >= allocatable.CPU || largeShare*needs.Memory >= allocatable.Memory || len(needs.Extended) > 0
 }
 
-// stuck reports whether a deleted pod no longer counts.
-func stuck(p model.DrainPod, now time.Time) bool {
-	return p.Terminating() && now.After(p.Deletion.Add(stuckAfter))
-}
-
-// drainGroup is the pod's place in the order of Drain.
-func drainGroup(p model.DrainPod) int {
-	group := 0
-	if p.Daemon {
-		group++
-	}
-	if p.Critical {
-		group += 2
-	}
-	return group
-}
-
 // expires reports whether the pod would outlive the deadline, and the grace period to delete it with. A pod that is
 // being deleted already with no longer a grace period than that is left to end.
 func expires(p model.DrainPod, terms DrainTerms) (time.Duration, bool) {
@@ -204,27 +184,27 @@ func expires(p model.DrainPod, terms DrainTerms) (time.Duration, bool) {
 	return grace, passed || terms.Deadline.Add(-p.GracePeriod).Before(terms.Now)
 }
 
-// slow reports whether a terminating pod is worth a word, and says it.
-func slow(p model.DrainPod, now time.Time) (by, message string, slow bool) {
-	switch {
-	case !now.Before(p.Deletion.Add(overdueAfter)) && len(p.Finalizers) > 0:
-		return p.Finalizers[0], fmt.Sprintf("should have ended at %s, but finalizer %s keeps it", Clock(p.Deletion), p.Finalizers[0]), true
-	case !now.Before(p.Deletion.Add(overdueAfter)):
-		return "kubelet", fmt.Sprintf("should have ended at %s, but its kubelet has not reported its end", Clock(p.Deletion)), true
+// slow says what lets a terminating pod take long, and how; nothing where that is not worth a word.
+func slow(p model.DrainPod, now time.Time) (by, message string) {
+	switch overdue := !now.Before(p.Deletion.Add(overdueAfter)); {
+	case overdue && len(p.Finalizers) > 0:
+		return p.Finalizers[0], fmt.Sprintf("should have ended at %s, but finalizer %s keeps it", Clock(p.Deletion), p.Finalizers[0])
+	case overdue:
+		return "kubelet", fmt.Sprintf("should have ended at %s, but its kubelet has not reported its end", Clock(p.Deletion))
 	case p.DeletionGrace > patience && now.Before(p.Deletion):
-		return "terminationGracePeriodSeconds", fmt.Sprintf("is terminating and may take until %s", Clock(p.Deletion)), true
+		return "terminationGracePeriodSeconds", fmt.Sprintf("is terminating and may take until %s", Clock(p.Deletion))
 	}
-	return "", "", false
+	return "", ""
 }
 
 func protected(p model.DrainPod) string {
-	if p.DoNotDisruptFor == 0 {
-		return fmt.Sprintf("carries %s", p.Protection)
-	}
-	if p.Started.IsZero() {
+	switch {
+	case p.DoNotDisruptFor == 0:
+		return "carries " + p.Protection
+	case p.Started.IsZero():
 		return fmt.Sprintf("carries %s=%s and has not started", p.Protection, p.DoNotDisruptFor)
 	}
-	return fmt.Sprintf("carries %s=%s, which holds until %s", p.Protection, p.DoNotDisruptFor, Clock(p.Started.Add(p.DoNotDisruptFor)))
+	return fmt.Sprintf("carries %s=%s, which holds until %s", p.Protection, p.DoNotDisruptFor, Clock(p.DisruptableAt()))
 }
 
 // Clock writes a time for people.

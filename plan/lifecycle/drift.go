@@ -85,21 +85,19 @@ func templateChanges(claim *karpv1.NodeClaim, template *karpv1.NodeClaimTemplate
 		domain := karpv1.LabelDomain(key)
 		return ours(key) || domain == "tenon.sh" || domain == karpv1.AWSLabelDomain
 	}, changed)
-	spec := &template.Spec
-	if is, was := taintTexts(spec.Taints), taintTexts(claim.Spec.Taints); !slices.Equal(is, was) {
-		changed("spec.taints", is, was)
+	is, was := &template.Spec, &claim.Spec
+	if !equality.Semantic.DeepEqual(is.ExpireAfter.Duration, was.ExpireAfter.Duration) {
+		changed("spec.expireAfter", is.ExpireAfter, was.ExpireAfter)
 	}
-	if is, was := taintTexts(spec.StartupTaints), taintTexts(claim.Spec.StartupTaints); !slices.Equal(is, was) {
-		changed("spec.startupTaints", is, was)
-	}
-	if is, was := spec.ExpireAfter, claim.Spec.ExpireAfter; !equality.Semantic.DeepEqual(is.Duration, was.Duration) {
-		changed("spec.expireAfter", is, was)
-	}
-	if is, was := spec.TerminationGracePeriod, claim.Spec.TerminationGracePeriod; !equality.Semantic.DeepEqual(is, was) {
-		changed("spec.terminationGracePeriod", durationText(is), durationText(was))
-	}
-	if is, was := spec.NodeClassRef, claim.Spec.NodeClassRef; !equality.Semantic.DeepEqual(is, was) {
-		changed("spec.nodeClassRef", classText(is), classText(was))
+	for _, field := range []struct{ name, is, was string }{
+		{"taints", taintText(is.Taints), taintText(was.Taints)},
+		{"startupTaints", taintText(is.StartupTaints), taintText(was.StartupTaints)},
+		{"terminationGracePeriod", durationText(is.TerminationGracePeriod), durationText(was.TerminationGracePeriod)},
+		{"nodeClassRef", classText(is.NodeClassRef), classText(was.NodeClassRef)},
+	} {
+		if field.is != field.was {
+			changed("spec."+field.name, field.is, field.was)
+		}
 	}
 	return changes
 }
@@ -121,13 +119,14 @@ func mapChanges(field string, template, claim map[string]string, others func(key
 	}
 }
 
-func taintTexts(taints []corev1.Taint) []string {
+// taintText lists taints, each once and in order.
+func taintText(taints []corev1.Taint) string {
 	texts := make([]string, len(taints))
 	for i := range taints {
 		texts[i] = taints[i].ToString()
 	}
 	slices.Sort(texts)
-	return slices.Compact(texts)
+	return fmt.Sprint(slices.Compact(texts))
 }
 
 func durationText(d *metav1.Duration) string {

@@ -69,7 +69,7 @@ func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Tim
 			continue
 		}
 		overdue = append(overdue, Repair{Machine: m, Condition: *condition, Message: fmt.Sprintf("condition %s has been %s since %s, longer than is tolerated",
-			condition.Type, condition.Status, condition.LastTransitionTime.UTC().Format(time.RFC3339))})
+			condition.Type, condition.Status, Clock(condition.LastTransitionTime.Time))})
 	}
 	slices.SortFunc(overdue, func(a, b Repair) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 	for _, repair := range overdue {

@@ -47,7 +47,7 @@ func Shortages(snapshot *model.Snapshot) []Shortage {
 				shortage.Forbidden = fmt.Sprintf("limit nodes %d leaves %d", limit.Value(), room)
 			}
 		}
-		if why := ClosedToStatic(pool); why != "" {
+		if why := closedToStatic(pool); why != "" {
 			shortage.Nodes, shortage.Forbidden = 0, why
 		}
 		found = append(found, shortage)
@@ -57,19 +57,19 @@ func Shortages(snapshot *model.Snapshot) []Shortage {
 
 // unreplaced counts the nodes of a pool that a Replacement takes away and for which there is no other one yet.
 func unreplaced(nodes []*model.Node) int {
-	leaving, coming := map[string]int{}, map[string]int{}
+	missing := map[string]int{}
 	for _, n := range nodes {
 		switch {
 		case n.Replacement == "":
 		case n.Deleting:
-			leaving[n.Replacement]++
+			missing[n.Replacement]++
 		default:
-			coming[n.Replacement]++
+			missing[n.Replacement]--
 		}
 	}
 	count := 0
-	for id, going := range leaving {
-		count += max(0, going-coming[id])
+	for _, n := range missing {
+		count += max(0, n)
 	}
 	return count
 }
@@ -80,8 +80,8 @@ func replaces(n *model.Node, nodes []*model.Node) bool {
 		!slices.ContainsFunc(nodes, func(other *model.Node) bool { return other.Replacement == n.Replacement && other.Leaving() })
 }
 
-// ClosedToStatic says why nothing may be launched for a static pool whatever the cloud has; empty if something may.
-func ClosedToStatic(pool *karpv1.NodePool) string {
+// closedToStatic says why nothing may be launched for a static pool whatever the cloud has; empty if something may.
+func closedToStatic(pool *karpv1.NodePool) string {
 	dynamic := *pool
 	dynamic.Spec.Replicas = nil
 	return market.ClosedBecause(model.Pool{NodePool: &dynamic})
@@ -116,8 +116,8 @@ func Static(in model.Input) (claims []model.Claim, refused []model.Reason) {
 
 // StaticClaim is one more node of a static pool, or says why it cannot be had.
 func StaticClaim(in *model.Input, pool model.Pool) (claim model.Claim, why string) {
-	if pool.Problem != "" {
-		return model.Claim{}, pool.Problem
+	if why := cmp.Or(closedToStatic(pool.NodePool), pool.Problem); why != "" {
+		return model.Claim{}, why
 	}
 	template := &pool.NodePool.Spec.Template.Spec
 	claim = model.Claim{NodePool: pool.NodePool.Name, Requirements: template.Requirements}
@@ -192,9 +192,12 @@ func Overprovision(snapshot *model.Snapshot) []model.Command {
 
 // byLoss puts the nodes of a pool in the order in which they are given up.
 func byLoss(a, b *model.Node, pool *karpv1.NodePool, now time.Time) int {
+	protected := func(n *model.Node) bool {
+		return n.Undisruptable(now) || slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool { return pod.Undisruptable(now) })
+	}
 	stage := func(n *model.Node) int {
 		switch {
-		case undisruptable(n, now):
+		case protected(n):
 			return 3
 		case !n.Launched && n.Name == "":
 			return 0
@@ -207,30 +210,16 @@ func byLoss(a, b *model.Node, pool *karpv1.NodePool, now time.Time) int {
 	return cmp.Or(cmp.Compare(stage(a), stage(b)), cmp.Compare(loss(a), loss(b)), a.Created.Compare(b.Created), strings.Compare(a.Key(), b.Key()))
 }
 
-// undisruptable says that the node, or a pod on it, asks not to be disrupted.
-func undisruptable(n *model.Node, now time.Time) bool {
-	return n.Undisruptable(now) || slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool { return pod.Undisruptable(now) })
-}
-
 // staticPools are the pools that keep a number of nodes, ordered by name. One that is being deleted keeps none.
 func staticPools(snapshot *model.Snapshot) []*karpv1.NodePool {
-	var static []*karpv1.NodePool
-	for _, pool := range snapshot.NodePools {
-		if pool.Spec.Replicas != nil && pool.DeletionTimestamp.IsZero() {
-			static = append(static, pool)
-		}
-	}
+	static := slices.DeleteFunc(slices.Clone(snapshot.NodePools), func(pool *karpv1.NodePool) bool {
+		return pool.Spec.Replicas == nil || !pool.DeletionTimestamp.IsZero()
+	})
 	slices.SortFunc(static, func(a, b *karpv1.NodePool) int { return strings.Compare(a.Name, b.Name) })
 	return static
 }
 
 // nodesOf are the nodes and claims of a pool.
 func nodesOf(snapshot *model.Snapshot, pool string) []*model.Node {
-	var nodes []*model.Node
-	for _, n := range snapshot.Nodes {
-		if n.Claim != "" && n.Pool == pool {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes
+	return slices.DeleteFunc(slices.Clone(snapshot.Nodes), func(n *model.Node) bool { return n.Claim == "" || n.Pool != pool })
 }

@@ -34,10 +34,6 @@ type Command struct {
 	SavesPerHour float64
 	// Why says in one sentence what speaks for it.
 	Why string
-	// Apart says that each of the nodes goes for itself: what keeps one keeps no other.
-	Apart bool
-	// Late says that the replacements are for small pods only, and not to take pods before the large ones have found room.
-	Late bool
 }
 
 // Cause is the kind of thing that keeps a node.
