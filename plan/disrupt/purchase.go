@@ -259,7 +259,7 @@ func worstIn(m *market.Market, index int, zones uint64) float64 {
 	highest := 0.0
 	for z := range m.Zones {
 		if m.Machines[index].Zones&zones&(1<<z) != 0 {
-			highest = max(highest, m.ZonePrice[index*len(m.Zones)+z])
+			highest = max(highest, m.PriceAt(index, z))
 		}
 	}
 	return highest

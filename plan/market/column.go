@@ -11,50 +11,53 @@ import (
 
 // Column returns the values of a label that does not follow from the zone.
 func (m *Market) Column(key string) *column {
-	if c, ok := m.columns[key]; ok {
-		return c
-	}
+	return m.columns.Of(key, func() *column { return m.newColumn(key) })
+}
+
+func (m *Market) newColumn(key string) *column {
 	c := &column{Ids: make([]int32, len(m.Machines))}
 	ids := map[string]int32{}
 	for i := range m.Machines {
-		mach := &m.Machines[i]
-		s := m.Sellers[mach.Pool]
-		value, present := mach.Typ.Labels[key]
+		value, present := m.label(&m.Machines[i], key)
 		switch {
 		case present:
-		case key == karpv1.CapacityTypeLabelKey:
-			value, present = CapacityTypes[mach.Capacity], true
-		case key == corev1.LabelInstanceTypeStable:
-			value, present = mach.Typ.Name, true
-		case key == corev1.LabelHostname:
-			// Every node has one, which nobody can ask for before the node exists.
-			value, present = "\x00", true
-		case key == karpv1.NodeRegisteredLabelKey || key == karpv1.NodeInitializedLabelKey:
-			value, present = "true", true
-		case ofReservation(key):
-			if mach.Reservation != Unreserved {
-				value, present = m.Reservations[mach.Reservation].labels[key], true
+			id, known := ids[value]
+			if !known {
+				id = int32(len(c.Values))
+				ids[value] = id
+				c.Values = append(c.Values, value)
 			}
+			c.Ids[i] = id
+		case m.Sellers[m.Machines[i].Pool].Open[key] != nil:
+			c.Ids[i] = OpenID
 		default:
-			if value, present = s.Labels[key]; !present && s.Open[key] != nil {
-				c.Ids[i] = OpenID
-				continue
-			}
-		}
-		if !present {
 			c.Ids[i] = absentID
-			continue
 		}
-		id, known := ids[value]
-		if !known {
-			id = int32(len(c.Values))
-			ids[value] = id
-			c.Values = append(c.Values, value)
-		}
-		c.Ids[i] = id
 	}
-	m.columns[key] = c
 	return c
+}
+
+// label is the value of a label on a machine's nodes, as far as it is known before it is bought.
+func (m *Market) label(mach *Machine, key string) (value string, present bool) {
+	if value, present = mach.Typ.Labels[key]; present {
+		return value, true
+	}
+	switch {
+	case key == karpv1.CapacityTypeLabelKey:
+		return CapacityTypes[mach.Capacity], true
+	case key == corev1.LabelInstanceTypeStable:
+		return mach.Typ.Name, true
+	case key == corev1.LabelHostname:
+		// Every node has one, which nobody can ask for before the node exists.
+		return "\x00", true
+	case key == karpv1.NodeRegisteredLabelKey || key == karpv1.NodeInitializedLabelKey:
+		return "true", true
+	case !ofReservation(key):
+		value, present = m.Sellers[mach.Pool].Labels[key]
+	case mach.Reservation != Unreserved:
+		return m.Reservations[mach.Reservation].labels[key], true
+	}
+	return value, present
 }
 
 const (
@@ -65,10 +68,10 @@ const (
 
 // Admitted is the set of machines that meet a condition on a label which does not follow from the zone.
 func (m *Market) Admitted(c *model.Condition) Bitset {
-	id := c.ID()
-	if set, ok := m.sets[id]; ok {
-		return set
-	}
+	return m.admitted.Of(c.ID(), func() Bitset { return m.admittedBy(c) })
+}
+
+func (m *Market) admittedBy(c *model.Condition) Bitset {
 	col := m.Column(c.Key)
 	verdicts := make([]bool, len(col.Values))
 	for i, value := range col.Values {
@@ -88,16 +91,10 @@ func (m *Market) Admitted(c *model.Condition) Bitset {
 			set.Set(i)
 		}
 	}
-	m.sets[id] = set
 	return set
 }
 
 // OpenAnywhere says whether some pool leaves the label to the pods.
 func (m *Market) OpenAnywhere(key string) bool {
-	for _, s := range m.Sellers {
-		if s.Open[key] != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Sellers, func(s *Seller) bool { return s.Open[key] != nil })
 }

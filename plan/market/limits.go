@@ -2,6 +2,7 @@ package market
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -17,9 +18,9 @@ import (
 func budgetOf(s *Seller, snapshot *model.Snapshot) []Allowance {
 	limits := model.ResourcesOf(corev1.ResourceList(s.NodePool.Spec.Limits))
 	var budget []Allowance
-	for _, name := range model.SortedKeys(resourceNames(s.NodePool.Spec.Limits)) {
-		amount := limits.Get(name)
-		budget = append(budget, Allowance{Name: name, Limit: amount, Left: amount})
+	for _, name := range slices.Sorted(maps.Keys(s.NodePool.Spec.Limits)) {
+		amount := limits.Get(string(name))
+		budget = append(budget, Allowance{Name: string(name), Limit: amount, Left: amount})
 	}
 	if len(budget) == 0 {
 		return nil
@@ -46,10 +47,7 @@ const manifold = 8
 // tellRemote finds out which limits are remote. That is a guess about limits on cores and memory, and is taken back where
 // it was wrong (see market.priceByLimits).
 func (s *Seller) tellRemote(machines []Machine, pods int64, demand model.Resources) {
-	var largest model.Resources
-	for i := s.First; i < s.Last; i++ {
-		largest = largest.Max(machines[i].Size)
-	}
+	largest := largestSize(machines[s.First:s.Last])
 	for i := range s.Budget {
 		a := &s.Budget[i]
 		each := CountOf(a.Name, largest)
@@ -72,35 +70,29 @@ func NothingRemote(m *Market) {
 // demandOf is how many pods may need a node, and what they request together. Pods that are too large for every machine
 // will not use up any limit.
 func demandOf(snapshot *model.Snapshot, machines []Machine) (pods int64, sum model.Resources) {
-	var largest model.Resources
-	for i := range machines {
-		largest = largest.Max(machines[i].Size)
-	}
-	add := func(from []*model.Pod) {
-		for _, pod := range from {
-			if pod.Class.Requests.CPU > largest.CPU || pod.Class.Requests.Memory > largest.Memory {
-				continue
-			}
-			pods++
-			sum.CPU = model.SaturatingAdd(sum.CPU, pod.Class.Requests.CPU)
-			sum.Memory = model.SaturatingAdd(sum.Memory, pod.Class.Requests.Memory)
-		}
-	}
-	add(snapshot.Pending)
+	largest := largestSize(machines)
+	waiting := slices.Clip(snapshot.Pending)
 	for _, n := range snapshot.Nodes {
 		if n.Deleting {
-			add(n.Pods)
+			waiting = append(waiting, n.Pods...)
+		}
+	}
+	for _, pod := range waiting {
+		if r := &pod.Class.Requests; r.CPU <= largest.CPU && r.Memory <= largest.Memory {
+			pods++
+			sum.CPU, sum.Memory = model.SaturatingAdd(sum.CPU, r.CPU), model.SaturatingAdd(sum.Memory, r.Memory)
 		}
 	}
 	return pods, sum
 }
 
-func resourceNames(limits karpv1.Limits) map[string]struct{} {
-	names := map[string]struct{}{}
-	for name := range limits {
-		names[string(name)] = struct{}{}
+// largestSize is the most that any of some machines has of each resource.
+func largestSize(machines []Machine) model.Resources {
+	var largest model.Resources
+	for i := range machines {
+		largest = largest.Max(machines[i].Size)
 	}
-	return names
+	return largest
 }
 
 // CountOf is how much of a limited resource one node of this capacity uses up.

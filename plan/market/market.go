@@ -4,6 +4,8 @@ import (
 	"math"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/model"
@@ -36,7 +38,10 @@ type zonePrices struct {
 	stock []pricedType
 }
 
-// pricedType is a machine in a district.
+// zoneCapacity is a zone and a capacity type.
+type zoneCapacity struct{ zone, capacity int }
+
+// pricedType is a machine with what it costs in one zone.
 type pricedType struct {
 	index int
 	// rate is the price of the machine for each dollar that its room is worth, at least 1.
@@ -68,10 +73,13 @@ type Machine struct {
 	Zones, Offered uint64
 	// Where are the zones in which it is this machine: elsewhere other DaemonSets run on its type.
 	Where uint64
-	// Price is the cheapest zone's.
-	Price float64
+	// Prices are by zone, in US dollars per hour, and of no use where it cannot be had now. Price is that of the cheapest zone.
+	Prices []float64
+	Price  float64
 	// Usable is what pods have of it when the DaemonSets run.
 	Usable []int64
+	// DaemonPorts are the host ports that DaemonSets take of it.
+	DaemonPorts []model.HostPort
 	// Size is the capacity limits count.
 	Size model.Resources
 	// Devices says that it has devices beyond what every machine has.
@@ -99,19 +107,15 @@ type Seller struct {
 
 // Market is everything that can be bought in one Pack.
 type Market struct {
-	Now         time.Time
-	Dims        *Dimensions
-	Sellers     []*Seller
-	Machines    []Machine
-	Zones       []string
-	ZoneLabels  []map[string]string // what nodes in a zone have, by zone
-	ZoneIndex   map[string]int
-	ZonePrice   []float64 // by machine and zone
-	WellKnown   map[string]bool
-	columns     map[string]*column
-	sets        map[string]Bitset
-	DaemonPorts map[int][]model.HostPort // by machine
-	Policy      model.MinValuesPolicy
+	Now        time.Time
+	Dims       *Dimensions
+	Sellers    []*Seller
+	Machines   []Machine
+	Zones      []string
+	ZoneLabels []map[string]string // what nodes in a zone have, by zone
+	ZoneIndex  map[string]int
+	WellKnown  sets.Set[string]
+	Policy     model.MinValuesPolicy
 	// Nominates says that the kube-scheduler will follow the plan.
 	Nominates bool
 	// AllZones is the mask of all zones.
@@ -121,26 +125,29 @@ type Market struct {
 	Hosts       int
 	Unavailable map[cloud.OfferingKey]time.Time
 	// Reservations are counted down as machines are planned for them.
-	Reservations     []reservation
-	reservationIndex map[string]int
+	Reservations []reservation
 	// Passages are what is known of the machines that barriers let pass.
-	Passages map[Passage]Bitset
-	// fits are the machines with room for a request, by the request; sold those that can be had now, by zones; odd those of
-	// one oddity, for those who ask for a device and those who do not.
-	fits map[string]Bitset
-	sold map[uint64]Bitset
-	odd  [2 * Oddities]Bitset
+	Passages Cache[Passage, Bitset]
 	// Asks are what classes ask of machines in any case.
-	Asks map[*model.Class]model.Term
-	// Asked is what all pods that may be bought for ask for together, and districts are what is known of zones.
-	Asked     []int64
-	districts map[[2]int]*zonePrices
+	Asks Cache[*model.Class, model.Term]
+	// Asked is what all pods that may be bought for ask for together.
+	Asked []int64
 	// Capacities are the machines by capacity type.
 	Capacities [len(CapacityTypes)]Bitset
 	// Batch is how many pods wait.
 	Batch int
 	// LimitMet says that a pool's limit kept a machine from being bought.
 	LimitMet bool
+
+	columns    Cache[string, *column]
+	zonePrices Cache[zoneCapacity, *zonePrices]
+	// admitted are machines by the condition that they meet, fitting by the request that they have room for, available by the
+	// zones in which they can be had now, own by their pool.
+	admitted  Cache[string, Bitset]
+	fitting   Cache[string, Bitset]
+	available Cache[uint64, Bitset]
+	own       Cache[*Seller, Bitset]
+	odd       Cache[oddityFor, Bitset]
 }
 
 // Key names the machine's offerings but for the zone and the reservation.
@@ -154,13 +161,16 @@ func (m *Market) PriceIn(index int, zones uint64) float64 {
 	if mach.Zones&^zones == 0 {
 		return mach.Price
 	}
-	lowest := math.Inf(1)
-	for z := range m.Zones {
-		if mach.Zones&zones&(1<<z) != 0 {
-			lowest = min(lowest, m.ZonePrice[index*len(m.Zones)+z])
-		}
+	return mach.lowest(zones)
+}
+
+// lowest is the price of the cheapest of some zones; infinite if it can be had in none of them.
+func (mach *Machine) lowest(zones uint64) float64 {
+	price := math.Inf(1)
+	for z := range (Bitset{mach.Zones & zones}).All {
+		price = min(price, mach.Prices[z])
 	}
-	return lowest
+	return price
 }
 
 // NodePriceIn is PriceIn with what a node costs beside its machine.

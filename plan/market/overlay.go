@@ -83,16 +83,12 @@ func weightOf(o *v1alpha1.NodeOverlay) int32 {
 }
 
 func newOverlay(object *v1alpha1.NodeOverlay) overlay {
-	o := overlay{object: object}
+	var conditions model.Term
 	for _, r := range object.Spec.Requirements {
-		c := model.NewCondition(karpv1.NormalizedLabelKey(r.Key), r.Operator, r.Values)
-		switch {
-		case c.Key == corev1.LabelTopologyZone, c.Key == corev1.LabelTopologyRegion, c.Key == zoneIDLabel, c.Key == karpv1.CapacityTypeLabelKey, ofReservation(c.Key):
-			o.ofOffering = append(o.ofOffering, c)
-		default:
-			o.ofType = append(o.ofType, c)
-		}
+		conditions = append(conditions, model.NewCondition(karpv1.NormalizedLabelKey(r.Key), r.Operator, r.Values))
 	}
+	o := overlay{object: object}
+	o.ofOffering, o.ofType = byOffering(conditions)
 	return o
 }
 
@@ -131,7 +127,7 @@ func (c fieldOwners) add(object *v1alpha1.NodeOverlay, fields []overlaidField) (
 func (o *overlay) wants(pools []model.Pool) []overlaidField {
 	var wants []overlaidField
 	for _, pool := range pools {
-		labels := overlaidLabels(pool.NodePool)
+		labels := templateLabels(pool.NodePool)
 		for _, typ := range pool.Types {
 			offered := o.offerings(typ, labels)
 			if len(offered) == 0 {
@@ -170,7 +166,7 @@ func (o *Overlays) Apply(pool *karpv1.NodePool, types []*cloud.InstanceType) []*
 	if o == nil || len(o.list) == 0 {
 		return types
 	}
-	labels := overlaidLabels(pool)
+	labels := templateLabels(pool)
 	made := make([]*cloud.InstanceType, len(types))
 	for i, typ := range types {
 		made[i] = o.typ(typ, labels)
@@ -223,15 +219,4 @@ func with[M ~map[K]V, K comparable, V any](m M, key K, value V) M {
 	maps.Copy(clone, m)
 	clone[key] = value
 	return clone
-}
-
-// overlaidLabels are the labels of a pool's nodes that are known whatever is launched.
-func overlaidLabels(pool *karpv1.NodePool) map[string]string {
-	labels := map[string]string{}
-	maps.Copy(labels, pool.Spec.Template.Labels)
-	labels[karpv1.NodePoolLabelKey] = pool.Name
-	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil {
-		labels[karpv1.NodeClassLabelKey(ref.GroupKind())] = ref.Name
-	}
-	return labels
 }

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// mixtures of the prices of cores and memory are tried for a district.
-const districtMixtures = 24
+// priceMixtures is how many mixtures of the prices of cores and memory are tried.
+const priceMixtures = 24
 
 // zonePricesOf finds the prices of a zone's room.
 func zonePricesOf(m *Market, zone, capacity int) *zonePrices {
-	if d := m.districts[[2]int{zone, capacity}]; d != nil {
-		return d
-	}
+	return m.zonePrices.Of(zoneCapacity{zone, capacity}, func() *zonePrices { return newZonePrices(m, zone, capacity) })
+}
+
+func newZonePrices(m *Market, zone, capacity int) *zonePrices {
 	d := &zonePrices{}
-	m.districts[[2]int{zone, capacity}] = d
 	for i := range m.Machines {
 		if mach := &m.Machines[i]; mach.Capacity == capacity && mach.Zones&(1<<zone) != 0 {
 			d.stock = append(d.stock, pricedType{index: i})
@@ -23,8 +23,8 @@ func zonePricesOf(m *Market, zone, capacity int) *zonePrices {
 	}
 	cpu, memory := float64(max(1, m.Asked[DimCPU])), float64(max(1, m.Asked[DimMemory]))
 	highest := 0.0
-	for step := range districtMixtures + 1 {
-		share := float64(step) / districtMixtures
+	for step := range priceMixtures + 1 {
+		share := float64(step) / priceMixtures
 		x, y := share/cpu, (1-share)/memory
 		scale := math.Inf(1)
 		for _, o := range d.stock {
@@ -49,7 +49,7 @@ func worthOfCores(room []int64, core, memory float64) float64 {
 }
 
 // PriceAt is a machine's price in one of its zones.
-func (m *Market) PriceAt(index, zone int) float64 { return m.ZonePrice[index*len(m.Zones)+zone] }
+func (m *Market) PriceAt(index, zone int) float64 { return m.Machines[index].Prices[zone] }
 
 // CostOf is about what one pod costs where it may use the machines of these variants, of the best capacity type they
 // have, in US dollars per hour.
@@ -57,10 +57,8 @@ func (m *Market) CostOf(request []int64, variants []Variant) float64 {
 	for c := range CapacityTypes {
 		lowest := math.Inf(1)
 		for v := range variants {
-			for z := range m.Zones {
-				if variants[v].Zones&(1<<z) != 0 {
-					lowest = min(lowest, costIn(m, z, c, request, variants[v].Machines))
-				}
+			for z := range (Bitset{variants[v].Zones & m.AllZones}).All {
+				lowest = min(lowest, costIn(m, z, c, request, variants[v].Machines))
 			}
 		}
 		if !math.IsInf(lowest, 1) {

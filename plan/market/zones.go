@@ -85,10 +85,8 @@ func (m *Market) ZoneMask(t model.Term) uint64 {
 // ZoneNames are the zones of a mask, ordered by name.
 func (m *Market) ZoneNames(mask uint64) []string {
 	var names []string
-	for z, name := range m.Zones {
-		if mask&(1<<z) != 0 {
-			names = append(names, name)
-		}
+	for z := range (Bitset{mask & m.AllZones}).All {
+		names = append(names, m.Zones[z])
 	}
 	return names
 }

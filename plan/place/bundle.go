@@ -192,14 +192,7 @@ func both(m *market.Market, a, b []market.Variant) []market.Variant {
 		for j := range b {
 			v := market.Variant{Machines: a[i].Machines.Clone(), Zones: a[i].Zones & b[j].Zones, Custom: slices.Concat(a[i].Custom, b[j].Custom)}
 			v.Machines.Intersect(b[j].Machines)
-			for k := range v.Machines.All {
-				if m.Machines[k].Zones&v.Zones == 0 {
-					v.Machines.Clear(k)
-				}
-			}
-			if len(v.Custom) > 1 {
-				market.SettleCustom(m, &v)
-			}
+			m.Settle(&v)
 			if !v.Machines.Empty() {
 				result = append(result, v)
 			}

@@ -116,13 +116,7 @@ func (t *capacityTries) note(m *market.Market, stock []Supplied) {
 // byCapacity are the machines of a capacity type.
 func byCapacity(m *market.Market, capacity int) market.Bitset {
 	if m.Capacities[capacity] == nil {
-		set := market.NewBitset(len(m.Machines))
-		for i := range m.Machines {
-			if m.Machines[i].Capacity == capacity {
-				set.Set(i)
-			}
-		}
-		m.Capacities[capacity] = set
+		m.Capacities[capacity] = m.Those(func(mach *market.Machine) bool { return mach.Capacity == capacity })
 	}
 	return m.Capacities[capacity]
 }

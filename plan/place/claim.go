@@ -213,9 +213,9 @@ func identity(m *market.Market, set market.Bitset) string {
 
 // ClaimsOf makes a claim of each planned node of a group.
 func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
-	chosen, met := market.Choose(m, Ranked(m, g, Ceiling(m, g)), g.Seller.Minimums)
+	chosen, met := market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, Ceiling(m, g)))
 	if !met {
-		chosen, met = market.Choose(m, Ranked(m, g, math.Inf(1)), g.Seller.Minimums)
+		chosen, met = market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, math.Inf(1)))
 	}
 	first := &m.Machines[chosen[0]]
 	template := model.Claim{

@@ -78,7 +78,7 @@ func foresee(m *market.Market, s *ExistingNode) {
 		switch {
 		case m.Zonal(c.Key):
 			zonal = append(zonal, c)
-		case m.WellKnown[c.Key]:
+		case m.WellKnown.Has(c.Key):
 			s.options.Intersect(m.Admitted(&c))
 		}
 	}
@@ -97,7 +97,7 @@ func foresee(m *market.Market, s *ExistingNode) {
 			}
 		}
 		first = false
-		s.Ports = append(s.Ports, m.DaemonPorts[i]...)
+		s.Ports = append(s.Ports, m.Machines[i].DaemonPorts...)
 	}
 	slices.SortFunc(s.Ports, func(a, b model.HostPort) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.IP, b.IP))
