@@ -36,7 +36,9 @@ type tally struct {
 }
 
 // NewTally counts what machines have towards some minimums.
-func NewTally(m *Market, minimums []Minimum) *tally { return newTally(minimums, m.valuesOf) }
+func NewTally(m *Market, minimums []Minimum) *tally {
+	return newTally(minimums, func(index int, key string) []string { return valuesOf(m, index, key) })
+}
 
 func newTally(minimums []Minimum, values func(candidate int, key string) []string) *tally {
 	t := &tally{minimums: minimums, values: values}
@@ -101,7 +103,7 @@ func (t *tally) Choose(candidates []int) (chosen []int, met bool) {
 }
 
 // valuesOf are the values a label may have on a machine: several where it follows from the zone.
-func (m *Market) valuesOf(index int, key string) (values []string) {
+func valuesOf(m *Market, index int, key string) (values []string) {
 	mach := &m.Machines[index]
 	switch {
 	case m.Zonal(key):

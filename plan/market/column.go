@@ -11,14 +11,14 @@ import (
 
 // Column returns the values of a label that does not follow from the zone.
 func (m *Market) Column(key string) *column {
-	return m.columns.Of(key, func() *column { return m.newColumn(key) })
+	return m.columns.Of(key, func() *column { return newColumn(m, key) })
 }
 
-func (m *Market) newColumn(key string) *column {
+func newColumn(m *Market, key string) *column {
 	c := &column{Ids: make([]int32, len(m.Machines))}
 	ids := map[string]int32{}
 	for i := range m.Machines {
-		value, present := m.label(&m.Machines[i], key)
+		value, present := labelOf(m, &m.Machines[i], key)
 		switch {
 		case present:
 			id, known := ids[value]
@@ -37,16 +37,14 @@ func (m *Market) newColumn(key string) *column {
 	return c
 }
 
-// label is the value of a label on a machine's nodes, as far as it is known before it is bought.
-func (m *Market) label(mach *Machine, key string) (value string, present bool) {
-	if value, present = mach.Typ.Labels[key]; present {
+// labelOf is the value of a label on a machine's nodes, as far as it is known before it is bought.
+func labelOf(m *Market, mach *Machine, key string) (value string, present bool) {
+	if value, present = typeLabel(mach.Typ, key); present {
 		return value, true
 	}
 	switch {
 	case key == karpv1.CapacityTypeLabelKey:
 		return CapacityTypes[mach.Capacity], true
-	case key == corev1.LabelInstanceTypeStable:
-		return mach.Typ.Name, true
 	case key == corev1.LabelHostname:
 		// Every node has one, which nobody can ask for before the node exists.
 		return "\x00", true
@@ -68,10 +66,10 @@ const (
 
 // Admitted is the set of machines that meet a condition on a label which does not follow from the zone.
 func (m *Market) Admitted(c *model.Condition) Bitset {
-	return m.admitted.Of(c.ID(), func() Bitset { return m.admittedBy(c) })
+	return m.admitted.Of(c.ID(), func() Bitset { return admittedBy(m, c) })
 }
 
-func (m *Market) admittedBy(c *model.Condition) Bitset {
+func admittedBy(m *Market, c *model.Condition) Bitset {
 	col := m.Column(c.Key)
 	verdicts := make([]bool, len(col.Values))
 	for i, value := range col.Values {

@@ -22,11 +22,8 @@ func budgetOf(s *Seller, snapshot *model.Snapshot) []Allowance {
 		amount := limits.Get(string(name))
 		budget = append(budget, Allowance{Name: string(name), Limit: amount, Left: amount})
 	}
-	if len(budget) == 0 {
-		return nil
-	}
 	for _, n := range snapshot.Nodes {
-		if n.Pool != s.Name || n.Claim == "" {
+		if len(budget) == 0 || n.Pool != s.Name || n.Claim == "" {
 			continue
 		}
 		capacity := n.Capacity
@@ -109,11 +106,10 @@ func largestOf(types []*cloud.InstanceType, n *model.Node) model.Resources {
 	var largest model.Resources
 	conditions := model.ClaimConditions(n)
 	for _, typ := range types {
-		ofType := slices.DeleteFunc(slices.Clone(conditions), func(c model.Condition) bool {
-			_, labelled := typ.Labels[c.Key]
-			return !labelled && c.Key != corev1.LabelInstanceTypeStable
-		})
-		if admitsType(ofType, typ, nil) {
+		if !slices.ContainsFunc(conditions, func(c model.Condition) bool {
+			value, labelled := typeLabel(typ, c.Key)
+			return labelled && !c.Admits(value, true)
+		}) {
 			largest = largest.Max(model.ResourcesOf(typ.Capacity))
 		}
 	}
@@ -142,21 +138,4 @@ func (s *Seller) spend(capacity model.Resources, n int) {
 // String is for people: "limit cpu 1000 leaves 4".
 func (a *Allowance) String() string {
 	return fmt.Sprintf("limit %s %s leaves %s", a.Name, model.Quantity(a.Name, a.Limit), model.Quantity(a.Name, max(0, a.Left)))
-}
-
-// admitsType says whether an instance type, with the labels of its pool, meets the term.
-func admitsType(t model.Term, typ *cloud.InstanceType, pool map[string]string) bool {
-	for i := range t {
-		value, present := typ.Labels[t[i].Key]
-		if !present && t[i].Key == corev1.LabelInstanceTypeStable {
-			value, present = typ.Name, true
-		}
-		if !present {
-			value, present = pool[t[i].Key]
-		}
-		if !t[i].Admits(value, present) {
-			return false
-		}
-	}
-	return true
 }

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -90,27 +87,6 @@ func unspent(o *cloud.Offering) bool {
 	return o.CapacityType != karpv1.CapacityTypeReserved || o.ReservationID != "" && o.ReservationCapacity > 0
 }
 
-// byOffering parts conditions into those on labels that follow from an offering, and those on others.
-func byOffering(conditions model.Term) (ofOffering, others model.Term) {
-	for _, c := range conditions {
-		switch {
-		case c.Key == corev1.LabelTopologyZone, c.Key == corev1.LabelTopologyRegion, c.Key == zoneIDLabel, c.Key == karpv1.CapacityTypeLabelKey, ofReservation(c.Key):
-			ofOffering = append(ofOffering, c)
-		default:
-			others = append(others, c)
-		}
-	}
-	return ofOffering, others
-}
-
-// offeringLabels are the labels that follow from an offering.
-func offeringLabels(typ *cloud.InstanceType, o *cloud.Offering) map[string]string {
-	labels := offeredLabels(typ, o)
-	labels[karpv1.CapacityTypeLabelKey] = o.CapacityType
-	maps.Copy(labels, reservationLabels(o))
-	return labels
-}
-
 // choices picks what one launch may choose from among sales, and says whether its types meet the minimums. Offered is what
 // there was before some of it was left out.
 func choices(sales, offered []sale, minimums []Minimum) (keys []cloud.OfferingKey, met bool) {
@@ -179,8 +155,6 @@ func (s *sale) label(key string) string {
 	if value, ofOffering := s.labels[key]; ofOffering {
 		return value
 	}
-	if key == corev1.LabelInstanceTypeStable {
-		return s.typ.Name
-	}
-	return s.typ.Labels[key]
+	value, _ := typeLabel(s.typ, key)
+	return value
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
@@ -87,6 +88,7 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 // ClosedBecause says why nothing can be bought for a pool; empty if something can.
 func ClosedBecause(pool model.Pool) string {
 	np := pool.NodePool
+	ready := np.Condition(karpv1.ConditionTypeReady)
 	switch {
 	case np.DeletionTimestamp != nil:
 		return "it is being deleted"
@@ -94,16 +96,10 @@ func ClosedBecause(pool model.Pool) string {
 		return "it is static: its size does not follow the pods"
 	case pool.Problem != "":
 		return pool.Problem
-	}
-	ready := np.Condition(karpv1.ConditionTypeReady)
-	if ready == nil {
+	case ready == nil:
 		return "it is not Ready yet"
-	}
-	if ready.Status != "True" {
-		if ready.Message != "" {
-			return "it is not Ready: " + ready.Message
-		}
-		return "it is not Ready: " + ready.Reason
+	case ready.Status != metav1.ConditionTrue:
+		return "it is not Ready: " + cmp.Or(ready.Message, ready.Reason)
 	}
 	return ""
 }

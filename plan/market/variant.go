@@ -66,7 +66,7 @@ func (m *Market) Variant(class *model.Class, t model.Term, wary bool) Variant {
 			v.Machines.Unite(m.of(s))
 		}
 	}
-	m.narrow(&v, t.Normalized())
+	narrow(m, &v, t.Normalized())
 	if len(class.HostPorts) > 0 {
 		v.Machines.DeleteFunc(func(i int) bool { return PortsConflict(m.Machines[i].DaemonPorts, class.HostPorts) })
 	}
@@ -74,7 +74,7 @@ func (m *Market) Variant(class *model.Class, t model.Term, wary bool) Variant {
 }
 
 // narrow brings further conditions into a variant.
-func (m *Market) narrow(v *Variant, conditions model.Term) {
+func narrow(m *Market, v *Variant, conditions model.Term) {
 	var zonal model.Term
 	for i := range conditions {
 		c := &conditions[i]
@@ -143,7 +143,7 @@ func (m *Market) Narrow(variants []Variant, conditions model.Term) []Variant {
 	var result []Variant
 	for _, v := range variants {
 		v.Machines, v.Custom = v.Machines.Clone(), slices.Clip(v.Custom)
-		m.narrow(&v, conditions)
+		narrow(m, &v, conditions)
 		if !v.Machines.Empty() {
 			result = append(result, v)
 		}
