@@ -28,8 +28,8 @@ func (f *Simulation) zoneOf(nodes []*model.Node) uint64 {
 	if len(nodes) == 0 {
 		return 0
 	}
-	zone, known := f.Distribution.Market.ZoneIndex[nodes[0].Zone]
-	if !known || slices.ContainsFunc(nodes, func(n *model.Node) bool { return n.Zone != nodes[0].Zone }) {
+	zone := slices.Index(f.Distribution.Market.Zones, nodes[0].Zone)
+	if zone < 0 || slices.ContainsFunc(nodes, func(n *model.Node) bool { return n.Zone != nodes[0].Zone }) {
 		return 0
 	}
 	return 1 << zone

@@ -121,9 +121,8 @@ func valuesOf(m *Market, index int, key string) (values []string) {
 			}
 		}
 	default:
-		col := m.Column(key)
-		if id := col.Ids[index]; id >= 0 {
-			return col.Values[id : id+1]
+		if value, present := m.Label(mach, key); present {
+			return []string{value}
 		}
 	}
 	return values

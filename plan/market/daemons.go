@@ -35,7 +35,7 @@ func runDaemons(m *Market, sets []*model.DaemonSet) {
 	}
 	m.Machines = machines
 	// What was found out about machines is by their places.
-	m.columns, m.admitted, m.available, m.own = nil, nil, nil, nil
+	m.admitted, m.available, m.own = nil, nil, nil
 }
 
 // loadOf finds out where a DaemonSet runs.
@@ -86,14 +86,6 @@ func withDaemons(m *Market, index int, loads []daemonLoad) []Machine {
 	return made
 }
 
-// admitsDaemon says whether a DaemonSet puts a pod on a node.
-func admitsDaemon(n *model.Node, set *model.DaemonSet) bool {
-	if model.RepelledBy(model.LastingTaints(n), set.Class.Tolerations) != nil {
-		return false
-	}
-	return slices.ContainsFunc(model.TermsOf(set.Class), func(t model.Term) bool { return t.Admits(n.Labels) })
-}
-
 // MissingDaemons are what the DaemonSets will still put on a node: it joined a moment ago, or has not joined yet.
 func MissingDaemons(n *model.Node, sets []*model.DaemonSet) (model.Resources, []model.HostPort) {
 	var sum model.Resources
@@ -111,4 +103,10 @@ func runsDaemon(n *model.Node, set *model.DaemonSet) bool {
 	return slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool {
 		return pod.Daemon && pod.OwnerName == set.Name && pod.Namespace == set.Namespace
 	})
+}
+
+// admitsDaemon says whether a DaemonSet puts a pod on a node.
+func admitsDaemon(n *model.Node, set *model.DaemonSet) bool {
+	return model.RepelledBy(model.LastingTaints(n), set.Class.Tolerations) == nil &&
+		slices.ContainsFunc(model.TermsOf(set.Class), func(t model.Term) bool { return t.Admits(n.Labels) })
 }

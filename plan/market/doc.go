@@ -4,6 +4,6 @@
 //
 // What a launch may choose from, once it is decided, is worked out here as well (offerings.go).
 //
-// Reading order: bitset, cache, vector, market, limits, labels, reservation, column, zones, offerings, choice, variant, zone_prices,
+// Reading order: bitset, cache, vector, market, limits, labels, reservation, zones, offerings, choice, variant, zone_prices,
 // launchable, daemons, open, overlay.
 package market

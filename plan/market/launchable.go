@@ -32,8 +32,6 @@ const (
 	// IdleDevices is a machine with devices that were not asked for, bareMetal one without a hypervisor.
 	IdleDevices
 	bareMetal
-	// Oddities is how many there are.
-	Oddities = int(bareMetal) + 1
 )
 
 // OddityOf says how odd a machine is for those who ask for a device, or do not.
@@ -63,11 +61,18 @@ type oddityFor struct {
 	asked  bool
 }
 
-// OfOddity are the machines of one oddity.
-func OfOddity(m *Market, o Oddity, asked bool) Bitset {
-	return m.odd.Of(oddityFor{o, asked}, func() Bitset {
-		return m.Those(func(mach *Machine) bool { return OddityOf(mach.Typ, mach.Devices, asked) == o })
-	})
+// LeastOdd are the machines that are as odd as the least odd of some.
+func LeastOdd(m *Market, some Bitset, asked bool) Bitset {
+	least := some
+	for odd := bareMetal; odd >= Ordinary; odd-- {
+		alike := m.odd.Of(oddityFor{odd, asked}, func() Bitset {
+			return m.Those(func(mach *Machine) bool { return OddityOf(mach.Typ, mach.Devices, asked) == odd })
+		})
+		if alike.Intersects(some) {
+			least = alike
+		}
+	}
+	return least
 }
 
 // CheapestPrice is the lowest price of some machines in some zones, infinite where there are none.

@@ -18,13 +18,6 @@ type Minimum struct {
 	Count int
 }
 
-// column is one label of every machine.
-type column struct {
-	Values []string
-	// Ids are indexes of values by machine, or absent or open.
-	Ids []int32
-}
-
 // Which zone is cheapest for a pod? Not the one with the cheapest machine: that may be one of a kind, and too small to be
 // of use. Room has a price in each zone, for cores and for memory: the highest at which no machine gives more than it
 // costs, in the proportion in which the whole batch asks for them. A pod costs what its room does, and more where the
@@ -113,7 +106,6 @@ type Market struct {
 	Machines   []Machine
 	Zones      []string
 	ZoneLabels []map[string]string // what nodes in a zone have, by zone
-	ZoneIndex  map[string]int
 	WellKnown  sets.Set[string]
 	Policy     model.MinValuesPolicy
 	// Nominates says that the kube-scheduler will follow the plan.
@@ -139,7 +131,6 @@ type Market struct {
 	// LimitMet says that a pool's limit kept a machine from being bought.
 	LimitMet bool
 
-	columns    Cache[string, *column]
 	zonePrices Cache[zoneCapacity, *zonePrices]
 	// admitted are machines by the condition that they meet, fitting by the request that they have room for, available by the
 	// zones in which they can be had now, own by their pool.

@@ -2,7 +2,6 @@ package market
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 // NewMarket is what can be bought for an input, in the dimensions of what its pods ask for.
 func NewMarket(in *model.Input, dims *Dimensions) *Market {
 	m := &Market{
-		Now: in.Snapshot.Time, Dims: dims, ZoneIndex: map[string]int{}, WellKnown: karpv1.WellKnownLabels(), Policy: in.MinValues,
+		Now: in.Snapshot.Time, Dims: dims, WellKnown: karpv1.WellKnownLabels(), Policy: in.MinValues,
 		Nominates: in.Nominates, Unavailable: in.Unavailable, Asked: make([]int64, dims.Count()),
 	}
 	pools := slices.Clone(in.Pools)
@@ -127,17 +126,6 @@ func labelPool(m *Market, s *Seller, requirements model.Term) {
 	}
 }
 
-// templateLabels are the labels of a pool's nodes that are known whatever the pool requires.
-func templateLabels(pool *karpv1.NodePool) map[string]string {
-	labels := map[string]string{}
-	maps.Copy(labels, pool.Spec.Template.Labels)
-	labels[karpv1.NodePoolLabelKey] = pool.Name
-	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil {
-		labels[karpv1.NodeClassLabelKey(ref.GroupKind())] = ref.Name
-	}
-	return labels
-}
-
 // addMachine adds one machine, of which the capacity type and the reservation are given, where it has an offering to be
 // bought now.
 func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, mach Machine, zones uint64) {
@@ -149,8 +137,8 @@ func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, m
 	mach.Prices = make([]float64, len(m.Zones))
 	for i := range typ.Offerings {
 		offering := &typ.Offerings[i]
-		zone, known := m.ZoneIndex[offering.Zone]
-		if !known || offering.CapacityType != key.CapacityType || offering.ReservationID != key.ReservationID || zones&(1<<zone) == 0 || offering.Price <= 0 {
+		zone := slices.Index(m.Zones, offering.Zone)
+		if zone < 0 || offering.CapacityType != key.CapacityType || offering.ReservationID != key.ReservationID || zones&(1<<zone) == 0 || offering.Price <= 0 {
 			continue
 		}
 		mach.Offered |= 1 << zone

@@ -1,9 +1,7 @@
 package market
 
 import (
-	"cmp"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,27 +13,6 @@ import (
 
 // Unreserved is the place of a machine that draws on no reservation.
 const Unreserved = -1
-
-// reservationLabels are the labels that only machines of a reservation have.
-func reservationLabels(o *cloud.Offering) map[string]string {
-	if o.ReservationID == "" {
-		return nil
-	}
-	return map[string]string{
-		awsv1.LabelCapacityReservationID:            o.ReservationID,
-		awsv1.LabelCapacityReservationType:          cmp.Or(o.ReservationType, string(awsv1.CapacityReservationTypeDefault)),
-		awsv1.LabelCapacityReservationInterruptible: strconv.FormatBool(o.ReservationInterruptible),
-	}
-}
-
-// ofReservation says whether a label is one of those.
-func ofReservation(key string) bool {
-	switch key {
-	case awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible:
-		return true
-	}
-	return false
-}
 
 // countReservations finds out what is left of every reservation that some pool can use. They are in the order of their ids.
 func countReservations(m *Market, in *model.Input) {
@@ -152,11 +129,10 @@ func WithoutUsedUp(m *Market, stock Bitset) {
 	if len(m.Reservations) == 0 {
 		return
 	}
-	for i := range stock.All {
-		if r := m.Machines[i].Reservation; r != Unreserved && m.Reservations[r].Left <= 0 {
-			stock.Clear(i)
-		}
-	}
+	stock.DeleteFunc(func(i int) bool {
+		r := m.Machines[i].Reservation
+		return r != Unreserved && m.Reservations[r].Left <= 0
+	})
 }
 
 // Limited says that a machine may be had only so many times for reasons that do not concern its like.
@@ -164,10 +140,7 @@ func (m *Market) Limited(index int) bool { return m.Machines[index].Reservation 
 
 // Tightens says that one machine uses up more of some limit of its pool that is not remote than another does.
 func (m *Market) Tightens(pool int, a, b model.Resources) bool {
-	for _, limit := range m.Sellers[pool].Budget {
-		if !limit.Remote && CountOf(limit.Name, a) > CountOf(limit.Name, b) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Sellers[pool].Budget, func(limit Allowance) bool {
+		return !limit.Remote && CountOf(limit.Name, a) > CountOf(limit.Name, b)
+	})
 }

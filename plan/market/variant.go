@@ -31,6 +31,28 @@ func (m *Market) Fitting(request []int64) Bitset {
 	})
 }
 
+// Admitted is the set of machines that meet a condition on a label which does not follow from the zone.
+func (m *Market) Admitted(c *model.Condition) Bitset {
+	return m.admitted.Of(c.ID(), func() Bitset {
+		absent, verdicts := c.Admits("", false), Cache[string, bool]{}
+		return m.Those(func(mach *Machine) bool {
+			if value, present := m.Label(mach, c.Key); present {
+				return verdicts.Of(value, func() bool { return c.Admits(value, true) })
+			}
+			if open := m.Sellers[mach.Pool].Open[c.Key]; open != nil {
+				_, _, admits := append(slices.Clone(open), *c).Resolve()
+				return admits
+			}
+			return absent
+		})
+	})
+}
+
+// OpenAnywhere says whether some pool leaves the label to the pods.
+func (m *Market) OpenAnywhere(key string) bool {
+	return slices.ContainsFunc(m.Sellers, func(s *Seller) bool { return s.Open[key] != nil })
+}
+
 // availableIn are the machines that can be had now in some zones.
 func (m *Market) availableIn(zones uint64) Bitset {
 	return m.available.Of(zones, func() Bitset {
