@@ -13,6 +13,9 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
+// zoneIDLabel is the label for a zone's identity across accounts.
+const zoneIDLabel = "topology.k8s.aws/zone-id"
+
 // typeLabel is the value of a label that follows from an instance type.
 func typeLabel(typ *cloud.InstanceType, key string) (value string, present bool) {
 	if value, present = typ.Labels[key]; !present && key == corev1.LabelInstanceTypeStable {

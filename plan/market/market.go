@@ -208,6 +208,9 @@ type Passage struct {
 // not, so they are bought before anything else, and counted: a plan never takes more of a reservation than it has room
 // for, whichever pools the machines are bought for, and claims in flight that were made for it count as well.
 
+// Unreserved is the place of a machine that draws on no reservation.
+const Unreserved = -1
+
 // reservation is what is known of a capacity reservation.
 type reservation struct {
 	labels map[string]string

@@ -11,9 +11,6 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Unreserved is the place of a machine that draws on no reservation.
-const Unreserved = -1
-
 // countReservations finds out what is left of every reservation that some pool can use. They are in the order of their ids.
 func countReservations(m *Market, in *model.Input) {
 	known := map[string]*reservation{}

@@ -12,9 +12,6 @@ import (
 // Everywhere is the mask of all zones.
 const Everywhere = ^uint64(0)
 
-// zoneIDLabel is the label for a zone's identity across accounts.
-const zoneIDLabel = "topology.k8s.aws/zone-id"
-
 // maxZones is how many zones fit into a mask. No region comes near it.
 const maxZones = 64
 
