@@ -36,6 +36,7 @@ func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
 	podGroups := place.HomeGroupsOf(&in, book, t, pods, false)
 	m := market.NewMarket(&in, place.DimensionsOf(&in, podGroups))
 	m.Book, m.Hosts = book, t.Hosts
+	market.TellRemote(m, waits)
 	if len(t.Groups) > 0 {
 		t.Survey(in.Snapshot, waits)
 	}

@@ -41,16 +41,26 @@ func budgetOf(s *Seller, snapshot *model.Snapshot) []Allowance {
 // are bought for their memory have idle cores.
 const manifold = 8
 
-// tellRemote finds out which limits are remote. That is a guess about limits on cores and memory, and is taken back where
-// it was wrong (see market.priceByLimits).
-func (s *Seller) tellRemote(machines []Machine, pods int64, demand model.Resources) {
-	largest := largestSize(machines[s.First:s.Last])
-	for i := range s.Budget {
-		a := &s.Budget[i]
-		each := CountOf(a.Name, largest)
-		a.Remote = each <= 0 || a.Left/each >= pods
-		if a.Name == string(corev1.ResourceCPU) || a.Name == string(corev1.ResourceMemory) {
-			a.Remote = a.Remote || a.Left >= manifold*(demand.Get(a.Name)+each)
+// TellRemote finds out which limits the pods that wait are unlikely to come near. That is a guess about limits on cores and
+// memory, and is taken back where it was wrong (see place.priceByLimits).
+func TellRemote(m *Market, waiting []*model.Pod) {
+	var asked model.Resources
+	for _, pod := range waiting {
+		asked.CPU = model.SaturatingAdd(asked.CPU, pod.Class.Requests.CPU)
+		asked.Memory = model.SaturatingAdd(asked.Memory, pod.Class.Requests.Memory)
+	}
+	for _, s := range m.Sellers {
+		var largest model.Resources
+		for i := s.First; i < s.Last; i++ {
+			largest = largest.Max(m.Machines[i].Size)
+		}
+		for i := range s.Budget {
+			a := &s.Budget[i]
+			each := CountOf(a.Name, largest)
+			a.Remote = each <= 0 || a.Left/each >= int64(len(waiting))
+			if a.Name == string(corev1.ResourceCPU) || a.Name == string(corev1.ResourceMemory) {
+				a.Remote = a.Remote || a.Left/manifold >= model.SaturatingAdd(asked.Get(a.Name), each)
+			}
 		}
 	}
 }
@@ -62,34 +72,6 @@ func NothingRemote(m *Market) {
 			s.Budget[i].Remote = false
 		}
 	}
-}
-
-// demandOf is how many pods may need a node, and what they request together. Pods that are too large for every machine
-// will not use up any limit.
-func demandOf(snapshot *model.Snapshot, machines []Machine) (pods int64, sum model.Resources) {
-	largest := largestSize(machines)
-	waiting := slices.Clip(snapshot.Pending)
-	for _, n := range snapshot.Nodes {
-		if n.Deleting {
-			waiting = append(waiting, n.Pods...)
-		}
-	}
-	for _, pod := range waiting {
-		if r := &pod.Class.Requests; r.CPU <= largest.CPU && r.Memory <= largest.Memory {
-			pods++
-			sum.CPU, sum.Memory = model.SaturatingAdd(sum.CPU, r.CPU), model.SaturatingAdd(sum.Memory, r.Memory)
-		}
-	}
-	return pods, sum
-}
-
-// largestSize is the most that any of some machines has of each resource.
-func largestSize(machines []Machine) model.Resources {
-	var largest model.Resources
-	for i := range machines {
-		largest = largest.Max(machines[i].Size)
-	}
-	return largest
 }
 
 // CountOf is how much of a limited resource one node of this capacity uses up.

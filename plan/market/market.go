@@ -174,25 +174,15 @@ func (m *Market) NodePriceIn(index int, zones uint64) float64 {
 type BarrierKind int
 
 const (
-	// ByLabel is about labels.
 	ByLabel BarrierKind = iota
-	// ByZone is about zones.
 	ByZone
-	// ByRoom is about the room of a machine.
 	ByRoom
-	// ByPorts is about host ports of DaemonSets.
-	ByPorts
-	// ByDevices is about devices that nobody asked for.
+	ByPorts // host ports that DaemonSets take
 	ByDevices
-	// ByBareMetal is about bare metal that nobody asked for.
 	ByBareMetal
-	// ByMinValues is about the choice that minValues demands.
 	ByMinValues
-	// ByAvailability is about what recently had no capacity.
-	ByAvailability
-	// ByReservation is about reservations that are used up.
+	ByAvailability // what recently had no capacity
 	ByReservation
-	// ByLimit is about the limits of the NodePool.
 	ByLimit
 )
 

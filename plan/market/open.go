@@ -29,10 +29,8 @@ func NewMarket(in *model.Input, dims *Dimensions) *Market {
 		m.Sellers = append(m.Sellers, addPool(m, in, pools[i], i))
 	}
 	runDaemons(m, in.Snapshot.DaemonSets)
-	pods, demand := demandOf(in.Snapshot, m.Machines)
 	for _, s := range m.Sellers {
 		s.Budget = budgetOf(s, in.Snapshot)
-		s.tellRemote(m.Machines, pods, demand)
 		s.Minimums = minimumsOf(s.NodePool.Spec.Template.Spec.Requirements)
 	}
 	return m

@@ -91,6 +91,7 @@ func survey(in *model.Input, byPriority bool) *Distribution {
 			market.Take(m.Asked, it.Request, -len(it.Pods))
 		}
 	}
+	market.TellRemote(m, pods)
 	home := map[*model.Pod]*PodGroup{}
 	for _, it := range podGroups {
 		for _, pod := range it.Pods {
