@@ -8,6 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // Several nodes that one cheaper machine replaces are found by growth: from each node that is left, with the other node
@@ -55,7 +56,7 @@ func groupOf(f *Simulation, one *candidate) *candidateGroup {
 		if it.Refusal != "" || it.Allowed.Empty() {
 			return nil
 		}
-		market.Take(b.need, it.Request, -1)
+		solve.Subtract(b.need, it.Request, -1)
 		if it == last {
 			continue
 		}
@@ -96,7 +97,7 @@ func (b *candidateGroup) value(m *market.Market, shelf []int, from int) {
 		if mach.Price > 1.5*b.price {
 			return
 		}
-		if b.allowed.Has(shelf[b.at]) && mach.Zones&b.zones != 0 && market.Fits(b.need, mach.Usable) {
+		if b.allowed.Has(shelf[b.at]) && mach.Zones&b.zones != 0 && solve.Fits(b.need, mach.Usable) {
 			b.saves = b.price - mach.Price
 			return
 		}
@@ -145,7 +146,7 @@ func fitTogether(a, b, free []int64) bool {
 func (b *candidateGroup) with(other *candidateGroup) *candidateGroup {
 	sum := &candidateGroup{sources: append(slices.Clip(b.sources), other.sources...), stand: b.stand, need: slices.Clone(b.need), allowed: b.allowed.Clone(),
 		zones: b.zones & other.zones, price: b.price + other.price, pods: b.pods + other.pods}
-	market.Take(sum.need, other.need, -1)
+	solve.Subtract(sum.need, other.need, -1)
 	sum.allowed.Intersect(other.allowed)
 	return sum
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // In a cluster that is well packed, most nodes stay for a simple reason: one of their pods by itself fits on no other
@@ -81,7 +82,7 @@ func saveless(f *Simulation, st *simulatedNode, below float64) (why string, caus
 		if it.Refusal != "" || it.Allowed.Empty() {
 			return "", "", false
 		}
-		market.Take(whole, it.Request, -1)
+		solve.Subtract(whole, it.Request, -1)
 		if choosy(it) {
 			many = true
 			continue
@@ -96,7 +97,7 @@ func saveless(f *Simulation, st *simulatedNode, below float64) (why string, caus
 			}
 			continue
 		}
-		market.Take(least, it.Request, -1)
+		solve.Subtract(least, it.Request, -1)
 		if allowed == nil {
 			allowed = it.Allowed.Clone()
 		}
@@ -105,7 +106,7 @@ func saveless(f *Simulation, st *simulatedNode, below float64) (why string, caus
 	}
 	if !many {
 		for _, s := range open {
-			market.Take(whole, s.Free, 1)
+			solve.Subtract(whole, s.Free, 1)
 		}
 		for d := range least {
 			least[d] = max(least[d], whole[d])
@@ -139,7 +140,7 @@ func dearer(f *Simulation, need []int64, allowed market.Bitset, zones uint64, be
 				if mach.Price >= price {
 					break
 				}
-				if allowed != nil && !allowed.Has(i) || mach.Zones&zones == 0 || !market.Fits(need, mach.Usable) {
+				if allowed != nil && !allowed.Has(i) || mach.Zones&zones == 0 || !solve.Fits(need, mach.Usable) {
 					continue
 				}
 				if mach.Price < below {
@@ -181,5 +182,5 @@ func choosy(it *place.PodGroup) bool {
 
 // holds says whether one of the pod group's pods has room on the node, as far as rules about other pods have no say.
 func holds(s *place.ExistingNode, it *place.PodGroup) bool {
-	return market.Fits(it.Request, s.Free) && !market.PortsConflict(s.Ports, it.Class.HostPorts) && s.Attach.Holds(&it.Volumes.Attach, 1) > 0
+	return solve.Fits(it.Request, s.Free) && !market.PortsConflict(s.Ports, it.Class.HostPorts) && s.Attach.Holds(&it.Volumes.Attach, 1) > 0
 }

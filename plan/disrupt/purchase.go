@@ -9,6 +9,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // shelveMachines sorts what can be bought: by weight of the pool, reserved before all others, price.
@@ -87,7 +88,7 @@ func oneFor(f *Simulation, chunks []*place.DemandChunk, on *terms) (best *place.
 	m := f.Distribution.Market
 	need, zones, allowed := make([]int64, m.Dims.Count()), ^uint64(0), chunks[0].Allowed.Clone()
 	for _, l := range chunks {
-		market.Take(need, l.Request, -l.Left())
+		solve.Subtract(need, l.Request, -l.Left())
 		allowed.Intersect(l.Allowed)
 		zones &= l.ZonesOfChunk()
 	}
@@ -100,7 +101,7 @@ func oneFor(f *Simulation, chunks []*place.DemandChunk, on *terms) (best *place.
 				if mach.Price >= price {
 					break
 				}
-				if !allowed.Has(i) || mach.Zones&zones == 0 || !market.Fits(need, mach.Usable) {
+				if !allowed.Has(i) || mach.Zones&zones == 0 || !solve.Fits(need, mach.Usable) {
 					continue
 				}
 				if on != nil && mach.Price >= on.below && limited {
@@ -177,7 +178,7 @@ func fillMachine(f *Simulation, index int, zones uint64, chunks []*place.DemandC
 	}
 	for _, demand := range place.DemandsOf(m, supply) {
 		for left := demand.Pieces(); left > 0; left = demand.Pieces() {
-			n, v := b.Admits(m, demand.Demand, min(left, market.Times(demand.Request, b.Free)))
+			n, v := b.Admits(m, demand.Demand, min(left, solve.Times(demand.Request, b.Free)))
 			done := 0
 			for minding := place.MindsPods; n > 0 && minding <= place.MindsNothing; minding++ {
 				done += place.FillUp(m, b, demand.Demand, v, n-done, minding)

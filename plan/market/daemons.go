@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // daemonLoad is what one DaemonSet takes of the machines it runs on.
@@ -60,7 +61,7 @@ func withDaemons(m *Market, index int, loads []daemonLoad) []Machine {
 		mach.Usable, mach.Where = slices.Clone(mach.Usable), 0
 		for i := range loads {
 			if loads[i].zones[index]&(1<<zone) != 0 {
-				Take(mach.Usable, loads[i].request, 1)
+				solve.Subtract(mach.Usable, loads[i].request, 1)
 				mach.DaemonPorts = append(mach.DaemonPorts, loads[i].ports...)
 			}
 		}

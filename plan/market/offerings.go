@@ -11,6 +11,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // ErrNothingToLaunch says that no instance type and offering meets a claim.
@@ -61,7 +62,7 @@ func salesFor(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable 
 	var sales []sale
 	for _, typ := range types {
 		allocatable := model.ResourcesOf(typ.Allocatable)
-		if !admitsType(ofType, typ, claim.Labels) || !Fits(request, dims.Vector(allocatable)) {
+		if !admitsType(ofType, typ, claim.Labels) || !solve.Fits(request, dims.Vector(allocatable)) {
 			continue
 		}
 		odd := OddityOf(typ, hasDevices(allocatable), device)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // Those are the machines of which something holds.
@@ -27,7 +28,7 @@ func (m *Market) Fitting(request []int64) Bitset {
 		key = binary.AppendVarint(key, amount)
 	}
 	return m.fitting.Of(string(key), func() Bitset {
-		return m.Those(func(mach *Machine) bool { return Fits(request, mach.Usable) })
+		return m.Those(func(mach *Machine) bool { return solve.Fits(request, mach.Usable) })
 	})
 }
 

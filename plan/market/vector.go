@@ -107,37 +107,3 @@ func (d *Dimensions) Resources(v []int64) model.Resources {
 	}
 	return r
 }
-
-// Fits says whether a request fits into what is free. What is not asked for may be overdrawn.
-func Fits(request, free []int64) bool {
-	for d, amount := range request {
-		if amount > 0 && amount > free[d] {
-			return false
-		}
-	}
-	return true
-}
-
-// Times says how often a request fits into what is free.
-func Times(request, free []int64) int {
-	count := int64(math.MaxInt32)
-	for d, amount := range request {
-		if amount <= 0 {
-			continue
-		}
-		if free[d] < amount {
-			return 0
-		}
-		if n := free[d] / amount; n < count {
-			count = n
-		}
-	}
-	return int(count)
-}
-
-// Take subtracts a request n times.
-func Take(free, request []int64, n int) {
-	for d, amount := range request {
-		free[d] -= amount * int64(n)
-	}
-}

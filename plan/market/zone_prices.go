@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // priceMixtures is how many mixtures of the prices of cores and memory are tried.
@@ -83,7 +85,7 @@ func costIn(m *Market, zone, capacity int, request []int64, machines Bitset) flo
 			return worth * o.rate
 		}
 		// What is scarce of a machine with devices is not its cores.
-		if n := Times(request, m.Machines[o.index].Usable); n > 0 {
+		if n := solve.Times(request, m.Machines[o.index].Usable); n > 0 {
 			lowest = min(lowest, m.PriceAt(o.index, zone)/float64(n))
 		}
 	}

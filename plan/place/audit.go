@@ -15,6 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // What was decided about domains was decided before anything was bought. A limit may have kept some of it from being
@@ -351,6 +352,6 @@ func (b *PlannedNode) drop(p *portion, stuck map[*model.Pod]bool) {
 		}
 	}
 	p.count -= pieces
-	market.Take(b.Used, p.request, pieces)
-	market.Take(b.Free, p.request, -pieces)
+	solve.Subtract(b.Used, p.request, pieces)
+	solve.Subtract(b.Free, p.request, -pieces)
 }

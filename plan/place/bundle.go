@@ -10,6 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // Pods that have to be on one node with others are gathered: beside pods that run, in a bundle for a new node, or behind
@@ -101,19 +102,19 @@ func joinBundle(d *Distribution, l *DemandChunk, it *PodGroup, r realm) {
 	for i := range variants {
 		for j := range variants[i].Machines.All {
 			free := slices.Clone(d.Market.Machines[j].Usable)
-			market.Take(free, l.Request, 1)
-			room = max(room, market.Times(it.Request, free))
+			solve.Subtract(free, l.Request, 1)
+			room = max(room, solve.Times(it.Request, free))
 		}
 	}
 	if n = min(n, room); n == 0 {
 		return
 	}
 	request := slices.Clone(l.Request)
-	market.Take(request, it.Request, -n)
+	solve.Subtract(request, it.Request, -n)
 	var large []market.Variant
 	for _, v := range variants {
 		for j := range v.Machines.All {
-			if !market.Fits(request, d.Market.Machines[j].Usable) {
+			if !solve.Fits(request, d.Market.Machines[j].Usable) {
 				v.Machines.Clear(j)
 			}
 		}
@@ -273,8 +274,8 @@ func beginTogether(d *Distribution, it *PodGroup, g *rules.Group, r realm) {
 func holds(s *ExistingNode, family []*PodGroup) int {
 	free, n := slices.Clone(s.Free), 0
 	for _, it := range family {
-		fit := min(len(it.Pods), market.Times(it.Request, free))
-		market.Take(free, it.Request, fit)
+		fit := min(len(it.Pods), solve.Times(it.Request, free))
+		solve.Subtract(free, it.Request, fit)
 		n += fit
 	}
 	return n

@@ -11,6 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // launchGroup is a number of planned nodes that are launched alike.
@@ -167,7 +168,7 @@ func holdingAs(m *market.Market, s *market.Seller, b *PlannedNode, need []int64,
 	set := market.NewBitset(len(m.Machines))
 	for i := s.First; i < s.Last; i++ {
 		mach := &m.Machines[i]
-		if mach.Capacity == capacity && mach.Reservation == reservation && mach.Zones&b.Zones != 0 && b.Zones&m.AllZones&^mach.Where == 0 && market.Fits(need, mach.Usable) {
+		if mach.Capacity == capacity && mach.Reservation == reservation && mach.Zones&b.Zones != 0 && b.Zones&m.AllZones&^mach.Where == 0 && solve.Fits(need, mach.Usable) {
 			set.Set(i)
 		}
 	}
@@ -236,12 +237,12 @@ func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
 	requirements, settled := model.Narrowed(g.Seller.NodePool, &template)
 	template.Group = template.LaunchKey()
 	daemons := m.Dims.Vector(model.ResourcesOf(first.Typ.Allocatable))
-	market.Take(daemons, first.Usable, 1)
+	solve.Subtract(daemons, first.Usable, 1)
 	claims := make([]model.Claim, 0, len(g.bins))
 	for _, b := range g.bins {
 		claim := template
 		requests := slices.Clone(b.Used)
-		market.Take(requests, daemons, -1)
+		solve.Subtract(requests, daemons, -1)
 		claim.Requests = m.Dims.Resources(requests).List()
 		claim.Requirements = constrained(m, requirements, b, settled)
 		for _, p := range b.content {

@@ -8,6 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // ExistingNodesOf are the nodes that may take pods: initialized ones first, then those that have joined, then claims.
@@ -52,11 +53,11 @@ func existingNodeOf(m *market.Market, n *model.Node, sets []*model.DaemonSet) *E
 		if pod.Terminal {
 			continue
 		}
-		market.Take(s.Free, m.Dims.Vector(pod.Class.Requests), 1)
+		solve.Subtract(s.Free, m.Dims.Vector(pod.Class.Requests), 1)
 		s.Ports = append(s.Ports, pod.Class.HostPorts...)
 	}
 	daemons, ports := market.MissingDaemons(n, sets)
-	market.Take(s.Free, m.Dims.Vector(daemons), 1)
+	solve.Subtract(s.Free, m.Dims.Vector(daemons), 1)
 	s.Ports = append(s.Ports, ports...)
 	return s
 }
@@ -87,7 +88,7 @@ func foresee(m *market.Market, s *ExistingNode) {
 	first := true
 	for i := range s.options.All {
 		mach := &m.Machines[i]
-		if mach.Zones&s.zones == 0 || !market.Fits(requests, m.Dims.Vector(model.ResourcesOf(mach.Typ.Allocatable))) {
+		if mach.Zones&s.zones == 0 || !solve.Fits(requests, m.Dims.Vector(model.ResourcesOf(mach.Typ.Allocatable))) {
 			s.options.Clear(i)
 			continue
 		}
@@ -139,7 +140,7 @@ func (s *ExistingNode) roomUnder(r *rules.Rules, it *PodGroup, n int) int {
 	if s.Closed {
 		return 0
 	}
-	n = min(n, market.Times(it.Request, s.Free))
+	n = min(n, solve.Times(it.Request, s.Free))
 	if n > 0 && len(it.Class.HostPorts) > 0 {
 		if market.PortsConflict(s.Ports, it.Class.HostPorts) {
 			return 0

@@ -4,6 +4,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
@@ -88,7 +89,7 @@ func survey(in *model.Input, byPriority bool) *Distribution {
 		m.Batch += len(it.Pods)
 		Weigh(m, it)
 		if len(it.Variants) > 0 {
-			market.Take(m.Asked, it.Request, -len(it.Pods))
+			solve.Subtract(m.Asked, it.Request, -len(it.Pods))
 		}
 	}
 	market.TellRemote(m, pods)
