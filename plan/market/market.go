@@ -27,15 +27,15 @@ type Minimum struct {
 type zonePrices struct {
 	// core and memory are the prices of a thousandth of a core and a byte, in US dollars per hour.
 	core, memory float64
-	// stock are the machines, those first that cost least for their room.
-	stock []pricedType
+	// machines begin with those that cost least for their room.
+	machines []pricedMachine
 }
 
 // zoneCapacity is a zone and a capacity type.
 type zoneCapacity struct{ zone, capacity int }
 
-// pricedType is a machine with what it costs in one zone.
-type pricedType struct {
+// pricedMachine is a machine with what it costs in one zone.
+type pricedMachine struct {
 	index int
 	// rate is the price of the machine for each dollar that its room is worth, at least 1.
 	rate float64
@@ -59,9 +59,9 @@ type Machine struct {
 	Pool     int
 	Typ      *cloud.InstanceType
 	Capacity int // index of CapacityTypes
-	// Reservation is the place of the capacity reservation it draws on, or unreserved.
+	// Reservation is the place of the capacity reservation it draws on, or Unreserved.
 	Reservation int
-	// Zones are where it can be had now, offered where it is sold at all. A machine that cannot be had anywhere is in the
+	// Zones are where it can be had now, Offered where it is sold at all. A machine that cannot be had anywhere is in the
 	// market only to be able to say so.
 	Zones, Offered uint64
 	// Where are the zones in which it is this machine: elsewhere other DaemonSets run on its type.
@@ -85,12 +85,12 @@ type Seller struct {
 	Name string
 	// Closed says why nothing at all can be bought; empty if something can.
 	Closed string
-	// Labels are those its nodes have whatever is bought. open are the custom labels the pool leaves to the pods.
+	// Labels are those its nodes have whatever is bought. Open are the custom labels the pool leaves to the pods.
 	Labels map[string]string
 	Open   map[string]model.Term
 	// Required are those of labels that follow from requirements with one value.
 	Required map[string]string
-	// machines of the pool are market.machines[first:last].
+	// First and Last bound the pool's machines: Market.Machines[First:Last].
 	First, Last int
 	// Budget is what limits leave, by resource.
 	Budget []Allowance
@@ -112,7 +112,7 @@ type Market struct {
 	Nominates bool
 	// AllZones is the mask of all zones.
 	AllZones uint64
-	// Book knows what new nodes can attach, hosts is the number of groups over hostnames.
+	// Book knows what new nodes can attach, Hosts is the number of groups over hostnames.
 	Book        *rules.VolumeIndex
 	Hosts       int
 	Unavailable map[cloud.OfferingKey]time.Time

@@ -11,16 +11,12 @@ import (
 // priceMixtures is how many mixtures of the prices of cores and memory are tried.
 const priceMixtures = 24
 
-// zonePricesOf finds the prices of a zone's room.
-func zonePricesOf(m *Market, zone, capacity int) *zonePrices {
-	return m.zonePrices.Of(zoneCapacity{zone, capacity}, func() *zonePrices { return newZonePrices(m, zone, capacity) })
-}
-
+// newZonePrices finds the prices of a zone's room.
 func newZonePrices(m *Market, zone, capacity int) *zonePrices {
-	d := &zonePrices{}
+	prices := &zonePrices{}
 	for i := range m.Machines {
 		if mach := &m.Machines[i]; mach.Capacity == capacity && mach.Zones&(1<<zone) != 0 {
-			d.stock = append(d.stock, pricedType{index: i})
+			prices.machines = append(prices.machines, pricedMachine{index: i})
 		}
 	}
 	cpu, memory := float64(max(1, m.Asked[DimCPU])), float64(max(1, m.Asked[DimMemory]))
@@ -29,21 +25,21 @@ func newZonePrices(m *Market, zone, capacity int) *zonePrices {
 		share := float64(step) / priceMixtures
 		x, y := share/cpu, (1-share)/memory
 		scale := math.Inf(1)
-		for _, o := range d.stock {
-			if mach := &m.Machines[o.index]; !mach.Devices {
-				scale = min(scale, m.PriceAt(o.index, zone)/worthOfCores(mach.Usable, x, y))
+		for _, p := range prices.machines {
+			if mach := &m.Machines[p.index]; !mach.Devices {
+				scale = min(scale, m.PriceAt(p.index, zone)/worthOfCores(mach.Usable, x, y))
 			}
 		}
 		if scale > highest && !math.IsInf(scale, 1) {
-			highest, d.core, d.memory = scale, scale*x, scale*y
+			highest, prices.core, prices.memory = scale, scale*x, scale*y
 		}
 	}
-	for k := range d.stock {
-		o := &d.stock[k]
-		o.rate = m.PriceAt(o.index, zone) / worthOfCores(m.Machines[o.index].Usable, d.core, d.memory)
+	for k := range prices.machines {
+		p := &prices.machines[k]
+		p.rate = m.PriceAt(p.index, zone) / worthOfCores(m.Machines[p.index].Usable, prices.core, prices.memory)
 	}
-	slices.SortStableFunc(d.stock, func(a, b pricedType) int { return cmp.Compare(a.rate, b.rate) })
-	return d
+	slices.SortStableFunc(prices.machines, func(a, b pricedMachine) int { return cmp.Compare(a.rate, b.rate) })
+	return prices
 }
 
 func worthOfCores(room []int64, core, memory float64) float64 {
@@ -73,20 +69,20 @@ func (m *Market) CostOf(request []int64, variants []Variant) float64 {
 // costIn is about what a pod costs in a zone on the best of some machines; infinite if none of them can be had there.
 func costIn(m *Market, zone, capacity int, request []int64, machines Bitset) float64 {
 	const least = 1 // a pod that asks for nothing takes a little all the same
-	d := zonePricesOf(m, zone, capacity)
-	worth := d.core*float64(request[DimCPU]+least) + d.memory*float64(request[DimMemory]+least)
+	prices := m.zonePrices.Of(zoneCapacity{zone, capacity}, func() *zonePrices { return newZonePrices(m, zone, capacity) })
+	worth := prices.core*float64(request[DimCPU]+least) + prices.memory*float64(request[DimMemory]+least)
 	devices := slices.ContainsFunc(request[DimExtended:DimExtended+len(m.Dims.Extended)], func(n int64) bool { return n > 0 })
 	lowest := math.Inf(1)
-	for _, o := range d.stock {
-		if !machines.Has(o.index) {
+	for _, p := range prices.machines {
+		if !machines.Has(p.index) {
 			continue
 		}
 		if !devices {
-			return worth * o.rate
+			return worth * p.rate
 		}
 		// What is scarce of a machine with devices is not its cores.
-		if n := solve.Times(request, m.Machines[o.index].Usable); n > 0 {
-			lowest = min(lowest, m.PriceAt(o.index, zone)/float64(n))
+		if n := solve.Times(request, m.Machines[p.index].Usable); n > 0 {
+			lowest = min(lowest, m.PriceAt(p.index, zone)/float64(n))
 		}
 	}
 	return lowest
