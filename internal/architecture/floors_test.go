@@ -28,10 +28,10 @@ var floors = []struct {
 	{name: "model"},
 	{name: "solve"},
 	{name: "rules", over: []string{"model"}},
-	{name: "market", over: []string{"model", "rules"}},
+	{name: "market", over: []string{"model", "rules", "solve"}}, // solve has the arithmetic of vectors
 	{name: "place", over: []string{"model", "rules", "market", "solve"}},
 	{name: "lifecycle", over: []string{"model", "rules", "market"}},
-	{name: "disrupt", over: []string{"model", "rules", "market", "place", "lifecycle"}},
+	{name: "disrupt", over: []string{"model", "rules", "solve", "market", "place", "lifecycle"}},
 	{name: "", over: []string{"model", "market", "place", "lifecycle", "disrupt"}},
 }
 

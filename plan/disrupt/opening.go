@@ -8,6 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // In a cluster that is well packed, most nodes stay for a simple reason: one of their pods by itself fits on no other
@@ -83,7 +84,7 @@ func saveless(f *Simulation, st *simulatedNode, below float64) *model.Verdict {
 		if it.Refusal != "" || it.Allowed.Empty() {
 			return nil
 		}
-		market.Take(whole, it.Request, -1)
+		solve.Subtract(whole, it.Request, -1)
 		if choosy(it) {
 			many = true
 			continue
@@ -102,7 +103,7 @@ func saveless(f *Simulation, st *simulatedNode, below float64) *model.Verdict {
 	}
 	if !many {
 		for _, s := range open {
-			market.Take(whole, s.Free, 1)
+			solve.Subtract(whole, s.Free, 1)
 		}
 		for d := range whole {
 			least.request[d] = max(least.request[d], whole[d])
@@ -170,5 +171,5 @@ func choosy(it *place.PodGroup) bool {
 
 // holds says whether one of the pod group's pods has room on the node, as far as rules about other pods have no say.
 func holds(s *place.ExistingNode, it *place.PodGroup) bool {
-	return market.Fits(it.Request, s.Free) && !market.PortsConflict(s.Ports, it.Class.HostPorts) && s.Attach.Holds(&it.Volumes.Attach, 1) > 0
+	return solve.Fits(it.Request, s.Free) && !market.PortsConflict(s.Ports, it.Class.HostPorts) && s.Attach.Holds(&it.Volumes.Attach, 1) > 0
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // shelveMachines sorts what can be bought: by weight of the pool, reserved before all others, price.
@@ -94,7 +95,7 @@ func newNeed(m *market.Market) need {
 
 // add counts more pods, of the same kind.
 func (n *need) add(request []int64, pods int, allowed market.Bitset, zones uint64) {
-	market.Take(n.request, request, -pods)
+	solve.Subtract(n.request, request, -pods)
 	if n.allowed == nil {
 		n.allowed = allowed.Clone()
 	}
@@ -105,7 +106,7 @@ func (n *need) add(request []int64, pods int, allowed market.Bitset, zones uint6
 // metBy says whether a machine would do.
 func (n *need) metBy(m *market.Market, index int) bool {
 	mach := &m.Machines[index]
-	return (n.allowed == nil || n.allowed.Has(index)) && mach.Zones&n.zones != 0 && market.Fits(n.request, mach.Usable)
+	return (n.allowed == nil || n.allowed.Has(index)) && mach.Zones&n.zones != 0 && solve.Fits(n.request, mach.Usable)
 }
 
 // oneFor is the cheapest machine that takes all demand chunks, filled with them. Pools are tried by weight, and reserved
@@ -193,7 +194,7 @@ func fillMachine(f *Simulation, index int, zones uint64, chunks []*place.DemandC
 	}
 	for _, demand := range place.DemandsOf(m, supply) {
 		for left := demand.Pieces(); left > 0; left = demand.Pieces() {
-			n, v := b.Admits(m, demand.Demand, min(left, market.Times(demand.Request, b.Free)))
+			n, v := b.Admits(m, demand.Demand, min(left, solve.Times(demand.Request, b.Free)))
 			done := 0
 			for minding := place.MindsPods; n > 0 && minding <= place.MindsNothing; minding++ {
 				done += place.FillUp(m, b, demand.Demand, v, n-done, minding)
@@ -274,7 +275,7 @@ func worstIn(m *market.Market, index int, zones uint64) float64 {
 	highest := 0.0
 	for z := range m.Zones {
 		if m.Machines[index].Zones&zones&(1<<z) != 0 {
-			highest = max(highest, m.ZonePrice[index*len(m.Zones)+z])
+			highest = max(highest, m.PriceAt(index, z))
 		}
 	}
 	return highest

@@ -2,8 +2,8 @@ package market
 
 import (
 	"encoding/binary"
-	"math"
 	"math/bits"
+	"slices"
 )
 
 // Bitset is a set of small integers.
@@ -21,16 +21,12 @@ func (b Bitset) Clear(i int) { b[i>>6] &^= 1 << (i & 63) }
 // Has says whether a number is in the set.
 func (b Bitset) Has(i int) bool { return b[i>>6]&(1<<(i&63)) != 0 }
 
-// fill sets all from first to before last.
-func (b Bitset) fill(first, last int) {
-	for i := first; i < last; {
-		if i&63 == 0 && last-i >= 64 {
-			b[i>>6] = math.MaxUint64
-			i += 64
-			continue
+// DeleteFunc takes out the numbers of which something holds.
+func (b Bitset) DeleteFunc(holds func(int) bool) {
+	for i := range b.All {
+		if holds(i) {
+			b.Clear(i)
 		}
-		b.Set(i)
-		i++
 	}
 }
 
@@ -77,12 +73,7 @@ func (b Bitset) Within(other Bitset) bool {
 
 // Empty says that no number is in the set.
 func (b Bitset) Empty() bool {
-	for _, word := range b {
-		if word != 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b, func(word uint64) bool { return word != 0 })
 }
 
 // Key is equal for equal sets.
@@ -95,7 +86,7 @@ func (b Bitset) Key() string {
 }
 
 // Clone returns a set of its own.
-func (b Bitset) Clone() Bitset { return append(Bitset(nil), b...) }
+func (b Bitset) Clone() Bitset { return slices.Clone(b) }
 
 // All calls yield for every member in rising order.
 func (b Bitset) All(yield func(int) bool) {

@@ -1,13 +1,16 @@
 package market
 
 import (
+	"slices"
+
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-func minimumsOf(pool *karpv1.NodePool) []Minimum {
+// minimumsOf are the minValues among requirements.
+func minimumsOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) []Minimum {
 	var minimums []Minimum
-	for _, r := range pool.Spec.Template.Spec.Requirements {
+	for _, r := range requirements {
 		if r.MinValues != nil && *r.MinValues > 1 {
 			minimums = append(minimums, Minimum{karpv1.NormalizedLabelKey(r.Key), *r.MinValues})
 		}
@@ -26,14 +29,19 @@ func Enough(m *Market, s *Seller, set Bitset) bool {
 
 // tally counts distinct values against minimums.
 type tally struct {
-	m        *Market
 	minimums []Minimum
-	Seen     []map[string]bool
+	// values are those that a label may have on a candidate.
+	values func(candidate int, key string) []string
+	Seen   []map[string]bool
 }
 
-// NewTally counts towards some minimums.
+// NewTally counts what machines have towards some minimums.
 func NewTally(m *Market, minimums []Minimum) *tally {
-	t := &tally{m: m, minimums: minimums}
+	return newTally(minimums, func(index int, key string) []string { return valuesOf(m, index, key) })
+}
+
+func newTally(minimums []Minimum, values func(candidate int, key string) []string) *tally {
+	t := &tally{minimums: minimums, values: values}
 	for range minimums {
 		t.Seen = append(t.Seen, map[string]bool{})
 	}
@@ -50,85 +58,72 @@ func (t *tally) Met() bool {
 	return true
 }
 
-// Adds says whether the machine brings a value that is still missing.
-func (t *tally) Adds(index int) bool {
-	for i := range t.minimums {
-		if len(t.Seen[i]) >= t.minimums[i].Count {
+// Adds says whether a candidate brings a value that is still missing.
+func (t *tally) Adds(candidate int) bool {
+	for i, minimum := range t.minimums {
+		if len(t.Seen[i]) >= minimum.Count {
 			continue
 		}
-		for _, value := range valuesOf(t.m, index, t.minimums[i].Key) {
-			if !t.Seen[i][value] {
-				return true
-			}
+		if slices.ContainsFunc(t.values(candidate, minimum.Key), func(value string) bool { return !t.Seen[i][value] }) {
+			return true
 		}
 	}
 	return false
 }
 
-// Add counts a machine's values.
-func (t *tally) Add(index int) {
-	for i := range t.minimums {
-		for _, value := range valuesOf(t.m, index, t.minimums[i].Key) {
+// Add counts a candidate's values.
+func (t *tally) Add(candidate int) {
+	for i, minimum := range t.minimums {
+		for _, value := range t.values(candidate, minimum.Key) {
 			t.Seen[i][value] = true
 		}
 	}
 }
 
-// valuesOf are the values a label may have on a machine: several where it follows from the zone.
-func valuesOf(m *Market, index int, key string) []string {
-	if m.Zonal(key) {
-		var values []string
-		for z := range m.Zones {
-			if m.Machines[index].Zones&(1<<z) != 0 {
-				if value := m.ZoneLabels[z][key]; value != "" {
-					values = append(values, value)
-				}
-			}
+// Choose picks what a launch may choose from, at most MaxInstanceTypes, the cheapest first, so that the minimums are met.
+// Candidates are sorted by price and each of another instance type.
+func (t *tally) Choose(candidates []int) (chosen []int, met bool) {
+	picked := map[int]bool{}
+	for _, candidate := range candidates {
+		if t.Met() {
+			break
 		}
-		return values
-	}
-	if key == karpv1.CapacityTypeLabelKey {
-		// A launch has one capacity type. Which others there are says whether there was a choice.
-		var values []string
-		s := m.Sellers[m.Machines[index].Pool]
-		for i := s.First; i < s.Last; i++ {
-			if m.Machines[i].Typ == m.Machines[index].Typ && m.Machines[i].Zones != 0 {
-				values = append(values, CapacityTypes[m.Machines[i].Capacity])
-			}
+		if len(picked) < model.MaxInstanceTypes && (len(picked) == 0 || t.Adds(candidate)) {
+			t.Add(candidate)
+			picked[candidate] = true
 		}
-		return values
 	}
-	col := m.Column(key)
-	if id := col.Ids[index]; id >= 0 {
-		return col.Values[id : id+1]
+	for _, candidate := range candidates {
+		if picked[candidate] || len(picked) < model.MaxInstanceTypes {
+			picked[candidate] = true
+			chosen = append(chosen, candidate)
+		}
 	}
-	return nil
+	return chosen, t.Met()
 }
 
-// Choose picks the machines a launch may choose from, at most MaxInstanceTypes, the cheapest first, so that the
-// minimums are met. candidates are sorted by price and each of another instance type.
-func Choose(m *Market, candidates []int, minimums []Minimum) (chosen []int, met bool) {
-	tally := NewTally(m, minimums)
-	picked := map[int]bool{}
-	for _, index := range candidates {
-		if tally.Met() {
-			break
+// valuesOf are the values a label may have on a machine: several where it follows from the zone.
+func valuesOf(m *Market, index int, key string) (values []string) {
+	mach := &m.Machines[index]
+	switch {
+	case m.Zonal(key):
+		for z := range (Bitset{mach.Zones}).All {
+			if value := m.ZoneLabels[z][key]; value != "" {
+				values = append(values, value)
+			}
 		}
-		if len(picked) < model.MaxInstanceTypes && (len(picked) == 0 || tally.Adds(index)) {
-			tally.Add(index)
-			picked[index] = true
+	case key == karpv1.CapacityTypeLabelKey:
+		// A launch has one capacity type. Which others there are says whether there was a choice.
+		s := m.Sellers[mach.Pool]
+		for _, other := range m.Machines[s.First:s.Last] {
+			if other.Typ == mach.Typ && other.Zones != 0 {
+				values = append(values, CapacityTypes[other.Capacity])
+			}
 		}
-	}
-	for _, index := range candidates {
-		if len(picked) >= model.MaxInstanceTypes {
-			break
-		}
-		picked[index] = true
-	}
-	for _, index := range candidates {
-		if picked[index] {
-			chosen = append(chosen, index)
+	default:
+		if value, present := m.Label(mach, key); present {
+			return []string{value}
 		}
 	}
-	return chosen, tally.Met()
+	return values
 }

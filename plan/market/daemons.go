@@ -1,11 +1,10 @@
 package market
 
 import (
-	"fmt"
-	"math"
 	"slices"
 
 	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // daemonLoad is what one DaemonSet takes of the machines it runs on.
@@ -20,23 +19,24 @@ type daemonLoad struct {
 // selector and node affinity admit the machine. Startup taints keep none away for good. Where a DaemonSet is bound to
 // zones, the machine in these zones is another one than elsewhere.
 func runDaemons(m *Market, sets []*model.DaemonSet) {
+	if len(sets) == 0 {
+		return
+	}
 	loads := make([]daemonLoad, len(sets))
 	for i, set := range sets {
 		loads[i] = loadOf(m, set)
 	}
-	origins := splitByDaemons(m, loads)
-	for i := range m.Machines {
-		mach := &m.Machines[i]
-		for l := range loads {
-			if loads[l].zones[origins[i]]&mach.Offered != 0 {
-				Take(mach.Usable, loads[l].request, 1)
-				m.DaemonPorts[i] = append(m.DaemonPorts[i], loads[l].ports...)
-			}
+	machines := make([]Machine, 0, len(m.Machines))
+	for _, s := range m.Sellers {
+		first := len(machines)
+		for i := s.First; i < s.Last; i++ {
+			machines = append(machines, withDaemons(m, i, loads)...)
 		}
-		if slices.Min(mach.Usable) < 0 {
-			mach.Usable[dimPods] = 0 // too small for its own DaemonSets: no pod may go there
-		}
+		s.First, s.Last = first, len(machines)
 	}
+	m.Machines = machines
+	// What was found out about machines is by their places.
+	m.admitted, m.available, m.own = nil, nil, nil
 }
 
 // loadOf finds out where a DaemonSet runs.
@@ -52,110 +52,39 @@ func loadOf(m *Market, set *model.DaemonSet) daemonLoad {
 	return load
 }
 
-// splitByDaemons makes several machines of each that leaves pods another room in some zones than in others, and returns
-// which machine each was before.
-func splitByDaemons(m *Market, loads []daemonLoad) (origins []int) {
-	if !boundDaemons(m, loads) {
-		for i := range m.Machines {
-			origins = append(origins, i)
-		}
-		return origins
-	}
-	machines, prices := make([]Machine, 0, len(m.Machines)), make([]float64, 0, len(m.ZonePrice))
-	for _, s := range m.Sellers {
-		first := len(machines)
-		for i := s.First; i < s.Last; i++ {
-			for _, where := range alikeForDaemons(m, i, loads) {
-				machines = append(machines, within(m, i, where))
-				prices = append(prices, m.ZonePrice[i*len(m.Zones):(i+1)*len(m.Zones)]...)
-				origins = append(origins, i)
+// withDaemons is a machine when the DaemonSets run on it: several where they leave pods another room in some zones than in
+// others.
+func withDaemons(m *Market, index int, loads []daemonLoad) []Machine {
+	var made []Machine
+	for zone := range (Bitset{m.Machines[index].Offered}).All {
+		mach := m.Machines[index]
+		mach.Usable, mach.Where = slices.Clone(mach.Usable), 0
+		for i := range loads {
+			if loads[i].zones[index]&(1<<zone) != 0 {
+				solve.Subtract(mach.Usable, loads[i].request, 1)
+				mach.DaemonPorts = append(mach.DaemonPorts, loads[i].ports...)
 			}
 		}
-		s.First, s.Last = first, len(machines)
-	}
-	// What was found out about machines is by their places.
-	clear(m.columns)
-	clear(m.sets)
-	clear(m.sold)
-	m.Machines, m.ZonePrice = machines, prices
-	return origins
-}
-
-// boundDaemons says whether a DaemonSet runs in some of the zones only in which a machine is offered.
-func boundDaemons(m *Market, loads []daemonLoad) bool {
-	for i := range m.Machines {
-		if slices.ContainsFunc(loads, func(l daemonLoad) bool { return l.boundOn(i, &m.Machines[i]) }) {
-			return true
+		at := slices.IndexFunc(made, func(other Machine) bool {
+			return slices.Equal(other.Usable, mach.Usable) && slices.Equal(other.DaemonPorts, mach.DaemonPorts)
+		})
+		if at < 0 {
+			at, made = len(made), append(made, mach)
 		}
+		made[at].Where |= 1 << zone
 	}
-	return false
-}
-
-func (l *daemonLoad) boundOn(index int, mach *Machine) bool {
-	zones := l.zones[index] & mach.Offered
-	return zones != 0 && zones != mach.Offered
-}
-
-// alikeForDaemons are sets of zones in each of which the DaemonSets take the same of a machine: one set where they do so
-// everywhere.
-func alikeForDaemons(m *Market, index int, loads []daemonLoad) []uint64 {
-	if !slices.ContainsFunc(loads, func(l daemonLoad) bool { return l.boundOn(index, &m.Machines[index]) }) {
-		return []uint64{Everywhere}
-	}
-	offered := m.Machines[index].Offered
-	byTake := map[string]int{}
-	var sets []uint64
-	for z := range m.Zones {
-		if offered&(1<<z) == 0 {
-			continue
+	for i := range made {
+		mach := &made[i]
+		if slices.Min(mach.Usable) < 0 {
+			mach.Usable[dimPods] = 0 // too small for its own DaemonSets: no pod may go there
 		}
-		taken, ports := make([]int64, m.Dims.Count()), []model.HostPort(nil)
-		for l := range loads {
-			if loads[l].zones[index]&(1<<z) != 0 {
-				Take(taken, loads[l].request, -1)
-				ports = append(ports, loads[l].ports...)
-			}
+		if len(made) == 1 {
+			mach.Where = Everywhere
 		}
-		key := fmt.Sprint(taken, ports)
-		at, known := byTake[key]
-		if !known {
-			at = len(sets)
-			byTake[key] = at
-			sets = append(sets, 0)
-		}
-		sets[at] |= 1 << z
+		mach.Offered, mach.Zones = mach.Offered&mach.Where, mach.Zones&mach.Where
+		mach.Price = mach.lowest(Everywhere)
 	}
-	return sets
-}
-
-// within is a machine as it is in some zones only.
-func within(m *Market, index int, zones uint64) Machine {
-	mach := m.Machines[index]
-	if zones == Everywhere {
-		return mach
-	}
-	mach.Where, mach.Offered, mach.Zones = zones, mach.Offered&zones, mach.Zones&zones
-	mach.Usable = slices.Clone(mach.Usable)
-	mach.Price = math.Inf(1)
-	for z := range m.Zones {
-		if mach.Zones&(1<<z) != 0 {
-			mach.Price = min(mach.Price, m.ZonePrice[index*len(m.Zones)+z])
-		}
-	}
-	return mach
-}
-
-// admitsDaemon says whether a DaemonSet puts a pod on a node.
-func admitsDaemon(n *model.Node, set *model.DaemonSet) bool {
-	if model.RepelledBy(model.LastingTaints(n), set.Class.Tolerations) != nil {
-		return false
-	}
-	for _, t := range model.TermsOf(set.Class) {
-		if t.Admits(n.Labels) {
-			return true
-		}
-	}
-	return false
+	return made
 }
 
 // MissingDaemons are what the DaemonSets will still put on a node: it joined a moment ago, or has not joined yet.
@@ -172,10 +101,13 @@ func MissingDaemons(n *model.Node, sets []*model.DaemonSet) (model.Resources, []
 }
 
 func runsDaemon(n *model.Node, set *model.DaemonSet) bool {
-	for _, pod := range n.Pods {
-		if pod.Daemon && pod.OwnerName == set.Name && pod.Namespace == set.Namespace {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool {
+		return pod.Daemon && pod.OwnerName == set.Name && pod.Namespace == set.Namespace
+	})
+}
+
+// admitsDaemon says whether a DaemonSet puts a pod on a node.
+func admitsDaemon(n *model.Node, set *model.DaemonSet) bool {
+	return model.RepelledBy(model.LastingTaints(n), set.Class.Tolerations) == nil &&
+		slices.ContainsFunc(model.TermsOf(set.Class), func(t model.Term) bool { return t.Admits(n.Labels) })
 }

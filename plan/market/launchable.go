@@ -8,6 +8,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan/model"
 )
 
 // What may be launched is said here and nowhere else. The market holds to it when pods are planned (variant.go), a claim
@@ -31,8 +32,6 @@ const (
 	// IdleDevices is a machine with devices that were not asked for, bareMetal one without a hypervisor.
 	IdleDevices
 	bareMetal
-	// Oddities is how many there are.
-	Oddities = int(bareMetal) + 1
 )
 
 // OddityOf says how odd a machine is for those who ask for a device, or do not.
@@ -46,26 +45,34 @@ func OddityOf(typ *cloud.InstanceType, devices, asked bool) Oddity {
 	return Ordinary
 }
 
+// hasDevices says whether something has devices beyond what every machine has.
+func hasDevices(r model.Resources) bool {
+	return slices.ContainsFunc(r.Extended, func(a model.Amount) bool { return model.IsDevice(a.Name) })
+}
+
 // IsBareMetal says whether an instance type has no hypervisor. Every such type has a size of that name, and no other has.
 func IsBareMetal(typ *cloud.InstanceType) bool {
 	return strings.HasPrefix(typ.Labels[awsv1.LabelInstanceSize], "metal")
 }
 
-// OfOddity are the machines of one oddity.
-func OfOddity(m *Market, o Oddity, asked bool) Bitset {
-	key := int(o) * 2
-	if asked {
-		key++
-	}
-	if m.odd[key] == nil {
-		m.odd[key] = NewBitset(len(m.Machines))
-		for i := range m.Machines {
-			if OddityOf(m.Machines[i].Typ, m.Machines[i].Devices, asked) == o {
-				m.odd[key].Set(i)
-			}
+// oddityFor is an oddity, and whether it is that for those who ask for a device.
+type oddityFor struct {
+	oddity Oddity
+	asked  bool
+}
+
+// LeastOdd are the machines that are as odd as the least odd of some.
+func LeastOdd(m *Market, some Bitset, asked bool) Bitset {
+	least := some
+	for odd := bareMetal; odd >= Ordinary; odd-- {
+		alike := m.odd.Of(oddityFor{odd, asked}, func() Bitset {
+			return m.Those(func(mach *Machine) bool { return OddityOf(mach.Typ, mach.Devices, asked) == odd })
+		})
+		if alike.Intersects(some) {
+			least = alike
 		}
 	}
-	return m.odd[key]
+	return least
 }
 
 // CheapestPrice is the lowest price of some machines in some zones, infinite where there are none.
@@ -82,10 +89,12 @@ func launchable(sales []sale) []sale {
 	least := slices.MinFunc(sales, func(a, b sale) int { return int(a.odd - b.odd) }).odd
 	sales = slices.DeleteFunc(slices.Clone(sales), func(s sale) bool { return s.odd != least })
 	ceiling := math.Inf(1)
-	for i := range sales {
-		if sales[i].key.CapacityType == karpv1.CapacityTypeOnDemand {
-			ceiling = min(ceiling, sales[i].price)
+	for _, s := range sales {
+		if s.offering.CapacityType == karpv1.CapacityTypeOnDemand {
+			ceiling = min(ceiling, s.offering.Price)
 		}
 	}
-	return slices.DeleteFunc(sales, func(s sale) bool { return s.key.CapacityType == karpv1.CapacityTypeSpot && s.price > ceiling })
+	return slices.DeleteFunc(sales, func(s sale) bool {
+		return s.offering.CapacityType == karpv1.CapacityTypeSpot && s.offering.Price > ceiling
+	})
 }

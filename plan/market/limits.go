@@ -2,6 +2,7 @@ package market
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -17,15 +18,12 @@ import (
 func budgetOf(s *Seller, snapshot *model.Snapshot) []Allowance {
 	limits := model.ResourcesOf(corev1.ResourceList(s.NodePool.Spec.Limits))
 	var budget []Allowance
-	for _, name := range model.SortedKeys(resourceNames(s.NodePool.Spec.Limits)) {
-		amount := limits.Get(name)
-		budget = append(budget, Allowance{Name: name, Limit: amount, Left: amount})
-	}
-	if len(budget) == 0 {
-		return nil
+	for _, name := range slices.Sorted(maps.Keys(s.NodePool.Spec.Limits)) {
+		amount := limits.Get(string(name))
+		budget = append(budget, Allowance{Name: string(name), Limit: amount, Left: amount})
 	}
 	for _, n := range snapshot.Nodes {
-		if n.Pool != s.Name || n.Claim == "" {
+		if len(budget) == 0 || n.Pool != s.Name || n.Claim == "" {
 			continue
 		}
 		capacity := n.Capacity
@@ -43,19 +41,26 @@ func budgetOf(s *Seller, snapshot *model.Snapshot) []Allowance {
 // are bought for their memory have idle cores.
 const manifold = 8
 
-// tellRemote finds out which limits are remote. That is a guess about limits on cores and memory, and is taken back where
-// it was wrong (see market.priceByLimits).
-func (s *Seller) tellRemote(machines []Machine, pods int64, demand model.Resources) {
-	var largest model.Resources
-	for i := s.First; i < s.Last; i++ {
-		largest = largest.Max(machines[i].Size)
+// TellRemote finds out which limits the pods that wait are unlikely to come near. That is a guess about limits on cores and
+// memory, and is taken back where it was wrong (see place.priceByLimits).
+func TellRemote(m *Market, waiting []*model.Pod) {
+	var asked model.Resources
+	for _, pod := range waiting {
+		asked.CPU = model.SaturatingAdd(asked.CPU, pod.Class.Requests.CPU)
+		asked.Memory = model.SaturatingAdd(asked.Memory, pod.Class.Requests.Memory)
 	}
-	for i := range s.Budget {
-		a := &s.Budget[i]
-		each := CountOf(a.Name, largest)
-		a.Remote = each <= 0 || a.Left/each >= pods
-		if a.Name == string(corev1.ResourceCPU) || a.Name == string(corev1.ResourceMemory) {
-			a.Remote = a.Remote || a.Left >= manifold*(demand.Get(a.Name)+each)
+	for _, s := range m.Sellers {
+		var largest model.Resources
+		for i := s.First; i < s.Last; i++ {
+			largest = largest.Max(m.Machines[i].Size)
+		}
+		for i := range s.Budget {
+			a := &s.Budget[i]
+			each := CountOf(a.Name, largest)
+			a.Remote = each <= 0 || a.Left/each >= int64(len(waiting))
+			if a.Name == string(corev1.ResourceCPU) || a.Name == string(corev1.ResourceMemory) {
+				a.Remote = a.Remote || a.Left/manifold >= model.SaturatingAdd(asked.Get(a.Name), each)
+			}
 		}
 	}
 }
@@ -67,40 +72,6 @@ func NothingRemote(m *Market) {
 			s.Budget[i].Remote = false
 		}
 	}
-}
-
-// demandOf is how many pods may need a node, and what they request together. Pods that are too large for every machine
-// will not use up any limit.
-func demandOf(snapshot *model.Snapshot, machines []Machine) (pods int64, sum model.Resources) {
-	var largest model.Resources
-	for i := range machines {
-		largest = largest.Max(machines[i].Size)
-	}
-	add := func(from []*model.Pod) {
-		for _, pod := range from {
-			if pod.Class.Requests.CPU > largest.CPU || pod.Class.Requests.Memory > largest.Memory {
-				continue
-			}
-			pods++
-			sum.CPU = model.SaturatingAdd(sum.CPU, pod.Class.Requests.CPU)
-			sum.Memory = model.SaturatingAdd(sum.Memory, pod.Class.Requests.Memory)
-		}
-	}
-	add(snapshot.Pending)
-	for _, n := range snapshot.Nodes {
-		if n.Deleting {
-			add(n.Pods)
-		}
-	}
-	return pods, sum
-}
-
-func resourceNames(limits karpv1.Limits) map[string]struct{} {
-	names := map[string]struct{}{}
-	for name := range limits {
-		names[string(name)] = struct{}{}
-	}
-	return names
 }
 
 // CountOf is how much of a limited resource one node of this capacity uses up.
@@ -116,11 +87,10 @@ func CountOf(name string, capacity model.Resources) int64 {
 func largestOf(types []*cloud.InstanceType, n *model.Node) model.Resources {
 	var largest model.Resources
 	for _, typ := range types {
-		ofType := slices.DeleteFunc(slices.Clone(n.Requirements), func(c model.Condition) bool {
-			_, labelled := typ.Labels[c.Key]
-			return !labelled && c.Key != corev1.LabelInstanceTypeStable
-		})
-		if admitsType(ofType, typ, nil) {
+		if !slices.ContainsFunc(n.Requirements, func(c model.Condition) bool {
+			value, labelled := typeLabel(typ, c.Key)
+			return labelled && !c.Admits(value, true)
+		}) {
 			largest = largest.Max(model.ResourcesOf(typ.Capacity))
 		}
 	}
@@ -149,21 +119,4 @@ func (s *Seller) spend(capacity model.Resources, n int) {
 // String is for people: "limit cpu 1000 leaves 4".
 func (a *Allowance) String() string {
 	return fmt.Sprintf("limit %s %s leaves %s", a.Name, model.Quantity(a.Name, a.Limit), model.Quantity(a.Name, max(0, a.Left)))
-}
-
-// admitsType says whether an instance type, with the labels of its pool, meets the term.
-func admitsType(t model.Term, typ *cloud.InstanceType, pool map[string]string) bool {
-	for i := range t {
-		value, present := typ.Labels[t[i].Key]
-		if !present && t[i].Key == corev1.LabelInstanceTypeStable {
-			value, present = typ.Name, true
-		}
-		if !present {
-			value, present = pool[t[i].Key]
-		}
-		if !t[i].Admits(value, present) {
-			return false
-		}
-	}
-	return true
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/model"
@@ -16,13 +18,6 @@ type Minimum struct {
 	Count int
 }
 
-// column is one label of every machine.
-type column struct {
-	Values []string
-	// Ids are indexes of values by machine, or absent or open.
-	Ids []int32
-}
-
 // Which zone is cheapest for a pod? Not the one with the cheapest machine: that may be one of a kind, and too small to be
 // of use. Room has a price in each zone, for cores and for memory: the highest at which no machine gives more than it
 // costs, in the proportion in which the whole batch asks for them. A pod costs what its room does, and more where the
@@ -32,12 +27,15 @@ type column struct {
 type zonePrices struct {
 	// core and memory are the prices of a thousandth of a core and a byte, in US dollars per hour.
 	core, memory float64
-	// stock are the machines, those first that cost least for their room.
-	stock []pricedType
+	// machines begin with those that cost least for their room.
+	machines []pricedMachine
 }
 
-// pricedType is a machine in a district.
-type pricedType struct {
+// zoneCapacity is a zone and a capacity type.
+type zoneCapacity struct{ zone, capacity int }
+
+// pricedMachine is a machine with what it costs in one zone.
+type pricedMachine struct {
 	index int
 	// rate is the price of the machine for each dollar that its room is worth, at least 1.
 	rate float64
@@ -61,17 +59,20 @@ type Machine struct {
 	Pool     int
 	Typ      *cloud.InstanceType
 	Capacity int // index of CapacityTypes
-	// Reservation is the place of the capacity reservation it draws on, or unreserved.
+	// Reservation is the place of the capacity reservation it draws on, or Unreserved.
 	Reservation int
-	// Zones are where it can be had now, offered where it is sold at all. A machine that cannot be had anywhere is in the
+	// Zones are where it can be had now, Offered where it is sold at all. A machine that cannot be had anywhere is in the
 	// market only to be able to say so.
 	Zones, Offered uint64
 	// Where are the zones in which it is this machine: elsewhere other DaemonSets run on its type.
 	Where uint64
-	// Price is the cheapest zone's.
-	Price float64
+	// Prices are by zone, in US dollars per hour, and of no use where it cannot be had now. Price is that of the cheapest zone.
+	Prices []float64
+	Price  float64
 	// Usable is what pods have of it when the DaemonSets run.
 	Usable []int64
+	// DaemonPorts are the host ports that DaemonSets take of it.
+	DaemonPorts []model.HostPort
 	// Size is the capacity limits count.
 	Size model.Resources
 	// Devices says that it has devices beyond what every machine has.
@@ -84,12 +85,12 @@ type Seller struct {
 	Name string
 	// Closed says why nothing at all can be bought; empty if something can.
 	Closed string
-	// Labels are those its nodes have whatever is bought. open are the custom labels the pool leaves to the pods.
+	// Labels are those its nodes have whatever is bought. Open are the custom labels the pool leaves to the pods.
 	Labels map[string]string
 	Open   map[string]model.Term
 	// Required are those of labels that follow from requirements with one value.
 	Required map[string]string
-	// machines of the pool are market.machines[first:last].
+	// First and Last bound the pool's machines: Market.Machines[First:Last].
 	First, Last int
 	// Budget is what limits leave, by resource.
 	Budget []Allowance
@@ -99,48 +100,45 @@ type Seller struct {
 
 // Market is everything that can be bought in one Pack.
 type Market struct {
-	Now         time.Time
-	Dims        *Dimensions
-	Sellers     []*Seller
-	Machines    []Machine
-	Zones       []string
-	ZoneLabels  []map[string]string // what nodes in a zone have, by zone
-	ZoneIndex   map[string]int
-	ZonePrice   []float64 // by machine and zone
-	WellKnown   map[string]bool
-	columns     map[string]*column
-	sets        map[string]Bitset
-	DaemonPorts map[int][]model.HostPort // by machine
-	Policy      model.MinValuesPolicy
+	Now        time.Time
+	Dims       *Dimensions
+	Sellers    []*Seller
+	Machines   []Machine
+	Zones      []string
+	ZoneLabels []map[string]string // what nodes in a zone have, by zone
+	WellKnown  sets.Set[string]
+	Policy     model.MinValuesPolicy
 	// Nominates says that the kube-scheduler will follow the plan.
 	Nominates bool
 	// AllZones is the mask of all zones.
 	AllZones uint64
-	// Book knows what new nodes can attach, hosts is the number of groups over hostnames.
+	// Book knows what new nodes can attach, Hosts is the number of groups over hostnames.
 	Book        *rules.VolumeIndex
 	Hosts       int
 	Unavailable map[cloud.OfferingKey]time.Time
 	// Reservations are counted down as machines are planned for them.
-	Reservations     []reservation
-	reservationIndex map[string]int
+	Reservations []reservation
 	// Passages are what is known of the machines that barriers let pass.
-	Passages map[Passage]Bitset
-	// fits are the machines with room for a request, by the request; sold those that can be had now, by zones; odd those of
-	// one oddity, for those who ask for a device and those who do not.
-	fits map[string]Bitset
-	sold map[uint64]Bitset
-	odd  [2 * Oddities]Bitset
+	Passages Cache[Passage, Bitset]
 	// Asks are what classes ask of machines in any case.
-	Asks map[*model.Class]model.Term
-	// Asked is what all pods that may be bought for ask for together, and districts are what is known of zones.
-	Asked     []int64
-	districts map[[2]int]*zonePrices
+	Asks Cache[*model.Class, model.Term]
+	// Asked is what all pods that may be bought for ask for together.
+	Asked []int64
 	// Capacities are the machines by capacity type.
 	Capacities [len(CapacityTypes)]Bitset
 	// Batch is how many pods wait.
 	Batch int
 	// LimitMet says that a pool's limit kept a machine from being bought.
 	LimitMet bool
+
+	zonePrices Cache[zoneCapacity, *zonePrices]
+	// admitted are machines by the condition that they meet, fitting by the request that they have room for, available by the
+	// zones in which they can be had now, own by their pool.
+	admitted  Cache[string, Bitset]
+	fitting   Cache[string, Bitset]
+	available Cache[uint64, Bitset]
+	own       Cache[*Seller, Bitset]
+	odd       Cache[oddityFor, Bitset]
 }
 
 // Key names the machine's offerings but for the zone and the reservation.
@@ -154,13 +152,16 @@ func (m *Market) PriceIn(index int, zones uint64) float64 {
 	if mach.Zones&^zones == 0 {
 		return mach.Price
 	}
-	lowest := math.Inf(1)
-	for z := range m.Zones {
-		if mach.Zones&zones&(1<<z) != 0 {
-			lowest = min(lowest, m.ZonePrice[index*len(m.Zones)+z])
-		}
+	return mach.lowest(zones)
+}
+
+// lowest is the price of the cheapest of some zones; infinite if it can be had in none of them.
+func (mach *Machine) lowest(zones uint64) float64 {
+	price := math.Inf(1)
+	for z := range (Bitset{mach.Zones & zones}).All {
+		price = min(price, mach.Prices[z])
 	}
-	return lowest
+	return price
 }
 
 // NodePriceIn is PriceIn with what a node costs beside its machine.
@@ -173,25 +174,15 @@ func (m *Market) NodePriceIn(index int, zones uint64) float64 {
 type BarrierKind int
 
 const (
-	// ByLabel is about labels.
 	ByLabel BarrierKind = iota
-	// ByZone is about zones.
 	ByZone
-	// ByRoom is about the room of a machine.
 	ByRoom
-	// ByPorts is about host ports of DaemonSets.
-	ByPorts
-	// ByDevices is about devices that nobody asked for.
+	ByPorts // host ports that DaemonSets take
 	ByDevices
-	// ByBareMetal is about bare metal that nobody asked for.
 	ByBareMetal
-	// ByMinValues is about the choice that minValues demands.
 	ByMinValues
-	// ByAvailability is about what recently had no capacity.
-	ByAvailability
-	// ByReservation is about reservations that are used up.
+	ByAvailability // what recently had no capacity
 	ByReservation
-	// ByLimit is about the limits of the NodePool.
 	ByLimit
 )
 
@@ -206,6 +197,9 @@ type Passage struct {
 // A capacity reservation holds a number of machines of one type in one zone. They are paid for whether they are used or
 // not, so they are bought before anything else, and counted: a plan never takes more of a reservation than it has room
 // for, whichever pools the machines are bought for, and claims in flight that were made for it count as well.
+
+// Unreserved is the place of a machine that draws on no reservation.
+const Unreserved = -1
 
 // reservation is what is known of a capacity reservation.
 type reservation struct {

@@ -2,9 +2,11 @@ package market
 
 import (
 	"cmp"
-	"maps"
-	"math"
 	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
@@ -14,12 +16,8 @@ import (
 // NewMarket is what can be bought for an input, in the dimensions of what its pods ask for.
 func NewMarket(in *model.Input, dims *Dimensions) *Market {
 	m := &Market{
-		Now: in.Snapshot.Time, Dims: dims, ZoneIndex: map[string]int{}, WellKnown: map[string]bool{},
-		columns: map[string]*column{}, sets: map[string]Bitset{}, DaemonPorts: map[int][]model.HostPort{}, Policy: in.MinValues, Nominates: in.Nominates,
-		Unavailable: in.Unavailable, Passages: map[Passage]Bitset{}, fits: map[string]Bitset{}, Asks: map[*model.Class]model.Term{}, sold: map[uint64]Bitset{}, Asked: make([]int64, dims.Count()), districts: map[[2]int]*zonePrices{},
-	}
-	for key := range karpv1.WellKnownLabels() {
-		m.WellKnown[key] = true
+		Now: in.Snapshot.Time, Dims: dims, WellKnown: karpv1.WellKnownLabels(), Policy: in.MinValues,
+		Nominates: in.Nominates, Unavailable: in.Unavailable, Asked: make([]int64, dims.Count()),
 	}
 	pools := slices.Clone(in.Pools)
 	slices.SortFunc(pools, func(a, b model.Pool) int {
@@ -31,11 +29,9 @@ func NewMarket(in *model.Input, dims *Dimensions) *Market {
 		m.Sellers = append(m.Sellers, addPool(m, in, pools[i], i))
 	}
 	runDaemons(m, in.Snapshot.DaemonSets)
-	pods, demand := demandOf(in.Snapshot, m.Machines)
 	for _, s := range m.Sellers {
 		s.Budget = budgetOf(s, in.Snapshot)
-		s.tellRemote(m.Machines, pods, demand)
-		s.Minimums = minimumsOf(s.NodePool)
+		s.Minimums = minimumsOf(s.NodePool.Spec.Template.Spec.Requirements)
 	}
 	return m
 }
@@ -59,7 +55,7 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 			ofOffering = append(ofOffering, c)
 		case m.Zonal(c.Key):
 			ofZone = append(ofZone, c)
-		case m.WellKnown[c.Key] && c.Key != karpv1.NodePoolLabelKey:
+		case m.WellKnown.Has(c.Key) && c.Key != karpv1.NodePoolLabelKey:
 			ofType = append(ofType, c)
 		}
 	}
@@ -73,8 +69,8 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 				addMachine(m, in, index, typ, Machine{Capacity: c, Reservation: Unreserved}, zones)
 			}
 		}
-		for _, r := range reservationsOf(m, typ) {
-			if ofOffering.Admits(m.Reservations[r].labels) {
+		for r := range m.Reservations {
+			if labels := m.Reservations[r].labels; labels[corev1.LabelInstanceTypeStable] == typ.Name && ofOffering.Admits(labels) {
 				addMachine(m, in, index, typ, Machine{Capacity: 0, Reservation: r}, zones)
 			}
 		}
@@ -89,6 +85,7 @@ func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
 // ClosedBecause says why nothing can be bought for a pool; empty if something can.
 func ClosedBecause(pool model.Pool) string {
 	np := pool.NodePool
+	ready := np.Condition(karpv1.ConditionTypeReady)
 	switch {
 	case np.DeletionTimestamp != nil:
 		return "it is being deleted"
@@ -96,32 +93,20 @@ func ClosedBecause(pool model.Pool) string {
 		return "it is static: its size does not follow the pods"
 	case pool.Problem != "":
 		return pool.Problem
-	}
-	ready := np.Condition(karpv1.ConditionTypeReady)
-	if ready == nil {
+	case ready == nil:
 		return "it is not Ready yet"
-	}
-	if ready.Status != "True" {
-		if ready.Message != "" {
-			return "it is not Ready: " + ready.Message
-		}
-		return "it is not Ready: " + ready.Reason
+	case ready.Status != metav1.ConditionTrue:
+		return "it is not Ready: " + cmp.Or(ready.Message, ready.Reason)
 	}
 	return ""
 }
 
 // labelPool works out the labels of a pool's nodes that do not depend on what is bought.
 func labelPool(m *Market, s *Seller, requirements model.Term) {
-	template := &s.NodePool.Spec.Template
-	s.Labels = map[string]string{}
-	maps.Copy(s.Labels, template.Labels)
-	s.Labels[karpv1.NodePoolLabelKey] = s.Name
-	if ref := template.Spec.NodeClassRef; ref != nil {
-		s.Labels[karpv1.NodeClassLabelKey(ref.GroupKind())] = ref.Name
-	}
+	s.Labels = templateLabels(s.NodePool)
 	s.Open = map[string]model.Term{}
 	for _, c := range requirements {
-		if _, fixed := s.Labels[c.Key]; !fixed && !m.WellKnown[c.Key] {
+		if _, fixed := s.Labels[c.Key]; !fixed && !m.WellKnown.Has(c.Key) {
 			s.Open[c.Key] = append(s.Open[c.Key], c)
 		}
 	}
@@ -146,33 +131,32 @@ func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, m
 	if mach.Reservation != Unreserved {
 		key.ReservationID = m.Reservations[mach.Reservation].id()
 	}
-	mach.Pool, mach.Typ, mach.Price, mach.Size, mach.Where = pool, typ, math.Inf(1), model.ResourcesOf(typ.Capacity), Everywhere
-	prices := make([]float64, len(m.Zones))
+	mach.Pool, mach.Typ, mach.Size, mach.Where = pool, typ, model.ResourcesOf(typ.Capacity), Everywhere
+	mach.Prices = make([]float64, len(m.Zones))
 	for i := range typ.Offerings {
 		offering := &typ.Offerings[i]
-		zone, known := m.ZoneIndex[offering.Zone]
-		if !known || offering.CapacityType != key.CapacityType || offering.ReservationID != key.ReservationID ||
-			zones&(1<<zone) == 0 || offering.Price <= 0 {
+		zone := slices.Index(m.Zones, offering.Zone)
+		if zone < 0 || offering.CapacityType != key.CapacityType || offering.ReservationID != key.ReservationID || zones&(1<<zone) == 0 || offering.Price <= 0 {
 			continue
 		}
 		mach.Offered |= 1 << zone
-		key.Zone = offering.Zone
-		if !offering.Available {
-			continue
+		if availableNow(offering, typ, in.Unavailable, m.Now) {
+			mach.Zones |= 1 << zone
+			mach.Prices[zone] = offering.Price
 		}
-		if until, refused := in.Unavailable[key]; refused && m.Now.Before(until) {
-			continue
-		}
-		mach.Zones |= 1 << zone
-		prices[zone] = offering.Price
-		mach.Price = min(mach.Price, offering.Price)
 	}
 	if mach.Offered == 0 {
 		return
 	}
+	mach.Price = mach.lowest(Everywhere)
 	allocatable := model.ResourcesOf(typ.Allocatable)
 	mach.Usable = m.Dims.machine(allocatable)
-	mach.Devices = slices.ContainsFunc(allocatable.Extended, func(a model.Amount) bool { return model.IsDevice(a.Name) })
+	mach.Devices = hasDevices(allocatable)
 	m.Machines = append(m.Machines, mach)
-	m.ZonePrice = append(m.ZonePrice, prices...)
+}
+
+// availableNow says that an offering is there to be bought, as far as is known.
+func availableNow(o *cloud.Offering, typ *cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time) bool {
+	until, refused := unavailable[o.Key(typ)]
+	return o.Available && o.Price > 0 && !(refused && now.Before(until))
 }

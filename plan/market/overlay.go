@@ -45,25 +45,21 @@ type OverlayProblem struct {
 func NewOverlays(all []*v1alpha1.NodeOverlay, pools []model.Pool) (*Overlays, map[string]OverlayProblem) {
 	problems := map[string]OverlayProblem{}
 	o := &Overlays{}
-	peers := map[int32]int{}
-	for _, object := range all {
-		peers[weightOf(object)]++
-	}
-	taken := map[int32]fieldOwners{}
+	setBy := map[overlaidField]string{}
 	for _, object := range slices.SortedFunc(slices.Values(all), winsFirst) {
 		if errs := object.Validate(); len(errs) > 0 {
 			problems[object.Name] = OverlayProblem{v1alpha1.ReasonRuntimeValidation, errs.ToAggregate().Error()}
 			continue
 		}
 		one := newOverlay(object)
-		if weight := weightOf(object); peers[weight] > 1 {
-			if taken[weight] == nil {
-				taken[weight] = fieldOwners{}
-			}
-			if conflict := taken[weight].add(object, one.wants(pools)); conflict != "" {
-				problems[object.Name] = OverlayProblem{v1alpha1.ReasonConflict, conflict}
-				continue
-			}
+		fields := one.fields(pools)
+		if i := slices.IndexFunc(fields, func(f overlaidField) bool { return setBy[f] != "" }); i >= 0 {
+			problems[object.Name] = OverlayProblem{v1alpha1.ReasonConflict, fmt.Sprintf(
+				"NodeOverlay %s has the same weight and sets %s, too: give them different weights, or narrow spec.requirements", setBy[fields[i]], fields[i])}
+			continue
+		}
+		for _, f := range fields {
+			setBy[f] = object.Name
 		}
 		o.list = append(o.list, one)
 	}
@@ -75,29 +71,22 @@ func winsFirst(a, b *v1alpha1.NodeOverlay) int {
 	return cmp.Or(-cmp.Compare(weightOf(a), weightOf(b)), -cmp.Compare(a.Name, b.Name))
 }
 
-func weightOf(o *v1alpha1.NodeOverlay) int32 {
-	if o.Spec.Weight == nil {
-		return 0
-	}
-	return *o.Spec.Weight
-}
+func weightOf(o *v1alpha1.NodeOverlay) int32 { return model.ValueOr(o.Spec.Weight, 0) }
 
 func newOverlay(object *v1alpha1.NodeOverlay) overlay {
-	o := overlay{object: object}
+	var conditions model.Term
 	for _, r := range object.Spec.Requirements {
-		c := model.NewCondition(karpv1.NormalizedLabelKey(r.Key), r.Operator, r.Values)
-		switch {
-		case c.Key == corev1.LabelTopologyZone, c.Key == corev1.LabelTopologyRegion, c.Key == zoneIDLabel, c.Key == karpv1.CapacityTypeLabelKey, ofReservation(c.Key):
-			o.ofOffering = append(o.ofOffering, c)
-		default:
-			o.ofType = append(o.ofType, c)
-		}
+		conditions = append(conditions, model.NewCondition(karpv1.NormalizedLabelKey(r.Key), r.Operator, r.Values))
 	}
+	o := overlay{object: object}
+	o.ofOffering, o.ofType = byOffering(conditions)
 	return o
 }
 
-// overlaidField is something that an overlay sets: the price of an offering, or an extended resource of an instance type.
+// overlaidField is something that an overlay of some weight sets: the price of an offering, or an extended resource of an
+// instance type.
 type overlaidField struct {
+	weight             int32
 	pool, instanceType string
 	offering           cloud.OfferingKey
 	resource           corev1.ResourceName
@@ -111,43 +100,32 @@ func (f overlaidField) String() string {
 	return fmt.Sprintf("the price of %s %s in %s in NodePool %s", f.offering.CapacityType, f.instanceType, f.offering.Zone, f.pool)
 }
 
-// fieldOwners say which of the overlays of one weight sets a field.
-type fieldOwners map[overlaidField]*v1alpha1.NodeOverlay
-
-// add adds what an overlay sets, unless another one sets some of it; then it says so.
-func (c fieldOwners) add(object *v1alpha1.NodeOverlay, fields []overlaidField) (conflict string) {
-	for _, f := range fields {
-		if other := c[f]; other != nil {
-			return fmt.Sprintf("NodeOverlay %s has the same weight and sets %s, too: give them different weights, or narrow spec.requirements", other.Name, f)
-		}
-	}
-	for _, f := range fields {
-		c[f] = object
-	}
-	return ""
-}
-
-// wants are the fields that an overlay sets.
-func (o *overlay) wants(pools []model.Pool) []overlaidField {
-	var wants []overlaidField
+// fields are what an overlay sets.
+func (o *overlay) fields(pools []model.Pool) []overlaidField {
+	var fields []overlaidField
 	for _, pool := range pools {
-		labels := overlaidLabels(pool.NodePool)
+		labels := templateLabels(pool.NodePool)
 		for _, typ := range pool.Types {
 			offered := o.offerings(typ, labels)
 			if len(offered) == 0 {
 				continue
 			}
+			ofType := overlaidField{weight: weightOf(o.object), pool: pool.NodePool.Name, instanceType: typ.Name}
 			if o.object.ChangesPrice() {
 				for _, i := range offered {
-					wants = append(wants, overlaidField{pool: pool.NodePool.Name, instanceType: typ.Name, offering: typ.Offerings[i].Key(typ)})
+					field := ofType
+					field.offering = typ.Offerings[i].Key(typ)
+					fields = append(fields, field)
 				}
 			}
 			for _, name := range slices.Sorted(maps.Keys(o.object.Spec.Capacity)) {
-				wants = append(wants, overlaidField{pool: pool.NodePool.Name, instanceType: typ.Name, resource: name})
+				field := ofType
+				field.resource = name
+				fields = append(fields, field)
 			}
 		}
 	}
-	return wants
+	return fields
 }
 
 // offerings are the offerings of a type that the overlay is about, for nodes with the labels of their NodePool.
@@ -170,7 +148,7 @@ func (o *Overlays) Apply(pool *karpv1.NodePool, types []*cloud.InstanceType) []*
 	if o == nil || len(o.list) == 0 {
 		return types
 	}
-	labels := overlaidLabels(pool)
+	labels := templateLabels(pool)
 	made := make([]*cloud.InstanceType, len(types))
 	for i, typ := range types {
 		made[i] = o.typ(typ, labels)
@@ -180,58 +158,34 @@ func (o *Overlays) Apply(pool *karpv1.NodePool, types []*cloud.InstanceType) []*
 
 // typ is what the overlays make of an instance type. Each field is set by the first overlay that does.
 func (o *Overlays) typ(typ *cloud.InstanceType, labels map[string]string) *cloud.InstanceType {
-	made := *typ
-	for i := range o.list {
-		one := &o.list[i]
+	made, priced := *typ, false
+	for _, one := range o.list {
 		offered := one.offerings(typ, labels)
 		if len(offered) == 0 {
 			continue
 		}
 		if one.object.ChangesPrice() {
-			made.Offerings = one.priced(made.Offerings, typ.Offerings, offered)
+			if !priced {
+				made.Offerings, priced = slices.Clone(typ.Offerings), true
+			}
+			for _, i := range offered {
+				if offering := &made.Offerings[i]; !offering.Overlaid {
+					offering.Price, offering.Overlaid = max(leastPrice, one.object.AdjustedPrice(offering.Price)), true
+				}
+			}
+		}
+		if len(one.object.Spec.Capacity) > 0 && made.Overlaid == nil {
+			made.Overlaid = map[corev1.ResourceName]bool{}
+			made.Capacity, made.Allocatable = maps.Clone(typ.Capacity), maps.Clone(typ.Allocatable)
 		}
 		for name, quantity := range one.object.Spec.Capacity {
-			if made.Overlaid[name] {
-				continue
+			if !made.Overlaid[name] {
+				made.Overlaid[name], made.Capacity[name], made.Allocatable[name] = true, quantity, quantity
 			}
-			made.Overlaid = with(made.Overlaid, name, true)
-			made.Capacity, made.Allocatable = with(made.Capacity, name, quantity), with(made.Allocatable, name, quantity)
 		}
 	}
-	if made.Overlaid == nil && !slices.ContainsFunc(made.Offerings, func(o cloud.Offering) bool { return o.Overlaid }) {
+	if !priced && made.Overlaid == nil {
 		return typ
 	}
 	return &made
-}
-
-// priced are offerings with the overlay's price where no other has set one.
-func (o *overlay) priced(offerings, original []cloud.Offering, which []int) []cloud.Offering {
-	if len(offerings) > 0 && &offerings[0] == &original[0] {
-		offerings = slices.Clone(offerings)
-	}
-	for _, i := range which {
-		if offering := &offerings[i]; !offering.Overlaid {
-			offering.Price, offering.Overlaid = max(leastPrice, o.object.AdjustedPrice(offering.Price)), true
-		}
-	}
-	return offerings
-}
-
-// with is a map with one more entry. The argument is not changed.
-func with[M ~map[K]V, K comparable, V any](m M, key K, value V) M {
-	clone := make(M, len(m)+1)
-	maps.Copy(clone, m)
-	clone[key] = value
-	return clone
-}
-
-// overlaidLabels are the labels of a pool's nodes that are known whatever is launched.
-func overlaidLabels(pool *karpv1.NodePool) map[string]string {
-	labels := map[string]string{}
-	maps.Copy(labels, pool.Spec.Template.Labels)
-	labels[karpv1.NodePoolLabelKey] = pool.Name
-	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil {
-		labels[karpv1.NodeClassLabelKey(ref.GroupKind())] = ref.Name
-	}
-	return labels
 }

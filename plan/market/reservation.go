@@ -1,10 +1,7 @@
 package market
 
 import (
-	"cmp"
-	"maps"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,105 +11,60 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Unreserved is the place of a machine that draws on no reservation.
-const Unreserved = -1
-
-// reservationLabels are the labels that only machines of a reservation have.
-func reservationLabels(o *cloud.Offering) map[string]string {
-	if o.ReservationID == "" {
-		return nil
-	}
-	return map[string]string{
-		awsv1.LabelCapacityReservationID:            o.ReservationID,
-		awsv1.LabelCapacityReservationType:          cmp.Or(o.ReservationType, string(awsv1.CapacityReservationTypeDefault)),
-		awsv1.LabelCapacityReservationInterruptible: strconv.FormatBool(o.ReservationInterruptible),
-	}
-}
-
-// ofReservation says whether a label is one of those.
-func ofReservation(key string) bool {
-	switch key {
-	case awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible:
-		return true
-	}
-	return false
-}
-
-// countReservations finds out what is left of every reservation that some pool can use.
+// countReservations finds out what is left of every reservation that some pool can use. They are in the order of their ids.
 func countReservations(m *Market, in *model.Input) {
-	m.reservationIndex = map[string]int{}
+	known := map[string]*reservation{}
 	for _, pool := range in.Pools {
 		for _, typ := range pool.Types {
 			for i := range typ.Offerings {
-				countReservation(m, typ, &typ.Offerings[i])
+				countReservation(known, typ, &typ.Offerings[i])
 			}
 		}
 	}
-	if len(m.Reservations) == 0 {
-		return
+	for _, id := range model.SortedKeys(known) {
+		m.Reservations = append(m.Reservations, *known[id])
 	}
 	for _, n := range in.Snapshot.Nodes {
-		if n.Claim != "" && !n.Launched && n.Name == "" {
+		if n.Claim != "" && n.Unsettled() {
 			setAside(m, n.Requirements)
 		}
 	}
 }
 
-func countReservation(m *Market, typ *cloud.InstanceType, o *cloud.Offering) {
+func countReservation(known map[string]*reservation, typ *cloud.InstanceType, o *cloud.Offering) {
 	if o.ReservationID == "" || o.CapacityType != karpv1.CapacityTypeReserved {
 		return
 	}
-	if i, known := m.reservationIndex[o.ReservationID]; known {
+	if r := known[o.ReservationID]; r != nil {
 		// Pools may have looked at different times; the lower number cannot promise too much.
-		m.Reservations[i].Left = min(m.Reservations[i].Left, o.ReservationCapacity)
+		r.Left = min(r.Left, o.ReservationCapacity)
 		return
 	}
 	labels := reservationLabels(o)
 	labels[corev1.LabelInstanceTypeStable], labels[corev1.LabelTopologyZone] = typ.Name, o.Zone
 	labels[karpv1.CapacityTypeLabelKey] = karpv1.CapacityTypeReserved
-	m.reservationIndex[o.ReservationID] = len(m.Reservations)
-	m.Reservations = append(m.Reservations, reservation{labels: labels, Left: o.ReservationCapacity})
+	known[o.ReservationID] = &reservation{labels: labels, Left: o.ReservationCapacity}
 }
 
 // setAside takes one machine out of each reservation that a claim may be launched into, if it can be launched into
 // nothing else.
 func setAside(m *Market, conditions model.Term) {
-	insists := false
-	for i := range conditions {
-		c := &conditions[i]
-		if c.Key == karpv1.CapacityTypeLabelKey {
-			insists = c.Admits(karpv1.CapacityTypeReserved, true) &&
-				!c.Admits(karpv1.CapacityTypeSpot, true) && !c.Admits(karpv1.CapacityTypeOnDemand, true)
-		}
-	}
-	if !insists {
-		return
-	}
+	insists := slices.ContainsFunc(conditions, func(c model.Condition) bool {
+		return c.Key == karpv1.CapacityTypeLabelKey && !c.Admits(karpv1.CapacityTypeSpot, true) && !c.Admits(karpv1.CapacityTypeOnDemand, true)
+	})
 	for r := range m.Reservations {
-		suits := true
-		for i := range conditions {
-			value, known := m.Reservations[r].labels[conditions[i].Key]
-			suits = suits && (!known || conditions[i].Admits(value, true))
-		}
-		if suits {
+		if insists && m.Reservations[r].suits(conditions) {
 			m.Reservations[r].Left--
 		}
 	}
 }
 
-// reservationsOf are the places of the reservations an instance type can be launched into, in the order of their ids.
-func reservationsOf(m *Market, typ *cloud.InstanceType) []int {
-	ids := map[string]int{}
-	for i := range typ.Offerings {
-		if r, known := m.reservationIndex[typ.Offerings[i].ReservationID]; known {
-			ids[typ.Offerings[i].ReservationID] = r
-		}
-	}
-	var places []int
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		places = append(places, ids[id])
-	}
-	return places
+// suits says that nothing which is known of a reservation speaks against conditions.
+func (r *reservation) suits(conditions model.Term) bool {
+	return !slices.ContainsFunc(conditions, func(c model.Condition) bool {
+		value, known := r.labels[c.Key]
+		return known && !c.Admits(value, true)
+	})
 }
 
 // id is the reservation's name.
@@ -174,11 +126,10 @@ func WithoutUsedUp(m *Market, stock Bitset) {
 	if len(m.Reservations) == 0 {
 		return
 	}
-	for i := range stock.All {
-		if r := m.Machines[i].Reservation; r != Unreserved && m.Reservations[r].Left <= 0 {
-			stock.Clear(i)
-		}
-	}
+	stock.DeleteFunc(func(i int) bool {
+		r := m.Machines[i].Reservation
+		return r != Unreserved && m.Reservations[r].Left <= 0
+	})
 }
 
 // Limited says that a machine may be had only so many times for reasons that do not concern its like.
@@ -186,10 +137,7 @@ func (m *Market) Limited(index int) bool { return m.Machines[index].Reservation 
 
 // Tightens says that one machine uses up more of some limit of its pool that is not remote than another does.
 func (m *Market) Tightens(pool int, a, b model.Resources) bool {
-	for _, limit := range m.Sellers[pool].Budget {
-		if !limit.Remote && CountOf(limit.Name, a) > CountOf(limit.Name, b) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Sellers[pool].Budget, func(limit Allowance) bool {
+		return !limit.Remote && CountOf(limit.Name, a) > CountOf(limit.Name, b)
+	})
 }

@@ -7,7 +7,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
+
+// Those are the machines of which something holds.
+func (m *Market) Those(holds func(*Machine) bool) Bitset {
+	set := NewBitset(len(m.Machines))
+	for i := range m.Machines {
+		if holds(&m.Machines[i]) {
+			set.Set(i)
+		}
+	}
+	return set
+}
 
 // Fitting are the machines with room for a request. Many pod groups ask for the same.
 func (m *Market) Fitting(request []int64) Bitset {
@@ -15,17 +27,49 @@ func (m *Market) Fitting(request []int64) Bitset {
 	for _, amount := range request {
 		key = binary.AppendVarint(key, amount)
 	}
-	set, known := m.fits[string(key)]
-	if !known {
-		set = NewBitset(len(m.Machines))
-		for i := range m.Machines {
-			if Fits(request, m.Machines[i].Usable) {
-				set.Set(i)
+	return m.fitting.Of(string(key), func() Bitset {
+		return m.Those(func(mach *Machine) bool { return solve.Fits(request, mach.Usable) })
+	})
+}
+
+// Admitted is the set of machines that meet a condition on a label which does not follow from the zone.
+func (m *Market) Admitted(c *model.Condition) Bitset {
+	return m.admitted.Of(c.ID(), func() Bitset {
+		absent, verdicts := c.Admits("", false), Cache[string, bool]{}
+		return m.Those(func(mach *Machine) bool {
+			if value, present := m.Label(mach, c.Key); present {
+				return verdicts.Of(value, func() bool { return c.Admits(value, true) })
 			}
+			if open := m.Sellers[mach.Pool].Open[c.Key]; open != nil {
+				_, _, admits := append(slices.Clone(open), *c).Resolve()
+				return admits
+			}
+			return absent
+		})
+	})
+}
+
+// OpenAnywhere says whether some pool leaves the label to the pods.
+func (m *Market) OpenAnywhere(key string) bool {
+	return slices.ContainsFunc(m.Sellers, func(s *Seller) bool { return s.Open[key] != nil })
+}
+
+// availableIn are the machines that can be had now in some zones.
+func (m *Market) availableIn(zones uint64) Bitset {
+	return m.available.Of(zones, func() Bitset {
+		return m.Those(func(mach *Machine) bool { return mach.Zones&zones != 0 })
+	})
+}
+
+// of are the machines of a pool.
+func (m *Market) of(s *Seller) Bitset {
+	return m.own.Of(s, func() Bitset {
+		set := NewBitset(len(m.Machines))
+		for i := s.First; i < s.Last; i++ {
+			set.Set(i)
 		}
-		m.fits[string(key)] = set
-	}
-	return set
+		return set
+	})
 }
 
 // Variant is one alternative of a pod group.
@@ -38,63 +82,50 @@ type Variant struct {
 
 // Variant is what the market has for one term of a class, whatever its size.
 func (m *Market) Variant(class *model.Class, t model.Term, wary bool) Variant {
-	v := Variant{Zones: ^uint64(0), Machines: NewBitset(len(m.Machines))}
+	v := Variant{Zones: Everywhere, Machines: NewBitset(len(m.Machines))}
 	for _, s := range m.Sellers {
-		if s.Closed == "" && m.admitsClass(s, class, wary) {
-			v.Machines.fill(s.First, s.Last)
+		taints := s.NodePool.Spec.Template.Spec.Taints
+		if s.Closed == "" && model.RepelledBy(taints, class.Tolerations) == nil && !(wary && DeterredBy(taints, class.Tolerations)) {
+			v.Machines.Unite(m.of(s))
 		}
 	}
-	var zonal model.Term
-	for _, c := range t.Normalized() {
-		if m.Zonal(c.Key) {
-			zonal = append(zonal, c)
-			continue
-		}
-		v.Machines.Intersect(m.Admitted(&c))
-		if m.OpenAnywhere(c.Key) {
-			v.Custom = append(v.Custom, c)
-		}
-	}
-	if len(zonal) > 0 {
-		v.Zones = m.ZoneMask(zonal)
-	}
-	v.Machines.Intersect(m.soldIn(v.Zones))
+	narrow(m, &v, t.Normalized())
 	if len(class.HostPorts) > 0 {
-		for i := range v.Machines.All {
-			if PortsConflict(m.DaemonPorts[i], class.HostPorts) {
-				v.Machines.Clear(i)
-			}
-		}
-	}
-	if len(v.Custom) > 1 {
-		SettleCustom(m, &v)
+		v.Machines.DeleteFunc(func(i int) bool { return PortsConflict(m.Machines[i].DaemonPorts, class.HostPorts) })
 	}
 	return v
 }
 
-// soldIn are the machines that can be had now in some zones.
-func (m *Market) soldIn(zones uint64) Bitset {
-	set, known := m.sold[zones]
-	if !known {
-		set = NewBitset(len(m.Machines))
-		for i := range m.Machines {
-			if m.Machines[i].Zones&zones != 0 {
-				set.Set(i)
-			}
-		}
-		m.sold[zones] = set
-	}
-	return set
-}
-
-// SettleCustom drops the machines of pools in which the conditions on open labels contradict each other.
-func SettleCustom(m *Market, v *Variant) {
-	for _, s := range m.Sellers {
-		if _, ok := s.Settle(v.Custom); ok {
+// narrow brings further conditions into a variant.
+func narrow(m *Market, v *Variant, conditions model.Term) {
+	var zonal model.Term
+	for i := range conditions {
+		c := &conditions[i]
+		if m.Zonal(c.Key) {
+			zonal = append(zonal, *c)
 			continue
 		}
-		for i := s.First; i < s.Last; i++ {
-			v.Machines.Clear(i)
+		v.Machines.Intersect(m.Admitted(c))
+		if m.OpenAnywhere(c.Key) {
+			v.Custom = append(v.Custom, *c)
+		}
+	}
+	if len(zonal) > 0 {
+		v.Zones &= m.ZoneMask(zonal)
+	}
+	m.Settle(v)
+}
+
+// Settle leaves of a variant's machines those that can be had in its zones, and for which its conditions on open labels do
+// not contradict each other.
+func (m *Market) Settle(v *Variant) {
+	v.Machines.Intersect(m.availableIn(v.Zones))
+	if len(v.Custom) < 2 {
+		return
+	}
+	for _, s := range m.Sellers {
+		if _, ok := s.Settle(v.Custom); !ok {
+			v.Machines.Exclude(m.of(s))
 		}
 	}
 }
@@ -123,12 +154,6 @@ func (s *Seller) Settle(custom model.Term) (map[string]string, bool) {
 	return labels, true
 }
 
-// admitsClass says whether the taints of a pool's nodes let pods of the class in.
-func (m *Market) admitsClass(s *Seller, class *model.Class, wary bool) bool {
-	taints := s.NodePool.Spec.Template.Spec.Taints
-	return model.RepelledBy(taints, class.Tolerations) == nil && !(wary && DeterredBy(taints, class.Tolerations))
-}
-
 // DeterredBy says whether the pods with these tolerations are not wanted where there is another place.
 func DeterredBy(taints []corev1.Taint, tolerations []corev1.Toleration) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool {
@@ -138,33 +163,10 @@ func DeterredBy(taints []corev1.Taint, tolerations []corev1.Toleration) bool {
 
 // Narrow is what variants leave under further conditions.
 func (m *Market) Narrow(variants []Variant, conditions model.Term) []Variant {
-	var zonal model.Term
 	var result []Variant
-	for i := range conditions {
-		if m.Zonal(conditions[i].Key) {
-			zonal = append(zonal, conditions[i])
-		}
-	}
-	zones := ^uint64(0)
-	if len(zonal) > 0 {
-		zones = m.ZoneMask(zonal)
-	}
 	for _, v := range variants {
-		v = Variant{Machines: v.Machines.Clone(), Zones: v.Zones & zones, Custom: slices.Clip(v.Custom)}
-		for i := range conditions {
-			c := &conditions[i]
-			if m.Zonal(c.Key) {
-				continue
-			}
-			v.Machines.Intersect(m.Admitted(c))
-			if m.OpenAnywhere(c.Key) {
-				v.Custom = append(v.Custom, *c)
-			}
-		}
-		v.Machines.Intersect(m.soldIn(v.Zones))
-		if len(v.Custom) > 1 {
-			SettleCustom(m, &v)
-		}
+		v.Machines, v.Custom = v.Machines.Clone(), slices.Clip(v.Custom)
+		narrow(m, &v, conditions)
 		if !v.Machines.Empty() {
 			result = append(result, v)
 		}
@@ -183,12 +185,5 @@ func (m *Market) UnionOf(variants []Variant) Bitset {
 
 // PortsConflict says whether some host ports of both cannot be on one node.
 func PortsConflict(a, b []model.HostPort) bool {
-	for _, x := range a {
-		for _, y := range b {
-			if x.Conflicts(y) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(a, func(x model.HostPort) bool { return slices.ContainsFunc(b, x.Conflicts) })
 }

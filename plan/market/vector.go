@@ -1,13 +1,67 @@
 package market
 
 import (
-	"maps"
 	"math"
 	"slices"
 
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
+
+// The first dimensions of every vector; extended resources follow.
+const (
+	DimCPU = iota
+	DimMemory
+	dimStorage
+	dimPods
+	DimExtended
+)
+
+// Dimensions numbers the resources that matter to one Pack: the four every node has, and the extended ones that some
+// pod or DaemonSet asks for.
+type Dimensions struct {
+	// resources are the Kubernetes names of the four and of the extended ones.
+	resources []string
+	Extended  []string
+	// Caps are the bounds on groups of pods that count as resources; they come after the extended ones.
+	Caps []rules.HostCap
+}
+
+// NewDimensions numbers the resources that some classes ask for, with bounds on groups of pods behind them.
+func NewDimensions(classes []*model.Class, caps ...rules.HostCap) *Dimensions {
+	asked := map[string]bool{}
+	for _, class := range classes {
+		for _, amount := range class.Requests.Extended {
+			asked[amount.Name] = true
+		}
+	}
+	resources := append([]string{DimCPU: "cpu", DimMemory: "memory", dimStorage: "ephemeral-storage", dimPods: "pods"}, model.SortedKeys(asked)...)
+	return &Dimensions{resources: resources, Extended: resources[DimExtended:], Caps: caps}
+}
+
+// Count is the length of a vector.
+func (d *Dimensions) Count() int { return len(d.resources) + len(d.Caps) }
+
+// Name is the Kubernetes name of a dimension.
+func (d *Dimensions) Name(dim int) string {
+	if dim < len(d.resources) {
+		return d.resources[dim]
+	}
+	return "pods of a kind"
+}
+
+// Vector lays resources out by dimension.
+func (d *Dimensions) Vector(r model.Resources) []int64 {
+	v := make([]int64, d.Count())
+	v[DimCPU], v[DimMemory], v[dimStorage], v[dimPods] = r.CPU, r.Memory, r.EphemeralStorage, r.Pods
+	for i, name := range d.Extended {
+		v[DimExtended+i] = r.Get(name)
+	}
+	return v
+}
+
+// Cap is the dimension of a bound.
+func (d *Dimensions) Cap(i int) int { return len(d.resources) + i }
 
 // ClaimCaps writes into a pod's request what it takes of the bounds, and returns the least of those that are no
 // resources; zero if there is none.
@@ -25,75 +79,6 @@ func (d *Dimensions) ClaimCaps(request []int64, r *rules.Rules) int {
 		}
 	}
 	return most
-}
-
-// Cap is the dimension of a bound.
-func (d *Dimensions) Cap(i int) int { return DimExtended + len(d.Extended) + i }
-
-// The first dimensions of every vector; extended resources follow.
-const (
-	DimCPU = iota
-	DimMemory
-	dimStorage
-	dimPods
-	DimExtended
-)
-
-// Dimensions numbers the resources that matter to one Pack: the four every node has, and the extended ones that some
-// pod or DaemonSet asks for.
-type Dimensions struct {
-	Extended []string
-	index    map[string]int
-	// Caps are the bounds on groups of pods that count as resources; they come after the extended ones.
-	Caps []rules.HostCap
-}
-
-// NewDimensions numbers the resources that some classes ask for, with bounds on groups of pods behind them.
-func NewDimensions(classes []*model.Class, caps ...rules.HostCap) *Dimensions {
-	index := map[string]int{}
-	for _, class := range classes {
-		for _, amount := range class.Requests.Extended {
-			index[amount.Name] = 0
-		}
-	}
-	d := &Dimensions{Extended: slices.Sorted(maps.Keys(index)), index: index, Caps: caps}
-	for i, name := range d.Extended {
-		index[name] = DimExtended + i
-	}
-	return d
-}
-
-// Count is the length of a vector.
-func (d *Dimensions) Count() int { return DimExtended + len(d.Extended) + len(d.Caps) }
-
-// Name is the Kubernetes name of a dimension.
-func (d *Dimensions) Name(dim int) string {
-	switch dim {
-	case DimCPU:
-		return "cpu"
-	case DimMemory:
-		return "memory"
-	case dimStorage:
-		return "ephemeral-storage"
-	case dimPods:
-		return "pods"
-	}
-	if dim -= DimExtended; dim < len(d.Extended) {
-		return d.Extended[dim]
-	}
-	return "pods of a kind"
-}
-
-// Vector lays resources out by dimension.
-func (d *Dimensions) Vector(r model.Resources) []int64 {
-	v := make([]int64, d.Count())
-	v[DimCPU], v[DimMemory], v[dimStorage], v[dimPods] = r.CPU, r.Memory, r.EphemeralStorage, r.Pods
-	for _, amount := range r.Extended {
-		if i, ok := d.index[amount.Name]; ok {
-			v[i] = amount.Value
-		}
-	}
-	return v
 }
 
 // machine lays out what a new machine has: the bounds on groups of pods are whole.
@@ -121,38 +106,4 @@ func (d *Dimensions) Resources(v []int64) model.Resources {
 		}
 	}
 	return r
-}
-
-// Fits says whether a request fits into what is free. What is not asked for may be overdrawn.
-func Fits(request, free []int64) bool {
-	for d, amount := range request {
-		if amount > 0 && amount > free[d] {
-			return false
-		}
-	}
-	return true
-}
-
-// Times says how often a request fits into what is free.
-func Times(request, free []int64) int {
-	count := int64(math.MaxInt32)
-	for d, amount := range request {
-		if amount <= 0 {
-			continue
-		}
-		if free[d] < amount {
-			return 0
-		}
-		if n := free[d] / amount; n < count {
-			count = n
-		}
-	}
-	return int(count)
-}
-
-// Take subtracts a request n times.
-func Take(free, request []int64, n int) {
-	for d, amount := range request {
-		free[d] -= amount * int64(n)
-	}
 }

@@ -4,44 +4,42 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// mixtures of the prices of cores and memory are tried for a district.
-const districtMixtures = 24
+// priceMixtures is how many mixtures of the prices of cores and memory are tried.
+const priceMixtures = 24
 
-// zonePricesOf finds the prices of a zone's room.
-func zonePricesOf(m *Market, zone, capacity int) *zonePrices {
-	if d := m.districts[[2]int{zone, capacity}]; d != nil {
-		return d
-	}
-	d := &zonePrices{}
-	m.districts[[2]int{zone, capacity}] = d
+// newZonePrices finds the prices of a zone's room.
+func newZonePrices(m *Market, zone, capacity int) *zonePrices {
+	prices := &zonePrices{}
 	for i := range m.Machines {
 		if mach := &m.Machines[i]; mach.Capacity == capacity && mach.Zones&(1<<zone) != 0 {
-			d.stock = append(d.stock, pricedType{index: i})
+			prices.machines = append(prices.machines, pricedMachine{index: i})
 		}
 	}
 	cpu, memory := float64(max(1, m.Asked[DimCPU])), float64(max(1, m.Asked[DimMemory]))
 	highest := 0.0
-	for step := range districtMixtures + 1 {
-		share := float64(step) / districtMixtures
+	for step := range priceMixtures + 1 {
+		share := float64(step) / priceMixtures
 		x, y := share/cpu, (1-share)/memory
 		scale := math.Inf(1)
-		for _, o := range d.stock {
-			if mach := &m.Machines[o.index]; !mach.Devices {
-				scale = min(scale, m.PriceAt(o.index, zone)/worthOfCores(mach.Usable, x, y))
+		for _, p := range prices.machines {
+			if mach := &m.Machines[p.index]; !mach.Devices {
+				scale = min(scale, m.PriceAt(p.index, zone)/worthOfCores(mach.Usable, x, y))
 			}
 		}
 		if scale > highest && !math.IsInf(scale, 1) {
-			highest, d.core, d.memory = scale, scale*x, scale*y
+			highest, prices.core, prices.memory = scale, scale*x, scale*y
 		}
 	}
-	for k := range d.stock {
-		o := &d.stock[k]
-		o.rate = m.PriceAt(o.index, zone) / worthOfCores(m.Machines[o.index].Usable, d.core, d.memory)
+	for k := range prices.machines {
+		p := &prices.machines[k]
+		p.rate = m.PriceAt(p.index, zone) / worthOfCores(m.Machines[p.index].Usable, prices.core, prices.memory)
 	}
-	slices.SortStableFunc(d.stock, func(a, b pricedType) int { return cmp.Compare(a.rate, b.rate) })
-	return d
+	slices.SortStableFunc(prices.machines, func(a, b pricedMachine) int { return cmp.Compare(a.rate, b.rate) })
+	return prices
 }
 
 func worthOfCores(room []int64, core, memory float64) float64 {
@@ -49,7 +47,7 @@ func worthOfCores(room []int64, core, memory float64) float64 {
 }
 
 // PriceAt is a machine's price in one of its zones.
-func (m *Market) PriceAt(index, zone int) float64 { return m.ZonePrice[index*len(m.Zones)+zone] }
+func (m *Market) PriceAt(index, zone int) float64 { return m.Machines[index].Prices[zone] }
 
 // CostOf is about what one pod costs where it may use the machines of these variants, of the best capacity type they
 // have, in US dollars per hour.
@@ -57,10 +55,8 @@ func (m *Market) CostOf(request []int64, variants []Variant) float64 {
 	for c := range CapacityTypes {
 		lowest := math.Inf(1)
 		for v := range variants {
-			for z := range m.Zones {
-				if variants[v].Zones&(1<<z) != 0 {
-					lowest = min(lowest, costIn(m, z, c, request, variants[v].Machines))
-				}
+			for z := range (Bitset{variants[v].Zones & m.AllZones}).All {
+				lowest = min(lowest, costIn(m, z, c, request, variants[v].Machines))
 			}
 		}
 		if !math.IsInf(lowest, 1) {
@@ -73,20 +69,20 @@ func (m *Market) CostOf(request []int64, variants []Variant) float64 {
 // costIn is about what a pod costs in a zone on the best of some machines; infinite if none of them can be had there.
 func costIn(m *Market, zone, capacity int, request []int64, machines Bitset) float64 {
 	const least = 1 // a pod that asks for nothing takes a little all the same
-	d := zonePricesOf(m, zone, capacity)
-	worth := d.core*float64(request[DimCPU]+least) + d.memory*float64(request[DimMemory]+least)
+	prices := m.zonePrices.Of(zoneCapacity{zone, capacity}, func() *zonePrices { return newZonePrices(m, zone, capacity) })
+	worth := prices.core*float64(request[DimCPU]+least) + prices.memory*float64(request[DimMemory]+least)
 	devices := slices.ContainsFunc(request[DimExtended:DimExtended+len(m.Dims.Extended)], func(n int64) bool { return n > 0 })
 	lowest := math.Inf(1)
-	for _, o := range d.stock {
-		if !machines.Has(o.index) {
+	for _, p := range prices.machines {
+		if !machines.Has(p.index) {
 			continue
 		}
 		if !devices {
-			return worth * o.rate
+			return worth * p.rate
 		}
 		// What is scarce of a machine with devices is not its cores.
-		if n := Times(request, m.Machines[o.index].Usable); n > 0 {
-			lowest = min(lowest, m.PriceAt(o.index, zone)/float64(n))
+		if n := solve.Times(request, m.Machines[p.index].Usable); n > 0 {
+			lowest = min(lowest, m.PriceAt(p.index, zone)/float64(n))
 		}
 	}
 	return lowest

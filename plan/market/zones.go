@@ -6,16 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
 // Everywhere is the mask of all zones.
 const Everywhere = ^uint64(0)
-
-// zoneIDLabel is the label for a zone's identity across accounts.
-const zoneIDLabel = "topology.k8s.aws/zone-id"
 
 // maxZones is how many zones fit into a mask. No region comes near it.
 const maxZones = 64
@@ -37,31 +32,8 @@ func numberZones(m *Market, pools []model.Pool) {
 		m.Zones = m.Zones[:maxZones]
 	}
 	for i, zone := range m.Zones {
-		m.ZoneIndex[zone] = i
 		m.ZoneLabels = append(m.ZoneLabels, labels[zone])
 		m.AllZones |= 1 << i
-	}
-}
-
-// offeredLabels are the labels of a node that follow from the zone of an offering, those by the names of old included.
-func offeredLabels(typ *cloud.InstanceType, offering *cloud.Offering) map[string]string {
-	labels := map[string]string{corev1.LabelTopologyZone: offering.Zone}
-	if region := typ.Labels[corev1.LabelTopologyRegion]; region != "" {
-		labels[corev1.LabelTopologyRegion] = region
-	}
-	if offering.ZoneID != "" {
-		labels[zoneIDLabel] = offering.ZoneID
-	}
-	AddDeprecated(labels)
-	return labels
-}
-
-// AddDeprecated adds what nodes have of their labels by names that Kubernetes has given up.
-func AddDeprecated(labels map[string]string) {
-	for _, key := range karpv1.DeprecatedLabelKeys() {
-		if value, has := labels[karpv1.NormalizedLabelKey(key)]; has {
-			labels[key] = value
-		}
 	}
 }
 
@@ -85,10 +57,8 @@ func (m *Market) ZoneMask(t model.Term) uint64 {
 // ZoneNames are the zones of a mask, ordered by name.
 func (m *Market) ZoneNames(mask uint64) []string {
 	var names []string
-	for z, name := range m.Zones {
-		if mask&(1<<z) != 0 {
-			names = append(names, name)
-		}
+	for z := range (Bitset{mask & m.AllZones}).All {
+		names = append(names, m.Zones[z])
 	}
 	return names
 }

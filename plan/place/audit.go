@@ -3,6 +3,7 @@ package place
 import (
 	"cmp"
 	"fmt"
+	"github.com/tenon-sh/tenon/plan/solve"
 	"maps"
 	"slices"
 
@@ -117,13 +118,13 @@ func comingNode(m *market.Market, b *PlannedNode, name string, keys []string) *E
 	labels := map[string]string{}
 	maps.Copy(labels, labelsOf(m, seller, b))
 	for _, key := range keys {
-		col := m.Column(key)
-		id, same := col.Ids[b.Machine], true
+		value, present := m.Label(mach, key)
 		for i := range s.options.All {
-			same = same && col.Ids[i] == id
+			other, has := m.Label(&m.Machines[i], key)
+			present = present && has && other == value
 		}
-		if same && id >= 0 {
-			labels[key] = col.Values[id]
+		if present {
+			labels[key] = value
 		}
 	}
 	for z := range m.Zones {
@@ -216,7 +217,7 @@ func (a *auditor) fence() {
 	var settled uint64
 	for _, s := range slices.Concat(a.Existing, a.coming) {
 		if at, has := a.domainOf(s, corev1.LabelTopologyZone); has {
-			if z, known := a.Market.ZoneIndex[at]; known {
+			if z := slices.Index(a.Market.Zones, at); z >= 0 {
 				settled |= 1 << z
 			}
 		}
@@ -257,7 +258,7 @@ func (b *PlannedNode) drop(p *portion, stuck map[*model.Pod]bool) {
 	if bundle && left > 0 {
 		left = p.count // a bundle is one piece until its last pod is gone
 	}
-	market.Take(b.Used, p.request, p.count-left)
-	market.Take(b.Free, p.request, left-p.count)
+	solve.Subtract(b.Used, p.request, p.count-left)
+	solve.Subtract(b.Free, p.request, left-p.count)
 	p.count = left
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // Pods that have to be on one node with others are gathered: beside pods that run, in a bundle for a new node, or behind
@@ -87,14 +88,14 @@ func joinBundle(d *Distribution, l *DemandChunk, r *realm) {
 	room := 0
 	for i := range d.Market.UnionOf(variants).All {
 		free := slices.Clone(d.Market.Machines[i].Usable)
-		market.Take(free, l.Request, 1)
-		room = max(room, market.Times(it.Request, free))
+		solve.Subtract(free, l.Request, 1)
+		room = max(room, solve.Times(it.Request, free))
 	}
 	if n = min(n, room); n == 0 {
 		return
 	}
 	l.Request = slices.Clone(l.Request)
-	market.Take(l.Request, it.Request, -n)
+	solve.Subtract(l.Request, it.Request, -n)
 	for i := range variants {
 		variants[i].Machines.Intersect(d.Market.Fitting(l.Request))
 	}
@@ -234,8 +235,8 @@ func beginTogether(d *Distribution, g *rules.Group, r *realm) {
 func holds(s *ExistingNode, family []*PodGroup) int {
 	free, n := slices.Clone(s.Free), 0
 	for _, it := range family {
-		fit := min(len(it.Pods), market.Times(it.Request, free))
-		market.Take(free, it.Request, fit)
+		fit := min(len(it.Pods), solve.Times(it.Request, free))
+		solve.Subtract(free, it.Request, fit)
 		n += fit
 	}
 	return n

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tenon-sh/tenon/plan/market"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // need is what a machine has to have to be launched for the planned node.
@@ -116,13 +117,7 @@ func (t *capacityTries) note(m *market.Market, stock []Supplied) {
 // byCapacity are the machines of a capacity type.
 func byCapacity(m *market.Market, capacity int) market.Bitset {
 	if m.Capacities[capacity] == nil {
-		set := market.NewBitset(len(m.Machines))
-		for i := range m.Machines {
-			if m.Machines[i].Capacity == capacity {
-				set.Set(i)
-			}
-		}
-		m.Capacities[capacity] = set
+		m.Capacities[capacity] = m.Those(func(mach *market.Machine) bool { return mach.Capacity == capacity })
 	}
 	return m.Capacities[capacity]
 }
@@ -195,7 +190,7 @@ func topUp(m *market.Market, planned []*PlannedNode, demands []stocked) {
 			if left == 0 {
 				break
 			}
-			n := min(left, market.Times(d.Request, b.Free))
+			n := min(left, solve.Times(d.Request, b.Free))
 			if n == 0 || len(m.Sellers[m.Machines[b.Machine].Pool].Minimums) > 0 {
 				continue // what narrows the choice further could break minValues
 			}

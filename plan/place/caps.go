@@ -6,6 +6,7 @@ import (
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // Rules over hostnames bound how many pods of a group one node takes: one where they are to be apart, MaxSkew where they
@@ -104,7 +105,7 @@ func (e *boundary) reachedBy(l *DemandChunk, stock market.Bitset) bool {
 	missing := e.reach.Clone()
 	missing.Exclude(stock)
 	for i := range missing.All {
-		if e.m.Machines[i].Zones&zones != 0 && market.Fits(l.Request, e.m.Machines[i].Usable) {
+		if e.m.Machines[i].Zones&zones != 0 && solve.Fits(l.Request, e.m.Machines[i].Usable) {
 			return false
 		}
 	}

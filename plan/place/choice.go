@@ -80,7 +80,7 @@ func leavesChoice(m *market.Market, index int, zones uint64, content []solve.Cou
 	full := PlannedNode{Machine: index, Zones: zones, Used: make([]int64, m.Dims.Count())}
 	for _, c := range content {
 		d := demands[c.Demand]
-		market.Take(full.Used, d.Request, -c.N)
+		solve.Subtract(full.Used, d.Request, -c.N)
 		full.content = append(full.content, portion{variant: &d.variants[c.Way], count: c.N})
 	}
 	return market.Enough(m, s, Holders(m, s, &full))

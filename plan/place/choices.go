@@ -189,14 +189,13 @@ func domainsOf(m *market.Market, it *PodGroup, key string) []string {
 		delete(values, "")
 		return slices.Sorted(maps.Keys(values))
 	}
-	col := m.Column(key)
 	open := map[int]bool{}
 	for i := range it.Allowed.All {
-		switch id := col.Ids[i]; {
-		case id >= 0:
-			values[col.Values[id]] = true
-		case id == market.OpenID:
-			open[m.Machines[i].Pool] = true
+		mach := &m.Machines[i]
+		if value, present := m.Label(mach, key); present {
+			values[value] = true
+		} else if m.Sellers[mach.Pool].Open[key] != nil {
+			open[mach.Pool] = true
 		}
 	}
 	for pool := range open {

@@ -11,6 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // launchGroup is a number of planned nodes that are launched alike.
@@ -147,7 +148,7 @@ func holdingAs(m *market.Market, s *market.Seller, b *PlannedNode, need []int64,
 	set := market.NewBitset(len(m.Machines))
 	for i := s.First; i < s.Last; i++ {
 		mach := &m.Machines[i]
-		if mach.Capacity == capacity && mach.Reservation == reservation && mach.Zones&b.Zones != 0 && b.Zones&m.AllZones&^mach.Where == 0 && market.Fits(need, mach.Usable) {
+		if mach.Capacity == capacity && mach.Reservation == reservation && mach.Zones&b.Zones != 0 && b.Zones&m.AllZones&^mach.Where == 0 && solve.Fits(need, mach.Usable) {
 			set.Set(i)
 		}
 	}
@@ -186,9 +187,9 @@ func zonesOf(m *market.Market, machines iter.Seq[int]) uint64 {
 
 // ClaimsOf makes a claim of each planned node of a group.
 func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
-	chosen, met := market.Choose(m, Ranked(m, g, Ceiling(m, g)), g.Seller.Minimums)
+	chosen, met := market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, Ceiling(m, g)))
 	if !met {
-		chosen, met = market.Choose(m, Ranked(m, g, math.Inf(1)), g.Seller.Minimums)
+		chosen, met = market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, math.Inf(1)))
 	}
 	first := &m.Machines[chosen[0]]
 	template := model.Claim{
@@ -209,12 +210,12 @@ func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
 	requirements, settled := model.Narrowed(g.Seller.NodePool, &template)
 	template.Group = template.LaunchKey()
 	daemons := m.Dims.Vector(model.ResourcesOf(first.Typ.Allocatable))
-	market.Take(daemons, first.Usable, 1)
+	solve.Subtract(daemons, first.Usable, 1)
 	claims := make([]model.Claim, 0, len(g.planned))
 	for _, b := range g.planned {
 		claim := template
 		requests := slices.Clone(b.Used)
-		market.Take(requests, daemons, -1)
+		solve.Subtract(requests, daemons, -1)
 		claim.Requests = m.Dims.Resources(requests).List()
 		claim.Requirements = constrained(m, requirements, b, settled)
 		for pod := range b.pods {

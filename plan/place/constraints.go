@@ -55,27 +55,24 @@ func constrained(m *market.Market, requirements []karpv1.NodeSelectorRequirement
 // asksOf are the conditions on labels of machines that hold in all alternatives of a class, ordered by label. What a claim
 // says of every node in its own way is left out.
 func asksOf(m *market.Market, class *model.Class) model.Term {
-	asks, known := m.Asks[class]
-	if known {
-		return asks
-	}
-	terms := model.TermsOf(class)
-	for i := range terms {
-		t := terms[i].Normalized()
-		if i == 0 {
-			asks = slices.Clone(t)
-			continue
+	return m.Asks.Of(class, func() (asks model.Term) {
+		terms := model.TermsOf(class)
+		for i := range terms {
+			t := terms[i].Normalized()
+			if i == 0 {
+				asks = slices.Clone(t)
+				continue
+			}
+			asks = slices.DeleteFunc(asks, func(c model.Condition) bool {
+				return !slices.ContainsFunc(t, func(other model.Condition) bool { return other.ID() == c.ID() })
+			})
 		}
 		asks = slices.DeleteFunc(asks, func(c model.Condition) bool {
-			return !slices.ContainsFunc(t, func(other model.Condition) bool { return other.ID() == c.ID() })
+			return !m.WellKnown.Has(c.Key) || c.Key == karpv1.NodePoolLabelKey || c.Key == corev1.LabelInstanceTypeStable || m.OpenAnywhere(c.Key)
 		})
-	}
-	asks = slices.DeleteFunc(asks, func(c model.Condition) bool {
-		return !m.WellKnown[c.Key] || c.Key == karpv1.NodePoolLabelKey || c.Key == corev1.LabelInstanceTypeStable || m.OpenAnywhere(c.Key)
+		slices.SortStableFunc(asks, func(a, b model.Condition) int { return strings.Compare(a.Key, b.Key) })
+		return asks
 	})
-	slices.SortStableFunc(asks, func(a, b model.Condition) int { return strings.Compare(a.Key, b.Key) })
-	m.Asks[class] = asks
-	return asks
 }
 
 // and is the term with one more condition on the label that all of it is about. Lists of values become one.

@@ -55,6 +55,7 @@ type Distribution struct {
 func NewDistribution(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, podGroups []*PodGroup, waiting []*model.Pod) *Distribution {
 	m := market.NewMarket(in, dimensionsOf(in, podGroups))
 	m.Book, m.Hosts = book, t.Hosts
+	market.TellRemote(m, waiting)
 	if len(t.Groups) > 0 {
 		t.Survey(in.Snapshot, waiting)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // existingNodesOf are the nodes that may take pods: initialized ones first, then those that have joined, then claims.
@@ -43,11 +44,11 @@ func existingNodeOf(m *market.Market, n *model.Node, sets []*model.DaemonSet) *E
 		if pod.Terminal {
 			continue
 		}
-		market.Take(s.Free, m.Dims.Vector(pod.Class.Requests), 1)
+		solve.Subtract(s.Free, m.Dims.Vector(pod.Class.Requests), 1)
 		s.Ports = append(s.Ports, pod.Class.HostPorts...)
 	}
 	daemons, ports := market.MissingDaemons(n, sets)
-	market.Take(s.Free, m.Dims.Vector(daemons), 1)
+	solve.Subtract(s.Free, m.Dims.Vector(daemons), 1)
 	s.Ports = append(s.Ports, ports...)
 	return s
 }
@@ -69,7 +70,7 @@ func foresee(m *market.Market, s *ExistingNode) {
 		switch {
 		case m.Zonal(c.Key):
 			zonal = append(zonal, c)
-		case m.WellKnown[c.Key]:
+		case m.WellKnown.Has(c.Key):
 			s.options.Intersect(m.Admitted(&c))
 		}
 	}
@@ -78,7 +79,7 @@ func foresee(m *market.Market, s *ExistingNode) {
 	first := true
 	for i := range s.options.All {
 		mach := &m.Machines[i]
-		if mach.Zones&s.zones == 0 || !market.Fits(requests, m.Dims.Vector(model.ResourcesOf(mach.Typ.Allocatable))) {
+		if mach.Zones&s.zones == 0 || !solve.Fits(requests, m.Dims.Vector(model.ResourcesOf(mach.Typ.Allocatable))) {
 			s.options.Clear(i)
 			continue
 		}
@@ -88,7 +89,7 @@ func foresee(m *market.Market, s *ExistingNode) {
 			}
 		}
 		first = false
-		s.Ports = append(s.Ports, m.DaemonPorts[i]...)
+		s.Ports = append(s.Ports, m.Machines[i].DaemonPorts...)
 	}
 	slices.SortFunc(s.Ports, func(a, b model.HostPort) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.IP, b.IP))
@@ -118,7 +119,7 @@ func (s *ExistingNode) roomUnder(r *rules.Rules, it *PodGroup, n int) int {
 	if s.Closed {
 		return 0
 	}
-	n = min(n, market.Times(it.Request, s.Free))
+	n = min(n, solve.Times(it.Request, s.Free))
 	if n > 0 && len(it.Class.HostPorts) > 0 {
 		if market.PortsConflict(s.Ports, it.Class.HostPorts) {
 			return 0

@@ -4,6 +4,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // ExistingNode is a node that exists or is on its way, with what is free on it.
@@ -50,7 +51,7 @@ type treePlace struct {
 func (r *roomTree) Next(from int, request []int64) int {
 	if len(r.Slots)-from <= shortRow {
 		for ; from < len(r.Slots); from++ {
-			if s := r.Slots[from]; !s.Closed && market.Fits(request, s.Free) {
+			if s := r.Slots[from]; !s.Closed && solve.Fits(request, s.Free) {
 				break
 			}
 		}
@@ -64,7 +65,7 @@ func (r *roomTree) Next(from int, request []int64) int {
 
 // search looks for the existing node beneath a node of the tree, which stands for the leaves from first to last.
 func (r *roomTree) search(node, first, last, from int, request []int64) int {
-	if last <= from || !market.Fits(request, r.tree[node*r.dims:(node+1)*r.dims]) {
+	if last <= from || !solve.Fits(request, r.tree[node*r.dims:(node+1)*r.dims]) {
 		return len(r.Slots)
 	}
 	if last-first == 1 {

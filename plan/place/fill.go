@@ -1,9 +1,9 @@
 package place
 
 import (
-	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // Onto puts the pod group's next n pods on an existing node.
@@ -19,7 +19,7 @@ func (d *Distribution) fill(s *ExistingNode, it *PodGroup, n int) {
 	if d.Topology.Journal.Keeps {
 		d.Topology.Journal.Write(rules.Entry{Other: &nodeFill{node: s, request: it.Request, joins: it.Rules.Joins, n: n, ports: len(s.Ports), attach: s.Attach}})
 	}
-	market.Take(s.Free, it.Request, n)
+	solve.Subtract(s.Free, it.Request, n)
 	s.Ports = append(s.Ports, it.Class.HostPorts...)
 	if !it.Volumes.Attach.None() {
 		if d.Topology.Journal.Keeps {
@@ -56,7 +56,7 @@ type nodeFill struct {
 // Undo takes the change back.
 func (c *nodeFill) Undo() {
 	s := c.node
-	market.Take(s.Free, c.request, -c.n)
+	solve.Subtract(s.Free, c.request, -c.n)
 	s.Ports, s.Attach = s.Ports[:c.ports], c.attach
 	for _, g := range c.joins {
 		if g.Host >= 0 {

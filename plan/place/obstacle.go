@@ -60,7 +60,7 @@ func obstaclesFor(m *market.Market, it *PodGroup, s *market.Seller, t model.Term
 		}
 	}
 	if len(it.Class.HostPorts) > 0 {
-		o.add(barrier{kind: market.ByPorts, zones: market.Everywhere, admits: o.those(func(i int) bool { return !market.PortsConflict(m.DaemonPorts[i], it.Class.HostPorts) })})
+		o.add(barrier{kind: market.ByPorts, zones: market.Everywhere, admits: o.those(func(i int) bool { return !market.PortsConflict(m.Machines[i].DaemonPorts, it.Class.HostPorts) })})
 	}
 	if asked := model.AsksDevice(it.Class); sparesOdd(m, it, asked) {
 		o.addMachines(barrier{kind: market.ByDevices, dim: int(model.Flag(asked))}, 0, func(i int) bool {
@@ -105,12 +105,8 @@ func (o *obstacles) add(b barrier) { o.barriers = append(o.barriers, &b) }
 // addMachines adds a barrier that is the same for all pod groups to which an amount matters in the same way.
 func (o *obstacles) addMachines(b barrier, amount int64, admits func(int) bool) {
 	key := market.Passage{Pool: o.s.First, Kind: b.kind, Dim: b.dim, Amount: amount}
-	known, ok := o.m.Passages[key]
-	if !ok {
-		known = o.those(admits)
-		o.m.Passages[key] = known
-	}
-	b.zones, b.admits = market.Everywhere, known
+	b.zones = market.Everywhere
+	b.admits = o.m.Passages.Of(key, func() market.Bitset { return o.those(admits) })
 	o.add(b)
 }
 

@@ -5,9 +5,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
@@ -126,7 +126,7 @@ func survey(in *model.Input, byPriority bool) *Distribution {
 		d.Market.Batch += len(it.Pods)
 		Weigh(d.Market, it)
 		if len(it.Variants) > 0 {
-			market.Take(d.Market.Asked, it.Request, -len(it.Pods))
+			solve.Subtract(d.Market.Asked, it.Request, -len(it.Pods))
 		}
 	}
 	return d

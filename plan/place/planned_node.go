@@ -6,6 +6,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // PlannedNode is a machine that is bought, and what goes onto it.
@@ -73,8 +74,8 @@ func (b *PlannedNode) Admits(m *market.Market, d *Demand, n int) (count, variant
 
 // account changes what the planned node takes in by n pieces of a demand, without placing them.
 func (b *PlannedNode) account(d *Demand, v, n int) {
-	market.Take(b.Free, d.Request, n)
-	market.Take(b.Used, d.Request, -n)
+	solve.Subtract(b.Free, d.Request, n)
+	solve.Subtract(b.Used, d.Request, -n)
 	b.Zones &= d.variants[v].Zones
 	b.custom = append(b.custom, d.variants[v].Custom...)
 	b.ports = append(b.ports, d.ports...)

@@ -59,7 +59,7 @@ func leftBy[T cmp.Ordered](p model.Plan, by func(*model.Pod) T) []T {
 func priceByLimits(m *market.Market) (byMoney func()) {
 	const money = 1e-6
 	market.NothingRemote(m)
-	machines, zones := slices.Clone(m.Machines), slices.Clone(m.ZonePrice)
+	machines := slices.Clone(m.Machines)
 	for i := range m.Machines {
 		mach := &m.Machines[i]
 		share := 0.0
@@ -69,15 +69,12 @@ func priceByLimits(m *market.Market) (byMoney func()) {
 			}
 		}
 		mach.Price = share + money*mach.Price
-		for z := range m.Zones {
-			price := &m.ZonePrice[i*len(m.Zones)+z]
-			*price = share + money**price
+		mach.Prices = slices.Clone(mach.Prices)
+		for z := range mach.Prices {
+			mach.Prices[z] = share + money*mach.Prices[z]
 		}
 	}
-	return func() {
-		copy(m.Machines, machines)
-		copy(m.ZonePrice, zones)
-	}
+	return func() { copy(m.Machines, machines) }
 }
 
 // tiersOf splits pod groups into those that are planned at once, the first of them first. By priority, pod groups have to

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // decides is how long the kube-scheduler is trusted to follow a nomination that it has not taken back, though what is seen
@@ -227,11 +227,11 @@ func (k *keeper) level(it *PodGroup, rule *rules.SpreadRule) {
 func (k *keeper) inTheWay(s *ExistingNode, it *PodGroup) (n int, ok bool) {
 	movable := k.movable[s]
 	free := slices.Clone(s.Free)
-	for ; !market.Fits(it.Request, free); n++ {
+	for ; !solve.Fits(it.Request, free); n++ {
 		if n == len(movable) {
 			return 0, false
 		}
-		market.Take(free, movable[n].it.Request, -1)
+		solve.Subtract(free, movable[n].it.Request, -1)
 	}
 	whole := *s
 	whole.Free = free

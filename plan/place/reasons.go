@@ -154,7 +154,7 @@ func (o *obstacles) labelSentence(c *model.Condition) string {
 		return fmt.Sprintf("%s can be met only by a node that exists", c)
 	case defined:
 		return fmt.Sprintf("%s is not met: the pool's nodes have %q", c, value)
-	case !o.m.WellKnown[c.Key] && !o.m.Zonal(c.Key) && o.s.Open[c.Key] == nil:
+	case !o.m.WellKnown.Has(c.Key) && !o.m.Zonal(c.Key) && o.s.Open[c.Key] == nil:
 		return fmt.Sprintf("%s is not met: the pool does not define the label", c)
 	}
 	if own := o.excluded(c); own != nil {

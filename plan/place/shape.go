@@ -1,24 +1,13 @@
 package place
 
 import (
-	"slices"
-
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
 // leastOdd leaves a pod group the least odd of the machines that would do.
 func leastOdd(m *market.Market, it *PodGroup) {
-	asked := model.AsksDevice(it.Class)
-	var found [market.Oddities]bool
-	for i := range it.Allowed.All {
-		found[market.OddityOf(m.Machines[i].Typ, m.Machines[i].Devices, asked)] = true
-	}
-	least := market.Oddity(slices.Index(found[:], true))
-	if least < 0 || !slices.Contains(found[least+1:], true) {
-		return
-	}
-	kept := market.OfOddity(m, least, asked)
+	kept := market.LeastOdd(m, it.Allowed, model.AsksDevice(it.Class))
 	it.Allowed.Intersect(kept)
 	for v := range it.Variants {
 		it.Variants[v].Machines.Intersect(kept)

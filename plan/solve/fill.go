@@ -62,7 +62,7 @@ func newFiller(p *Problem, rows []row, s *stock, size []float64) *filler {
 		for m := range p.Machines {
 			if rows[r].users.Has(m) {
 				f.members[m] = append(f.members[m], r)
-				f.fits[m] = append(f.fits[m], min(times(rows[r].request, p.Machines[m].Room), s.mostOf(rows[r].members)))
+				f.fits[m] = append(f.fits[m], min(Times(rows[r].request, p.Machines[m].Room), s.mostOf(rows[r].members)))
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func (t *filling) done() *Load {
 // put adds up to n pieces of a demand and returns how many there was room for.
 func (t *filling) put(k, n int) int {
 	d, loaded := &t.f.p.Demands[k], t.f.scratch.loaded
-	n = min(n, times(d.Request, t.free))
+	n = min(n, Times(d.Request, t.free))
 	if n <= 0 {
 		return 0
 	}
@@ -171,7 +171,7 @@ func (t *filling) put(k, n int) int {
 		if d.Kind != 0 && !t.f.p.Joins(t.machine, t.content, k, w) {
 			continue
 		}
-		take(t.free, d.Request, n)
+		Subtract(t.free, d.Request, n)
 		t.zones &= way.Zones
 		loaded[k] += n
 		t.pieces += n
@@ -243,7 +243,7 @@ func (t *filling) putFrom(r int, sparing bool) bool {
 		if left <= 0 {
 			continue
 		}
-		n := min(left, times(t.f.p.Demands[k].Request, t.free))
+		n := min(left, Times(t.f.p.Demands[k].Request, t.free))
 		if sparing && n > 3 {
 			n = (n + 2) / 3
 		}
@@ -322,7 +322,7 @@ func (f *filler) fairShare(machine int) []Count {
 	asked := make([]int64, len(room))
 	for _, r := range f.members[machine] {
 		for _, k := range f.rows[r].members {
-			take(asked, f.p.Demands[k].Request, -f.stock.left[k])
+			Subtract(asked, f.p.Demands[k].Request, -f.stock.left[k])
 		}
 	}
 	factor := 1.0

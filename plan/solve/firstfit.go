@@ -136,7 +136,7 @@ func (n *node) measure(p *Problem) {
 func (n *node) take(p *Problem, s *stock, k, most int, draws *draws) int {
 	d := &p.Demands[k]
 	most = min(most, s.share()-n.pieces)
-	if most <= 0 || !fits(d.Request, n.spare) {
+	if most <= 0 || !Fits(d.Request, n.spare) {
 		return 0
 	}
 	for w := range d.Ways {
@@ -165,7 +165,7 @@ func (n *node) take(p *Problem, s *stock, k, most int, draws *draws) int {
 		if took == 0 {
 			continue
 		}
-		take(n.need, d.Request, -took)
+		Subtract(n.need, d.Request, -took)
 		n.options = slices.DeleteFunc(kept, func(m int) bool { return !holds(p.Machines[m].Room, n.need) })
 		n.zones = zones
 		n.pieces += took
@@ -192,7 +192,7 @@ func trimmed(p *Problem, s *stock, l Load, options []int) Load {
 	need := make([]int64, len(p.Machines[l.Machine].Room))
 	zones := uint64(math.MaxUint64)
 	for _, c := range l.Content {
-		take(need, p.Demands[c.Demand].Request, -c.N)
+		Subtract(need, p.Demands[c.Demand].Request, -c.N)
 		zones &= p.Demands[c.Demand].Ways[c.Way].Zones
 	}
 	if l.Need != nil {

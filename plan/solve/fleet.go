@@ -20,7 +20,7 @@ func fleet(p *Problem, s *stock, rows []row, size []float64, machine int, slack 
 	room := p.Machines[machine].Room
 	asked := make([]int64, len(room))
 	for k := range p.Demands {
-		take(asked, p.Demands[k].Request, -s.left[k])
+		Subtract(asked, p.Demands[k].Request, -s.left[k])
 	}
 	prices := make([]float64, len(room))
 	for d, amount := range asked {
@@ -99,7 +99,7 @@ func roomy(p *Problem, l *Load, slack float64) []int64 {
 	room := p.Machines[l.Machine].Room
 	need := make([]int64, len(room))
 	for _, c := range l.Content {
-		take(need, p.Demands[c.Demand].Request, -c.N)
+		Subtract(need, p.Demands[c.Demand].Request, -c.N)
 	}
 	full := 0.0
 	for d, amount := range need {

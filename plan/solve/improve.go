@@ -169,17 +169,17 @@ func stuffed(p *Problem, s *stock, loads []Load, size []float64) []Load {
 			if free == nil {
 				free = slices.Clone(p.Machines[l.Machine].Room)
 				for _, c := range l.Content {
-					take(free, p.Demands[c.Demand].Request, c.N)
+					Subtract(free, p.Demands[c.Demand].Request, c.N)
 				}
 			}
-			n := min(s.left[k], times(d.Request, free))
+			n := min(s.left[k], Times(d.Request, free))
 			if n == 0 {
 				continue
 			}
 			if pieces == 0 {
 				l.Content = slices.Clone(l.Content)
 			}
-			take(free, d.Request, n)
+			Subtract(free, d.Request, n)
 			pieces += n
 			s.left[k] -= n
 			s.pieces -= n

@@ -116,8 +116,8 @@ func (m *Machine) priceIn(zones uint64) float64 {
 	return lowest
 }
 
-// fits says whether a request fits into what is free. What is not asked for may be overdrawn.
-func fits(request, free []int64) bool {
+// Fits says whether a request fits into what is free. What is not asked for may be overdrawn.
+func Fits(request, free []int64) bool {
 	for d, amount := range request {
 		if amount > 0 && amount > free[d] {
 			return false
@@ -126,8 +126,8 @@ func fits(request, free []int64) bool {
 	return true
 }
 
-// times says how often a request fits into what is free.
-func times(request, free []int64) int {
+// Times says how often a request fits into what is free.
+func Times(request, free []int64) int {
 	count := int64(math.MaxInt32)
 	for d, amount := range request {
 		if amount <= 0 {
@@ -143,8 +143,8 @@ func times(request, free []int64) int {
 	return int(count)
 }
 
-// take subtracts a request n times.
-func take(free, request []int64, n int) {
+// Subtract subtracts a request n times.
+func Subtract(free, request []int64, n int) {
 	for d, amount := range request {
 		free[d] -= amount * int64(n)
 	}

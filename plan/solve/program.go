@@ -107,7 +107,7 @@ func (p *program) alone(r int) *column {
 		}
 		mach := &p.f.p.Machines[m]
 		// Room says how many there are at most; whether they may be there is worth asking only if it could be cheapest.
-		n := min(p.f.left[r], times(p.f.rows[r].request, mach.Room))
+		n := min(p.f.left[r], Times(p.f.rows[r].request, mach.Room))
 		price := mach.priceIn(math.MaxUint64)
 		if n == 0 || price/float64(n) >= cheapest || p.f.stock.affordable(m) == 0 {
 			continue

@@ -158,7 +158,7 @@ func (r *rehearsal) trickle(loads []Load) []int {
 }
 
 func (r *rehearsal) bind(n *simulated, k int) {
-	take(n.free, r.p.Demands[k].Request, 1)
+	Subtract(n.free, r.p.Demands[k].Request, 1)
 	n.population[k]++
 	if r.p.Demands[k].Kind != 0 {
 		n.content = append(n.content, Count{Demand: k, N: 1})
@@ -168,7 +168,7 @@ func (r *rehearsal) bind(n *simulated, k int) {
 // score is how much the kube-scheduler likes a machine for a piece; minus infinity if there is no room.
 func (r *rehearsal) score(n *simulated, k int, spread float64) float64 {
 	d := &r.p.Demands[k]
-	if !fits(d.Request, n.free) || !d.uses(n.machine) || d.Kind != 0 && !r.p.Joins(n.machine, n.content, k, 0) {
+	if !Fits(d.Request, n.free) || !d.uses(n.machine) || d.Kind != 0 && !r.p.Joins(n.machine, n.content, k, 0) {
 		return math.Inf(-1)
 	}
 	cpu := float64(n.free[0]-d.Request[0]) / n.cpu

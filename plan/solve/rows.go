@@ -59,7 +59,7 @@ func byKind(p *Problem, demands []int) [][]int {
 	}
 	large, some := NewSet(len(p.Machines)), false
 	for i := range p.Machines {
-		if fits(largest, p.Machines[i].Room) {
+		if Fits(largest, p.Machines[i].Room) {
 			large.Add(i)
 			some = true
 		}
@@ -223,7 +223,7 @@ func condensed(p *Problem, rows []row) *Problem {
 		for w := range first.Ways {
 			way := Way{Machines: NewSet(len(p.Machines)), Zones: first.Ways[w].Zones}
 			for m := range p.Machines {
-				if fits(r.request, p.Machines[m].Room) && slices.ContainsFunc(r.members, func(k int) bool { return p.Demands[k].Ways[w].Machines.Has(m) }) {
+				if Fits(r.request, p.Machines[m].Room) && slices.ContainsFunc(r.members, func(k int) bool { return p.Demands[k].Ways[w].Machines.Has(m) }) {
 					way.Machines.Add(m)
 				}
 			}

@@ -88,7 +88,7 @@ func (s *search) branch(position int, value float64) {
 	}
 	for _, r := range s.rows[position:] {
 		if s.surplus[r] > 0 {
-			limit += s.surplus[r] * float64(min(s.fits[r], times(s.f.rows[r].request, free)))
+			limit += s.surplus[r] * float64(min(s.fits[r], Times(s.f.rows[r].request, free)))
 		}
 	}
 	if limit <= s.best {
@@ -97,12 +97,12 @@ func (s *search) branch(position int, value float64) {
 	r := s.rows[position]
 	request, rest := s.f.rows[r].request, s.rest[position+1]
 	copy(rest, free)
-	n := min(s.fits[r], times(request, free))
-	take(rest, request, n)
+	n := min(s.fits[r], Times(request, free))
+	Subtract(rest, request, n)
 	for ; n >= 0; n-- {
 		s.counts[r] = n
 		s.branch(position+1, value+float64(n)*s.f.worth[r])
-		take(rest, request, -1)
+		Subtract(rest, request, -1)
 	}
 	s.counts[r] = 0
 }

@@ -100,7 +100,7 @@ const mostFleets = 6
 func fleets(p *Problem, options []int) []int {
 	asked := make([]int64, len(p.Machines[0].Room))
 	for k := range p.Demands {
-		take(asked, p.Demands[k].Request, -p.Demands[k].Pieces)
+		Subtract(asked, p.Demands[k].Request, -p.Demands[k].Pieces)
 	}
 	price := make([]float64, len(p.Machines))
 	var all []int
@@ -160,7 +160,7 @@ func byPrice(p *Problem) []int {
 func sizes(p *Problem) (size, prices []float64) {
 	asked := make([]int64, len(p.Machines[0].Room))
 	for k := range p.Demands {
-		take(asked, p.Demands[k].Request, -p.Demands[k].Pieces)
+		Subtract(asked, p.Demands[k].Request, -p.Demands[k].Pieces)
 	}
 	prices = resourcePrices(p, asked)
 	size = make([]float64, len(p.Demands))
