@@ -155,10 +155,8 @@ func (p *program) solve(rounds int) {
 		loads, scale := p.offers()
 		if bound := scale * p.f.total(); bound > p.bound && !short {
 			p.bound = bound
-			for r, worth := range p.f.worth {
-				center[r] = scale * worth
-			}
 		}
+		copy(center, p.f.worth)
 		if !short && p.cost() <= p.bound*near {
 			p.converged = true
 			return
