@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -136,6 +137,7 @@ func (w *town) live(ctx context.Context) (first, most int) {
 	defer all.Wait()
 	defer stop()
 	until := time.Now().Add(patience)
+	synctest.Wait() // the Nominator has asked for the API server's version
 	var rhythm rhythm
 	for {
 		if w.running() == len(w.pods) {

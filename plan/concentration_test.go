@@ -88,8 +88,8 @@ func TestNoSpotPoolCarriesMostOfAWorkload(t *testing.T) {
 		t.Fatal(reasonsOf(p))
 	}
 	for _, claim := range p.Claims {
-		if claim.CapacityType != "spot" || len(claim.Zones) != 1 {
-			t.Fatalf("a claim is for %s in %v", claim.CapacityType, claim.Zones)
+		if claim.CapacityType != "spot" || len(claim.InstanceTypes)*len(claim.Zones) < 6 {
+			t.Errorf("a claim is for %s, %v in %v: too few for EC2 to choose from", claim.CapacityType, claim.InstanceTypes, claim.Zones)
 		}
 	}
 	if most := mostOf(w, p, func(c plan.Claim) string { return c.InstanceTypes[0] + " " + c.Zones[0] }); most > 0.36 {

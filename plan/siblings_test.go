@@ -20,6 +20,16 @@ func TestSiblingsAreNotWaitedFor(t *testing.T) {
 		return p
 	}
 	judged := func(p *plan.Pod) { p.UID, p.Unschedulable = "judged", true }
+	mounting := func(claim string) *plan.Mounts {
+		return (&world{}).interner().Pod(newPod("p", "1", "1Gi", mounts(claim))).Mounts
+	}
+	set := func(name string) func(*plan.Pod) {
+		return func(p *plan.Pod) {
+			p.OwnerKind, p.Name, p.Labels = "StatefulSet", name, &plan.Labels{Namespace: "default"}
+			p.Mounts = mounting("data-" + name)
+		}
+	}
+	claimed := func(p *plan.Pod) { p.Mounts = mounting("data") }
 	for _, test := range []struct {
 		reason string
 		pod    *plan.Pod
@@ -38,6 +48,8 @@ func TestSiblingsAreNotWaitedFor(t *testing.T) {
 		{"pods without owner are nobody's siblings", pod(func(p *plan.Pod) { p.OwnerKind, p.OwnerName = "", "" }), pod(judged, func(p *plan.Pod) { p.OwnerKind, p.OwnerName = "", "" }), false},
 		{"a gated pod waits for something else", pod(func(p *plan.Pod) { p.Gated = true }), pod(judged), false},
 		{"a bound pod waits for nothing", pod(func(p *plan.Pod) { p.Node = "n" }), pod(judged), false},
+		{"the pods of a StatefulSet have labels and volumes of their own", pod(set("web-0")), pod(set("web-1"), judged), true},
+		{"pods of a Deployment that mount a claim share it", pod(claimed), pod(claimed, judged), false},
 	} {
 		pods, _ := (&plan.Snapshot{Time: now, Pending: []*plan.Pod{test.other, test.pod}, Nodes: nodes}).WaitingForNode()
 		if got := slices.Contains(pods, test.pod); got != test.want {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
 	"github.com/tenon-sh/tenon/plan/rules"
@@ -34,21 +33,8 @@ func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
 		pods = append(pods, st.own...)
 	}
 	podGroups := place.HomeGroupsOf(&in, book, t, pods, false)
-	m := market.NewMarket(&in, place.DimensionsOf(&in, podGroups))
-	m.Book, m.Hosts = book, t.Hosts
-	if len(t.Groups) > 0 {
-		t.Survey(in.Snapshot, waits)
-	}
-	home := make(map[*model.Pod]*place.PodGroup, len(pods))
-	for _, it := range podGroups {
-		for _, pod := range it.Pods {
-			home[pod] = it
-		}
-	}
-	existing := place.ExistingNodesOf(m, book, t)
-	f.arrange(existing, movable)
-	f.Distribution = place.NewDistribution(m, t, nil, home, waits, existing)
-	f.Distribution.Now = in.Snapshot.Time
+	f.Distribution = place.NewDistribution(&in, book, t, podGroups, waits)
+	f.arrange(f.Distribution.Existing, movable)
 	shelveMachines(f)
 	f.settle(in.Snapshot, waits)
 	return f

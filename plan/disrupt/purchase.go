@@ -229,7 +229,7 @@ func replacementClaim(f *Simulation, b *place.PlannedNode, on *terms) (model.Cla
 		}
 		ranked = ranked[:n]
 	}
-	g.Common, g.Chosen = place.SetOf(ranked, len(m.Machines)), true
+	g.Common, g.Instead = place.SetOf(ranked, len(m.Machines)), nil
 	if len(s.Minimums) > 0 && m.Policy != model.MinValuesBestEffort && !market.Enough(m, s, g.Common) {
 		return model.Claim{}, "the types that are cheaper are fewer than its NodePool's minValues demand"
 	}

@@ -178,8 +178,8 @@ func (f *Simulation) vanish(nodes []*model.Node, podGroups []*place.PodGroup) {
 			check(&it.Required.Spread[i])
 		}
 		for i := range it.Preferences {
-			if it.Preferences[i].Spread != nil {
-				check(it.Preferences[i].Spread)
+			for j := range it.Preferences[i].Spread {
+				check(&it.Preferences[i].Spread[j])
 			}
 		}
 	}

@@ -11,13 +11,22 @@ type Siblings struct {
 	priority               int32
 }
 
-// Siblings returns what the pod has in common with its siblings. Pods without an owner have none, and neither have those
-// with volumes, whose nodes depend on volumes of their own.
+// Siblings returns what the pod has in common with its siblings. Pods without an owner have none. Those of a StatefulSet
+// or a Job have labels of their own, their number and name, and claims made from one template: what a sibling was found to
+// need goes for them wherever their own volume is, as the plan puts those on nodes which have room in its zone. Other pods
+// with claims have no siblings: they share the claim, and often only one of them can have it.
 func (p *Pod) Siblings() Siblings {
-	if p.OwnerName == "" || len(p.Mounts.Names()) > 0 {
+	s := Siblings{namespace: p.Namespace, kind: p.OwnerKind, owner: p.OwnerName, class: p.Class, labels: p.Labels, priority: p.Priority}
+	switch {
+	case p.OwnerName == "":
+		return Siblings{}
+	case p.OwnerKind == "StatefulSet" || p.OwnerKind == "Job":
+		s.labels = nil
+	}
+	if p.OwnerKind != "StatefulSet" && len(p.Mounts.Names()) > 0 {
 		return Siblings{}
 	}
-	return Siblings{namespace: p.Namespace, kind: p.OwnerKind, owner: p.OwnerName, class: p.Class, labels: p.Labels, priority: p.Priority}
+	return s
 }
 
 // Any says that it names somebody.

@@ -10,39 +10,37 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// withChoice gives every good of a pool with minValues only the room that enough other machines of the pool have too,
+// withChoice gives every candidate type of a pool with minValues only the room that enough others of the pool have too,
 // which have to be open to all the same pod groups. Candidate types without enough company are left out, unless the
 // policy is best effort.
 func withChoice(m *market.Market, candidates []candidateType) []candidateType {
 	var kept []candidateType
 	for _, g := range candidates {
-		pool := m.Machines[g.index].Pool
-		minimums := m.Sellers[pool].Minimums
-		if len(minimums) == 0 {
+		own := &m.Machines[g.index]
+		s := m.Sellers[own.Pool]
+		if len(s.Minimums) == 0 {
 			kept = append(kept, g)
 			continue
 		}
-		var company []candidateType
-		for _, other := range candidates {
-			own, mach := &m.Machines[g.index], &m.Machines[other.index]
-			if mach.Pool == pool && mach.Capacity == own.Capacity && g.users.Within(other.users) && m.Sellers[pool].Affordable(m.Machines[other.index].Size) > 0 {
-				company = append(company, other)
-			}
-		}
-		if room, size := companyOf(m, g, company, minimums); room != nil {
+		company := slices.DeleteFunc(slices.Clone(candidates), func(other candidateType) bool {
+			mach := &m.Machines[other.index]
+			return mach.Pool != own.Pool || mach.Capacity != own.Capacity || !g.users.Within(other.users) || s.Affordable(mach.Size) == 0
+		})
+		room, size := companyOf(m, g, company)
+		if room != nil {
 			g.room, g.size = room, size
-			kept = append(kept, g)
-		} else if m.Policy == model.MinValuesBestEffort {
+		}
+		if room != nil || m.Policy == model.MinValuesBestEffort {
 			kept = append(kept, g)
 		}
 	}
 	return kept
 }
 
-// companyOf is the room that a machine shares with the others it needs for the minimums, and the largest capacity of
-// them: those that take the least room from it, and of equal ones the cheapest. There is no room if they are not enough.
-func companyOf(m *market.Market, g candidateType, goods []candidateType, minimums []market.Minimum) (room []int64, size model.Resources) {
-	candidates := slices.Clone(goods)
+// companyOf is the room that a machine shares with those of its company that it needs for its pool's minimums, and the
+// largest capacity of them: those that take the least room from it, and of equal ones the cheapest. There is no room if
+// they are not enough.
+func companyOf(m *market.Market, g candidateType, company []candidateType) (room []int64, size model.Resources) {
 	loss := func(other candidateType) float64 {
 		worst := 0.0
 		for d := range g.room {
@@ -53,14 +51,11 @@ func companyOf(m *market.Market, g candidateType, goods []candidateType, minimum
 		// A company of large machines keeps the room, and makes the launch dear. Weigh both.
 		return worst + 0.5*max(0, math.Log2(other.price/g.price))
 	}
-	slices.SortStableFunc(candidates, func(a, b candidateType) int { return cmp.Compare(loss(a), loss(b)) })
-	tally := market.NewTally(m, minimums)
+	slices.SortStableFunc(company, func(a, b candidateType) int { return cmp.Compare(loss(a), loss(b)) })
+	tally := market.NewTally(m, m.Sellers[m.Machines[g.index].Pool].Minimums)
 	room, size = slices.Clone(g.room), g.size
 	tally.Add(g.index)
-	for _, c := range candidates {
-		if tally.Met() {
-			return room, size
-		}
+	for _, c := range company {
 		if tally.Adds(c.index) {
 			tally.Add(c.index)
 			size = size.Max(m.Machines[c.index].Size)
@@ -69,10 +64,10 @@ func companyOf(m *market.Market, g candidateType, goods []candidateType, minimum
 			}
 		}
 	}
-	if tally.Met() {
-		return room, size
+	if !tally.Met() {
+		return nil, model.Resources{}
 	}
-	return nil, model.Resources{}
+	return room, size
 }
 
 // leavesChoice says whether enough machines hold a content for its pool's minValues. What candidate types share is room;
@@ -101,26 +96,18 @@ func oneVariant(m *market.Market, it *PodGroup) {
 		if len(s.Minimums) == 0 {
 			continue
 		}
-		most, best := 0, 0
+		count := make([]int, len(it.Variants))
 		for v := range it.Variants {
-			machines := 0
 			for i := s.First; i < s.Last; i++ {
-				if it.Variants[v].Machines.Has(i) {
-					machines++
-				}
-			}
-			if machines > most {
-				most, best = machines, v
+				count[v] += int(model.Flag(it.Variants[v].Machines.Has(i)))
 			}
 		}
+		best := slices.Index(count, slices.Max(count))
 		for v := range it.Variants {
 			for i := s.First; i < s.Last && v != best; i++ {
 				it.Variants[v].Machines.Clear(i)
 			}
 		}
 	}
-	clear(it.Allowed)
-	for v := range it.Variants {
-		it.Allowed.Unite(it.Variants[v].Machines)
-	}
+	it.Allowed = m.UnionOf(it.Variants)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
@@ -58,15 +60,15 @@ func findDomainChoices(d *Distribution, it *PodGroup, keys []string) []domainCho
 				return nil
 			}
 			byValue[id] = i
-			choices = append(choices, domainChoice{values: slices.Clone(values), price: math.Inf(1)})
+			choices = append(choices, domainChoice{values: values, known: &roomTree{}, price: math.Inf(1)})
 		}
 		return &choices[i]
 	}
-	buyable(d, it, keys, bound, nil, nil, func(values []string, variants []market.Variant) {
-		if c := find(values); c != nil && !it.bars(keys, values) {
-			c.variants, c.price = variants, d.Market.CostOf(it.Request, variants)
+	for _, sold := range buyable(d.Market, it, keys, bound) {
+		if c := find(sold.values); c != nil && !it.bars(keys, sold.values) {
+			c.variants, c.price = sold.variants, d.Market.CostOf(it.Request, sold.variants)
 		}
-	})
+	}
 	for _, p := range placesOf(d, it, keys, bound) {
 		if c := find(p.values); c != nil {
 			c.known = p.row
@@ -140,23 +142,34 @@ func (it *PodGroup) bars(keys, values []string) bool {
 	})
 }
 
-// buyable finds the combinations of domains in which machines for a pod group can be bought.
-func buyable(d *Distribution, it *PodGroup, keys []string, bound map[string]bool, chosen []string, conditions model.Term, found func([]string, []market.Variant)) {
-	if len(chosen) == len(keys) {
-		if variants := d.Market.Narrow(it.Variants, conditions); len(variants) > 0 {
-			found(chosen, variants)
+// buyable are the combinations of domains in which machines for a pod group can be bought.
+func buyable(m *market.Market, it *PodGroup, keys []string, bound map[string]bool) []domainChoice {
+	var choices []domainChoice
+	if len(it.Variants) > 0 {
+		choices = append(choices, domainChoice{variants: it.Variants})
+	}
+	for _, key := range keys {
+		normal := model.NormalizedKey(key)
+		var conditions []model.Condition
+		values := domainsOf(m, it, key)
+		for _, value := range values {
+			conditions = append(conditions, model.NewCondition(normal, corev1.NodeSelectorOpIn, []string{value}))
 		}
-		return
+		if !bound[key] && !m.Zonal(key) {
+			values = append(values, absent)
+			conditions = append(conditions, model.NewCondition(normal, corev1.NodeSelectorOpDoesNotExist, nil))
+		}
+		var finer []domainChoice
+		for _, c := range choices {
+			for i, value := range values {
+				if variants := m.Narrow(c.variants, model.Term{conditions[i]}); len(variants) > 0 {
+					finer = append(finer, domainChoice{values: append(slices.Clip(c.values), value), variants: variants})
+				}
+			}
+		}
+		choices = finer
 	}
-	key := keys[len(chosen)]
-	for _, value := range domainsOf(d.Market, it, key) {
-		c := model.NewCondition(model.NormalizedKey(key), "In", []string{value})
-		buyable(d, it, keys, bound, append(slices.Clip(chosen), value), append(slices.Clip(conditions), c), found)
-	}
-	if !bound[key] && !d.Market.Zonal(key) {
-		c := model.NewCondition(model.NormalizedKey(key), "DoesNotExist", nil)
-		buyable(d, it, keys, bound, append(slices.Clip(chosen), absent), append(slices.Clip(conditions), c), found)
-	}
+	return choices
 }
 
 // domainsOf are the values a label can have on machines for a pod group, ordered.
@@ -166,7 +179,7 @@ func domainsOf(m *market.Market, it *PodGroup, key string) []string {
 	if m.Zonal(key) {
 		var zones uint64
 		for i := range it.Variants {
-			zones |= it.Variants[i].Zones & zonesOf(m, it.Variants[i].Machines)
+			zones |= it.Variants[i].Zones & zonesOf(m, it.Variants[i].Machines.All)
 		}
 		for z := range m.Zones {
 			if zones&(1<<z) != 0 {
@@ -187,33 +200,16 @@ func domainsOf(m *market.Market, it *PodGroup, key string) []string {
 		}
 	}
 	for pool := range open {
-		for _, candidate := range slices.Concat(m.Sellers[pool].Open[key].Candidates(), known(&it.Rules, key), it.named(key)) {
-			if m.Sellers[pool].Open[key].AllAdmit(candidate, true) && it.wants(key, candidate) {
-				values[candidate] = true
+		for _, v := range it.Variants {
+			asked := append(slices.Clip(m.Sellers[pool].Open[key]), about(v.Custom, key)...)
+			for _, candidate := range append(asked.Candidates(), known(&it.Rules, key)...) {
+				if asked.AllAdmit(candidate, true) {
+					values[candidate] = true
+				}
 			}
 		}
 	}
 	return slices.Sorted(maps.Keys(values))
-}
-
-// wants says whether one of the pod group's alternatives admits a value for a label that pools leave open.
-func (it *PodGroup) wants(key, value string) bool {
-	return slices.ContainsFunc(it.Variants, func(v market.Variant) bool {
-		return !slices.ContainsFunc(v.Custom, func(c model.Condition) bool { return c.Key == key && !c.Admits(value, true) })
-	})
-}
-
-// named are the values of a label that the pod group's pods ask for.
-func (it *PodGroup) named(key string) []string {
-	var values []string
-	for i := range it.Variants {
-		for _, c := range it.Variants[i].Custom {
-			if c.Key == key {
-				values = append(values, model.Term{c}.Candidates()...)
-			}
-		}
-	}
-	return values
 }
 
 // known are the domains of a label that nodes are in.

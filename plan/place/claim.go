@@ -2,12 +2,12 @@ package place
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
@@ -18,11 +18,10 @@ type launchGroup struct {
 	Seller *market.Seller
 	Zones  uint64
 	labels map[string]string
-	// Common are the machines that hold each of the planned nodes, instead the on-demand machines that would do for spot.
-	Common, instead market.Bitset
-	bins            []*PlannedNode
-	// Chosen says that prices have been looked at: all of common may be launched.
-	Chosen bool
+	// Common are the machines that hold each of the planned nodes, Instead the on-demand machines that would do for spot: what
+	// is dearer than these is not launched.
+	Common, Instead market.Bitset
+	planned         []*PlannedNode
 }
 
 // Claims turns planned nodes into claims, alike ones next to each other.
@@ -39,9 +38,7 @@ func Claims(m *market.Market, planned []*PlannedNode) []model.Claim {
 
 // Groups gives every planned node its cheapest machine and brings those together that can be launched alike.
 func Groups(m *market.Market, s *market.Seller, planned []*PlannedNode) []*launchGroup {
-	instead := insteadOfSpot(m, s, planned)
-	leaveDearSpot(m, s, planned, instead)
-	holders := holdersOf(m, s, planned)
+	holders, instead := alternatives(m, s, planned)
 	if len(s.Minimums) == 0 {
 		divideSpot(m, planned, holders)
 	}
@@ -51,69 +48,60 @@ func Groups(m *market.Market, s *market.Seller, planned []*PlannedNode) []*launc
 		b.Zones &= m.Machines[b.Machine].Where
 		b.Machine = cheapest(m, holders[i], b.Zones, b.Machine)
 		labels := labelsOf(m, s, b)
-		zones := b.Zones & zonesOf(m, holders[i])
+		zones := b.Zones & zonesOf(m, holders[i].All)
 		key := strings.Join([]string{m.Machines[b.Machine].Typ.Name, market.CapacityTypes[m.Machines[b.Machine].Capacity],
 			strings.Join(m.ZoneNames(zones), ","), m.ReservedBy(b.Machine), string(model.AppendMap(nil, labels))}, "\x00")
 		if len(s.Minimums) > 0 {
 			// Only claims with the very same choice can be sure to keep enough of it together.
-			key += "\x00" + identity(m, holders[i])
+			key += "\x00" + holders[i].Key()
 		}
 		g := byKey[key]
 		if g == nil {
-			g = &launchGroup{Seller: s, Zones: zones, labels: labels, Common: holders[i].Clone(), instead: slices.Clone(instead[i])}
+			g = &launchGroup{Seller: s, Zones: zones, labels: labels, Common: holders[i].Clone(), Instead: slices.Clone(instead[i])}
 			byKey[key] = g
 			groups = append(groups, g)
 		}
 		g.Common.Intersect(holders[i])
-		g.instead.Intersect(instead[i])
-		g.bins = append(g.bins, b)
+		g.Instead.Intersect(instead[i])
+		g.planned = append(g.planned, b)
 	}
 	return groups
 }
 
-// holdersOf finds, for each planned node, the machines that hold it. What a pool's limits leave is shared out evenly:
-// machines that are larger than the one that was paid for by more than a planned node's share are left out, so that no
-// limit is exceeded whichever machines the launches come to.
-func holdersOf(m *market.Market, s *market.Seller, planned []*PlannedNode) []market.Bitset {
-	holders := make([]market.Bitset, len(planned))
-	share := make([]int64, len(s.Budget))
+// alternatives finds, for each planned node, the machines that hold it, and for each on spot the on-demand machines that
+// would do instead. A planned node gets the cheapest of the latter where that is cheaper than the spot machine it has; where
+// minValues binds, what was chosen for it stays.
+//
+// What a pool's limits leave is shared out evenly: machines that are larger than the one that was paid for by more than a
+// planned node's share are left out, so that no limit is exceeded whichever machines the launches come to.
+func alternatives(m *market.Market, s *market.Seller, planned []*PlannedNode) (holders, instead []market.Bitset) {
+	holders, instead = make([]market.Bitset, len(planned)), make([]market.Bitset, len(planned))
+	none, share := make([]int64, len(s.Budget)), make([]int64, len(s.Budget))
 	for a := range share {
 		share[a] = max(0, s.Budget[a].Left) / int64(max(1, len(planned)))
 	}
-	far := outOfReach(m, s, share)
-	var all market.Bitset
+	var last PlannedNode
 	for i, b := range planned {
-		if i == 0 || !sameContent(b, planned[i-1]) {
-			all = Holders(m, s, b)
-		}
-		if far {
-			holders[i] = all
+		if i > 0 && sameContent(b, &last) {
+			b.Machine, holders[i], instead[i] = planned[i-1].Machine, holders[i-1], instead[i-1]
 			continue
 		}
-		holders[i] = modest(m, s, b, all, share)
-	}
-	return holders
-}
-
-// outOfReach says that no machine of a pool is larger than its share of what the pool's limits leave.
-func outOfReach(m *market.Market, s *market.Seller, share []int64) bool {
-	var largest model.Resources
-	for i := s.First; i < s.Last && len(share) > 0; i++ {
-		largest = largest.Max(m.Machines[i].Size)
-	}
-	for a := range share {
-		if market.CountOf(s.Budget[a].Name, largest) > share[a] {
-			return false
+		last = *b
+		if m.Machines[b.Machine].Capacity == SpotLast {
+			instead[i] = modest(m, s, b, holdingAs(m, s, b, b.need(), onDemandNext, market.Unreserved), none)
+			if m.PriceIn(b.Machine, b.Zones) > market.CheapestPrice(m, instead[i], b.Zones) && len(s.Minimums) == 0 {
+				b.Machine, instead[i] = cheapest(m, instead[i], b.Zones, b.Machine), nil
+			}
 		}
+		holders[i] = modest(m, s, b, Holders(m, s, b), share)
 	}
-	return true
+	return holders, instead
 }
 
-// modest are those of a planned node's holders that use up no more of the pool's limits than was paid for and a share of
+// modest leaves of a planned node's holders those that use up no more of the pool's limits than was paid for and a share of
 // what is left.
-func modest(m *market.Market, s *market.Seller, b *PlannedNode, holders market.Bitset, share []int64) market.Bitset {
-	set := holders.Clone()
-	for h := range holders.All {
+func modest(m *market.Market, s *market.Seller, b *PlannedNode, set market.Bitset, share []int64) market.Bitset {
+	for h := range set.All {
 		for a := range s.Budget {
 			if market.CountOf(s.Budget[a].Name, m.Machines[h].Size) > market.CountOf(s.Budget[a].Name, b.Size)+share[a] {
 				set.Clear(h)
@@ -126,38 +114,30 @@ func modest(m *market.Market, s *market.Seller, b *PlannedNode, holders market.B
 // labelsOf are the custom labels of a planned node's node that stand in no template: the pool's own, and what its pods
 // settled.
 func labelsOf(m *market.Market, s *market.Seller, b *PlannedNode) map[string]string {
-	labels := maps.Clone(s.Required)
-	if settled, _ := s.Settle(b.custom); len(settled) > 0 {
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		maps.Copy(labels, settled)
+	settled, _ := s.Settle(b.custom)
+	if len(settled) == 0 {
+		return s.Required
 	}
+	labels := maps.Clone(settled)
+	maps.Copy(labels, s.Required)
 	return labels
 }
 
 func sameContent(a, b *PlannedNode) bool {
-	return a.Machine == b.Machine && a.Zones == b.Zones && slices.Equal(a.least, b.least) && slices.EqualFunc(a.content, b.content, func(x, y portion) bool {
-		return x.variant == y.variant && x.count == y.count
-	})
+	return a.Machine == b.Machine && a.Zones == b.Zones && a.Size.Equal(b.Size) && slices.Equal(a.least, b.least) &&
+		slices.EqualFunc(a.content, b.content, func(x, y portion) bool { return x.variant == y.variant && x.count == y.count })
 }
 
 // Holders are the machines of the planned node's pool, capacity type and reservation that hold its content in its zones.
 // What was planned to stay free gives way where it would leave too little choice for minValues.
 func Holders(m *market.Market, s *market.Seller, b *PlannedNode) market.Bitset {
-	if b.least != nil {
-		if set := holding(m, s, b, b.least); len(s.Minimums) == 0 || market.Enough(m, s, set) {
-			return set
-		}
-	}
-	return holding(m, s, b, b.Used)
-}
-
-// holding are the holders with room for a need.
-func holding(m *market.Market, s *market.Seller, b *PlannedNode, need []int64) market.Bitset {
 	own := &m.Machines[b.Machine]
-	set := holdingAs(m, s, b, need, own.Capacity, own.Reservation)
+	set := holdingAs(m, s, b, b.need(), own.Capacity, own.Reservation)
 	set.Set(b.Machine)
+	if b.least != nil && !market.Enough(m, s, set) {
+		set = holdingAs(m, s, b, b.Used, own.Capacity, own.Reservation)
+		set.Set(b.Machine)
+	}
 	return set
 }
 
@@ -195,20 +175,13 @@ func cheapest(m *market.Market, set market.Bitset, zones uint64, otherwise int) 
 	return best
 }
 
-func zonesOf(m *market.Market, set market.Bitset) uint64 {
+// zonesOf are the zones in which some machines can be had now.
+func zonesOf(m *market.Market, machines iter.Seq[int]) uint64 {
 	var zones uint64
-	for i := range set.All {
+	for i := range machines {
 		zones |= m.Machines[i].Zones
 	}
 	return zones
-}
-
-func identity(m *market.Market, set market.Bitset) string {
-	var names []string
-	for i := range set.All {
-		names = append(names, m.Machines[i].Typ.Name)
-	}
-	return strings.Join(names, ",")
 }
 
 // ClaimsOf makes a claim of each planned node of a group.
@@ -221,7 +194,7 @@ func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
 	template := model.Claim{
 		NodePool:         g.Seller.Name,
 		CapacityType:     market.CapacityTypes[first.Capacity],
-		Zones:            m.ZoneNames(g.Zones & zonesOf(m, SetOf(chosen, len(m.Machines)))),
+		Zones:            m.ZoneNames(g.Zones & zonesOf(m, slices.Values(chosen))),
 		Reservation:      m.ReservedBy(chosen[0]),
 		Labels:           g.labels,
 		PricePerHour:     m.PriceIn(chosen[0], g.Zones),
@@ -237,17 +210,15 @@ func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
 	template.Group = template.LaunchKey()
 	daemons := m.Dims.Vector(model.ResourcesOf(first.Typ.Allocatable))
 	market.Take(daemons, first.Usable, 1)
-	claims := make([]model.Claim, 0, len(g.bins))
-	for _, b := range g.bins {
+	claims := make([]model.Claim, 0, len(g.planned))
+	for _, b := range g.planned {
 		claim := template
 		requests := slices.Clone(b.Used)
 		market.Take(requests, daemons, -1)
 		claim.Requests = m.Dims.Resources(requests).List()
 		claim.Requirements = constrained(m, requirements, b, settled)
-		for _, p := range b.content {
-			for _, pod := range p.pods {
-				claim.Pods = append(claim.Pods, pod.UID)
-			}
+		for pod := range b.pods {
+			claim.Pods = append(claim.Pods, pod.UID)
 		}
 		claims = append(claims, claim)
 	}
@@ -262,23 +233,17 @@ func Ranked(m *market.Market, g *launchGroup, ceiling float64) []int {
 			ranked = append(ranked, i)
 		}
 	}
-	own := g.bins[0].Machine
 	if len(ranked) == 0 {
-		return []int{own}
+		return []int{g.planned[0].Machine}
 	}
-	slices.SortStableFunc(ranked, func(a, b int) int {
-		return cmp.Or(cmp.Compare(m.PriceIn(a, g.Zones), m.PriceIn(b, g.Zones)), cmp.Compare(a, b))
-	})
+	slices.SortStableFunc(ranked, func(a, b int) int { return cmp.Compare(m.PriceIn(a, g.Zones), m.PriceIn(b, g.Zones)) })
 	return ranked
 }
 
 // Ceiling is the price above which spot makes no sense: that of the cheapest on-demand machine that would do for all of a
 // group. It is that of a machine that costs more where nothing else would do.
 func Ceiling(m *market.Market, g *launchGroup) float64 {
-	if g.Chosen {
-		return math.Inf(1)
-	}
-	return market.CheapestPrice(m, g.instead, g.Zones)
+	return market.CheapestPrice(m, g.Instead, g.Zones)
 }
 
 // SetOf is the set of some machines.
@@ -290,48 +255,15 @@ func SetOf(members []int, size int) market.Bitset {
 	return set
 }
 
-// insteadOfSpot are, for each planned node on spot, the on-demand machines of its pool that hold its content in its
-// zones, and use up no more of the pool's limits. There are none for other planned nodes, and where some pod will have
-// nothing but spot.
-func insteadOfSpot(m *market.Market, s *market.Seller, planned []*PlannedNode) []market.Bitset {
-	instead := make([]market.Bitset, len(planned))
-	for i, b := range planned {
-		own := &m.Machines[b.Machine]
-		switch {
-		case market.CapacityTypes[own.Capacity] != karpv1.CapacityTypeSpot:
-		case i > 0 && sameContent(b, planned[i-1]):
-			instead[i] = instead[i-1]
-		default:
-			instead[i] = modest(m, s, b, holdingAs(m, s, b, b.need(), onDemandNext, market.Unreserved), make([]int64, len(s.Budget)))
-		}
-	}
-	return instead
-}
-
-// leaveDearSpot gives planned nodes the cheapest of the on-demand machines that would do instead, where that is cheaper
-// than the spot machine they have. Where minValues binds, what was chosen for it stays.
-func leaveDearSpot(m *market.Market, s *market.Seller, planned []*PlannedNode, instead []market.Bitset) {
-	if len(s.Minimums) > 0 {
-		return
-	}
-	for i, b := range planned {
-		if ceiling := market.CheapestPrice(m, instead[i], b.Zones); m.PriceIn(b.Machine, b.Zones) > ceiling {
-			b.Machine, instead[i] = cheapest(m, instead[i], b.Zones, b.Machine), nil
-		}
-	}
-}
-
 // attachedBy are the attachments of the pods of a planned node, those that have none left out.
 func attachedBy(b *rules.VolumeIndex, full *PlannedNode) []rules.Attachments {
 	if len(b.Typical) == 0 {
 		return nil
 	}
 	var all []rules.Attachments
-	for i := range full.content {
-		for _, pod := range full.content[i].pods {
-			if needs := b.Needs(pod); !needs.Attach.None() {
-				all = append(all, needs.Attach)
-			}
+	for pod := range full.pods {
+		if needs := b.Needs(pod); !needs.Attach.None() {
+			all = append(all, needs.Attach)
 		}
 	}
 	return all

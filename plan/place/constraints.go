@@ -20,11 +20,9 @@ import (
 // narrowed; those on labels that it has settled stay as they are.
 func constrained(m *market.Market, requirements []karpv1.NodeSelectorRequirementWithMinValues, b *PlannedNode, settled int) []karpv1.NodeSelectorRequirementWithMinValues {
 	byKey := map[string]model.Term{}
-	for _, p := range b.content {
-		for _, pod := range p.pods {
-			for _, c := range asksOf(m, pod.Class) {
-				byKey[c.Key] = and(byKey[c.Key], c)
-			}
+	for pod := range b.pods {
+		for _, c := range asksOf(m, pod.Class) {
+			byKey[c.Key] = and(byKey[c.Key], c)
 		}
 	}
 	if len(byKey) == 0 {
@@ -83,21 +81,22 @@ func asksOf(m *market.Market, class *model.Class) model.Term {
 // and is the term with one more condition on the label that all of it is about. Lists of values become one.
 func and(t model.Term, c model.Condition) model.Term {
 	for i := range t {
+		values := t[i].Values
 		switch {
 		case t[i].ID() == c.ID():
 			return t
 		case t[i].Operator != c.Operator:
+			continue
 		case c.Operator == corev1.NodeSelectorOpIn:
-			both := slices.DeleteFunc(slices.Clone(t[i].Values), func(value string) bool { return !c.Lists(value) })
-			t = slices.Clone(t)
-			t[i] = model.NewCondition(c.Key, c.Operator, both)
-			return t
+			values = slices.DeleteFunc(slices.Clone(values), func(value string) bool { return !c.Lists(value) })
 		case c.Operator == corev1.NodeSelectorOpNotIn:
-			all := slices.Sorted(slices.Values(slices.Concat(t[i].Values, c.Values)))
-			t = slices.Clone(t)
-			t[i] = model.NewCondition(c.Key, c.Operator, slices.Compact(all))
-			return t
+			values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(values, c.Values))))
+		default:
+			continue
 		}
+		t = slices.Clone(t)
+		t[i] = model.NewCondition(c.Key, c.Operator, values)
+		return t
 	}
 	return append(slices.Clip(t), c)
 }

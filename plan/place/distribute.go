@@ -17,19 +17,17 @@ func (d *Distribution) Place(it *PodGroup) {
 		it.Turn = d.turns
 	}
 	for it.Refusal == "" && len(it.Pods) > 0 {
-		keys := it.keys()
 		switch {
 		case it.Rules.NearHost() != nil:
-			placeBundle(d, it, keys)
-		case len(keys) > 0:
-			d.acrossDomains(it, keys)
+			placeBundle(d, it)
+		case len(it.keys()) > 0:
+			d.acrossDomains(it)
 		default:
 			d.anywhere(it)
 		}
-		if len(it.Pods) == 0 || d.BuysNothing && len(it.Variants) > 0 || !it.relax() {
+		if len(it.Pods) == 0 || d.BuysNothing && len(it.Variants) > 0 || !it.relax(d.Market) {
 			return
 		}
-		Weigh(d.Market, it)
 	}
 }
 
@@ -40,9 +38,6 @@ func (d *Distribution) anywhere(it *PodGroup) {
 		// When all hosts have one more, each of them may have another.
 	}
 	for _, s := range d.open {
-		if len(it.Pods) == 0 {
-			return
-		}
 		if n := s.Room(it, len(it.Pods)); n > 0 && s.willAdmit(it) {
 			d.Onto(s, it, n)
 		}
@@ -128,16 +123,16 @@ func (it *PodGroup) choice() int {
 
 // inTrain orders followers so that those who are followed come first, as far as they do not follow each other.
 func inTrain(podGroups []*PodGroup) {
-	for first := range podGroups {
+	for ; len(podGroups) > 0; podGroups = podGroups[1:] {
 		leads := func(it *PodGroup) bool {
-			return !slices.ContainsFunc(podGroups[first:], func(other *PodGroup) bool {
+			return !slices.ContainsFunc(podGroups, func(other *PodGroup) bool {
 				return other != it && slices.ContainsFunc(it.Rules.Near, func(r rules.NearRule) bool { return slices.Contains(other.Rules.Joins, r.Group) })
 			})
 		}
-		if i := slices.IndexFunc(podGroups[first:], leads); i > 0 {
-			it := podGroups[first+i]
-			copy(podGroups[first+1:first+i+1], podGroups[first:first+i])
-			podGroups[first] = it
+		if i := slices.IndexFunc(podGroups, leads); i > 0 {
+			it := podGroups[i]
+			copy(podGroups[1:i+1], podGroups[:i])
+			podGroups[0] = it
 		}
 	}
 }

@@ -50,10 +50,22 @@ type Distribution struct {
 	Now time.Time
 }
 
-// NewDistribution prepares a distribution of pod groups over existing nodes.
-func NewDistribution(m *market.Market, t *rules.Topology, podGroups []*PodGroup, home map[*model.Pod]*PodGroup, waiting []*model.Pod, existing []*ExistingNode) *Distribution {
-	d := &Distribution{Market: m, Topology: t, PodGroups: podGroups, Home: home, waiting: waiting, Existing: existing, takers: map[string]*roomTree{}, places: map[string][]place{}}
-	for _, s := range existing {
+// NewDistribution prepares a distribution of pod groups over existing nodes and what can be bought. waiting are the pods that
+// need a place.
+func NewDistribution(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, podGroups []*PodGroup, waiting []*model.Pod) *Distribution {
+	m := market.NewMarket(in, dimensionsOf(in, podGroups))
+	m.Book, m.Hosts = book, t.Hosts
+	if len(t.Groups) > 0 {
+		t.Survey(in.Snapshot, waiting)
+	}
+	d := &Distribution{Market: m, Topology: t, PodGroups: podGroups, Home: map[*model.Pod]*PodGroup{}, waiting: waiting, Now: in.Snapshot.Time,
+		Existing: existingNodesOf(m, book, t), takers: map[string]*roomTree{}, places: map[string][]place{}}
+	for _, it := range podGroups {
+		for _, pod := range it.Pods {
+			d.Home[pod] = it
+		}
+	}
+	for _, s := range d.Existing {
 		if s.options != nil {
 			d.open = append(d.open, s)
 		}
@@ -61,51 +73,50 @@ func NewDistribution(m *market.Market, t *rules.Topology, podGroups []*PodGroup,
 	return d
 }
 
-// LettingIn are the existing nodes whose machine is known that let the pod group's pods in, were there room.
-func (d *Distribution) LettingIn(it *PodGroup) *roomTree {
-	if it.known.takers == nil {
-		it.known.takers = d.findTakers(it)
+// dimensionsOf numbers the resources that matter to an input's pods.
+func dimensionsOf(in *model.Input, podGroups []*PodGroup) *market.Dimensions {
+	var classes []*model.Class
+	for _, it := range podGroups {
+		classes = append(classes, it.Class)
 	}
-	return it.known.takers
+	for _, set := range in.Snapshot.DaemonSets {
+		classes = append(classes, set.Class)
+	}
+	return market.NewDimensions(classes, hostCapsOf(podGroups)...)
 }
 
-func (d *Distribution) findTakers(it *PodGroup) *roomTree {
+// LettingIn are the existing nodes whose machine is known that let the pod group's pods in, were there room.
+func (d *Distribution) LettingIn(it *PodGroup) *roomTree {
+	if it.known.takers != nil {
+		return it.known.takers
+	}
 	key := it.kind()
-	if takers, known := d.takers[key]; known {
-		return takers
-	}
-	var existing []*ExistingNode
-	for _, s := range d.Existing {
-		if s.options == nil && s.admits(it) {
-			existing = append(existing, s)
+	if d.takers[key] == nil {
+		var existing []*ExistingNode
+		for _, s := range d.Existing {
+			if s.options == nil && s.admits(it) {
+				existing = append(existing, s)
+			}
 		}
+		if !model.AsksDevice(it.Class) {
+			// Whoever can do without devices takes the nodes that have none first.
+			slices.SortStableFunc(existing, func(a, b *ExistingNode) int {
+				return cmp.Compare(model.Flag(a.Node.HasDevices()), model.Flag(b.Node.HasDevices()))
+			})
+		}
+		d.takers[key] = &roomTree{Slots: existing}
 	}
-	if !model.AsksDevice(it.Class) {
-		// Whoever can do without devices takes the nodes that have none first.
-		slices.SortStableFunc(existing, func(a, b *ExistingNode) int {
-			return cmp.Compare(model.Flag(a.Node.HasDevices()), model.Flag(b.Node.HasDevices()))
-		})
-	}
-	d.takers[key] = &roomTree{Slots: existing}
-	return d.takers[key]
+	it.known.takers = d.takers[key]
+	return it.known.takers
 }
 
 // openTo are the claims without a machine that will let the pod group's pods in.
 func (d *Distribution) openTo(it *PodGroup) []*ExistingNode {
-	var open []*ExistingNode
-	for _, s := range d.open {
-		if s.willAdmit(it) {
-			open = append(open, s)
-		}
-	}
-	return open
+	return slices.DeleteFunc(slices.Clone(d.open), func(s *ExistingNode) bool { return !s.willAdmit(it) })
 }
 
 // kind tells apart pod groups that ask different labels of a node or tolerate different taints.
 func (it *PodGroup) kind() string {
-	if it.known.kind != "" {
-		return it.known.kind
-	}
 	var key strings.Builder
 	key.WriteString(rules.SelectionKey(it.Class))
 	key.WriteString(rules.TolerationKey(it.Class.Tolerations))
@@ -115,8 +126,7 @@ func (it *PodGroup) kind() string {
 			key.WriteString(t[len(it.base[0])+i].ID())
 		}
 	}
-	it.known.kind = key.String()
-	return it.known.kind
+	return key.String()
 }
 
 // domainOf is the domain an existing node is in, as far as it is known.

@@ -6,7 +6,7 @@
 // is played, as the kube-scheduler would do it, and what stays without a place is told why.
 //
 // Reading order: existing_node, pod_group, existing, demand_chunk, headroom, demand, distribution, reasons, fill,
-// candidate_types, domain_choice, provided, growthpause, planned_node, buyer, constraints, priority, caps, buy,
-// spotpools, claim, choices, binding, choice, obstacle, promised, shape, domains, audit, bundle, distribute, spare_room,
+// candidate_types, domain_choice, growthpause, planned_node, buyer, constraints, priority, caps, buy,
+// spotpools, claim, choices, domain_rule, choice, obstacle, promised, shape, domains, audit, bundle, distribute, spare_room,
 // pack, bound.
 package place

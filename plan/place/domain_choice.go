@@ -1,8 +1,6 @@
 package place
 
 import (
-	"slices"
-
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -12,7 +10,7 @@ import (
 type domainChoice struct {
 	// values are the domains, in the order of the keys; a label that the nodes do not have is absent.
 	values []string
-	// known are the existing nodes there whose machine is known, nil if there are none; open are the others.
+	// known are the existing nodes there whose machine is known; open are the others.
 	known *roomTree
 	open  []*ExistingNode
 	// next is the first existing node that may still have room, as long as the rules' floors are these.
@@ -27,17 +25,9 @@ type domainChoice struct {
 }
 
 // size is how many existing nodes there are, at the one in a place.
-func (c *domainChoice) size() int {
-	if c.known == nil {
-		return len(c.open)
-	}
-	return len(c.known.Slots) + len(c.open)
-}
+func (c *domainChoice) size() int { return len(c.known.Slots) + len(c.open) }
 
 func (c *domainChoice) at(place int) *ExistingNode {
-	if c.known == nil {
-		return c.open[place]
-	}
 	if place < len(c.known.Slots) {
 		return c.known.Slots[place]
 	}
@@ -53,35 +43,22 @@ func (c *domainChoice) all(yield func(*ExistingNode) bool) {
 	}
 }
 
-func (c *domainChoice) has(s *ExistingNode) bool {
-	return c.known != nil && c.known.has(s) || slices.Contains(c.open, s)
-}
-
 // advance makes next the first existing node that has room for another of the pod group's pods, and says whether there is
 // one. When all hosts have one more of pods that are spread over them, it begins again.
 func (c *domainChoice) advance(it *PodGroup) bool {
-	if c.advanceOnce(it) {
-		return true
-	}
-	floors := it.Rules.Floors()
-	if floors <= c.floors {
-		return false
-	}
-	c.floors, c.next = floors, 0
-	return c.advanceOnce(it)
-}
-
-func (c *domainChoice) advanceOnce(it *PodGroup) bool {
-	for c.next < c.size() {
-		if c.known != nil && c.next < len(c.known.Slots) {
-			if c.next = c.known.Next(c.next, it.Request); c.next == len(c.known.Slots) {
-				continue
+	for {
+		for ; c.next < c.size(); c.next++ {
+			if c.next < len(c.known.Slots) {
+				c.next = c.known.Next(c.next, it.Request)
+			}
+			if c.next < c.size() && c.at(c.next).Room(it, 1) > 0 {
+				return true
 			}
 		}
-		if c.at(c.next).Room(it, 1) > 0 {
-			return true
+		floors := it.Rules.Floors()
+		if floors <= c.floors {
+			return false
 		}
-		c.next++
+		c.floors, c.next = floors, 0
 	}
-	return false
 }

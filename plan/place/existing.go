@@ -10,8 +10,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// ExistingNodesOf are the nodes that may take pods: initialized ones first, then those that have joined, then claims.
-func ExistingNodesOf(m *market.Market, volumes *rules.VolumeIndex, topology *rules.Topology) []*ExistingNode {
+// existingNodesOf are the nodes that may take pods: initialized ones first, then those that have joined, then claims.
+func existingNodesOf(m *market.Market, volumes *rules.VolumeIndex, topology *rules.Topology) []*ExistingNode {
 	snapshot := volumes.Snapshot
 	var existing []*ExistingNode
 	for _, n := range snapshot.Nodes {
@@ -24,19 +24,10 @@ func ExistingNodesOf(m *market.Market, volumes *rules.VolumeIndex, topology *rul
 		existing = append(existing, s)
 	}
 	tallies(topology, existing)
-	stage := func(s *ExistingNode) int {
-		switch {
-		case s.Node.Initialized:
-			return 0
-		case s.Node.Registered:
-			return 1
-		case s.Node.Launched:
-			return 2
-		}
-		return 3
-	}
-	slices.SortFunc(existing, func(a, b *ExistingNode) int {
-		return cmp.Or(cmp.Compare(stage(a), stage(b)), strings.Compare(a.Node.Key(), b.Node.Key()))
+	first := func(a, b bool) int { return cmp.Compare(model.Flag(b), model.Flag(a)) }
+	slices.SortFunc(existing, func(s, other *ExistingNode) int {
+		a, b := s.Node, other.Node
+		return cmp.Or(first(a.Initialized, b.Initialized), first(a.Registered, b.Registered), first(a.Launched, b.Launched), strings.Compare(a.Key(), b.Key()))
 	})
 	return existing
 }
@@ -107,28 +98,16 @@ func foresee(m *market.Market, s *ExistingNode) {
 
 // admits says whether a node that exists, or whose machine is known, lets the pod group's pods in, were there room.
 func (s *ExistingNode) admits(it *PodGroup) bool {
-	if !it.tolerated(model.LastingTaints(s.Node)) {
-		return false
-	}
-	for _, t := range it.terms {
-		if t.Admits(s.Node.Labels) || !s.Node.Initialized && t.Normalized().Admits(s.Node.Labels) {
-			return true
-		}
-	}
-	return false
+	return it.tolerated(model.LastingTaints(s.Node)) && slices.ContainsFunc(it.terms, func(t model.Term) bool {
+		return t.Admits(s.Node.Labels) || !s.Node.Initialized && t.Normalized().Admits(s.Node.Labels)
+	})
 }
 
 // willAdmit says whether a claim will let the pod group's pods in, whichever machine it gets.
 func (s *ExistingNode) willAdmit(it *PodGroup) bool {
-	if s.options.Empty() || !it.tolerated(model.LastingTaints(s.Node)) {
-		return false
-	}
-	for _, v := range it.Variants {
-		if s.options.Within(v.Machines) && s.zones&^v.Zones == 0 && v.Custom.Admits(s.Node.Labels) {
-			return true
-		}
-	}
-	return false
+	return !s.options.Empty() && it.tolerated(model.LastingTaints(s.Node)) && slices.ContainsFunc(it.Variants, func(v market.Variant) bool {
+		return s.options.Within(v.Machines) && s.zones&^v.Zones == 0 && v.Custom.Admits(s.Node.Labels)
+	})
 }
 
 // Room says how many of the pod group's pods the node holds, n at most.

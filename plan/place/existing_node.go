@@ -1,8 +1,6 @@
 package place
 
 import (
-	"slices"
-
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
@@ -137,6 +135,3 @@ func (s *ExistingNode) Close() { s.Closed = true; s.changed() }
 
 // Open undoes Close.
 func (s *ExistingNode) Open() { s.Closed = false; s.changed() }
-
-// has says whether an existing node stands in the row.
-func (r *roomTree) has(s *ExistingNode) bool { return slices.Contains(r.Slots, s) }

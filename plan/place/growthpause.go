@@ -10,6 +10,32 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
+// replacedPods are the pods on nodes that a Replacement has marked.
+func replacedPods(snapshot *model.Snapshot) map[types.UID]bool {
+	pods := map[types.UID]bool{}
+	for _, node := range snapshot.Nodes {
+		for _, pod := range node.Pods {
+			if node.Replacement != "" && node.Disrupted {
+				pods[pod.UID] = true
+			}
+		}
+	}
+	return pods
+}
+
+// withoutPods is the snapshot without some of its pods.
+func withoutPods(snapshot *model.Snapshot, gone map[types.UID]bool) *model.Snapshot {
+	left := func(pods []*model.Pod) []*model.Pod {
+		return slices.DeleteFunc(slices.Clone(pods), func(pod *model.Pod) bool { return gone[pod.UID] })
+	}
+	rest := *snapshot
+	rest.Pending, rest.Nodes = left(snapshot.Pending), slices.Clone(snapshot.Nodes)
+	for i, node := range rest.Nodes {
+		rest.Nodes[i] = node.WithPods(left(node.Pods))
+	}
+	return &rest
+}
+
 // Basis is what growth rests on: other pools, or what can be bought for them, are another.
 func Basis(pools []model.Pool) string {
 	var basis []string
@@ -21,37 +47,7 @@ func Basis(pools []model.Pool) string {
 	return fmt.Sprint(basis)
 }
 
-// packPaused plans, and buys nothing for pods whose growth is paused. What is there they may use.
-func packPaused(in model.Input) model.Plan {
-	packed := packForOthers(in)
-	asked := map[types.UID]bool{}
-	for i := range packed.Claims {
-		for _, uid := range packed.Claims[i].Pods {
-			if in.Growth[uid].Paused(in.Snapshot.Time) {
-				asked[uid] = true
-			}
-		}
-	}
-	if len(asked) == 0 {
-		return packed
-	}
-	rest := *in.Snapshot
-	rest.Pending = nil
-	var left []model.Unplaced
-	for _, pod := range in.Snapshot.Pending {
-		if !asked[pod.UID] {
-			rest.Pending = append(rest.Pending, pod)
-			continue
-		}
-		left = append(left, model.Unplaced{Pod: pod, Reasons: []model.Reason{{Message: message(in.Growth[pod.UID])}}})
-	}
-	in.Snapshot = &rest
-	packed = packForOthers(in)
-	packed.Unplaced = append(packed.Unplaced, left...)
-	return packed
-}
-
-// message says in one sentence why growing is paused.
-func message(g model.Growth) string {
+// pauseOf says in one sentence why growing is paused.
+func pauseOf(g model.Growth) string {
 	return fmt.Sprintf("growing for it is paused until %s: %d nodes came up for it, and it stayed on none of them", g.Until.UTC().Format(time.RFC3339), g.Nodes)
 }

@@ -20,7 +20,7 @@ type Headroom struct {
 // waits for a node takes its own first.
 func FindHeadroom(snapshot *model.Snapshot) Headroom {
 	found := Headroom{At: map[types.UID]string{}}
-	if !hasVirtual(snapshot.Pending) {
+	if !slices.ContainsFunc(snapshot.Pending, isVirtual) {
 		return found
 	}
 	// Without anything to buy, a plan only fills nodes.
@@ -52,11 +52,4 @@ func Without(s *model.Snapshot, keys map[string]bool) *model.Snapshot {
 	return &rest
 }
 
-func hasVirtual(pods []*model.Pod) bool {
-	for _, pod := range pods {
-		if pod.Virtual {
-			return true
-		}
-	}
-	return false
-}
+func isVirtual(pod *model.Pod) bool { return pod.Virtual }

@@ -1,44 +1,85 @@
 package place
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
 // Pack decides where the pods that wait for a node go: onto nodes that exist, onto claims in flight, or onto new
-// claims. Pods that will have to leave a node which is going away wait as well; nothing is bought for them where a
-// Replacement does so, and for pods whose growth is paused.
-func Pack(in model.Input) model.Plan { return packPaused(in) }
-
-// PackAll plans for all pods alike, whoever sees to them.
-func PackAll(in model.Input) model.Plan {
-	together := func(byPriority bool) outcome { return pack(&in, order{priority: byPriority}) }
-	if !hasVirtual(in.Snapshot.Pending) {
-		return fairly(together)
+// claims. Pods that will have to leave a node which is going away wait as well. Nothing is bought for them where a
+// Replacement does so, nor for pods whose growth is paused: where a plan buys for some of these, it is made once more
+// without them. They are planned for all the same, since what is there they may use, and nobody else is to get the room
+// that a Replacement has bought; where there is none, it waits or is taken back, and the nodes of its pods serve on.
+func Pack(in model.Input) model.Plan {
+	replaced := replacedPods(in.Snapshot)
+	var paused []model.Unplaced
+	for {
+		packed := PackAll(in)
+		spared := map[types.UID]bool{}
+		for i := range packed.Claims {
+			for _, uid := range packed.Claims[i].Pods {
+				if replaced[uid] || in.Growth[uid].Paused(in.Snapshot.Time) {
+					spared[uid] = true
+				}
+			}
+		}
+		if len(spared) == 0 {
+			packed.Unplaced = slices.DeleteFunc(packed.Unplaced, func(u model.Unplaced) bool { return replaced[u.Pod.UID] })
+			packed.Unplaced = append(packed.Unplaced, paused...)
+			return packed
+		}
+		for _, pod := range Waiting(in.Snapshot) {
+			if spared[pod.UID] && !replaced[pod.UID] {
+				paused = append(paused, model.Unplaced{Pod: pod, Reasons: []model.Reason{{Message: pauseOf(in.Growth[pod.UID])}}})
+			}
+		}
+		in.Snapshot = withoutPods(in.Snapshot, spared)
 	}
-	if first := together(false); !first.limited || !leavesReal(first.Unplaced) {
+}
+
+// PackAll plans for all pods alike, whoever sees to them. Where a limit was met and pods are left, it plans once more by
+// priority, and takes that plan if it serves other pods and is fairer. Each pass starts anew.
+func PackAll(in model.Input) model.Plan {
+	first := pack(&in, order{})
+	if !first.limited || !slices.ContainsFunc(first.Unplaced, func(u model.Unplaced) bool { return !u.Pod.Virtual }) {
 		return first.Plan
 	}
-	return fairly(func(byPriority bool) outcome { return pack(&in, order{priority: byPriority, virtualLast: true}) })
+	if slices.ContainsFunc(in.Snapshot.Pending, isVirtual) {
+		if first = pack(&in, order{virtualLast: true}); !first.limited || len(first.Unplaced) == 0 {
+			return first.Plan
+		}
+	}
+	second := pack(&in, order{priority: true, virtualLast: true})
+	priority, uid := func(p *model.Pod) int32 { return p.Priority }, func(p *model.Pod) types.UID { return p.UID }
+	before, after := leftBy(first.Plan, priority), leftBy(second.Plan, priority)
+	same := slices.Equal(leftBy(second.Plan, uid), leftBy(first.Plan, uid))
+	inverted := first.lowest < before[0] // some pod has a new node while one of a higher priority is left
+	switch order := slices.Compare(after, before); {
+	case order < 0, same && second.PricePerHour() < first.PricePerHour(), order == 0 && !same && inverted:
+		return second.Plan
+	}
+	return first.Plan
 }
 
 // pack is one pass: all pods at once, or one after the other in an order. Pods that are spread over hosts count on those
 // that are there, unless something is bought: a new host is emptier than all of them.
 func pack(in *model.Input, by order) outcome {
-	by.alone = true
-	if alone, leans := packOnce(in, by); !leans || len(alone.Claims) == 0 {
-		return alone
+	packed := packOnce(in, by, true)
+	if packed.leans && len(packed.Claims) > 0 {
+		return packOnce(in, by, false)
 	}
-	by.alone = false
-	packed, _ := packOnce(in, by)
 	return packed
 }
 
-// packOnce is one pass under one view of the hosts, and says whether it leans on that view.
-func packOnce(in *model.Input, by order) (packed outcome, leans bool) {
+// packOnce is one pass. With alone no new host comes, so that pods may be spread over the hosts that are there.
+func packOnce(in *model.Input, by order, alone bool) outcome {
 	d := survey(in, by.priority)
-	d.Topology.Alone = by.alone
+	d.Topology.Alone = alone
 	byMoney := func() {}
 	if by.priority {
 		byMoney = priceByLimits(d.Market)
@@ -54,7 +95,8 @@ func packOnce(in *model.Input, by order) (packed outcome, leans bool) {
 	}
 	byMoney()
 	planned = audit(d, in.Snapshot, planned)
-	result := model.Plan{Placements: d.Placements, Claims: Claims(d.Market, planned)}
+	result := outcome{limited: d.Market.LimitMet, leans: d.Topology.Leans, lowest: lowestPriority(planned)}
+	result.Placements, result.Claims = d.Placements, Claims(d.Market, planned)
 	for _, it := range d.PodGroups {
 		if len(it.Pods) == 0 {
 			continue
@@ -64,41 +106,29 @@ func packOnce(in *model.Input, by order) (packed outcome, leans bool) {
 			result.Unplaced = append(result.Unplaced, model.Unplaced{Pod: pod, Reasons: reasons})
 		}
 	}
-	return outcome{Plan: result, limited: d.Market.LimitMet, lowest: lowestPriority(planned)}, d.Topology.Leans
+	return result
 }
 
 // survey finds out what waits, what it asks for, what there is and what can be bought.
 func survey(in *model.Input, byPriority bool) *Distribution {
 	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
 	pods := Waiting(in.Snapshot)
-	podGroups := podGroupsOf(in, book, t, pods, byPriority)
-	m := marketFor(in, podGroups)
-	m.Book, m.Hosts = book, t.Hosts
-	if len(t.Groups) > 0 {
-		t.Survey(in.Snapshot, pods)
-	}
+	d := NewDistribution(in, book, t, HomeGroupsOf(in, book, t, pods, byPriority), pods)
 	sizes := map[workload]int{}
 	for _, pod := range pods {
 		if pod.OwnerName != "" {
 			sizes[workloadOf(pod)]++
 		}
 	}
-	for _, it := range podGroups {
-		it.countWorkloads(sizes)
-		m.Batch += len(it.Pods)
-		Weigh(m, it)
+	for _, it := range d.PodGroups {
+		slices.SortFunc(it.Pods, FirstServed)
+		it.alternate(sizes)
+		d.Market.Batch += len(it.Pods)
+		Weigh(d.Market, it)
 		if len(it.Variants) > 0 {
-			market.Take(m.Asked, it.Request, -len(it.Pods))
+			market.Take(d.Market.Asked, it.Request, -len(it.Pods))
 		}
 	}
-	home := map[*model.Pod]*PodGroup{}
-	for _, it := range podGroups {
-		for _, pod := range it.Pods {
-			home[pod] = it
-		}
-	}
-	d := NewDistribution(m, t, podGroups, home, pods, ExistingNodesOf(m, book, t))
-	d.Now = in.Snapshot.Time
 	return d
 }
 
@@ -135,7 +165,7 @@ func ChunkAgain(d *Distribution, podGroups []*PodGroup) bool {
 	for _, l := range d.Chunks {
 		if l.Left() > 0 {
 			if p := l.Content[0]; !l.bundle && len(l.at) > 0 && p.as == p.it.shape {
-				p.as.barred = append(p.as.barred, l.at)
+				p.it.barred = append(p.it.barred, l.at)
 				elsewhere[p.it] = true
 			}
 			d.giveBack(l)
@@ -145,30 +175,11 @@ func ChunkAgain(d *Distribution, podGroups []*PodGroup) bool {
 	for _, it := range podGroups {
 		switch {
 		case it.Refusal != "" || len(it.Pods) == 0:
-		case elsewhere[it]:
-			d.Place(it)
-		case it.relax():
-			Weigh(d.Market, it)
+		case elsewhere[it] || it.relax(d.Market):
 			d.Place(it)
 		}
 	}
 	return len(d.Chunks) > 0
-}
-
-func marketFor(in *model.Input, podGroups []*PodGroup) *market.Market {
-	return market.NewMarket(in, DimensionsOf(in, podGroups))
-}
-
-// DimensionsOf numbers the resources that matter to an input's pods.
-func DimensionsOf(in *model.Input, podGroups []*PodGroup) *market.Dimensions {
-	var classes []*model.Class
-	for _, it := range podGroups {
-		classes = append(classes, it.Class)
-	}
-	for _, set := range in.Snapshot.DaemonSets {
-		classes = append(classes, set.Class)
-	}
-	return market.NewDimensions(classes, hostCapsOf(podGroups)...)
 }
 
 // Waiting are the pods that need a place: those the kube-scheduler found none for, and those on nodes that are going

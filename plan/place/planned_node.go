@@ -36,6 +36,17 @@ type portion struct {
 	pods    []*model.Pod
 }
 
+// pods calls yield for every pod on the planned node.
+func (b *PlannedNode) pods(yield func(*model.Pod) bool) {
+	for i := range b.content {
+		for _, pod := range b.content[i].pods {
+			if !yield(pod) {
+				return
+			}
+		}
+	}
+}
+
 // Admits says how many of n pods the planned node takes for all reasons but room, and by which variant.
 func (b *PlannedNode) Admits(m *market.Market, d *Demand, n int) (count, variant int) {
 	if len(d.ports) > 0 {

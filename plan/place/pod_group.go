@@ -21,7 +21,8 @@ type PodGroup struct {
 	virtual bool
 	// Pods are those without a place, the most important and oldest first.
 	Pods []*model.Pod
-	// workloads is how many waiting pods the owners of its pods have together, those of other pod groups included.
+	// workloads is how many waiting pods the owners of its pods have together, those of other pod groups included. A bare
+	// pod is of no workload.
 	workloads int
 	// base are the alternatives for the labels of a node that the pods cannot do without.
 	base []model.Term
@@ -31,8 +32,9 @@ type PodGroup struct {
 	Step        int
 	// shapes are those at the steps that were looked at, shared by all copies of the pod group.
 	shapes []*shape
-	// shape is what the pods ask for at this step.
+	// shape is what the pods ask for at this step, and barred are choices of domains in which nothing more can be bought.
 	*shape
+	barred []map[string]string
 	// Place is the pod group's among all, turn when it was placed; zero while it was not.
 	Place, Turn int
 	// Home is the pod group that a trial's pod group is a copy of.
@@ -50,32 +52,10 @@ func (it *PodGroup) take(n int) []*model.Pod {
 	return taken
 }
 
-// podGroupsOf groups pods. Real pods come first, then the largest requests. Pods of a pod group are ordered by age.
-func podGroupsOf(in *model.Input, volumes *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
-	podGroups := HomeGroupsOf(in, volumes, t, pods, byPriority)
-	for _, it := range podGroups {
-		slices.SortFunc(it.Pods, FirstServed)
-		it.alternate()
-	}
-	return podGroups
-}
-
-// HomeGroupsOf groups pods as podGroupsOf does, of each pod group only the first pod comes first.
+// HomeGroupsOf groups pods. Real pods come first, then the largest requests. Of each pod group only the first pod comes
+// first.
 func HomeGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
-	respect := in.Preferences != model.PreferencesIgnore
-	related := matters(t, in.Snapshot, pods, respect)
-	podGroups := gatherGroups(book, pods, related, byPriority)
-	wary := respect && rules.PreferNoSchedule(in)
-	for _, it := range podGroups {
-		labels := it.Pods[0].Labels
-		it.Required = t.Required(it.Class, labels)
-		if respect {
-			it.Preferences = t.Ladder(it.Class, labels, wary)
-		}
-	}
-	if related {
-		podGroups = merged(t, in.Snapshot, podGroups, byPriority)
-	}
+	podGroups := gatherGroups(book, pods, relationsOf(in, t, pods), byPriority)
 	for _, it := range podGroups {
 		it.base = it.Volumes.Restrict(model.TermsOf(it.Class))
 		it.Refusal = refusalOf(it)
@@ -99,35 +79,106 @@ func HomeGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, p
 	return podGroups
 }
 
-// gatherGroups puts pods that are planned together into one pod group each; only where pods matter to each other do their
-// labels tell them apart.
-func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, related, byPriority bool) []*PodGroup {
+// relations is what pods of one class that look alike have to do with other pods.
+type relations struct {
+	required    rules.Rules
+	preferences []rules.Preference
+	// key is the same for those that the groups do not tell apart.
+	key string
+}
+
+// relationsOf finds the relations of pods. Their labels matter only where some pod minds which others are near it.
+func relationsOf(in *model.Input, t *rules.Topology, pods []*model.Pod) func(*model.Pod) *relations {
+	type looks struct {
+		class  *model.Class
+		labels *model.Labels
+	}
+	respect := in.Preferences != model.PreferencesIgnore
+	wary := respect && rules.PreferNoSchedule(in)
+	related := slices.ContainsFunc(pods, relates) || slices.ContainsFunc(in.Snapshot.Nodes, func(n *model.Node) bool {
+		return slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return p.Class.AntiAffinity != nil })
+	})
+	looksOf := func(pod *model.Pod) looks {
+		if related {
+			return looks{pod.Class, pod.Labels}
+		}
+		return looks{class: pod.Class}
+	}
+	known := map[looks]*relations{}
+	var labels []*model.Labels
+	var all []*relations
+	for _, pod := range pods {
+		if known[looksOf(pod)] != nil {
+			continue
+		}
+		r := &relations{required: t.Required(pod.Class, pod.Labels)}
+		if respect {
+			r.preferences = t.Ladder(pod.Class, pod.Labels, wary)
+		}
+		known[looksOf(pod)] = r
+		labels, all = append(labels, pod.Labels), append(all, r)
+	}
+	if related {
+		t.Avoid(in.Snapshot)
+		for i, r := range all {
+			t.Impose(&r.required, labels[i])
+			r.key = r.groupKey()
+		}
+	}
+	return func(pod *model.Pod) *relations { return known[looksOf(pod)] }
+}
+
+// relates says whether it matters to a pod which others are near it.
+func relates(pod *model.Pod) bool {
+	return len(pod.Class.Spread) > 0 || pod.Class.Affinity != nil || pod.Class.AntiAffinity != nil
+}
+
+// groupKey tells relations of one class apart by the groups they are about.
+func (r *relations) groupKey() string {
+	var key []byte
+	add := func(groups ...*rules.Group) {
+		for _, g := range groups {
+			key = append(key, byte(g.Place), byte(g.Place>>8), byte(g.Place>>16))
+		}
+		key = append(key, '/')
+	}
+	addRules := func(r *rules.Rules) {
+		add(r.Joins...)
+		add(r.Apart...)
+		for i := range r.Spread {
+			add(r.Spread[i].Group)
+		}
+		for i := range r.Near {
+			add(r.Near[i].Group)
+		}
+	}
+	addRules(&r.required)
+	for i := range r.preferences {
+		addRules(&r.preferences[i].Rules)
+	}
+	return string(key)
+}
+
+// gatherGroups puts pods that are planned together into one pod group each.
+func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, relationsOf func(*model.Pod) *relations, byPriority bool) []*PodGroup {
 	type kind struct {
-		class   *model.Class
-		volumes string
-		virtual bool
-		looks   *model.Labels
+		class           *model.Class
+		volumes, groups string
+		virtual         bool
 		// priority matters only where pod groups of different priority are planned one after the other.
 		priority int32
 	}
 	byKind := map[kind]*PodGroup{}
 	var podGroups []*PodGroup
 	for _, pod := range pods {
-		k := kind{class: pod.Class, virtual: pod.Virtual}
-		if related {
-			k.looks = pod.Labels
-		}
-		var volumes rules.VolumeNeeds
-		if pod.Mounts != nil {
-			volumes = book.Needs(pod)
-			k.volumes = volumes.Key
-		}
+		needs, relations := book.Needs(pod), relationsOf(pod)
+		k := kind{class: pod.Class, volumes: needs.Key, groups: relations.key, virtual: pod.Virtual}
 		if byPriority {
 			k.priority = pod.Priority
 		}
 		it := byKind[k]
 		if it == nil {
-			it = &PodGroup{Class: pod.Class, Volumes: volumes, virtual: pod.Virtual}
+			it = &PodGroup{Class: pod.Class, Volumes: needs, virtual: pod.Virtual, Required: relations.required, Preferences: relations.preferences}
 			byKind[k] = it
 			podGroups = append(podGroups, it)
 		}
@@ -141,109 +192,28 @@ func FirstServed(a, b *model.Pod) int {
 	return cmp.Or(-cmp.Compare(a.Priority, b.Priority), a.Created.Compare(b.Created), strings.Compare(string(a.UID), string(b.UID)))
 }
 
-// countWorkloads adds up the workloads that the pod group's pods are of. A bare pod is of none.
-func (it *PodGroup) countWorkloads(sizes map[workload]int) {
-	seen := map[workload]bool{}
-	for _, pod := range it.Pods {
-		if w := workloadOf(pod); sizes[w] > 0 && !seen[w] {
-			seen[w] = true
-			it.workloads += sizes[w]
-		}
-	}
-}
-
 // alternate orders pods of one priority so that those of several owners take turns, each as often as it has pods: what goes
-// to one node is then of all of them, and no node carries much of one.
-func (it *PodGroup) alternate() {
+// to one node is then of all of them, and no node carries much of one. sizes is how many pods of each workload wait.
+func (it *PodGroup) alternate(sizes map[workload]int) {
 	total, seen := map[workload]int{}, map[workload]int{}
 	for _, pod := range it.Pods {
 		total[workloadOf(pod)]++
+	}
+	for w := range total {
+		it.workloads += sizes[w]
 	}
 	if len(total) < 2 {
 		return
 	}
 	turn := make(map[*model.Pod]float64, len(it.Pods))
 	for _, pod := range it.Pods {
-		turn[pod] = (float64(seen[workloadOf(pod)]) + 0.5) / float64(total[workloadOf(pod)])
-		seen[workloadOf(pod)]++
+		w := workloadOf(pod)
+		turn[pod] = (float64(seen[w]) + 0.5) / float64(total[w])
+		seen[w]++
 	}
 	slices.SortStableFunc(it.Pods, func(a, b *model.Pod) int {
 		return cmp.Or(-cmp.Compare(a.Priority, b.Priority), cmp.Compare(turn[a], turn[b]))
 	})
-}
-
-// matters says whether it matters to any pod which others are near it.
-func matters(t *rules.Topology, snapshot *model.Snapshot, pods []*model.Pod, respect bool) bool {
-	relates := func(c *model.Class) bool { return len(c.Spread) > 0 || c.Affinity != nil || c.AntiAffinity != nil }
-	if slices.ContainsFunc(pods, func(p *model.Pod) bool { return relates(p.Class) }) {
-		return true
-	}
-	return slices.ContainsFunc(snapshot.Nodes, func(n *model.Node) bool {
-		return slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return p.Class.AntiAffinity != nil })
-	})
-}
-
-// merged completes the rules of pod groups once all groups are known, and brings together those that the groups do not
-// tell apart.
-func merged(t *rules.Topology, snapshot *model.Snapshot, podGroups []*PodGroup, byPriority bool) []*PodGroup {
-	t.Avoid(snapshot)
-	type kind struct {
-		class   *model.Class
-		volumes string
-		virtual bool
-		groups  string
-		// priority is that of all the pod group's pods where pod groups of different priority are kept apart.
-		priority int32
-	}
-	byKind := map[kind]*PodGroup{}
-	var kept []*PodGroup
-	for _, it := range podGroups {
-		t.Impose(&it.Required, it.Pods[0].Labels)
-		k := kind{class: it.Class, volumes: it.Volumes.Key, virtual: it.virtual, groups: it.groupKey()}
-		if byPriority {
-			k.priority = it.Pods[0].Priority
-		}
-		if other := byKind[k]; other != nil {
-			other.Pods = append(other.Pods, it.Pods...)
-			continue
-		}
-		byKind[k] = it
-		kept = append(kept, it)
-	}
-	return kept
-}
-
-// groupKey tells pod groups of one class apart by the groups they have to do with.
-func (it *PodGroup) groupKey() string {
-	var key []byte
-	add := func(g *rules.Group) { key = append(key, byte(g.Place), byte(g.Place>>8), byte(g.Place>>16)) }
-	list := func(groups []*rules.Group) {
-		key = append(key, '/')
-		for _, g := range groups {
-			add(g)
-		}
-	}
-	list(it.Required.Joins)
-	list(it.Required.Apart)
-	for i := range it.Required.Spread {
-		add(it.Required.Spread[i].Group)
-	}
-	for i := range it.Required.Near {
-		add(it.Required.Near[i].Group)
-	}
-	for i := range it.Preferences {
-		p := &it.Preferences[i]
-		for j := range p.Near {
-			add(p.Near[j].Group)
-		}
-		if p.Spread != nil {
-			add(p.Spread.Group)
-		}
-		if p.Apart != nil {
-			add(p.Apart)
-		}
-	}
-	return string(key)
 }
 
 // refusalOf says why a class cannot be planned, whatever the cluster and the pools are like.
@@ -254,30 +224,28 @@ func refusalOf(it *PodGroup) string {
 		return it.Volumes.Refusal
 	case class.ResourceClaims:
 		return "it asks for devices by dynamic resource allocation, which is not planned for"
+	case len(it.base) > 0:
+		return ""
+	case slices.ContainsFunc(class.NodeAffinity.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }):
+		return "its node affinity uses matchFields, which no NodePool can meet"
 	}
-	if len(it.base) == 0 {
-		if slices.ContainsFunc(class.NodeAffinity.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }) {
-			return "its node affinity uses matchFields, which no NodePool can meet"
-		}
-		return "its node affinity has no term that a node could match"
-	}
-	return ""
+	return "its node affinity has no term that a node could match"
 }
 
 // keys are the labels other than the hostname that matter to where the pods go, ordered: the pod group's own rules are
 // about them, or those of others who count its pods.
 func (it *PodGroup) keys() []string {
-	if it.known.keyed {
+	if it.known.keys != nil {
 		return it.known.keys
 	}
-	keys := it.Rules.Keys()
+	keys := append([]string{}, it.Rules.Keys()...)
 	for _, g := range it.Rules.Joins {
 		if g.Host < 0 && !slices.Contains(keys, g.Key) {
 			keys = append(keys, g.Key)
 		}
 	}
 	slices.Sort(keys)
-	it.known.keyed, it.known.keys = true, keys
+	it.known.keys = keys
 	return keys
 }
 
@@ -301,68 +269,55 @@ type shape struct {
 	Rules   rules.Rules
 	// most is how many of the pods one new node takes for reasons other than room.
 	most int
-	// barred are choices of domains in which nothing more can be bought.
-	barred []map[string]string
 	// known is what was found out about the shape.
-	known *knowledge
+	known knowledge
 }
 
 // knowledge is what holds for a shape during all of a distribution, and is worth being found out once.
 type knowledge struct {
 	// weighed says that the market has been asked.
 	weighed bool
-	// kind tells apart shapes that ask different labels of a node or tolerate different taints.
-	kind string
 	// takers are the existing nodes that let the pods in whose machine is known.
 	takers *roomTree
-	keys   []string
-	keyed  bool
-	// choices are the choices of domains, and reach the domains of each rule of spread that nobody has to be in for them
-	// to be there.
+	// keys are the labels other than the hostname that matter to where the pods go.
+	keys []string
+	// choices are the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
 	choices []domainChoice
-	reach   [][]string
+	reach   map[string][]string
 }
 
 // ShapeUp gives a pod group the shape that it has at its present step of the ladder, without its variants.
 func (it *PodGroup) ShapeUp() {
-	if it.Step < len(it.shapes) && it.shapes[it.Step] != nil {
-		again := *it.shapes[it.Step]
-		again.barred = nil
-		it.shape = &again
+	it.barred, it.shape = nil, it.shapes[it.Step]
+	if it.shape != nil {
 		return
 	}
-	sh := &shape{Rules: it.Required, known: &knowledge{}}
-	sh.Rules.Near = slices.Clip(sh.Rules.Near)
-	sh.Rules.Spread = slices.Clip(sh.Rules.Spread)
-	sh.Rules.Apart = slices.Clip(sh.Rules.Apart)
+	sh := &shape{Rules: it.Required}
+	r := &sh.Rules
 	var node model.Term
-	for i := range it.Preferences[it.Step:] {
-		w := &it.Preferences[it.Step+i]
-		sh.Rules.Near = append(sh.Rules.Near, w.Near...)
-		if w.Apart != nil {
-			sh.Rules.Apart = append(sh.Rules.Apart, w.Apart)
-		}
-		if w.Spread != nil {
-			sh.Rules.Spread = append(sh.Rules.Spread, *w.Spread)
-		}
+	for _, p := range it.Preferences[it.Step:] {
+		r.Near = slices.Concat(r.Near, p.Near)
+		r.Spread = slices.Concat(r.Spread, p.Spread)
+		r.Apart = slices.Concat(r.Apart, p.Apart)
 		if node == nil {
-			node = w.Node
+			node = p.Node
 		}
-		sh.wary = sh.wary || w.Wary
+		sh.wary = sh.wary || p.Wary
 	}
 	for _, t := range it.base {
 		sh.terms = append(sh.terms, append(slices.Clip(t), node...))
 	}
-	it.shape = sh
+	it.shape, it.shapes[it.Step] = sh, sh
 }
 
 // relax gives up the next preference and says whether there was one.
-func (it *PodGroup) relax() bool {
+func (it *PodGroup) relax(m *market.Market) bool {
 	if it.Step == len(it.Preferences) {
 		return false
 	}
 	it.Step++
 	it.ShapeUp()
+	Weigh(m, it)
 	return true
 }
 

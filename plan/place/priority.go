@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -24,80 +22,36 @@ import (
 type order struct {
 	// priority plans one priority after the other, virtualLast virtual pods after all others.
 	priority, virtualLast bool
-	// alone says that no new host comes, so that pods may be spread over the hosts that are there.
-	alone bool
-}
-
-// leavesReal says that some of the pods that are left are not virtual.
-func leavesReal(unplaced []model.Unplaced) bool {
-	return slices.ContainsFunc(unplaced, func(u model.Unplaced) bool { return !u.Pod.Virtual })
 }
 
 // outcome is the plan of one pass.
 type outcome struct {
 	model.Plan
-	// limited says that a limit kept a machine from being bought.
-	limited bool
+	// limited says that a limit kept a machine from being bought, leans that it mattered that no new host comes.
+	limited, leans bool
 	// lowest is the lowest priority of a pod that a machine is bought for.
 	lowest int32
-}
-
-// fairly is the plan of one pass, or of a second pass by priority if that serves other pods and is fairer. Each pass
-// starts anew.
-func fairly(pass func(byPriority bool) outcome) model.Plan {
-	first := pass(false)
-	if !first.limited || len(first.Unplaced) == 0 {
-		return first.Plan
-	}
-	second := pass(true)
-	switch ahead, behind, same := compareLeft(second.Plan, first.Plan); {
-	case ahead, same && second.PricePerHour() < first.PricePerHour(), !behind && !same && first.inverted():
-		return second.Plan
-	}
-	return first.Plan
-}
-
-// inverted says that some pod has a new node while one of a higher priority is left.
-func (o *outcome) inverted() bool {
-	highest := int32(math.MinInt32)
-	for _, u := range o.Unplaced {
-		highest = max(highest, u.Pod.Priority)
-	}
-	return o.lowest < highest
 }
 
 func lowestPriority(planned []*PlannedNode) int32 {
 	lowest := int32(math.MaxInt32)
 	for _, b := range planned {
-		for _, p := range b.content {
-			for _, pod := range p.pods {
-				lowest = min(lowest, pod.Priority)
-			}
+		for pod := range b.pods {
+			lowest = min(lowest, pod.Priority)
 		}
 	}
 	return lowest
 }
 
-// compareLeft says whether a plan leaves fewer or more pods than another of the highest priority in which the two differ,
-// and whether they leave the very same pods.
-func compareLeft(a, b model.Plan) (ahead, behind, same bool) {
-	balance, pods := map[int32]int{}, map[types.UID]bool{}
-	for _, u := range a.Unplaced {
-		balance[u.Pod.Priority]++
-		pods[u.Pod.UID] = true
+// leftBy is something of every pod that a plan leaves, in falling order. Of two plans, the one whose priorities come first
+// leaves fewer pods of the highest priority in which they differ.
+func leftBy[T cmp.Ordered](p model.Plan, by func(*model.Pod) T) []T {
+	var left []T
+	for _, u := range p.Unplaced {
+		left = append(left, by(u.Pod))
 	}
-	same = len(a.Unplaced) == len(b.Unplaced)
-	for _, u := range b.Unplaced {
-		balance[u.Pod.Priority]--
-		same = same && pods[u.Pod.UID]
-	}
-	highest := int32(math.MinInt32)
-	for priority, difference := range balance {
-		if difference != 0 && priority >= highest {
-			highest, ahead, behind = priority, difference < 0, difference > 0
-		}
-	}
-	return ahead, behind, same
+	slices.SortFunc(left, func(a, b T) int { return cmp.Compare(b, a) })
+	return left
 }
 
 // priceByLimits makes what a machine uses up of its pool's limits its price, until the returned function is called. What

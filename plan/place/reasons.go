@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/bits"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,38 +24,29 @@ func Explain(m *market.Market, it *PodGroup) []model.Reason {
 	if len(m.Sellers) == 0 {
 		return []model.Reason{{Message: "there is no NodePool"}}
 	}
-	type ranked struct {
-		model.Reason
-		near nearness
+	var reasons []model.Reason
+	near := map[string]market.BarrierKind{}
+	for _, s := range m.Sellers {
+		why, kind := obstacle(m, it, s)
+		reasons = append(reasons, model.Reason{NodePool: s.Name, Message: why})
+		near[s.Name] = kind
 	}
-	all := make([]ranked, len(m.Sellers))
-	for i, s := range m.Sellers {
-		why, near := obstacle(m, it, i)
-		all[i] = ranked{model.Reason{NodePool: s.Name, Message: why}, near}
-	}
-	slices.SortFunc(all, func(a, b ranked) int {
-		return cmp.Or(-cmp.Compare(a.near, b.near), strings.Compare(a.NodePool, b.NodePool))
+	slices.SortFunc(reasons, func(a, b model.Reason) int {
+		return cmp.Or(-cmp.Compare(near[a.NodePool], near[b.NodePool]), strings.Compare(a.NodePool, b.NodePool))
 	})
-	reasons := make([]model.Reason, len(all))
-	for i := range all {
-		reasons[i] = all[i].Reason
-	}
 	return reasons
 }
 
-// nearness orders reasons: what a pool will never do for a pod is further than what it cannot do now.
-type nearness int
-
+// Reasons are ordered by the kind of the last barrier: what a pool will never do for a pod is further than what it cannot
+// do now. Beside barriers there are these.
 const (
-	closedPool nearness = iota
-	notTolerated
-	byBarrier   // and above, by the kind of the last barrier
-	unexplained = byBarrier + nearness(market.ByLimit) + 1
+	closedPool   market.BarrierKind = -2
+	notTolerated market.BarrierKind = -1
+	unexplained                     = market.ByLimit + 1
 )
 
 // obstacle is what keeps a pool from serving a pod group.
-func obstacle(m *market.Market, it *PodGroup, index int) (string, nearness) {
-	s := m.Sellers[index]
+func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, market.BarrierKind) {
 	if s.Closed != "" {
 		return s.Closed, closedPool
 	}
@@ -63,110 +54,96 @@ func obstacle(m *market.Market, it *PodGroup, index int) (string, nearness) {
 		return fmt.Sprintf("taint %s is not tolerated", taint.ToString()), notTolerated
 	}
 	// With several alternatives, the one that came nearest to a node says the most.
-	why, nearest := "nothing that fits it could be bought", market.BarrierKind(-1)
+	why, nearest := "nothing that fits it could be bought", notTolerated
 	if len(s.Minimums) > 0 {
 		why = "no choice of machines that fits it meets the pool's minValues and limits"
 	}
 	for _, t := range it.terms {
 		t = t.Normalized()
-		if key := contradiction(m, s, t); key != "" {
+		if key := contradiction(s, t); key != "" {
 			if nearest < market.ByLabel {
 				why, nearest = fmt.Sprintf("no value of %s meets all its requirements", key), market.ByLabel
 			}
 			continue
 		}
-		o, chosen, found := conflictOf(m, it, s, t)
-		switch {
-		case !found && it.Unmet != "":
+		o, conflict := conflictOf(m, it, s, t)
+		if len(conflict) > 0 {
+			if last := conflict[len(conflict)-1].kind; last >= nearest {
+				why, nearest = o.sentence(conflict), last
+			}
+		} else if it.Unmet != "" {
 			return it.Unmet, unexplained // machines would do; it is the other pods
-		case !found:
-		case o.depth(chosen) >= nearest:
-			why, nearest = o.sentence(chosen), o.depth(chosen)
 		}
 	}
-	if nearest < 0 {
+	if nearest == notTolerated {
 		return why, unexplained
 	}
-	return why, byBarrier + nearness(nearest)
+	return why, nearest
 }
 
-// conflictOf finds what stops all machines. What would stop them even if nothing were used up of the pool's limits says
-// more than that they are used up.
-func conflictOf(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) (*obstacles, selection, bool) {
+// conflictOf finds what stops all machines; nothing if that is not known. What would stop them even if nothing were used
+// up of the pool's limits says more than that they are used up.
+func conflictOf(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) (*obstacles, []*barrier) {
 	if slices.ContainsFunc(s.Budget, func(a market.Allowance) bool { return a.Left < a.Limit }) {
 		o := obstaclesFor(m, it, s, t, true)
-		if chosen, found := o.conflict(); found {
-			return o, chosen, true
+		if conflict := o.conflict(); len(conflict) > 0 {
+			return o, conflict
 		}
 	}
 	o := obstaclesFor(m, it, s, t, false)
-	chosen, found := o.conflict()
-	return o, chosen, found
+	return o, o.conflict()
 }
 
 // contradiction is the first label the pool leaves to the pods and for which the term leaves no value; empty if none.
-func contradiction(m *market.Market, s *market.Seller, t model.Term) string {
+func contradiction(s *market.Seller, t model.Term) string {
 	for _, key := range model.SortedKeys(s.Open) {
-		all, alone := slices.Clone(s.Open[key]), true
-		for i := range t {
-			if t[i].Key == key {
-				all = append(all, t[i])
-				alone = false
-			}
-		}
-		if _, _, ok := all.Resolve(); !alone && !ok {
+		asked := about(t, key)
+		if _, _, ok := append(slices.Clip(s.Open[key]), asked...).Resolve(); len(asked) > 0 && !ok {
 			return key
 		}
 	}
 	return ""
 }
 
+// about are the conditions of a term on one label.
+func about(t model.Term, key string) model.Term {
+	return slices.DeleteFunc(slices.Clone(t), func(c model.Condition) bool { return c.Key != key })
+}
+
 // sentence says in few words what a conflict means.
-func (o *obstacles) sentence(chosen selection) string {
-	place := bits.Len64(uint64(chosen)) - 1
-	last := o.barriers[place]
-	rest := chosen &^ (1 << place)
-	phrase := o.describe(chosen)
+func (o *obstacles) sentence(conflict []*barrier) string {
+	last, rest := conflict[len(conflict)-1], conflict[:len(conflict)-1]
+	phrase := o.describe(conflict)
 	switch last.kind {
 	case market.ByLimit:
-		return o.limitSentence(chosen, phrase)
+		return o.limitSentence(conflict, phrase)
 	case market.ByReservation:
 		return o.reservationSentence(rest)
 	case market.ByAvailability:
-		return phrase.none("available" + o.until(rest))
+		return phrase.none("is", "available"+o.until(rest))
 	case market.ByMinValues:
 		return o.minValuesSentence(rest, phrase)
 	case market.ByDevices:
-		return phrase.every("devices, which are kept for pods that ask for them")
+		return "every " + phrase.subject() + " has devices, which are kept for pods that ask for them"
 	case market.ByBareMetal:
 		return "every " + phrase.subject() + " is bare metal, which is bought only where nothing else would do"
 	case market.ByPorts:
-		if rest == 0 {
+		if len(rest) == 0 {
 			return "a DaemonSet takes its host ports"
 		}
 		return "a DaemonSet takes its host ports on every " + phrase.subject()
 	case market.ByRoom:
-		return o.roomSentence(chosen, &last, phrase)
-	case market.ByZone:
-		if rest == 0 {
-			return o.zoneSentence(last.condition)
-		}
-		return phrase.none("")
+		return o.roomSentence(conflict, phrase)
 	}
-	if rest == 0 {
+	if len(rest) == 0 {
 		return o.labelSentence(last.condition)
 	}
-	return phrase.none("")
+	return phrase.none("", "")
 }
 
-// without is a selection less the barriers of a kind.
-func (o *obstacles) without(chosen selection, kind market.BarrierKind) selection {
-	for i := range o.barriers {
-		if o.barriers[i].kind == kind {
-			chosen &^= 1 << i
-		}
-	}
-	return chosen
+// without are barriers less those of a kind.
+func without(barriers []*barrier, kind market.BarrierKind) []*barrier {
+	return slices.DeleteFunc(slices.Clone(barriers), func(b *barrier) bool { return b.kind == kind })
 }
 
 // labelSentence is about a condition that no machine of the pool meets.
@@ -177,101 +154,89 @@ func (o *obstacles) labelSentence(c *model.Condition) string {
 		return fmt.Sprintf("%s can be met only by a node that exists", c)
 	case defined:
 		return fmt.Sprintf("%s is not met: the pool's nodes have %q", c, value)
-	case !o.m.WellKnown[c.Key] && o.s.Open[c.Key] == nil:
+	case !o.m.WellKnown[c.Key] && !o.m.Zonal(c.Key) && o.s.Open[c.Key] == nil:
 		return fmt.Sprintf("%s is not met: the pool does not define the label", c)
 	}
-	if own := o.excluded(c); own != nil {
-		return fmt.Sprintf("the pool requires %s", own)
-	}
-	return fmt.Sprintf("no instance type has %s", c)
-}
-
-func (o *obstacles) zoneSentence(c *model.Condition) string {
 	if own := o.excluded(c); own != nil {
 		return fmt.Sprintf("the pool requires %s", own)
 	}
 	if names := zonesNamed(c); names != "" {
 		return "nothing is offered in " + names
 	}
-	return fmt.Sprintf("nothing is offered with %s", c)
+	if o.m.Zonal(c.Key) {
+		return fmt.Sprintf("nothing is offered with %s", c)
+	}
+	return fmt.Sprintf("no instance type has %s", c)
 }
 
 // roomSentence is about machines that are too small, or do not have a device at all.
-func (o *obstacles) roomSentence(chosen selection, last *barrier, p phrase) string {
-	name, asked := o.m.Dims.Name(last.dim), o.it.Request[last.dim]
-	if rest := o.without(chosen, market.ByRoom); len(p.rooms) == 1 {
-		most := int64(0)
-		set, _ := o.passing(rest)
-		for i := range o.machines(set) {
-			most = max(most, o.m.Machines[i].Usable[last.dim])
-		}
-		p.rooms = nil
-		switch {
-		case most == 0 && last.dim >= market.DimExtended:
-			return p.none("with " + name)
-		case rest == 0:
-			return fmt.Sprintf("%s %s is more than any instance type leaves for pods (%s)", name, model.Quantity(name, asked), model.Quantity(name, most))
-		}
-		return p.none(fmt.Sprintf("with %s %s free, the most is %s", name, model.Quantity(name, asked), model.Quantity(name, most)))
+func (o *obstacles) roomSentence(conflict []*barrier, p phrase) string {
+	if len(p.rooms) > 1 {
+		return p.none("", "")
 	}
-	return p.none("")
+	dim := conflict[len(conflict)-1].dim
+	name, asked, rest := o.m.Dims.Name(dim), o.it.Request[dim], without(conflict, market.ByRoom)
+	most := int64(0)
+	for i := range o.passing(rest) {
+		most = max(most, o.m.Machines[i].Usable[dim])
+	}
+	p.rooms = nil
+	switch {
+	case most == 0 && dim >= market.DimExtended:
+		return p.none("has", name)
+	case len(rest) == 0:
+		return fmt.Sprintf("%s %s is more than any instance type leaves for pods (%s)", name, model.Quantity(name, asked), model.Quantity(name, most))
+	}
+	return p.none("has", fmt.Sprintf("%s %s free, the most is %s", name, model.Quantity(name, asked), model.Quantity(name, most)))
 }
 
-// saidOf puts a limit into words, with what is left of it where that matters.
-func (o *obstacles) saidOf(a *market.Allowance) string {
-	if o.whole {
-		return fmt.Sprintf("limit %s %s is too little", a.Name, model.Quantity(a.Name, a.Limit))
-	}
-	return a.String()
-}
-
-// limitSentence names the limit, and the least that would have to be left.
-func (o *obstacles) limitSentence(chosen selection, p phrase) string {
-	var limits []string
-	var b *barrier
-	for i := range o.barriers {
-		if chosen.has(i) && o.barriers[i].kind == market.ByLimit {
-			b = &o.barriers[i]
-			limits = append(limits, o.saidOf(b.limit))
+// limitSentence names the limit, with what is left of it where that matters, and the least that would have to be left.
+func (o *obstacles) limitSentence(conflict []*barrier, p phrase) string {
+	var said []string
+	var limit *market.Allowance
+	for _, b := range conflict {
+		if b.kind != market.ByLimit {
+			continue
 		}
+		limit = b.limit
+		text := limit.String()
+		if o.whole {
+			text = fmt.Sprintf("limit %s %s is too little", limit.Name, model.Quantity(limit.Name, limit.Limit))
+		}
+		said = append(said, text)
 	}
 	switch {
-	case len(limits) > 1:
-		return fmt.Sprintf("%s, and no %s keeps to all of them", model.List(limits, "and"), p.subject())
-	case b.limit.Name == string(karpv1.ResourceNodes):
-		return limits[0]
+	case len(said) > 1:
+		return fmt.Sprintf("%s, and no %s keeps to all of them", model.List(said, "and"), p.subject())
+	case limit.Name == string(karpv1.ResourceNodes):
+		return said[0]
 	}
-	least := int64(-1)
-	set, _ := o.passing(o.without(chosen, market.ByLimit))
-	for i := range o.machines(set) {
-		if n := market.CountOf(b.limit.Name, o.m.Machines[i].Size); least < 0 || n < least {
-			least = n
-		}
+	least := int64(math.MaxInt64)
+	for i := range o.passing(without(conflict, market.ByLimit)) {
+		least = min(least, market.CountOf(limit.Name, o.m.Machines[i].Size))
 	}
-	return fmt.Sprintf("%s, and the smallest %s has %s", o.saidOf(b.limit), p.subject(), model.Quantity(b.limit.Name, max(0, least)))
+	return fmt.Sprintf("%s, and the smallest %s has %s", said[0], p.subject(), model.Quantity(limit.Name, max(0, least)))
 }
 
-func (o *obstacles) reservationSentence(rest selection) string {
+func (o *obstacles) reservationSentence(rest []*barrier) string {
 	ids := map[string]bool{}
-	set, _ := o.passing(rest)
-	for i := range o.machines(set) {
+	for i := range o.passing(rest) {
 		ids[o.m.ReservedBy(i)] = true
 	}
 	names := slices.Sorted(maps.Keys(ids))
 	switch {
 	case len(names) == 1:
 		return fmt.Sprintf("capacity reservation %s is used up", names[0])
-	case len(names) > 3:
+	case len(names) > wordy:
 		return fmt.Sprintf("all %d capacity reservations are used up", len(names))
 	}
 	return fmt.Sprintf("capacity reservations %s are used up", model.List(names, "and"))
 }
 
 // minValuesSentence names the first minimum that is missed.
-func (o *obstacles) minValuesSentence(rest selection, p phrase) string {
+func (o *obstacles) minValuesSentence(rest []*barrier, p phrase) string {
 	tally := market.NewTally(o.m, o.s.Minimums)
-	set, _ := o.passing(rest)
-	for i := range o.machines(set) {
+	for i := range o.passing(rest) {
 		tally.Add(i)
 	}
 	for i, minimum := range o.s.Minimums {
@@ -283,10 +248,13 @@ func (o *obstacles) minValuesSentence(rest selection, p phrase) string {
 }
 
 // until is when the first of the offerings that were refused may be asked for again; empty if it is not known.
-func (o *obstacles) until(rest selection) string {
+func (o *obstacles) until(rest []*barrier) string {
+	zones := market.Everywhere
+	for _, b := range rest {
+		zones &= b.zones
+	}
 	var first time.Time
-	set, zones := o.passing(rest)
-	for i := range o.machines(set) {
+	for i := range o.passing(rest) {
 		mach := &o.m.Machines[i]
 		key := mach.Key()
 		key.ReservationID = o.m.ReservedBy(i)
@@ -312,14 +280,11 @@ type phrase struct {
 	rooms      []string
 }
 
-// describe puts the labels, zones and rooms of a selection into words.
-func (o *obstacles) describe(chosen selection) phrase {
-	p := phrase{}
-	for i := range o.barriers {
-		if !chosen.has(i) {
-			continue
-		}
-		switch b := &o.barriers[i]; b.kind {
+// describe puts the labels, zones and rooms of a conflict into words.
+func (o *obstacles) describe(conflict []*barrier) phrase {
+	p := phrase{noun: "instance type"}
+	for _, b := range conflict {
+		switch b.kind {
 		case market.ByLabel, market.ByZone:
 			p.qualify(b.condition)
 		case market.ByRoom:
@@ -334,32 +299,27 @@ func (o *obstacles) describe(chosen selection) phrase {
 const wordy = 3
 
 func (p *phrase) qualify(c *model.Condition) {
-	if c.Operator == corev1.NodeSelectorOpIn && len(c.Values) <= wordy {
-		switch {
-		case c.Key == corev1.LabelTopologyZone && p.place == "":
-			p.place = zonesNamed(c)
-			return
-		case c.Key == capacityTypeKey || c.Key == corev1.LabelArchStable:
-			p.adjectives = append(p.adjectives, model.List(c.Values, "or"))
-			return
-		case (c.Key == corev1.LabelInstanceTypeStable || c.Key == familyKey) && p.noun == "":
-			p.noun = model.List(c.Values, "or")
-			return
-		}
+	short := c.Operator == corev1.NodeSelectorOpIn && len(c.Values) <= wordy
+	switch names := zonesNamed(c); {
+	case names != "" && p.place == "":
+		p.place = names
+	case short && (c.Key == karpv1.CapacityTypeLabelKey || c.Key == corev1.LabelArchStable):
+		p.adjectives = append(p.adjectives, model.List(c.Values, "or"))
+	case short && (c.Key == corev1.LabelInstanceTypeStable || c.Key == familyKey) && p.noun == "instance type":
+		p.noun = model.List(c.Values, "or")
+	default:
+		p.with = append(p.with, c.String())
 	}
-	p.with = append(p.with, c.String())
 }
 
-const (
-	capacityTypeKey = karpv1.CapacityTypeLabelKey
-	familyKey       = "karpenter.k8s.aws/instance-family"
-)
+const familyKey = "karpenter.k8s.aws/instance-family"
 
+// zonesNamed are the zones that a condition names, if it is about few zones.
 func zonesNamed(c *model.Condition) string {
-	if c.Key != corev1.LabelTopologyZone || c.Operator != corev1.NodeSelectorOpIn || len(c.Values) > wordy {
+	switch {
+	case c.Key != corev1.LabelTopologyZone || c.Operator != corev1.NodeSelectorOpIn || len(c.Values) > wordy:
 		return ""
-	}
-	if len(c.Values) == 1 {
+	case len(c.Values) == 1:
 		return "zone " + c.Values[0]
 	}
 	return "zones " + model.List(c.Values, "and")
@@ -367,11 +327,7 @@ func zonesNamed(c *model.Condition) string {
 
 // kind is the machine without its place.
 func (p *phrase) kind() string {
-	noun := p.noun
-	if noun == "" {
-		noun = "instance type"
-	}
-	text := strings.Join(append(slices.Clone(p.adjectives), noun), " ")
+	text := strings.Join(append(slices.Clone(p.adjectives), p.noun), " ")
 	with := slices.Clone(p.with)
 	if len(p.rooms) > 0 {
 		with = append(with, model.List(p.rooms, "and")+" free")
@@ -390,37 +346,23 @@ func (p *phrase) subject() string {
 	return p.kind()
 }
 
-// none says that there is no such machine with a further quality.
-func (p *phrase) none(quality string) string {
-	text := "no " + p.kind()
-	if p.place != "" {
-		have := "has"
-		if strings.HasPrefix(p.place, "zones ") {
-			have = "have"
-		}
-		text = p.place + " " + have + " " + text
-	} else if quality == "" {
-		text = "there is " + text
+// none says that there is no such machine that "is" or "has" something, or none at all.
+func (p *phrase) none(verb, quality string) string {
+	switch {
+	case p.place == "" && quality == "":
+		return "there is no " + p.kind()
+	case p.place == "":
+		return "no " + p.kind() + " " + verb + " " + quality
 	}
-	if quality == "" {
+	text := p.place + " has no " + p.kind()
+	if strings.HasPrefix(p.place, "zones ") {
+		text = p.place + " have no " + p.kind()
+	}
+	switch {
+	case quality == "":
 		return text
-	}
-	if p.place == "" {
-		quality = sentenceVerb(quality)
+	case verb == "has":
+		return text + " with " + quality
 	}
 	return text + " " + quality
 }
-
-// sentenceVerb turns a quality that follows "zone x has no y" into one that follows "no y".
-func sentenceVerb(quality string) string {
-	if rest, ok := strings.CutPrefix(quality, "with "); ok {
-		return "has " + rest
-	}
-	if strings.HasPrefix(quality, "available") {
-		return "is " + quality
-	}
-	return quality
-}
-
-// every says what all such machines have.
-func (p *phrase) every(quality string) string { return "every " + p.subject() + " has " + quality }

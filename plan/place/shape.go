@@ -33,32 +33,25 @@ func Weigh(m *market.Market, it *PodGroup) {
 	}
 	sh.Request = m.Dims.Vector(it.Class.Requests)
 	sh.most = m.Dims.ClaimCaps(sh.Request, &sh.Rules)
-	offer(m, it)
 	if it.Refusal != "" {
+		sh.Allowed = market.NewBitset(len(m.Machines))
 		return
 	}
+	offer(m, it)
 	leastOdd(m, it)
 	oneVariant(m, it)
 	sh.known.weighed = true
-	if it.Step < len(it.shapes) {
-		known := *sh
-		it.shapes[it.Step] = &known
-	}
 }
 
 // offer finds the machines that would do for a pod group.
 func offer(m *market.Market, it *PodGroup) {
 	sh := it.shape
-	sh.Allowed = market.NewBitset(len(m.Machines))
-	if it.Refusal != "" {
-		return
-	}
 	for _, t := range sh.terms {
 		v := m.Variant(it.Class, t, sh.wary)
 		v.Machines.Intersect(m.Fitting(sh.Request))
 		if !v.Machines.Empty() {
 			sh.Variants = append(sh.Variants, v)
-			sh.Allowed.Unite(v.Machines)
 		}
 	}
+	sh.Allowed = m.UnionOf(sh.Variants)
 }

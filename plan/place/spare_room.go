@@ -41,8 +41,8 @@ func (d *Distribution) intoSpareRoom(podGroups []*PodGroup, planned []*PlannedNo
 // widen gives a pod group all machines that would do, the odd ones too.
 func widen(m *market.Market, it *PodGroup) {
 	wide := *it.shape
-	wide.known, wide.barred, wide.Variants = &knowledge{}, nil, nil
-	it.shape = &wide
+	wide.known, wide.Variants = knowledge{}, nil
+	it.shape, it.barred = &wide, nil
 	offer(m, it)
 	wide.known.weighed = true
 }

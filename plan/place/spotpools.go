@@ -11,10 +11,11 @@ import (
 )
 
 // Spot capacity is taken back by the pool: an instance type in a zone. What a workload loses at once is what it has in
-// one pool, running pods included. So a spot planned node goes to the pool that carries the smallest part of its
-// workloads, of those that cost almost the same, unless the cheapest pool carries no more than a third of any. Where few
-// pools cost almost the same, dearer ones count as well: the fewer remain, the more a workload depends on each. A planned
-// node's claim then lists its own pool and those that no other planned node was given.
+// one pool, running pods included. EC2 launches where there is the most to spare, and the longer the list the better it
+// can choose, so a claim lists all spot pools but those that carry more than a third of a workload already: it leaves out
+// their instance type, or else their zone, where that changes the price by almost nothing. Which pool EC2 will take is not
+// known; of the nodes that are planned together, each is taken to get the cheapest that it lists. Where few pools cost
+// almost the same, dearer ones count as well: the fewer remain, the more a workload depends on each.
 
 const (
 	// spotEqual is by what part a spot pool may be dearer than the cheapest to count as costing the same, and spotScarce where
@@ -25,14 +26,7 @@ const (
 )
 
 // spotPool is an instance type in a zone.
-type spotPool struct {
-	machine, zone int
-	name          poolName
-	price         float64
-}
-
-// poolName names a spot pool, whoever sells it.
-type poolName struct{ instanceType, zone string }
+type spotPool struct{ instanceType, zone string }
 
 // workload is what pods of one owner are.
 type workload struct{ namespace, kind, name string }
@@ -41,13 +35,13 @@ func workloadOf(p *model.Pod) workload { return workload{p.Namespace, p.OwnerKin
 
 // spotShares counts how much of each workload each spot pool carries.
 type spotShares struct {
-	carried map[poolName]map[workload]int
+	carried map[spotPool]map[workload]int
 	total   map[workload]int
 }
 
 // runningShares counts what runs now of the workloads that are planned for.
 func runningShares(m *market.Market, planned []*PlannedNode) *spotShares {
-	s := &spotShares{carried: map[poolName]map[workload]int{}, total: map[workload]int{}}
+	s := &spotShares{carried: map[spotPool]map[workload]int{}, total: map[workload]int{}}
 	for _, b := range planned {
 		for w, n := range b.workloads() {
 			s.total[w] += n
@@ -61,30 +55,47 @@ func runningShares(m *market.Market, planned []*PlannedNode) *spotShares {
 			}
 			s.total[w]++
 			if n.CapacityType == market.CapacityTypes[SpotLast] {
-				s.add(poolName{n.InstanceType, n.Zone}, w, 1)
+				s.add(spotPool{n.InstanceType, n.Zone}, w, 1)
 			}
 		}
 	}
 	return s
 }
 
-func (s *spotShares) add(pool poolName, w workload, n int) {
+func (s *spotShares) add(pool spotPool, w workload, n int) {
 	if s.carried[pool] == nil {
 		s.carried[pool] = map[workload]int{}
 	}
 	s.carried[pool][w] += n
 }
 
-// with is the largest part of any workload that a pool carries with more pods of some.
-func (s *spotShares) with(pool poolName, more map[workload]int) float64 {
+// with is the largest part that a pool carries with more pods of some workloads, of those that it carries already.
+func (s *spotShares) with(pool spotPool, more map[workload]int) float64 {
 	most := 0.0
 	for w, n := range more {
-		most = max(most, float64(s.carried[pool][w]+n)/float64(s.total[w]))
+		if carried := s.carried[pool][w]; carried > 0 {
+			most = max(most, float64(carried+n)/float64(s.total[w]))
+		}
 	}
 	return most
 }
 
-// divideSpot gives each spot planned node its own spot pool where several cost almost the same.
+// full are the spot pools that carry pods of some workloads and would carry more than a third of one with these, the
+// fullest first.
+func (s *spotShares) full(more map[workload]int) []spotPool {
+	var full []spotPool
+	for pool := range s.carried {
+		if s.with(pool, more) > 1.0/concentration {
+			full = append(full, pool)
+		}
+	}
+	slices.SortFunc(full, func(x, y spotPool) int {
+		return cmp.Or(-cmp.Compare(s.with(x, more), s.with(y, more)), cmp.Compare(x.instanceType, y.instanceType), cmp.Compare(x.zone, y.zone))
+	})
+	return full
+}
+
+// divideSpot takes from the choice of spot planned nodes the pools that their workloads depend on too much.
 func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitset) {
 	var spot []int
 	for i, b := range planned {
@@ -96,8 +107,6 @@ func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitse
 		return
 	}
 	shares := runningShares(m, planned)
-	given := map[int]spotPool{}
-	var pools []spotPool
 	size := func(i int) int {
 		pods := 0
 		for j := range planned[i].content {
@@ -106,34 +115,20 @@ func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitse
 		return pods
 	}
 	slices.SortStableFunc(spot, func(x, y int) int { return -cmp.Compare(size(x), size(y)) })
-	for n, i := range spot {
-		b := planned[i]
-		if n == 0 || b.Zones != planned[spot[n-1]].Zones || &holders[i][0] != &holders[spot[n-1]][0] {
-			pools = spotPools(m, b, holders[i])
+	for _, i := range spot {
+		own := planned[i].workloads()
+		choice := spotChoice{Market: m, types: holders[i], zones: planned[i].Zones}
+		choice.bound()
+		for _, pool := range shares.full(own) {
+			choice.leave(pool)
 		}
-		if len(pools) == 0 {
-			continue
-		}
-		own := b.workloads()
-		best, least, most := pools[0], math.Inf(1), 0.0
-		for _, p := range pools {
-			share := shares.with(p.name, own)
-			most = max(most, share)
-			if share < least {
-				best, least = p, share
+		if pool, some := choice.cheapest(); some {
+			for w, n := range own {
+				shares.add(pool, w, n)
 			}
 		}
-		if cheapest := shares.with(pools[0].name, own); cheapest <= 1.0/concentration {
-			best = pools[0]
-		}
-		for w, n := range own {
-			shares.add(best.name, w, n)
-		}
-		if len(spot) > 1 || least < most {
-			given[i] = best
-		}
+		holders[i], planned[i].Zones = choice.types, choice.zones
 	}
-	keepToPools(m, planned, holders, given)
 }
 
 // workloads are how many pods of each workload are on a planned node.
@@ -147,52 +142,72 @@ func (b *PlannedNode) workloads() map[workload]int {
 	return counts
 }
 
-// spotPools are those a planned node may have at almost the price of the cheapest, that one first.
-func spotPools(m *market.Market, b *PlannedNode, holders market.Bitset) []spotPool {
-	cheapest := market.CheapestPrice(m, holders, b.Zones)
-	var pools []spotPool
-	for i := range holders.All {
-		for zones := m.Machines[i].Zones & b.Zones; zones != 0; zones &= zones - 1 {
-			z := bits.TrailingZeros64(zones)
-			if price := m.PriceAt(i, z); price <= cheapest*(1+spotScarce) {
-				pools = append(pools, spotPool{machine: i, zone: z, name: poolName{m.Machines[i].Typ.Name, m.Zones[z]}, price: price})
-			}
-		}
-	}
-	slices.SortFunc(pools, func(x, y spotPool) int {
-		return cmp.Or(cmp.Compare(x.price, y.price), cmp.Compare(x.machine, y.machine), cmp.Compare(x.zone, y.zone))
-	})
-	n := 0
-	for n < len(pools) && (n < spotFew || pools[n].price <= cheapest*(1+spotEqual)) {
-		n++
-	}
-	return pools[:n]
+// spotChoice is what a planned node may be: instance types and zones.
+type spotChoice struct {
+	*market.Market
+	types market.Bitset
+	zones uint64
+	// ceiling is the price that the cheapest of the choice must not exceed.
+	ceiling float64
 }
 
-// keepToPools narrows planned nodes to the zone of the pool they were given, and leaves them no type that another planned
-// node was given there.
-func keepToPools(m *market.Market, planned []*PlannedNode, holders []market.Bitset, given map[int]spotPool) {
-	taken := map[int]map[int]bool{} // by zone
-	for _, p := range given {
-		if taken[p.zone] == nil {
-			taken[p.zone] = map[int]bool{}
-		}
-		taken[p.zone][p.machine] = true
-	}
-	for i, own := range given {
-		planned[i].Machine, planned[i].Zones = own.machine, 1<<own.zone
-		kept := holders[i].Clone()
-		for other := range taken[own.zone] {
-			if other != own.machine {
-				kept.Clear(other)
+// bound sets the ceiling for what is left of a choice.
+func (c *spotChoice) bound() {
+	lowest, equal := market.CheapestPrice(c.Market, c.types, c.zones), 0
+	for i := range c.types.All {
+		for zones := c.Machines[i].Zones & c.zones; zones != 0; zones &= zones - 1 {
+			if c.PriceAt(i, bits.TrailingZeros64(zones)) <= lowest*(1+spotEqual) {
+				equal++
 			}
 		}
-		for h := range kept.All {
-			// What comes before the planned node's own type would be launched in its place.
-			if price := m.PriceIn(h, planned[i].Zones); price < own.price || price == own.price && h < own.machine {
-				kept.Clear(h)
+	}
+	c.ceiling = lowest * (1 + spotEqual)
+	if equal < spotFew {
+		c.ceiling = lowest * (1 + spotScarce)
+	}
+}
+
+// cheapest is the cheapest spot pool of the choice.
+func (c *spotChoice) cheapest() (spotPool, bool) {
+	best, at, lowest := -1, 0, math.Inf(1)
+	for i := range c.types.All {
+		for zones := c.Machines[i].Zones & c.zones; zones != 0; zones &= zones - 1 {
+			z := bits.TrailingZeros64(zones)
+			if price := c.PriceAt(i, z); price < lowest {
+				best, at, lowest = i, z, price
 			}
 		}
-		holders[i] = kept
 	}
+	if best < 0 {
+		return spotPool{}, false
+	}
+	return spotPool{c.Machines[best].Typ.Name, c.Zones[at]}, true
+}
+
+// leave takes a spot pool out of the choice, with its instance type or with its zone, if what is left costs almost the
+// same, and says whether it is out.
+func (c *spotChoice) leave(pool spotPool) bool {
+	without := c.types.Clone()
+	zone := uint64(0)
+	for i := range c.types.All {
+		if c.Machines[i].Typ.Name == pool.instanceType {
+			without.Clear(i)
+		}
+	}
+	for z := range c.Zones {
+		if c.Zones[z] == pool.zone {
+			zone = 1 << z
+		}
+	}
+	switch {
+	case zone&c.zones == 0:
+		return false
+	case market.CheapestPrice(c.Market, without, c.zones) <= c.ceiling:
+		c.types = without
+	case market.CheapestPrice(c.Market, c.types, c.zones&^zone) <= c.ceiling:
+		c.zones &^= zone
+	default:
+		return false
+	}
+	return true
 }

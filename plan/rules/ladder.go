@@ -11,9 +11,7 @@ import (
 
 // Preference is one preference, by what it adds to what is required.
 type Preference struct {
-	Near   []NearRule
-	Apart  *Group
-	Spread *SpreadRule
+	Rules
 	// Node is a conjunction that the node's labels shall meet. Only the first of those that hold counts.
 	Node model.Term
 	// Wary avoids taints with PreferNoSchedule.
@@ -26,13 +24,13 @@ func (t *Topology) Ladder(class *model.Class, pod *model.Labels, wary bool) []Pr
 	var preferences []Preference
 	if class.Affinity != nil {
 		for _, w := range heaviest(class.Affinity.PreferredDuringSchedulingIgnoredDuringExecution) {
-			preferences = append(preferences, Preference{Near: t.nearRules(pod, []corev1.PodAffinityTerm{w.PodAffinityTerm})})
+			preferences = append(preferences, Preference{Rules: Rules{Near: t.nearRules(pod, []corev1.PodAffinityTerm{w.PodAffinityTerm})}})
 		}
 	}
 	if class.AntiAffinity != nil {
 		for _, w := range heaviest(class.AntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) {
 			others, _ := t.apartFrom(pod, &w.PodAffinityTerm)
-			preferences = append(preferences, Preference{Apart: others})
+			preferences = append(preferences, Preference{Rules: Rules{Apart: []*Group{others}}})
 		}
 	}
 	nodes := slices.Clone(class.PreferredNodes)
@@ -44,8 +42,7 @@ func (t *Topology) Ladder(class *model.Class, pod *model.Labels, wary bool) []Pr
 	}
 	for i := range class.Spread {
 		if class.Spread[i].WhenUnsatisfiable == corev1.ScheduleAnyway {
-			rule := t.spreadRule(class, pod, &class.Spread[i])
-			preferences = append(preferences, Preference{Spread: &rule})
+			preferences = append(preferences, Preference{Rules: Rules{Spread: []SpreadRule{t.spreadRule(class, pod, &class.Spread[i])}}})
 		}
 	}
 	if wary {
