@@ -106,12 +106,10 @@ func InOrder(podGroups []*PodGroup, virtual bool) []*PodGroup {
 	return order
 }
 
-// choice is small for pods that have few domains to choose from, if they close domains to others or are kept out of them, or
-// if they are spread and their volumes say where they go. They go first.
+// choice is small for pods that close domains to others, or are kept out of them, and have few to choose from. They go
+// first.
 func (it *PodGroup) choice() int {
-	zonal := func(g *rules.Group) bool { return g.Host < 0 }
-	bound := it.Volumes.Key != "" && slices.ContainsFunc(it.Rules.Spread, func(r rules.SpreadRule) bool { return zonal(r.Group) })
-	if !bound && !slices.ContainsFunc(it.Rules.Apart, zonal) {
+	if !slices.ContainsFunc(it.Rules.Apart, func(g *rules.Group) bool { return g.Host < 0 }) {
 		return math.MaxInt
 	}
 	var zones uint64
