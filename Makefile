@@ -86,6 +86,10 @@ bench: bench-planner bench-disruption bench-lab ## Compare everything with Karpe
 bench-planner: ## Compare the planner with Karpenter's (about 15 minutes), write bench/out/planner.json, and fail where a figure is missed.
 	$(GO) run -C bench .
 
+.PHONY: bench-tables
+bench-tables: ## Print the README's tables of plans from bench/out/planner.json, which make bench-planner has written.
+	@$(GO) run -C bench . -markdown
+
 .PHONY: bench-disruption
 bench-disruption: ## Compare looks at large clusters and simulated days (about 12 minutes), and write bench/out/disruption.json.
 	$(GO) run -C bench ./disruption -only '^(evaluation|day|spot-day)'

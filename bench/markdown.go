@@ -31,15 +31,18 @@ func markdown(w io.Writer, only, path string) error {
 			continue
 		}
 		slices.SortStableFunc(rows, func(a, b figure) int { return cmp.Compare(b.beside(), a.beside()) })
-		fmt.Fprintf(w, "| %s | pods | Tenon, $/h (nodes) | not nominated | Karpenter | first fit by hand | one type by hand | bound, $/h | Tenon, s | Karpenter, s |\n|---|---|---|---|---|---|---|---|---|---|\n", capacity)
+		fmt.Fprintf(w, "| %s | pods | Tenon, $/h (nodes) | not nominated | Karpenter | first fit by hand | one type by hand | bound, $/h | times the bound | Tenon, s | Karpenter, s | Tenon, MiB |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n", capacity)
 		for i := range rows {
 			f := &rows[i]
-			peer, peerSeconds := "not asked", ""
+			peer, peerSeconds, times := "not asked", "", ""
 			if f.Peer != nil {
 				peer, peerSeconds = priced(f.Peer.Cost, f.Peer.Nodes), fmt.Sprintf("%.2f", f.Peer.Seconds)
 			}
-			fmt.Fprintf(w, "| %s | %d | %s | %s | %s | %s | %s | %s | %.2f | %s |\n", f.Name, f.Pods, priced(f.Tenon.Cost, f.Tenon.Nodes),
-				priced(f.NotNominated.Cost, f.NotNominated.Nodes), peer, priced(f.FirstFit, f.FirstFitNodes), priced(f.OneType, 0), priced(f.Bound, 0), f.Tenon.Seconds, peerSeconds)
+			if f.Bound > 0 {
+				times = fmt.Sprintf("%.3f", f.Tenon.Cost/f.Bound)
+			}
+			fmt.Fprintf(w, "| %s | %d | %s | %s | %s | %s | %s | %s | %s | %.2f | %s | %.0f |\n", f.Name, f.Pods, priced(f.Tenon.Cost, f.Tenon.Nodes),
+				priced(f.NotNominated.Cost, f.NotNominated.Nodes), peer, priced(f.FirstFit, f.FirstFitNodes), priced(f.OneType, 0), priced(f.Bound, 0), times, f.Tenon.Seconds, peerSeconds, f.PeakMiB)
 		}
 		fmt.Fprintln(w)
 	}

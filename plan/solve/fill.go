@@ -37,7 +37,9 @@ type scratch struct {
 	cursors                        []int
 	room                           []int64
 	loaded                         []int
-	content                        []Count
+	content, share                 []Count
+	asked                          []int64
+	filling                        filling
 	knapsack                       [3][]float64
 }
 
@@ -67,7 +69,7 @@ func newFiller(p *Problem, rows []row, s *stock, size []float64) *filler {
 		}
 	}
 	f.scratch = scratch{free: make([]float64, dims), scarcity: make([]float64, dims), factors: make([]float64, len(rows)), ratio: make([]float64, len(rows)),
-		cursors: make([]int, len(rows)), room: make([]int64, dims), loaded: make([]int, len(p.Demands))}
+		cursors: make([]int, len(rows)), room: make([]int64, dims), asked: make([]int64, dims), loaded: make([]int, len(p.Demands))}
 	for i := range f.scratch.knapsack {
 		f.scratch.knapsack[i] = make([]float64, dims)
 	}
@@ -121,7 +123,8 @@ func (f *filler) begin(machine int) *filling {
 	if f.slack > 0 {
 		f.keepFree(machine)
 	}
-	return &filling{f: f, machine: machine, zones: f.p.Machines[machine].zones(), free: f.scratch.room, content: f.scratch.content[:0]}
+	f.scratch.filling = filling{f: f, machine: machine, zones: f.p.Machines[machine].zones(), free: f.scratch.room, content: f.scratch.content[:0]}
+	return &f.scratch.filling
 }
 
 // keepFree leaves the slack of a machine free, but for what its largest piece needs.
@@ -316,10 +319,12 @@ func (f *filler) fillPriced(machine int) (*Load, float64) {
 	return t.done(), value
 }
 
-// fairShare is the part of what is left that fits one machine when every demand is cut by the same factor.
+// fairShare is the part of what is left that fits one machine when every demand is cut by the same factor. It holds until
+// the next one is asked for.
 func (f *filler) fairShare(machine int) []Count {
 	room := f.p.Machines[machine].Room
-	asked := make([]int64, len(room))
+	asked := f.scratch.asked
+	clear(asked)
 	for _, r := range f.members[machine] {
 		for _, k := range f.rows[r].members {
 			Subtract(asked, f.p.Demands[k].Request, -f.stock.left[k])
@@ -331,7 +336,7 @@ func (f *filler) fairShare(machine int) []Count {
 			factor = min(factor, float64(max(0, room[d]))/float64(amount))
 		}
 	}
-	var share []Count
+	share := f.scratch.share[:0]
 	for _, r := range f.members[machine] {
 		for _, k := range f.rows[r].members {
 			if n := int(factor * float64(f.stock.left[k])); n > 0 {
@@ -339,5 +344,6 @@ func (f *filler) fairShare(machine int) []Count {
 			}
 		}
 	}
+	f.scratch.share = share
 	return share
 }

@@ -187,7 +187,7 @@ func holds(room, need []int64) bool {
 	return true
 }
 
-// trimmed is a load on the cheapest machine that holds it.
+// trimmed is a load on the cheapest machine that holds it. Options are ordered by price.
 func trimmed(p *Problem, s *stock, l Load, options []int) Load {
 	need := make([]int64, len(p.Machines[l.Machine].Room))
 	zones := uint64(math.MaxUint64)
@@ -200,6 +200,9 @@ func trimmed(p *Problem, s *stock, l Load, options []int) Load {
 	}
 	for _, m := range options {
 		mach := &p.Machines[m]
+		if mach.priceIn(math.MaxUint64) >= l.Price-1e-12 {
+			break
+		}
 		price := mach.priceIn(zones)
 		if price >= l.Price-1e-12 || !holds(mach.Room, need) || s.affordable(m) == 0 || !samePurse(mach, &p.Machines[l.Machine]) {
 			continue

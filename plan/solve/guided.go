@@ -62,6 +62,40 @@ type guide struct {
 
 // valued solves the program for what is in stock.
 func valued(p *Problem, s *stock, size []float64, rounds int) (*program, []row) {
+	program, rows := programFor(p, s, size)
+	program.solve(rounds)
+	return program, rows
+}
+
+// revalued solves the program for what is left in stock, quickly: where each row is one demand, it begins with the loads that
+// the program before has found.
+func (g *guide) revalued(before *program, s *stock) *program {
+	program, rows := programFor(g.p, s, g.size)
+	if !g.condensed() {
+		place := map[int]int{}
+		for r := range rows {
+			place[rows[r].members[0]] = r
+		}
+		for i := range before.pool {
+			l := *before.pool[i].load
+			var content []Count
+			for _, c := range l.Content {
+				if r, left := place[g.rows[c.Demand].members[0]]; left {
+					content = append(content, Count{Demand: r, Way: c.Way, N: min(c.N, rows[r].pieces)})
+				}
+			}
+			if l.Content = content; len(content) > 0 {
+				program.pool = append(program.pool, program.column(&l))
+			}
+		}
+	}
+	program.solve(quickRounds)
+	g.rows = rows
+	return program
+}
+
+// programFor is the program for what is in stock, not solved yet, and its rows.
+func programFor(p *Problem, s *stock, size []float64) (*program, []row) {
 	rest := remainder(p, s)
 	rows := rowsOf(rest, size)
 	q := condensed(rest, rows)
@@ -69,9 +103,7 @@ func valued(p *Problem, s *stock, size []float64, rounds int) (*program, []row) 
 	own := newStock(q)
 	copy(own.budgets, s.budgets)
 	own.shared = s.shared
-	program := newProgram(newFiller(q, single, own, ones))
-	program.solve(rounds)
-	return program, rows
+	return newProgram(newFiller(q, single, own, ones)), rows
 }
 
 // remainder is the problem with what is left in stock.
@@ -94,7 +126,7 @@ func guided(p *Problem, s *stock, size []float64, first *program, rows []row) *p
 	program, valuedAt := first, 0.0
 	for valuations := 0; ; valuations++ {
 		if valuations > 0 {
-			program, g.rows = valued(p, s, size, quickRounds)
+			program = g.revalued(program, s)
 		}
 		g.f = newFiller(p, g.rows, s, size)
 		g.value(program)

@@ -35,6 +35,9 @@ type improver struct {
 	// now is the packing that is changed next, and stock what it leaves.
 	now   *packing
 	stock *stock
+	// order and rate are memory that is used again and again.
+	order []int
+	rate  []float64
 }
 
 // improved is the packing after many attempts. The stock is what the packing leaves.
@@ -64,7 +67,7 @@ func improved(p *Problem, s *stock, best *packing, rows []row, size []float64, o
 func (i *improver) attempt(most float64) {
 	victims := i.chosen()
 	s := i.stock.clone()
-	kept := make([]Load, 0, len(i.now.loads))
+	kept := make([]Load, 0, len(i.now.loads)+ruined)
 	for j := range i.now.loads {
 		if !slices.Contains(victims, j) {
 			kept = append(kept, i.now.loads[j])
@@ -74,12 +77,12 @@ func (i *improver) attempt(most float64) {
 		l.Content = slices.Clone(l.Content)
 		s.giveBack(&l)
 	}
-	next := &packing{}
 	if i.p.Accepts == nil && i.random.IntN(2) == 0 {
-		kept = stuffed(i.p, s, kept, i.size)
+		stuff(i.p, s, kept, i.size)
 	}
+	next := &packing{loads: kept}
 	for j := range kept {
-		next.add(kept[j])
+		next.price += kept[j].Price
 	}
 	var made *packing
 	if i.random.IntN(3) == 0 {
@@ -134,9 +137,10 @@ const sampled = 12
 // chosen are the places of the loads to be ruined.
 func (i *improver) chosen() []int {
 	loads, random := i.now.loads, i.random
-	order, rate := make([]int, len(loads)), make([]float64, len(loads))
+	order, rate := slices.Grow(i.order[:0], len(loads))[:len(loads)], slices.Grow(i.rate[:0], len(loads))[:len(loads)]
+	i.order, i.rate = order, rate
 	for j := range loads {
-		order[j] = j
+		order[j], rate[j] = j, 0
 		for _, c := range loads[j].Content {
 			rate[j] += i.size[c.Demand] * float64(c.N)
 		}
@@ -152,22 +156,22 @@ func (i *improver) chosen() []int {
 	return order[first : first+n]
 }
 
-// stuffed puts what is in stock into the room that is free on some loads, the largest first. Loads that change are copies.
-func stuffed(p *Problem, s *stock, loads []Load, size []float64) []Load {
+// stuff puts what is in stock into the room that is free on some loads, the largest first.
+func stuff(p *Problem, s *stock, loads []Load, size []float64) {
 	order := bySize(p, s, size)
-	loads = slices.Clone(loads)
+	free := make([]int64, len(p.Machines[0].Room))
 	for i := range loads {
 		l := &loads[i]
-		var free []int64
-		pieces := 0
+		measured, pieces := false, 0
 		for _, k := range order {
 			d := &p.Demands[k]
 			if s.left[k] == 0 || d.Kind != 0 || len(d.Ways) != 1 || d.Most > 0 || s.shared && (d.Share > 0 || p.Share > 0) ||
 				!d.Ways[0].Machines.Has(l.Machine) || l.Zones&^d.Ways[0].Zones != 0 {
 				continue
 			}
-			if free == nil {
-				free = slices.Clone(p.Machines[l.Machine].Room)
+			if !measured {
+				measured = true
+				copy(free, p.Machines[l.Machine].Room)
 				for _, c := range l.Content {
 					Subtract(free, p.Demands[c.Demand].Request, c.N)
 				}
@@ -186,7 +190,6 @@ func stuffed(p *Problem, s *stock, loads []Load, size []float64) []Load {
 			l.Content = append(l.Content, Count{Demand: k, N: n})
 		}
 	}
-	return loads
 }
 
 // bySize are the demands in stock, the largest first.

@@ -59,7 +59,7 @@ const (
 	maxBranches = 600
 	// enough is how much more than its price a load has to carry to be worth another step.
 	enough = 1.002
-	// smoothing is the weight of the best duals so far.
+	// smoothing is the weight of the worths of the round before.
 	smoothing = 0.5
 	// offered is how many machines are filled in one round: those that promise most.
 	offered = 12
@@ -135,29 +135,27 @@ func (p *program) column(l *Load) column {
 }
 
 // solve generates loads until none is worth its step, or the work is too much. The duals swing wildly at first, so loads
-// are sought halfway between them and the best ones so far, which are those that proved the highest bound (Wentges,
-// "Weighted Dantzig-Wolfe decomposition for linear mixed-integer programming", 1997).
+// are sought halfway between them and the worths of the round before (Neame, "Nonsmooth dual methods in integer programming",
+// 1999).
 func (p *program) solve(rounds int) {
 	budget, searches := maxWork/max(1, p.lines*p.lines), maxSearches
 	for p.enterAll(p.pool, &budget) {
 		p.discard()
 	}
-	center, smooth := slices.Clone(p.dual), false
+	smooth := false
 	for range rounds {
 		p.discard()
 		for r := range p.rows {
-			p.f.worth[r] = max(0, p.dual[r])
+			worth := max(0, p.dual[r])
 			if smooth {
-				p.f.worth[r] = smoothing*center[r] + (1-smoothing)*p.f.worth[r]
+				worth = smoothing*p.f.worth[r] + (1-smoothing)*worth
 			}
+			p.f.worth[r] = worth
 		}
 		short := p.shadows()
 		loads, scale := p.offers()
-		if bound := scale * p.f.total(); bound > p.bound && !short {
-			p.bound = bound
-			for r, worth := range p.f.worth {
-				center[r] = scale * worth
-			}
+		if !short {
+			p.bound = max(p.bound, scale*p.f.total())
 		}
 		if !short && p.cost() <= p.bound*near {
 			p.converged = true

@@ -9,6 +9,9 @@ import (
 // AlmostEqual is the part of its price by which a plan may be dearer than the cheapest one and count as costing the same.
 const AlmostEqual = 0.008
 
+// improvable is how much more than the program a packing has to cost for attempts to improve it to pay.
+const improvable = 1.001
+
 // Solve buys machines for all demands at the least price it finds. Pieces that no machine and no budget allows are left.
 func Solve(p *Problem) []Load {
 	if len(p.Machines) == 0 {
@@ -19,7 +22,7 @@ func Solve(p *Problem) []Load {
 	best := cheapest(p, size, options, false)
 	if concentrated(p, best) {
 		spread := cheapest(p, size, options, true)
-		if spread.left <= best.left && spread.total <= best.total*(1+AlmostEqual) {
+		if spread.left <= best.left && max(spread.total/best.total, spread.price/best.price) <= 1+AlmostEqual {
 			best = spread
 		}
 	}
@@ -60,7 +63,9 @@ func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
 			}
 		}
 	}
-	best = improved(p, rest, best, rows, size, options)
+	if best.left > 0 || !program.converged || best.total > program.cost()*improvable {
+		best = improved(p, rest, best, rows, size, options)
+	}
 	if p.Follows || len(p.Budgets) > 0 {
 		return best // where a budget is short, there is none for a second round of machines
 	}
