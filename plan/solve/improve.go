@@ -41,7 +41,7 @@ type improver struct {
 }
 
 // improved is the packing after many attempts. The stock is what the packing leaves.
-func improved(p *Problem, s *stock, best *packing, rows []row, size []float64, options []int) *packing {
+func improved(p *Problem, s *stock, best *packing, rows []row, size []float64, options []int, seed uint64) *packing {
 	pieces := 0
 	for k := range p.Demands {
 		pieces += p.Demands[k].Pieces
@@ -53,7 +53,7 @@ func improved(p *Problem, s *stock, best *packing, rows []row, size []float64, o
 	if len(best.loads) == 0 || attempts < 8 {
 		return best
 	}
-	i := &improver{p: p, rows: rows, f: newFiller(p, rows, s, size), size: size, options: options, random: rand.New(rand.NewPCG(1, uint64(pieces))), now: best, stock: s}
+	i := &improver{p: p, rows: rows, f: newFiller(p, rows, s, size), size: size, options: options, random: rand.New(rand.NewPCG(seed, uint64(pieces))), now: best, stock: s}
 	for n, found := 0, 0; n < attempts && n < found+patience; n++ {
 		i.attempt(best.total + detour*best.total*float64(attempts-n)/float64(attempts))
 		if i.now.better(best) {

@@ -12,6 +12,10 @@ const AlmostEqual = 0.008
 // improvable is how much more than the program a packing has to cost for attempts to improve it to pay.
 const improvable = 1.001
 
+// few is how many pieces one machine more or less may make a percent of the price for. Such packings are improved three
+// times, each time otherwise.
+const few = 400
+
 // Solve buys machines for all demands at the least price it finds. Pieces that no machine and no budget allows are left.
 func Solve(p *Problem) []Load {
 	if len(p.Machines) == 0 {
@@ -63,8 +67,17 @@ func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
 			}
 		}
 	}
-	if best.left > 0 || !program.converged || best.total > program.cost()*improvable {
-		best = improved(p, rest, best, rows, size, options)
+	start, seeds := best, uint64(1)
+	if newStock(p).pieces <= few {
+		seeds = 3
+	}
+	for seed := range seeds {
+		if best.left == 0 && program.converged && best.total <= program.cost()*improvable {
+			break
+		}
+		if made := improved(p, rest, start, rows, size, options, seed+1); made.better(best) {
+			best = made
+		}
 	}
 	if p.Follows || len(p.Budgets) > 0 {
 		return best // where a budget is short, there is none for a second round of machines
