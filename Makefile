@@ -90,6 +90,10 @@ bench-planner: ## Compare the planner with Karpenter's (about 15 minutes), write
 bench-tables: ## Print the README's tables of plans from bench/out/planner.json, which make bench-planner has written.
 	@$(GO) run -C bench . -markdown
 
+.PHONY: ablate
+ablate: ## Print what each search strategy of the planner buys in price and costs in time (about 20 minutes).
+	$(GO) run -C bench . -ablate
+
 .PHONY: bench-disruption
 bench-disruption: ## Compare looks at large clusters and simulated days (about 12 minutes), and write bench/out/disruption.json.
 	$(GO) run -C bench ./disruption -only '^(evaluation|day|spot-day)'

@@ -50,6 +50,7 @@ func main() {
 	only := flag.String("only", "", "ask only questions whose names match this `regexp`")
 	out := flag.String("out", "out/planner.json", "write the figures to this `file`")
 	tables := flag.Bool("markdown", false, "ask nothing, and print the README's tables from the file of -out")
+	without := flag.Bool("ablate", false, "print what each search strategy of Tenon's planner buys in price and costs in time, and nothing else")
 	flag.Parse()
 	if *tables {
 		if err := markdown(os.Stdout, *only, *out); err != nil {
@@ -60,7 +61,13 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, peer, *only, *out); err != nil {
+	var err error
+	if *without {
+		err = ablate(ctx, *only)
+	} else {
+		err = run(ctx, peer, *only, *out)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

@@ -103,6 +103,16 @@ func Plan(q *duel.Question) duel.Answer {
 	return answer
 }
 
+// PlanWithout asks Pack with a strategy left out, and says how much time of cores that took.
+func PlanWithout(q *duel.Question, strategy string) (duel.Answer, time.Duration) {
+	in := Input(q)
+	in.Without = strategy
+	runtime.GC()
+	used := duel.CPU()
+	packed := plan.Pack(in)
+	return read(q, packed), duel.CPU() - used
+}
+
 // read translates a plan.
 func read(q *duel.Question, p plan.Plan) duel.Answer {
 	keys := make(map[types.UID]string, len(q.Pods))

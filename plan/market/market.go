@@ -110,6 +110,8 @@ type Market struct {
 	Policy     model.MinValuesPolicy
 	// Nominates says that the kube-scheduler will follow the plan.
 	Nominates bool
+	// Without names a strategy that is left out.
+	Without string
 	// AllZones is the mask of all zones.
 	AllZones uint64
 	// Book knows what new nodes can attach, Hosts is the number of groups over hostnames.

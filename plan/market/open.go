@@ -17,7 +17,7 @@ import (
 func NewMarket(in *model.Input, dims *Dimensions) *Market {
 	m := &Market{
 		Now: in.Snapshot.Time, Dims: dims, WellKnown: karpv1.WellKnownLabels(), Policy: in.MinValues,
-		Nominates: in.Nominates, Unavailable: in.Unavailable, Asked: make([]int64, dims.Count()),
+		Nominates: in.Nominates, Without: in.Without, Unavailable: in.Unavailable, Asked: make([]int64, dims.Count()),
 	}
 	pools := slices.Clone(in.Pools)
 	slices.SortFunc(pools, func(a, b model.Pool) int {

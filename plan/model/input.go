@@ -57,6 +57,8 @@ type Input struct {
 	Preferences PreferencePolicy
 	// Nominates says that the kube-scheduler will be told where each pod is to go, and so follows the plan.
 	Nominates bool
+	// Without names a strategy of Pack that is left out, to find out what it is worth; empty means none.
+	Without string
 	// Growth is what was done so far for pods that still wait, where nodes came up for them. Disrupt does not read it.
 	Growth map[types.UID]Growth
 	// SpotToSpot says that Disrupt may replace spot nodes by cheaper spot nodes. Pack does not read it.

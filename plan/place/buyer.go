@@ -36,6 +36,15 @@ func purchase(m *market.Market, demands []stocked, candidates []candidateType) [
 	return planned
 }
 
+// Strategies are the names of the ways to look for a lower price.
+func Strategies() []string {
+	var names []string
+	for _, s := range solve.Strategies() {
+		names = append(names, string(s))
+	}
+	return names
+}
+
 // noteLimits finds out whether a limit is what keeps machines from being bought.
 func noteLimits(m *market.Market, stock market.Bitset) {
 	for i := range stock.All {
@@ -70,7 +79,7 @@ func soldAs(m *market.Market, demands []stocked, candidates []candidateType) []z
 
 // problemOf says in numbers what is to be bought and what there is to buy.
 func problemOf(m *market.Market, demands []stocked, sold []zonalGood) *solve.Problem {
-	p := &solve.Problem{Follows: m.Nominates}
+	p := &solve.Problem{Follows: m.Nominates, Without: solve.Strategy(m.Without)}
 	budgetsOf(m, p, sold)
 	zones := make([]float64, len(sold)*len(m.Zones))
 	for i, w := range sold {

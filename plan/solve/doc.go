@@ -4,6 +4,6 @@
 //
 // Solve is the question. LowerBound says what no answer can undercut.
 //
-// Reading order: problem, stock, rows, fill, knapsack, program, guided, rehearse, search, firstfit, fleet, improve, solve,
+// Reading order: strategy, problem, stock, rows, fill, knapsack, program, guided, rehearse, search, firstfit, fleet, improve, solve,
 // bound.
 package solve

@@ -18,6 +18,8 @@ type Problem struct {
 	// Follows says that pieces will be where they are planned. Where they may not, ways to buy are compared by what they cost
 	// in the end.
 	Follows bool
+	// Without is a strategy that is left out; empty means none.
+	Without Strategy
 	// Joins says whether pieces of a demand with a Kind may join what is on a machine, for reasons that no number tells.
 	Joins func(machine int, content []Count, demand, way int) bool
 	// Accepts says whether a machine with this content may be bought at all. Nil means that every one may.

@@ -166,7 +166,7 @@ func (p *program) solve(rounds int) {
 		for stepped && p.enterAll(p.pool, &budget) {
 			// Loads of earlier rounds cost nothing to find.
 		}
-		if !stepped && !smooth && searches > 0 {
+		if !stepped && !smooth && searches > 0 && p.f.p.Without != Search {
 			searches--
 			stepped = p.enterAll(p.searched(), &budget)
 		}

@@ -194,7 +194,7 @@ func rowOf(p *Problem, size []float64, members []int) row {
 
 // condensed is the problem in which each row is one demand.
 func condensed(p *Problem, rows []row) *Problem {
-	q := &Problem{Machines: p.Machines, Budgets: p.Budgets, Demands: make([]Demand, len(rows))}
+	q := &Problem{Machines: p.Machines, Budgets: p.Budgets, Without: p.Without, Demands: make([]Demand, len(rows))}
 	of := func(content []Count) []Count {
 		own := slices.Clone(content)
 		for i := range own {

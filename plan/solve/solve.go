@@ -24,7 +24,7 @@ func Solve(p *Problem) []Load {
 	size, _ := sizes(p)
 	options := byPrice(p)
 	best := cheapest(p, size, options, false)
-	if concentrated(p, best) {
+	if p.Without != Shares && concentrated(p, best) {
 		spread := cheapest(p, size, options, true)
 		if spread.left <= best.left && max(spread.total/best.total, spread.price/best.price) <= 1+AlmostEqual {
 			best = spread
@@ -55,14 +55,20 @@ func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
 	s := newStock(p)
 	s.shared = shared
 	program, rows := valued(p, s, size, maxRounds)
-	try(func(s *stock) *packing { return guided(p, s, size, program, rows) })
+	if p.Without != ByWorth {
+		try(func(s *stock) *packing { return guided(p, s, size, program, rows) })
+	}
 	for _, order := range orders(p, size) {
-		try(func(s *stock) *packing { return firstFit(p, s, order, options) })
+		if p.Without != FirstFit {
+			try(func(s *stock) *packing { return firstFit(p, s, order, options) })
+		}
 	}
 	for _, m := range fleets(p, options) {
-		try(func(s *stock) *packing { return firstFit(p, s, bySize(p, s, size), []int{m}) })
+		if p.Without != OneType {
+			try(func(s *stock) *packing { return firstFit(p, s, bySize(p, s, size), []int{m}) })
+		}
 		for _, slack := range slacks {
-			if !p.Follows {
+			if !p.Follows && p.Without != Fleets {
 				try(func(s *stock) *packing { return fleet(p, s, rows, size, m, slack) })
 			}
 		}
@@ -72,14 +78,14 @@ func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
 		seeds = 3
 	}
 	for seed := range seeds {
-		if best.left == 0 && program.converged && best.total <= program.cost()*improvable {
+		if p.Without == Improve || best.left == 0 && program.converged && best.total <= program.cost()*improvable {
 			break
 		}
 		if made := improved(p, rest, start, rows, size, options, seed+1); made.better(best) {
 			best = made
 		}
 	}
-	if p.Follows || len(p.Budgets) > 0 {
+	if p.Follows || len(p.Budgets) > 0 || p.Without == Rehearse {
 		return best // where a budget is short, there is none for a second round of machines
 	}
 	return (&rehearsal{p: p, rates: ratesOf(p, program, rows, size)}).best(all, best)
