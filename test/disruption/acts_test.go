@@ -102,17 +102,6 @@ func opened(after string) step {
 	}
 }
 
-// openedTogether is opened for where the decision depends on how many nodes may go at the same time: the budgets of the
-// NodePools, which allow none, keep the nodes until nothing else keeps any of them.
-func openedTogether(after string) step {
-	return func(p *play) {
-		p.T.Helper()
-		opened(after)(p)
-		keeps(everyNode, "Underutilized", "Budget", "")(p)
-		changePools(everything)(p)
-	}
-}
-
 // changePools changes all NodePools of the scenario by merge patch.
 func changePools(patch string) step {
 	return func(p *play) {

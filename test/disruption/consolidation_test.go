@@ -17,14 +17,6 @@ func consolidationScenarios() []scenario {
 		steps: then(halfEmpty(4, workload{}), opened("0s"), serve(2), stays(2), recorded("apart")),
 		takes: takes{"Underutilized": 2},
 	}, {
-		name: "delete-for-small", rule: "where many nodes go, one more goes for a machine that is bought for the small pods that find no room", pools: []pool{{types: []string{"m5zn.xlarge"}, budgets: `{nodes: "0"}`}},
-		steps: []step{
-			// Eight large pods, each with a plug beside it; then small pods beside nine of ballast, which have nodes of their own.
-			deploy(workload{name: "large", count: 8, requests: "cpu: 2700m, memory: 1Gi"}), deploy(workload{name: "plug", count: 8, requests: "cpu: 950m, memory: 1Gi"}),
-			deploy(workload{name: "ballast", count: 9, requests: "cpu: 2700m, memory: 1Gi"}), deploy(workload{name: "web", count: 9, requests: "cpu: 900m, memory: 1Gi"}),
-			scale("ballast", 0), scale("plug", 0), serve(17), sell(pool{types: []string{"m5zn.xlarge", "c5a.large"}}), openedTogether("5s"), serve(9), preSpun, recorded("late")},
-		takes: takes{"Underutilized": 9},
-	}, {
 		name: "delete-spot", rule: "spot nodes whose pods fit elsewhere go, with or without spot-to-spot consolidation", pools: []pool{{capacity: []string{"spot"}}},
 		steps: then(halfEmpty(2, workload{}), opened("0s"), serve(1), stays(1)),
 		takes: takes{"Underutilized": 1},
