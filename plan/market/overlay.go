@@ -175,8 +175,9 @@ func (o *Overlays) typ(typ *cloud.InstanceType, labels map[string]string) *cloud
 			}
 		}
 		if len(one.object.Spec.Capacity) > 0 && made.Overlaid == nil {
-			made.Overlaid = map[corev1.ResourceName]bool{}
-			made.Capacity, made.Allocatable = maps.Clone(typ.Capacity), maps.Clone(typ.Allocatable)
+			made.Overlaid, made.Capacity, made.Allocatable = map[corev1.ResourceName]bool{}, corev1.ResourceList{}, corev1.ResourceList{}
+			maps.Copy(made.Capacity, typ.Capacity)
+			maps.Copy(made.Allocatable, typ.Allocatable)
 		}
 		for name, quantity := range one.object.Spec.Capacity {
 			if !made.Overlaid[name] {
