@@ -33,9 +33,6 @@ func (w *world) bind() {
 		left = append(left, p)
 	}
 	w.waiting = left
-	for _, m := range w.nodes {
-		m.late = false
-	}
 }
 
 // turnOf is when a pod comes, beside the others that wait.
@@ -58,7 +55,7 @@ func (w *world) choose(p *corev1.Pod, names []string) *machine {
 	var feasible []*machine
 	for range names {
 		w.turn++
-		if m := w.nodes[names[w.turn%len(names)]]; m.fits(p) && (!m.late || w.later[p.UID]) {
+		if m := w.nodes[names[w.turn%len(names)]]; m.fits(p) {
 			feasible = append(feasible, m)
 			if len(feasible) == enough {
 				break

@@ -175,7 +175,6 @@ type machine struct {
 	pods             []*corev1.Pod
 	cpuLeft, memLeft int64
 	born, lastEvent  time.Time
-	late             bool // it takes only pods that were evicted after others, as long as any of those wait
 }
 
 func newWorld(o Options) *world {
@@ -311,11 +310,9 @@ func (w *world) consolidate(ctx context.Context, ask Consolidator) error {
 // carryOut buys the replacements, and takes the nodes away.
 func (w *world) carryOut(d duel.Decision) error {
 	for _, m := range d.Buy {
-		bought, err := w.buy(m)
-		if err != nil {
+		if _, err := w.buy(m); err != nil {
 			return err
 		}
-		bought.late = d.Late
 	}
 	for _, name := range d.Nodes {
 		m := w.nodes[name]

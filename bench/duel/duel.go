@@ -93,8 +93,6 @@ type Decision struct {
 	Buy   []Machine
 	// LargeFirst says that of the pods on the Nodes those that take a fourth of their node are evicted before the others.
 	LargeFirst bool
-	// Late says that what is bought takes only the others.
-	Late bool
 }
 
 // Cost is the price of all machines, in US dollars per hour.

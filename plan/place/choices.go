@@ -30,13 +30,8 @@ func (d *Distribution) domainChoices(it *PodGroup, keys []string) []*domainChoic
 	}
 	choices, all := make([]*domainChoice, len(known)), slices.Clone(known)
 	for i := range all {
-		choices[i] = &all[i]
-		switch {
-		case d.BuysNothing:
+		if choices[i] = &all[i]; d.BuysNothing {
 			choices[i].variants = nil
-		case d.BuysIn != 0:
-			elsewhere := func(v market.Variant) bool { return v.Zones&d.BuysIn == 0 }
-			choices[i].variants = slices.DeleteFunc(slices.Clone(choices[i].variants), elsewhere)
 		}
 	}
 	return choices

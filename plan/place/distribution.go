@@ -44,8 +44,6 @@ type Distribution struct {
 	// BuysNothing says that only nodes that are there may be used; a preference is then given up only if nothing that can
 	// be bought would meet it.
 	BuysNothing bool
-	// BuysIn are the zones that something may be bought in for pods that choose their domains; zero means all.
-	BuysIn uint64
 	// Now is the time of the snapshot.
 	Now time.Time
 }
