@@ -12,9 +12,12 @@ const AlmostEqual = 0.008
 // improvable is how much more than the program a packing has to cost for attempts to improve it to pay.
 const improvable = 1.001
 
-// few is how many pieces one machine more or less may make a percent of the price for. Such packings are improved three
-// times, each time otherwise.
-const few = 400
+// few is how many pieces one machine more or less may make a percent of the price for. Such packings are always improved,
+// which also saves machines at the same price, and as often as attempted, each time otherwise, until nothing is left to win.
+const (
+	few       = 150
+	attempted = 3
+)
 
 // Solve buys machines for all demands at the least price it finds. Pieces that no machine and no budget allows are left.
 func Solve(p *Problem) []Load {
@@ -73,12 +76,10 @@ func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
 			}
 		}
 	}
-	start, seeds := best, uint64(1)
-	if newStock(p).pieces <= few {
-		seeds = 3
-	}
-	for seed := range seeds {
-		if p.Without == Improve || best.left == 0 && program.converged && best.total <= program.cost()*improvable {
+	start, small := best, newStock(p).pieces <= few
+	for seed := range uint64(attempted) {
+		done := best.left == 0 && program.converged && best.total <= program.cost()*improvable
+		if p.Without == Improve || done && !small || seed > 0 && (done || !small) {
 			break
 		}
 		if made := improved(p, rest, start, rows, size, options, seed+1); made.better(best) {
