@@ -58,10 +58,11 @@
 // (solve.AlmostEqual). Where it costs more than that, the cheapest plan stands, however few nodes it depends on; bare pods and
 // workloads of less than three count for the batch alone.
 //
-// Spot planned nodes are then divided among spot pools (instance type and zone) of almost equal price, so that no pool
-// carries more than a third of a workload, what runs already included, as far as the nodes can be divided; where fewer than
-// three pools cost almost the same, pools that are up to 1.5 % dearer count as well (place/spotpools.go). Today's price is
-// the only other thing that is known of a spot pool: how often it runs dry is not.
+// A claim on spot then leaves out the spot pools (instance type and zone) that carry more than a third of one of its
+// workloads, running pods included, where what remains costs almost the same. Where fewer than three pools do, those that
+// are up to 1.5 % dearer count as well (place/spotpools.go). All others stay in the list: EC2 takes the pool with the most
+// to spare, which nobody else knows, and the longer the list, the better it can choose. Where EC2 goes is its own choice,
+// so of nodes that are planned together more than a third of a workload may end in one pool all the same.
 //
 // Among pools of one weight the cheapest machine wins, whichever pool it is of; among equally cheap ones the pool whose
 // name comes first. The same input gives the same plan. (Karpenter opens the pool whose name comes last, whatever it
