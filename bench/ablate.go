@@ -31,11 +31,12 @@ type effect struct {
 }
 
 func (e *effect) add(question string, with, without spent) {
-	if with.cost == 0 || with.unplaced != without.unplaced {
-		if with.unplaced == without.unplaced {
-			return // nothing is bought
-		}
-		fmt.Fprintf(os.Stderr, "%s: %d pods are unplaced, and %d without the strategy\n", question, with.unplaced, without.unplaced)
+	if with.unplaced != without.unplaced {
+		fmt.Fprintf(os.Stderr, "%s: %d pods are unplaced, and %d without the strategy: not compared\n", question, with.unplaced, without.unplaced)
+		return
+	}
+	if with.cost == 0 {
+		return // nothing is bought
 	}
 	gain := without.cost/with.cost - 1
 	if e.gain.of == 0 || gain > e.most {
