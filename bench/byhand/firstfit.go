@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
 
 // claim is a node in the making: what its pods ask for together, and what it may still become, the cheapest first.
@@ -62,10 +65,14 @@ func (c *claim) take(p *pod) bool {
 }
 
 // oneType is the cheapest fleet of machines of one type, and its name; zero where no type takes all pods. Types that
-// would be dearer though pods were divisible are not tried.
+// would be dearer though pods were divisible are not tried, and bare metal is not: both Karpenter and Tenon leave it out of
+// what they launch where anything else would do.
 func oneType(machines []*machine, pods []*pod) (price float64, name string) {
 	byName, order := map[string][]*machine{}, []string{}
 	for _, m := range machines {
+		if strings.HasPrefix(m.labels[awsv1.LabelInstanceSize], "metal") {
+			continue
+		}
 		if byName[m.name] == nil {
 			order = append(order, m.name)
 		}

@@ -93,5 +93,5 @@ const (
 	maxProofs     = 60
 	// closeEnough is how near the bound has to come to what the program costs.
 	closeEnough     = 1.002
-	provingBranches = 4_000
+	provingBranches = 400_000
 )
