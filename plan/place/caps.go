@@ -54,20 +54,20 @@ const looseness = 4
 type boundary struct {
 	m *market.Market
 	// nodes is how many nodes the widest bound asks for, and reach are the machines these may be.
-	nodes int
-	reach market.Bitset
+	nodes          int
+	reach, offered market.Bitset
 	// loose says of each bound that counts as a resource whether it is met anyway.
 	loose []bool
 }
 
 // boundaryOf finds the widest bound of some demand chunks.
-func boundaryOf(m *market.Market, chunks []Supplied) boundary {
-	e := boundary{m: m, loose: make([]bool, len(m.Dims.Caps))}
+func boundaryOf(m *market.Market, chunks []*DemandChunk, offered market.Bitset) boundary {
+	e := boundary{m: m, offered: offered, loose: make([]bool, len(m.Dims.Caps))}
 	pods, reach := make([]int, len(m.Dims.Caps)), make([]market.Bitset, len(m.Dims.Caps))
 	for _, l := range chunks {
-		n := min(l.Left(), l.Quota)
-		if l.most > 0 && n/l.most > e.nodes {
-			e.nodes, e.reach = n/l.most, l.Stock
+		n := l.Left()
+		if most := l.most(); most > 0 && n/most > e.nodes {
+			e.nodes, e.reach = n/most, l.Allowed
 		}
 		for i := range pods {
 			if l.Request[m.Dims.Cap(i)] == 0 || n == 0 {
@@ -77,7 +77,7 @@ func boundaryOf(m *market.Market, chunks []Supplied) boundary {
 			if reach[i] == nil {
 				reach[i] = market.NewBitset(len(m.Machines))
 			}
-			reach[i].Unite(l.Stock)
+			reach[i].Unite(l.Allowed)
 		}
 	}
 	for i := range pods {
@@ -86,8 +86,8 @@ func boundaryOf(m *market.Market, chunks []Supplied) boundary {
 		}
 	}
 	for i := range pods {
-		e.loose[i] = pods[i] > 0 && e.meets(pods[i]/m.Dims.Caps[i].Most) && !slices.ContainsFunc(chunks, func(l Supplied) bool {
-			return l.Request[m.Dims.Cap(i)] > 0 && !e.reachedBy(l.DemandChunk, l.Stock)
+		e.loose[i] = pods[i] > 0 && e.meets(pods[i]/m.Dims.Caps[i].Most) && !slices.ContainsFunc(chunks, func(l *DemandChunk) bool {
+			return l.Request[m.Dims.Cap(i)] > 0 && !e.reachedBy(l)
 		})
 	}
 	return e
@@ -97,13 +97,11 @@ func boundaryOf(m *market.Market, chunks []Supplied) boundary {
 func (e *boundary) meets(nodes int) bool { return nodes*looseness <= e.nodes }
 
 // reachedBy says that pieces of a demand chunk may be on all of the nodes that are large enough and in their zones.
-func (e *boundary) reachedBy(l *DemandChunk, stock market.Bitset) bool {
-	var zones uint64
-	for i := range l.variants {
-		zones |= l.variants[i].Zones
-	}
+func (e *boundary) reachedBy(l *DemandChunk) bool {
+	zones := l.ZonesOfChunk()
 	missing := e.reach.Clone()
-	missing.Exclude(stock)
+	missing.Intersect(e.offered)
+	missing.Exclude(l.Allowed)
 	for i := range missing.All {
 		if e.m.Machines[i].Zones&zones != 0 && solve.Fits(l.Request, e.m.Machines[i].Usable) {
 			return false
@@ -114,9 +112,9 @@ func (e *boundary) reachedBy(l *DemandChunk, stock market.Bitset) bool {
 
 // of is what a piece of a demand chunk takes, and how many of them one machine takes, without the bounds that do not
 // matter.
-func (e *boundary) of(l *Supplied) (request []int64, most int) {
-	request, most = l.Request, l.most
-	if most > 0 && e.meets(l.Left()/most) && e.reachedBy(l.DemandChunk, l.Stock) {
+func (e *boundary) of(l *DemandChunk) (request []int64, most int) {
+	request, most = l.Request, l.most()
+	if most > 0 && e.meets(l.Left()/most) && e.reachedBy(l) {
 		most = 0
 	}
 	for i, loose := range e.loose {

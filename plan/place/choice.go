@@ -16,8 +16,7 @@ import (
 func withChoice(m *market.Market, candidates []candidateType) []candidateType {
 	var kept []candidateType
 	for _, g := range candidates {
-		own := &m.Machines[g.index]
-		s := m.Sellers[own.Pool]
+		own, s := &m.Machines[g.index], m.SellerOf(g.index)
 		if len(s.Minimums) == 0 {
 			kept = append(kept, g)
 			continue
@@ -52,7 +51,7 @@ func companyOf(m *market.Market, g candidateType, company []candidateType) (room
 		return worst + 0.5*max(0, math.Log2(other.price/g.price))
 	}
 	slices.SortStableFunc(company, func(a, b candidateType) int { return cmp.Compare(loss(a), loss(b)) })
-	tally := market.NewTally(m, m.Sellers[m.Machines[g.index].Pool].Minimums)
+	tally := market.NewTally(m, m.SellerOf(g.index).Minimums)
 	room, size = slices.Clone(g.room), g.size
 	tally.Add(g.index)
 	for _, c := range company {
@@ -72,18 +71,20 @@ func companyOf(m *market.Market, g candidateType, company []candidateType) (room
 
 // leavesChoice says whether enough machines hold a content for its pool's minValues. What candidate types share is room;
 // zones and alternatives of node affinity may still stand in the way.
-func leavesChoice(m *market.Market, index int, zones uint64, content []solve.Count, demands []stocked) bool {
-	s := m.Sellers[m.Machines[index].Pool]
-	if len(s.Minimums) == 0 || m.Policy == model.MinValuesBestEffort {
-		return true
-	}
-	full := PlannedNode{Machine: index, Zones: zones, Used: make([]int64, m.Dims.Count())}
+func leavesChoice(m *market.Market, index int, zones uint64, content []solve.Count, demands []*Demand) bool {
+	b := PlannedNode{Machine: index, Zones: zones, used: make([]int64, m.Dims.Count())}
 	for _, c := range content {
 		d := demands[c.Demand]
-		solve.Subtract(full.Used, d.Request, -c.N)
-		full.content = append(full.content, portion{variant: &d.variants[c.Way], count: c.N})
+		solve.Subtract(b.used, d.Request, -c.N)
+		b.content = append(b.content, portion{demand: d, variant: &d.variants[c.Way], count: c.N})
 	}
-	return market.Enough(m, s, Holders(m, s, &full))
+	return b.LeavesChoice(m)
+}
+
+// LeavesChoice says whether as many machines hold the planned node's content as its pool's minValues demand.
+func (b *PlannedNode) LeavesChoice(m *market.Market) bool {
+	s := m.SellerOf(b.Machine)
+	return len(s.Minimums) == 0 || m.Policy == model.MinValuesBestEffort || market.Enough(m, s, Holders(m, s, b))
 }
 
 // oneVariant leaves a pod group a single alternative in each pool with minValues: the one with the most machines. The

@@ -29,7 +29,7 @@ type launchGroup struct {
 func Claims(m *market.Market, planned []*PlannedNode) []model.Claim {
 	var claims []model.Claim
 	for _, s := range m.Sellers {
-		own := slices.DeleteFunc(slices.Clone(planned), func(b *PlannedNode) bool { return m.Sellers[m.Machines[b.Machine].Pool] != s })
+		own := slices.DeleteFunc(slices.Clone(planned), func(b *PlannedNode) bool { return m.SellerOf(b.Machine) != s })
 		for _, g := range Groups(m, s, own) {
 			claims = append(claims, ClaimsOf(m, g)...)
 		}
@@ -88,8 +88,8 @@ func alternatives(m *market.Market, s *market.Seller, planned []*PlannedNode) (h
 			continue
 		}
 		last = *b
-		if m.Machines[b.Machine].Capacity == SpotLast {
-			instead[i] = modest(m, s, b, holdingAs(m, s, b, b.need(), onDemandNext, market.Unreserved), none)
+		if m.Machines[b.Machine].Capacity == Spot {
+			instead[i] = modest(m, s, b, holdingAs(m, s, b, b.need(), onDemand, market.Unreserved), none)
 			if m.PriceIn(b.Machine, b.Zones) > market.CheapestPrice(m, instead[i], b.Zones) && len(s.Minimums) == 0 {
 				b.Machine, instead[i] = cheapest(m, instead[i], b.Zones, b.Machine), nil
 			}
@@ -136,7 +136,7 @@ func Holders(m *market.Market, s *market.Seller, b *PlannedNode) market.Bitset {
 	set := holdingAs(m, s, b, b.need(), own.Capacity, own.Reservation)
 	set.Set(b.Machine)
 	if b.least != nil && !market.Enough(m, s, set) {
-		set = holdingAs(m, s, b, b.Used, own.Capacity, own.Reservation)
+		set = holdingAs(m, s, b, b.used, own.Capacity, own.Reservation)
 		set.Set(b.Machine)
 	}
 	return set
@@ -214,7 +214,7 @@ func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
 	claims := make([]model.Claim, 0, len(g.planned))
 	for _, b := range g.planned {
 		claim := template
-		requests := slices.Clone(b.Used)
+		requests := slices.Clone(b.used)
 		solve.Subtract(requests, daemons, -1)
 		claim.Requests = m.Dims.Resources(requests).List()
 		claim.Requirements = constrained(m, requirements, b, settled)
