@@ -24,7 +24,7 @@ type Demand struct {
 // DemandsOf brings alike demand chunks together that are to be bought for from what is offered. The order is that of the
 // first demand chunk of each.
 func DemandsOf(m *market.Market, chunks []*DemandChunk, offered market.Bitset) []*Demand {
-	bounds := boundaryOf(m, chunks, offered)
+	bounds := boundsOf(m.Dims, chunks)
 	byKey := map[string]*Demand{}
 	var demands []*Demand
 	for _, l := range chunks {
