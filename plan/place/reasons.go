@@ -27,9 +27,9 @@ func Explain(m *market.Market, it *PodGroup) []model.Reason {
 	var reasons []model.Reason
 	near := map[string]market.BarrierKind{}
 	for _, s := range m.Sellers {
-		why, kind := obstacle(m, it, s)
-		reasons = append(reasons, model.Reason{NodePool: s.Name, Message: why})
-		near[s.Name] = kind
+		r := model.Reason{NodePool: s.Name}
+		r.Message, near[s.Name] = obstacle(m, it, s)
+		reasons = append(reasons, r)
 	}
 	slices.SortFunc(reasons, func(a, b model.Reason) int {
 		return cmp.Or(-cmp.Compare(near[a.NodePool], near[b.NodePool]), strings.Compare(a.NodePool, b.NodePool))
@@ -54,44 +54,39 @@ func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, market.
 		return fmt.Sprintf("taint %s is not tolerated", taint.ToString()), notTolerated
 	}
 	// With several alternatives, the one that came nearest to a node says the most.
-	why, nearest := "nothing that fits it could be bought", notTolerated
-	if len(s.Minimums) > 0 {
-		why = "no choice of machines that fits it meets the pool's minValues and limits"
-	}
+	why, nearest := "", notTolerated
 	for _, t := range it.terms {
-		t = t.Normalized()
-		if key := contradiction(s, t); key != "" {
-			if nearest < market.ByLabel {
-				why, nearest = fmt.Sprintf("no value of %s meets all its requirements", key), market.ByLabel
-			}
-			continue
-		}
-		o, conflict := conflictOf(m, it, s, t)
-		if len(conflict) > 0 {
-			if last := conflict[len(conflict)-1].kind; last >= nearest {
-				why, nearest = o.sentence(conflict), last
-			}
-		} else if it.Unmet != "" {
+		sentence, kind := obstacleTo(m, it, s, t.Normalized())
+		switch {
+		case sentence == "" && it.Unmet != "":
 			return it.Unmet, unexplained // machines would do; it is the other pods
+		case sentence != "" && kind >= nearest:
+			why, nearest = sentence, kind
 		}
 	}
-	if nearest == notTolerated {
-		return why, unexplained
+	switch {
+	case why != "":
+		return why, nearest
+	case len(s.Minimums) > 0:
+		return "no choice of machines that fits it meets the pool's minValues and limits", unexplained
 	}
-	return why, nearest
+	return "nothing that fits it could be bought", unexplained
 }
 
-// conflictOf finds what stops all machines; nothing if that is not known. What would stop them even if nothing were used
-// up of the pool's limits says more than that they are used up.
-func conflictOf(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) (*obstacles, []*barrier) {
-	if slices.ContainsFunc(s.Budget, func(a market.Allowance) bool { return a.Left < a.Limit }) {
-		o := obstaclesFor(m, it, s, t, true)
-		if conflict := o.conflict(); len(conflict) > 0 {
-			return o, conflict
+// obstacleTo is what keeps all of a pool's machines from a pod group with one of its terms; empty if that is not known. What
+// would do so even if nothing were used up of the pool's limits says more than that they are used up.
+func obstacleTo(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) (string, market.BarrierKind) {
+	if key := contradiction(s, t); key != "" {
+		return fmt.Sprintf("no value of %s meets all its requirements", key), market.ByLabel
+	}
+	used := slices.ContainsFunc(s.Budget, func(a market.Allowance) bool { return a.Left < a.Limit })
+	for _, whole := range [...]bool{true, false} {
+		o := obstaclesFor(m, it, s, t, whole)
+		if conflict := o.conflict(); len(conflict) > 0 && (used || !whole) {
+			return o.sentence(conflict), conflict[len(conflict)-1].kind
 		}
 	}
-	o := obstaclesFor(m, it, s, t, false)
-	return o, o.conflict()
+	return "", unexplained
 }
 
 // contradiction is the first label the pool leaves to the pods and for which the term leaves no value; empty if none.
@@ -120,7 +115,7 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 	case market.ByReservation:
 		return o.reservationSentence(rest)
 	case market.ByAvailability:
-		return phrase.none("is", "available"+o.until(rest))
+		return phrase.none("is", "available "+o.until(rest))
 	case market.ByMinValues:
 		return o.minValuesSentence(rest, phrase)
 	case market.ByDevices:
@@ -128,12 +123,9 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 	case market.ByBareMetal:
 		return "every " + phrase.subject() + " is bare metal, which is bought only where nothing else would do"
 	case market.ByPorts:
-		if len(rest) == 0 {
-			return "a DaemonSet takes its host ports"
-		}
 		return "a DaemonSet takes its host ports on every " + phrase.subject()
 	case market.ByRoom:
-		return o.roomSentence(conflict, phrase)
+		return o.roomSentence(conflict)
 	}
 	if len(rest) == 0 {
 		return o.labelSentence(last.condition)
@@ -157,7 +149,8 @@ func (o *obstacles) labelSentence(c *model.Condition) string {
 	case !o.m.WellKnown.Has(c.Key) && !o.m.Zonal(c.Key) && o.s.Open[c.Key] == nil:
 		return fmt.Sprintf("%s is not met: the pool does not define the label", c)
 	}
-	if own := o.excluded(c); own != nil {
+	own := about(model.ConditionsOf(o.s.NodePool.Spec.Template.Spec.Requirements), c.Key)
+	if _, _, ok := append(own, *c).Resolve(); len(own) > 0 && !ok {
 		return fmt.Sprintf("the pool requires %s", own)
 	}
 	if names := zonesNamed(c); names != "" {
@@ -170,24 +163,31 @@ func (o *obstacles) labelSentence(c *model.Condition) string {
 }
 
 // roomSentence is about machines that are too small, or do not have a device at all.
-func (o *obstacles) roomSentence(conflict []*barrier, p phrase) string {
-	if len(p.rooms) > 1 {
+func (o *obstacles) roomSentence(conflict []*barrier) string {
+	rest := without(conflict, market.ByRoom)
+	p := o.describe(rest)
+	if len(rest) < len(conflict)-1 {
+		p = o.describe(conflict)
 		return p.none("", "")
 	}
 	dim := conflict[len(conflict)-1].dim
-	name, asked, rest := o.m.Dims.Name(dim), o.it.Request[dim], without(conflict, market.ByRoom)
-	most := int64(0)
+	name, most := o.m.Dims.Name(dim), int64(0)
 	for i := range o.passing(rest) {
 		most = max(most, o.m.Machines[i].Usable[dim])
 	}
-	p.rooms = nil
 	switch {
 	case most == 0 && dim >= market.DimExtended:
 		return p.none("has", name)
 	case len(rest) == 0:
-		return fmt.Sprintf("%s %s is more than any instance type leaves for pods (%s)", name, model.Quantity(name, asked), model.Quantity(name, most))
+		return fmt.Sprintf("%s is more than any instance type leaves for pods (%s)", o.asked(dim), model.Quantity(name, most))
 	}
-	return p.none("has", fmt.Sprintf("%s %s free, the most is %s", name, model.Quantity(name, asked), model.Quantity(name, most)))
+	return p.none("has", fmt.Sprintf("%s free, the most is %s", o.asked(dim), model.Quantity(name, most)))
+}
+
+// asked is how much of a resource a pod asks for.
+func (o *obstacles) asked(dim int) string {
+	name := o.m.Dims.Name(dim)
+	return name + " " + model.Quantity(name, o.it.Request[dim])
 }
 
 // limitSentence names the limit, with what is left of it where that matters, and the least that would have to be left.
@@ -223,14 +223,10 @@ func (o *obstacles) reservationSentence(rest []*barrier) string {
 	for i := range o.passing(rest) {
 		ids[o.m.ReservedBy(i)] = true
 	}
-	names := slices.Sorted(maps.Keys(ids))
-	switch {
-	case len(names) == 1:
-		return fmt.Sprintf("capacity reservation %s is used up", names[0])
-	case len(names) > wordy:
-		return fmt.Sprintf("all %d capacity reservations are used up", len(names))
+	if len(ids) > 1 {
+		return fmt.Sprintf("none of its %d capacity reservations has room left", len(ids))
 	}
-	return fmt.Sprintf("capacity reservations %s are used up", model.List(names, "and"))
+	return fmt.Sprintf("capacity reservation %s is used up", slices.Collect(maps.Keys(ids))[0])
 }
 
 // minValuesSentence names the first minimum that is missed.
@@ -239,15 +235,14 @@ func (o *obstacles) minValuesSentence(rest []*barrier, p phrase) string {
 	for i := range o.passing(rest) {
 		tally.Add(i)
 	}
-	for i, minimum := range o.s.Minimums {
-		if len(tally.Seen[i]) < minimum.Count {
-			return fmt.Sprintf("minValues asks for %d values of %s, and only %d have any %s", minimum.Count, minimum.Key, len(tally.Seen[i]), p.subject())
-		}
+	i := 0
+	for len(tally.Seen[i]) >= o.s.Minimums[i].Count {
+		i++
 	}
-	return "too few instance types hold it to meet the pool's minValues"
+	return fmt.Sprintf("minValues asks for %d values of %s, and only %d have any %s", o.s.Minimums[i].Count, o.s.Minimums[i].Key, len(tally.Seen[i]), p.subject())
 }
 
-// until is when the first of the offerings that were refused may be asked for again; empty if it is not known.
+// until is when the first of the offerings that were refused may be asked for again, as far as it is known.
 func (o *obstacles) until(rest []*barrier) string {
 	zones := market.Everywhere
 	for _, b := range rest {
@@ -258,17 +253,16 @@ func (o *obstacles) until(rest []*barrier) string {
 		mach := &o.m.Machines[i]
 		key := mach.Key()
 		key.ReservationID = o.m.ReservedBy(i)
-		for z, name := range o.m.Zones {
-			key.Zone = name
-			if until, refused := o.m.Unavailable[key]; refused && mach.Offered&zones&(1<<z) != 0 && o.m.Now.Before(until) && (first.IsZero() || until.Before(first)) {
+		for _, key.Zone = range o.m.ZoneNames(mach.Offered & zones) {
+			if until := o.m.Unavailable[key]; o.m.Now.Before(until) && (first.IsZero() || until.Before(first)) {
 				first = until
 			}
 		}
 	}
 	if first.IsZero() {
-		return " at the moment"
+		return "at the moment"
 	}
-	return " until " + first.UTC().Format("15:04:05 UTC")
+	return "until " + first.UTC().Format("15:04:05 UTC")
 }
 
 // phrase is a kind of machine in words: "zone us-west-2c has no spot c7g with memory 64Gi free".
@@ -277,20 +271,22 @@ type phrase struct {
 	adjectives []string
 	noun       string
 	with       []string
-	rooms      []string
 }
 
 // describe puts the labels, zones and rooms of a conflict into words.
 func (o *obstacles) describe(conflict []*barrier) phrase {
 	p := phrase{noun: "instance type"}
+	var rooms []string
 	for _, b := range conflict {
 		switch b.kind {
 		case market.ByLabel, market.ByZone:
 			p.qualify(b.condition)
 		case market.ByRoom:
-			name := o.m.Dims.Name(b.dim)
-			p.rooms = append(p.rooms, name+" "+model.Quantity(name, o.it.Request[b.dim]))
+			rooms = append(rooms, o.asked(b.dim))
 		}
+	}
+	if len(rooms) > 0 {
+		p.with = append(p.with, model.List(rooms, "and")+" free")
 	}
 	return p
 }
@@ -328,12 +324,8 @@ func zonesNamed(c *model.Condition) string {
 // kind is the machine without its place.
 func (p *phrase) kind() string {
 	text := strings.Join(append(slices.Clone(p.adjectives), p.noun), " ")
-	with := slices.Clone(p.with)
-	if len(p.rooms) > 0 {
-		with = append(with, model.List(p.rooms, "and")+" free")
-	}
-	if len(with) > 0 {
-		text += " with " + model.List(with, "and")
+	if len(p.with) > 0 {
+		text += " with " + model.List(p.with, "and")
 	}
 	return text
 }
