@@ -209,7 +209,7 @@ func replacementClaim(f *Simulation, b *place.PlannedNode, on *terms) (model.Cla
 	}
 	ceiling := math.Inf(1)
 	if on.choice == 0 {
-		ceiling = place.Ceiling(m, g)
+		ceiling = market.CheapestPrice(m, g.Instead, g.Zones)
 	}
 	ranked := slices.DeleteFunc(place.Ranked(m, g, ceiling), func(i int) bool { return worstIn(m, i, g.Zones) >= on.below })
 	if len(ranked) == 0 {

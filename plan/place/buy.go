@@ -6,16 +6,13 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 )
 
-// Buy finds machines for what is left of the demand chunks. planned nodes are those that are already bought: they are
-// filled first, and they are part of the result.
+// Buy finds machines for what is left of the demand chunks, from pools of one weight after those of another. planned nodes
+// are those that are already bought: they are filled first, and they are part of the result.
 func Buy(m *market.Market, planned []*PlannedNode, chunks []*DemandChunk) []*PlannedNode {
-	for first := 0; first < len(m.Sellers); {
-		last := first + 1
-		for last < len(m.Sellers) && market.Weight(m.Sellers[last].NodePool) == market.Weight(m.Sellers[first].NodePool) {
-			last++
+	for i, s := range m.Sellers {
+		if weight := market.Weight(s.NodePool); i == 0 || weight != market.Weight(m.Sellers[i-1].NodePool) {
+			planned = buyFrom(m, weight, planned, chunks)
 		}
-		planned = buyFrom(m, m.Sellers[first:last], planned, chunks)
-		first = last
 	}
 	return planned
 }
@@ -30,13 +27,13 @@ const (
 // buyFrom buys from pools of one weight. Reserved machines go first, since they are paid for, and before all to pods that
 // can have no others. Then comes what can only be had on demand, so that other pods may fill what it leaves. Pods that may
 // use spot and on-demand take what is cheaper.
-func buyFrom(m *market.Market, sellers []*market.Seller, planned []*PlannedNode, chunks []*DemandChunk) []*PlannedNode {
+func buyFrom(m *market.Market, weight int32, planned []*PlannedNode, chunks []*DemandChunk) []*PlannedNode {
 	var sold [len(market.CapacityTypes)]market.Bitset
 	for c := range sold {
 		sold[c] = market.NewBitset(len(m.Machines))
 	}
-	for _, s := range sellers {
-		for i := s.First; i < s.Last; i++ {
+	for i := range m.Machines {
+		if market.Weight(m.SellerOf(i).NodePool) == weight {
 			sold[m.Machines[i].Capacity].Set(i)
 		}
 	}

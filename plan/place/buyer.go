@@ -139,23 +139,17 @@ func demandFor(d *Demand, sold []candidateType, sets map[string]solve.Set) solve
 func addKinds(m *market.Market, p *solve.Problem, demands []*Demand, sold []candidateType) {
 	kinds := map[string]int{}
 	for k, d := range demands {
-		var key []byte
-		for _, port := range d.ports {
-			key = model.AppendString(model.AppendString(append(key, byte(port.Port), byte(port.Port>>8)), string(port.Protocol)), port.IP)
-		}
-		for v := range d.variants {
-			for i := range d.variants[v].Custom {
-				key = model.AppendString(key, d.variants[v].Custom[i].ID())
-			}
-			key = append(key, '|')
-		}
-		if len(key) == len(d.variants) {
+		if len(d.ports) == 0 && !slices.ContainsFunc(d.variants, func(v market.Variant) bool { return len(v.Custom) > 0 }) {
 			continue
 		}
-		if kinds[string(key)] == 0 {
-			kinds[string(key)] = len(kinds) + 1
+		key := fmt.Sprint(d.ports)
+		for v := range d.variants {
+			key += "|" + d.variants[v].Custom.String()
 		}
-		p.Demands[k].Kind = kinds[string(key)]
+		if kinds[key] == 0 {
+			kinds[key] = len(kinds) + 1
+		}
+		p.Demands[k].Kind = kinds[key]
 	}
 	p.Joins = func(machine int, content []solve.Count, demand, way int) bool {
 		d := demands[demand]
@@ -182,7 +176,7 @@ func deliver(m *market.Market, l *solve.Load, demands []*Demand, g *candidateTyp
 	}
 	b := NewPlannedNode(m, g.index)
 	b.Size, b.Free, b.least = g.size, slices.Clone(g.room), l.Need
-	if b.fill(m, demands, l.Content); len(b.content) == 0 {
+	if b.fill(demands, l.Content); len(b.content) == 0 {
 		return nil
 	}
 	m.Spend(b.Machine, b.Size, 1)

@@ -20,7 +20,7 @@ type launchGroup struct {
 	Zones  uint64
 	labels map[string]string
 	// Common are the machines that hold each of the planned nodes, Instead the on-demand machines that would do for spot: what
-	// is dearer than these is not launched.
+	// is dearer than the cheapest of these is not launched.
 	Common, Instead market.Bitset
 	planned         []*PlannedNode
 }
@@ -115,11 +115,10 @@ func modest(m *market.Market, s *market.Seller, b *PlannedNode, set market.Bitse
 // labelsOf are the custom labels of a planned node's node that stand in no template: the pool's own, and what its pods
 // settled.
 func labelsOf(m *market.Market, s *market.Seller, b *PlannedNode) map[string]string {
-	settled, _ := s.Settle(b.custom)
-	if len(settled) == 0 {
+	labels, _ := s.Settle(b.custom)
+	if len(labels) == 0 {
 		return s.Required
 	}
-	labels := maps.Clone(settled)
 	maps.Copy(labels, s.Required)
 	return labels
 }
@@ -187,7 +186,7 @@ func zonesOf(m *market.Market, machines iter.Seq[int]) uint64 {
 
 // ClaimsOf makes a claim of each planned node of a group.
 func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
-	chosen, met := market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, Ceiling(m, g)))
+	chosen, met := market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, market.CheapestPrice(m, g.Instead, g.Zones)))
 	if !met {
 		chosen, met = market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, math.Inf(1)))
 	}
@@ -239,12 +238,6 @@ func Ranked(m *market.Market, g *launchGroup, ceiling float64) []int {
 	}
 	slices.SortStableFunc(ranked, func(a, b int) int { return cmp.Compare(m.PriceIn(a, g.Zones), m.PriceIn(b, g.Zones)) })
 	return ranked
-}
-
-// Ceiling is the price above which spot makes no sense: that of the cheapest on-demand machine that would do for all of a
-// group. It is that of a machine that costs more where nothing else would do.
-func Ceiling(m *market.Market, g *launchGroup) float64 {
-	return market.CheapestPrice(m, g.Instead, g.Zones)
 }
 
 // SetOf is the set of some machines.

@@ -91,25 +91,9 @@ func (l *DemandChunk) draw(b *PlannedNode, n int) []*model.Pod {
 	return taken
 }
 
-// company is how much pods mind what else is on their node. Those that mind most are placed first: the emptier a node, the
-// more of them it takes.
-type company int
-
-const (
-	// mindsPods says that what else is on the node matters, mindsZone that the node's zone does.
-	mindsPods company = iota
-	mindsZone
-	mindsNothing
-)
-
-// minds says how much the demand chunk's pods mind their company where they are by one of its variants.
-func (l *DemandChunk) minds(m *market.Market, v *market.Variant) company {
+// minds says that it matters to the demand chunk's pods what else is on their node. They are placed before others: the
+// emptier a node, the more of them it takes.
+func (l *DemandChunk) minds() bool {
 	p := &l.Content[0]
-	switch {
-	case l.bundle || p.as.Rules.RuledByHost() || !p.it.Volumes.Attach.None():
-		return mindsPods
-	case m.AllZones&^v.Zones != 0:
-		return mindsZone
-	}
-	return mindsNothing
+	return l.bundle || p.as.Rules.RuledByHost() || !p.it.Volumes.Attach.None()
 }

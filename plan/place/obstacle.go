@@ -142,17 +142,17 @@ func (o *obstacles) passing(barriers []*barrier) iter.Seq[int] {
 
 // closed says that some barriers together let nothing pass, or less than minValues demands where that is among them.
 func (o *obstacles) closed(barriers ...*barrier) bool {
-	if !slices.ContainsFunc(barriers, func(b *barrier) bool { return b.kind == market.ByMinValues }) {
-		for range o.passing(barriers) {
+	var minimums []market.Minimum
+	if slices.ContainsFunc(barriers, func(b *barrier) bool { return b.kind == market.ByMinValues }) {
+		minimums = o.s.Minimums
+	}
+	tally := market.NewTally(o.m, minimums)
+	for i := range o.passing(barriers) {
+		if tally.Add(i); tally.Met() {
 			return false
 		}
-		return true
 	}
-	tally := market.NewTally(o.m, o.s.Minimums)
-	for i := range o.passing(barriers) {
-		tally.Add(i)
-	}
-	return !tally.Met()
+	return true
 }
 
 // conflict finds few barriers that together let nothing pass and of which none can be left out: one if one is enough,

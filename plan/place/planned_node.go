@@ -77,26 +77,26 @@ func (b *PlannedNode) Take(m *market.Market, d *Demand) {
 			continue
 		}
 		if _, ok := m.SellerOf(b.Machine).Settle(slices.Concat(b.custom, v.Custom)); ok {
-			b.fill(m, []*Demand{d}, []solve.Count{{Way: i, N: n}})
+			b.fill([]*Demand{d}, []solve.Count{{Way: i, N: n}})
 			return
 		}
 	}
 }
 
-// fill puts pieces of some demands, for which there is room, onto the planned node, as far as the company they mind
-// allows: first those that mind it most.
-func (b *PlannedNode) fill(m *market.Market, demands []*Demand, content []solve.Count) {
+// fill puts pieces of some demands, for which there is room, onto the planned node, as far as the pods' rules allow: first
+// those of pods that mind what else is on it.
+func (b *PlannedNode) fill(demands []*Demand, content []solve.Count) {
 	left := slices.Clone(content)
-	for minding := mindsPods; minding <= mindsNothing; minding++ {
+	for _, minding := range [...]bool{true, false} {
 		for i, c := range left {
-			left[i].N -= b.add(m, demands[c.Demand], c.Way, c.N, minding)
+			left[i].N -= b.add(demands[c.Demand], c.Way, c.N, minding)
 		}
 	}
 }
 
-// add puts up to n pieces of a demand that mind their company in one way onto the planned node, and returns how many found
-// their way.
-func (b *PlannedNode) add(m *market.Market, d *Demand, variant, n int, minding company) int {
+// add puts up to n pieces of a demand onto the planned node, of pods that mind what else is there or of others, and
+// returns how many found their way.
+func (b *PlannedNode) add(d *Demand, variant, n int, minding bool) int {
 	v := &d.variants[variant]
 	p := portion{demand: d, variant: v}
 	for p.count < n && v.Zones&b.Zones != 0 {
@@ -104,7 +104,7 @@ func (b *PlannedNode) add(m *market.Market, d *Demand, variant, n int, minding c
 		most, allowed := 0, 0
 		for _, l := range d.lots {
 			left := l.Left()
-			if left <= most || l.minds(m, v) != minding {
+			if left <= most || l.minds() != minding {
 				continue
 			}
 			if k := l.allows(b, min(left, n-p.count)); k > 0 {

@@ -80,13 +80,16 @@ func obstacleTo(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) 
 		return fmt.Sprintf("no value of %s meets all its requirements", key), market.ByLabel
 	}
 	used := slices.ContainsFunc(s.Budget, func(a market.Allowance) bool { return a.Left < a.Limit })
-	for _, whole := range [...]bool{true, false} {
-		o := obstaclesFor(m, it, s, t, whole)
-		if conflict := o.conflict(); len(conflict) > 0 && (used || !whole) {
-			return o.sentence(conflict), conflict[len(conflict)-1].kind
-		}
+	o := obstaclesFor(m, it, s, t, used)
+	conflict := o.conflict()
+	if used && len(conflict) == 0 {
+		o = obstaclesFor(m, it, s, t, false)
+		conflict = o.conflict()
 	}
-	return "", unexplained
+	if len(conflict) == 0 {
+		return "", unexplained
+	}
+	return o.sentence(conflict), conflict[len(conflict)-1].kind
 }
 
 // contradiction is the first label the pool leaves to the pods and for which the term leaves no value; empty if none.
@@ -192,16 +195,12 @@ func (o *obstacles) asked(dim int) string {
 
 // limitSentence names the limit, with what is left of it where that matters, and the least that would have to be left.
 func (o *obstacles) limitSentence(conflict []*barrier, p phrase) string {
+	rest, limit := without(conflict, market.ByLimit), conflict[len(conflict)-1].limit
 	var said []string
-	var limit *market.Allowance
-	for _, b := range conflict {
-		if b.kind != market.ByLimit {
-			continue
-		}
-		limit = b.limit
-		text := limit.String()
+	for _, b := range conflict[len(rest):] { // limits are the last of all barriers
+		text := b.limit.String()
 		if o.whole {
-			text = fmt.Sprintf("limit %s %s is too little", limit.Name, model.Quantity(limit.Name, limit.Limit))
+			text = fmt.Sprintf("limit %s %s is too little", b.limit.Name, model.Quantity(b.limit.Name, b.limit.Limit))
 		}
 		said = append(said, text)
 	}
@@ -212,7 +211,7 @@ func (o *obstacles) limitSentence(conflict []*barrier, p phrase) string {
 		return said[0]
 	}
 	least := int64(math.MaxInt64)
-	for i := range o.passing(without(conflict, market.ByLimit)) {
+	for i := range o.passing(rest) {
 		least = min(least, market.CountOf(limit.Name, o.m.Machines[i].Size))
 	}
 	return fmt.Sprintf("%s, and the smallest %s has %s", said[0], p.subject(), model.Quantity(limit.Name, max(0, least)))
@@ -265,50 +264,44 @@ func (o *obstacles) until(rest []*barrier) string {
 	return "until " + first.UTC().Format("15:04:05 UTC")
 }
 
-// phrase is a kind of machine in words: "zone us-west-2c has no spot c7g with memory 64Gi free".
-type phrase struct {
-	place      string
-	adjectives []string
-	noun       string
-	with       []string
-}
-
-// describe puts the labels, zones and rooms of a conflict into words.
-func (o *obstacles) describe(conflict []*barrier) phrase {
-	p := phrase{noun: "instance type"}
-	var rooms []string
-	for _, b := range conflict {
-		switch b.kind {
-		case market.ByLabel, market.ByZone:
-			p.qualify(b.condition)
-		case market.ByRoom:
-			rooms = append(rooms, o.asked(b.dim))
-		}
-	}
-	if len(rooms) > 0 {
-		p.with = append(p.with, model.List(rooms, "and")+" free")
-	}
-	return p
-}
+// phrase is a kind of machine in words, and where: "zone us-west-2c" has no "spot c7g with memory 64Gi free".
+type phrase struct{ place, kind string }
 
 // wordy is how many values are put into words; more of them are better read as the condition.
 const wordy = 3
 
-func (p *phrase) qualify(c *model.Condition) {
-	short := c.Operator == corev1.NodeSelectorOpIn && len(c.Values) <= wordy
-	switch names := zonesNamed(c); {
-	case names != "" && p.place == "":
-		p.place = names
-	case short && (c.Key == karpv1.CapacityTypeLabelKey || c.Key == corev1.LabelArchStable):
-		p.adjectives = append(p.adjectives, model.List(c.Values, "or"))
-	case short && (c.Key == corev1.LabelInstanceTypeStable || c.Key == familyKey) && p.noun == "instance type":
-		p.noun = model.List(c.Values, "or")
-	default:
-		p.with = append(p.with, c.String())
-	}
-}
-
 const familyKey = "karpenter.k8s.aws/instance-family"
+
+// describe puts the labels, zones and rooms of a conflict into words.
+func (o *obstacles) describe(conflict []*barrier) phrase {
+	place, noun := "", "instance type"
+	var adjectives, with, rooms []string
+	for _, b := range conflict {
+		c := b.condition
+		short := c != nil && c.Operator == corev1.NodeSelectorOpIn && len(c.Values) <= wordy
+		switch {
+		case b.kind == market.ByRoom:
+			rooms = append(rooms, o.asked(b.dim))
+		case c == nil:
+		case place == "" && zonesNamed(c) != "":
+			place = zonesNamed(c)
+		case short && (c.Key == karpv1.CapacityTypeLabelKey || c.Key == corev1.LabelArchStable):
+			adjectives = append(adjectives, model.List(c.Values, "or"))
+		case short && (c.Key == corev1.LabelInstanceTypeStable || c.Key == familyKey) && noun == "instance type":
+			noun = model.List(c.Values, "or")
+		default:
+			with = append(with, c.String())
+		}
+	}
+	if len(rooms) > 0 {
+		with = append(with, model.List(rooms, "and")+" free")
+	}
+	kind := strings.Join(append(adjectives, noun), " ")
+	if len(with) > 0 {
+		kind += " with " + model.List(with, "and")
+	}
+	return phrase{place, kind}
+}
 
 // zonesNamed are the zones that a condition names, if it is about few zones.
 func zonesNamed(c *model.Condition) string {
@@ -321,34 +314,25 @@ func zonesNamed(c *model.Condition) string {
 	return "zones " + model.List(c.Values, "and")
 }
 
-// kind is the machine without its place.
-func (p *phrase) kind() string {
-	text := strings.Join(append(slices.Clone(p.adjectives), p.noun), " ")
-	if len(p.with) > 0 {
-		text += " with " + model.List(p.with, "and")
-	}
-	return text
-}
-
 // subject is the machine and its place.
 func (p *phrase) subject() string {
 	if p.place != "" {
-		return p.kind() + " in " + p.place
+		return p.kind + " in " + p.place
 	}
-	return p.kind()
+	return p.kind
 }
 
 // none says that there is no such machine that "is" or "has" something, or none at all.
 func (p *phrase) none(verb, quality string) string {
 	switch {
 	case p.place == "" && quality == "":
-		return "there is no " + p.kind()
+		return "there is no " + p.kind
 	case p.place == "":
-		return "no " + p.kind() + " " + verb + " " + quality
+		return "no " + p.kind + " " + verb + " " + quality
 	}
-	text := p.place + " has no " + p.kind()
+	text := p.place + " has no " + p.kind
 	if strings.HasPrefix(p.place, "zones ") {
-		text = p.place + " have no " + p.kind()
+		text = p.place + " have no " + p.kind
 	}
 	switch {
 	case quality == "":
