@@ -2,11 +2,11 @@ package place
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
@@ -50,11 +50,10 @@ func Groups(m *market.Market, s *market.Seller, planned []*PlannedNode) []*launc
 		b.Machine = cheapest(m, holders[i], b.Zones, b.Machine)
 		labels := labelsOf(m, s, b)
 		zones := b.Zones & zonesOf(m, holders[i].All)
-		key := strings.Join([]string{m.Machines[b.Machine].Typ.Name, market.CapacityTypes[m.Machines[b.Machine].Capacity],
-			strings.Join(m.ZoneNames(zones), ","), m.ReservedBy(b.Machine), string(model.AppendMap(nil, labels))}, "\x00")
+		key := fmt.Sprint(b.Machine, zones, labels)
 		if len(s.Minimums) > 0 {
 			// Only claims with the very same choice can be sure to keep enough of it together.
-			key += "\x00" + holders[i].Key()
+			key += holders[i].Key()
 		}
 		g := byKey[key]
 		if g == nil {

@@ -144,6 +144,8 @@ func without(barriers []*barrier, kind market.BarrierKind) []*barrier {
 // labelSentence is about a condition that no machine of the pool meets.
 func (o *obstacles) labelSentence(c *model.Condition) string {
 	value, defined := o.s.Labels[c.Key]
+	own := about(model.ConditionsOf(o.s.NodePool.Spec.Template.Spec.Requirements), c.Key)
+	_, _, compatible := append(slices.Clip(own), *c).Resolve()
 	switch {
 	case c.Key == corev1.LabelHostname:
 		return fmt.Sprintf("%s can be met only by a node that exists", c)
@@ -151,15 +153,11 @@ func (o *obstacles) labelSentence(c *model.Condition) string {
 		return fmt.Sprintf("%s is not met: the pool's nodes have %q", c, value)
 	case !o.m.WellKnown.Has(c.Key) && !o.m.Zonal(c.Key) && o.s.Open[c.Key] == nil:
 		return fmt.Sprintf("%s is not met: the pool does not define the label", c)
-	}
-	own := about(model.ConditionsOf(o.s.NodePool.Spec.Template.Spec.Requirements), c.Key)
-	if _, _, ok := append(own, *c).Resolve(); len(own) > 0 && !ok {
+	case len(own) > 0 && !compatible:
 		return fmt.Sprintf("the pool requires %s", own)
-	}
-	if names := zonesNamed(c); names != "" {
-		return "nothing is offered in " + names
-	}
-	if o.m.Zonal(c.Key) {
+	case zonesNamed(c) != "":
+		return "nothing is offered in " + zonesNamed(c)
+	case o.m.Zonal(c.Key):
 		return fmt.Sprintf("nothing is offered with %s", c)
 	}
 	return fmt.Sprintf("no instance type has %s", c)

@@ -2,6 +2,7 @@ package place
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -68,30 +69,21 @@ func (s *spotShares) add(pool spotPool, w workload, n int) {
 	s.carried[pool][w] += n
 }
 
-// with is the largest part that a pool carries with more pods of some workloads, of those that it carries already.
-func (s *spotShares) with(pool spotPool, more map[workload]int) float64 {
-	most := 0.0
-	for w, n := range more {
-		if carried := s.carried[pool][w]; carried > 0 {
-			most = max(most, float64(carried+n)/float64(s.total[w]))
-		}
-	}
-	return most
-}
-
 // full are the spot pools that carry pods of some workloads and would carry more than a third of one with these, the
 // fullest first.
 func (s *spotShares) full(more map[workload]int) []spotPool {
-	var full []spotPool
-	for pool := range s.carried {
-		if s.with(pool, more) > 1.0/concentration {
-			full = append(full, pool)
+	share := map[spotPool]float64{}
+	for pool, carried := range s.carried {
+		for w, n := range more {
+			if carried[w] > 0 {
+				share[pool] = max(share[pool], float64(carried[w]+n)/float64(s.total[w]))
+			}
 		}
 	}
-	slices.SortFunc(full, func(x, y spotPool) int {
-		return cmp.Or(-cmp.Compare(s.with(x, more), s.with(y, more)), cmp.Compare(x.instanceType, y.instanceType), cmp.Compare(x.zone, y.zone))
+	maps.DeleteFunc(share, func(_ spotPool, part float64) bool { return part <= 1.0/concentration })
+	return slices.SortedFunc(maps.Keys(share), func(x, y spotPool) int {
+		return cmp.Or(-cmp.Compare(share[x], share[y]), cmp.Compare(x.instanceType, y.instanceType), cmp.Compare(x.zone, y.zone))
 	})
-	return full
 }
 
 // divideSpot takes from the choice of spot planned nodes the pools that their workloads depend on too much.
