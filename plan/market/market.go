@@ -147,7 +147,7 @@ func (mach *Machine) Key() cloud.OfferingKey {
 }
 
 // SellerOf is the pool that sells a machine.
-func (m *Market) SellerOf(index int) *Seller { return m.Sellers[m.Machines[index].Pool] }
+func SellerOf(m *Market, index int) *Seller { return m.Sellers[m.Machines[index].Pool] }
 
 // PriceIn is the machine's lowest price in some zones, which have to include one of its own.
 func (m *Market) PriceIn(index int, zones uint64) float64 {

@@ -33,7 +33,7 @@ func buyFrom(m *market.Market, weight int32, planned []*PlannedNode, chunks []*D
 		sold[c] = market.NewBitset(len(m.Machines))
 	}
 	for i := range m.Machines {
-		if market.Weight(m.SellerOf(i).NodePool) == weight {
+		if market.Weight(market.SellerOf(m, i).NodePool) == weight {
 			sold[m.Machines[i].Capacity].Set(i)
 		}
 	}
@@ -98,7 +98,7 @@ func (r round) components(chunks []*DemandChunk) [][]*DemandChunk {
 func topUp(m *market.Market, planned []*PlannedNode, demands []*Demand) {
 	for _, d := range demands {
 		for _, b := range planned {
-			if len(m.SellerOf(b.Machine).Minimums) == 0 { // what narrows the choice further could break minValues
+			if len(market.SellerOf(m, b.Machine).Minimums) == 0 { // what narrows the choice further could break minValues
 				b.Take(m, d)
 			}
 		}

@@ -55,11 +55,11 @@ func problemOf(m *market.Market, demands []*Demand, sold []candidateType) *solve
 	for i, g := range sold {
 		prices := slices.Repeat([]float64{math.Inf(1)}, len(m.Zones))
 		for z := range (market.Bitset{g.zones}).All {
-			prices[z] = m.PriceAt(g.index, z) + m.SellerOf(g.index).NodePrice
+			prices[z] = m.PriceAt(g.index, z) + market.SellerOf(m, g.index).NodePrice
 		}
 		p.Machines[i].Room, p.Machines[i].Prices = g.room, prices
 	}
-	spread := !slices.ContainsFunc(sold, func(g candidateType) bool { return m.SellerOf(g.index).Packing == model.PackingCheapest })
+	spread := !slices.ContainsFunc(sold, func(g candidateType) bool { return market.SellerOf(m, g.index).Packing == model.PackingCheapest })
 	if spread && m.Batch >= concentration {
 		p.Share = m.Batch / concentration
 	}
@@ -72,7 +72,7 @@ func problemOf(m *market.Market, demands []*Demand, sold []candidateType) *solve
 		p.Demands = append(p.Demands, asked)
 	}
 	addKinds(m, p, demands, sold)
-	if m.Policy != model.MinValuesBestEffort && slices.ContainsFunc(sold, func(g candidateType) bool { return len(m.SellerOf(g.index).Minimums) > 0 }) {
+	if m.Policy != model.MinValuesBestEffort && slices.ContainsFunc(sold, func(g candidateType) bool { return len(market.SellerOf(m, g.index).Minimums) > 0 }) {
 		p.Accepts = func(machine int, zones uint64, content []solve.Count) bool {
 			return leavesChoice(m, sold[machine].index, zones, content, demands)
 		}
@@ -92,7 +92,7 @@ func addBudgets(m *market.Market, p *solve.Problem, sold []candidateType) {
 			}
 			p.Machines[i].Takes = append(p.Machines[i].Takes, solve.Take{Budget: b, Amount: amount})
 		}
-		limits := m.SellerOf(g.index).Budget
+		limits := market.SellerOf(m, g.index).Budget
 		for a := range limits {
 			if amount := market.CountOf(limits[a].Name, g.size); !limits[a].Remote && amount > 0 {
 				takes(&limits[a], limits[a].Left, amount)
@@ -164,7 +164,7 @@ func addKinds(m *market.Market, p *solve.Problem, demands []*Demand, sold []cand
 		if len(d.variants[way].Custom) == 0 {
 			return true
 		}
-		_, ok := m.SellerOf(sold[machine].index).Settle(custom)
+		_, ok := market.SellerOf(m, sold[machine].index).Settle(custom)
 		return ok
 	}
 }

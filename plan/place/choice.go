@@ -16,7 +16,7 @@ import (
 func withChoice(m *market.Market, candidates []candidateType) []candidateType {
 	var kept []candidateType
 	for _, g := range candidates {
-		own, s := &m.Machines[g.index], m.SellerOf(g.index)
+		own, s := &m.Machines[g.index], market.SellerOf(m, g.index)
 		if len(s.Minimums) == 0 {
 			kept = append(kept, g)
 			continue
@@ -51,7 +51,7 @@ func companyOf(m *market.Market, g candidateType, company []candidateType) (room
 		return worst + 0.5*max(0, math.Log2(other.price/g.price))
 	}
 	slices.SortStableFunc(company, func(a, b candidateType) int { return cmp.Compare(loss(a), loss(b)) })
-	tally := market.NewTally(m, m.SellerOf(g.index).Minimums)
+	tally := market.NewTally(m, market.SellerOf(m, g.index).Minimums)
 	room, size = slices.Clone(g.room), g.size
 	tally.Add(g.index)
 	for _, c := range company {
@@ -83,7 +83,7 @@ func leavesChoice(m *market.Market, index int, zones uint64, content []solve.Cou
 
 // LeavesChoice says whether as many machines hold the planned node's content as its pool's minValues demand.
 func (b *PlannedNode) LeavesChoice(m *market.Market) bool {
-	s := m.SellerOf(b.Machine)
+	s := market.SellerOf(m, b.Machine)
 	return len(s.Minimums) == 0 || m.Policy == model.MinValuesBestEffort || market.Enough(m, s, Holders(m, s, b))
 }
 

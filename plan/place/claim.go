@@ -29,7 +29,7 @@ type launchGroup struct {
 func Claims(m *market.Market, planned []*PlannedNode) []model.Claim {
 	var claims []model.Claim
 	for _, s := range m.Sellers {
-		own := slices.DeleteFunc(slices.Clone(planned), func(b *PlannedNode) bool { return m.SellerOf(b.Machine) != s })
+		own := slices.DeleteFunc(slices.Clone(planned), func(b *PlannedNode) bool { return market.SellerOf(m, b.Machine) != s })
 		for _, g := range Groups(m, s, own) {
 			claims = append(claims, ClaimsOf(m, g)...)
 		}
@@ -124,7 +124,7 @@ func labelsOf(m *market.Market, s *market.Seller, b *PlannedNode) map[string]str
 
 func sameContent(a, b *PlannedNode) bool {
 	return a.Machine == b.Machine && a.Zones == b.Zones && a.Size.Equal(b.Size) && slices.Equal(a.least, b.least) &&
-		slices.EqualFunc(a.content, b.content, func(x, y portion) bool { return x.variant == y.variant && x.count == y.count })
+		slices.EqualFunc(a.content, b.content, func(x, y portion) bool { return x.demand == y.demand && x.variant == y.variant && x.count == y.count })
 }
 
 // Holders are the machines of the planned node's pool, capacity type and reservation that hold its content in its zones.

@@ -76,7 +76,7 @@ func (b *PlannedNode) Take(m *market.Market, d *Demand) {
 		if !v.Machines.Has(b.Machine) || v.Zones&b.Zones == 0 {
 			continue
 		}
-		if _, ok := m.SellerOf(b.Machine).Settle(slices.Concat(b.custom, v.Custom)); ok {
+		if _, ok := market.SellerOf(m, b.Machine).Settle(slices.Concat(b.custom, v.Custom)); ok {
 			b.fill([]*Demand{d}, []solve.Count{{Way: i, N: n}})
 			return
 		}

@@ -90,7 +90,7 @@ func (s *spotShares) full(more map[workload]int) []spotPool {
 func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitset) {
 	var spot []int
 	for i, b := range planned {
-		if m.Machines[b.Machine].Capacity == Spot && m.SellerOf(b.Machine).Packing != model.PackingCheapest {
+		if m.Machines[b.Machine].Capacity == Spot && market.SellerOf(m, b.Machine).Packing != model.PackingCheapest {
 			spot = append(spot, i)
 		}
 	}
