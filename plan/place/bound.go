@@ -18,7 +18,9 @@ func LowerBound(in model.Input) float64 {
 	for _, l := range d.Chunks {
 		for _, p := range l.Content {
 			// Whatever was decided about domains, another plan may decide otherwise.
-			chunks = append(chunks, &DemandChunk{Request: p.as.Request, ports: p.it.ports(), variants: p.as.Variants, Allowed: p.as.Allowed, Content: []part{p}})
+			chunks = append(chunks, &DemandChunk{
+				Request: p.as.Request, ports: p.it.ports(), variants: p.as.Variants, Allowed: p.as.Allowed, Content: []part{p},
+			})
 		}
 	}
 	paid := m.Those(func(mach *market.Machine) bool { return mach.Capacity == reserved })

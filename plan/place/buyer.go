@@ -72,7 +72,8 @@ func problemOf(m *market.Market, demands []*Demand, sold []candidateType) *solve
 		p.Demands = append(p.Demands, asked)
 	}
 	addKinds(m, p, demands, sold)
-	if m.Policy != model.MinValuesBestEffort && slices.ContainsFunc(sold, func(g candidateType) bool { return len(market.SellerOf(m, g.index).Minimums) > 0 }) {
+	picky := func(g candidateType) bool { return len(market.SellerOf(m, g.index).Minimums) > 0 }
+	if m.Policy != model.MinValuesBestEffort && slices.ContainsFunc(sold, picky) {
 		p.Accepts = func(machine int, zones uint64, content []solve.Count) bool {
 			return leavesChoice(m, sold[machine].index, zones, content, demands)
 		}
