@@ -25,21 +25,21 @@ func withChoice(m *market.Market, candidates []candidateType) []candidateType {
 			mach := &m.Machines[other.index]
 			return mach.Pool != own.Pool || mach.Capacity != own.Capacity || !g.users.Within(other.users) || s.Affordable(mach.Size) == 0
 		})
-		room, size := companyOf(m, g, company)
-		if room != nil {
-			g.room, g.size = room, size
-		}
-		if room != nil || m.Policy == model.MinValuesBestEffort {
+		shared, enough := sharing(m, g, company)
+		switch {
+		case enough:
+			kept = append(kept, shared)
+		case m.Policy == model.MinValuesBestEffort:
 			kept = append(kept, g)
 		}
 	}
 	return kept
 }
 
-// companyOf is the room that a machine shares with those of its company that it needs for its pool's minimums, and the
-// largest capacity of them: those that take the least room from it, and of equal ones the cheapest. There is no room if
-// they are not enough.
-func companyOf(m *market.Market, g candidateType, company []candidateType) (room []int64, size model.Resources) {
+// sharing is a candidate type with the room that it shares with those of its company that it needs for its pool's minimums,
+// and the largest capacity of them: those that take the least room from it, and of equal ones the cheapest. It says whether
+// they are enough.
+func sharing(m *market.Market, g candidateType, company []candidateType) (shared candidateType, enough bool) {
 	loss := func(other candidateType) float64 {
 		worst := 0.0
 		for d := range g.room {
@@ -52,21 +52,19 @@ func companyOf(m *market.Market, g candidateType, company []candidateType) (room
 	}
 	slices.SortStableFunc(company, func(a, b candidateType) int { return cmp.Compare(loss(a), loss(b)) })
 	tally := market.NewTally(m, market.SellerOf(m, g.index).Minimums)
-	room, size = slices.Clone(g.room), g.size
+	shared = g
+	shared.room = slices.Clone(g.room)
 	tally.Add(g.index)
 	for _, c := range company {
 		if tally.Adds(c.index) {
 			tally.Add(c.index)
-			size = size.Max(m.Machines[c.index].Size)
-			for d := range room {
-				room[d] = min(room[d], c.room[d])
+			shared.size = shared.size.Max(m.Machines[c.index].Size)
+			for d := range shared.room {
+				shared.room[d] = min(shared.room[d], c.room[d])
 			}
 		}
 	}
-	if !tally.Met() {
-		return nil, model.Resources{}
-	}
-	return room, size
+	return shared, tally.Met()
 }
 
 // leavesChoice says whether enough machines hold a content for its pool's minValues. What candidate types share is room;

@@ -146,7 +146,8 @@ func holdingAs(m *market.Market, s *market.Seller, b *PlannedNode, need []int64,
 	set := market.NewBitset(len(m.Machines))
 	for i := s.First; i < s.Last; i++ {
 		mach := &m.Machines[i]
-		if mach.Capacity == capacity && mach.Reservation == reservation && mach.Zones&b.Zones != 0 && b.Zones&m.AllZones&^mach.Where == 0 && solve.Fits(need, mach.Usable) {
+		there := mach.Zones&b.Zones != 0 && b.Zones&m.AllZones&^mach.Where == 0
+		if there && mach.Capacity == capacity && mach.Reservation == reservation && solve.Fits(need, mach.Usable) {
 			set.Set(i)
 		}
 	}

@@ -56,7 +56,8 @@ func obstaclesFor(m *market.Market, it *PodGroup, s *market.Seller, t model.Term
 		}
 	}
 	if len(it.Class.HostPorts) > 0 {
-		o.add(barrier{kind: market.ByPorts, zones: market.Everywhere, admits: o.those(func(i int) bool { return !market.PortsConflict(m.Machines[i].DaemonPorts, it.Class.HostPorts) })})
+		free := o.those(func(i int) bool { return !market.PortsConflict(m.Machines[i].DaemonPorts, it.Class.HostPorts) })
+		o.add(barrier{kind: market.ByPorts, zones: market.Everywhere, admits: free})
 	}
 	if asked := model.AsksDevice(it.Class); sparesOdd(m, it, asked) {
 		o.addMachines(barrier{kind: market.ByDevices, dim: int(model.Flag(asked))}, 0, func(i int) bool {

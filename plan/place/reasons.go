@@ -236,7 +236,8 @@ func (o *obstacles) minValuesSentence(rest []*barrier, p phrase) string {
 	for len(tally.Seen[i]) >= o.s.Minimums[i].Count {
 		i++
 	}
-	return fmt.Sprintf("minValues asks for %d values of %s, and only %d have any %s", o.s.Minimums[i].Count, o.s.Minimums[i].Key, len(tally.Seen[i]), p.subject())
+	missed := o.s.Minimums[i]
+	return fmt.Sprintf("minValues asks for %d values of %s, and only %d have any %s", missed.Count, missed.Key, len(tally.Seen[i]), p.subject())
 }
 
 // until is when the first of the offerings that were refused may be asked for again, as far as it is known.
