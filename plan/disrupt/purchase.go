@@ -24,7 +24,7 @@ func shelveMachines(f *Simulation) {
 		var shelf [len(market.CapacityTypes)][]int
 		for i := m.Sellers[first].First; i < m.Sellers[last-1].Last; i++ {
 			if m.Machines[i].Zones != 0 {
-				at := min(m.Machines[i].Capacity, place.SpotLast) // spot and on-demand compete by price
+				at := min(m.Machines[i].Capacity, place.Spot) // spot and on-demand compete by price
 				shelf[at] = append(shelf[at], i)
 			}
 		}
@@ -182,29 +182,14 @@ func filledMachine(f *Simulation, index int, zones uint64, chunks []*place.Deman
 
 func fillMachine(f *Simulation, index int, zones uint64, chunks []*place.DemandChunk) *place.PlannedNode {
 	m := f.Distribution.Market
-	mach := &m.Machines[index]
-	b := &place.PlannedNode{Machine: index, Zones: mach.Zones & zones, Size: mach.Size,
-		Free: slices.Clone(mach.Usable), Used: make([]int64, len(mach.Usable)), Attach: m.Book.NewRoom(mach.Typ.Name)}
-	if m.Hosts > 0 {
-		b.Tally = make([]int32, m.Hosts)
-	}
-	supply := make([]place.Supplied, len(chunks))
-	for i, l := range chunks {
-		supply[i] = place.Supplied{DemandChunk: l, Stock: l.Allowed, Quota: math.MaxInt}
-	}
-	for _, demand := range place.DemandsOf(m, supply) {
-		for left := demand.Pieces(); left > 0; left = demand.Pieces() {
-			n, v := b.Admits(m, demand.Demand, min(left, solve.Times(demand.Request, b.Free)))
-			done := 0
-			for minding := place.MindsPods; n > 0 && minding <= place.MindsNothing; minding++ {
-				done += place.FillUp(m, b, demand.Demand, v, n-done, minding)
-			}
-			if done == 0 {
-				return nil
-			}
+	b := place.NewPlannedNode(m, index)
+	b.Zones &= zones
+	for _, demand := range place.DemandsOf(m, chunks, place.SetOf([]int{index}, len(m.Machines))) {
+		if b.Take(m, demand); demand.Pieces() > 0 {
+			return nil
 		}
 	}
-	if s := m.Sellers[mach.Pool]; len(s.Minimums) > 0 && m.Policy != model.MinValuesBestEffort && !market.Enough(m, s, place.Holders(m, s, b)) {
+	if !b.LeavesChoice(m) {
 		return nil
 	}
 	return b
@@ -224,7 +209,7 @@ func replacementClaim(f *Simulation, b *place.PlannedNode, on *terms) (model.Cla
 	}
 	ceiling := math.Inf(1)
 	if on.choice == 0 {
-		ceiling = place.Ceiling(m, g)
+		ceiling = market.CheapestPrice(m, g.Instead, g.Zones)
 	}
 	ranked := slices.DeleteFunc(place.Ranked(m, g, ceiling), func(i int) bool { return worstIn(m, i, g.Zones) >= on.below })
 	if len(ranked) == 0 {

@@ -126,8 +126,6 @@ type Market struct {
 	Asks Cache[*model.Class, model.Term]
 	// Asked is what all pods that may be bought for ask for together.
 	Asked []int64
-	// Capacities are the machines by capacity type.
-	Capacities [len(CapacityTypes)]Bitset
 	// Batch is how many pods wait.
 	Batch int
 	// LimitMet says that a pool's limit kept a machine from being bought.
@@ -147,6 +145,9 @@ type Market struct {
 func (mach *Machine) Key() cloud.OfferingKey {
 	return cloud.OfferingKey{InstanceType: mach.Typ.Name, CapacityType: CapacityTypes[mach.Capacity]}
 }
+
+// SellerOf is the pool that sells a machine.
+func SellerOf(m *Market, index int) *Seller { return m.Sellers[m.Machines[index].Pool] }
 
 // PriceIn is the machine's lowest price in some zones, which have to include one of its own.
 func (m *Market) PriceIn(index int, zones uint64) float64 {

@@ -258,7 +258,7 @@ func (b *PlannedNode) drop(p *portion, stuck map[*model.Pod]bool) {
 	if bundle && left > 0 {
 		left = p.count // a bundle is one piece until its last pod is gone
 	}
-	solve.Subtract(b.Used, p.request, p.count-left)
-	solve.Subtract(b.Free, p.request, left-p.count)
+	solve.Subtract(b.used, p.demand.Request, p.count-left)
+	solve.Subtract(b.Free, p.demand.Request, left-p.count)
 	p.count = left
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
-	"github.com/tenon-sh/tenon/plan/rules"
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
@@ -14,24 +13,24 @@ import (
 func LowerBound(in model.Input) float64 {
 	d := survey(&in, false)
 	Distribute(d, d.PodGroups)
-	all := market.NewBitset(len(d.Market.Machines))
-	for i := range d.Market.Machines {
-		all.Set(i)
-	}
+	m := d.Market
 	var chunks []*DemandChunk
 	for _, l := range d.Chunks {
 		for _, p := range l.Content {
 			// Whatever was decided about domains, another plan may decide otherwise.
-			chunks = append(chunks, &DemandChunk{Request: p.as.Request, ports: p.it.ports(), variants: p.as.Variants, Allowed: p.as.Allowed, most: p.as.most,
-				attach: &rules.Attachments{}, place: p.it.Place, Content: []part{p}})
+			chunks = append(chunks, &DemandChunk{
+				Request: p.as.Request, ports: p.it.ports(), variants: p.as.Variants, Allowed: p.as.Allowed, Content: []part{p},
+			})
 		}
 	}
+	paid := m.Those(func(mach *market.Machine) bool { return mach.Capacity == reserved })
+	others := m.Those(func(mach *market.Machine) bool { return mach.Capacity != reserved })
+	market.WithoutUsedUp(m, paid)
 	sum := 0.0
-	stocks := preferred(d.Market, chunks, all, capacityTries{})
-	for c := range stocks {
-		for _, group := range components(d.Market, stocks[c]) {
-			demands := DemandsOf(d.Market, group)
-			sum += solve.LowerBound(problemOf(d.Market, demands, soldAs(d.Market, demands, candidateTypesFor(d.Market, demands))))
+	for _, r := range []round{{offered: paid}, {offered: others, shunning: paid}} {
+		for _, group := range r.components(chunks) {
+			demands := DemandsOf(m, group, r.offered)
+			sum += solve.LowerBound(problemOf(m, demands, byZone(m, demands, candidateTypesFor(m, demands))))
 		}
 	}
 	return sum

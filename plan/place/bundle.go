@@ -176,7 +176,7 @@ func followOthers(d *Distribution, g *rules.Group, r *realm) bool {
 		}
 		p := &l.Content[0]
 		leader := *l
-		leader.bundle, leader.most, leader.place, leader.Content = true, 0, -1-len(d.Chunks), []part{{p.it, p.as, p.Pods[:1:1]}}
+		leader.bundle, leader.Content = true, []part{{p.it, p.as, p.Pods[:1:1]}}
 		before := len(r.it.Pods)
 		joinBundle(d, &leader, r)
 		if len(r.it.Pods) == before {
@@ -221,7 +221,7 @@ func beginTogether(d *Distribution, g *rules.Group, r *realm) {
 	if len(c.variants) == 0 {
 		return
 	}
-	l := &DemandChunk{class: it.Class, Request: make([]int64, d.Market.Dims.Count()), variants: c.variants, bundle: true, place: -1 - len(d.Chunks), attach: &it.Volumes.Attach}
+	l := &DemandChunk{Request: make([]int64, d.Market.Dims.Count()), variants: c.variants, bundle: true}
 	l.pin(r.keys, c)
 	for _, member := range family {
 		joinBundle(d, l, realmOf(d, member))

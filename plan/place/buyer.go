@@ -17,20 +17,23 @@ const concentration = 3
 const almostEqual = solve.AlmostEqual
 
 // purchase buys machines for demands and puts their pods onto them. A machine that none of its pods may go to is not bought.
-func purchase(m *market.Market, demands []stocked, candidates []candidateType) []*PlannedNode {
-	if len(candidates) == 0 {
+func purchase(m *market.Market, demands []*Demand, candidates []candidateType) []*PlannedNode {
+	sold := byZone(m, demands, candidates)
+	if len(sold) == 0 {
 		return nil
 	}
-	sold := soldAs(m, demands, candidates)
 	var planned []*PlannedNode
 	for _, l := range solve.Solve(problemOf(m, demands, sold)) {
-		if b := deliver(m, &l, demands, sold[l.Machine].candidateType); b != nil {
+		if b := deliver(m, &l, demands, &sold[l.Machine]); b != nil {
 			planned = append(planned, b)
 		}
 	}
 	for _, d := range demands {
-		if d.Pieces() > 0 {
-			noteLimits(m, d.stock)
+		if d.Pieces() == 0 {
+			continue
+		}
+		for i := range d.stock.All {
+			m.Affordable(i, m.Machines[i].Size) // notes that a limit is met
 		}
 	}
 	return planned
@@ -45,171 +48,112 @@ func Strategies() []string {
 	return names
 }
 
-// noteLimits finds out whether a limit is what keeps machines from being bought.
-func noteLimits(m *market.Market, stock market.Bitset) {
-	for i := range stock.All {
-		m.Affordable(i, m.Machines[i].Size)
-	}
-}
-
-// zonalGood is a good in some zones: in all of its own, or in one where demands are bound to zones.
-type zonalGood struct {
-	*candidateType
-	zones uint64
-}
-
-// soldAs are the candidate types as they are sold to some demands.
-func soldAs(m *market.Market, demands []stocked, candidates []candidateType) []zonalGood {
-	bound := slices.ContainsFunc(demands, func(d stocked) bool {
-		return slices.ContainsFunc(d.variants, func(v market.Variant) bool { return m.AllZones&^v.Zones != 0 })
-	})
-	var sold []zonalGood
-	for i := range candidates {
-		zones := m.Machines[candidates[i].index].Zones
-		if !bound {
-			sold = append(sold, zonalGood{&candidates[i], zones})
-			continue
-		}
-		for ; zones != 0; zones &= zones - 1 {
-			sold = append(sold, zonalGood{&candidates[i], zones & -zones})
-		}
-	}
-	return sold
-}
-
 // problemOf says in numbers what is to be bought and what there is to buy.
-func problemOf(m *market.Market, demands []stocked, sold []zonalGood) *solve.Problem {
-	p := &solve.Problem{Follows: m.Nominates, Without: solve.Strategy(m.Without)}
-	budgetsOf(m, p, sold)
-	zones := make([]float64, len(sold)*len(m.Zones))
-	for i, w := range sold {
-		prices := zones[i*len(m.Zones) : (i+1)*len(m.Zones)]
-		for z := range prices {
-			prices[z] = math.Inf(1)
-			if w.zones&(1<<z) != 0 {
-				prices[z] = m.PriceAt(w.index, z) + m.Sellers[m.Machines[w.index].Pool].NodePrice
-			}
+func problemOf(m *market.Market, demands []*Demand, sold []candidateType) *solve.Problem {
+	p := &solve.Problem{Follows: m.Nominates, Without: solve.Strategy(m.Without), Machines: make([]solve.Machine, len(sold))}
+	addBudgets(m, p, sold)
+	for i, g := range sold {
+		prices := slices.Repeat([]float64{math.Inf(1)}, len(m.Zones))
+		for z := range (market.Bitset{g.zones}).All {
+			prices[z] = m.PriceAt(g.index, z) + market.SellerOf(m, g.index).NodePrice
 		}
-		p.Machines[i].Room, p.Machines[i].Prices = w.room, prices
+		p.Machines[i].Room, p.Machines[i].Prices = g.room, prices
 	}
-	spread := !slices.ContainsFunc(sold, func(w zonalGood) bool { return m.Sellers[m.Machines[w.index].Pool].Packing == model.PackingCheapest })
+	spread := !slices.ContainsFunc(sold, func(g candidateType) bool { return market.SellerOf(m, g.index).Packing == model.PackingCheapest })
 	if spread && m.Batch >= concentration {
 		p.Share = m.Batch / concentration
 	}
 	sets := map[string]solve.Set{}
-	p.Demands = make([]solve.Demand, len(demands))
-	for k, d := range demands {
-		p.Demands[k] = demandFor(m, d, sold, sets)
+	for _, d := range demands {
+		asked := demandFor(d, sold, sets)
 		if workload := d.workload(); spread && workload >= concentration {
-			p.Demands[k].Share = workload / concentration
+			asked.Share = workload / concentration
 		}
+		p.Demands = append(p.Demands, asked)
 	}
-	kindsOf(m, p, demands, sold)
-	for _, w := range sold {
-		if len(m.Sellers[m.Machines[w.index].Pool].Minimums) > 0 && m.Policy != model.MinValuesBestEffort {
-			p.Accepts = func(machine int, zones uint64, content []solve.Count) bool {
-				return leavesChoice(m, sold[machine].index, zones, content, demands)
-			}
-			break
+	addKinds(m, p, demands, sold)
+	picky := func(g candidateType) bool { return len(market.SellerOf(m, g.index).Minimums) > 0 }
+	if m.Policy != model.MinValuesBestEffort && slices.ContainsFunc(sold, picky) {
+		p.Accepts = func(machine int, zones uint64, content []solve.Count) bool {
+			return leavesChoice(m, sold[machine].index, zones, content, demands)
 		}
 	}
 	return p
 }
 
-// budgetsOf tells a problem what limits that are near and reservations leave.
-func budgetsOf(m *market.Market, p *solve.Problem, sold []zonalGood) {
-	p.Machines = make([]solve.Machine, len(sold))
-	limits, reservations := map[*market.Allowance]int{}, map[int]int{}
-	for i, w := range sold {
-		mach := &m.Machines[w.index]
-		budget := m.Sellers[mach.Pool].Budget
-		for a := range budget {
-			amount := market.CountOf(budget[a].Name, w.size)
-			if budget[a].Remote || amount <= 0 {
-				continue
-			}
-			b, known := limits[&budget[a]]
+// addBudgets tells a problem what limits that are near and reservations leave.
+func addBudgets(m *market.Market, p *solve.Problem, sold []candidateType) {
+	budgets := map[any]int{}
+	for i, g := range sold {
+		takes := func(from any, left, amount int64) {
+			b, known := budgets[from]
 			if !known {
 				b = len(p.Budgets)
-				limits[&budget[a]] = b
-				p.Budgets = append(p.Budgets, budget[a].Left)
+				budgets[from], p.Budgets = b, append(p.Budgets, left)
 			}
 			p.Machines[i].Takes = append(p.Machines[i].Takes, solve.Take{Budget: b, Amount: amount})
 		}
-		if mach.Reservation == market.Unreserved {
-			continue
+		limits := market.SellerOf(m, g.index).Budget
+		for a := range limits {
+			if amount := market.CountOf(limits[a].Name, g.size); !limits[a].Remote && amount > 0 {
+				takes(&limits[a], limits[a].Left, amount)
+			}
 		}
-		b, known := reservations[mach.Reservation]
-		if !known {
-			b = len(p.Budgets)
-			reservations[mach.Reservation] = b
-			p.Budgets = append(p.Budgets, int64(m.Reservations[mach.Reservation].Left))
+		if r := m.Machines[g.index].Reservation; r != market.Unreserved {
+			takes(&m.Reservations[r], int64(m.Reservations[r].Left), 1)
 		}
-		p.Machines[i].Takes = append(p.Machines[i].Takes, solve.Take{Budget: b, Amount: 1})
 	}
 }
 
 // demandFor is a demand in numbers. sets are those of machines that are known, since many demands may use the same.
-func demandFor(m *market.Market, d stocked, sold []zonalGood, sets map[string]solve.Set) solve.Demand {
-	result := solve.Demand{Request: d.Request, Pieces: d.wanted, Most: d.most}
+func demandFor(d *Demand, sold []candidateType, sets map[string]solve.Set) solve.Demand {
+	result := solve.Demand{Request: d.Request, Pieces: d.Pieces(), Most: d.most}
 	switch {
 	case len(d.ports) > 0:
 		result.Most = 1 // whichever demand chunks its pieces are of
 	case result.Most > 0 && len(d.lots) > 1:
-		left := d.wanted
 		for _, l := range d.lots {
-			n := min(left, l.Left())
-			result.Lots = append(result.Lots, n)
-			left -= n
+			result.Lots = append(result.Lots, l.Left())
 		}
 	}
-	for v := range d.variants {
-		machines := d.variants[v].Machines.Clone()
+	for _, v := range d.variants {
+		machines := v.Machines.Clone()
 		machines.Intersect(d.stock)
-		key := fmt.Sprint(d.variants[v].Zones) + machines.Key()
+		key := fmt.Sprint(v.Zones) + machines.Key()
 		set, known := sets[key]
 		if !known {
 			set = solve.NewSet(len(sold))
-			for i, w := range sold {
-				if machines.Has(w.index) && w.zones&d.variants[v].Zones != 0 {
+			for i, g := range sold {
+				if machines.Has(g.index) && g.zones&v.Zones != 0 {
 					set.Add(i)
 				}
 			}
 			sets[key] = set
 		}
-		result.Ways = append(result.Ways, solve.Way{Machines: set, Zones: d.variants[v].Zones})
+		result.Ways = append(result.Ways, solve.Way{Machines: set, Zones: v.Zones})
 	}
 	return result
 }
 
-// kindsOf tells demands apart that cannot share every machine for reasons that no number tells: host ports, and labels that
+// addKinds tells demands apart that cannot share every machine for reasons that no number tells: host ports, and labels that
 // a pool leaves open.
-func kindsOf(m *market.Market, p *solve.Problem, demands []stocked, sold []zonalGood) {
+func addKinds(m *market.Market, p *solve.Problem, demands []*Demand, sold []candidateType) {
 	kinds := map[string]int{}
 	for k, d := range demands {
-		var key []byte
-		for _, port := range d.ports {
-			key = model.AppendString(model.AppendString(append(key, byte(port.Port), byte(port.Port>>8)), string(port.Protocol)), port.IP)
-		}
-		for v := range d.variants {
-			for i := range d.variants[v].Custom {
-				key = model.AppendString(key, d.variants[v].Custom[i].ID())
-			}
-			key = append(key, '|')
-		}
-		if len(key) == len(d.variants) {
+		if len(d.ports) == 0 && !slices.ContainsFunc(d.variants, func(v market.Variant) bool { return len(v.Custom) > 0 }) {
 			continue
 		}
-		if kinds[string(key)] == 0 {
-			kinds[string(key)] = len(kinds) + 1
+		key := fmt.Sprint(d.ports)
+		for v := range d.variants {
+			key += "|" + d.variants[v].Custom.String()
 		}
-		p.Demands[k].Kind = kinds[string(key)]
-	}
-	if len(kinds) == 0 {
-		return
+		if kinds[key] == 0 {
+			kinds[key] = len(kinds) + 1
+		}
+		p.Demands[k].Kind = kinds[key]
 	}
 	p.Joins = func(machine int, content []solve.Count, demand, way int) bool {
-		d, s := demands[demand], m.Sellers[m.Machines[sold[machine].index].Pool]
+		d := demands[demand]
 		custom := slices.Clone(d.variants[way].Custom)
 		for _, c := range content {
 			other := demands[c.Demand]
@@ -221,42 +165,19 @@ func kindsOf(m *market.Market, p *solve.Problem, demands []stocked, sold []zonal
 		if len(d.variants[way].Custom) == 0 {
 			return true
 		}
-		_, ok := s.Settle(custom)
+		_, ok := market.SellerOf(m, sold[machine].index).Settle(custom)
 		return ok
 	}
 }
 
-// workload is how many pieces the demand's largest workload has in the batch.
-func (d *Demand) workload() int {
-	most := 0
-	for _, l := range d.lots {
-		if l.bundle {
-			return 0
-		}
-		most = max(most, l.workload)
-	}
-	return most
-}
-
-// deliver makes a planned node of a load; nil if none of its pods may go there. Pods that mind their company are given
-// their places first.
-func deliver(m *market.Market, l *solve.Load, demands []stocked, g *candidateType) *PlannedNode {
-	mach := &m.Machines[g.index]
+// deliver makes a planned node of a load; nil if none of its pods may go there.
+func deliver(m *market.Market, l *solve.Load, demands []*Demand, g *candidateType) *PlannedNode {
 	if m.Affordable(g.index, g.size) == 0 {
 		return nil
 	}
-	b := &PlannedNode{Machine: g.index, Zones: mach.Zones, Size: g.size, Free: slices.Clone(g.room), Used: make([]int64, len(g.room)),
-		Attach: m.Book.NewRoom(mach.Typ.Name), least: l.Need}
-	if m.Hosts > 0 {
-		b.Tally = make([]int32, m.Hosts)
-	}
-	done := make([]int, len(l.Content))
-	for minding := MindsPods; minding <= MindsNothing; minding++ {
-		for j, c := range l.Content {
-			done[j] += FillUp(m, b, demands[c.Demand].Demand, c.Way, c.N-done[j], minding)
-		}
-	}
-	if len(b.content) == 0 {
+	b := NewPlannedNode(m, g.index)
+	b.Size, b.Free, b.least = g.size, slices.Clone(g.room), l.Need
+	if b.fill(demands, l.Content); len(b.content) == 0 {
 		return nil
 	}
 	m.Spend(b.Machine, b.Size, 1)

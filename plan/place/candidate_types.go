@@ -2,16 +2,18 @@ package place
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// candidateType is a machine that may be bought for a group of pod groups.
+// candidateType is a machine that may be bought for a group of demands.
 type candidateType struct {
 	index int
+	// zones are those in which it may be bought.
+	zones uint64
 	// room is what can be filled: less than the machine's where minValues demands smaller alternatives.
 	room  []int64
 	price float64
@@ -22,25 +24,27 @@ type candidateType struct {
 }
 
 // candidateTypesFor are the machines worth looking at: those that no other beats. One that is as large and as cheap, and
-// open to the same pod groups in the same zones, makes another superfluous.
-func candidateTypesFor(m *market.Market, podGroups []stocked) []candidateType {
+// open to the same demands in the same zones, makes another superfluous.
+func candidateTypesFor(m *market.Market, demands []*Demand) []candidateType {
 	reach := market.NewBitset(len(m.Machines))
 	var zones uint64
 	var stocks []market.Bitset
 	known := map[string]bool{}
-	for _, it := range podGroups {
-		reach.Unite(it.stock)
-		for v := range it.variants {
-			zones |= it.variants[v].Zones
+	for _, d := range demands {
+		reach.Unite(d.stock)
+		for v := range d.variants {
+			zones |= d.variants[v].Zones
 		}
-		if key := it.stock.Key(); !known[key] {
+		if key := d.stock.Key(); !known[key] {
 			known[key] = true
-			stocks = append(stocks, it.stock)
+			stocks = append(stocks, d.stock)
 		}
 	}
 	var candidates []candidateType
 	for i := range reach.All {
-		g := candidateType{index: i, room: m.Machines[i].Usable, price: m.NodePriceIn(i, zones), size: m.Machines[i].Size, users: market.NewBitset(len(stocks))}
+		mach := &m.Machines[i]
+		g := candidateType{index: i, zones: mach.Zones, room: mach.Usable, price: m.NodePriceIn(i, zones), size: mach.Size,
+			users: market.NewBitset(len(stocks))}
 		for k, stock := range stocks {
 			if stock.Has(i) {
 				g.users.Set(k)
@@ -54,16 +58,11 @@ func candidateTypesFor(m *market.Market, podGroups []stocked) []candidateType {
 	})
 	var front []candidateType
 	for _, g := range candidates {
-		if !slices.ContainsFunc(front, func(other candidateType) bool { return beats(m, &other, &g) }) {
+		if !slices.ContainsFunc(front, func(other candidateType) bool { return other.beats(m, &g) }) {
 			front = append(front, g)
 		}
 	}
 	return front
-}
-
-// fewCandidateTypesFor are as many of them as are enough to plan with.
-func fewCandidateTypesFor(m *market.Market, podGroups []stocked) []candidateType {
-	return thinned(candidateTypesFor(m, podGroups))
 }
 
 // Of machines that differ in little but size, a few sizes are enough to plan with: the claim is for the smallest that
@@ -74,48 +73,56 @@ const (
 	sameShape = 0.03
 )
 
-// thinned leaves out candidate types that are nearly a kept one. Each pod group that has a machine keeps one.
+// thinned leaves out candidate types that are nearly a kept one. Each demand that has a machine keeps one.
 func thinned(candidates []candidateType) []candidateType {
 	if len(candidates) <= manyGoods {
 		return candidates
 	}
-	near := func(a, b float64, share float64) bool { return a <= b*(1+share) && b <= a*(1+share) }
+	near := func(a, b float64) bool { return a <= b*(1+sameShape) && b <= a*(1+sameShape) }
 	var kept []candidateType
-	for i := range candidates {
-		g := &candidates[i]
+	for _, g := range candidates {
 		cores, memory := float64(g.room[market.DimCPU]), float64(g.room[market.DimMemory])
 		if !slices.ContainsFunc(kept, func(k candidateType) bool {
 			size := float64(k.room[market.DimCPU])
-			return size > 0 && cores >= size && cores < size*sizeStep && near(memory/cores, float64(k.room[market.DimMemory])/size, sameShape) &&
-				near(g.price/cores, k.price/size, sameShape) && g.users.Within(k.users)
+			return size > 0 && cores >= size && cores < size*sizeStep && near(memory/cores, float64(k.room[market.DimMemory])/size) &&
+				near(g.price/cores, k.price/size) && g.users.Within(k.users)
 		}) {
-			kept = append(kept, *g)
+			kept = append(kept, g)
 		}
 	}
 	return kept
 }
 
-// beats says that whatever fits one good fits the other, which is not dearer in any zone.
-func beats(m *market.Market, other, g *candidateType) bool {
-	a, b := &m.Machines[other.index], &m.Machines[g.index]
-	if a.Pool != b.Pool && !interchangeable(m, a.Pool, b.Pool) || b.Zones&^a.Zones != 0 ||
-		m.Limited(other.index) || m.Tightens(a.Pool, other.size, g.size) {
+// beats says that whatever fits another candidate type fits this one, which is not dearer in any zone, and that no limit makes
+// it matter from which of two pools of the same weight a machine comes.
+func (g *candidateType) beats(m *market.Market, other *candidateType) bool {
+	a, b := market.SellerOf(m, g.index), market.SellerOf(m, other.index)
+	if a != b && len(a.Budget)+len(a.Open)+len(b.Open) > 0 || m.Limited(g.index) || m.Tightens(m.Machines[g.index].Pool, g.size, other.size) ||
+		other.zones&^g.zones != 0 || !other.users.Within(g.users) || !solve.Fits(other.room, g.room) {
 		return false
 	}
-	for d := range g.room {
-		if other.room[d] < g.room[d] {
+	for z := range (market.Bitset{other.zones}).All {
+		if m.PriceAt(g.index, z) > m.PriceAt(other.index, z) {
 			return false
 		}
 	}
-	for zones := b.Zones; zones != 0; zones &= zones - 1 {
-		if z := bits.TrailingZeros64(zones); m.PriceAt(other.index, z) > m.PriceAt(g.index, z) {
-			return false
-		}
-	}
-	return g.users.Within(other.users)
+	return true
 }
 
-// interchangeable says that no limit makes it matter from which of two pools of the same weight a machine comes.
-func interchangeable(m *market.Market, a, b int) bool {
-	return len(m.Sellers[a].Budget) == 0 && len(m.Sellers[a].Open) == 0 && len(m.Sellers[b].Open) == 0
+// byZone are the candidate types as they are sold to some demands: in all of their zones, or in one where demands are bound
+// to zones.
+func byZone(m *market.Market, demands []*Demand, candidates []candidateType) []candidateType {
+	if !slices.ContainsFunc(demands, func(d *Demand) bool {
+		return slices.ContainsFunc(d.variants, func(v market.Variant) bool { return m.AllZones&^v.Zones != 0 })
+	}) {
+		return candidates
+	}
+	var sold []candidateType
+	for _, g := range candidates {
+		for z := range (market.Bitset{g.zones}).All {
+			g.zones = 1 << z
+			sold = append(sold, g)
+		}
+	}
+	return sold
 }

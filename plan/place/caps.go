@@ -6,7 +6,6 @@ import (
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/rules"
-	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // Rules over hostnames bound how many pods of a group one node takes: one where they are to be apart, MaxSkew where they
@@ -49,80 +48,46 @@ func hostCapsOf(podGroups []*PodGroup) []rules.HostCap {
 // looseness is how many times more nodes than a bound asks for there have to be in any case for it not to matter.
 const looseness = 4
 
-// boundary is what is known of the bounds on groups of pods before machines are bought for some demand chunks: the one
-// that asks for the most nodes, and so which of the others these nodes meet anyway.
-type boundary struct {
-	m *market.Market
-	// nodes is how many nodes the widest bound asks for, and reach are the machines these may be.
-	nodes int
-	reach market.Bitset
-	// loose says of each bound that counts as a resource whether it is met anyway.
-	loose []bool
+// bounds are how many pieces of some demand chunks one machine takes for reasons other than room, without what the nodes
+// that the widest of these bounds asks for meet anyway.
+type bounds struct {
+	*market.Dimensions
+	// widest is how many nodes the widest bound asks for, pods how many pods each bound that counts as a resource concerns.
+	widest int
+	pods   []int
 }
 
-// boundaryOf finds the widest bound of some demand chunks.
-func boundaryOf(m *market.Market, chunks []Supplied) boundary {
-	e := boundary{m: m, loose: make([]bool, len(m.Dims.Caps))}
-	pods, reach := make([]int, len(m.Dims.Caps)), make([]market.Bitset, len(m.Dims.Caps))
+// boundsOf finds the widest bound of some demand chunks.
+func boundsOf(dims *market.Dimensions, chunks []*DemandChunk) bounds {
+	all := bounds{Dimensions: dims, pods: make([]int, len(dims.Caps))}
 	for _, l := range chunks {
-		n := min(l.Left(), l.Quota)
-		if l.most > 0 && n/l.most > e.nodes {
-			e.nodes, e.reach = n/l.most, l.Stock
+		if most := l.most(); most > 0 {
+			all.widest = max(all.widest, l.Left()/most)
 		}
-		for i := range pods {
-			if l.Request[m.Dims.Cap(i)] == 0 || n == 0 {
-				continue
+		for i := range dims.Caps {
+			if l.Request[dims.Cap(i)] > 0 {
+				all.pods[i] += l.Left()
 			}
-			pods[i] += n
-			if reach[i] == nil {
-				reach[i] = market.NewBitset(len(m.Machines))
-			}
-			reach[i].Unite(l.Stock)
 		}
 	}
-	for i := range pods {
-		if n := pods[i] / m.Dims.Caps[i].Most; n > e.nodes {
-			e.nodes, e.reach = n, reach[i]
-		}
+	for i, pods := range all.pods {
+		all.widest = max(all.widest, pods/dims.Caps[i].Most)
 	}
-	for i := range pods {
-		e.loose[i] = pods[i] > 0 && e.meets(pods[i]/m.Dims.Caps[i].Most) && !slices.ContainsFunc(chunks, func(l Supplied) bool {
-			return l.Request[m.Dims.Cap(i)] > 0 && !e.reachedBy(l.DemandChunk, l.Stock)
-		})
-	}
-	return e
+	return all
 }
 
-// meets says that many times more nodes than this are bought in any case.
-func (e *boundary) meets(nodes int) bool { return nodes*looseness <= e.nodes }
+// met says that many times more nodes than this are bought in any case.
+func (b *bounds) met(nodes int) bool { return nodes*looseness <= b.widest }
 
-// reachedBy says that pieces of a demand chunk may be on all of the nodes that are large enough and in their zones.
-func (e *boundary) reachedBy(l *DemandChunk, stock market.Bitset) bool {
-	var zones uint64
-	for i := range l.variants {
-		zones |= l.variants[i].Zones
-	}
-	missing := e.reach.Clone()
-	missing.Exclude(stock)
-	for i := range missing.All {
-		if e.m.Machines[i].Zones&zones != 0 && solve.Fits(l.Request, e.m.Machines[i].Usable) {
-			return false
-		}
-	}
-	return true
-}
-
-// of is what a piece of a demand chunk takes, and how many of them one machine takes, without the bounds that do not
-// matter.
-func (e *boundary) of(l *Supplied) (request []int64, most int) {
-	request, most = l.Request, l.most
-	if most > 0 && e.meets(l.Left()/most) && e.reachedBy(l.DemandChunk, l.Stock) {
+// of is what a piece of a demand chunk takes, and how many of them one machine takes, without the bounds that are met.
+func (b *bounds) of(l *DemandChunk) (request []int64, most int) {
+	if most = l.most(); most > 0 && b.met(l.Left()/most) {
 		most = 0
 	}
-	for i, loose := range e.loose {
-		if d := e.m.Dims.Cap(i); loose && request[d] > 0 {
-			request = slices.Clone(request)
-			request[d] = 0
+	request = slices.Clone(l.Request)
+	for i, pods := range b.pods {
+		if b.met(pods / b.Caps[i].Most) {
+			request[b.Cap(i)] = 0
 		}
 	}
 	return request, most

@@ -16,8 +16,7 @@ import (
 func withChoice(m *market.Market, candidates []candidateType) []candidateType {
 	var kept []candidateType
 	for _, g := range candidates {
-		own := &m.Machines[g.index]
-		s := m.Sellers[own.Pool]
+		own, s := &m.Machines[g.index], market.SellerOf(m, g.index)
 		if len(s.Minimums) == 0 {
 			kept = append(kept, g)
 			continue
@@ -26,21 +25,21 @@ func withChoice(m *market.Market, candidates []candidateType) []candidateType {
 			mach := &m.Machines[other.index]
 			return mach.Pool != own.Pool || mach.Capacity != own.Capacity || !g.users.Within(other.users) || s.Affordable(mach.Size) == 0
 		})
-		room, size := companyOf(m, g, company)
-		if room != nil {
-			g.room, g.size = room, size
-		}
-		if room != nil || m.Policy == model.MinValuesBestEffort {
+		shared, enough := sharing(m, g, company)
+		switch {
+		case enough:
+			kept = append(kept, shared)
+		case m.Policy == model.MinValuesBestEffort:
 			kept = append(kept, g)
 		}
 	}
 	return kept
 }
 
-// companyOf is the room that a machine shares with those of its company that it needs for its pool's minimums, and the
-// largest capacity of them: those that take the least room from it, and of equal ones the cheapest. There is no room if
-// they are not enough.
-func companyOf(m *market.Market, g candidateType, company []candidateType) (room []int64, size model.Resources) {
+// sharing is a candidate type with the room that it shares with those of its company that it needs for its pool's minimums,
+// and the largest capacity of them: those that take the least room from it, and of equal ones the cheapest. It says whether
+// they are enough.
+func sharing(m *market.Market, g candidateType, company []candidateType) (shared candidateType, enough bool) {
 	loss := func(other candidateType) float64 {
 		worst := 0.0
 		for d := range g.room {
@@ -52,38 +51,38 @@ func companyOf(m *market.Market, g candidateType, company []candidateType) (room
 		return worst + 0.5*max(0, math.Log2(other.price/g.price))
 	}
 	slices.SortStableFunc(company, func(a, b candidateType) int { return cmp.Compare(loss(a), loss(b)) })
-	tally := market.NewTally(m, m.Sellers[m.Machines[g.index].Pool].Minimums)
-	room, size = slices.Clone(g.room), g.size
+	tally := market.NewTally(m, market.SellerOf(m, g.index).Minimums)
+	shared = g
+	shared.room = slices.Clone(g.room)
 	tally.Add(g.index)
 	for _, c := range company {
 		if tally.Adds(c.index) {
 			tally.Add(c.index)
-			size = size.Max(m.Machines[c.index].Size)
-			for d := range room {
-				room[d] = min(room[d], c.room[d])
+			shared.size = shared.size.Max(m.Machines[c.index].Size)
+			for d := range shared.room {
+				shared.room[d] = min(shared.room[d], c.room[d])
 			}
 		}
 	}
-	if !tally.Met() {
-		return nil, model.Resources{}
-	}
-	return room, size
+	return shared, tally.Met()
 }
 
 // leavesChoice says whether enough machines hold a content for its pool's minValues. What candidate types share is room;
 // zones and alternatives of node affinity may still stand in the way.
-func leavesChoice(m *market.Market, index int, zones uint64, content []solve.Count, demands []stocked) bool {
-	s := m.Sellers[m.Machines[index].Pool]
-	if len(s.Minimums) == 0 || m.Policy == model.MinValuesBestEffort {
-		return true
-	}
-	full := PlannedNode{Machine: index, Zones: zones, Used: make([]int64, m.Dims.Count())}
+func leavesChoice(m *market.Market, index int, zones uint64, content []solve.Count, demands []*Demand) bool {
+	b := PlannedNode{Machine: index, Zones: zones, used: make([]int64, m.Dims.Count())}
 	for _, c := range content {
 		d := demands[c.Demand]
-		solve.Subtract(full.Used, d.Request, -c.N)
-		full.content = append(full.content, portion{variant: &d.variants[c.Way], count: c.N})
+		solve.Subtract(b.used, d.Request, -c.N)
+		b.content = append(b.content, portion{demand: d, variant: &d.variants[c.Way], count: c.N})
 	}
-	return market.Enough(m, s, Holders(m, s, &full))
+	return b.LeavesChoice(m)
+}
+
+// LeavesChoice says whether as many machines hold the planned node's content as its pool's minValues demand.
+func (b *PlannedNode) LeavesChoice(m *market.Market) bool {
+	s := market.SellerOf(m, b.Machine)
+	return len(s.Minimums) == 0 || m.Policy == model.MinValuesBestEffort || market.Enough(m, s, Holders(m, s, b))
 }
 
 // oneVariant leaves a pod group a single alternative in each pool with minValues: the one with the most machines. The

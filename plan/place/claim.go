@@ -2,11 +2,11 @@ package place
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
@@ -20,7 +20,7 @@ type launchGroup struct {
 	Zones  uint64
 	labels map[string]string
 	// Common are the machines that hold each of the planned nodes, Instead the on-demand machines that would do for spot: what
-	// is dearer than these is not launched.
+	// is dearer than the cheapest of these is not launched.
 	Common, Instead market.Bitset
 	planned         []*PlannedNode
 }
@@ -29,7 +29,7 @@ type launchGroup struct {
 func Claims(m *market.Market, planned []*PlannedNode) []model.Claim {
 	var claims []model.Claim
 	for _, s := range m.Sellers {
-		own := slices.DeleteFunc(slices.Clone(planned), func(b *PlannedNode) bool { return m.Sellers[m.Machines[b.Machine].Pool] != s })
+		own := slices.DeleteFunc(slices.Clone(planned), func(b *PlannedNode) bool { return market.SellerOf(m, b.Machine) != s })
 		for _, g := range Groups(m, s, own) {
 			claims = append(claims, ClaimsOf(m, g)...)
 		}
@@ -50,11 +50,10 @@ func Groups(m *market.Market, s *market.Seller, planned []*PlannedNode) []*launc
 		b.Machine = cheapest(m, holders[i], b.Zones, b.Machine)
 		labels := labelsOf(m, s, b)
 		zones := b.Zones & zonesOf(m, holders[i].All)
-		key := strings.Join([]string{m.Machines[b.Machine].Typ.Name, market.CapacityTypes[m.Machines[b.Machine].Capacity],
-			strings.Join(m.ZoneNames(zones), ","), m.ReservedBy(b.Machine), string(model.AppendMap(nil, labels))}, "\x00")
+		key := fmt.Sprint(b.Machine, zones, labels)
 		if len(s.Minimums) > 0 {
 			// Only claims with the very same choice can be sure to keep enough of it together.
-			key += "\x00" + holders[i].Key()
+			key += holders[i].Key()
 		}
 		g := byKey[key]
 		if g == nil {
@@ -88,8 +87,8 @@ func alternatives(m *market.Market, s *market.Seller, planned []*PlannedNode) (h
 			continue
 		}
 		last = *b
-		if m.Machines[b.Machine].Capacity == SpotLast {
-			instead[i] = modest(m, s, b, holdingAs(m, s, b, b.need(), onDemandNext, market.Unreserved), none)
+		if m.Machines[b.Machine].Capacity == Spot {
+			instead[i] = modest(m, s, b, holdingAs(m, s, b, b.need(), onDemand, market.Unreserved), none)
 			if m.PriceIn(b.Machine, b.Zones) > market.CheapestPrice(m, instead[i], b.Zones) && len(s.Minimums) == 0 {
 				b.Machine, instead[i] = cheapest(m, instead[i], b.Zones, b.Machine), nil
 			}
@@ -115,18 +114,17 @@ func modest(m *market.Market, s *market.Seller, b *PlannedNode, set market.Bitse
 // labelsOf are the custom labels of a planned node's node that stand in no template: the pool's own, and what its pods
 // settled.
 func labelsOf(m *market.Market, s *market.Seller, b *PlannedNode) map[string]string {
-	settled, _ := s.Settle(b.custom)
-	if len(settled) == 0 {
+	labels, _ := s.Settle(b.custom)
+	if len(labels) == 0 {
 		return s.Required
 	}
-	labels := maps.Clone(settled)
 	maps.Copy(labels, s.Required)
 	return labels
 }
 
 func sameContent(a, b *PlannedNode) bool {
 	return a.Machine == b.Machine && a.Zones == b.Zones && a.Size.Equal(b.Size) && slices.Equal(a.least, b.least) &&
-		slices.EqualFunc(a.content, b.content, func(x, y portion) bool { return x.variant == y.variant && x.count == y.count })
+		slices.EqualFunc(a.content, b.content, func(x, y portion) bool { return x.demand == y.demand && x.variant == y.variant && x.count == y.count })
 }
 
 // Holders are the machines of the planned node's pool, capacity type and reservation that hold its content in its zones.
@@ -136,7 +134,7 @@ func Holders(m *market.Market, s *market.Seller, b *PlannedNode) market.Bitset {
 	set := holdingAs(m, s, b, b.need(), own.Capacity, own.Reservation)
 	set.Set(b.Machine)
 	if b.least != nil && !market.Enough(m, s, set) {
-		set = holdingAs(m, s, b, b.Used, own.Capacity, own.Reservation)
+		set = holdingAs(m, s, b, b.used, own.Capacity, own.Reservation)
 		set.Set(b.Machine)
 	}
 	return set
@@ -148,7 +146,8 @@ func holdingAs(m *market.Market, s *market.Seller, b *PlannedNode, need []int64,
 	set := market.NewBitset(len(m.Machines))
 	for i := s.First; i < s.Last; i++ {
 		mach := &m.Machines[i]
-		if mach.Capacity == capacity && mach.Reservation == reservation && mach.Zones&b.Zones != 0 && b.Zones&m.AllZones&^mach.Where == 0 && solve.Fits(need, mach.Usable) {
+		there := mach.Zones&b.Zones != 0 && b.Zones&m.AllZones&^mach.Where == 0
+		if there && mach.Capacity == capacity && mach.Reservation == reservation && solve.Fits(need, mach.Usable) {
 			set.Set(i)
 		}
 	}
@@ -187,7 +186,7 @@ func zonesOf(m *market.Market, machines iter.Seq[int]) uint64 {
 
 // ClaimsOf makes a claim of each planned node of a group.
 func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
-	chosen, met := market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, Ceiling(m, g)))
+	chosen, met := market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, market.CheapestPrice(m, g.Instead, g.Zones)))
 	if !met {
 		chosen, met = market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, math.Inf(1)))
 	}
@@ -214,7 +213,7 @@ func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
 	claims := make([]model.Claim, 0, len(g.planned))
 	for _, b := range g.planned {
 		claim := template
-		requests := slices.Clone(b.Used)
+		requests := slices.Clone(b.used)
 		solve.Subtract(requests, daemons, -1)
 		claim.Requests = m.Dims.Resources(requests).List()
 		claim.Requirements = constrained(m, requirements, b, settled)
@@ -239,12 +238,6 @@ func Ranked(m *market.Market, g *launchGroup, ceiling float64) []int {
 	}
 	slices.SortStableFunc(ranked, func(a, b int) int { return cmp.Compare(m.PriceIn(a, g.Zones), m.PriceIn(b, g.Zones)) })
 	return ranked
-}
-
-// Ceiling is the price above which spot makes no sense: that of the cheapest on-demand machine that would do for all of a
-// group. It is that of a machine that costs more where nothing else would do.
-func Ceiling(m *market.Market, g *launchGroup) float64 {
-	return market.CheapestPrice(m, g.Instead, g.Zones)
 }
 
 // SetOf is the set of some machines.

@@ -3,30 +3,22 @@ package place
 import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
-	"github.com/tenon-sh/tenon/plan/rules"
 )
 
 // DemandChunk is a number of a pod group's pods that are to be bought a place, for one choice of domains. Pods that have
 // to be on one node are one demand chunk, a bundle, and one piece of it.
 type DemandChunk struct {
-	class    *model.Class
+	// Request is what one piece takes.
 	Request  []int64
 	ports    []model.HostPort
 	variants []market.Variant
 	Allowed  market.Bitset
-	rules    rules.Rules
-	attach   *rules.Attachments
-	most     int
 	// Content is what the demand chunk is made of; a demand chunk of single pods has one part.
 	Content []part
 	// bundle says that all of it goes onto one node.
 	bundle bool
 	// at are the domains that were chosen, by label.
 	at map[string]string
-	// place tells demand chunks apart that are like no other.
-	place int
-	// workload is how many waiting pods the workloads have that it is of; zero for bare pods.
-	workload int
 }
 
 // part is pods of one pod group, as they were when the demand chunk was made.
@@ -34,6 +26,10 @@ type part struct {
 	it   *PodGroup
 	as   *shape
 	Pods []*model.Pod
+}
+
+func newChunk(it *PodGroup, variants []market.Variant, allowed market.Bitset, pods []*model.Pod) *DemandChunk {
+	return &DemandChunk{Request: it.Request, ports: it.ports(), variants: variants, Allowed: allowed, Content: []part{{it, it.shape, pods}}}
 }
 
 // Left is how many pieces have no place.
@@ -44,9 +40,12 @@ func (l *DemandChunk) Left() int {
 	return len(l.Content[0].Pods)
 }
 
-func newChunk(it *PodGroup, variants []market.Variant, allowed market.Bitset, pods []*model.Pod) *DemandChunk {
-	return &DemandChunk{class: it.Class, Request: it.Request, ports: it.Class.HostPorts, variants: variants, Allowed: allowed, rules: it.Rules,
-		attach: &it.Volumes.Attach, most: it.most, place: it.Place, workload: it.workloads, Content: []part{{it, it.shape, pods}}}
+// most is how many pieces one machine takes for reasons other than room; zero if room alone counts.
+func (l *DemandChunk) most() int {
+	if l.bundle {
+		return 0
+	}
+	return l.Content[0].as.most
 }
 
 // ZonesOfChunk are those in which the demand chunk may be.
@@ -56,4 +55,45 @@ func (l *DemandChunk) ZonesOfChunk() uint64 {
 		zones |= l.variants[i].Zones
 	}
 	return zones
+}
+
+// allows says how many of n pieces may join a planned node for reasons other than room.
+func (l *DemandChunk) allows(b *PlannedNode, n int) int {
+	if !l.bundle {
+		p := &l.Content[0]
+		return b.Attach.Holds(&p.it.Volumes.Attach, p.as.Rules.HostAllows(b.Tally, n))
+	}
+	room := b.Attach.Clone()
+	for i := range l.Content {
+		p := &l.Content[i]
+		attach := &p.it.Volumes.Attach
+		if p.as.Rules.HostAllows(b.Tally, len(p.Pods)) < len(p.Pods) || room.Holds(attach, len(p.Pods)) < len(p.Pods) {
+			return 0
+		}
+		room.Put(attach, len(p.Pods))
+	}
+	return min(n, 1)
+}
+
+// draw takes n pieces for a planned node.
+func (l *DemandChunk) draw(b *PlannedNode, n int) []*model.Pod {
+	var taken []*model.Pod
+	for i := range l.Content {
+		p := &l.Content[i]
+		if l.bundle {
+			n = len(p.Pods)
+		}
+		taken = append(taken, p.Pods[:n]...)
+		p.Pods = p.Pods[n:]
+		p.as.Rules.Count(b.Tally, n)
+		b.Attach.Put(&p.it.Volumes.Attach, n)
+	}
+	return taken
+}
+
+// minds says that it matters to the demand chunk's pods what else is on their node. They are placed before others: the
+// emptier a node, the more of them it takes.
+func (l *DemandChunk) minds() bool {
+	p := &l.Content[0]
+	return l.bundle || p.as.Rules.RuledByHost() || !p.it.Volumes.Attach.None()
 }

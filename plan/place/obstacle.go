@@ -4,9 +4,6 @@ import (
 	"iter"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -30,14 +27,13 @@ type barrier struct {
 	zones uint64
 }
 
-// obstacles are the barriers between a pool's machines and a pod group with one of its terms. Their bitsets have the
-// words of the pool's machines only, and begin with machine base.
+// obstacles are the barriers between a pool's machines and a pod group with one of its terms.
 type obstacles struct {
-	m    *market.Market
-	s    *market.Seller
-	it   *PodGroup
-	base int
-	own  market.Bitset
+	m  *market.Market
+	s  *market.Seller
+	it *PodGroup
+	// own are the pool's machines.
+	own market.Bitset
 	// whole says that limits are taken as if nothing had been used up of them.
 	whole    bool
 	barriers []*barrier
@@ -45,13 +41,13 @@ type obstacles struct {
 
 // obstaclesFor lists the barriers, in the order in which they are preferred as reasons.
 func obstaclesFor(m *market.Market, it *PodGroup, s *market.Seller, t model.Term, whole bool) *obstacles {
-	o := &obstacles{m: m, s: s, it: it, base: s.First &^ 63, whole: whole}
+	o := &obstacles{m: m, s: s, it: it, whole: whole}
 	o.own = o.those(func(int) bool { return true })
 	for i := range t {
 		if c := &t[i]; m.Zonal(c.Key) {
 			o.add(barrier{kind: market.ByZone, condition: c, zones: m.ZoneMask(model.Term{*c})})
 		} else {
-			o.add(barrier{kind: market.ByLabel, condition: c, zones: market.Everywhere, admits: m.Admitted(c)[o.base>>6:][:len(o.own)]})
+			o.add(barrier{kind: market.ByLabel, condition: c, zones: market.Everywhere, admits: m.Admitted(c)})
 		}
 	}
 	for d, amount := range it.Request {
@@ -60,7 +56,8 @@ func obstaclesFor(m *market.Market, it *PodGroup, s *market.Seller, t model.Term
 		}
 	}
 	if len(it.Class.HostPorts) > 0 {
-		o.add(barrier{kind: market.ByPorts, zones: market.Everywhere, admits: o.those(func(i int) bool { return !market.PortsConflict(m.Machines[i].DaemonPorts, it.Class.HostPorts) })})
+		free := o.those(func(i int) bool { return !market.PortsConflict(m.Machines[i].DaemonPorts, it.Class.HostPorts) })
+		o.add(barrier{kind: market.ByPorts, zones: market.Everywhere, admits: free})
 	}
 	if asked := model.AsksDevice(it.Class); sparesOdd(m, it, asked) {
 		o.addMachines(barrier{kind: market.ByDevices, dim: int(model.Flag(asked))}, 0, func(i int) bool {
@@ -112,10 +109,10 @@ func (o *obstacles) addMachines(b barrier, amount int64, admits func(int) bool) 
 
 // those are the pool's machines of which something holds.
 func (o *obstacles) those(holds func(int) bool) market.Bitset {
-	set := market.NewBitset(o.s.Last - o.base)
+	set := market.NewBitset(len(o.m.Machines))
 	for i := o.s.First; i < o.s.Last; i++ {
 		if holds(i) {
-			set.Set(i - o.base)
+			set.Set(i)
 		}
 	}
 	return set
@@ -133,11 +130,11 @@ func (o *obstacles) passing(barriers []*barrier) iter.Seq[int] {
 			}
 		}
 		for i := range set.All {
-			where := o.m.Machines[o.base+i].Offered
+			where := o.m.Machines[i].Offered
 			if now {
-				where = o.m.Machines[o.base+i].Zones
+				where = o.m.Machines[i].Zones
 			}
-			if where&zones != 0 && !yield(o.base+i) {
+			if where&zones != 0 && !yield(i) {
 				return
 			}
 		}
@@ -146,17 +143,17 @@ func (o *obstacles) passing(barriers []*barrier) iter.Seq[int] {
 
 // closed says that some barriers together let nothing pass, or less than minValues demands where that is among them.
 func (o *obstacles) closed(barriers ...*barrier) bool {
-	if !slices.ContainsFunc(barriers, func(b *barrier) bool { return b.kind == market.ByMinValues }) {
-		for range o.passing(barriers) {
+	var minimums []market.Minimum
+	if slices.ContainsFunc(barriers, func(b *barrier) bool { return b.kind == market.ByMinValues }) {
+		minimums = o.s.Minimums
+	}
+	tally := market.NewTally(o.m, minimums)
+	for i := range o.passing(barriers) {
+		if tally.Add(i); tally.Met() {
 			return false
 		}
-		return true
 	}
-	tally := market.NewTally(o.m, o.s.Minimums)
-	for i := range o.passing(barriers) {
-		tally.Add(i)
-	}
-	return !tally.Met()
+	return true
 }
 
 // conflict finds few barriers that together let nothing pass and of which none can be left out: one if one is enough,
@@ -184,39 +181,4 @@ func (o *obstacles) conflict() []*barrier {
 		}
 	}
 	return left
-}
-
-// excluded says that it is the pool's own requirements on a label that keep out what a condition asks for, and returns
-// them.
-func (o *obstacles) excluded(c *model.Condition) model.Term {
-	own := about(model.ConditionsOf(o.s.NodePool.Spec.Template.Spec.Requirements), c.Key)
-	admitted := func(value string) bool { return c.Admits(value, true) }
-	if len(own) == 0 || !slices.ContainsFunc(o.valuesSold(c.Key), admitted) {
-		return nil
-	}
-	return own
-}
-
-// valuesSold are the values a label has on what the cloud sells, whatever the pool requires.
-func (o *obstacles) valuesSold(key string) []string {
-	var values []string
-	switch {
-	case o.m.Zonal(key):
-		for z := range o.m.Zones {
-			values = append(values, o.m.ZoneLabels[z][key])
-		}
-	case key == karpv1.CapacityTypeLabelKey:
-		return market.CapacityTypes[:]
-	case key == corev1.LabelInstanceTypeStable:
-		for _, typ := range o.s.Types {
-			values = append(values, typ.Name)
-		}
-	default:
-		for _, typ := range o.s.Types {
-			if value, has := typ.Labels[key]; has {
-				values = append(values, value)
-			}
-		}
-	}
-	return values
 }

@@ -14,8 +14,8 @@ type PlannedNode struct {
 	Machine int
 	Zones   uint64
 	content []portion
-	// Used is what the content takes, free what it leaves.
-	Used, Free []int64
+	// used is what the content takes, Free what it leaves.
+	used, Free []int64
 	// least is what a machine has to have to be launched in place of this one; nil if the content says it.
 	least []int64
 	// Size is what the pool's limits were charged for it.
@@ -23,18 +23,32 @@ type PlannedNode struct {
 	ports []model.HostPort
 	// custom are the content's conditions on labels its pool leaves open.
 	custom model.Term
-	// Tally counts the pods of the groups over hostnames, attach how many volumes the node can still attach.
+	// Tally counts the pods of the groups over hostnames, Attach how many volumes the node can still attach.
 	Tally  []int32
 	Attach *rules.AttachmentRoom
 }
 
-// portion is a number of alike pieces in a planned node.
+// portion is pieces of a demand in a planned node, all there by one variant.
 type portion struct {
+	demand  *Demand
 	variant *market.Variant
-	// request is what one piece takes.
-	request []int64
 	count   int
 	pods    []*model.Pod
+}
+
+// NewPlannedNode is a machine with nothing on it.
+func NewPlannedNode(m *market.Market, index int) *PlannedNode {
+	mach := &m.Machines[index]
+	return &PlannedNode{Machine: index, Zones: mach.Zones, Size: mach.Size, Free: slices.Clone(mach.Usable), used: make([]int64, len(mach.Usable)),
+		Attach: m.Book.NewRoom(mach.Typ.Name), Tally: make([]int32, m.Hosts)}
+}
+
+// need is what a machine has to have to be launched for the planned node.
+func (b *PlannedNode) need() []int64 {
+	if b.least != nil {
+		return b.least
+	}
+	return b.used
 }
 
 // pods calls yield for every pod on the planned node.
@@ -48,46 +62,65 @@ func (b *PlannedNode) pods(yield func(*model.Pod) bool) {
 	}
 }
 
-// Admits says how many of n pods the planned node takes for all reasons but room, and by which variant.
-func (b *PlannedNode) Admits(m *market.Market, d *Demand, n int) (count, variant int) {
-	if len(d.ports) > 0 {
-		if market.PortsConflict(b.ports, d.ports) {
-			return 0, 0
-		}
-		n = 1
-	}
-	for v := range d.variants {
-		candidate := &d.variants[v]
-		if !candidate.Machines.Has(b.Machine) || candidate.Zones&b.Zones == 0 {
-			continue
-		}
-		if len(candidate.Custom) > 0 {
-			s := m.Sellers[m.Machines[b.Machine].Pool]
-			if _, ok := s.Settle(append(slices.Clone(b.custom), candidate.Custom...)); !ok {
-				continue
-			}
-		}
-		return n, v
-	}
-	return 0, 0
-}
-
-// account changes what the planned node takes in by n pieces of a demand, without placing them.
-func (b *PlannedNode) account(d *Demand, v, n int) {
-	solve.Subtract(b.Free, d.Request, n)
-	solve.Subtract(b.Used, d.Request, -n)
-	b.Zones &= d.variants[v].Zones
-	b.custom = append(b.custom, d.variants[v].Custom...)
-	b.ports = append(b.ports, d.ports...)
-}
-
-// add brings portions of one demand together.
-func (b *PlannedNode) add(p portion) {
-	i := slices.IndexFunc(b.content, func(other portion) bool { return other.variant == p.variant })
-	if i < 0 {
-		b.content = append(b.content, p)
+// Take puts as many pieces of a demand onto the planned node as it takes, by the first variant that allows any.
+func (b *PlannedNode) Take(m *market.Market, d *Demand) {
+	n := solve.Times(d.Request, b.Free)
+	if n == 0 || market.PortsConflict(b.ports, d.ports) {
 		return
 	}
-	b.content[i].count += p.count
-	b.content[i].pods = append(b.content[i].pods, p.pods...)
+	if n = min(n, d.Pieces()); len(d.ports) > 0 {
+		n = min(n, 1)
+	}
+	for i := range d.variants {
+		v := &d.variants[i]
+		if !v.Machines.Has(b.Machine) || v.Zones&b.Zones == 0 {
+			continue
+		}
+		if _, ok := market.SellerOf(m, b.Machine).Settle(slices.Concat(b.custom, v.Custom)); ok {
+			b.fill([]*Demand{d}, []solve.Count{{Way: i, N: n}})
+			return
+		}
+	}
+}
+
+// fill puts pieces of some demands, for which there is room, onto the planned node, as far as the pods' rules allow: first
+// those of pods that mind what else is on it.
+func (b *PlannedNode) fill(demands []*Demand, content []solve.Count) {
+	left := slices.Clone(content)
+	for _, minding := range [...]bool{true, false} {
+		for i, c := range left {
+			left[i].N -= b.add(demands[c.Demand], c.Way, c.N, minding)
+		}
+	}
+}
+
+// add puts up to n pieces of a demand onto the planned node, of pods that mind what else is there or of others, and
+// returns how many found their way.
+func (b *PlannedNode) add(d *Demand, variant, n int, minding bool) int {
+	v := &d.variants[variant]
+	p := portion{demand: d, variant: v}
+	for p.count < n && v.Zones&b.Zones != 0 {
+		var chosen *DemandChunk
+		most, allowed := 0, 0
+		for _, l := range d.lots {
+			left := l.Left()
+			if left <= most || l.minds() != minding {
+				continue
+			}
+			if k := l.allows(b, min(left, n-p.count)); k > 0 {
+				chosen, most, allowed = l, left, k
+			}
+		}
+		if chosen == nil {
+			break
+		}
+		p.pods, p.count = append(p.pods, chosen.draw(b, allowed)...), p.count+allowed
+		b.Zones &= v.Zones
+	}
+	if p.count > 0 {
+		solve.Subtract(b.Free, d.Request, p.count)
+		solve.Subtract(b.used, d.Request, -p.count)
+		b.content, b.custom, b.ports = append(b.content, p), append(b.custom, v.Custom...), append(b.ports, d.ports...)
+	}
+	return p.count
 }

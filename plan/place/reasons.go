@@ -27,9 +27,9 @@ func Explain(m *market.Market, it *PodGroup) []model.Reason {
 	var reasons []model.Reason
 	near := map[string]market.BarrierKind{}
 	for _, s := range m.Sellers {
-		why, kind := obstacle(m, it, s)
-		reasons = append(reasons, model.Reason{NodePool: s.Name, Message: why})
-		near[s.Name] = kind
+		r := model.Reason{NodePool: s.Name}
+		r.Message, near[s.Name] = obstacle(m, it, s)
+		reasons = append(reasons, r)
 	}
 	slices.SortFunc(reasons, func(a, b model.Reason) int {
 		return cmp.Or(-cmp.Compare(near[a.NodePool], near[b.NodePool]), strings.Compare(a.NodePool, b.NodePool))
@@ -54,44 +54,42 @@ func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, market.
 		return fmt.Sprintf("taint %s is not tolerated", taint.ToString()), notTolerated
 	}
 	// With several alternatives, the one that came nearest to a node says the most.
-	why, nearest := "nothing that fits it could be bought", notTolerated
-	if len(s.Minimums) > 0 {
-		why = "no choice of machines that fits it meets the pool's minValues and limits"
-	}
+	why, nearest := "", notTolerated
 	for _, t := range it.terms {
-		t = t.Normalized()
-		if key := contradiction(s, t); key != "" {
-			if nearest < market.ByLabel {
-				why, nearest = fmt.Sprintf("no value of %s meets all its requirements", key), market.ByLabel
-			}
-			continue
-		}
-		o, conflict := conflictOf(m, it, s, t)
-		if len(conflict) > 0 {
-			if last := conflict[len(conflict)-1].kind; last >= nearest {
-				why, nearest = o.sentence(conflict), last
-			}
-		} else if it.Unmet != "" {
+		sentence, kind := obstacleTo(m, it, s, t.Normalized())
+		switch {
+		case sentence == "" && it.Unmet != "":
 			return it.Unmet, unexplained // machines would do; it is the other pods
+		case sentence != "" && kind >= nearest:
+			why, nearest = sentence, kind
 		}
 	}
-	if nearest == notTolerated {
-		return why, unexplained
+	switch {
+	case why != "":
+		return why, nearest
+	case len(s.Minimums) > 0:
+		return "no choice of machines that fits it meets the pool's minValues and limits", unexplained
 	}
-	return why, nearest
+	return "nothing that fits it could be bought", unexplained
 }
 
-// conflictOf finds what stops all machines; nothing if that is not known. What would stop them even if nothing were used
-// up of the pool's limits says more than that they are used up.
-func conflictOf(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) (*obstacles, []*barrier) {
-	if slices.ContainsFunc(s.Budget, func(a market.Allowance) bool { return a.Left < a.Limit }) {
-		o := obstaclesFor(m, it, s, t, true)
-		if conflict := o.conflict(); len(conflict) > 0 {
-			return o, conflict
-		}
+// obstacleTo is what keeps all of a pool's machines from a pod group with one of its terms; empty if that is not known. What
+// would do so even if nothing were used up of the pool's limits says more than that they are used up.
+func obstacleTo(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) (string, market.BarrierKind) {
+	if key := contradiction(s, t); key != "" {
+		return fmt.Sprintf("no value of %s meets all its requirements", key), market.ByLabel
 	}
-	o := obstaclesFor(m, it, s, t, false)
-	return o, o.conflict()
+	used := slices.ContainsFunc(s.Budget, func(a market.Allowance) bool { return a.Left < a.Limit })
+	o := obstaclesFor(m, it, s, t, used)
+	conflict := o.conflict()
+	if used && len(conflict) == 0 {
+		o = obstaclesFor(m, it, s, t, false)
+		conflict = o.conflict()
+	}
+	if len(conflict) == 0 {
+		return "", unexplained
+	}
+	return o.sentence(conflict), conflict[len(conflict)-1].kind
 }
 
 // contradiction is the first label the pool leaves to the pods and for which the term leaves no value; empty if none.
@@ -120,7 +118,7 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 	case market.ByReservation:
 		return o.reservationSentence(rest)
 	case market.ByAvailability:
-		return phrase.none("is", "available"+o.until(rest))
+		return phrase.none("is", "available "+o.until(rest))
 	case market.ByMinValues:
 		return o.minValuesSentence(rest, phrase)
 	case market.ByDevices:
@@ -128,12 +126,9 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 	case market.ByBareMetal:
 		return "every " + phrase.subject() + " is bare metal, which is bought only where nothing else would do"
 	case market.ByPorts:
-		if len(rest) == 0 {
-			return "a DaemonSet takes its host ports"
-		}
 		return "a DaemonSet takes its host ports on every " + phrase.subject()
 	case market.ByRoom:
-		return o.roomSentence(conflict, phrase)
+		return o.roomSentence(conflict)
 	}
 	if len(rest) == 0 {
 		return o.labelSentence(last.condition)
@@ -149,6 +144,8 @@ func without(barriers []*barrier, kind market.BarrierKind) []*barrier {
 // labelSentence is about a condition that no machine of the pool meets.
 func (o *obstacles) labelSentence(c *model.Condition) string {
 	value, defined := o.s.Labels[c.Key]
+	own := about(model.ConditionsOf(o.s.NodePool.Spec.Template.Spec.Requirements), c.Key)
+	_, _, compatible := append(slices.Clip(own), *c).Resolve()
 	switch {
 	case c.Key == corev1.LabelHostname:
 		return fmt.Sprintf("%s can be met only by a node that exists", c)
@@ -156,52 +153,52 @@ func (o *obstacles) labelSentence(c *model.Condition) string {
 		return fmt.Sprintf("%s is not met: the pool's nodes have %q", c, value)
 	case !o.m.WellKnown.Has(c.Key) && !o.m.Zonal(c.Key) && o.s.Open[c.Key] == nil:
 		return fmt.Sprintf("%s is not met: the pool does not define the label", c)
-	}
-	if own := o.excluded(c); own != nil {
+	case len(own) > 0 && !compatible:
 		return fmt.Sprintf("the pool requires %s", own)
-	}
-	if names := zonesNamed(c); names != "" {
-		return "nothing is offered in " + names
-	}
-	if o.m.Zonal(c.Key) {
+	case zonesNamed(c) != "":
+		return "nothing is offered in " + zonesNamed(c)
+	case o.m.Zonal(c.Key):
 		return fmt.Sprintf("nothing is offered with %s", c)
 	}
 	return fmt.Sprintf("no instance type has %s", c)
 }
 
 // roomSentence is about machines that are too small, or do not have a device at all.
-func (o *obstacles) roomSentence(conflict []*barrier, p phrase) string {
-	if len(p.rooms) > 1 {
+func (o *obstacles) roomSentence(conflict []*barrier) string {
+	rest := without(conflict, market.ByRoom)
+	p := o.describe(rest)
+	if len(rest) < len(conflict)-1 {
+		p = o.describe(conflict)
 		return p.none("", "")
 	}
 	dim := conflict[len(conflict)-1].dim
-	name, asked, rest := o.m.Dims.Name(dim), o.it.Request[dim], without(conflict, market.ByRoom)
-	most := int64(0)
+	name, most := o.m.Dims.Name(dim), int64(0)
 	for i := range o.passing(rest) {
 		most = max(most, o.m.Machines[i].Usable[dim])
 	}
-	p.rooms = nil
 	switch {
 	case most == 0 && dim >= market.DimExtended:
 		return p.none("has", name)
 	case len(rest) == 0:
-		return fmt.Sprintf("%s %s is more than any instance type leaves for pods (%s)", name, model.Quantity(name, asked), model.Quantity(name, most))
+		return fmt.Sprintf("%s is more than any instance type leaves for pods (%s)", o.asked(dim), model.Quantity(name, most))
 	}
-	return p.none("has", fmt.Sprintf("%s %s free, the most is %s", name, model.Quantity(name, asked), model.Quantity(name, most)))
+	return p.none("has", fmt.Sprintf("%s free, the most is %s", o.asked(dim), model.Quantity(name, most)))
+}
+
+// asked is how much of a resource a pod asks for.
+func (o *obstacles) asked(dim int) string {
+	name := o.m.Dims.Name(dim)
+	return name + " " + model.Quantity(name, o.it.Request[dim])
 }
 
 // limitSentence names the limit, with what is left of it where that matters, and the least that would have to be left.
 func (o *obstacles) limitSentence(conflict []*barrier, p phrase) string {
+	rest, limit := without(conflict, market.ByLimit), conflict[len(conflict)-1].limit
 	var said []string
-	var limit *market.Allowance
-	for _, b := range conflict {
-		if b.kind != market.ByLimit {
-			continue
-		}
-		limit = b.limit
-		text := limit.String()
+	for _, b := range conflict[len(rest):] { // limits are the last of all barriers
+		text := b.limit.String()
 		if o.whole {
-			text = fmt.Sprintf("limit %s %s is too little", limit.Name, model.Quantity(limit.Name, limit.Limit))
+			text = fmt.Sprintf("limit %s %s is too little", b.limit.Name, model.Quantity(b.limit.Name, b.limit.Limit))
 		}
 		said = append(said, text)
 	}
@@ -212,7 +209,7 @@ func (o *obstacles) limitSentence(conflict []*barrier, p phrase) string {
 		return said[0]
 	}
 	least := int64(math.MaxInt64)
-	for i := range o.passing(without(conflict, market.ByLimit)) {
+	for i := range o.passing(rest) {
 		least = min(least, market.CountOf(limit.Name, o.m.Machines[i].Size))
 	}
 	return fmt.Sprintf("%s, and the smallest %s has %s", said[0], p.subject(), model.Quantity(limit.Name, max(0, least)))
@@ -223,14 +220,10 @@ func (o *obstacles) reservationSentence(rest []*barrier) string {
 	for i := range o.passing(rest) {
 		ids[o.m.ReservedBy(i)] = true
 	}
-	names := slices.Sorted(maps.Keys(ids))
-	switch {
-	case len(names) == 1:
-		return fmt.Sprintf("capacity reservation %s is used up", names[0])
-	case len(names) > wordy:
-		return fmt.Sprintf("all %d capacity reservations are used up", len(names))
+	if len(ids) > 1 {
+		return fmt.Sprintf("none of its %d capacity reservations has room left", len(ids))
 	}
-	return fmt.Sprintf("capacity reservations %s are used up", model.List(names, "and"))
+	return fmt.Sprintf("capacity reservation %s is used up", slices.Collect(maps.Keys(ids))[0])
 }
 
 // minValuesSentence names the first minimum that is missed.
@@ -239,15 +232,15 @@ func (o *obstacles) minValuesSentence(rest []*barrier, p phrase) string {
 	for i := range o.passing(rest) {
 		tally.Add(i)
 	}
-	for i, minimum := range o.s.Minimums {
-		if len(tally.Seen[i]) < minimum.Count {
-			return fmt.Sprintf("minValues asks for %d values of %s, and only %d have any %s", minimum.Count, minimum.Key, len(tally.Seen[i]), p.subject())
-		}
+	i := 0
+	for len(tally.Seen[i]) >= o.s.Minimums[i].Count {
+		i++
 	}
-	return "too few instance types hold it to meet the pool's minValues"
+	missed := o.s.Minimums[i]
+	return fmt.Sprintf("minValues asks for %d values of %s, and only %d have any %s", missed.Count, missed.Key, len(tally.Seen[i]), p.subject())
 }
 
-// until is when the first of the offerings that were refused may be asked for again; empty if it is not known.
+// until is when the first of the offerings that were refused may be asked for again, as far as it is known.
 func (o *obstacles) until(rest []*barrier) string {
 	zones := market.Everywhere
 	for _, b := range rest {
@@ -258,61 +251,56 @@ func (o *obstacles) until(rest []*barrier) string {
 		mach := &o.m.Machines[i]
 		key := mach.Key()
 		key.ReservationID = o.m.ReservedBy(i)
-		for z, name := range o.m.Zones {
-			key.Zone = name
-			if until, refused := o.m.Unavailable[key]; refused && mach.Offered&zones&(1<<z) != 0 && o.m.Now.Before(until) && (first.IsZero() || until.Before(first)) {
+		for _, key.Zone = range o.m.ZoneNames(mach.Offered & zones) {
+			if until := o.m.Unavailable[key]; o.m.Now.Before(until) && (first.IsZero() || until.Before(first)) {
 				first = until
 			}
 		}
 	}
 	if first.IsZero() {
-		return " at the moment"
+		return "at the moment"
 	}
-	return " until " + first.UTC().Format("15:04:05 UTC")
+	return "until " + first.UTC().Format("15:04:05 UTC")
 }
 
-// phrase is a kind of machine in words: "zone us-west-2c has no spot c7g with memory 64Gi free".
-type phrase struct {
-	place      string
-	adjectives []string
-	noun       string
-	with       []string
-	rooms      []string
-}
-
-// describe puts the labels, zones and rooms of a conflict into words.
-func (o *obstacles) describe(conflict []*barrier) phrase {
-	p := phrase{noun: "instance type"}
-	for _, b := range conflict {
-		switch b.kind {
-		case market.ByLabel, market.ByZone:
-			p.qualify(b.condition)
-		case market.ByRoom:
-			name := o.m.Dims.Name(b.dim)
-			p.rooms = append(p.rooms, name+" "+model.Quantity(name, o.it.Request[b.dim]))
-		}
-	}
-	return p
-}
+// phrase is a kind of machine in words, and where: "zone us-west-2c" has no "spot c7g with memory 64Gi free".
+type phrase struct{ place, kind string }
 
 // wordy is how many values are put into words; more of them are better read as the condition.
 const wordy = 3
 
-func (p *phrase) qualify(c *model.Condition) {
-	short := c.Operator == corev1.NodeSelectorOpIn && len(c.Values) <= wordy
-	switch names := zonesNamed(c); {
-	case names != "" && p.place == "":
-		p.place = names
-	case short && (c.Key == karpv1.CapacityTypeLabelKey || c.Key == corev1.LabelArchStable):
-		p.adjectives = append(p.adjectives, model.List(c.Values, "or"))
-	case short && (c.Key == corev1.LabelInstanceTypeStable || c.Key == familyKey) && p.noun == "instance type":
-		p.noun = model.List(c.Values, "or")
-	default:
-		p.with = append(p.with, c.String())
-	}
-}
-
 const familyKey = "karpenter.k8s.aws/instance-family"
+
+// describe puts the labels, zones and rooms of a conflict into words.
+func (o *obstacles) describe(conflict []*barrier) phrase {
+	place, noun := "", "instance type"
+	var adjectives, with, rooms []string
+	for _, b := range conflict {
+		c := b.condition
+		short := c != nil && c.Operator == corev1.NodeSelectorOpIn && len(c.Values) <= wordy
+		switch {
+		case b.kind == market.ByRoom:
+			rooms = append(rooms, o.asked(b.dim))
+		case c == nil:
+		case place == "" && zonesNamed(c) != "":
+			place = zonesNamed(c)
+		case short && (c.Key == karpv1.CapacityTypeLabelKey || c.Key == corev1.LabelArchStable):
+			adjectives = append(adjectives, model.List(c.Values, "or"))
+		case short && (c.Key == corev1.LabelInstanceTypeStable || c.Key == familyKey) && noun == "instance type":
+			noun = model.List(c.Values, "or")
+		default:
+			with = append(with, c.String())
+		}
+	}
+	if len(rooms) > 0 {
+		with = append(with, model.List(rooms, "and")+" free")
+	}
+	kind := strings.Join(append(adjectives, noun), " ")
+	if len(with) > 0 {
+		kind += " with " + model.List(with, "and")
+	}
+	return phrase{place, kind}
+}
 
 // zonesNamed are the zones that a condition names, if it is about few zones.
 func zonesNamed(c *model.Condition) string {
@@ -325,38 +313,25 @@ func zonesNamed(c *model.Condition) string {
 	return "zones " + model.List(c.Values, "and")
 }
 
-// kind is the machine without its place.
-func (p *phrase) kind() string {
-	text := strings.Join(append(slices.Clone(p.adjectives), p.noun), " ")
-	with := slices.Clone(p.with)
-	if len(p.rooms) > 0 {
-		with = append(with, model.List(p.rooms, "and")+" free")
-	}
-	if len(with) > 0 {
-		text += " with " + model.List(with, "and")
-	}
-	return text
-}
-
 // subject is the machine and its place.
 func (p *phrase) subject() string {
 	if p.place != "" {
-		return p.kind() + " in " + p.place
+		return p.kind + " in " + p.place
 	}
-	return p.kind()
+	return p.kind
 }
 
 // none says that there is no such machine that "is" or "has" something, or none at all.
 func (p *phrase) none(verb, quality string) string {
 	switch {
 	case p.place == "" && quality == "":
-		return "there is no " + p.kind()
+		return "there is no " + p.kind
 	case p.place == "":
-		return "no " + p.kind() + " " + verb + " " + quality
+		return "no " + p.kind + " " + verb + " " + quality
 	}
-	text := p.place + " has no " + p.kind()
+	text := p.place + " has no " + p.kind
 	if strings.HasPrefix(p.place, "zones ") {
-		text = p.place + " have no " + p.kind()
+		text = p.place + " have no " + p.kind
 	}
 	switch {
 	case quality == "":

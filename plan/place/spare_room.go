@@ -1,7 +1,7 @@
 package place
 
 import (
-	"math"
+	"slices"
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
@@ -10,12 +10,12 @@ import (
 // intoSpareRoom puts pods that have nowhere else to go onto machines that are bought for others and that they would not be
 // given: those with devices that they do not ask for. Nothing is bought for them.
 func (d *Distribution) intoSpareRoom(podGroups []*PodGroup, planned []*PlannedNode) {
-	odd := false
-	for _, b := range planned {
-		odd = odd || d.Market.Machines[b.Machine].Devices
-	}
-	if !odd {
+	if !slices.ContainsFunc(planned, func(b *PlannedNode) bool { return d.Market.Machines[b.Machine].Devices }) {
 		return
+	}
+	bought := market.NewBitset(len(d.Market.Machines))
+	for _, b := range planned {
+		bought.Set(b.Machine)
 	}
 	for _, it := range podGroups {
 		if len(it.Pods) == 0 || it.Refusal != "" || model.AsksDevice(it.Class) {
@@ -24,13 +24,7 @@ func (d *Distribution) intoSpareRoom(podGroups []*PodGroup, planned []*PlannedNo
 		before, unmet := it.shape, it.Unmet
 		widen(d.Market, it)
 		d.Place(it)
-		var chunks []Supplied
-		for _, l := range d.Chunks {
-			if !l.bundle {
-				chunks = append(chunks, Supplied{DemandChunk: l, Stock: l.Allowed, Quota: math.MaxInt})
-			}
-		}
-		topUp(d.Market, planned, DemandsOf(d.Market, chunks))
+		topUp(d.Market, planned, DemandsOf(d.Market, d.Chunks, bought))
 		for _, l := range d.Chunks {
 			d.giveBack(l)
 		}

@@ -2,8 +2,8 @@ package place
 
 import (
 	"cmp"
+	"maps"
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/tenon-sh/tenon/plan/market"
@@ -54,7 +54,7 @@ func runningShares(m *market.Market, planned []*PlannedNode) *spotShares {
 				continue
 			}
 			s.total[w]++
-			if n.CapacityType == market.CapacityTypes[SpotLast] {
+			if n.CapacityType == market.CapacityTypes[Spot] {
 				s.add(spotPool{n.InstanceType, n.Zone}, w, 1)
 			}
 		}
@@ -69,37 +69,28 @@ func (s *spotShares) add(pool spotPool, w workload, n int) {
 	s.carried[pool][w] += n
 }
 
-// with is the largest part that a pool carries with more pods of some workloads, of those that it carries already.
-func (s *spotShares) with(pool spotPool, more map[workload]int) float64 {
-	most := 0.0
-	for w, n := range more {
-		if carried := s.carried[pool][w]; carried > 0 {
-			most = max(most, float64(carried+n)/float64(s.total[w]))
-		}
-	}
-	return most
-}
-
 // full are the spot pools that carry pods of some workloads and would carry more than a third of one with these, the
 // fullest first.
 func (s *spotShares) full(more map[workload]int) []spotPool {
-	var full []spotPool
-	for pool := range s.carried {
-		if s.with(pool, more) > 1.0/concentration {
-			full = append(full, pool)
+	share := map[spotPool]float64{}
+	for pool, carried := range s.carried {
+		for w, n := range more {
+			if carried[w] > 0 {
+				share[pool] = max(share[pool], float64(carried[w]+n)/float64(s.total[w]))
+			}
 		}
 	}
-	slices.SortFunc(full, func(x, y spotPool) int {
-		return cmp.Or(-cmp.Compare(s.with(x, more), s.with(y, more)), cmp.Compare(x.instanceType, y.instanceType), cmp.Compare(x.zone, y.zone))
+	maps.DeleteFunc(share, func(_ spotPool, part float64) bool { return part <= 1.0/concentration })
+	return slices.SortedFunc(maps.Keys(share), func(x, y spotPool) int {
+		return cmp.Or(-cmp.Compare(share[x], share[y]), cmp.Compare(x.instanceType, y.instanceType), cmp.Compare(x.zone, y.zone))
 	})
-	return full
 }
 
 // divideSpot takes from the choice of spot planned nodes the pools that their workloads depend on too much.
 func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitset) {
 	var spot []int
 	for i, b := range planned {
-		if m.Machines[b.Machine].Capacity == SpotLast && m.Sellers[m.Machines[b.Machine].Pool].Packing != model.PackingCheapest {
+		if m.Machines[b.Machine].Capacity == Spot && market.SellerOf(m, b.Machine).Packing != model.PackingCheapest {
 			spot = append(spot, i)
 		}
 	}
@@ -107,10 +98,9 @@ func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitse
 		return
 	}
 	shares := runningShares(m, planned)
-	size := func(i int) int {
-		pods := 0
-		for j := range planned[i].content {
-			pods += len(planned[i].content[j].pods)
+	size := func(i int) (pods int) {
+		for range planned[i].pods {
+			pods++
 		}
 		return pods
 	}
@@ -118,14 +108,13 @@ func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitse
 	for _, i := range spot {
 		own := planned[i].workloads()
 		choice := spotChoice{Market: m, types: holders[i], zones: planned[i].Zones}
-		choice.bound()
+		ceiling := choice.ceiling()
 		for _, pool := range shares.full(own) {
-			choice.leave(pool)
+			choice.leave(pool, ceiling)
 		}
-		if pool, some := choice.cheapest(); some {
-			for w, n := range own {
-				shares.add(pool, w, n)
-			}
+		pool := choice.cheapest()
+		for w, n := range own {
+			shares.add(pool, w, n)
 		}
 		holders[i], planned[i].Zones = choice.types, choice.zones
 	}
@@ -134,10 +123,8 @@ func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitse
 // workloads are how many pods of each workload are on a planned node.
 func (b *PlannedNode) workloads() map[workload]int {
 	counts := map[workload]int{}
-	for i := range b.content {
-		for _, pod := range b.content[i].pods {
-			counts[workloadOf(pod)]++
-		}
+	for pod := range b.pods {
+		counts[workloadOf(pod)]++
 	}
 	return counts
 }
@@ -147,67 +134,57 @@ type spotChoice struct {
 	*market.Market
 	types market.Bitset
 	zones uint64
-	// ceiling is the price that the cheapest of the choice must not exceed.
-	ceiling float64
 }
 
-// bound sets the ceiling for what is left of a choice.
-func (c *spotChoice) bound() {
-	lowest, equal := market.CheapestPrice(c.Market, c.types, c.zones), 0
+// offers calls yield for every machine and zone of the choice.
+func (c *spotChoice) offers(yield func(machine, zone int) bool) {
 	for i := range c.types.All {
-		for zones := c.Machines[i].Zones & c.zones; zones != 0; zones &= zones - 1 {
-			if c.PriceAt(i, bits.TrailingZeros64(zones)) <= lowest*(1+spotEqual) {
-				equal++
+		for z := range (market.Bitset{c.Machines[i].Zones & c.zones}).All {
+			if !yield(i, z) {
+				return
 			}
 		}
 	}
-	c.ceiling = lowest * (1 + spotEqual)
-	if equal < spotFew {
-		c.ceiling = lowest * (1 + spotScarce)
+}
+
+// ceiling is the price that the cheapest of the choice must not exceed when spot pools are taken out of it.
+func (c *spotChoice) ceiling() float64 {
+	lowest, equal := market.CheapestPrice(c.Market, c.types, c.zones), 0
+	for i, z := range c.offers {
+		if c.PriceAt(i, z) <= lowest*(1+spotEqual) {
+			equal++
+		}
 	}
+	if equal < spotFew {
+		return lowest * (1 + spotScarce)
+	}
+	return lowest * (1 + spotEqual)
 }
 
 // cheapest is the cheapest spot pool of the choice.
-func (c *spotChoice) cheapest() (spotPool, bool) {
-	best, at, lowest := -1, 0, math.Inf(1)
-	for i := range c.types.All {
-		for zones := c.Machines[i].Zones & c.zones; zones != 0; zones &= zones - 1 {
-			z := bits.TrailingZeros64(zones)
-			if price := c.PriceAt(i, z); price < lowest {
-				best, at, lowest = i, z, price
-			}
+func (c *spotChoice) cheapest() (pool spotPool) {
+	lowest := math.Inf(1)
+	for i, z := range c.offers {
+		if price := c.PriceAt(i, z); price < lowest {
+			pool, lowest = spotPool{c.Machines[i].Typ.Name, c.Zones[z]}, price
 		}
 	}
-	if best < 0 {
-		return spotPool{}, false
-	}
-	return spotPool{c.Machines[best].Typ.Name, c.Zones[at]}, true
+	return pool
 }
 
-// leave takes a spot pool out of the choice, with its instance type or with its zone, if what is left costs almost the
-// same, and says whether it is out.
-func (c *spotChoice) leave(pool spotPool) bool {
-	without := c.types.Clone()
-	zone := uint64(0)
-	for i := range c.types.All {
-		if c.Machines[i].Typ.Name == pool.instanceType {
-			without.Clear(i)
-		}
+// leave takes a spot pool out of the choice, with its instance type or with its zone, if what is left costs no more than a
+// ceiling.
+func (c *spotChoice) leave(pool spotPool, ceiling float64) {
+	z := slices.Index(c.Zones, pool.zone)
+	if z < 0 || c.zones&(1<<z) == 0 {
+		return
 	}
-	for z := range c.Zones {
-		if c.Zones[z] == pool.zone {
-			zone = 1 << z
-		}
-	}
+	types, zones := c.types.Clone(), c.zones&^(1<<z)
+	types.DeleteFunc(func(i int) bool { return c.Machines[i].Typ.Name == pool.instanceType })
 	switch {
-	case zone&c.zones == 0:
-		return false
-	case market.CheapestPrice(c.Market, without, c.zones) <= c.ceiling:
-		c.types = without
-	case market.CheapestPrice(c.Market, c.types, c.zones&^zone) <= c.ceiling:
-		c.zones &^= zone
-	default:
-		return false
+	case market.CheapestPrice(c.Market, types, c.zones) <= ceiling:
+		c.types = types
+	case market.CheapestPrice(c.Market, c.types, zones) <= ceiling:
+		c.zones = zones
 	}
-	return true
 }
