@@ -1,6 +1,7 @@
 package disrupt
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -26,6 +27,8 @@ type candidate struct {
 	pods []*model.Pod
 	// soon says that the node may go in a moment and not yet.
 	soon bool
+	// kept says what keeps it from being underutilized, as far as that has been asked.
+	kept *model.Verdict
 }
 
 // stays is a verdict that whoever knows the node and the reason completes.
@@ -105,16 +108,7 @@ func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verd
 	if !n.Initialized {
 		return stays(model.CauseNode, "it is not initialized")
 	}
-	if kept := j.keepsNode(n); kept != nil {
-		return kept
-	}
-	if kept := j.expects(n); kept != nil {
-		return kept
-	}
-	if kept := j.keepsPods(n, reason); kept != nil {
-		return kept
-	}
-	return j.patience(n, pool, reason)
+	return cmp.Or(j.keepsNode(n), j.expects(n), j.keepsPods(n, reason), j.patience(n, pool, reason))
 }
 
 // applies says why a reason is none for a node, or is not wanted by its pool.
@@ -161,10 +155,7 @@ func (j *judge) expired(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 
 // protects says what keeps a node that asks, or on which a pod asks, not to be disrupted.
 func (j *judge) protects(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
-	if kept := j.keepsNode(n); kept != nil {
-		return kept
-	}
-	return j.keepsPods(n, reason)
+	return cmp.Or(j.keepsNode(n), j.keepsPods(n, reason))
 }
 
 // keepsNode says what keeps a node that is about itself.
@@ -223,10 +214,7 @@ func (j *judge) keepsPods(n *model.Node, reason karpv1.DisruptionReason) *model.
 // patience says for what a node has to wait that everything else lets go.
 func (j *judge) patience(n *model.Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *model.Verdict {
 	if reason == karpv1.DisruptionReasonEmpty || reason == karpv1.DisruptionReasonUnderutilized {
-		if kept := j.quiet(n, pool); kept != nil {
-			return kept
-		}
-		if kept := j.young(n, pool); kept != nil {
+		if kept := cmp.Or(j.quiet(n, pool), j.young(n, pool)); kept != nil {
 			return kept
 		}
 	}

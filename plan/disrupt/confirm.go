@@ -105,10 +105,11 @@ func rushedOut(in model.Input, going []*model.Node) map[*model.Node]string {
 	}
 	in.Snapshot = &staying
 	why := map[*model.Node]string{}
-	for m := range NewSimulation(in, movable).unplacedMovers(movable) {
+	for pod := range NewSimulation(in, movable).unplaced(movable) {
 		// Pods that wait may have had their place on a node that goes, and keep none.
-		if n := going[slices.Index(movable, m.from)]; why[n] == "" && slices.Contains(n.Pods, m.pod) && !m.pod.Undisruptable(in.Snapshot.Time) {
-			why[n] = noOtherPlace(m.pod)
+		from := slices.IndexFunc(going, func(n *model.Node) bool { return slices.Contains(n.Pods, pod) })
+		if from >= 0 && why[going[from]] == "" && !pod.Undisruptable(in.Snapshot.Time) {
+			why[going[from]] = noOtherPlace(pod)
 		}
 	}
 	return why

@@ -20,11 +20,11 @@ func Disrupt(in model.Input) model.Disruption {
 	d := newDecision(in)
 	d.judgeAll()
 	d.overprovisioned()
-	d.renewedStatic(DisruptionReasonExpired)
-	d.renewedStatic(karpv1.DisruptionReasonDrifted)
+	d.renewed(DisruptionReasonExpired, true)
+	d.renewed(karpv1.DisruptionReasonDrifted, true)
 	d.emptied()
-	d.renewed(DisruptionReasonExpired)
-	d.renewed(karpv1.DisruptionReasonDrifted)
+	d.renewed(DisruptionReasonExpired, false)
+	d.renewed(karpv1.DisruptionReasonDrifted, false)
 	d.underutilized()
 	return d.done()
 }
@@ -81,25 +81,19 @@ func (d *decision) overprovisioned() {
 
 // underutilized takes away the nodes that the cluster does well without, or for which a cheaper one does.
 func (d *decision) underutilized() {
-	reason := karpv1.DisruptionReasonUnderutilized
-	candidates := d.open(d.candidates[reason])
+	candidates := d.open(d.candidates[underutilized])
 	if len(candidates) == 0 {
 		return
 	}
 	if pods, until := d.unplanned(); pods > 0 {
 		for _, c := range candidates {
-			d.keep(c.node, reason, staysUntil(until, model.CauseQuiet, "pods have come that no plan has been made for yet"))
+			d.keep(c.node, underutilized, staysUntil(until, model.CauseQuiet, "pods have come that no plan has been made for yet"))
 		}
 		return
 	}
-	c := consolidate(d, candidates, d.open(d.rivals))
-	for _, command := range c.commands {
-		d.command(command)
-	}
-	for _, one := range candidates {
-		if !c.gone[one] {
-			d.keep(one.node, reason, c.kept[one])
-		}
+	consolidate(d, candidates, d.open(d.rivals))
+	for _, one := range d.open(candidates) {
+		d.keep(one.node, underutilized, one.kept)
 	}
 }
 

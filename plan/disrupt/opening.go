@@ -1,7 +1,7 @@
 package disrupt
 
 import (
-	"math"
+	"cmp"
 	"slices"
 
 	"github.com/tenon-sh/tenon/plan/market"
@@ -20,20 +20,19 @@ import (
 const mostOpenings = 8
 
 // openingFor finds the existing nodes on nodes that serve with room for one of a pod group's pods, its own node included.
-// The pod group is not choosy.
-func openingFor(f *Simulation, it *place.PodGroup) *opening {
-	found := f.openings[it]
-	if found != nil {
+// There are always many where it likes some better than others that let it in as well.
+func (f *Simulation) openingFor(it *place.PodGroup) *opening {
+	if found := f.openings[it]; found != nil {
 		return found
 	}
 	f.Rollback()
 	place.Weigh(f.Distribution.Market, it)
-	found = &opening{}
+	found := &opening{many: slices.ContainsFunc(it.Preferences, func(p rules.Preference) bool { return p.Node != nil || p.Wary })}
 	takers := f.Distribution.LettingIn(it)
-	for i := takers.Next(0, it.Request); i < len(takers.Slots) && !found.many; i = takers.Next(i+1, it.Request) {
+	for i := takers.Next(0, it.Request); i < len(takers.Slots) && !found.many && it.Refusal == ""; i = takers.Next(i+1, it.Request) {
 		s := takers.Slots[i]
 		switch {
-		case !s.Node.Initialized || !holds(s, it):
+		case market.PortsConflict(s.Ports, it.Class.HostPorts) || s.Attach.Holds(&it.Volumes.Attach, 1) == 0:
 		case len(found.slots) == mostOpenings:
 			found.many = true
 		default:
@@ -47,66 +46,49 @@ func openingFor(f *Simulation, it *place.PodGroup) *opening {
 	return found
 }
 
-// elsewhere says whether there is an opening but for one existing node.
-func (o *opening) elsewhere(but *place.ExistingNode) bool {
-	return o.many || slices.ContainsFunc(o.slots, func(s *place.ExistingNode) bool { return s != but })
+// stuck are the pods of a node that by themselves fit on no other, in the order in which they are placed.
+func (f *Simulation) stuck(st *simulatedNode) []*model.Pod {
+	home := f.Distribution.Home
+	pods := slices.DeleteFunc(slices.Clone(st.own), func(pod *model.Pod) bool {
+		open := f.openingFor(home[pod])
+		return open.many || slices.ContainsFunc(open.slots, func(s *place.ExistingNode) bool { return s != st.slot })
+	})
+	slices.SortFunc(pods, func(a, b *model.Pod) int {
+		return cmp.Or(cmp.Compare(home[a].Place, home[b].Place), place.FirstServed(a, b))
+	})
+	return pods
 }
 
-// stuck finds a pod of a node that by itself fits on no other, the first of the first pod group in the order of pod groups,
-// and returns a pod group of it alone; nil where there is none.
-func stuck(f *Simulation, st *simulatedNode) *place.PodGroup {
-	var pod *model.Pod
-	var of *place.PodGroup
-	for _, p := range st.own {
-		it := f.Distribution.Home[p]
-		if of != nil && (it.Place > of.Place || it == of && place.FirstServed(pod, p) < 0) {
-			continue
-		}
-		if it == of || it.Refusal != "" || !choosy(it) && !openingFor(f, it).elsewhere(st.slot) {
-			pod, of = p, it
-		}
-	}
-	if of == nil {
-		return nil
-	}
-	return &place.PodGroup{Pods: []*model.Pod{pod}, Refusal: of.Refusal}
-}
-
-// saveless says that whatever is bought for a node's pods, beside the room that some of them could have on other nodes,
-// costs as much as a bound; nil where that is not certain.
-func saveless(f *Simulation, st *simulatedNode, below float64) *model.Verdict {
+// needOf is what pods ask of one machine; nil if no machine would do for one of them.
+func (f *Simulation) needOf(pods []*model.Pod) *need {
 	m := f.Distribution.Market
-	whole, least, many := make([]int64, m.Dims.Count()), newNeed(m), false
-	var open []*place.ExistingNode
-	for _, pod := range st.own {
+	n := newNeed(m)
+	for _, pod := range pods {
 		it := f.Distribution.Home[pod]
 		place.Weigh(m, it)
 		if it.Refusal != "" || it.Allowed.Empty() {
 			return nil
 		}
-		solve.Subtract(whole, it.Request, -1)
-		if choosy(it) {
-			many = true
-			continue
+		var zones uint64
+		for i := range it.Variants {
+			zones |= it.Variants[i].Zones
 		}
-		room := openingFor(f, it)
-		if !room.elsewhere(st.slot) {
-			least.add(it.Request, 1, it.Allowed, zonesOfGroup(it))
-			continue
-		}
-		many = many || room.many
-		for _, s := range room.slots {
-			if s != st.slot && !slices.Contains(open, s) {
-				open = append(open, s)
-			}
-		}
+		n.add(it.Request, 1, it.Allowed, zones)
 	}
-	if !many {
-		for _, s := range open {
-			solve.Subtract(whole, s.Free, 1)
-		}
-		for d := range whole {
-			least.request[d] = max(least.request[d], whole[d])
+	return n
+}
+
+// saveless says that whatever is bought for a node's pods, beside the room that some of them could have on other nodes,
+// costs as much as a bound; nil where that is not certain.
+func (f *Simulation) saveless(st *simulatedNode, below float64) *model.Verdict {
+	m := f.Distribution.Market
+	least, whole := f.needOf(f.stuck(st)), f.needOf(st.own)
+	if least == nil || whole == nil {
+		return nil
+	}
+	if room, known := f.roomElsewhere(st); known {
+		for d := range whole.request {
+			least.request[d] = max(least.request[d], whole.request[d]-room[d])
 		}
 	}
 	// Bounds on pods of a kind may be those of preferences, which are given up where they are in the way.
@@ -114,62 +96,43 @@ func saveless(f *Simulation, st *simulatedNode, below float64) *model.Verdict {
 	if slices.Max(least.request) <= 0 {
 		return nil
 	}
-	return dearer(f, &least, below)
-}
-
-// zonesOfGroup are those in which a machine for the pod group may be.
-func zonesOfGroup(it *place.PodGroup) uint64 {
-	var zones uint64
-	for i := range it.Variants {
-		zones |= it.Variants[i].Zones
+	cheapest := f.cheapestFor(least)
+	if cheapest >= 0 && m.Machines[cheapest].Price < below {
+		return nil
 	}
-	return zones
+	return least.unmet(m, cheapest)
 }
 
-// dearer says that no machine that meets a need costs less than a bound, and names the cheapest; nil where one does.
-func dearer(f *Simulation, least *need, below float64) *model.Verdict {
-	m := f.Distribution.Market
-	cheapest, price := -1, math.Inf(1)
-	for _, shelf := range f.shelves {
-		for _, machines := range shelf {
-			at := slices.IndexFunc(machines, func(i int) bool { return m.Machines[i].Price >= price || least.metBy(m, i) })
-			if at >= 0 && m.Machines[machines[at]].Price < price {
-				cheapest, price = machines[at], m.Machines[machines[at]].Price
+// roomElsewhere is what is free on all other nodes that have room for one of a node's pods, if they are few.
+func (f *Simulation) roomElsewhere(st *simulatedNode) (room []int64, known bool) {
+	room = make([]int64, f.Distribution.Market.Dims.Count())
+	seen := map[*place.ExistingNode]bool{st.slot: true}
+	for _, pod := range st.own {
+		open := f.openingFor(f.Distribution.Home[pod])
+		if open.many {
+			return nil, false
+		}
+		for _, s := range open.slots {
+			if !seen[s] {
+				seen[s] = true
+				solve.Subtract(room, s.Free, -1)
 			}
 		}
 	}
-	switch {
-	case price < below:
-		return nil
-	case cheapest < 0:
-		return stays(model.CauseRoom, "no single node would take the pods that find no room elsewhere")
-	}
-	return stays(model.CausePrice, "the cheapest replacement, %s, saves nothing", priced(m, cheapest, least.zones))
+	return room, true
 }
 
-// fitsNowhere says that one of the pod group's pods by itself finds no existing node with room, whatever others do.
-func (f *Simulation) fitsNowhere(it *place.PodGroup) bool {
-	if it.Refusal != "" {
-		return true
-	}
-	if choosy(it) {
-		return false
-	}
-	takers := f.Distribution.LettingIn(it)
-	for i := takers.Next(0, it.Request); i < len(takers.Slots); i = takers.Next(i+1, it.Request) {
-		if holds(takers.Slots[i], it) {
-			return false
+// cheapestFor is the cheapest machine that meets a need; -1 if there is none.
+func (f *Simulation) cheapestFor(least *need) int {
+	m := f.Distribution.Market
+	found := -1
+	for _, machines := range f.shelves {
+		at := slices.IndexFunc(machines, func(i int) bool {
+			return least.metBy(m, i) || found >= 0 && m.Machines[i].Price >= m.Machines[found].Price
+		})
+		if at >= 0 && (found < 0 || m.Machines[machines[at]].Price < m.Machines[found].Price) {
+			found = machines[at]
 		}
 	}
-	return true
-}
-
-// choosy says that there are nodes which the pod group's pods would like better than others that let them in as well.
-func choosy(it *place.PodGroup) bool {
-	return slices.ContainsFunc(it.Preferences, func(p rules.Preference) bool { return p.Node != nil || p.Wary })
-}
-
-// holds says whether one of the pod group's pods has room on the node, as far as rules about other pods have no say.
-func holds(s *place.ExistingNode, it *place.PodGroup) bool {
-	return solve.Fits(it.Request, s.Free) && !market.PortsConflict(s.Ports, it.Class.HostPorts) && s.Attach.Holds(&it.Volumes.Attach, 1) > 0
+	return found
 }
