@@ -54,11 +54,10 @@ func eventual(reason karpv1.DisruptionReason) bool {
 
 // judge says what keeps nodes.
 type judge struct {
-	now      time.Time
-	held     map[string]model.Hold
-	settling map[string]bool
-	pools    map[string]*karpv1.NodePool
-	budgets  *budgetIndex
+	in      *model.Input
+	now     time.Time
+	pools   map[string]*karpv1.NodePool
+	budgets *budgetIndex
 	// waiting are the real pods that wait for a node, nominated the Nodes that some of them are to get.
 	waiting   map[types.UID]bool
 	nominated map[string]bool
@@ -68,10 +67,8 @@ type judge struct {
 
 func newJudge(in *model.Input) *judge {
 	snapshot := in.Snapshot
-	j := &judge{
-		now: snapshot.Time, held: in.Held, settling: in.Settling, budgets: newBudgetIndex(snapshot.DisruptionBudgets),
-		pools: make(map[string]*karpv1.NodePool, len(snapshot.NodePools)), waiting: map[types.UID]bool{}, nominated: map[string]bool{}, replaced: map[string]bool{},
-	}
+	j := &judge{in: in, now: snapshot.Time, budgets: newBudgetIndex(snapshot.DisruptionBudgets), pools: make(map[string]*karpv1.NodePool, len(snapshot.NodePools)),
+		waiting: map[types.UID]bool{}, nominated: map[string]bool{}, replaced: map[string]bool{}}
 	for _, pool := range snapshot.NodePools {
 		j.pools[pool.Name] = pool
 	}
@@ -218,10 +215,10 @@ func (j *judge) patience(n *model.Node, pool *karpv1.NodePool, reason karpv1.Dis
 			return kept
 		}
 	}
-	if hold, held := j.held[n.Key()]; held && reason != karpv1.DisruptionReasonEmpty && j.now.Before(hold.Until) {
+	if hold, held := j.in.Held[n.Key()]; held && reason != karpv1.DisruptionReasonEmpty && j.now.Before(hold.Until) {
 		return staysUntil(hold.Until, model.CauseQuiet, "%s", hold.Why)
 	}
-	if j.settling[n.Pool] {
+	if j.in.Settling[n.Pool] {
 		return stays(model.CauseQuiet, "pods that were moved within its NodePool are not Ready yet (%s)", karpv1.WaitForReadyAnnotationKey)
 	}
 	return nil
@@ -261,7 +258,7 @@ func (j *judge) soonQuiet(n *model.Node, kept *model.Verdict) bool {
 	if kept.Cause != model.CauseQuiet || pool == nil || !kept.Until.After(j.now) || kept.Until.Sub(j.now) > soonWithin {
 		return false
 	}
-	if _, held := j.held[n.Key()]; held || j.settling[n.Pool] || j.quiet(n, pool) == nil || j.young(n, pool) != nil {
+	if _, held := j.in.Held[n.Key()]; held || j.in.Settling[n.Pool] || j.quiet(n, pool) == nil || j.young(n, pool) != nil {
 		return false
 	}
 	settled := j.now.Add(-*pool.Spec.Disruption.ConsolidateAfter.Duration)

@@ -229,21 +229,15 @@ func (c *consolidation) decide(sources []*candidate, claims []model.Claim, saves
 		why = fmt.Sprintf("its %d pods fit on other nodes, which saves $%.4f an hour", len(one.pods), saves)
 	case len(claims) == 0:
 		why = fmt.Sprintf("its %d pods fit on other nodes", len(one.pods))
-	case len(sources) == 1:
-		why = fmt.Sprintf("%s takes its pods for $%.4f an hour less", described(&claims[0]), saves)
 	default:
-		why = fmt.Sprintf("one %s takes the pods of %d nodes for $%.4f an hour less", described(&claims[0]), len(sources), saves)
+		claim := &claims[0]
+		why = fmt.Sprintf("%s %s at $%.4f an hour takes %d pods for $%.4f an hour less", claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, podsOf(sources), saves)
 	}
 	command := model.Command{Reason: underutilized, Replacements: claims, Moves: podsOf(sources), SavesPerHour: saves, Why: why + c.scores.praise(sources, saves)}
 	for _, n := range nodesOf(sources) {
 		command.Nodes = append(command.Nodes, n.Key())
 	}
 	c.command(command)
-}
-
-// described is what a claim buys.
-func described(claim *model.Claim) string {
-	return fmt.Sprintf("%s %s at $%.4f an hour", claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour)
 }
 
 func nodesOf(candidates []*candidate) []*model.Node {

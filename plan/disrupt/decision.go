@@ -7,7 +7,6 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/lifecycle"
 	"github.com/tenon-sh/tenon/plan/model"
-	"github.com/tenon-sh/tenon/plan/place"
 )
 
 // DisruptionReasons are the reasons for which Disrupt takes nodes away, in the order in which it asks.
@@ -64,9 +63,7 @@ func (d *decision) simulationOf() *Simulation {
 		}
 	}
 	in := d.in
-	if len(d.going) > 0 {
-		in.Snapshot = place.Without(in.Snapshot, d.going)
-	}
+	in.Snapshot = with(in.Snapshot, func(n *model.Node) bool { return d.going[n.Key()] }, func(n *model.Node) { n.Deleting = true })
 	in.Snapshot = withSuccessors(in.Snapshot, nil)
 	d.simulation = NewSimulation(in, movable)
 	return d.simulation

@@ -79,8 +79,12 @@ func (f *Simulation) bindLikeScheduler(it *place.PodGroup, from *int) bool {
 	takers := d.LettingIn(it)
 	var best *place.ExistingNode
 	most, seen := 0.0, 0
-	consider := func(first, last int) {
-		for i := takers.Next(first, it.Request); i < last && seen < compared; i = takers.Next(i+1, it.Request) {
+	start := min(*from, len(takers.Slots))
+	if len(takers.Slots) <= compared {
+		start = 0
+	}
+	for _, span := range [...][2]int{{start, len(takers.Slots)}, {0, start}} {
+		for i := takers.Next(span[0], it.Request); i < span[1] && seen < compared; i = takers.Next(i+1, it.Request) {
 			s := takers.Slots[i]
 			*from = i + 1
 			if s.Room(it, 1) == 0 {
@@ -92,14 +96,6 @@ func (f *Simulation) bindLikeScheduler(it *place.PodGroup, from *int) bool {
 			}
 		}
 	}
-	start := min(*from, len(takers.Slots))
-	if len(takers.Slots) <= compared {
-		start = 0
-	}
-	consider(start, len(takers.Slots))
-	if seen < compared {
-		consider(0, start)
-	}
 	if best == nil {
 		return false
 	}
@@ -109,11 +105,6 @@ func (f *Simulation) bindLikeScheduler(it *place.PodGroup, from *int) bool {
 
 // emptiness is how much of a node is free, by cores and memory.
 func emptiness(s *place.ExistingNode) float64 {
-	share := func(free, whole int64) float64 {
-		if whole == 0 {
-			return 0
-		}
-		return float64(free) / float64(whole)
-	}
+	share := func(free, whole int64) float64 { return float64(free) / float64(max(1, whole)) }
 	return share(s.Free[market.DimCPU], s.Node.Allocatable.CPU) + share(s.Free[market.DimMemory], s.Node.Allocatable.Memory)
 }

@@ -75,9 +75,9 @@ func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
 	waits := place.Waiting(in.Snapshot)
 	pods := slices.Clone(waits)
 	for _, n := range movable {
-		if !n.Deleting && !n.Disrupted {
-			own := n.Reschedulable()
-			f.Simulated[n.Key()].own, pods = own, append(pods, own...)
+		if st := f.Simulated[n.Key()]; !st.node.Deleting && !st.node.Disrupted {
+			st.own = n.Reschedulable()
+			pods = append(pods, st.own...)
 		}
 	}
 	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
@@ -90,12 +90,12 @@ func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
 
 // arrange brings existing nodes into the order in which they are filled.
 func (f *Simulation) arrange(movable []*model.Node) {
-	rank := make(map[*model.Node]int, len(movable))
+	rank := make(map[string]int, len(movable))
 	for i, n := range movable {
-		rank[n] = len(movable) - i
+		rank[n.Key()] = len(movable) - i
 	}
 	slices.SortStableFunc(f.Distribution.Existing, func(a, b *place.ExistingNode) int {
-		return cmp.Or(cmp.Compare(model.Flag(!a.Node.Initialized), model.Flag(!b.Node.Initialized)), cmp.Compare(rank[a.Node], rank[b.Node]))
+		return cmp.Or(cmp.Compare(model.Flag(!a.Node.Initialized), model.Flag(!b.Node.Initialized)), cmp.Compare(rank[a.Node.Key()], rank[b.Node.Key()]))
 	})
 	for _, s := range f.Distribution.Existing {
 		f.Simulated[s.Node.Key()].slot = s
