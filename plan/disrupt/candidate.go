@@ -255,7 +255,7 @@ const soonWithin = 5 * time.Minute
 // their pods' new places are not given to the pods of others.
 func (j *judge) soonQuiet(n *model.Node, kept *model.Verdict) bool {
 	pool := j.pools[n.Pool]
-	if kept.Cause != model.CauseQuiet || pool == nil || !kept.Until.After(j.now) || kept.Until.Sub(j.now) > soonWithin {
+	if kept.Cause != model.CauseQuiet || !kept.Until.After(j.now) || kept.Until.Sub(j.now) > soonWithin {
 		return false
 	}
 	if _, held := j.in.Held[n.Key()]; held || j.in.Settling[n.Pool] || j.quiet(n, pool) == nil || j.young(n, pool) != nil {

@@ -126,13 +126,10 @@ func (d *decision) unplanned() (pods int, until time.Time) {
 
 // done puts the verdicts of the nodes that stay in order.
 func (d *decision) done() model.Disruption {
-	rank := map[karpv1.DisruptionReason]int{}
-	for i, reason := range DisruptionReasons() {
-		rank[reason] = i
-	}
+	order := DisruptionReasons()
 	d.found.Verdicts = slices.DeleteFunc(d.found.Verdicts, func(v model.Verdict) bool { return d.going[v.Node] })
 	slices.SortStableFunc(d.found.Verdicts, func(a, b model.Verdict) int {
-		return cmp.Or(strings.Compare(a.Node, b.Node), cmp.Compare(rank[a.Reason], rank[b.Reason]))
+		return cmp.Or(strings.Compare(a.Node, b.Node), cmp.Compare(slices.Index(order, a.Reason), slices.Index(order, b.Reason)))
 	})
 	return d.found
 }

@@ -33,7 +33,7 @@ type candidateGroup struct {
 	shelf []int
 	at    int
 	saves float64
-	// alone is what replacing each of the sources by itself saves.
+	// alone is what is saved by replacing each of the sources by itself, where that saves anything.
 	alone float64
 }
 
@@ -48,8 +48,8 @@ func groupOf(f *Simulation, one *candidate) *candidateGroup {
 	if first >= 0 {
 		b.shelf = f.shelves[first]
 	}
-	if b.value(f.Distribution.Market, 0) {
-		b.alone = b.saves
+	if b.value(f.Distribution.Market, math.Inf(-1)) {
+		b.alone = max(0, b.saves)
 	}
 	return b
 }
@@ -57,9 +57,9 @@ func groupOf(f *Simulation, one *candidate) *candidateGroup {
 // value finds the cheapest machine for a group from its place of the shelf on, and says whether there is one that saves
 // more than a bound and costs no more than half as much again as the nodes.
 func (b *candidateGroup) value(m *market.Market, least float64) bool {
+	least = max(least, -b.price/2)
 	for ; b.at < len(b.shelf); b.at++ {
-		b.saves = b.price - m.Machines[b.shelf[b.at]].Price
-		if b.saves <= max(least, -b.price/2) {
+		if b.saves = b.price - m.Machines[b.shelf[b.at]].Price; b.saves <= least {
 			return false
 		}
 		if b.metBy(m, b.shelf[b.at]) {

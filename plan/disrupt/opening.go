@@ -8,50 +8,40 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
 	"github.com/tenon-sh/tenon/plan/rules"
-	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// In a cluster that is well packed, most nodes stay for a simple reason: one of their pods by itself fits on no other
-// node, and what their pods need at least, when all room that any of them could have elsewhere is taken off, costs as
-// much as the node does. Both are seen without a trial, from the existing nodes that have room for a pod of each kind:
-// few, if any.
+// In a cluster that is well packed, most nodes stay for a simple reason: some of their pods by themselves fit on no other
+// node, and what these need costs as much as the node does. Both are seen without a trial, from the existing nodes that
+// have room for a pod of each kind: few, if any.
 
-// mostOpenings is how many existing nodes with room for a kind of pods are worth counting.
-const mostOpenings = 8
-
-// openingFor finds the existing nodes on nodes that serve with room for one of a pod group's pods, its own node included.
-// There are always many where it likes some better than others that let it in as well.
-func (f *Simulation) openingFor(it *place.PodGroup) *opening {
-	if found := f.openings[it]; found != nil {
+// openingsFor finds up to two existing nodes that serve with room for one of a pod group's pods, its own node included.
+func (f *Simulation) openingsFor(it *place.PodGroup) []*place.ExistingNode {
+	found, known := f.openings[it]
+	if known {
 		return found
 	}
 	f.Rollback()
 	place.Weigh(f.Distribution.Market, it)
-	found := &opening{many: slices.ContainsFunc(it.Preferences, func(p rules.Preference) bool { return p.Node != nil || p.Wary })}
 	takers := f.Distribution.LettingIn(it)
-	for i := takers.Next(0, it.Request); i < len(takers.Slots) && !found.many && it.Refusal == ""; i = takers.Next(i+1, it.Request) {
-		s := takers.Slots[i]
-		switch {
-		case market.PortsConflict(s.Ports, it.Class.HostPorts) || s.Attach.Holds(&it.Volumes.Attach, 1) == 0:
-		case len(found.slots) == mostOpenings:
-			found.many = true
-		default:
-			found.slots = append(found.slots, s)
+	for i := takers.Next(0, it.Request); i < len(takers.Slots) && len(found) < 2 && it.Refusal == ""; i = takers.Next(i+1, it.Request) {
+		if s := takers.Slots[i]; !market.PortsConflict(s.Ports, it.Class.HostPorts) && s.Attach.Holds(&it.Volumes.Attach, 1) > 0 {
+			found = append(found, s)
 		}
 	}
 	if f.openings == nil {
-		f.openings = map[*place.PodGroup]*opening{}
+		f.openings = map[*place.PodGroup][]*place.ExistingNode{}
 	}
 	f.openings[it] = found
 	return found
 }
 
-// stuck are the pods of a node that by themselves fit on no other, in the order in which they are placed.
+// stuck are the pods of a node that by themselves fit on no other, in the order in which they are placed. Those that like
+// some nodes better than others that let them in as well are left to a trial.
 func (f *Simulation) stuck(st *simulatedNode) []*model.Pod {
 	home := f.Distribution.Home
 	pods := slices.DeleteFunc(slices.Clone(st.own), func(pod *model.Pod) bool {
-		open := f.openingFor(home[pod])
-		return open.many || slices.ContainsFunc(open.slots, func(s *place.ExistingNode) bool { return s != st.slot })
+		return slices.ContainsFunc(home[pod].Preferences, func(p rules.Preference) bool { return p.Node != nil || p.Wary }) ||
+			slices.ContainsFunc(f.openingsFor(home[pod]), func(s *place.ExistingNode) bool { return s != st.slot })
 	})
 	slices.SortFunc(pods, func(a, b *model.Pod) int {
 		return cmp.Or(cmp.Compare(home[a].Place, home[b].Place), place.FirstServed(a, b))
@@ -78,18 +68,13 @@ func (f *Simulation) needOf(pods []*model.Pod) *need {
 	return n
 }
 
-// saveless says that whatever is bought for a node's pods, beside the room that some of them could have on other nodes,
-// costs as much as a bound; nil where that is not certain.
+// saveless says that whatever is bought for those of a node's pods that are stuck costs as much as a bound; nil where that
+// is not certain.
 func (f *Simulation) saveless(st *simulatedNode, below float64) *model.Verdict {
 	m := f.Distribution.Market
-	least, whole := f.needOf(f.stuck(st)), f.needOf(st.own)
-	if least == nil || whole == nil {
+	least := f.needOf(f.stuck(st))
+	if least == nil {
 		return nil
-	}
-	if room, known := f.roomElsewhere(st); known {
-		for d := range whole.request {
-			least.request[d] = max(least.request[d], whole.request[d]-room[d])
-		}
 	}
 	// Bounds on pods of a kind may be those of preferences, which are given up where they are in the way.
 	clear(least.request[market.DimExtended+len(m.Dims.Extended):])
@@ -101,25 +86,6 @@ func (f *Simulation) saveless(st *simulatedNode, below float64) *model.Verdict {
 		return nil
 	}
 	return least.unmet(m, cheapest)
-}
-
-// roomElsewhere is what is free on all other nodes that have room for one of a node's pods, if they are few.
-func (f *Simulation) roomElsewhere(st *simulatedNode) (room []int64, known bool) {
-	room = make([]int64, f.Distribution.Market.Dims.Count())
-	seen := map[*place.ExistingNode]bool{st.slot: true}
-	for _, pod := range st.own {
-		open := f.openingFor(f.Distribution.Home[pod])
-		if open.many {
-			return nil, false
-		}
-		for _, s := range open.slots {
-			if !seen[s] {
-				seen[s] = true
-				solve.Subtract(room, s.Free, -1)
-			}
-		}
-	}
-	return room, true
 }
 
 // cheapestFor is the cheapest machine that meets a need; -1 if there is none.

@@ -240,10 +240,8 @@ func (on *terms) unlike(m *market.Market, ranked []int, zones uint64) []int {
 // worstIn is the machine's highest price in some zones.
 func worstIn(m *market.Market, index int, zones uint64) float64 {
 	highest := 0.0
-	for z := range m.Zones {
-		if m.Machines[index].Zones&zones&(1<<z) != 0 {
-			highest = max(highest, m.PriceAt(index, z))
-		}
+	for z := range (market.Bitset{m.Machines[index].Zones & zones}).All {
+		highest = max(highest, m.PriceAt(index, z))
 	}
 	return highest
 }

@@ -42,9 +42,9 @@ type Simulation struct {
 	shelves [][]int
 	// written is how much of the journal is kept. What comes after it is the trial that was tried last.
 	written int
-	// openings are the existing nodes with room for a pod of a pod group, as things are; nil where nobody has asked since
-	// they changed.
-	openings map[*place.PodGroup]*opening
+	// openings are the first two existing nodes with room for a pod of a pod group by itself, rules about other pods apart;
+	// nil where nobody has asked since something changed.
+	openings map[*place.PodGroup][]*place.ExistingNode
 }
 
 // simulatedNode is a node with the pods that have to go somewhere else when it goes.
@@ -56,13 +56,6 @@ type simulatedNode struct {
 	guests []*model.Pod
 	// Gone says that the node is taken away.
 	Gone bool
-}
-
-// opening is where one of a pod group's pods by itself has room, rules about other pods apart.
-type opening struct {
-	slots []*place.ExistingNode
-	// many says that there are more.
-	many bool
 }
 
 // NewSimulation places all that waits. movable are the nodes that trials may take away, those first that are the most
