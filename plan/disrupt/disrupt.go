@@ -85,7 +85,7 @@ func (d *decision) underutilized() {
 	if len(candidates) == 0 {
 		return
 	}
-	if pods, until := d.unplanned(); pods > 0 {
+	if until := d.unplanned(); !until.IsZero() {
 		for _, c := range candidates {
 			d.keep(c.node, underutilized, staysUntil(until, model.CauseQuiet, "pods have come that no plan has been made for yet"))
 		}
@@ -101,14 +101,11 @@ func (d *decision) underutilized() {
 // nodes there are.
 const planSoon = 30 * time.Second
 
-// unplanned counts the pods that have begun to wait for a node within planSoon and were promised none, and says when that
-// is over for the last of them. The nodes that are about to be launched for them are not in the picture yet, so that what
+// unplanned says when planSoon is over for the last of the pods that have begun to wait for a node and were promised none;
+// zero where it is over for all. The nodes that are about to be launched for them are not in the picture yet, so that what
 // consolidation makes of it now would be wrong a moment later. Older ones may wait for ever and stop nothing.
-func (d *decision) unplanned() (pods int, until time.Time) {
+func (d *decision) unplanned() (until time.Time) {
 	waits, _ := d.in.Snapshot.WaitingForNode()
-	if len(waits) == 0 {
-		return 0, until
-	}
 	promised := map[types.UID]bool{}
 	for _, n := range d.in.Snapshot.Nodes {
 		for _, uid := range n.Promised {
@@ -117,11 +114,10 @@ func (d *decision) unplanned() (pods int, until time.Time) {
 	}
 	for _, pod := range waits {
 		if end := pod.Created.Add(planSoon); !pod.Virtual && !promised[pod.UID] && d.judge.now.Before(end) {
-			pods++
 			until = model.Later(until, end)
 		}
 	}
-	return pods, until
+	return until
 }
 
 // done puts the verdicts of the nodes that stay in order.

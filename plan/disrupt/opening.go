@@ -28,9 +28,6 @@ func (f *Simulation) openingsFor(it *place.PodGroup) []*place.ExistingNode {
 			found = append(found, s)
 		}
 	}
-	if f.openings == nil {
-		f.openings = map[*place.PodGroup][]*place.ExistingNode{}
-	}
 	f.openings[it] = found
 	return found
 }

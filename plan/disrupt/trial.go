@@ -216,12 +216,14 @@ func (f *Simulation) keep(found *move) {
 		st.guests = append(slices.Clip(guests), p.Pod)
 		f.onUndo(func() { st.guests = guests })
 	}
-	f.written, f.openings = len(f.Distribution.Topology.Journal.Entries), nil
+	f.written = len(f.Distribution.Topology.Journal.Entries)
+	clear(f.openings)
 }
 
 // revert takes back all that was tried or kept since so much was written.
 func (f *Simulation) revert(written int) {
-	f.written, f.openings = written, nil
+	f.written = written
+	clear(f.openings)
 	f.Rollback()
 }
 
