@@ -23,8 +23,8 @@ func withSuccessors(s *model.Snapshot, but []*model.Node) *model.Snapshot {
 			}
 		}
 	}
-	return with(s, func(n *model.Node) bool { return !n.Leaving() && len(moving[n.Replacement]) > 0 }, func(n *model.Node) {
-		n.Promised = slices.Concat(n.Promised, moving[n.Replacement])
+	return with(s, func(n *model.Node) bool { return !n.Leaving() && len(moving[n.Replacement]) > 0 }, func(successor *model.Node) {
+		successor.Promised = slices.Concat(successor.Promised, moving[successor.Replacement])
 	})
 }
 
