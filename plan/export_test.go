@@ -17,7 +17,7 @@ func NewField(in model.Input) Field { return Field{disrupt.NewSimulation(in, in.
 
 // Relocate tries what becomes of some nodes' pods when at most so many claims may be bought.
 func (f Field) Relocate(most int, nodes ...*model.Node) (p model.Plan, why string, ok bool) {
-	found, kept := f.f.Relocate(nodes, disrupt.Purchase{Most: most})
+	found, kept := f.f.Relocate(nodes, most, nil)
 	if found == nil {
 		return model.Plan{}, kept.Message, false
 	}

@@ -222,9 +222,7 @@ func Shortages(snapshot *Snapshot) []Shortage { return lifecycle.Shortages(snaps
 func Static(in Input) (claims []Claim, refused []Reason) { return lifecycle.Static(in) }
 
 // Strategies are the names of Pack's ways to look for a lower price, each of which Input.Without may leave out.
-func Strategies() []string {
-	return place.Strategies()
-}
+func Strategies() []string { return place.Strategies() }
 
 // VirtualPods are the pods of a buffer, made from a model.
 func VirtualPods(m *Pod, buffer types.UID, name string, count int) []*Pod {

@@ -118,7 +118,7 @@
 // (disrupt/simulation.go). First the nodes go whose pods fit on others, those first that cost the most for what evicting
 // their pods costs; they are rehearsed together as the kube-scheduler would bind their pods, and those that only a plan
 // could make fit are left (disrupt/rehearsal.go). Then groups of nodes are replaced by one cheaper machine
-// (disrupt/group.go), then single ones (disrupt/consolidate.go, disrupt/purchase.go). What is kept of one question is
+// (disrupt/group.go), then single ones (disrupt/consolidation.go, disrupt/purchase.go). What is kept of one question is
 // spent for all that follow, so that all commands can be carried out at once. Pods are sent to the nodes that are the
 // least likely to go, and a node that pods are sent to stays, so that nobody moves twice.
 //
@@ -131,9 +131,9 @@
 // # Looking again
 //
 // A cluster is looked at after every change, and most of it is as it was. Each look begins anew all the same: most nodes
-// of a cluster that is well packed need no trial, since one of their pods fits on no other node, or what their pods need
-// at least costs as much as they do (disrupt/opening.go). A look at 5,000 full nodes takes 0.4 s of one core, more than
-// half of it to read the snapshot, which answers that are remembered would not save.
+// of a cluster that is well packed need no trial, since some of their pods fit on no other node, and what these need costs
+// as much as they do (disrupt/opening.go). A look at 5,000 full nodes takes 0.4 s of one core, more than half of it to read
+// the snapshot, which answers that are remembered would not save.
 //
 // # Devices
 //

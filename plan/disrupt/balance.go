@@ -13,8 +13,15 @@ import (
 // Karpenter calls the policy Balanced (k=2).
 const balancedK = 2
 
-// balance weighs what a command saves against what it disrupts, for NodePools of the policy Balanced. With S the part of
-// the pool's cost that is saved and D the part of its disruption that is caused,
+// A replacement is worth it when it saves at least leastPart of what it replaces, or for each pod that it moves at least
+// leastWorth of what the cluster costs for each of its pods.
+const (
+	leastPart  = 0.2
+	leastWorth = 0.25
+)
+
+// balance weighs what a command saves against what it disrupts: what replacements move, and for NodePools of the policy
+// Balanced everything. With S the part of the pool's cost that is saved and D the part of its disruption that is caused,
 //
 //	S = savings / cost of all the pool's nodes    D = DisruptionCost of the nodes that go / that of all the pool's nodes
 //
@@ -22,34 +29,53 @@ const balancedK = 2
 // to the pools by what their nodes cost. The formula is Karpenter's; what a pool has in all is reckoned once, when the
 // evaluation begins.
 type balance struct {
-	// totals are those of the pools that weigh at all.
+	// totals are those of the pools of the policy Balanced.
 	totals map[string]*poolTotal
+	// average is what the cluster costs, in dollars per hour, for each unit of what evicting its pods costs.
+	average float64
 }
 
 type poolTotal struct{ price, disruption float64 }
 
-func newBalance(snapshot *model.Snapshot, pools map[string]*karpv1.NodePool, rates *rates) *balance {
+func newBalance(snapshot *model.Snapshot, pools map[string]*karpv1.NodePool, rates rates) *balance {
 	b := &balance{totals: map[string]*poolTotal{}}
 	for name, pool := range pools {
 		if pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyBalanced {
 			b.totals[name] = &poolTotal{}
 		}
 	}
-	if len(b.totals) == 0 {
-		return b
-	}
+	all, evictions := 0.0, 0.0
 	for _, n := range snapshot.Nodes {
-		if total := b.totals[n.Pool]; total != nil && n.Managed() {
-			price, _ := rates.of(n)
+		if !n.Managed() {
+			continue
+		}
+		price, known := rates.of(n)
+		cost := lifecycle.DisruptionCost(n)
+		if known {
+			all += price
+			evictions += cost - 1
+		}
+		if total := b.totals[n.Pool]; total != nil {
 			total.price += price
-			total.disruption += lifecycle.DisruptionCost(n)
+			total.disruption += cost
 		}
 	}
+	b.average = all / max(evictions, 1)
 	return b
 }
 
-// lowest is the lowest score of taking some nodes away when it saves so many dollars per hour, of those in the pools that
-// weigh; infinite where none does. It is not known where the price of a node is not.
+// worth says whether a saving is more than next to nothing for what a replacement moves.
+func (b *balance) worth(sources []*candidate, saves float64) bool {
+	price, evictions := 0.0, 0.0
+	for _, c := range sources {
+		price += c.price
+		evictions += c.cost - 1
+	}
+	return saves > 0 && (saves >= leastPart*price || saves >= leastWorth*b.average*evictions)
+}
+
+// lowest is the lowest score of taking some nodes away when it saves so many dollars per hour, of those in the pools of
+// the policy Balanced; infinite where none is in such a pool. It is not known where the price of a node is not.
 func (b *balance) lowest(sources []*candidate, saves float64) (score float64, known bool) {
 	price, known, parts := 0.0, true, map[string]poolTotal{}
 	for _, c := range sources {
@@ -62,25 +88,25 @@ func (b *balance) lowest(sources []*candidate, saves float64) (score float64, kn
 	}
 	score = math.Inf(1)
 	for pool, part := range parts {
-		share := 0.0
-		if price > 0 {
-			share = saves * part.price / price
+		if part.price == 0 {
+			return 0, known
 		}
-		score = min(score, b.score(pool, share, part.disruption))
+		total := b.totals[pool]
+		score = min(score, saves*part.price/price/total.price/(part.disruption/total.disruption))
 	}
 	return score, known
 }
 
-// demurs says why taking some nodes away is not worth it when it saves so many dollars per hour; nothing where it is. Pools
-// of other policies never demur.
-func (b *balance) demurs(sources []*candidate, saves float64) string {
+// demurs says why taking some nodes away is not worth it when it saves so many dollars per hour; nil where it is. Pools of
+// other policies never demur.
+func (b *balance) demurs(sources []*candidate, saves float64) *model.Verdict {
 	switch score, known := b.lowest(sources, saves); {
 	case !known:
-		return "what it costs is not known, so that consolidationPolicy Balanced cannot weigh it"
+		return stays(model.CausePolicy, "what it costs is not known, so that consolidationPolicy Balanced cannot weigh it")
 	case score < 1.0/balancedK:
-		return fmt.Sprintf("it would save $%.4f an hour, which scores %.2f, and consolidationPolicy Balanced demands %.2f", saves, score, 1.0/balancedK)
+		return stays(model.CausePolicy, "it would save $%.4f an hour, which scores %.2f, and consolidationPolicy Balanced demands %.2f", saves, score, 1.0/balancedK)
 	}
-	return ""
+	return nil
 }
 
 // praise is what the lowest score adds to the reasons for taking some nodes away; nothing where no pool weighs.
@@ -90,13 +116,4 @@ func (b *balance) praise(sources []*candidate, saves float64) string {
 		return ""
 	}
 	return fmt.Sprintf(", which scores %.2f where consolidationPolicy Balanced demands %.2f", score, 1.0/balancedK)
-}
-
-// score is the part of a pool's cost that is saved for the part of its disruption.
-func (b *balance) score(pool string, saves, disruption float64) float64 {
-	total := b.totals[pool]
-	if total.price <= 0 || total.disruption <= 0 || disruption <= 0 {
-		return 0
-	}
-	return (saves / total.price) / (disruption / total.disruption)
 }

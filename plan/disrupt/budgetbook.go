@@ -13,16 +13,14 @@ import (
 type budgets struct {
 	now   time.Time
 	pools map[string]*poolBudget
-	// settling are the pools in which nothing may be begun until the pods that were moved are Ready.
-	settling map[string]bool
 }
 
 // poolBudget is the account of one pool.
 type poolBudget struct {
 	pool *karpv1.NodePool
-	// nodes are those that percentages are of, disrupting those that use up what is allowed.
-	nodes, disrupting int
-	allowed           map[karpv1.DisruptionReason]permission
+	// nodes are those that percentages are of, disrupting those that use up what is allowed, claims all there are or will be.
+	nodes, disrupting, claims int
+	allowed                   map[karpv1.DisruptionReason]permission
 	// waits says that the pool wants one step at a time, stepped that there was one.
 	waits, stepped bool
 }
@@ -38,13 +36,17 @@ type permission struct {
 // newBudgets opens the accounts. Nodes are counted as Karpenter does: those that are initialized and whose machine has
 // not been ended.
 func newBudgets(in *model.Input, pools map[string]*karpv1.NodePool) *budgets {
-	b := &budgets{now: in.Snapshot.Time, pools: make(map[string]*poolBudget, len(pools)), settling: in.Settling}
+	b := &budgets{now: in.Snapshot.Time, pools: make(map[string]*poolBudget, len(pools))}
 	for name, pool := range pools {
 		b.pools[name] = &poolBudget{pool: pool, allowed: map[karpv1.DisruptionReason]permission{}, waits: pool.Annotations[karpv1.WaitForReadyAnnotationKey] == "true"}
 	}
 	for _, n := range in.Snapshot.Nodes {
 		of := b.pools[n.Pool]
-		if of == nil || n.Claim == "" || !n.Initialized || n.Terminating {
+		if of == nil || n.Claim == "" {
+			continue
+		}
+		of.claims++
+		if !n.Initialized || n.Terminating {
 			continue
 		}
 		of.nodes++
@@ -68,16 +70,14 @@ func (b *budgets) permission(of *poolBudget, reason karpv1.DisruptionReason) per
 // left is how many more nodes of a pool may go for a reason.
 func (b *budgets) left(pool string, reason karpv1.DisruptionReason) int {
 	of := b.pools[pool]
-	// A pool that waits for the pods it has moved begins nothing before they are Ready.
-	moves := reason != karpv1.DisruptionReasonEmpty
-	if of.waits && moves && (of.stepped || b.settling[pool]) {
+	left := max(0, b.permission(of, reason).most-of.disrupting)
+	switch {
+	case !of.waits || reason == karpv1.DisruptionReasonEmpty:
+		return left
+	case of.stepped:
 		return 0
 	}
-	left := max(0, b.permission(of, reason).most-of.disrupting)
-	if of.waits && moves {
-		return min(left, 1)
-	}
-	return left
+	return min(left, 1)
 }
 
 // take counts nodes of a pool that are to go for a reason.

@@ -1,6 +1,7 @@
 package disrupt
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -26,6 +27,8 @@ type candidate struct {
 	pods []*model.Pod
 	// soon says that the node may go in a moment and not yet.
 	soon bool
+	// kept says what keeps it from being underutilized, as far as that has been asked.
+	kept *model.Verdict
 }
 
 // stays is a verdict that whoever knows the node and the reason completes.
@@ -51,11 +54,10 @@ func eventual(reason karpv1.DisruptionReason) bool {
 
 // judge says what keeps nodes.
 type judge struct {
-	now      time.Time
-	held     map[string]model.Hold
-	settling map[string]bool
-	pools    map[string]*karpv1.NodePool
-	budgets  *budgetIndex
+	in      *model.Input
+	now     time.Time
+	pools   map[string]*karpv1.NodePool
+	budgets *budgetIndex
 	// waiting are the real pods that wait for a node, nominated the Nodes that some of them are to get.
 	waiting   map[types.UID]bool
 	nominated map[string]bool
@@ -65,10 +67,8 @@ type judge struct {
 
 func newJudge(in *model.Input) *judge {
 	snapshot := in.Snapshot
-	j := &judge{
-		now: snapshot.Time, held: in.Held, settling: in.Settling, budgets: newBudgetIndex(snapshot.DisruptionBudgets),
-		pools: make(map[string]*karpv1.NodePool, len(snapshot.NodePools)), waiting: map[types.UID]bool{}, nominated: map[string]bool{}, replaced: map[string]bool{},
-	}
+	j := &judge{in: in, now: snapshot.Time, budgets: newBudgetIndex(snapshot.DisruptionBudgets), pools: make(map[string]*karpv1.NodePool, len(snapshot.NodePools)),
+		waiting: map[types.UID]bool{}, nominated: map[string]bool{}, replaced: map[string]bool{}}
 	for _, pool := range snapshot.NodePools {
 		j.pools[pool.Name] = pool
 	}
@@ -105,16 +105,7 @@ func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verd
 	if !n.Initialized {
 		return stays(model.CauseNode, "it is not initialized")
 	}
-	if kept := j.keepsNode(n); kept != nil {
-		return kept
-	}
-	if kept := j.expects(n); kept != nil {
-		return kept
-	}
-	if kept := j.keepsPods(n, reason); kept != nil {
-		return kept
-	}
-	return j.patience(n, pool, reason)
+	return cmp.Or(j.keepsNode(n), j.expects(n), j.keepsPods(n, reason), j.patience(n, pool, reason))
 }
 
 // applies says why a reason is none for a node, or is not wanted by its pool.
@@ -161,10 +152,7 @@ func (j *judge) expired(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 
 // protects says what keeps a node that asks, or on which a pod asks, not to be disrupted.
 func (j *judge) protects(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
-	if kept := j.keepsNode(n); kept != nil {
-		return kept
-	}
-	return j.keepsPods(n, reason)
+	return cmp.Or(j.keepsNode(n), j.keepsPods(n, reason))
 }
 
 // keepsNode says what keeps a node that is about itself.
@@ -223,17 +211,14 @@ func (j *judge) keepsPods(n *model.Node, reason karpv1.DisruptionReason) *model.
 // patience says for what a node has to wait that everything else lets go.
 func (j *judge) patience(n *model.Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *model.Verdict {
 	if reason == karpv1.DisruptionReasonEmpty || reason == karpv1.DisruptionReasonUnderutilized {
-		if kept := j.quiet(n, pool); kept != nil {
-			return kept
-		}
-		if kept := j.young(n, pool); kept != nil {
+		if kept := cmp.Or(j.quiet(n, pool), j.young(n, pool)); kept != nil {
 			return kept
 		}
 	}
-	if hold, held := j.held[n.Key()]; held && reason != karpv1.DisruptionReasonEmpty && j.now.Before(hold.Until) {
+	if hold, held := j.in.Held[n.Key()]; held && reason != karpv1.DisruptionReasonEmpty && j.now.Before(hold.Until) {
 		return staysUntil(hold.Until, model.CauseQuiet, "%s", hold.Why)
 	}
-	if j.settling[n.Pool] {
+	if j.in.Settling[n.Pool] {
 		return stays(model.CauseQuiet, "pods that were moved within its NodePool are not Ready yet (%s)", karpv1.WaitForReadyAnnotationKey)
 	}
 	return nil
@@ -270,10 +255,10 @@ const soonWithin = 5 * time.Minute
 // their pods' new places are not given to the pods of others.
 func (j *judge) soonQuiet(n *model.Node, kept *model.Verdict) bool {
 	pool := j.pools[n.Pool]
-	if kept.Cause != model.CauseQuiet || pool == nil || !kept.Until.After(j.now) || kept.Until.Sub(j.now) > soonWithin {
+	if kept.Cause != model.CauseQuiet || !kept.Until.After(j.now) || kept.Until.Sub(j.now) > soonWithin {
 		return false
 	}
-	if _, held := j.held[n.Key()]; held || j.settling[n.Pool] || j.quiet(n, pool) == nil || j.young(n, pool) != nil {
+	if _, held := j.in.Held[n.Key()]; held || j.in.Settling[n.Pool] || j.quiet(n, pool) == nil || j.young(n, pool) != nil {
 		return false
 	}
 	settled := j.now.Add(-*pool.Spec.Disruption.ConsolidateAfter.Duration)

@@ -94,21 +94,13 @@ func noOtherPlace(pod *model.Pod) string {
 
 // rushedOut says the same of nodes whose pods are placed as they come.
 func rushedOut(in model.Input, going []*model.Node) map[*model.Node]string {
-	staying := *in.Snapshot
-	staying.Nodes = slices.Clone(in.Snapshot.Nodes)
-	movable := make([]*model.Node, len(going))
-	for i, n := range going {
-		node := *n
-		node.Deleting, node.Disrupted = false, false
-		movable[i] = &node
-		staying.Nodes[slices.Index(staying.Nodes, n)] = &node
-	}
-	in.Snapshot = &staying
+	in.Snapshot = with(in.Snapshot, func(n *model.Node) bool { return slices.Contains(going, n) }, func(n *model.Node) { n.Deleting, n.Disrupted = false, false })
 	why := map[*model.Node]string{}
-	for m := range NewSimulation(in, movable).unplacedMovers(movable) {
+	for pod := range NewSimulation(in, going).unplaced(going) {
 		// Pods that wait may have had their place on a node that goes, and keep none.
-		if n := going[slices.Index(movable, m.from)]; why[n] == "" && slices.Contains(n.Pods, m.pod) && !m.pod.Undisruptable(in.Snapshot.Time) {
-			why[n] = noOtherPlace(m.pod)
+		from := slices.IndexFunc(going, func(n *model.Node) bool { return slices.Contains(n.Pods, pod) })
+		if from >= 0 && why[going[from]] == "" && !pod.Undisruptable(in.Snapshot.Time) {
+			why[going[from]] = noOtherPlace(pod)
 		}
 	}
 	return why
@@ -117,8 +109,7 @@ func rushedOut(in model.Input, going []*model.Node) map[*model.Node]string {
 // Protected says what asks, on a node or on one of its pods, that the node is not disrupted for a reason; nothing where
 // nothing does.
 func Protected(n *model.Node, reason karpv1.DisruptionReason, now time.Time) string {
-	j := &judge{now: now, budgets: newBudgetIndex(nil)}
-	if kept := j.protects(n, reason); kept != nil {
+	if kept := newJudge(&model.Input{Snapshot: &model.Snapshot{Time: now}}).protects(n, reason); kept != nil {
 		return kept.Message
 	}
 	return ""

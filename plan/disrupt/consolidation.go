@@ -1,6 +1,12 @@
 package disrupt
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -17,74 +23,184 @@ const replacementsMost = 100
 
 // consolidation is the search for commands that save money by moving pods.
 type consolidation struct {
-	f          *Simulation
-	book       *budgets
-	scores     *balance
-	spotToSpot bool
-
-	commands []model.Command
-	// removals are the sources of the commands, as long as each is of one node that needs no replacement.
+	*decision
+	f      *Simulation
+	scores *balance
+	// removals are the candidates that go because their pods fit on others.
 	removals []*candidate
-	// removed is how many commands launch nothing; they are the first.
-	removed int
 	// crowded says that some were given up, as their pods might find no room.
 	crowded bool
-	// average is what the cluster costs, in dollars per hour, for each unit of what evicting its pods costs.
-	average float64
-	// kept says what keeps the candidates that were looked at, gone which of them are in a command.
-	kept map[*candidate]*model.Verdict
-	gone map[*candidate]bool
+	// replaced is how many commands launch something.
+	replaced int
 }
 
-// open says whether a candidate may go as far as budgets, its score and commands that were found before have a say. Not
+// consolidate finds nodes that are not needed, or cost more than what their pods need. Rivals are nodes that may not go
+// yet, but soon: the room for their pods is spoken for.
+func consolidate(d *decision, candidates, rivals []*candidate) {
+	c := &consolidation{decision: d, f: d.simulationOf(), scores: newBalance(d.in.Snapshot, d.judge.pools, d.rates)}
+	all := slices.Concat(candidates, rivals)
+	slices.SortFunc(all, bySavings)
+	before := c.f.written
+	for _, one := range all {
+		c.remove(one)
+	}
+	c.rehearse(before)
+	if c.dismiss() {
+		return
+	}
+	staying := slices.DeleteFunc(all, func(one *candidate) bool { return one.soon || c.going[one.node.Key()] })
+	c.gather(staying)
+	for _, one := range staying {
+		c.exchange(one)
+	}
+}
+
+// bySavings orders candidates by what they cost for what taking them away costs, the most first.
+func bySavings(a, b *candidate) int {
+	return cmp.Or(-cmp.Compare(a.price/a.cost, b.price/b.cost), cmp.Compare(len(a.pods), len(b.pods)), strings.Compare(a.node.Key(), b.node.Key()))
+}
+
+// mayGo says whether a candidate may go as far as budgets, its score and commands that were found before have a say. Not
 // even its whole price may be worth disrupting it.
-func (c *consolidation) open(one *candidate) bool {
-	if c.gone[one] {
+func (c *consolidation) mayGo(one *candidate) bool {
+	if c.going[one.node.Key()] {
 		return false
 	}
-	kept := c.f.Simulated[one.node.Key()].expects()
+	kept := c.f.expects(one.node)
 	if kept == nil && c.book.left(one.node.Pool, underutilized) == 0 {
 		kept = c.book.refusal(one, underutilized)
 	}
-	if demurs := c.scores.demurs([]*candidate{one}, one.price); kept == nil && demurs != "" {
-		kept = stays(model.CausePolicy, "%s", demurs)
+	if kept == nil {
+		kept = c.scores.demurs([]*candidate{one}, one.price)
 	}
 	if kept != nil {
-		c.kept[one] = kept
+		one.kept = kept
 	}
 	return kept == nil
 }
 
-// A replacement is worth it when it saves at least leastPart of what it replaces, or for each pod that it moves at least
-// leastWorth of what the cluster costs for each of its pods.
-const (
-	leastPart  = 0.2
-	leastWorth = 0.25
-)
-
-// worth says whether a saving is more than next to nothing for what a replacement moves.
-func (c *consolidation) worth(sources []*candidate, saves float64) bool {
-	price, cost := measure(sources)
-	return saves > 0 && (saves >= leastPart*price || saves >= leastWorth*c.average*cost)
+// remove takes a node away whose pods fit on others.
+func (c *consolidation) remove(one *candidate) {
+	if !c.mayGo(one) {
+		return
+	}
+	if pods := c.f.stuck(c.f.Simulated[one.node.Key()]); len(pods) > 0 {
+		one.kept = noRoomFor(c.f.Distribution.Home[pods[0]], pods[0])
+		return
+	}
+	found, kept := c.f.Relocate([]*model.Node{one.node}, 0, nil)
+	if kept != nil {
+		one.kept = kept
+		return
+	}
+	c.f.keep(found)
+	c.removals = append(c.removals, one)
+	if !one.soon {
+		c.book.take(one.node.Pool, underutilized, 1)
+	}
 }
 
-// measure is what some nodes cost, in dollars per hour, and what evicting their pods does.
-func measure(sources []*candidate) (price, cost float64) {
+// giveUp has a candidate stay after all.
+func (c *consolidation) giveUp(one *candidate, why string) {
+	one.kept = stays(model.CauseQuiet, "%s", why)
+	if !one.soon {
+		c.book.take(one.node.Pool, underutilized, -1)
+	}
+}
+
+const crowdedOut = "its pods fit on other nodes, but might not beside those of other nodes that go at the same time"
+
+// rehearse gives up the removals that only work out if the kube-scheduler does as it was planned. Before they were found,
+// so much was written in the journal.
+func (c *consolidation) rehearse(before int) {
+	if len(c.removals) < 2 {
+		return
+	}
+	// The first goes in any case: alone it does no worse than if it were decided by itself.
+	removals, nodes := c.removals, nodesOf(c.removals)
+	c.f.revert(before)
+	passes := 1 + sort.Search(len(nodes)-1, func(k int) bool { return !c.f.rehearse(nodes[:k+2]) })
+	c.removals = nil
+	for i, one := range removals {
+		if found, _ := c.f.Relocate(nodes[i:i+1], 0, nil); found != nil && i < passes {
+			c.f.keep(found)
+			c.removals = append(c.removals, one)
+			continue
+		}
+		c.crowded = true
+		c.giveUp(one, crowdedOut)
+	}
+}
+
+// dismiss drops the removals that it is too early for, and says whether there are any; it decides the others. What room
+// the early ones need stays theirs; to buy for what finds none beside it would be to buy what is not needed when they have
+// gone. Where the cluster has just shrunk, and a good part of the removals is early, the others wait as well: once all
+// nodes that lost pods may be chosen from, fewer pods move for more.
+func (c *consolidation) dismiss() (early bool) {
+	soon := 0
+	for _, one := range c.removals {
+		if one.soon {
+			soon++
+		}
+	}
+	wait := soon > 0 && soon*shrinkingPart >= len(c.removals) && shrinking(&c.in)
+	for _, one := range c.removals {
+		switch {
+		case one.soon:
+		case wait:
+			c.giveUp(one, "nodes that have just lost pods may be better ones to take away, when they have been quiet for consolidateAfter")
+		default:
+			c.decide([]*candidate{one}, nil, one.price)
+		}
+	}
+	return soon > 0
+}
+
+// exchange replaces a node by a cheaper one.
+func (c *consolidation) exchange(one *candidate) {
+	before := one.kept
+	switch {
+	case c.going[one.node.Key()]:
+	case c.replaced >= replacementsMost:
+		one.kept = stays(model.CauseQuiet, "%d other replacements are decided first", replacementsMost)
+	case before.Cause != model.CauseRoom && before.Cause != model.CauseBuffer || !c.mayGo(one):
+	case !one.known:
+		one.kept = stays(model.CausePrice, "%s, and what it costs is not known", before.Message)
+	default:
+		kept := c.f.saveless(c.f.Simulated[one.node.Key()], one.price)
+		if kept == nil {
+			kept = c.replace([]*candidate{one})
+		}
+		if kept != nil && (kept.Cause == model.CausePrice || kept.Cause == model.CauseRoom) {
+			kept.Message = before.Message + ", and " + kept.Message
+		}
+		one.kept = kept
+	}
+}
+
+// replace replaces some nodes by one that is cheaper, or says why not.
+func (c *consolidation) replace(sources []*candidate) *model.Verdict {
+	on := c.termsFor(sources)
+	found, kept := c.f.Relocate(nodesOf(sources), 1, on)
+	if kept != nil {
+		return kept
+	}
+	if len(found.Claims) == 0 && (c.crowded || len(sources) > 1) {
+		return stays(model.CauseQuiet, crowdedOut)
+	}
+	saves := on.below - priceOf(found.Claims)
+	if !c.scores.worth(sources, saves) {
+		return stays(model.CausePrice, "a replacement would save $%.4f an hour, which is too little for moving %d pods", saves, podsOf(sources))
+	}
+	if kept := c.scores.demurs(sources, saves); kept != nil {
+		return kept
+	}
+	c.f.keep(found)
 	for _, source := range sources {
-		cost += source.cost - 1
-		price += source.price
+		c.book.take(source.node.Pool, underutilized, 1)
 	}
-	return price, cost
-}
-
-// unworthy says why what replacements save does not justify to take nodes away; nil where it does.
-func (c *consolidation) unworthy(sources []*candidate, found *move, saves float64) *model.Verdict {
-	if !c.worth(sources, saves) {
-		return stays(model.CausePrice, "a replacement would save $%.4f an hour, which is too little for moving %d pods", saves, found.pods)
-	}
-	if demurs := c.scores.demurs(sources, saves); demurs != "" {
-		return stays(model.CausePolicy, "%s", demurs)
-	}
+	c.replaced++
+	c.decide(sources, found.Claims, saves)
 	return nil
 }
 
@@ -97,7 +213,7 @@ func (c *consolidation) termsFor(sources []*candidate) *terms {
 		spot = spot && source.node.CapacityType == karpv1.CapacityTypeSpot
 	}
 	if spot {
-		t.noSpot = !c.spotToSpot
+		t.noSpot = !c.in.SpotToSpot
 		if len(sources) == 1 {
 			t.choice = SpotChoice
 		}
@@ -105,16 +221,38 @@ func (c *consolidation) termsFor(sources []*candidate) *terms {
 	return t
 }
 
-// decide makes a command of a move.
-func (c *consolidation) decide(sources []*candidate, found *move, saves float64, why string) {
-	c.f.keep(found)
-	command := model.Command{Reason: underutilized, Replacements: found.Claims, Moves: found.pods, SavesPerHour: saves, Why: why + c.scores.praise(sources, saves)}
-	for _, source := range sources {
-		c.gone[source] = true
-		if !source.soon {
-			c.book.take(source.node.Pool, underutilized, 1)
-		}
-		command.Nodes = append(command.Nodes, source.node.Key())
+// decide makes a command of it that some nodes go, for a claim or because their pods fit on others.
+func (c *consolidation) decide(sources []*candidate, claims []model.Claim, saves float64) {
+	var why string
+	switch one := sources[0]; {
+	case len(claims) == 0 && one.known:
+		why = fmt.Sprintf("its %d pods fit on other nodes, which saves $%.4f an hour", len(one.pods), saves)
+	case len(claims) == 0:
+		why = fmt.Sprintf("its %d pods fit on other nodes", len(one.pods))
+	default:
+		claim := &claims[0]
+		why = fmt.Sprintf("%s %s at $%.4f an hour takes %d pods for $%.4f an hour less", claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, podsOf(sources), saves)
 	}
-	c.commands = append(c.commands, command)
+	command := model.Command{Reason: underutilized, Replacements: claims, Moves: podsOf(sources), SavesPerHour: saves, Why: why + c.scores.praise(sources, saves)}
+	for _, n := range nodesOf(sources) {
+		command.Nodes = append(command.Nodes, n.Key())
+	}
+	c.command(command)
+}
+
+func nodesOf(candidates []*candidate) []*model.Node {
+	nodes := make([]*model.Node, len(candidates))
+	for i, one := range candidates {
+		nodes[i] = one.node
+	}
+	return nodes
+}
+
+// podsOf is how many pods candidates have that need another place.
+func podsOf(candidates []*candidate) int {
+	pods := 0
+	for _, one := range candidates {
+		pods += len(one.pods)
+	}
+	return pods
 }

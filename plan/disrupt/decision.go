@@ -7,7 +7,6 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/lifecycle"
 	"github.com/tenon-sh/tenon/plan/model"
-	"github.com/tenon-sh/tenon/plan/place"
 )
 
 // DisruptionReasons are the reasons for which Disrupt takes nodes away, in the order in which it asks.
@@ -21,7 +20,7 @@ type decision struct {
 	in    model.Input
 	judge *judge
 	book  *budgets
-	rates *rates
+	rates rates
 	// candidates are, for each reason, the nodes that their own rules let go.
 	candidates map[karpv1.DisruptionReason][]*candidate
 	// rivals are nodes that will be candidates for being underutilized in a moment.
@@ -64,25 +63,10 @@ func (d *decision) simulationOf() *Simulation {
 		}
 	}
 	in := d.in
-	if len(d.going) > 0 {
-		in.Snapshot = place.Without(in.Snapshot, d.going)
-	}
+	in.Snapshot = with(in.Snapshot, func(n *model.Node) bool { return d.going[n.Key()] }, func(n *model.Node) { n.Deleting = true })
 	in.Snapshot = withSuccessors(in.Snapshot, nil)
 	d.simulation = NewSimulation(in, movable)
 	return d.simulation
-}
-
-// roomMatters says whether it has to be asked where pods find room: where some wait or leave, or where it is asked for
-// other nodes anyway.
-func (d *decision) roomMatters() bool {
-	for _, reason := range DisruptionReasons() {
-		if reason != karpv1.DisruptionReasonEmpty && len(d.open(d.candidates[reason])) > 0 {
-			return true
-		}
-	}
-	return slices.ContainsFunc(d.in.Snapshot.Pending, (*model.Pod).Placeable) || slices.ContainsFunc(d.in.Snapshot.Nodes, func(n *model.Node) bool {
-		return (n.Leaving() || d.going[n.Key()]) && slices.ContainsFunc(n.Pods, (*model.Pod).Reschedulable)
-	})
 }
 
 // open are those of some candidates that are in no command yet.

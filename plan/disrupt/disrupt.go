@@ -20,11 +20,11 @@ func Disrupt(in model.Input) model.Disruption {
 	d := newDecision(in)
 	d.judgeAll()
 	d.overprovisioned()
-	d.renewedStatic(DisruptionReasonExpired)
-	d.renewedStatic(karpv1.DisruptionReasonDrifted)
+	d.renewed(DisruptionReasonExpired, true)
+	d.renewed(karpv1.DisruptionReasonDrifted, true)
 	d.emptied()
-	d.renewed(DisruptionReasonExpired)
-	d.renewed(karpv1.DisruptionReasonDrifted)
+	d.renewed(DisruptionReasonExpired, false)
+	d.renewed(karpv1.DisruptionReasonDrifted, false)
 	d.underutilized()
 	return d.done()
 }
@@ -81,25 +81,19 @@ func (d *decision) overprovisioned() {
 
 // underutilized takes away the nodes that the cluster does well without, or for which a cheaper one does.
 func (d *decision) underutilized() {
-	reason := karpv1.DisruptionReasonUnderutilized
-	candidates := d.open(d.candidates[reason])
+	candidates := d.open(d.candidates[underutilized])
 	if len(candidates) == 0 {
 		return
 	}
-	if pods, until := d.unplanned(); pods > 0 {
+	if until := d.unplanned(); !until.IsZero() {
 		for _, c := range candidates {
-			d.keep(c.node, reason, staysUntil(until, model.CauseQuiet, "pods have come that no plan has been made for yet"))
+			d.keep(c.node, underutilized, staysUntil(until, model.CauseQuiet, "pods have come that no plan has been made for yet"))
 		}
 		return
 	}
-	c := consolidate(d, candidates, d.open(d.rivals))
-	for _, command := range c.commands {
-		d.command(command)
-	}
-	for _, one := range candidates {
-		if !c.gone[one] {
-			d.keep(one.node, reason, c.kept[one])
-		}
+	consolidate(d, candidates, d.open(d.rivals))
+	for _, one := range d.open(candidates) {
+		d.keep(one.node, underutilized, one.kept)
 	}
 }
 
@@ -107,14 +101,11 @@ func (d *decision) underutilized() {
 // nodes there are.
 const planSoon = 30 * time.Second
 
-// unplanned counts the pods that have begun to wait for a node within planSoon and were promised none, and says when that
-// is over for the last of them. The nodes that are about to be launched for them are not in the picture yet, so that what
+// unplanned says when planSoon is over for the last of the pods that have begun to wait for a node and were promised none;
+// zero where it is over for all. The nodes that are about to be launched for them are not in the picture yet, so that what
 // consolidation makes of it now would be wrong a moment later. Older ones may wait for ever and stop nothing.
-func (d *decision) unplanned() (pods int, until time.Time) {
+func (d *decision) unplanned() (until time.Time) {
 	waits, _ := d.in.Snapshot.WaitingForNode()
-	if len(waits) == 0 {
-		return 0, until
-	}
 	promised := map[types.UID]bool{}
 	for _, n := range d.in.Snapshot.Nodes {
 		for _, uid := range n.Promised {
@@ -123,22 +114,18 @@ func (d *decision) unplanned() (pods int, until time.Time) {
 	}
 	for _, pod := range waits {
 		if end := pod.Created.Add(planSoon); !pod.Virtual && !promised[pod.UID] && d.judge.now.Before(end) {
-			pods++
 			until = model.Later(until, end)
 		}
 	}
-	return pods, until
+	return until
 }
 
 // done puts the verdicts of the nodes that stay in order.
 func (d *decision) done() model.Disruption {
-	rank := map[karpv1.DisruptionReason]int{}
-	for i, reason := range DisruptionReasons() {
-		rank[reason] = i
-	}
+	order := DisruptionReasons()
 	d.found.Verdicts = slices.DeleteFunc(d.found.Verdicts, func(v model.Verdict) bool { return d.going[v.Node] })
 	slices.SortStableFunc(d.found.Verdicts, func(a, b model.Verdict) int {
-		return cmp.Or(strings.Compare(a.Node, b.Node), cmp.Compare(rank[a.Reason], rank[b.Reason]))
+		return cmp.Or(strings.Compare(a.Node, b.Node), cmp.Compare(slices.Index(order, a.Reason), slices.Index(order, b.Reason)))
 	})
 	return d.found
 }

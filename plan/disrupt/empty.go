@@ -18,32 +18,30 @@ func (d *decision) emptied() {
 	slices.SortFunc(candidates, func(a, b *candidate) int {
 		return cmp.Or(strings.Compare(a.node.Pool, b.node.Pool), a.node.Created.Compare(b.node.Created), strings.Compare(a.node.Key(), b.node.Key()))
 	})
-	asks, commands := d.roomMatters(), map[string]*model.Command{}
+	var commands []model.Command
+	pool := ""
 	for _, c := range candidates {
 		n := c.node
 		if d.book.left(n.Pool, reason) == 0 {
 			d.keep(n, reason, d.book.refusal(c, reason))
 			continue
 		}
-		if asks {
-			f := d.simulationOf()
-			found, kept := f.Relocate([]*model.Node{n}, Purchase{})
-			if found == nil {
-				d.keep(n, reason, kept)
-				continue
-			}
-			f.keep(found)
+		found, kept := d.simulationOf().Relocate([]*model.Node{n}, 0, nil)
+		if kept != nil {
+			d.keep(n, reason, kept)
+			continue
 		}
+		d.simulation.keep(found)
 		d.book.take(n.Pool, reason, 1)
-		command := commands[n.Pool]
-		if command == nil {
-			command = &model.Command{Reason: reason, Why: "nothing runs on them that would have to move"}
-			commands[n.Pool] = command
+		if len(commands) == 0 || n.Pool != pool {
+			pool = n.Pool
+			commands = append(commands, model.Command{Reason: reason, Why: "nothing runs on them that would have to move"})
 		}
+		command := &commands[len(commands)-1]
 		command.Nodes = append(command.Nodes, n.Key())
 		command.SavesPerHour += c.price
 	}
-	for _, pool := range model.SortedKeys(commands) {
-		d.command(*commands[pool])
+	for _, command := range commands {
+		d.command(command)
 	}
 }

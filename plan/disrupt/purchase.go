@@ -13,57 +13,44 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// shelveMachines sorts what can be bought: by weight of the pool, reserved before all others, price.
-func shelveMachines(f *Simulation) {
-	m := f.Distribution.Market
-	for first := 0; first < len(m.Sellers); {
-		last := first + 1
-		for last < len(m.Sellers) && market.Weight(m.Sellers[last].NodePool) == market.Weight(m.Sellers[first].NodePool) {
-			last++
-		}
-		var shelf [len(market.CapacityTypes)][]int
-		for i := m.Sellers[first].First; i < m.Sellers[last-1].Last; i++ {
-			if m.Machines[i].Zones != 0 {
-				at := min(m.Machines[i].Capacity, place.Spot) // spot and on-demand compete by price
-				shelf[at] = append(shelf[at], i)
-			}
-		}
-		for c := range shelf {
-			slices.SortStableFunc(shelf[c], func(a, b int) int { return cmp.Compare(m.Machines[a].Price, m.Machines[b].Price) })
-		}
-		f.shelves = append(f.shelves, shelf)
-		first = last
-	}
+// terms are what a claim that replaces nodes has to meet to be worth it.
+type terms struct {
+	// below is the price, in dollars per hour, that whatever the launch comes to has to stay under.
+	below float64
+	// noSpot says that spot would replace spot only, which is not wanted.
+	noSpot bool
+	// choice is how many types a spot claim has to choose from, and then the most it may; zero for any number.
+	choice int
+	// sources are what is replaced. None is replaced by its like; and where one of several sources is of a type that would
+	// do, it is better kept than replaced, so that only what is cheaper than it will do.
+	sources []*candidate
 }
 
 // buyFor buys for what a trial has found no place for.
-func buyFor(f *Simulation, podGroups []*place.PodGroup, may Purchase) *model.Verdict {
+func buyFor(f *Simulation, podGroups []*place.PodGroup, most int, on *terms) ([]model.Claim, *model.Verdict) {
 	d := f.Distribution
-	if i := slices.IndexFunc(podGroups, func(it *place.PodGroup) bool { return len(it.Pods) > 0 }); i >= 0 {
-		return noRoomFor(podGroups[i])
-	}
 	if len(d.Chunks) == 0 {
-		return nil
+		return nil, nil
 	}
-	b, kept := oneFor(f, d.Chunks, may.terms)
+	purse := d.Market.Purse()
+	f.onUndo(func() { d.Market.Restore(purse) })
+	b, kept := oneFor(f, d.Chunks, on)
 	switch {
 	case b != nil:
-		claim, why := replacementClaim(f, b, may.terms)
+		claim, why := replacementClaim(f, b, on)
 		if why != "" {
-			return stays(model.CausePrice, "%s", why)
+			return nil, stays(model.CausePrice, "%s", why)
 		}
 		d.Market.Spend(b.Machine, b.Size, 1)
-		f.tried.Claims = []model.Claim{claim}
-		return nil
-	case may.Most == 1:
-		return kept
+		return []model.Claim{claim}, nil
+	case most == 1:
+		return nil, kept
 	}
-	return buyMany(f, podGroups)
+	return buyMany(d, podGroups)
 }
 
 // buyMany buys as a plan does.
-func buyMany(f *Simulation, podGroups []*place.PodGroup) *model.Verdict {
-	d := f.Distribution
+func buyMany(d *place.Distribution, podGroups []*place.PodGroup) ([]model.Claim, *model.Verdict) {
 	planned := place.Buy(d.Market, nil, d.Chunks)
 	for place.ChunkAgain(d, podGroups) {
 		planned = place.Buy(d.Market, planned, d.Chunks)
@@ -74,11 +61,10 @@ func buyMany(f *Simulation, podGroups []*place.PodGroup) *model.Verdict {
 			if reasons := place.Explain(d.Market, it); len(reasons) > 0 {
 				kept.Message += ": " + reasons[0].Message
 			}
-			return kept
+			return nil, kept
 		}
 	}
-	f.tried.Claims = place.Claims(d.Market, planned)
-	return nil
+	return place.Claims(d.Market, planned), nil
 }
 
 // need is what some pods ask of one machine that takes them all.
@@ -89,8 +75,8 @@ type need struct {
 	zones   uint64
 }
 
-func newNeed(m *market.Market) need {
-	return need{request: make([]int64, m.Dims.Count()), zones: ^uint64(0)}
+func newNeed(m *market.Market) *need {
+	return &need{request: make([]int64, m.Dims.Count()), zones: ^uint64(0)}
 }
 
 // add counts more pods, of the same kind.
@@ -109,6 +95,21 @@ func (n *need) metBy(m *market.Market, index int) bool {
 	return (n.allowed == nil || n.allowed.Has(index)) && mach.Zones&n.zones != 0 && solve.Fits(n.request, mach.Usable)
 }
 
+// unmet says why no machine would do at a price below a bound, of which the cheapest that would do at all is given; -1 if
+// there is none.
+func (n *need) unmet(m *market.Market, index int) *model.Verdict {
+	if index < 0 {
+		return stays(model.CauseRoom, "no single node would take all pods that find no room elsewhere")
+	}
+	return stays(model.CausePrice, "%s, saves nothing", cheapest(m, index, n.zones))
+}
+
+// cheapest names the cheapest replacement, and what it costs in some zones.
+func cheapest(m *market.Market, index int, zones uint64) string {
+	mach := &m.Machines[index]
+	return fmt.Sprintf("the cheapest replacement, %s %s at $%.4f an hour", mach.Typ.Name, market.CapacityTypes[mach.Capacity], m.PriceIn(index, zones))
+}
+
 // oneFor is the cheapest machine that takes all demand chunks, filled with them. Pools are tried by weight, and reserved
 // machines before others: the first that has such a machine at all decides.
 func oneFor(f *Simulation, chunks []*place.DemandChunk, on *terms) (best *place.PlannedNode, kept *model.Verdict) {
@@ -117,74 +118,44 @@ func oneFor(f *Simulation, chunks []*place.DemandChunk, on *terms) (best *place.
 	for _, l := range chunks {
 		all.add(l.Request, l.Left(), l.Allowed, l.ZonesOfChunk())
 	}
-	limited := stays(model.CauseRoom, "its NodePool's limits leave no room for a replacement beside it")
-	for _, shelf := range f.shelves {
-		for _, machines := range shelf {
-			price := math.Inf(1)
-			for _, i := range machines {
-				mach := &m.Machines[i]
-				if mach.Price >= price {
-					break
-				}
-				switch {
-				case !all.metBy(m, i):
-				case on != nil && mach.Price >= on.below:
-					return nil, cmp.Or(kept, stays(model.CausePrice, "the cheapest replacement, %s, saves nothing", priced(m, i, all.zones)))
-				case m.Affordable(i, mach.Size) == 0:
-					kept = limited
-				case m.PriceIn(i, all.zones) < price:
-					if b := filledMachine(f, i, all.zones, chunks); b != nil {
-						best, price = b, m.PriceIn(i, all.zones)
-					}
+	for _, machines := range f.shelves {
+		price := math.Inf(1)
+		for _, i := range machines {
+			mach := &m.Machines[i]
+			if mach.Price >= price {
+				break
+			}
+			switch {
+			case !all.metBy(m, i):
+			case on != nil && mach.Price >= on.below:
+				return nil, cmp.Or(kept, all.unmet(m, i))
+			case m.Affordable(i, mach.Size) == 0:
+				kept = stays(model.CauseRoom, "its NodePool's limits leave no room for a replacement beside it")
+			case m.PriceIn(i, all.zones) < price:
+				if b := filledMachine(m, i, all.zones, chunks); b != nil {
+					best, price = b, m.PriceIn(i, all.zones)
 				}
 			}
-			if best != nil {
-				return fillMachine(f, best.Machine, best.Zones, chunks), nil
-			}
+		}
+		if best != nil {
+			return best, nil
 		}
 	}
-	return nil, cmp.Or(kept, stays(model.CauseRoom, "no single node would take the pods that find no room elsewhere: %s", names(podsOfChunks(chunks))))
-}
-
-// priced names a machine and what it costs in some zones.
-func priced(m *market.Market, index int, zones uint64) string {
-	mach := &m.Machines[index]
-	return fmt.Sprintf("%s %s at $%.4f an hour", mach.Typ.Name, market.CapacityTypes[mach.Capacity], m.PriceIn(index, zones))
-}
-
-func podsOfChunks(chunks []*place.DemandChunk) []*model.Pod {
-	var pods []*model.Pod
-	for _, l := range chunks {
-		for i := range l.Content {
-			pods = append(pods, l.Content[i].Pods...)
-		}
-	}
-	return pods
+	return nil, cmp.Or(kept, all.unmet(m, -1))
 }
 
 // filledMachine is a machine with all demand chunks on it, or nil if it does not take them. The demand chunks stay as
-// they were.
-func filledMachine(f *Simulation, index int, zones uint64, chunks []*place.DemandChunk) *place.PlannedNode {
-	pods := make([][]*model.Pod, 0, len(chunks))
-	for _, l := range chunks {
-		for i := range l.Content {
-			pods = append(pods, l.Content[i].Pods)
-		}
-	}
-	b := fillMachine(f, index, zones, chunks)
-	for _, l := range chunks {
-		for i := range l.Content {
-			l.Content[i].Pods, pods = pods[0], pods[1:]
-		}
-	}
-	return b
-}
-
-func fillMachine(f *Simulation, index int, zones uint64, chunks []*place.DemandChunk) *place.PlannedNode {
-	m := f.Distribution.Market
+// they are.
+func filledMachine(m *market.Market, index int, zones uint64, chunks []*place.DemandChunk) *place.PlannedNode {
 	b := place.NewPlannedNode(m, index)
 	b.Zones &= zones
-	for _, demand := range place.DemandsOf(m, chunks, place.SetOf([]int{index}, len(m.Machines))) {
+	copies := make([]*place.DemandChunk, len(chunks))
+	for i, l := range chunks {
+		again := *l
+		again.Content = slices.Clone(l.Content)
+		copies[i] = &again
+	}
+	for _, demand := range place.DemandsOf(m, copies, place.SetOf([]int{index}, len(m.Machines))) {
 		if b.Take(m, demand); demand.Pieces() > 0 {
 			return nil
 		}
@@ -202,10 +173,10 @@ func replacementClaim(f *Simulation, b *place.PlannedNode, on *terms) (model.Cla
 	if on == nil {
 		return place.ClaimsOf(m, g)[0], ""
 	}
-	cheapest := "the cheapest replacement, " + priced(m, b.Machine, g.Zones)
+	best := cheapest(m, b.Machine, g.Zones)
 	spot := market.CapacityTypes[m.Machines[b.Machine].Capacity] == karpv1.CapacityTypeSpot
 	if on.noSpot && spot {
-		return model.Claim{}, cheapest + ", is spot as it is, and SpotToSpotConsolidation is off"
+		return model.Claim{}, best + ", is spot as it is, and SpotToSpotConsolidation is off"
 	}
 	ceiling := math.Inf(1)
 	if on.choice == 0 {
@@ -213,11 +184,11 @@ func replacementClaim(f *Simulation, b *place.PlannedNode, on *terms) (model.Cla
 	}
 	ranked := slices.DeleteFunc(place.Ranked(m, g, ceiling), func(i int) bool { return worstIn(m, i, g.Zones) >= on.below })
 	if len(ranked) == 0 {
-		return model.Claim{}, cheapest + ", saves nothing"
+		return model.Claim{}, best + ", saves nothing"
 	}
 	ranked = on.unlike(m, ranked, g.Zones)
 	if len(ranked) == 0 {
-		return model.Claim{}, cheapest + ", is of the same type"
+		return model.Claim{}, best + ", is of the same type"
 	}
 	s := g.Seller
 	if spot && on.choice > 0 {
@@ -258,10 +229,8 @@ func (on *terms) unlike(m *market.Market, ranked []int, zones uint64) []int {
 // worstIn is the machine's highest price in some zones.
 func worstIn(m *market.Market, index int, zones uint64) float64 {
 	highest := 0.0
-	for z := range m.Zones {
-		if m.Machines[index].Zones&zones&(1<<z) != 0 {
-			highest = max(highest, m.PriceAt(index, z))
-		}
+	for z := range (market.Bitset{m.Machines[index].Zones & zones}).All {
+		highest = max(highest, m.PriceAt(index, z))
 	}
 	return highest
 }

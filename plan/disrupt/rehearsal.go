@@ -23,33 +23,29 @@ const compared = 100
 
 // mover is a pod that has to leave its node.
 type mover struct {
-	pod  *model.Pod
-	from *model.Node
-	// large says that Drain evicts it before the others.
-	large bool
-	// turn is its place among those of its kind.
-	turn uint64
+	pod *model.Pod
+	// stage is low for the large ones, which Drain evicts before the others, and high for those that keep room free. turn
+	// is the pod's place among those of its stage.
+	stage byte
+	turn  uint64
 }
 
 // rehearse says whether the pods of some nodes, all of which go at once, find room.
 func (f *Simulation) rehearse(nodes []*model.Node) bool {
 	defer f.Rollback()
-	for range f.unplacedMovers(nodes) {
+	for range f.unplaced(nodes) {
 		return false
 	}
 	return true
 }
 
-// unplacedMovers plays how the pods of nodes that go at once find room, and yields those that find none. The trial stays
-// until the next is tried.
-func (f *Simulation) unplacedMovers(nodes []*model.Node) iter.Seq[mover] {
-	return func(yield func(mover) bool) {
-		movers := f.leave(nodes)
-		f.bar(true)
-		f.Distribution.BuysNothing = true
+// unplaced plays how the pods of nodes that go at once find room, and yields those that find none. The trial stays until
+// the next is tried.
+func (f *Simulation) unplaced(nodes []*model.Node) iter.Seq[*model.Pod] {
+	return func(yield func(*model.Pod) bool) {
 		next := 0
-		for _, m := range movers {
-			if !f.bindLikeScheduler(f.copies([]*model.Pod{m.pod})[0], &next) && !yield(m) {
+		for _, m := range f.leave(nodes) {
+			if !f.bindLikeScheduler(f.copies([]*model.Pod{m.pod})[0], &next) && !yield(m.pod) {
 				return
 			}
 		}
@@ -58,18 +54,17 @@ func (f *Simulation) unplacedMovers(nodes []*model.Node) iter.Seq[mover] {
 
 // leave begins a trial in which nodes are gone, and returns their pods in the order in which they are placed.
 func (f *Simulation) leave(nodes []*model.Node) []mover {
-	f.begin(nodes)
+	f.Rollback()
 	var movers []mover
 	for _, n := range nodes {
 		for _, pod := range f.remove(f.Simulated[n.Key()]) {
 			hash := fnv.New64a()
 			hash.Write([]byte(pod.UID))
-			movers = append(movers, mover{pod, n, lifecycle.Large(pod, n.Allocatable), hash.Sum64()})
+			movers = append(movers, mover{pod, 2*model.Flag(pod.Virtual) + model.Flag(!lifecycle.Large(pod, n.Allocatable)), hash.Sum64()})
 		}
 	}
 	slices.SortFunc(movers, func(a, b mover) int {
-		return cmp.Or(cmp.Compare(model.Flag(a.pod.Virtual), model.Flag(b.pod.Virtual)), cmp.Compare(model.Flag(b.large), model.Flag(a.large)),
-			cmp.Compare(a.turn, b.turn), cmp.Compare(a.pod.UID, b.pod.UID))
+		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.turn, b.turn), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
 	return movers
 }
@@ -84,8 +79,12 @@ func (f *Simulation) bindLikeScheduler(it *place.PodGroup, from *int) bool {
 	takers := d.LettingIn(it)
 	var best *place.ExistingNode
 	most, seen := 0.0, 0
-	consider := func(first, last int) {
-		for i := takers.Next(first, it.Request); i < last && seen < compared; i = takers.Next(i+1, it.Request) {
+	start := min(*from, len(takers.Slots))
+	if len(takers.Slots) <= compared {
+		start = 0
+	}
+	for _, span := range [...][2]int{{start, len(takers.Slots)}, {0, start}} {
+		for i := takers.Next(span[0], it.Request); i < span[1] && seen < compared; i = takers.Next(i+1, it.Request) {
 			s := takers.Slots[i]
 			*from = i + 1
 			if s.Room(it, 1) == 0 {
@@ -97,14 +96,6 @@ func (f *Simulation) bindLikeScheduler(it *place.PodGroup, from *int) bool {
 			}
 		}
 	}
-	start := min(*from, len(takers.Slots))
-	if len(takers.Slots) <= compared {
-		start = 0
-	}
-	consider(start, len(takers.Slots))
-	if seen < compared {
-		consider(0, start)
-	}
 	if best == nil {
 		return false
 	}
@@ -114,11 +105,6 @@ func (f *Simulation) bindLikeScheduler(it *place.PodGroup, from *int) bool {
 
 // emptiness is how much of a node is free, by cores and memory.
 func emptiness(s *place.ExistingNode) float64 {
-	share := func(free, whole int64) float64 {
-		if whole == 0 {
-			return 0
-		}
-		return float64(free) / float64(whole)
-	}
+	share := func(free, whole int64) float64 { return float64(free) / float64(max(1, whole)) }
 	return share(s.Free[market.DimCPU], s.Node.Allocatable.CPU) + share(s.Free[market.DimMemory], s.Node.Allocatable.Memory)
 }

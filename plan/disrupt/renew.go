@@ -16,57 +16,53 @@ import (
 // What is left is for the next evaluation, which follows at once.
 const relocationsMost = 50
 
-// renewedStatic replaces the nodes of static pools that have expired or drifted, each by one like it. Nothing is asked
-// about room: the pods of such a node find it on the one that replaces it.
-func (d *decision) renewedStatic(reason karpv1.DisruptionReason) {
-	nodes := map[string]int{}
-	for _, n := range d.in.Snapshot.Nodes {
-		if n.Claim != "" {
-			nodes[n.Pool]++
-		}
+// renewed replaces the nodes that have expired or drifted, of static pools or of all others. Each is a command of its own,
+// so that none waits for another; one that cannot go keeps nobody else.
+func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
+	replaced := d.replaced
+	if static {
+		replaced = d.replacedStatic
 	}
 	for _, c := range d.inTurn(reason) {
-		if c.pool.Spec.Replicas == nil || !d.admits(c, reason) {
+		if static != (c.pool.Spec.Replicas != nil) || !d.admits(c, reason) {
 			continue
 		}
-		if limit, limited := c.pool.Spec.Limits[karpv1.ResourceNodes]; limited && int64(nodes[c.node.Pool]) >= limit.Value() {
-			d.keep(c.node, reason, stays(model.CauseRoom, "limit nodes %d of its NodePool leaves no room for a replacement beside it", limit.Value()))
-			continue
-		}
-		claim, why := d.staticClaim(c.pool)
-		if why != "" {
-			d.keep(c.node, reason, stays(model.CauseRoom, "nothing can be bought in its place: %s", why))
-			continue
-		}
-		nodes[c.node.Pool]++
-		d.renew(c, reason, []model.Claim{claim}, len(c.pods), claim.PricePerHour)
-	}
-}
-
-func (d *decision) staticClaim(pool *karpv1.NodePool) (model.Claim, string) {
-	at := slices.IndexFunc(d.in.Pools, func(p model.Pool) bool { return p.NodePool.Name == pool.Name })
-	if at < 0 {
-		return model.Claim{}, "what its NodePool may launch is not known"
-	}
-	return lifecycle.StaticClaim(&d.in, d.in.Pools[at])
-}
-
-// renewed replaces the nodes that have expired or drifted by as many as their pods need besides the room that is there.
-// Each is a command of its own, so that none waits for another; one that cannot go keeps nobody else.
-func (d *decision) renewed(reason karpv1.DisruptionReason) {
-	for _, c := range d.inTurn(reason) {
-		if c.pool.Spec.Replicas != nil || !d.admits(c, reason) {
-			continue
-		}
-		f := d.simulationOf()
-		found, kept := f.Relocate([]*model.Node{c.node}, Purchase{Most: anyNumber})
-		if found == nil {
+		claims, kept := replaced(c)
+		if kept != nil {
 			d.keep(c.node, reason, kept)
 			continue
 		}
-		f.keep(found)
-		d.renew(c, reason, found.Claims, found.pods, found.price)
+		d.renew(c, reason, claims)
 	}
+}
+
+// replaced finds places for the pods of a node, on others and on as many as have to be bought.
+func (d *decision) replaced(c *candidate) ([]model.Claim, *model.Verdict) {
+	found, kept := d.simulationOf().Relocate([]*model.Node{c.node}, anyNumber, nil)
+	if kept != nil {
+		return nil, kept
+	}
+	d.simulation.keep(found)
+	return found.Claims, nil
+}
+
+// replacedStatic replaces a node of a static pool by one like it. Nothing is asked about room: the pods of such a node find
+// it on the one that replaces it.
+func (d *decision) replacedStatic(c *candidate) ([]model.Claim, *model.Verdict) {
+	of := d.book.pools[c.pool.Name]
+	if limit, limited := c.pool.Spec.Limits[karpv1.ResourceNodes]; limited && int64(of.claims) >= limit.Value() {
+		return nil, stays(model.CauseRoom, "limit nodes %d of its NodePool leaves no room for a replacement beside it", limit.Value())
+	}
+	at := slices.IndexFunc(d.in.Pools, func(p model.Pool) bool { return p.NodePool.Name == c.pool.Name })
+	if at < 0 {
+		return nil, stays(model.CauseRoom, "nothing can be bought in its place: what its NodePool may launch is not known")
+	}
+	claim, why := lifecycle.StaticClaim(&d.in, d.in.Pools[at])
+	if why != "" {
+		return nil, stays(model.CauseRoom, "nothing can be bought in its place: %s", why)
+	}
+	of.claims++
+	return []model.Claim{claim}, nil
 }
 
 // inTurn are the candidates for a reason in the order in which they are replaced: those first on which nothing runs that
@@ -99,8 +95,8 @@ func (d *decision) admits(c *candidate, reason karpv1.DisruptionReason) bool {
 	return true
 }
 
-// renew decides that a node goes as soon as claims serve in its place, which cost so many dollars per hour.
-func (d *decision) renew(c *candidate, reason karpv1.DisruptionReason, claims []model.Claim, moves int, price float64) {
+// renew decides that a node goes as soon as claims serve in its place.
+func (d *decision) renew(c *candidate, reason karpv1.DisruptionReason, claims []model.Claim) {
 	why := "it has expired"
 	if reason == karpv1.DisruptionReasonDrifted {
 		why = "it has drifted"
@@ -116,9 +112,9 @@ func (d *decision) renew(c *candidate, reason karpv1.DisruptionReason, claims []
 	default:
 		why += fmt.Sprintf("; %d other nodes replace it", len(claims))
 	}
-	command := model.Command{Reason: reason, Nodes: []string{c.node.Key()}, Replacements: claims, Moves: moves, Why: why}
+	command := model.Command{Reason: reason, Nodes: []string{c.node.Key()}, Replacements: claims, Moves: len(c.pods), Why: why}
 	if c.known {
-		command.SavesPerHour = c.price - price
+		command.SavesPerHour = c.price - priceOf(claims)
 	}
 	d.relocations++
 	d.book.take(c.node.Pool, reason, 1)

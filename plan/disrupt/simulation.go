@@ -1,9 +1,14 @@
 package disrupt
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
+	"github.com/tenon-sh/tenon/plan/rules"
 )
 
 // What becomes of the cluster when a node goes is asked thousands of times, so it must not cost a plan each. A simulation
@@ -28,36 +33,19 @@ import (
 
 // Simulation is the base of all trials.
 type Simulation struct {
-	in model.Input
-	// movable are the nodes that trials may take away.
-	movable      map[*model.Node]bool
 	Distribution *place.Distribution
 	Simulated    map[string]*simulatedNode
-	// inDomain are the simulated nodes by label and value, of the labels that groups are about.
-	inDomain map[domainKey][]*simulatedNode
-	// unready are the existing nodes that only pods that wait may use; barred says that they are closed now.
+	// unready are the existing nodes that only pods that wait may use: they are closed to those who move.
 	unready []*place.ExistingNode
-	barred  bool
-	shelves [][len(market.CapacityTypes)][]int
-	// tried is the trial that is written into the journal, if there is one. What is kept is before written.
-	tried   *move
+	// shelves are the machines that can be bought. What the market prefers is on an earlier shelf; the machines of one
+	// compete by price, and the cheapest is the first.
+	shelves [][]int
+	// written is how much of the journal is kept. What comes after it is the trial that was tried last.
 	written int
-	purse   market.Purse
-	// openings are the existing nodes with room for a pod of a pod group, as things are; nil where nobody has asked since
-	// they changed.
-	openings map[*place.PodGroup]*opening
-	// kept are the moves since the mark that can still be taken back, with what they changed on simulated nodes.
-	kept []undoState
+	// openings are the first two existing nodes with room for a pod of a pod group by itself, rules about other pods apart,
+	// as far as somebody has asked since something changed.
+	openings map[*place.PodGroup][]*place.ExistingNode
 }
-
-// undoState is what a simulated node was like.
-type undoState struct {
-	st          *simulatedNode
-	own, guests []*model.Pod
-	gone        bool
-}
-
-type domainKey struct{ key, value string }
 
 // simulatedNode is a node with the pods that have to go somewhere else when it goes.
 type simulatedNode struct {
@@ -68,48 +56,103 @@ type simulatedNode struct {
 	guests []*model.Pod
 	// Gone says that the node is taken away.
 	Gone bool
-	// leaving says that the node makes no domain any more.
-	leaving bool
 }
 
-// Purchase is what a trial may buy.
-type Purchase struct {
-	// Most is how many claims may be bought: none, one, or any number.
-	Most int
-	// terms are those a single claim has to meet; nil if any will do.
-	terms *terms
+// NewSimulation places all that waits. movable are the nodes that trials may take away, those first that are the most
+// likely to go.
+func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
+	f := &Simulation{Simulated: make(map[string]*simulatedNode, len(in.Snapshot.Nodes)), openings: map[*place.PodGroup][]*place.ExistingNode{}}
+	for _, n := range in.Snapshot.Nodes {
+		f.Simulated[n.Key()] = &simulatedNode{node: n}
+	}
+	waits := place.Waiting(in.Snapshot)
+	pods := slices.Clone(waits)
+	for _, n := range movable {
+		if st := f.Simulated[n.Key()]; !st.node.Deleting && !st.node.Disrupted {
+			st.own = n.Reschedulable()
+			pods = append(pods, st.own...)
+		}
+	}
+	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
+	f.Distribution = place.NewDistribution(&in, book, t, place.HomeGroupsOf(&in, book, t, pods, false), waits)
+	f.arrange(movable)
+	f.shelves = shelvesOf(f.Distribution.Market)
+	f.settle(waits)
+	return f
 }
 
-// anyNumber of claims is as many as are needed.
-const anyNumber = 1 << 30
-
-// move is what a trial found out: where the pods of some nodes go.
-type move struct {
-	nodes      []*model.Node
-	Placements []model.Placement
-	Claims     []model.Claim
-	// price is what the claims cost, in dollars per hour.
-	price float64
-	// pods is how many running pods have to move.
-	pods int
+// arrange brings existing nodes into the order in which they are filled.
+func (f *Simulation) arrange(movable []*model.Node) {
+	rank := make(map[string]int, len(movable))
+	for i, n := range movable {
+		rank[n.Key()] = len(movable) - i
+	}
+	slices.SortStableFunc(f.Distribution.Existing, func(a, b *place.ExistingNode) int {
+		return cmp.Or(cmp.Compare(model.Flag(!a.Node.Initialized), model.Flag(!b.Node.Initialized)), cmp.Compare(rank[a.Node.Key()], rank[b.Node.Key()]))
+	})
+	for _, s := range f.Distribution.Existing {
+		f.Simulated[s.Node.Key()].slot = s
+		if !s.Node.Initialized {
+			f.unready = append(f.unready, s)
+		}
+	}
 }
 
-// opening is where one of a pod group's pods by itself has room, rules about other pods apart.
-type opening struct {
-	slots []*place.ExistingNode
-	// many says that there are more.
-	many bool
+// shelvesOf sorts what can be bought: by weight of the pool, reserved before all others, price.
+func shelvesOf(m *market.Market) [][]int {
+	shelves := map[[2]int][]int{}
+	for i := range m.Machines {
+		if mach := &m.Machines[i]; mach.Zones != 0 {
+			at := [2]int{-int(market.Weight(m.Sellers[mach.Pool].NodePool)), min(mach.Capacity, place.Spot)} // spot and on-demand compete by price
+			shelves[at] = append(shelves[at], i)
+		}
+	}
+	var sorted [][]int
+	for _, at := range slices.SortedFunc(maps.Keys(shelves), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
+		slices.SortStableFunc(shelves[at], func(a, b int) int { return cmp.Compare(m.Machines[a].Price, m.Machines[b].Price) })
+		sorted = append(sorted, shelves[at])
+	}
+	return sorted
 }
 
-// terms are what a claim that replaces nodes has to meet to be worth it.
-type terms struct {
-	// below is the price, in dollars per hour, that whatever the launch comes to has to stay under.
-	below float64
-	// noSpot says that spot would replace spot only, which is not wanted.
-	noSpot bool
-	// choice is how many types a spot claim has to choose from, and then the most it may; zero for any number.
-	choice int
-	// sources are what is replaced. None is replaced by its like; and where one of several sources is of a type that would
-	// do, it is better kept than replaced, so that only what is cheaper than it will do.
-	sources []*candidate
+// settle gives everything that waits its place. From then on what changes is written into the journal.
+func (f *Simulation) settle(waits []*model.Pod) {
+	d := f.Distribution
+	d.PodGroups = f.copies(waits)
+	place.Distribute(d, d.PodGroups)
+	for i := range d.Placements {
+		st := f.Simulated[d.Placements[i].Node]
+		st.guests = append(st.guests, d.Placements[i].Pod)
+	}
+	for _, s := range f.unready {
+		s.Close()
+	}
+	d.Topology.Journal.Keeps = true
+	// What has to be bought for those that wait is bought by others.
+	f.Rollback()
+}
+
+// copies are pod groups of some pods, as they are at the beginning.
+func (f *Simulation) copies(pods []*model.Pod) []*place.PodGroup {
+	byHome := make(map[*place.PodGroup]*place.PodGroup, len(pods))
+	var podGroups []*place.PodGroup
+	for _, pod := range pods {
+		home := f.Distribution.Home[pod]
+		it := byHome[home]
+		if it == nil {
+			again := *home
+			it = &again
+			it.Pods, it.Step, it.Turn, it.Unmet, it.Home = nil, 0, 0, "", home
+			it.ShapeUp()
+			place.Weigh(f.Distribution.Market, it)
+			byHome[home] = it
+			podGroups = append(podGroups, it)
+		}
+		it.Pods = append(it.Pods, pod)
+	}
+	for _, it := range podGroups {
+		slices.SortFunc(it.Pods, place.FirstServed)
+	}
+	slices.SortFunc(podGroups, func(a, b *place.PodGroup) int { return cmp.Compare(a.Place, b.Place) })
+	return podGroups
 }

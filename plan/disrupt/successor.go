@@ -23,16 +23,20 @@ func withSuccessors(s *model.Snapshot, but []*model.Node) *model.Snapshot {
 			}
 		}
 	}
-	if len(moving) == 0 {
-		return s
-	}
+	return with(s, func(n *model.Node) bool { return !n.Leaving() && len(moving[n.Replacement]) > 0 }, func(successor *model.Node) {
+		successor.Promised = slices.Concat(successor.Promised, moving[successor.Replacement])
+	})
+}
+
+// with is the snapshot with some of its nodes changed.
+func with(s *model.Snapshot, changes func(*model.Node) bool, change func(*model.Node)) *model.Snapshot {
 	rest := *s
 	rest.Nodes = slices.Clone(s.Nodes)
 	for i, n := range rest.Nodes {
-		if pods := moving[n.Replacement]; len(pods) > 0 && !n.Leaving() {
-			successor := *n
-			successor.Promised = slices.Concat(n.Promised, pods)
-			rest.Nodes[i] = &successor
+		if changes(n) {
+			changed := *n
+			change(&changed)
+			rest.Nodes[i] = &changed
 		}
 	}
 	return &rest

@@ -1,85 +1,96 @@
 package disrupt
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// Relocate finds a place for all pods of some nodes, which are gone; nobody may be about to come to them. A trial that
-// succeeds stays as it is until the next one is tried: keep makes it part of the base.
-func (f *Simulation) Relocate(nodes []*model.Node, may Purchase) (found *move, kept *model.Verdict) {
+// anyNumber of claims is as many as are needed.
+const anyNumber = 1 << 30
+
+// move is what a trial found out: where the pods of some nodes go.
+type move struct {
+	Placements []model.Placement
+	Claims     []model.Claim
+}
+
+// priceOf is what claims cost, in dollars per hour.
+func priceOf(claims []model.Claim) float64 {
+	price := 0.0
+	for i := range claims {
+		price += claims[i].PricePerHour
+	}
+	return price
+}
+
+// undo is how to take back a change that a trial makes, as the journal wants it.
+type undo func()
+
+// Undo takes the change back.
+func (u undo) Undo() { u() }
+
+// Relocate finds a place for all pods of some nodes, which are gone; nobody may be about to come to them. It buys so many
+// claims at most, a single one on these terms, if there are any. A trial that succeeds stays as it is until the next one is
+// tried: keep makes it part of the base.
+func (f *Simulation) Relocate(nodes []*model.Node, most int, on *terms) (found *move, kept *model.Verdict) {
 	for _, n := range nodes {
-		if kept := f.Simulated[n.Key()].expects(); kept != nil {
+		if kept := f.expects(n); kept != nil {
 			return nil, kept
 		}
 	}
-	f.begin(nodes)
+	podGroups := f.copies(f.takeAway(nodes))
+	f.vanish(nodes, podGroups)
+	f.Distribution.PodGroups = podGroups
+	claims, kept := f.replace(podGroups, most, on)
+	if kept != nil {
+		f.Rollback()
+		return nil, kept
+	}
+	return &move{f.Distribution.Placements, claims}, nil
+}
+
+// takeAway begins a trial in which some nodes are gone, and returns the pods that need another place.
+func (f *Simulation) takeAway(nodes []*model.Node) []*model.Pod {
+	f.Rollback()
 	var pods []*model.Pod
 	for _, n := range nodes {
 		pods = append(pods, f.remove(f.Simulated[n.Key()])...)
 	}
-	podGroups, d := f.copies(pods), f.Distribution
-	d.PodGroups = podGroups
-	f.vanish(nodes, podGroups)
-	if kept = f.replace(podGroups, may); kept != nil {
-		f.Rollback()
-		return nil, kept
-	}
-	found = f.tried
-	found.Placements = d.Placements
-	for _, claim := range found.Claims {
-		found.price += claim.PricePerHour
-	}
-	return found, nil
-}
-
-// begin begins a trial in which nodes are to be removed.
-func (f *Simulation) begin(nodes []*model.Node) {
-	f.Rollback()
-	f.Distribution.Topology.Journal.Keeps = true
-	f.purse = f.Distribution.Market.Purse()
-	f.tried = &move{nodes: nodes}
+	return pods
 }
 
 // replace places the pod groups of a trial: on nodes that serve, as far as there is room, and then on what is bought.
-func (f *Simulation) replace(podGroups []*place.PodGroup, may Purchase) *model.Verdict {
-	f.bar(true)
-	f.Distribution.BuysNothing = true
-	if may.Most == 0 {
-		if hopeless := slices.IndexFunc(podGroups, f.fitsNowhere); hopeless >= 0 {
-			return noRoomFor(podGroups[hopeless])
-		}
-	}
-	if hopeless := f.placeAll(podGroups, may.Most == 0); hopeless != nil {
-		return noRoomFor(hopeless)
-	}
-	left := slices.IndexFunc(podGroups, func(it *place.PodGroup) bool { return len(it.Pods) > 0 })
+func (f *Simulation) replace(podGroups []*place.PodGroup, most int, on *terms) ([]model.Claim, *model.Verdict) {
+	left := f.placeAll(podGroups, most == 0)
 	switch {
-	case left < 0:
-		return nil
-	case may.Most == 0:
-		return noRoomFor(podGroups[left])
+	case left == nil:
+		return nil, nil
+	case most == 0:
+		return nil, noRoomFor(left, left.Pods[0])
 	}
+	d := f.Distribution
+	d.BuysNothing = false
+	before := len(d.Placements)
 	f.bar(false)
-	f.Distribution.BuysNothing = false
-	before := len(f.Distribution.Placements)
-	f.placeAll(podGroups, false)
-	for _, p := range f.Distribution.Placements[before:] {
+	left = f.placeAll(podGroups, false)
+	f.bar(true)
+	for _, p := range d.Placements[before:] {
 		if !f.Simulated[p.Node].node.Initialized {
-			return stays(model.CauseRoom, "pod %s would go to %s, which is not initialized yet", p.Pod.Key(), p.Node)
+			return nil, stays(model.CauseRoom, "pod %s would go to %s, which is not initialized yet", p.Pod.Key(), p.Node)
 		}
 	}
-	return buyFor(f, podGroups, may)
+	if left != nil {
+		return nil, noRoomFor(left, left.Pods[0])
+	}
+	return buyFor(f, podGroups, most, on)
 }
 
-// placeAll places pod groups, those of buffers last. Where all have to find a place, it stops at one that has no rules and
-// finds none: nobody makes way for it.
-func (f *Simulation) placeAll(podGroups []*place.PodGroup, all bool) (hopeless *place.PodGroup) {
+// placeAll places pod groups, those of buffers last, and returns the first that is left with pods. Where all have to find a
+// place, it stops at one that has no rules and finds none: nobody makes way for it.
+func (f *Simulation) placeAll(podGroups []*place.PodGroup, all bool) (left *place.PodGroup) {
 	d := f.Distribution
 	for _, virtual := range [...]bool{false, true} {
 		order := place.InOrder(podGroups, virtual)
@@ -92,12 +103,14 @@ func (f *Simulation) placeAll(podGroups []*place.PodGroup, all bool) (hopeless *
 			// Others may have made way.
 		}
 	}
+	if i := slices.IndexFunc(podGroups, func(it *place.PodGroup) bool { return len(it.Pods) > 0 }); i >= 0 {
+		return podGroups[i]
+	}
 	return nil
 }
 
-// noRoomFor says that the first of a pod group's pods keeps a node.
-func noRoomFor(it *place.PodGroup) *model.Verdict {
-	pod := it.Pods[0]
+// noRoomFor says that one of a pod group's pods keeps a node.
+func noRoomFor(it *place.PodGroup, pod *model.Pod) *model.Verdict {
 	switch {
 	case pod.Virtual:
 		return stays(model.CauseBuffer, "it keeps room free for %s", pod.Key())
@@ -112,9 +125,10 @@ func noRoomFor(it *place.PodGroup) *model.Verdict {
 // remove takes a node away and returns the pods that need another place.
 func (f *Simulation) remove(st *simulatedNode) []*model.Pod {
 	st.Gone = true
+	f.onUndo(func() { st.Gone = false })
 	if s := st.slot; s != nil && !s.Closed {
-		f.Distribution.Topology.Journal.Write(rules.Entry{Other: place.NodeClosing{Node: s}})
 		s.Close()
+		f.onUndo(s.Open)
 	}
 	for _, pod := range st.own {
 		for _, g := range f.Distribution.Home[pod].Required.Joins {
@@ -128,145 +142,96 @@ func (f *Simulation) remove(st *simulatedNode) []*model.Pod {
 	for _, pod := range st.guests {
 		f.Distribution.Counted(st.slot, f.Distribution.Home[pod].Required.Joins, -1)
 	}
-	f.tried.pods += len(st.own)
-	if len(st.guests) == 0 {
-		return st.own
-	}
 	return slices.Concat(st.own, st.guests)
 }
 
 // vanish drops the domains that only the nodes made, as far as the pod groups are spread over them.
 func (f *Simulation) vanish(nodes []*model.Node, podGroups []*place.PodGroup) {
 	seen := map[*rules.Group]bool{}
-	check := func(r *rules.SpreadRule) {
-		g := r.Group
-		if g.Host >= 0 || seen[g] {
-			return
-		}
-		seen[g] = true
-		for _, n := range nodes {
-			value, has := rules.Domain(n, g.Key)
-			if !has || !g.Domains[value] {
+	check := func(spread []rules.SpreadRule) {
+		for i := range spread {
+			g := spread[i].Group
+			if g.Host >= 0 || seen[g] {
 				continue
 			}
-			makes := func(st *simulatedNode) bool {
-				return !st.Gone && !st.leaving && (g.Included == nil || g.Included(st.node))
-			}
-			if !slices.ContainsFunc(f.inDomain[domainKey{g.Key, value}], makes) {
-				delete(g.Domains, value)
-				f.Distribution.Topology.Journal.Write(rules.Entry{Group: g, Domain: value, Vanished: true})
+			seen[g] = true
+			for _, n := range nodes {
+				if value, has := rules.Domain(n, g.Key); has && g.Domains[value] && !f.made(g, value) {
+					delete(g.Domains, value)
+					f.Distribution.Topology.Journal.Write(rules.Entry{Group: g, Domain: value, Vanished: true})
+				}
 			}
 		}
 	}
 	for _, it := range podGroups {
-		for i := range it.Required.Spread {
-			check(&it.Required.Spread[i])
-		}
+		check(it.Required.Spread)
 		for i := range it.Preferences {
-			for j := range it.Preferences[i].Spread {
-				check(&it.Preferences[i].Spread[j])
-			}
+			check(it.Preferences[i].Spread)
 		}
 	}
 }
 
-// bar closes the existing nodes that are not ready to those who move, or opens them again.
-func (f *Simulation) bar(closed bool) {
-	if f.barred == closed {
-		return
-	}
-	f.barred = closed
-	for _, s := range f.unready {
-		if f.Simulated[s.Node.Key()].Gone {
-			continue
+// made says whether some node that stays makes a group's domain. One that leaves does as long as there are pods on it that
+// must not be moved.
+func (f *Simulation) made(g *rules.Group, domain string) bool {
+	fixed := func(pod *model.Pod) bool { return pod.Reschedulable() && f.Distribution.Home[pod] == nil }
+	for _, st := range f.Simulated {
+		if value, has := rules.Domain(st.node, g.Key); has && value == domain && !st.Gone && (g.Included == nil || g.Included(st.node)) &&
+			(!st.node.Deleting && !st.node.Disrupted || slices.ContainsFunc(st.node.Pods, fixed)) {
+			return true
 		}
-		if closed {
+	}
+	return false
+}
+
+// bar closes the existing nodes that are not ready to those who move, or opens them.
+func (f *Simulation) bar(closed bool) {
+	for _, s := range f.unready {
+		switch {
+		case closed:
 			s.Close()
-		} else {
+		case !f.Simulated[s.Node.Key()].Gone:
 			s.Open()
 		}
 	}
 }
 
-// Rollback takes back the trial that was tried, unless it was kept.
-func (f *Simulation) Rollback() {
-	if f.tried == nil {
-		return
-	}
-	d := f.Distribution
-	for _, n := range f.tried.nodes {
-		f.Simulated[n.Key()].Gone = false
-	}
-	d.Topology.Journal.Undo(f.written)
-	f.bar(true)
-	for _, s := range f.unready {
-		if !s.Closed {
-			s.Close()
-		}
-	}
-	d.Market.Restore(f.purse)
-	f.finish()
+// onUndo notes how the change that was just made is taken back.
+func (f *Simulation) onUndo(back undo) {
+	f.Distribution.Topology.Journal.Write(rules.Entry{Other: back})
 }
 
-func (f *Simulation) finish() {
-	f.tried = nil
-	f.Distribution.Topology.Journal.Keeps = false
-	f.Distribution.PodGroups, f.Distribution.Chunks, f.Distribution.Placements = nil, nil, nil
+// Rollback takes back the trial that was tried last, unless it was kept, so that another can be.
+func (f *Simulation) Rollback() {
+	d := f.Distribution
+	d.Topology.Journal.Undo(f.written)
+	d.PodGroups, d.Chunks, d.Placements, d.BuysNothing = nil, nil, nil, true
 }
 
 // keep makes the trial that was tried last part of the base, so that what follows reckons with it.
 func (f *Simulation) keep(found *move) {
-	f.written, f.openings = len(f.Distribution.Topology.Journal.Entries), nil
-	for i := range found.Placements {
-		st := f.Simulated[found.Placements[i].Node]
-		f.kept = append(f.kept, undoState{st, st.own, st.guests, st.Gone})
-		st.guests = append(slices.Clip(st.guests), found.Placements[i].Pod)
+	for _, p := range found.Placements {
+		st := f.Simulated[p.Node]
+		guests := st.guests
+		st.guests = append(slices.Clip(guests), p.Pod)
+		f.onUndo(func() { st.guests = guests })
 	}
-	for _, n := range found.nodes {
-		st := f.Simulated[n.Key()]
-		f.kept = append(f.kept, undoState{st, st.own, st.guests, false})
-		st.own, st.guests = nil, nil
-	}
-	f.finish()
+	f.written = len(f.Distribution.Topology.Journal.Entries)
+	clear(f.openings)
 }
 
-// settleHere makes everything final that was kept so far, so that revert comes back to it.
-func (f *Simulation) settleHere() {
+// revert takes back all that was tried or kept since so much was written.
+func (f *Simulation) revert(written int) {
+	f.written = written
+	clear(f.openings)
 	f.Rollback()
-	f.Distribution.Topology.Journal.Entries, f.written, f.kept, f.openings = nil, 0, nil, nil
-}
-
-// revert takes back all that was kept since.
-func (f *Simulation) revert() {
-	f.Rollback()
-	f.bar(false)
-	f.Distribution.Topology.Journal.Undo(0)
-	f.written, f.openings = 0, nil
-	for i := len(f.kept) - 1; i >= 0; i-- {
-		k := &f.kept[i]
-		k.st.own, k.st.guests, k.st.Gone = k.own, k.guests, k.gone
-	}
-	f.kept = nil
 }
 
 // expects says that a pod is to come to the node, be it that it waits or that its own node goes; nil where none is.
-func (st *simulatedNode) expects() *model.Verdict {
-	if i := slices.IndexFunc(st.guests, func(pod *model.Pod) bool { return !pod.Virtual }); i >= 0 {
-		return stays(model.CauseNominated, "pod %s is to come to it", st.guests[i].Key())
+func (f *Simulation) expects(n *model.Node) *model.Verdict {
+	guests := f.Simulated[n.Key()].guests
+	if i := slices.IndexFunc(guests, func(pod *model.Pod) bool { return !pod.Virtual }); i >= 0 {
+		return stays(model.CauseNominated, "pod %s is to come to it", guests[i].Key())
 	}
 	return nil
-}
-
-// names is a list of pods for people.
-func names(pods []*model.Pod) string {
-	const most = 3
-	var list []string
-	for i, pod := range pods {
-		if i == most {
-			list = append(list, fmt.Sprintf("%d more", len(pods)-most))
-			break
-		}
-		list = append(list, pod.Key())
-	}
-	return strings.Join(list, ", ")
 }

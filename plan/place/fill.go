@@ -65,9 +65,3 @@ func (c *nodeFill) Undo() {
 	}
 	s.changed()
 }
-
-// NodeClosing is an existing node that was closed.
-type NodeClosing struct{ Node *ExistingNode }
-
-// Undo takes the change back.
-func (c NodeClosing) Undo() { c.Node.Open() }

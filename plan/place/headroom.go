@@ -38,18 +38,4 @@ func FindHeadroom(snapshot *model.Snapshot) Headroom {
 	return found
 }
 
-// Without is the snapshot as if some nodes, named by Key, were on their way out.
-func Without(s *model.Snapshot, keys map[string]bool) *model.Snapshot {
-	rest := *s
-	rest.Nodes = slices.Clone(s.Nodes)
-	for i, n := range rest.Nodes {
-		if keys[n.Key()] {
-			going := *n
-			going.Deleting = true
-			rest.Nodes[i] = &going
-		}
-	}
-	return &rest
-}
-
 func isVirtual(pod *model.Pod) bool { return pod.Virtual }
