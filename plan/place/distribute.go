@@ -49,7 +49,7 @@ func (d *Distribution) anywhere(it *PodGroup) {
 
 // fillOnce fills existing nodes in their order as far as there are pods, and says whether that was any, and pods are
 // left.
-func (d *Distribution) fillOnce(it *PodGroup, takers *roomTree) bool {
+func (d *Distribution) fillOnce(it *PodGroup, takers *nodeRow) bool {
 	before := len(it.Pods)
 	for i := takers.Next(0, it.Request); i < len(takers.Slots) && len(it.Pods) > 0; i = takers.Next(i+1, it.Request) {
 		if n := takers.Slots[i].Room(it, len(it.Pods)); n > 0 {
@@ -64,12 +64,7 @@ func (d *Distribution) giveBack(l *DemandChunk) {
 	for i := range l.Content {
 		p := &l.Content[i]
 		p.it.Pods = append(p.it.Pods, p.Pods...)
-		for _, g := range p.as.Rules.Joins {
-			g.Add(-len(p.Pods))
-			if domain, chosen := l.at[g.Key]; chosen {
-				g.AddAt(domain, -len(p.Pods))
-			}
-		}
+		countAt(p.as.Rules.Joins, l.at, -len(p.Pods))
 		p.Pods = nil
 	}
 }

@@ -14,12 +14,6 @@ import (
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// place is the nodes that are in the same domains.
-type place struct {
-	values []string
-	row    *roomTree
-}
-
 // Distribution places pod groups: on nodes that exist or are on their way, and what finds no room there in demand chunks
 // that are to be bought. It decides about domains here, pod by pod in the order of the pod groups; what is bought later
 // fills them.
@@ -33,10 +27,9 @@ type Distribution struct {
 	Home    map[*model.Pod]*PodGroup
 	// open are the existing nodes whose machine is not known yet.
 	open []*ExistingNode
-	// takers are the others that pod groups of one kind may use, by what tells the kinds apart.
-	takers map[string]*roomTree
-	// places are takers by the domains they are in.
-	places map[string][]place
+	// takers are the others that pod groups of one kind may use, by what tells the kinds apart, and takersAt by domains too.
+	takers   map[string]*nodeRow
+	takersAt map[string][]domainChoice
 	// turns counts the pod groups that were placed.
 	turns      int
 	Placements []model.Placement
@@ -58,7 +51,7 @@ func NewDistribution(in *model.Input, book *rules.VolumeIndex, t *rules.Topology
 		t.Survey(in.Snapshot, waiting)
 	}
 	d := &Distribution{Market: m, Topology: t, PodGroups: podGroups, Home: map[*model.Pod]*PodGroup{}, waiting: waiting, Now: in.Snapshot.Time,
-		Existing: existingNodesOf(m, book, t), takers: map[string]*roomTree{}, places: map[string][]place{}}
+		Existing: existingNodesOf(m, book, t), takers: map[string]*nodeRow{}, takersAt: map[string][]domainChoice{}}
 	for _, it := range podGroups {
 		for _, pod := range it.Pods {
 			d.Home[pod] = it
@@ -85,7 +78,7 @@ func dimensionsOf(in *model.Input, podGroups []*PodGroup) *market.Dimensions {
 }
 
 // LettingIn are the existing nodes whose machine is known that let the pod group's pods in, were there room.
-func (d *Distribution) LettingIn(it *PodGroup) *roomTree {
+func (d *Distribution) LettingIn(it *PodGroup) *nodeRow {
 	if it.known.takers != nil {
 		return it.known.takers
 	}
@@ -103,7 +96,7 @@ func (d *Distribution) LettingIn(it *PodGroup) *roomTree {
 				return cmp.Compare(model.Flag(a.Node.HasDevices()), model.Flag(b.Node.HasDevices()))
 			})
 		}
-		d.takers[key] = &roomTree{Slots: existing}
+		d.takers[key] = &nodeRow{Slots: existing}
 	}
 	it.known.takers = d.takers[key]
 	return it.known.takers

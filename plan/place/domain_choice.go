@@ -8,10 +8,10 @@ import (
 // domainChoice is one choice of a domain for each label that a pod group's rules are about: the nodes there, and what can
 // be bought there.
 type domainChoice struct {
-	// values are the domains, in the order of the keys; a label that the nodes do not have is absent.
-	values []string
+	// at are the domains by label; a label that the nodes do not have is not there.
+	at map[string]string
 	// known are the existing nodes there whose machine is known; open are the others.
-	known *roomTree
+	known *nodeRow
 	open  []*ExistingNode
 	// next is the first existing node that may still have room, as long as the rules' floors are these.
 	next     int
@@ -24,20 +24,20 @@ type domainChoice struct {
 	closed bool
 }
 
-// size is how many existing nodes there are, at the one in a place.
+// size is how many existing nodes there are, node the one in a place.
 func (c *domainChoice) size() int { return len(c.known.Slots) + len(c.open) }
 
-func (c *domainChoice) at(place int) *ExistingNode {
+func (c *domainChoice) node(place int) *ExistingNode {
 	if place < len(c.known.Slots) {
 		return c.known.Slots[place]
 	}
 	return c.open[place-len(c.known.Slots)]
 }
 
-// all calls yield for every existing node in order.
-func (c *domainChoice) all(yield func(*ExistingNode) bool) {
+// nodes calls yield for every existing node in order.
+func (c *domainChoice) nodes(yield func(*ExistingNode) bool) {
 	for i := range c.size() {
-		if !yield(c.at(i)) {
+		if !yield(c.node(i)) {
 			return
 		}
 	}
@@ -51,7 +51,7 @@ func (c *domainChoice) advance(it *PodGroup) bool {
 			if c.next < len(c.known.Slots) {
 				c.next = c.known.Next(c.next, it.Request)
 			}
-			if c.next < c.size() && c.at(c.next).Room(it, 1) > 0 {
+			if c.next < c.size() && c.node(c.next).Room(it, 1) > 0 {
 				return true
 			}
 		}

@@ -112,10 +112,7 @@ func (s *ExistingNode) willAdmit(it *PodGroup) bool {
 }
 
 // Room says how many of the pod group's pods the node holds, n at most.
-func (s *ExistingNode) Room(it *PodGroup, n int) int { return s.roomUnder(&it.Rules, it, n) }
-
-// roomUnder is room where the pod group's pods follow other rules.
-func (s *ExistingNode) roomUnder(r *rules.Rules, it *PodGroup, n int) int {
+func (s *ExistingNode) Room(it *PodGroup, n int) int {
 	if s.Closed {
 		return 0
 	}
@@ -129,7 +126,7 @@ func (s *ExistingNode) roomUnder(r *rules.Rules, it *PodGroup, n int) int {
 	if n == 0 {
 		return 0
 	}
-	return s.Attach.Holds(&it.Volumes.Attach, r.SlotAllows(s.Tally, n, s.topology))
+	return s.Attach.Holds(&it.Volumes.Attach, it.Rules.SlotAllows(s.Tally, n, s.topology))
 }
 
 // lost says that nobody here knows whether the node will ever take a pod: it is not Tenon's, and it is not Ready.

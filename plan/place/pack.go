@@ -164,7 +164,7 @@ func ChunkAgain(d *Distribution, podGroups []*PodGroup) bool {
 	elsewhere := map[*PodGroup]bool{}
 	for _, l := range d.Chunks {
 		if l.Left() > 0 {
-			if p := l.Content[0]; !l.bundle && len(l.at) > 0 && p.as == p.it.shape {
+			if p := l.Content[0]; !l.bundle && l.at != nil && p.as == p.it.shape {
 				p.it.barred = append(p.it.barred, l.at)
 				elsewhere[p.it] = true
 			}

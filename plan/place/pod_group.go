@@ -278,7 +278,7 @@ type knowledge struct {
 	// weighed says that the market has been asked.
 	weighed bool
 	// takers are the existing nodes that let the pods in whose machine is known.
-	takers *roomTree
+	takers *nodeRow
 	// keys are the labels other than the hostname that matter to where the pods go.
 	keys []string
 	// choices are the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
@@ -319,6 +319,15 @@ func (it *PodGroup) relax(m *market.Market) bool {
 	it.ShapeUp()
 	Weigh(m, it)
 	return true
+}
+
+// bare is the pod group when none of its preferences holds.
+func (it *PodGroup) bare(m *market.Market) *PodGroup {
+	bare := *it
+	bare.Step = len(it.Preferences)
+	bare.ShapeUp()
+	Weigh(m, &bare)
+	return &bare
 }
 
 // tied says that not every node with room will do for the pod group's pods.

@@ -2,7 +2,6 @@ package place
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -50,21 +49,15 @@ type waiter struct {
 // outlives the process which made it. A pod whose promise still holds stays, with one exception: where others were bound in
 // the room of a pod that depends on its place, it takes another, if need be that of pods which do not mind where they go.
 func (d *Distribution) keepPromises(podGroups []*PodGroup, virtual bool) {
-	k := d.newKeeper(podGroups, virtual)
+	k := d.newKeeper()
 	if len(k.promised)+len(k.byName) == 0 {
 		return
 	}
-	tiedFirst := slices.Clone(podGroups)
+	tiedFirst := slices.DeleteFunc(slices.Clone(podGroups), func(it *PodGroup) bool { return it.virtual != virtual })
 	slices.SortStableFunc(tiedFirst, func(a, b *PodGroup) int { return cmp.Compare(model.Flag(b.tied()), model.Flag(a.tied())) })
 	for _, it := range tiedFirst {
-		if it.virtual != virtual {
-			continue
-		}
-		pods := it.Pods
-		it.Pods = nil
-		for _, pod := range pods {
-			k.keep(it, pod)
-		}
+		bare := it.bare(k.Market)
+		it.Pods = slices.DeleteFunc(slices.Clone(it.Pods), func(pod *model.Pod) bool { return k.keep(it, bare, pod) })
 	}
 	for _, it := range tiedFirst {
 		for r := range it.Required.Spread {
@@ -81,8 +74,9 @@ func (d *Distribution) keepPromises(podGroups []*PodGroup, virtual bool) {
 	}
 }
 
-func (d *Distribution) newKeeper(podGroups []*PodGroup, virtual bool) *keeper {
-	k := &keeper{Distribution: d, promised: map[types.UID]*ExistingNode{}, byName: map[string]*ExistingNode{}, movable: map[*ExistingNode][]waiter{}, kept: map[*PodGroup][]waiter{}}
+func (d *Distribution) newKeeper() *keeper {
+	k := &keeper{Distribution: d, promised: map[types.UID]*ExistingNode{}, byName: map[string]*ExistingNode{}, average: model.AverageRequest(d.waiting),
+		movable: map[*ExistingNode][]waiter{}, kept: map[*PodGroup][]waiter{}}
 	for _, s := range d.Existing {
 		for _, uid := range s.Node.Promised {
 			k.promised[uid] = s
@@ -91,28 +85,22 @@ func (d *Distribution) newKeeper(podGroups []*PodGroup, virtual bool) *keeper {
 			k.byName[s.Node.Name] = s
 		}
 	}
-	var waiting []*model.Pod
-	for _, it := range podGroups {
-		if it.virtual == virtual {
-			waiting = append(waiting, it.Pods...)
-		}
-	}
-	k.average = model.AverageRequest(waiting)
 	return k
 }
 
-// keep keeps the promise to a pod, or leaves the pod without a place.
-func (k *keeper) keep(it *PodGroup, pod *model.Pod) {
+// keep says whether a pod stays where it was promised a place, or is to be given another for sure. bare is its pod group
+// when it prefers nothing.
+func (k *keeper) keep(it, bare *PodGroup, pod *model.Pod) bool {
 	s := k.promised[pod.UID]
 	if s == nil {
 		s = k.byName[pod.NominatedNode]
 	}
-	depends := pod.DependsOnPlace(k.average)
+	if s == nil {
+		return false
+	}
+	w, depends := waiter{it: it, pod: pod, slot: s}, pod.DependsOnPlace(k.average)
 	switch {
-	case s == nil:
-		it.Pods = append(it.Pods, pod)
-	case k.stillGood(s, it, pod):
-		w := waiter{it: it, pod: pod, slot: s}
+	case k.stillGood(s, bare, pod):
 		k.put(w)
 		if !depends && !it.tied() {
 			k.movable[s] = append(k.movable[s], w)
@@ -120,15 +108,15 @@ func (k *keeper) keep(it *PodGroup, pod *model.Pod) {
 		if len(it.Required.Spread) > 0 && len(it.Class.HostPorts) == 0 && it.Volumes.Attach.None() {
 			k.kept[it] = append(k.kept[it], w)
 		}
+		return true
 	case depends && s.options == nil && !it.virtual && it.Refusal == "":
-		w := waiter{it: it, pod: pod, slot: s}
 		if len(it.keys()) > 0 {
 			w.key, w.domain = corev1.LabelTopologyZone, s.Node.Zone
 		}
 		k.broken = append(k.broken, w)
-	default:
-		it.Pods = append(it.Pods, pod)
+		return true
 	}
+	return false
 }
 
 func (k *keeper) put(w waiter) {
@@ -138,35 +126,28 @@ func (k *keeper) put(w waiter) {
 
 // stillGood says whether a promise can be kept, if need be without what the pods only prefer: they may have been placed
 // without that. Room for virtual pods may have been taken by real ones.
-func (k *keeper) stillGood(s *ExistingNode, it *PodGroup, pod *model.Pod) bool {
-	if s.options != nil && !it.virtual {
+func (k *keeper) stillGood(s *ExistingNode, bare *PodGroup, pod *model.Pod) bool {
+	switch {
+	case s.options != nil && !bare.virtual:
 		return true
-	}
-	if it.Refusal != "" {
+	case bare.Refusal != "":
 		return false
-	}
-	if s.roomUnder(&it.Required, it, 1) == 0 {
+	case s.Room(bare, 1) == 0:
 		return pod.NominatedNode != "" && pod.NominatedNode == s.Node.Name && k.Now.Sub(pod.NominatedAt) < decides
 	}
-	return s.options != nil || s.admits(it) || s.admitsRelaxed(it)
-}
-
-// admitsRelaxed says whether the node lets the pod group's pods in when none of their preferences holds.
-func (s *ExistingNode) admitsRelaxed(it *PodGroup) bool {
-	return model.RepelledBy(model.LastingTaints(s.Node), it.Class.Tolerations) == nil &&
-		slices.ContainsFunc(it.base, func(t model.Term) bool { return t.Admits(s.Node.Labels) })
+	return s.options != nil || s.admits(bare)
 }
 
 // resettle puts a pod that has lost its place on another node of its domains, where the fewest have to make room, and says
 // whether there is one.
 func (k *keeper) resettle(w waiter) bool {
 	var best *ExistingNode
-	fewest := 0
+	fewest, bare := 0, w.it.bare(k.Market)
 	for _, s := range k.Existing {
-		if s.options != nil || s.Closed || !k.within(s, w) || !s.admits(w.it) && !s.admitsRelaxed(w.it) {
+		if s.options != nil || s.Closed || !k.within(s, w) || !s.admits(bare) {
 			continue
 		}
-		if n, ok := k.inTheWay(s, w.it); ok && (best == nil || n < fewest) {
+		if n, ok := k.inTheWay(s, bare); ok && (best == nil || n < fewest) {
 			best, fewest = s, n
 		}
 	}
@@ -179,17 +160,15 @@ func (k *keeper) resettle(w waiter) bool {
 		k.takeBack(m)
 		m.it.Pods = append(m.it.Pods, m.pod)
 	}
-	k.put(waiter{it: w.it, pod: w.pod, slot: best})
+	w.slot = best
+	k.put(w)
 	return true
 }
 
 // within says whether an existing node is where a pod has to be.
 func (k *keeper) within(s *ExistingNode, w waiter) bool {
-	if w.key == "" {
-		return true
-	}
 	domain, has := k.domainOf(s, w.key)
-	return has && domain == w.domain
+	return w.key == "" || has && domain == w.domain
 }
 
 // takeBack takes a pod that was put on its existing node off it again. It takes no port there, and no volume.
@@ -206,7 +185,7 @@ func (k *keeper) level(it *PodGroup, rule *rules.SpreadRule) {
 	}
 	for i := len(k.kept[it]) - 1; i >= 0; i-- {
 		low, least := "", math.MaxInt
-		for domain := range maps.Keys(rule.Domains) {
+		for domain := range rule.Domains {
 			if n := rule.Counts[domain]; n < least || n == least && domain < low {
 				low, least = domain, n
 			}
@@ -235,5 +214,5 @@ func (k *keeper) inTheWay(s *ExistingNode, it *PodGroup) (n int, ok bool) {
 	}
 	whole := *s
 	whole.Free = free
-	return n, whole.roomUnder(&it.Required, it, 1) > 0
+	return n, whole.Room(it, 1) > 0
 }
