@@ -94,7 +94,7 @@ func (f *Simulation) copies(pods []*model.Pod) []*place.PodGroup {
 		if it == nil {
 			again := *home
 			it = &again
-			it.Pods, it.Step, it.Turn, it.Unmet, it.Home = nil, 0, 0, "", home
+			it.Pods, it.Step, it.Turn, it.Unmet = nil, 0, 0, ""
 			it.ShapeUp()
 			place.Weigh(f.Distribution.Market, it)
 			byHome[home] = it

@@ -24,20 +24,25 @@ func realmOf(d *Distribution, it *PodGroup) *realm {
 	return r
 }
 
-// acrossDomains places the pod group's pods one by one, each in the domain that suits it best at that moment.
+// acrossDomains places the pod group's pods where they suit best, one by one where its rules are about domains: what suits
+// the next depends on where the last one went.
 func (d *Distribution) acrossDomains(it *PodGroup) {
 	r := realmOf(d, it)
 	for len(it.Pods) > 0 {
-		c := r.best(r.choices)
+		c, n := r.best(r.choices), 1
 		if c == nil {
 			break
 		}
+		if len(r.rules) == 0 {
+			n = len(it.Pods)
+		}
 		switch {
 		case c.advance(it):
-			d.Onto(c.node(c.next), it, 1)
+			s := c.node(c.next)
+			d.Onto(s, it, s.Room(it, n))
 		case len(c.variants) > 0:
-			c.fresh = append(c.fresh, it.take(1)...)
-			countAt(it.Rules.Joins, c.at, 1)
+			c.fresh = append(c.fresh, it.take(n)...)
+			countAt(it.Rules.Joins, c.at, n)
 		default:
 			c.closed = true
 		}
@@ -153,7 +158,7 @@ func (r *domainRule) lets(c *domainChoice) bool {
 
 // unmet says which rule keeps the pod group's next pod from every domain.
 func (r *realm) unmet() string {
-	if len(r.choices) == 0 {
+	if len(r.choices) == 0 || len(r.rules) == 0 {
 		return ""
 	}
 	for _, n := range r.it.Rules.Near {

@@ -2,6 +2,7 @@ package place
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -37,8 +38,6 @@ type PodGroup struct {
 	barred []map[string]string
 	// Place is the pod group's among all, turn when it was placed; zero while it was not.
 	Place, Turn int
-	// Home is the pod group that a trial's pod group is a copy of.
-	Home *PodGroup
 	// Refusal is why the pod group cannot be planned anywhere; empty if it can.
 	Refusal string
 	// Unmet is the rule that kept the last pod from every domain; empty if none did.
@@ -79,6 +78,12 @@ func HomeGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, p
 	return podGroups
 }
 
+// looks is all of a pod that its relations depend on.
+type looks struct {
+	class  *model.Class
+	labels *model.Labels
+}
+
 // relations is what pods of one class that look alike have to do with other pods.
 type relations struct {
 	required    rules.Rules
@@ -87,80 +92,52 @@ type relations struct {
 	key string
 }
 
-// relationsOf finds the relations of pods. Their labels matter only where some pod minds which others are near it.
-func relationsOf(in *model.Input, t *rules.Topology, pods []*model.Pod) func(*model.Pod) *relations {
-	type looks struct {
-		class  *model.Class
-		labels *model.Labels
-	}
+// relationsOf finds the relations of pods.
+func relationsOf(in *model.Input, t *rules.Topology, pods []*model.Pod) map[looks]*relations {
 	respect := in.Preferences != model.PreferencesIgnore
 	wary := respect && rules.PreferNoSchedule(in)
-	related := slices.ContainsFunc(pods, relates) || slices.ContainsFunc(in.Snapshot.Nodes, func(n *model.Node) bool {
-		return slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return p.Class.AntiAffinity != nil })
-	})
-	looksOf := func(pod *model.Pod) looks {
-		if related {
-			return looks{pod.Class, pod.Labels}
-		}
-		return looks{class: pod.Class}
-	}
 	known := map[looks]*relations{}
-	var labels []*model.Labels
-	var all []*relations
 	for _, pod := range pods {
-		if known[looksOf(pod)] != nil {
-			continue
-		}
-		r := &relations{required: t.Required(pod.Class, pod.Labels)}
-		if respect {
-			r.preferences = t.Ladder(pod.Class, pod.Labels, wary)
-		}
-		known[looksOf(pod)] = r
-		labels, all = append(labels, pod.Labels), append(all, r)
-	}
-	if related {
-		t.Avoid(in.Snapshot)
-		for i, r := range all {
-			t.Impose(&r.required, labels[i])
-			r.key = r.groupKey()
+		if key := (looks{pod.Class, pod.Labels}); known[key] == nil {
+			r := &relations{required: t.Required(pod.Class, pod.Labels)}
+			if respect {
+				r.preferences = t.Ladder(pod.Class, pod.Labels, wary)
+			}
+			known[key] = r
 		}
 	}
-	return func(pod *model.Pod) *relations { return known[looksOf(pod)] }
+	if t.Avoid(in.Snapshot); len(t.Groups) == 0 {
+		return known
+	}
+	for key, r := range known {
+		t.Impose(&r.required, key.labels)
+		r.key = fmt.Sprint(placesOf(&r.required))
+		for i := range r.preferences {
+			r.key += fmt.Sprint(placesOf(&r.preferences[i].Rules))
+		}
+	}
+	return known
 }
 
-// relates says whether it matters to a pod which others are near it.
-func relates(pod *model.Pod) bool {
-	return len(pod.Class.Spread) > 0 || pod.Class.Affinity != nil || pod.Class.AntiAffinity != nil
-}
-
-// groupKey tells relations of one class apart by the groups they are about.
-func (r *relations) groupKey() string {
-	var key []byte
-	add := func(groups ...*rules.Group) {
-		for _, g := range groups {
-			key = append(key, byte(g.Place), byte(g.Place>>8), byte(g.Place>>16))
-		}
-		key = append(key, '/')
+// placesOf are the places of the groups that rules are about, by what they ask.
+func placesOf(r *rules.Rules) (places [4][]int) {
+	for _, g := range r.Joins {
+		places[0] = append(places[0], g.Place)
 	}
-	addRules := func(r *rules.Rules) {
-		add(r.Joins...)
-		add(r.Apart...)
-		for i := range r.Spread {
-			add(r.Spread[i].Group)
-		}
-		for i := range r.Near {
-			add(r.Near[i].Group)
-		}
+	for _, g := range r.Apart {
+		places[1] = append(places[1], g.Place)
 	}
-	addRules(&r.required)
-	for i := range r.preferences {
-		addRules(&r.preferences[i].Rules)
+	for i := range r.Spread {
+		places[2] = append(places[2], r.Spread[i].Place)
 	}
-	return string(key)
+	for i := range r.Near {
+		places[3] = append(places[3], r.Near[i].Place)
+	}
+	return places
 }
 
 // gatherGroups puts pods that are planned together into one pod group each.
-func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, relationsOf func(*model.Pod) *relations, byPriority bool) []*PodGroup {
+func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, known map[looks]*relations, byPriority bool) []*PodGroup {
 	type kind struct {
 		class           *model.Class
 		volumes, groups string
@@ -171,7 +148,7 @@ func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, relationsOf func(*
 	byKind := map[kind]*PodGroup{}
 	var podGroups []*PodGroup
 	for _, pod := range pods {
-		needs, relations := book.Needs(pod), relationsOf(pod)
+		needs, relations := book.Needs(pod), known[looks{pod.Class, pod.Labels}]
 		k := kind{class: pod.Class, volumes: needs.Key, groups: relations.key, virtual: pod.Virtual}
 		if byPriority {
 			k.priority = pod.Priority
