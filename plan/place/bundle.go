@@ -62,7 +62,7 @@ func (r *realm) putOn(d *Distribution, s *ExistingNode, c *domainChoice) {
 // putBeside fills the nodes that have pods of the group.
 func putBeside(d *Distribution, r *realm) {
 	for _, c := range r.choices {
-		for s := range c.nodes {
+		for _, s := range c.row.Slots {
 			alone := func(near rules.NearRule) bool { return near.Host >= 0 && s.Tally[near.Host] == 0 }
 			if !slices.ContainsFunc(r.it.Rules.Near, alone) {
 				r.putOn(d, s, c)
@@ -200,7 +200,7 @@ func beginTogether(d *Distribution, g *rules.Group, r *realm) {
 	}
 	var widest *ExistingNode
 	most := 0
-	for s := range c.nodes {
+	for _, s := range c.row.Slots {
 		if s.Room(it, 1) == 0 {
 			continue
 		}
@@ -212,7 +212,7 @@ func beginTogether(d *Distribution, g *rules.Group, r *realm) {
 	case widest != nil && (most >= wanted || len(c.variants) == 0):
 		for _, member := range family {
 			for _, c := range member.choices {
-				if slices.Contains(slices.Collect(c.nodes), widest) {
+				if slices.Contains(c.row.Slots, widest) {
 					member.putOn(d, widest, c)
 				}
 			}

@@ -46,7 +46,7 @@ func (l *choiceList) in(at map[string]string) *domainChoice {
 	if !known {
 		i = len(l.all)
 		l.places[id] = i
-		l.all = append(l.all, domainChoice{at: at, known: &nodeRow{}, price: math.Inf(1)})
+		l.all = append(l.all, domainChoice{at: at, row: &nodeRow{}, price: math.Inf(1)})
 	}
 	return &l.all[i]
 }
@@ -64,23 +64,16 @@ func (d *Distribution) findChoices(it *PodGroup, keys []string) []domainChoice {
 		c := found.in(sold.at)
 		c.variants, c.price = sold.variants, d.Market.CostOf(it.Request, sold.variants)
 	}
-	for _, c := range d.letInAt(it, keys, bound) {
-		found.in(c.at).known = c.known
-	}
-	for _, s := range d.open {
-		if !s.willAdmit(it) {
-			continue
-		}
-		if at := d.domainsAt(s, keys, bound); at != nil {
-			c := found.in(at)
-			c.open = append(c.open, s)
+	for _, c := range d.takersByDomains(it, keys, bound) {
+		if slices.ContainsFunc(c.row.Slots, func(s *ExistingNode) bool { return s.options == nil || s.willAdmit(it) }) {
+			found.in(c.at).row = c.row
 		}
 	}
 	return found.all
 }
 
-// letInAt sorts the nodes that let a pod group in by their domains. Pod groups that ask the same share the work.
-func (d *Distribution) letInAt(it *PodGroup, keys []string, bound map[string]bool) []domainChoice {
+// takersByDomains sorts the nodes that may let a pod group in by their domains. Pod groups that ask the same share the work.
+func (d *Distribution) takersByDomains(it *PodGroup, keys []string, bound map[string]bool) []domainChoice {
 	id := fmt.Sprint(keys, bound) + it.kind()
 	if takers, known := d.takersAt[id]; known {
 		return takers
@@ -89,7 +82,7 @@ func (d *Distribution) letInAt(it *PodGroup, keys []string, bound map[string]boo
 	for _, s := range d.LettingIn(it).Slots {
 		if at := d.domainsAt(s, keys, bound); at != nil {
 			c := found.in(at)
-			c.known.Slots = append(c.known.Slots, s)
+			c.row.Slots = append(c.row.Slots, s)
 		}
 	}
 	d.takersAt[id] = found.all

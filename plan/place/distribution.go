@@ -27,7 +27,7 @@ type Distribution struct {
 	Home    map[*model.Pod]*PodGroup
 	// open are the existing nodes whose machine is not known yet.
 	open []*ExistingNode
-	// takers are the others that pod groups of one kind may use, by what tells the kinds apart, and takersAt by domains too.
+	// takers are those that pod groups of one kind may use, by what tells the kinds apart, and takersAt by domains too.
 	takers   map[string]*nodeRow
 	takersAt map[string][]domainChoice
 	// turns counts the pod groups that were placed.
@@ -77,7 +77,8 @@ func dimensionsOf(in *model.Input, podGroups []*PodGroup) *market.Dimensions {
 	return market.NewDimensions(classes, hostCapsOf(podGroups)...)
 }
 
-// LettingIn are the existing nodes whose machine is known that let the pod group's pods in, were there room.
+// LettingIn are the existing nodes that may let the pod group's pods in, were there room: those that do, and the claims whose
+// machine is not known yet, of which their room is asked.
 func (d *Distribution) LettingIn(it *PodGroup) *nodeRow {
 	if it.known.takers != nil {
 		return it.known.takers
@@ -96,15 +97,10 @@ func (d *Distribution) LettingIn(it *PodGroup) *nodeRow {
 				return cmp.Compare(model.Flag(a.Node.HasDevices()), model.Flag(b.Node.HasDevices()))
 			})
 		}
-		d.takers[key] = &nodeRow{Slots: existing}
+		d.takers[key] = &nodeRow{Slots: append(existing, d.open...)}
 	}
 	it.known.takers = d.takers[key]
 	return it.known.takers
-}
-
-// openTo are the claims without a machine that will let the pod group's pods in.
-func (d *Distribution) openTo(it *PodGroup) []*ExistingNode {
-	return slices.DeleteFunc(slices.Clone(d.open), func(s *ExistingNode) bool { return !s.willAdmit(it) })
 }
 
 // kind tells apart pod groups that ask different labels of a node or tolerate different taints.

@@ -38,7 +38,7 @@ func (d *Distribution) acrossDomains(it *PodGroup) {
 		}
 		switch {
 		case c.advance(it):
-			s := c.node(c.next)
+			s := c.row.Slots[c.next]
 			d.Onto(s, it, s.Room(it, n))
 		case len(c.variants) > 0:
 			c.fresh = append(c.fresh, it.take(n)...)
@@ -79,7 +79,7 @@ func (d *Distribution) eligible(it *PodGroup, rule *rules.SpreadRule, choices []
 		}
 	}
 	for _, c := range choices {
-		if c.size() > 0 || len(c.variants) > 0 {
+		if len(c.row.Slots) > 0 || len(c.variants) > 0 {
 			domains[c.at[rule.Key]] = true
 		}
 	}

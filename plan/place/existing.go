@@ -123,7 +123,7 @@ func (s *ExistingNode) Room(it *PodGroup, n int) int {
 		}
 		n = 1
 	}
-	if n == 0 {
+	if n == 0 || s.options != nil && !s.willAdmit(it) {
 		return 0
 	}
 	return s.Attach.Holds(&it.Volumes.Attach, it.Rules.SlotAllows(s.Tally, n, s.topology))
