@@ -12,7 +12,6 @@ import (
 // NewSimulation places all that waits. movable are the nodes that trials may take away, those first that are the most
 // likely to go.
 func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
-	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
 	waits := place.Waiting(in.Snapshot)
 	pods := slices.Clone(waits)
 	f := &Simulation{in: in, Simulated: make(map[string]*simulatedNode, len(in.Snapshot.Nodes)), inDomain: map[domainKey][]*simulatedNode{}, movable: make(map[*model.Node]bool, len(movable))}
@@ -32,8 +31,7 @@ func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
 		}
 		pods = append(pods, st.own...)
 	}
-	podGroups := place.HomeGroupsOf(&in, book, t, pods, false)
-	f.Distribution = place.NewDistribution(&in, book, t, podGroups, waits)
+	f.Distribution = place.NewDistribution(&in, pods, waits, false)
 	f.arrange(f.Distribution.Existing, movable)
 	shelveMachines(f)
 	f.settle(in.Snapshot, waits)

@@ -88,9 +88,7 @@ func (f *Simulation) placeAll(podGroups []*place.PodGroup, all bool) (hopeless *
 				return it
 			}
 		}
-		for place.Retry(d, order) {
-			// Others may have made way.
-		}
+		place.Retry(d, order)
 	}
 	return nil
 }

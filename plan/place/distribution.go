@@ -41,9 +41,11 @@ type Distribution struct {
 	Now time.Time
 }
 
-// NewDistribution prepares a distribution of pod groups over existing nodes and what can be bought. waiting are the pods that
-// need a place.
-func NewDistribution(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, podGroups []*PodGroup, waiting []*model.Pod) *Distribution {
+// NewDistribution prepares a distribution of pods over existing nodes and what can be bought. waiting are those of them that
+// need a place now.
+func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority bool) *Distribution {
+	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
+	podGroups := podGroupsOf(in, book, t, pods, byPriority)
 	m := market.NewMarket(in, dimensionsOf(in, podGroups))
 	m.Book, m.Hosts = book, t.Hosts
 	market.TellRemote(m, waiting)

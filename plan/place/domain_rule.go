@@ -2,9 +2,7 @@ package place
 
 import (
 	"fmt"
-	"slices"
 
-	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
@@ -84,32 +82,4 @@ func (r *domainRule) alone() string {
 		return fmt.Sprintf("every domain of %s has a pod whose anti-affinity keeps it away", r.Key)
 	}
 	return r.name() + ": every domain has a pod it has to be apart from"
-}
-
-// rest says why what the rule leaves will not do.
-func (r *domainRule) rest() string {
-	switch {
-	case r.spread != nil:
-		return "the domains that it leaves take no more"
-	case r.near:
-		return "there is no room near the pods it has to be with"
-	}
-	return "there is no room in the domains that it leaves"
-}
-
-// unmetTogether says that some rules leave no domain of which there is one with room.
-func unmetTogether(closing []domainRule) string {
-	switch len(closing) {
-	case 0:
-		return "no domain meets all its rules of topology spread and affinity at once"
-	case 1:
-		return closing[0].name() + ": " + closing[0].rest()
-	}
-	var names []string
-	for i := range closing {
-		if name := closing[i].name(); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return "no domain meets " + model.List(names, "and") + " at once"
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
@@ -167,14 +168,15 @@ func (r *realm) unmet() string {
 		}
 	}
 	update(r.rules, &r.it.Rules)
-	var closing []domainRule
+	var closing []string
 	for i := range r.rules {
-		closes := func(c *domainChoice) bool { return !r.rules[i].lets(c) }
-		if alone := r.rules[i].alone(); alone != "" && !slices.ContainsFunc(r.choices, r.rules[i].lets) {
+		rule := &r.rules[i]
+		if alone := rule.alone(); alone != "" && !slices.ContainsFunc(r.choices, rule.lets) {
 			return alone
 		}
-		if slices.ContainsFunc(r.choices, closes) {
-			closing = append(closing, r.rules[i])
+		closes := func(c *domainChoice) bool { return !rule.lets(c) }
+		if name := rule.name(); slices.ContainsFunc(r.choices, closes) && !slices.Contains(closing, name) {
+			closing = append(closing, name)
 		}
 	}
 	for i := range r.rules {
@@ -186,5 +188,11 @@ func (r *realm) unmet() string {
 			}
 		}
 	}
-	return unmetTogether(closing)
+	switch len(closing) {
+	case 0:
+		return ""
+	case 1:
+		return closing[0] + ": the domains that it leaves take no more"
+	}
+	return "no domain meets " + model.List(closing, "and") + " at once"
 }

@@ -51,9 +51,9 @@ func (it *PodGroup) take(n int) []*model.Pod {
 	return taken
 }
 
-// HomeGroupsOf groups pods. Real pods come first, then the largest requests. Of each pod group only the first pod comes
+// podGroupsOf groups pods. Real pods come first, then the largest requests. Of each pod group only the first pod comes
 // first.
-func HomeGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
+func podGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
 	podGroups := gatherGroups(book, pods, relationsOf(in, t, pods), byPriority)
 	for _, it := range podGroups {
 		it.base = it.Volumes.Restrict(model.TermsOf(it.Class))

@@ -101,7 +101,7 @@ func (k *keeper) keep(it, bare *PodGroup, pod *model.Pod) bool {
 	w, depends := waiter{it: it, pod: pod, slot: s}, pod.DependsOnPlace(k.average)
 	switch {
 	case k.stillGood(s, bare, pod):
-		k.put(w)
+		k.put(s, it, pod)
 		if !depends && !it.tied() {
 			k.movable[s] = append(k.movable[s], w)
 		}
@@ -117,11 +117,6 @@ func (k *keeper) keep(it, bare *PodGroup, pod *model.Pod) bool {
 		return true
 	}
 	return false
-}
-
-func (k *keeper) put(w waiter) {
-	k.fill(w.slot, w.it, 1)
-	k.Placements = append(k.Placements, model.Placement{Pod: w.pod, Node: w.slot.Node.Key()})
 }
 
 // stillGood says whether a promise can be kept, if need be without what the pods only prefer: they may have been placed
@@ -160,8 +155,7 @@ func (k *keeper) resettle(w waiter) bool {
 		k.takeBack(m)
 		m.it.Pods = append(m.it.Pods, m.pod)
 	}
-	w.slot = best
-	k.put(w)
+	k.put(best, w.it, w.pod)
 	return true
 }
 
