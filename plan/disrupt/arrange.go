@@ -92,9 +92,8 @@ func (f *Simulation) copies(pods []*model.Pod) []*place.PodGroup {
 		if it == nil {
 			again := *home
 			it = &again
-			it.Pods, it.Step, it.Turn, it.Unmet = nil, 0, 0, ""
-			it.ShapeUp()
-			place.Weigh(f.Distribution.Market, it)
+			it.Pods, it.Turn, it.Unmet = nil, 0, ""
+			it.ShapeUp(f.Distribution.Market, 0)
 			byHome[home] = it
 			podGroups = append(podGroups, it)
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
-	"github.com/tenon-sh/tenon/plan/place"
 )
 
 // Several nodes that one cheaper machine replaces are found by growth: from each node that is left, with the other node
@@ -45,7 +44,6 @@ func groupOf(f *Simulation, one *candidate) *candidateGroup {
 	b := &candidateGroup{sources: []*candidate{one}, need: newNeed(m), price: one.price}
 	for _, pod := range f.Simulated[one.node.Key()].own {
 		it := f.Distribution.Home[pod]
-		place.Weigh(m, it)
 		if it.Refusal != "" || it.Allowed.Empty() {
 			return nil
 		}

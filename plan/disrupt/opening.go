@@ -27,7 +27,6 @@ func openingFor(f *Simulation, it *place.PodGroup) *opening {
 		return found
 	}
 	f.Rollback()
-	place.Weigh(f.Distribution.Market, it)
 	found = &opening{}
 	takers := f.Distribution.LettingIn(it)
 	for i := takers.Next(0, it.Request); i < len(takers.Slots) && !found.many; i = takers.Next(i+1, it.Request) {
@@ -80,7 +79,6 @@ func saveless(f *Simulation, st *simulatedNode, below float64) *model.Verdict {
 	var open []*place.ExistingNode
 	for _, pod := range st.own {
 		it := f.Distribution.Home[pod]
-		place.Weigh(m, it)
 		if it.Refusal != "" || it.Allowed.Empty() {
 			return nil
 		}

@@ -122,24 +122,22 @@ func buyable(m *market.Market, it *PodGroup, keys []string, bound map[string]boo
 		choices = append(choices, domainChoice{at: map[string]string{}, variants: it.Variants})
 	}
 	for _, key := range keys {
-		normal := model.NormalizedKey(key)
-		values := domainsOf(m, it, key)
 		var finer []domainChoice
+		add := func(c domainChoice, at map[string]string, operator corev1.NodeSelectorOperator, values ...string) {
+			condition := model.NewCondition(model.NormalizedKey(key), operator, values)
+			if variants := m.Narrow(c.variants, model.Term{condition}); len(variants) > 0 {
+				finer = append(finer, domainChoice{at: at, variants: variants})
+			}
+		}
+		values := domainsOf(m, it, key)
 		for _, c := range choices {
 			for _, value := range values {
-				condition := model.NewCondition(normal, corev1.NodeSelectorOpIn, []string{value})
-				if variants := m.Narrow(c.variants, model.Term{condition}); len(variants) > 0 {
-					at := maps.Clone(c.at)
-					at[key] = value
-					finer = append(finer, domainChoice{at: at, variants: variants})
-				}
+				at := maps.Clone(c.at)
+				at[key] = value
+				add(c, at, corev1.NodeSelectorOpIn, value)
 			}
-			if bound[key] || m.Zonal(key) {
-				continue
-			}
-			condition := model.NewCondition(normal, corev1.NodeSelectorOpDoesNotExist, nil)
-			if variants := m.Narrow(c.variants, model.Term{condition}); len(variants) > 0 {
-				finer = append(finer, domainChoice{at: c.at, variants: variants})
+			if !bound[key] && !m.Zonal(key) {
+				add(c, c.at, corev1.NodeSelectorOpDoesNotExist)
 			}
 		}
 		choices = finer[:min(len(finer), maxDomainChoices)]

@@ -55,6 +55,7 @@ func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority boo
 	d := &Distribution{Market: m, Topology: t, PodGroups: podGroups, Home: map[*model.Pod]*PodGroup{}, waiting: waiting, Now: in.Snapshot.Time,
 		Existing: existingNodesOf(m, book, t), takers: map[string]*nodeRow{}, takersAt: map[string][]domainChoice{}}
 	for _, it := range podGroups {
+		it.weigh(m)
 		for _, pod := range it.Pods {
 			d.Home[pod] = it
 		}

@@ -122,7 +122,6 @@ func survey(in *model.Input, byPriority bool) *Distribution {
 		slices.SortFunc(it.Pods, FirstServed)
 		it.alternate(sizes)
 		d.Market.Batch += len(it.Pods)
-		Weigh(d.Market, it)
 		if len(it.Variants) > 0 {
 			solve.Subtract(d.Market.Asked, it.Request, -len(it.Pods))
 		}

@@ -59,7 +59,8 @@ func podGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, po
 		it.base = it.Volumes.Restrict(model.TermsOf(it.Class))
 		it.Refusal = refusalOf(it)
 		it.shapes = make([]*shape, len(it.Preferences)+1)
-		it.ShapeUp()
+		it.shape = it.shapeAt(0)
+		it.shapes[0] = it.shape
 		for i, pod := range it.Pods {
 			if FirstServed(pod, it.Pods[0]) < 0 {
 				it.Pods[0], it.Pods[i] = pod, it.Pods[0]
@@ -229,82 +230,6 @@ func (it *PodGroup) keys() []string {
 // tolerated is what the pod group's pods put up with, for the taints of a node.
 func (it *PodGroup) tolerated(taints []corev1.Taint) bool {
 	return model.RepelledBy(taints, it.Class.Tolerations) == nil && !(it.wary && market.DeterredBy(taints, it.Class.Tolerations))
-}
-
-// shape is what the pods of a pod group ask for while some of their preferences hold.
-type shape struct {
-	// Request is what one pod takes.
-	Request []int64
-	// terms are the alternatives for the labels of a node.
-	terms []model.Term
-	// wary says that taints with PreferNoSchedule keep the pods away.
-	wary bool
-	// Variants are the terms as seen by the market: what each admits. Empty where no machine will do.
-	Variants []market.Variant
-	// Allowed is the union of the variants' machines.
-	Allowed market.Bitset
-	Rules   rules.Rules
-	// most is how many of the pods one new node takes for reasons other than room.
-	most int
-	// known is what was found out about the shape.
-	known knowledge
-}
-
-// knowledge is what holds for a shape during all of a distribution, and is worth being found out once.
-type knowledge struct {
-	// weighed says that the market has been asked.
-	weighed bool
-	// takers are the existing nodes that let the pods in whose machine is known.
-	takers *nodeRow
-	// keys are the labels other than the hostname that matter to where the pods go.
-	keys []string
-	// choices are the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
-	choices []domainChoice
-	reach   map[string][]string
-}
-
-// ShapeUp gives a pod group the shape that it has at its present step of the ladder, without its variants.
-func (it *PodGroup) ShapeUp() {
-	it.barred, it.shape = nil, it.shapes[it.Step]
-	if it.shape != nil {
-		return
-	}
-	sh := &shape{Rules: it.Required}
-	r := &sh.Rules
-	var node model.Term
-	for _, p := range it.Preferences[it.Step:] {
-		r.Near = slices.Concat(r.Near, p.Near)
-		r.Spread = slices.Concat(r.Spread, p.Spread)
-		r.Apart = slices.Concat(r.Apart, p.Apart)
-		if node == nil {
-			node = p.Node
-		}
-		sh.wary = sh.wary || p.Wary
-	}
-	for _, t := range it.base {
-		sh.terms = append(sh.terms, append(slices.Clip(t), node...))
-	}
-	it.shape, it.shapes[it.Step] = sh, sh
-}
-
-// relax gives up the next preference and says whether there was one.
-func (it *PodGroup) relax(m *market.Market) bool {
-	if it.Step == len(it.Preferences) {
-		return false
-	}
-	it.Step++
-	it.ShapeUp()
-	Weigh(m, it)
-	return true
-}
-
-// bare is the pod group when none of its preferences holds.
-func (it *PodGroup) bare(m *market.Market) *PodGroup {
-	bare := *it
-	bare.Step = len(it.Preferences)
-	bare.ShapeUp()
-	Weigh(m, &bare)
-	return &bare
 }
 
 // tied says that not every node with room will do for the pod group's pods.

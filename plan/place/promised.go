@@ -2,7 +2,7 @@ package place
 
 import (
 	"cmp"
-	"math"
+	"maps"
 	"slices"
 	"time"
 
@@ -174,24 +174,19 @@ func (k *keeper) takeBack(w waiter) {
 // level breaks promises that a rule of spread no longer allows, because others of the pod group's pods were bound in
 // domains that were not planned for them: the last in the fullest domain could never be bound there.
 func (k *keeper) level(it *PodGroup, rule *rules.SpreadRule) {
-	if rule.Host >= 0 || rule.Self == 0 {
+	domains := slices.Sorted(maps.Keys(rule.Domains))
+	if rule.Host >= 0 || rule.Self == 0 || len(domains) == 0 {
 		return
 	}
 	for i := len(k.kept[it]) - 1; i >= 0; i-- {
-		low, least := "", math.MaxInt
-		for domain := range rule.Domains {
-			if n := rule.Counts[domain]; n < least || n == least && domain < low {
-				low, least = domain, n
-			}
-		}
+		emptiest := slices.MinFunc(domains, func(a, b string) int { return cmp.Compare(rule.Counts[a], rule.Counts[b]) })
 		w := k.kept[it][i]
-		domain, has := k.domainOf(w.slot, rule.Key)
-		if least == math.MaxInt || !has || rule.Counts[domain]-least <= rule.MaxSkew {
+		if domain, has := k.domainOf(w.slot, rule.Key); !has || rule.Counts[domain]-rule.Counts[emptiest] <= rule.MaxSkew {
 			continue
 		}
 		k.takeBack(w)
 		k.kept[it] = slices.Delete(k.kept[it], i, i+1)
-		w.key, w.domain = rule.Key, low
+		w.key, w.domain = rule.Key, emptiest
 		k.broken = append(k.broken, w)
 	}
 }
