@@ -72,12 +72,8 @@ func (a *auditor) gather() {
 		}
 		own.pods[last] = append(own.pods[last], pod)
 	}
-	byKey := map[string]*ExistingNode{}
-	for _, s := range a.Existing {
-		byKey[s.Node.Key()] = s
-	}
 	for i := range a.Placements {
-		add(byKey[a.Placements[i].Node], a.Placements[i].Pod)
+		add(a.byKey[a.Placements[i].Node], a.Placements[i].Pod)
 	}
 	keys := a.askedLabels()
 	for i, b := range a.planned {

@@ -22,6 +22,7 @@ type Distribution struct {
 	Topology  *rules.Topology
 	PodGroups []*PodGroup
 	Existing  []*ExistingNode
+	byKey     map[string]*ExistingNode
 	// waiting are the pods that need a place, and home is the pod group of each.
 	waiting []*model.Pod
 	Home    map[*model.Pod]*PodGroup
@@ -53,7 +54,7 @@ func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority boo
 		t.Survey(in.Snapshot, waiting)
 	}
 	d := &Distribution{Market: m, Topology: t, PodGroups: podGroups, Home: map[*model.Pod]*PodGroup{}, waiting: waiting, Now: in.Snapshot.Time,
-		Existing: existingNodesOf(m, book, t), takers: map[string]*nodeRow{}, takersAt: map[string][]domainChoice{}}
+		Existing: existingNodesOf(m), byKey: map[string]*ExistingNode{}, takers: map[string]*nodeRow{}, takersAt: map[string][]domainChoice{}}
 	for _, it := range podGroups {
 		it.weigh(m)
 		for _, pod := range it.Pods {
@@ -61,10 +62,12 @@ func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority boo
 		}
 	}
 	for _, s := range d.Existing {
+		d.byKey[s.Node.Key()] = s
 		if s.options != nil {
 			d.open = append(d.open, s)
 		}
 	}
+	d.tally()
 	return d
 }
 

@@ -20,7 +20,7 @@ type realm struct {
 
 func realmOf(d *Distribution, it *PodGroup) *realm {
 	r := &realm{it: it, choices: d.domainChoices(it)}
-	r.rules = domainRulesOf(&it.Rules, func(s *rules.SpreadRule) []string { return d.eligible(it, s, r.choices) })
+	r.rules = domainRulesOf(&it.Rules, func(s *rules.SpreadRule) []string { return d.eligible(it, s) })
 	r.rules = slices.DeleteFunc(r.rules, func(rule domainRule) bool { return rule.Key == corev1.LabelHostname })
 	return r
 }
@@ -72,16 +72,11 @@ func countAt(joins []*rules.Group, at map[string]string, n int) {
 
 // eligible are the domains among which a rule spreads the pod group's pods: those that nodes make, and those in which nodes
 // can be bought.
-func (d *Distribution) eligible(it *PodGroup, rule *rules.SpreadRule, choices []*domainChoice) []string {
+func (d *Distribution) eligible(it *PodGroup, rule *rules.SpreadRule) []string {
 	domains := maps.Clone(rule.Domains)
 	for domain, n := range rule.Counts {
 		if n > 0 {
 			domains[domain] = true
-		}
-	}
-	for _, c := range choices {
-		if len(c.row.Slots) > 0 || len(c.variants) > 0 {
-			domains[c.at[rule.Key]] = true
 		}
 	}
 	for _, domain := range d.reachOf(it, rule.Key) {

@@ -7,24 +7,22 @@ import (
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
-	"github.com/tenon-sh/tenon/plan/rules"
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // existingNodesOf are the nodes that may take pods: initialized ones first, then those that have joined, then claims.
-func existingNodesOf(m *market.Market, volumes *rules.VolumeIndex, topology *rules.Topology) []*ExistingNode {
-	snapshot := volumes.Snapshot
+func existingNodesOf(m *market.Market) []*ExistingNode {
+	snapshot := m.Book.Snapshot
 	var existing []*ExistingNode
 	for _, n := range snapshot.Nodes {
 		if n.Deleting || n.Disrupted || n.Terminating || n.Cordoned || lost(n) {
 			continue
 		}
 		s := existingNodeOf(m, n, snapshot.DaemonSets)
-		s.Attach = volumes.Room(n)
+		s.Attach = m.Book.Room(n)
 		m.Dims.Unbounded(s.Free)
 		existing = append(existing, s)
 	}
-	tallies(topology, existing)
 	first := func(a, b bool) int { return cmp.Compare(model.Flag(b), model.Flag(a)) }
 	slices.SortFunc(existing, func(s, other *ExistingNode) int {
 		a, b := s.Node, other.Node
@@ -132,23 +130,14 @@ func (s *ExistingNode) Room(it *PodGroup, n int) int {
 // lost says that nobody here knows whether the node will ever take a pod: it is not Tenon's, and it is not Ready.
 func lost(n *model.Node) bool { return n.Claim == "" && !n.Initialized }
 
-// tallies counts, on each of some nodes, the pods of the groups over hostnames.
-func tallies(t *rules.Topology, existing []*ExistingNode) {
-	if t.Hosts == 0 {
-		return
+// tally counts, on each existing node, the pods of the groups over hostnames.
+func (d *Distribution) tally() {
+	for _, s := range d.Existing {
+		s.topology, s.Tally = d.Topology, make([]int32, d.Topology.Hosts)
 	}
-	at, all := make(map[string]*ExistingNode, len(existing)), make([]int32, len(existing)*t.Hosts)
-	for i, s := range existing {
-		s.Tally = all[i*t.Hosts : (i+1)*t.Hosts : (i+1)*t.Hosts]
-		s.topology = t
-		at[s.Node.Key()] = s
-	}
-	for _, g := range t.Groups {
-		if g.Host < 0 {
-			continue
-		}
+	for _, g := range d.Topology.Groups {
 		for host, n := range g.Counts {
-			if s := at[host]; s != nil {
+			if s := d.byKey[host]; s != nil && g.Host >= 0 {
 				s.Tally[g.Host] = int32(n)
 			}
 		}

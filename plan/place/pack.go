@@ -158,21 +158,15 @@ func Retry(d *Distribution, podGroups []*PodGroup) {
 // ChunkAgain makes new demand chunks of what could not be bought, for pods that may go to another domain or have a
 // preference to give up.
 func ChunkAgain(d *Distribution, podGroups []*PodGroup) bool {
-	elsewhere := map[*PodGroup]bool{}
 	for _, l := range d.Chunks {
-		if l.Left() > 0 {
-			if p := l.Content[0]; !l.bundle && l.at != nil && p.as == p.it.shape {
-				p.it.barred = append(p.it.barred, l.at)
-				elsewhere[p.it] = true
-			}
-			d.giveBack(l)
+		if p := l.Content[0]; l.Left() > 0 && !l.bundle && p.as == p.it.shape {
+			p.it.barred = append(p.it.barred, l.at)
 		}
+		d.giveBack(l)
 	}
 	d.Chunks = nil
 	for _, it := range podGroups {
-		switch {
-		case it.Refusal != "" || len(it.Pods) == 0:
-		case elsewhere[it] || it.relax(d.Market):
+		if it.Refusal == "" && len(it.Pods) > 0 && (len(it.barred) > 0 || it.relax(d.Market)) {
 			d.Place(it)
 		}
 	}

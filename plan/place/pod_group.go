@@ -213,17 +213,13 @@ func refusalOf(it *PodGroup) string {
 // keys are the labels other than the hostname that matter to where the pods go, ordered: the pod group's own rules are
 // about them, or those of others who count its pods.
 func (it *PodGroup) keys() []string {
-	if it.known.keys != nil {
-		return it.known.keys
-	}
-	keys := append([]string{}, it.Rules.Keys()...)
+	keys := it.Rules.Keys()
 	for _, g := range it.Rules.Joins {
 		if g.Host < 0 && !slices.Contains(keys, g.Key) {
 			keys = append(keys, g.Key)
 		}
 	}
 	slices.Sort(keys)
-	it.known.keys = keys
 	return keys
 }
 

@@ -31,8 +31,6 @@ type shape struct {
 type knowledge struct {
 	// takers are the existing nodes that may let the pods in.
 	takers *nodeRow
-	// keys are the labels other than the hostname that matter to where the pods go.
-	keys []string
 	// choices are the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
 	choices []domainChoice
 	reach   map[string][]string
