@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -64,7 +65,7 @@ func (d *Distribution) findChoices(it *PodGroup, keys []string) []domainChoice {
 		c := found.in(sold.at)
 		c.variants, c.price = sold.variants, d.Market.CostOf(it.Request, sold.variants)
 	}
-	for _, c := range d.takersByDomains(it, keys, bound) {
+	for _, c := range d.takersOf(it, keys, bound) {
 		if slices.ContainsFunc(c.row.Slots, func(s *ExistingNode) bool { return s.options == nil || s.willAdmit(it) }) {
 			found.in(c.at).row = c.row
 		}
@@ -72,21 +73,40 @@ func (d *Distribution) findChoices(it *PodGroup, keys []string) []domainChoice {
 	return found.all
 }
 
-// takersByDomains sorts the nodes that may let a pod group in by their domains. Pod groups that ask the same share the work.
-func (d *Distribution) takersByDomains(it *PodGroup, keys []string, bound map[string]bool) []domainChoice {
+// takersOf are the existing nodes that may let the pod group's pods in, were there room, by their domains: those that do, and
+// the claims whose machine is not known yet, which are asked with their room. Pod groups that ask the same share them.
+func (d *Distribution) takersOf(it *PodGroup, keys []string, bound map[string]bool) []domainChoice {
 	id := fmt.Sprint(keys, bound) + it.kind()
-	if takers, known := d.takersAt[id]; known {
+	if takers, known := d.takers[id]; known {
 		return takers
 	}
+	existing := slices.DeleteFunc(slices.Clone(d.Existing), func(s *ExistingNode) bool { return s.options == nil && !s.admits(it) })
+	if !model.AsksDevice(it.Class) {
+		// Whoever can do without devices takes the nodes that have none first.
+		slices.SortStableFunc(existing, func(a, b *ExistingNode) int {
+			return cmp.Compare(model.Flag(a.Node.HasDevices()), model.Flag(b.Node.HasDevices()))
+		})
+	}
 	found := choiceList{places: map[string]int{}}
-	for _, s := range d.LettingIn(it).Slots {
+	for _, s := range existing {
 		if at := d.domainsAt(s, keys, bound); at != nil {
 			c := found.in(at)
 			c.row.Slots = append(c.row.Slots, s)
 		}
 	}
-	d.takersAt[id] = found.all
+	d.takers[id] = found.all
 	return found.all
+}
+
+// LettingIn are the existing nodes that may let the pod group's pods in, were there room, whatever their domains.
+func (d *Distribution) LettingIn(it *PodGroup) *nodeRow {
+	if it.known.takers == nil {
+		it.known.takers = &nodeRow{}
+		for _, all := range d.takersOf(it, nil, nil) {
+			it.known.takers = all.row
+		}
+	}
+	return it.known.takers
 }
 
 // amongOf are the groups whose label a node has to have: pods are to be spread over its domains, or near others in one.

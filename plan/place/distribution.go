@@ -1,7 +1,6 @@
 package place
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,9 +27,8 @@ type Distribution struct {
 	Home    map[*model.Pod]*PodGroup
 	// open are the existing nodes whose machine is not known yet.
 	open []*ExistingNode
-	// takers are those that pod groups of one kind may use, by what tells the kinds apart, and takersAt by domains too.
-	takers   map[string]*nodeRow
-	takersAt map[string][]domainChoice
+	// takers are those that pod groups of one kind may use, by domains.
+	takers map[string][]domainChoice
 	// turns counts the pod groups that were placed.
 	turns      int
 	Placements []model.Placement
@@ -54,7 +52,7 @@ func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority boo
 		t.Survey(in.Snapshot, waiting)
 	}
 	d := &Distribution{Market: m, Topology: t, PodGroups: podGroups, Home: map[*model.Pod]*PodGroup{}, waiting: waiting, Now: in.Snapshot.Time,
-		Existing: existingNodesOf(m), byKey: map[string]*ExistingNode{}, takers: map[string]*nodeRow{}, takersAt: map[string][]domainChoice{}}
+		Existing: existingNodesOf(m), byKey: map[string]*ExistingNode{}, takers: map[string][]domainChoice{}}
 	for _, it := range podGroups {
 		it.weigh(m)
 		for _, pod := range it.Pods {
@@ -83,32 +81,6 @@ func dimensionsOf(in *model.Input, podGroups []*PodGroup) *market.Dimensions {
 	return market.NewDimensions(classes, hostCapsOf(podGroups)...)
 }
 
-// LettingIn are the existing nodes that may let the pod group's pods in, were there room: those that do, and the claims whose
-// machine is not known yet, of which their room is asked.
-func (d *Distribution) LettingIn(it *PodGroup) *nodeRow {
-	if it.known.takers != nil {
-		return it.known.takers
-	}
-	key := it.kind()
-	if d.takers[key] == nil {
-		var existing []*ExistingNode
-		for _, s := range d.Existing {
-			if s.options == nil && s.admits(it) {
-				existing = append(existing, s)
-			}
-		}
-		if !model.AsksDevice(it.Class) {
-			// Whoever can do without devices takes the nodes that have none first.
-			slices.SortStableFunc(existing, func(a, b *ExistingNode) int {
-				return cmp.Compare(model.Flag(a.Node.HasDevices()), model.Flag(b.Node.HasDevices()))
-			})
-		}
-		d.takers[key] = &nodeRow{Slots: append(existing, d.open...)}
-	}
-	it.known.takers = d.takers[key]
-	return it.known.takers
-}
-
 // kind tells apart pod groups that ask different labels of a node or tolerate different taints.
 func (it *PodGroup) kind() string {
 	var key strings.Builder
@@ -126,14 +98,8 @@ func (it *PodGroup) kind() string {
 // domainOf is the domain an existing node is in, as far as it is known.
 func (d *Distribution) domainOf(s *ExistingNode, key string) (string, bool) {
 	value, has := rules.Domain(s.Node, key)
-	if !has && s.options != nil && d.Market.Zonal(key) {
-		var values []string
-		for z := range d.Market.Zones {
-			if s.zones&(1<<z) != 0 {
-				values = append(values, d.Market.ZoneLabels[z][key])
-			}
-		}
-		if values = slices.Compact(values); len(values) == 1 {
+	if !has && s.options != nil {
+		if values := d.zonesDomains(s, key); len(values) == 1 {
 			return values[0], values[0] != ""
 		}
 	}
@@ -141,4 +107,16 @@ func (d *Distribution) domainOf(s *ExistingNode, key string) (string, bool) {
 		return s.Node.Zone, true
 	}
 	return value, has
+}
+
+// zonesDomains are the values that a label has in the zones in which a claim without machine may come to be; empty where it
+// does not follow from the zone.
+func (d *Distribution) zonesDomains(s *ExistingNode, key string) []string {
+	var values []string
+	for z := range d.Market.Zones {
+		if s.zones&(1<<z) != 0 {
+			values = append(values, d.Market.ZoneLabels[z][key])
+		}
+	}
+	return slices.Compact(values)
 }

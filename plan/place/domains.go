@@ -107,11 +107,8 @@ func (d *Distribution) reachOf(it *PodGroup, key string) []string {
 
 // mayBecome notes the domains that a claim without machine may come to be in.
 func (d *Distribution) mayBecome(s *ExistingNode, g *rules.Group, domains map[string]bool) {
-	if !d.Market.Zonal(g.Key) || g.Included != nil && !g.Included(s.Node) {
-		return
-	}
-	for z := range d.Market.Zones {
-		if value := d.Market.ZoneLabels[z][g.Key]; s.zones&(1<<z) != 0 && value != "" {
+	for _, value := range d.zonesDomains(s, g.Key) {
+		if value != "" && (g.Included == nil || g.Included(s.Node)) {
 			domains[value] = true
 		}
 	}
