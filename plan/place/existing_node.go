@@ -37,7 +37,7 @@ type nodeRow struct {
 }
 
 // rowBlock is how many existing nodes make a block.
-const rowBlock = 64
+const rowBlock = 32
 
 // Next is the place of the first existing node from a place on that has room for a request, or the number of existing
 // nodes if there is none. Only resources are looked at.
