@@ -1,11 +1,9 @@
 package place
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
@@ -32,12 +30,8 @@ func placeBundle(d *Distribution, it *PodGroup) {
 	if len(it.Pods) > 0 && it.Rules.First() {
 		beginTogether(d, rule.Group, r)
 	}
-	switch {
-	case len(it.Pods) == 0:
-	case rule.Total == 0:
-		it.Unmet = "no pod is there that it has to be near by its pod affinity over " + corev1.LabelHostname
-	default:
-		it.Unmet = fmt.Sprintf("pod affinity over %s: the node of the pods it has to be with takes no more", corev1.LabelHostname)
+	if len(it.Pods) > 0 {
+		it.Unmet = cmp.Or(r.unmet(), "pod affinity over "+rule.Key+": the node of the pods it has to be with takes no more")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -36,8 +35,6 @@ type Distribution struct {
 	// BuysNothing says that only nodes that are there may be used; a preference is then given up only if nothing that can
 	// be bought would meet it.
 	BuysNothing bool
-	// Now is the time of the snapshot.
-	Now time.Time
 }
 
 // NewDistribution prepares a distribution of pods over existing nodes and what can be bought. waiting are those of them that
@@ -51,7 +48,7 @@ func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority boo
 	if len(t.Groups) > 0 {
 		t.Survey(in.Snapshot, waiting)
 	}
-	d := &Distribution{Market: m, Topology: t, PodGroups: podGroups, Home: map[*model.Pod]*PodGroup{}, waiting: waiting, Now: in.Snapshot.Time,
+	d := &Distribution{Market: m, Topology: t, PodGroups: podGroups, Home: map[*model.Pod]*PodGroup{}, waiting: waiting,
 		Existing: existingNodesOf(m), byKey: map[string]*ExistingNode{}, takers: map[string][]domainChoice{}}
 	for _, it := range podGroups {
 		it.weigh(m)

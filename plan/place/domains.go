@@ -151,13 +151,13 @@ func (r *domainRule) lets(c *domainChoice) bool {
 
 // unmet says which rule keeps the pod group's next pod from every domain.
 func (r *realm) unmet() string {
-	if len(r.choices) == 0 || len(r.rules) == 0 {
-		return ""
-	}
 	for _, n := range r.it.Rules.Near {
 		if !r.it.Rules.First() && n.Total == 0 {
 			return "no pod is there that it has to be near by its pod affinity over " + n.Key
 		}
+	}
+	if len(r.choices) == 0 {
+		return ""
 	}
 	update(r.rules, &r.it.Rules)
 	var closing []string

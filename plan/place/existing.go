@@ -15,8 +15,8 @@ func existingNodesOf(m *market.Market) []*ExistingNode {
 	snapshot := m.Book.Snapshot
 	var existing []*ExistingNode
 	for _, n := range snapshot.Nodes {
-		if n.Deleting || n.Disrupted || n.Terminating || n.Cordoned || lost(n) {
-			continue
+		if n.Deleting || n.Disrupted || n.Terminating || n.Cordoned || n.Claim == "" && !n.Initialized {
+			continue // of a node that is not Tenon's, and not Ready, nobody here knows whether it will ever take a pod
 		}
 		s := existingNodeOf(m, n, snapshot.DaemonSets)
 		s.Attach = m.Book.Room(n)
@@ -126,9 +126,6 @@ func (s *ExistingNode) Room(it *PodGroup, n int) int {
 	}
 	return s.Attach.Holds(&it.Volumes.Attach, it.Rules.SlotAllows(s.Tally, n, s.topology))
 }
-
-// lost says that nobody here knows whether the node will ever take a pod: it is not Tenon's, and it is not Ready.
-func lost(n *model.Node) bool { return n.Claim == "" && !n.Initialized }
 
 // tally counts, on each existing node, the pods of the groups over hostnames.
 func (d *Distribution) tally() {

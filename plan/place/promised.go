@@ -128,7 +128,7 @@ func (k *keeper) stillGood(s *ExistingNode, bare *PodGroup, pod *model.Pod) bool
 	case bare.Refusal != "":
 		return false
 	case s.Room(bare, 1) == 0:
-		return pod.NominatedNode != "" && pod.NominatedNode == s.Node.Name && k.Now.Sub(pod.NominatedAt) < decides
+		return pod.NominatedNode != "" && pod.NominatedNode == s.Node.Name && k.Market.Now.Sub(pod.NominatedAt) < decides
 	}
 	return s.options != nil || s.admits(bare)
 }
