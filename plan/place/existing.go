@@ -54,15 +54,7 @@ func existingNodeOf(m *market.Market, n *model.Node, sets []*model.DaemonSet) *E
 // foresee works out what a claim without machine offers whichever machine it gets.
 func foresee(m *market.Market, s *ExistingNode) {
 	s.Free = make([]int64, m.Dims.Count())
-	s.options = market.NewBitset(len(m.Machines))
-	index := slices.IndexFunc(m.Sellers, func(seller *market.Seller) bool { return seller.Name == s.Node.Pool })
-	if index < 0 {
-		return
-	}
-	seller := m.Sellers[index]
-	for i := seller.First; i < seller.Last; i++ {
-		s.options.Set(i)
-	}
+	s.options = m.Those(func(mach *market.Machine) bool { return m.Sellers[mach.Pool].Name == s.Node.Pool })
 	var zonal model.Term
 	for _, c := range s.Node.Requirements {
 		switch {
@@ -87,12 +79,12 @@ func foresee(m *market.Market, s *ExistingNode) {
 			}
 		}
 		first = false
-		s.Ports = append(s.Ports, m.Machines[i].DaemonPorts...)
+		for _, port := range mach.DaemonPorts {
+			if !slices.Contains(s.Ports, port) {
+				s.Ports = append(s.Ports, port)
+			}
+		}
 	}
-	slices.SortFunc(s.Ports, func(a, b model.HostPort) int {
-		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.IP, b.IP))
-	})
-	s.Ports = slices.Compact(s.Ports)
 }
 
 // admits says whether a node that exists, or whose machine is known, lets the pod group's pods in, were there room.
