@@ -187,7 +187,7 @@ func (a *auditor) bindAll(own *assignment) bool {
 // permits says whether one more of a pod group's pods could be bound to a node now. The distribution and the buyer see to the
 // rules of spread over nodes.
 func (a *auditor) permits(own *assignment, s *ExistingNode) bool {
-	update(own.rules, &own.it.Required)
+	updateRules(own.rules, &own.it.Required)
 	for i := range own.rules {
 		if domain, is := a.domainOf(s, own.rules[i].Key); !own.rules[i].permits(domain, is) {
 			return false

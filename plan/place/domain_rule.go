@@ -35,8 +35,8 @@ func domainRulesOf(r *rules.Rules, domains func(*rules.SpreadRule) []string) []d
 	return all
 }
 
-// update looks at what was counted for some of a pod group's rules.
-func update(all []domainRule, r *rules.Rules) {
+// updateRules takes what is counted now into some of a pod group's rules.
+func updateRules(all []domainRule, r *rules.Rules) {
 	first := r.First()
 	for i := range all {
 		all[i].first = first
@@ -55,6 +55,12 @@ func (r *domainRule) permits(domain string, is bool) bool {
 		return is && (r.first || r.Counts[domain] > 0)
 	}
 	return !is || r.Counts[domain] == 0
+}
+
+// lets says whether the rule permits a choice of domains for the next pod.
+func (r *domainRule) lets(c *domainChoice) bool {
+	domain, is := c.at[r.Key]
+	return r.permits(domain, is)
 }
 
 // name is the rule's, such as "pod affinity over topology.kubernetes.io/zone".

@@ -117,7 +117,7 @@ func (d *Distribution) mayBecome(s *ExistingNode, g *rules.Group, domains map[st
 // best is that of some domain choices which the pod group's next pod goes to: where the fewest are, then where a node has
 // room, then where machines are cheapest. There is none if the rules allow none.
 func (r *realm) best(choices []*domainChoice) *domainChoice {
-	update(r.rules, &r.it.Rules)
+	updateRules(r.rules, &r.it.Rules)
 	var best *domainChoice
 	fewest, roomy := 0, false
 next:
@@ -143,12 +143,6 @@ next:
 	return best
 }
 
-// lets says whether the rule permits a choice of domains for the next pod.
-func (r *domainRule) lets(c *domainChoice) bool {
-	domain, is := c.at[r.Key]
-	return r.permits(domain, is)
-}
-
 // unmet says which rule keeps the pod group's next pod from every domain.
 func (r *realm) unmet() string {
 	for _, n := range r.it.Rules.Near {
@@ -159,7 +153,7 @@ func (r *realm) unmet() string {
 	if len(r.choices) == 0 {
 		return ""
 	}
-	update(r.rules, &r.it.Rules)
+	updateRules(r.rules, &r.it.Rules)
 	var closing []string
 	for i := range r.rules {
 		rule := &r.rules[i]
