@@ -21,7 +21,6 @@ func (f *Simulation) openingsFor(it *place.PodGroup) []*place.ExistingNode {
 		return found
 	}
 	f.Rollback()
-	place.Weigh(f.Distribution.Market, it)
 	takers := f.Distribution.LettingIn(it)
 	for i := takers.Next(0, it.Request); i < len(takers.Slots) && len(found) < 2 && it.Refusal == ""; i = takers.Next(i+1, it.Request) {
 		if s := takers.Slots[i]; !market.PortsConflict(s.Ports, it.Class.HostPorts) && s.Attach.Holds(&it.Volumes.Attach, 1) > 0 {
@@ -52,7 +51,6 @@ func (f *Simulation) needOf(pods []*model.Pod) *need {
 	n := newNeed(m)
 	for _, pod := range pods {
 		it := f.Distribution.Home[pod]
-		place.Weigh(m, it)
 		if it.Refusal != "" || it.Allowed.Empty() {
 			return nil
 		}

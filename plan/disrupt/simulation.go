@@ -8,7 +8,6 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
-	"github.com/tenon-sh/tenon/plan/rules"
 )
 
 // What becomes of the cluster when a node goes is asked thousands of times, so it must not cost a plan each. A simulation
@@ -73,8 +72,7 @@ func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
 			pods = append(pods, st.own...)
 		}
 	}
-	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
-	f.Distribution = place.NewDistribution(&in, book, t, place.HomeGroupsOf(&in, book, t, pods, false), waits)
+	f.Distribution = place.NewDistribution(&in, pods, waits, false)
 	f.arrange(movable)
 	f.shelves = shelvesOf(f.Distribution.Market)
 	f.settle(waits)
@@ -142,9 +140,8 @@ func (f *Simulation) copies(pods []*model.Pod) []*place.PodGroup {
 		if it == nil {
 			again := *home
 			it = &again
-			it.Pods, it.Step, it.Turn, it.Unmet, it.Home = nil, 0, 0, "", home
-			it.ShapeUp()
-			place.Weigh(f.Distribution.Market, it)
+			it.Pods, it.Turn, it.Unmet = nil, 0, ""
+			it.ShapeUp(f.Distribution.Market, 0)
 			byHome[home] = it
 			podGroups = append(podGroups, it)
 		}

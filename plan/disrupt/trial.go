@@ -99,9 +99,7 @@ func (f *Simulation) placeAll(podGroups []*place.PodGroup, all bool) (left *plac
 				return it
 			}
 		}
-		for place.Retry(d, order) {
-			// Others may have made way.
-		}
+		place.Retry(d, order)
 	}
 	if i := slices.IndexFunc(podGroups, func(it *place.PodGroup) bool { return len(it.Pods) > 0 }); i >= 0 {
 		return podGroups[i]

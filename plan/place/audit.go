@@ -3,7 +3,6 @@ package place
 import (
 	"cmp"
 	"fmt"
-	"github.com/tenon-sh/tenon/plan/solve"
 	"maps"
 	"slices"
 
@@ -11,6 +10,8 @@ import (
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // What was decided about domains was decided before anything was bought. A limit may have kept some of it from being
@@ -18,13 +19,12 @@ import (
 // plays the binding of all planned pods, and those that the kube-scheduler could not bind are given back. Planned nodes are
 // claims in flight there: what is not settled of their machines and zones is open.
 
-// assignment is the pods of one pod group that are planned for one node.
+// assignment is a pod group's pods that are not bound yet, by the nodes that are planned for them.
 type assignment struct {
-	it   *PodGroup
-	node *ExistingNode
-	pods []*model.Pod
-	// bound is how many of them are bound.
-	bound int
+	it    *PodGroup
+	nodes []*ExistingNode
+	pods  [][]*model.Pod
+	rules []domainRule
 }
 
 // auditor plays the binding of a plan's pods.
@@ -33,8 +33,8 @@ type auditor struct {
 	planned []*PlannedNode
 	// coming are the nodes that the planned nodes become.
 	coming []*ExistingNode
-	// assignments are those of each pod group, in the order in which the pod groups were placed.
-	assignments [][]*assignment
+	// assignments are in the order in which the pod groups were placed: every pod had a domain when it was decided about.
+	assignments []*assignment
 }
 
 // audit gives back what could not be bound, and returns the planned nodes that still have a purpose.
@@ -43,46 +43,37 @@ func audit(d *Distribution, snapshot *model.Snapshot, planned []*PlannedNode) []
 		return planned
 	}
 	a := &auditor{Distribution: d, planned: planned}
-	a.gather()
 	// Where a machine comes into a zone in which no other is, it may make a domain of its own.
-	a.play(snapshot, true)
-	if a.stuck() {
+	unbound := a.play(snapshot, true)
+	if len(unbound) > 0 {
 		a.fence()
-		a.play(snapshot, false)
+		unbound = a.play(snapshot, false)
 	}
-	if a.stuck() {
-		a.giveUp()
+	if len(unbound) > 0 {
+		a.giveUp(unbound)
 	}
 	return a.planned
 }
 
 // gather finds out which pods are planned where.
 func (a *auditor) gather() {
-	type assigned struct {
-		it   *PodGroup
-		node *ExistingNode
+	a.assignments, a.coming = nil, nil
+	of := map[*PodGroup]*assignment{}
+	for _, it := range a.PodGroups {
+		of[it] = &assignment{it: it}
+		a.assignments = append(a.assignments, of[it])
 	}
-	known, groups := map[assigned]*assignment{}, map[*PodGroup]int{}
 	add := func(s *ExistingNode, pod *model.Pod) {
-		it := a.Home[pod]
-		if _, listed := groups[it]; !listed {
-			groups[it] = len(a.assignments)
-			a.assignments = append(a.assignments, nil)
+		own := of[a.Home[pod]]
+		last := len(own.nodes) - 1
+		if last < 0 || own.nodes[last] != s {
+			own.nodes, own.pods = append(own.nodes, s), append(own.pods, nil)
+			last++
 		}
-		u := known[assigned{it, s}]
-		if u == nil {
-			u = &assignment{it: it, node: s}
-			known[assigned{it, s}] = u
-			a.assignments[groups[it]] = append(a.assignments[groups[it]], u)
-		}
-		u.pods = append(u.pods, pod)
-	}
-	byKey := map[string]*ExistingNode{}
-	for _, s := range a.Existing {
-		byKey[s.Node.Key()] = s
+		own.pods[last] = append(own.pods[last], pod)
 	}
 	for i := range a.Placements {
-		add(byKey[a.Placements[i].Node], a.Placements[i].Pod)
+		add(a.byKey[a.Placements[i].Node], a.Placements[i].Pod)
 	}
 	keys := a.askedLabels()
 	for i, b := range a.planned {
@@ -92,8 +83,7 @@ func (a *auditor) gather() {
 			add(s, pod)
 		}
 	}
-	// In this order every pod had a domain when it was decided about.
-	slices.SortStableFunc(a.assignments, func(x, y []*assignment) int { return cmp.Compare(x[0].it.Turn, y[0].it.Turn) })
+	slices.SortStableFunc(a.assignments, func(x, y *assignment) int { return cmp.Compare(x.it.Turn, y.it.Turn) })
 }
 
 // askedLabels are the labels of machines that groups look at, those that follow from the zone apart.
@@ -137,52 +127,56 @@ func comingNode(m *market.Market, b *PlannedNode, name string, keys []string) *E
 	return s
 }
 
-// play counts the cluster anew and binds what it can until nothing more can be bound. With open, machines that may still
-// come to be in several zones are taken to make a domain of each.
-func (a *auditor) play(snapshot *model.Snapshot, open bool) {
+// play counts the cluster anew, binds what it can until nothing more can be bound, and returns the pods that are left. With
+// open, machines that may still come to be in several zones are taken to make a domain of each.
+func (a *auditor) play(snapshot *model.Snapshot, open bool) (unbound []*model.Pod) {
+	a.gather()
 	for _, g := range a.Topology.Groups {
 		clear(g.Counts)
 		g.Total = 0
 	}
 	a.Topology.Survey(snapshot, a.waiting)
-	domains := make([][]string, len(a.Topology.Groups))
-	for i, g := range a.Topology.Groups {
-		possible := maps.Clone(g.Domains)
-		for _, s := range a.open {
-			a.mayBecome(s, g, possible)
-		}
-		for _, s := range a.coming {
-			if value, has := a.domainOf(s, g.Key); has && (g.Included == nil || g.Included(s.Node)) {
-				possible[value] = true
-			}
-			if open {
-				a.mayBecome(s, g, possible)
-			}
-		}
-		domains[i] = slices.Collect(maps.Keys(possible))
-	}
-	for _, group := range a.assignments {
-		for _, u := range group {
-			u.bound = 0
-		}
+	for _, own := range a.assignments {
+		own.rules = domainRulesOf(&own.it.Required, func(s *rules.SpreadRule) []string { return a.possible(s.Group, open) })
 	}
 	for progress := true; progress; {
 		progress = false
-		for _, group := range a.assignments {
-			progress = a.bindAll(group, domains) || progress
+		for _, own := range a.assignments {
+			progress = a.bindAll(own) || progress
 		}
 	}
+	for _, own := range a.assignments {
+		unbound = append(unbound, slices.Concat(own.pods...)...)
+	}
+	return unbound
+}
+
+// possible are the domains of a group that nodes make, those that come included.
+func (a *auditor) possible(g *rules.Group, open bool) []string {
+	domains := maps.Clone(g.Domains)
+	for _, s := range a.open {
+		a.mayBecome(s, g, domains)
+	}
+	for _, s := range a.coming {
+		if value, has := a.domainOf(s, g.Key); has && (g.Included == nil || g.Included(s.Node)) {
+			domains[value] = true
+		}
+		if open {
+			a.mayBecome(s, g, domains)
+		}
+	}
+	return slices.Collect(maps.Keys(domains))
 }
 
 // bindAll binds what can be bound of one pod group, in its domains by turns, and says whether that was anything.
-func (a *auditor) bindAll(group []*assignment, domains [][]string) bool {
+func (a *auditor) bindAll(own *assignment) bool {
 	some := false
 	for progress := true; progress; {
 		progress = false
-		for _, u := range group {
-			for u.bound < len(u.pods) && a.permits(u, domains) {
-				u.bound++
-				a.Counted(u.node, u.it.Required.Joins, 1)
+		for i, s := range own.nodes {
+			for len(own.pods[i]) > 0 && a.permits(own, s) {
+				own.pods[i] = own.pods[i][1:]
+				a.Counted(s, own.it.Required.Joins, 1)
 				progress, some = true, true
 			}
 		}
@@ -190,26 +184,16 @@ func (a *auditor) bindAll(group []*assignment, domains [][]string) bool {
 	return some
 }
 
-// permits says whether one more of the assigned pods could be bound now. The distribution and the buyer see to the rules of
-// spread over nodes.
-func (a *auditor) permits(u *assignment, domains [][]string) bool {
-	r := &u.it.Required
-	for _, rule := range domainRulesOf(r, func(spread int) []string { return domains[r.Spread[spread].Place] }) {
-		here, has := a.domainOf(u.node, rule.Key)
-		if !has {
-			here = absent
-		}
-		if !has && (rule.spread != nil || rule.near) || !rule.permits(here) {
+// permits says whether one more of a pod group's pods could be bound to a node now. The distribution and the buyer see to the
+// rules of spread over nodes.
+func (a *auditor) permits(own *assignment, s *ExistingNode) bool {
+	updateRules(own.rules, &own.it.Required)
+	for i := range own.rules {
+		if domain, is := a.domainOf(s, own.rules[i].Key); !own.rules[i].permits(domain, is) {
 			return false
 		}
 	}
 	return true
-}
-
-func (a *auditor) stuck() bool {
-	return slices.ContainsFunc(a.assignments, func(group []*assignment) bool {
-		return slices.ContainsFunc(group, func(u *assignment) bool { return u.bound < len(u.pods) })
-	})
 }
 
 // fence keeps machines out of zones in which nothing is planned for sure.
@@ -222,23 +206,21 @@ func (a *auditor) fence() {
 			}
 		}
 	}
-	for i, s := range a.coming {
-		if s.zones&settled != 0 {
-			s.zones &= settled
-			a.planned[i].Zones &= settled
+	for _, b := range a.planned {
+		if b.Zones&settled != 0 {
+			b.Zones &= settled
 		}
 	}
 }
 
-// giveUp takes the pods that could not be bound out of the plan.
-func (a *auditor) giveUp() {
+// giveUp takes pods that could not be bound out of the plan.
+func (a *auditor) giveUp(unbound []*model.Pod) {
 	stuck := map[*model.Pod]bool{}
-	for _, u := range slices.Concat(a.assignments...) {
-		for _, pod := range u.pods[u.bound:] {
-			stuck[pod] = true
-			u.it.Pods = append(u.it.Pods, pod)
-			u.it.Unmet = "its topology spread or affinity could not be met with what can be bought for the pods around it"
-		}
+	for _, pod := range unbound {
+		stuck[pod] = true
+		it := a.Home[pod]
+		it.Pods = append(it.Pods, pod)
+		it.Unmet = "its topology spread or affinity could not be met with what can be bought for the pods around it"
 	}
 	a.Placements = slices.DeleteFunc(a.Placements, func(p model.Placement) bool { return stuck[p.Pod] })
 	a.planned = slices.DeleteFunc(a.planned, func(b *PlannedNode) bool {
@@ -250,15 +232,15 @@ func (a *auditor) giveUp() {
 	})
 }
 
-// drop takes pods out of a planned node.
+// drop takes pods out of a portion of a planned node.
 func (b *PlannedNode) drop(p *portion, stuck map[*model.Pod]bool) {
 	bundle := len(p.pods) != p.count
 	p.pods = slices.DeleteFunc(slices.Clone(p.pods), func(pod *model.Pod) bool { return stuck[pod] })
-	left := len(p.pods)
-	if bundle && left > 0 {
-		left = p.count // a bundle is one piece until its last pod is gone
+	gone := p.count - len(p.pods)
+	if bundle && len(p.pods) > 0 {
+		gone = 0 // a bundle is one piece until its last pod is gone
 	}
-	solve.Subtract(b.used, p.demand.Request, p.count-left)
-	solve.Subtract(b.Free, p.demand.Request, left-p.count)
-	p.count = left
+	solve.Subtract(b.used, p.demand.Request, gone)
+	solve.Subtract(b.Free, p.demand.Request, -gone)
+	p.count -= gone
 }

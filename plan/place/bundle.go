@@ -1,11 +1,9 @@
 package place
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
@@ -22,7 +20,7 @@ func placeBundle(d *Distribution, it *PodGroup) {
 	r := realmOf(d, it)
 	putBeside(d, r)
 	for _, l := range d.Chunks {
-		if len(it.Pods) > 0 && l.bundle && l.joins(rule.Group) {
+		if l.bundle && len(it.Pods) > 0 && l.joins(rule.Group) {
 			joinBundle(d, l, r)
 		}
 	}
@@ -32,36 +30,36 @@ func placeBundle(d *Distribution, it *PodGroup) {
 	if len(it.Pods) > 0 && it.Rules.First() {
 		beginTogether(d, rule.Group, r)
 	}
-	switch {
-	case len(it.Pods) == 0:
-	case rule.Total == 0:
-		it.Unmet = "no pod is there that it has to be near by its pod affinity over " + corev1.LabelHostname
-	default:
-		it.Unmet = fmt.Sprintf("pod affinity over %s: the node of the pods it has to be with takes no more", corev1.LabelHostname)
+	if len(it.Pods) > 0 {
+		it.Unmet = cmp.Or(r.unmet(), "pod affinity over "+rule.Key+": the node of the pods it has to be with takes no more")
 	}
 }
 
-// permitted says how many of the pod group's pods may go to a domain choice one after another.
-func (r *realm) permitted(c *domainChoice) int {
-	n := 0
-	for n < len(r.it.Pods) && r.best([]*domainChoice{c}) != nil {
-		r.count(c, 1)
-		n++
+// permitted says how many of the pod group's pods, n at most, may go to a domain choice one after another.
+func (r *realm) permitted(c *domainChoice, n int) int {
+	count := 0
+	for count < n && r.best([]*domainChoice{c}) != nil {
+		countAt(r.it.Rules.Joins, c.at, 1)
+		count++
 	}
-	r.count(c, -n)
-	return n
+	countAt(r.it.Rules.Joins, c.at, -count)
+	return count
+}
+
+// putOn fills an existing node of a domain choice with the pod group's pods.
+func (r *realm) putOn(d *Distribution, s *ExistingNode, c *domainChoice) {
+	if n := r.permitted(c, s.Room(r.it, len(r.it.Pods))); n > 0 {
+		d.Onto(s, r.it, n)
+	}
 }
 
 // putBeside fills the nodes that have pods of the group.
 func putBeside(d *Distribution, r *realm) {
-	it := r.it
-	alone := func(s *ExistingNode) bool {
-		return slices.ContainsFunc(it.Rules.Near, func(near rules.NearRule) bool { return near.Host >= 0 && s.Tally[near.Host] == 0 })
-	}
 	for _, c := range r.choices {
-		for s := range c.all {
-			for len(it.Pods) > 0 && !alone(s) && r.best([]*domainChoice{c}) != nil && s.Room(it, 1) > 0 {
-				d.Onto(s, it, 1)
+		for _, s := range c.row.Slots {
+			alone := func(near rules.NearRule) bool { return near.Host >= 0 && s.Tally[near.Host] == 0 }
+			if !slices.ContainsFunc(r.it.Rules.Near, alone) {
+				r.putOn(d, s, c)
 			}
 		}
 	}
@@ -72,27 +70,31 @@ func (l *DemandChunk) joins(g *rules.Group) bool {
 	return slices.ContainsFunc(l.Content, func(p part) bool { return len(p.Pods) > 0 && slices.Contains(p.as.Rules.Joins, g) })
 }
 
-// joinBundle adds as many of a pod group's pods to a bundle as one node can take and the bundle's domains allow. The
-// bundle settles for the best of the domains that are still open to it.
-func joinBundle(d *Distribution, l *DemandChunk, r *realm) {
+// joinBundle adds as many of a pod group's pods to a bundle as one node can take and the bundle's domains allow, and says
+// whether there are any. The bundle settles for the best of the domains that are still open to it.
+func joinBundle(d *Distribution, l *DemandChunk, r *realm) bool {
 	it := r.it
-	c := r.best(l.within(r))
+	c := r.best(l.within(r.choices))
 	if c == nil || !l.tolerates(it) || market.PortsConflict(l.ports, it.ports()) {
-		return
+		return false
 	}
-	variants := both(d.Market, l.variants, c.variants)
-	n := it.Rules.HostAllows(l.tally(d.Topology), r.permitted(c))
+	tally := make([]int32, d.Topology.Hosts)
+	for i := range l.Content {
+		l.Content[i].as.Rules.Count(tally, len(l.Content[i].Pods))
+	}
+	n := it.Rules.HostAllows(tally, len(it.Pods))
 	if len(it.ports()) > 0 {
 		n = min(n, 1)
 	}
+	variants := both(d.Market, l.variants, c.variants)
 	room := 0
 	for i := range d.Market.UnionOf(variants).All {
 		free := slices.Clone(d.Market.Machines[i].Usable)
 		solve.Subtract(free, l.Request, 1)
 		room = max(room, solve.Times(it.Request, free))
 	}
-	if n = min(n, room); n == 0 {
-		return
+	if n = r.permitted(c, min(n, room)); n == 0 {
+		return false
 	}
 	l.Request = slices.Clone(l.Request)
 	solve.Subtract(l.Request, it.Request, -n)
@@ -102,16 +104,18 @@ func joinBundle(d *Distribution, l *DemandChunk, r *realm) {
 	l.variants = slices.DeleteFunc(variants, func(v market.Variant) bool { return v.Machines.Empty() })
 	l.Allowed = d.Market.UnionOf(l.variants)
 	l.ports = append(slices.Clip(l.ports), it.ports()...)
-	l.pin(r.keys, c)
+	l.settle(c.at)
 	l.Content = append(l.Content, part{it, it.shape, it.take(n)})
-	r.count(c, n)
+	countAt(it.Rules.Joins, c.at, n)
+	return true
 }
 
-// within are the domain choices of a realm that agree with the domains that are chosen for the demand chunk.
-func (l *DemandChunk) within(r *realm) []*domainChoice {
-	return slices.DeleteFunc(slices.Clone(r.choices), func(c *domainChoice) bool {
-		for i, key := range r.keys {
-			if chosen, settled := l.at[key]; settled && chosen != c.values[i] {
+// within are those of some domain choices that agree with the domains that are chosen for the demand chunk, and in which
+// something can be bought.
+func (l *DemandChunk) within(choices []*domainChoice) []*domainChoice {
+	return slices.DeleteFunc(slices.Clone(choices), func(c *domainChoice) bool {
+		for key, domain := range c.at {
+			if chosen, settled := l.at[key]; settled && chosen != domain {
 				return true
 			}
 		}
@@ -119,19 +123,16 @@ func (l *DemandChunk) within(r *realm) []*domainChoice {
 	})
 }
 
-// pin chooses the domains of a domain choice for a demand chunk, and counts its pods there.
-func (l *DemandChunk) pin(keys []string, c *domainChoice) {
-	l.at = maps.Collect(maps.All(l.at))
-	for i, key := range keys {
-		if _, settled := l.at[key]; settled {
-			continue
-		}
-		l.at[key] = c.values[i]
-		for _, p := range l.Content {
-			for _, g := range p.as.Rules.Joins {
-				if g.Key == key && c.values[i] != absent {
-					g.AddAt(c.values[i], len(p.Pods))
-				}
+// settle chooses domains for a demand chunk, as far as none are chosen yet, and counts its pods there.
+func (l *DemandChunk) settle(at map[string]string) {
+	settled := l.at
+	l.at = maps.Clone(at)
+	maps.Copy(l.at, settled)
+	for _, p := range l.Content {
+		for _, g := range p.as.Rules.Joins {
+			_, before := settled[g.Key]
+			if domain, chosen := l.at[g.Key]; chosen && !before {
+				g.AddAt(domain, len(p.Pods))
 			}
 		}
 	}
@@ -143,15 +144,6 @@ func (it *PodGroup) ports() []model.HostPort { return it.Class.HostPorts }
 func (l *DemandChunk) tolerates(it *PodGroup) bool {
 	repels := func(g *rules.Group) bool { return g.Host >= 0 && slices.Contains(it.Rules.Joins, g) }
 	return !slices.ContainsFunc(l.Content, func(p part) bool { return slices.ContainsFunc(p.it.Required.Apart, repels) })
-}
-
-// tally counts the bundle's pods by the groups over hostnames.
-func (l *DemandChunk) tally(t *rules.Topology) []int32 {
-	tally := make([]int32, t.Hosts)
-	for i := range l.Content {
-		l.Content[i].as.Rules.Count(tally, len(l.Content[i].Pods))
-	}
-	return tally
 }
 
 // both are the variants that meet one of each.
@@ -171,20 +163,17 @@ func both(m *market.Market, a, b []market.Variant) []market.Variant {
 // that can be on its node. It says whether that helped.
 func followOthers(d *Distribution, g *rules.Group, r *realm) bool {
 	for _, l := range d.Chunks {
-		if l.bundle || l.Left() == 0 || !l.joins(g) {
+		if l.bundle || !l.joins(g) {
 			continue
 		}
 		p := &l.Content[0]
 		leader := *l
 		leader.bundle, leader.Content = true, []part{{p.it, p.as, p.Pods[:1:1]}}
-		before := len(r.it.Pods)
-		joinBundle(d, &leader, r)
-		if len(r.it.Pods) == before {
-			continue
+		if joinBundle(d, &leader, r) {
+			p.Pods = p.Pods[1:]
+			d.Chunks = append(d.Chunks, &leader)
+			return true
 		}
-		p.Pods = p.Pods[1:]
-		d.Chunks = append(d.Chunks, &leader)
-		return true
 	}
 	return false
 }
@@ -193,66 +182,54 @@ func followOthers(d *Distribution, g *rules.Group, r *realm) bool {
 // take.
 func beginTogether(d *Distribution, g *rules.Group, r *realm) {
 	it := r.it
-	family, wanted := []*PodGroup{it}, len(it.Pods)
-	for _, other := range d.PodGroups {
-		if rule := other.Rules.NearHost(); other != it && rule != nil && rule.Group == g && rule.Self && other.Refusal == "" && other.virtual == it.virtual {
-			family, wanted = append(family, other), wanted+len(other.Pods)
-		}
-	}
 	c := r.best(r.choices)
 	if c == nil {
 		return
 	}
+	family, wanted := []*realm{r}, len(it.Pods)
+	for _, other := range d.PodGroups {
+		if rule := other.Rules.NearHost(); other != it && rule != nil && rule.Group == g && rule.Self && other.Refusal == "" && other.virtual == it.virtual {
+			family, wanted = append(family, realmOf(d, other)), wanted+len(other.Pods)
+		}
+	}
 	var widest *ExistingNode
 	most := 0
-	for s := range c.all {
-		n := s.Room(it, len(it.Pods))
-		if len(family) > 1 && n > 0 {
-			n = holds(s, family)
+	for _, s := range c.row.Slots {
+		if s.Room(it, 1) == 0 {
+			continue
 		}
-		if n > most {
+		if n := holds(s, family); n > most {
 			widest, most = s, n
 		}
 	}
-	if widest != nil && (most >= wanted || len(c.variants) == 0) {
-		putTogether(d, widest, family)
-		return
-	}
-	if len(c.variants) == 0 {
-		return
-	}
-	l := &DemandChunk{Request: make([]int64, d.Market.Dims.Count()), variants: c.variants, bundle: true}
-	l.pin(r.keys, c)
-	for _, member := range family {
-		joinBundle(d, l, realmOf(d, member))
-	}
-	if len(l.Content) > 0 {
-		d.Chunks = append(d.Chunks, l)
+	switch {
+	case widest != nil && (most >= wanted || len(c.variants) == 0):
+		for _, member := range family {
+			for _, c := range member.choices {
+				if slices.Contains(c.row.Slots, widest) {
+					member.putOn(d, widest, c)
+				}
+			}
+		}
+	case len(c.variants) > 0:
+		l := &DemandChunk{Request: make([]int64, d.Market.Dims.Count()), variants: c.variants, bundle: true}
+		l.settle(c.at)
+		for _, member := range family {
+			joinBundle(d, l, member)
+		}
+		if len(l.Content) > 0 {
+			d.Chunks = append(d.Chunks, l)
+		}
 	}
 }
 
 // holds is how many pods of a family an existing node has room for.
-func holds(s *ExistingNode, family []*PodGroup) int {
+func holds(s *ExistingNode, family []*realm) int {
 	free, n := slices.Clone(s.Free), 0
-	for _, it := range family {
-		fit := min(len(it.Pods), solve.Times(it.Request, free))
-		solve.Subtract(free, it.Request, fit)
+	for _, r := range family {
+		fit := min(s.Room(r.it, len(r.it.Pods)), solve.Times(r.it.Request, free))
+		solve.Subtract(free, r.it.Request, fit)
 		n += fit
 	}
 	return n
-}
-
-// putTogether puts a family on one existing node, as far as there is room and the rules about its domains allow.
-func putTogether(d *Distribution, s *ExistingNode, family []*PodGroup) {
-	for _, it := range family {
-		r := realmOf(d, it)
-		for _, c := range r.choices {
-			if !slices.Contains(slices.Collect(c.all), s) {
-				continue
-			}
-			if n := s.Room(it, r.permitted(c)); n > 0 {
-				d.Onto(s, it, n)
-			}
-		}
-	}
 }

@@ -1,10 +1,11 @@
 package place
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,156 +14,189 @@ import (
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// absent is the value of a label that a node does not have.
-const absent = "\x00absent"
+// domainChoice is one choice of a domain for each label that a pod group's rules are about: the nodes there, and what can
+// be bought there.
+type domainChoice struct {
+	// at are the domains by label; a label that the nodes do not have is not there.
+	at map[string]string
+	// row are the existing nodes there that may let the pods in.
+	row *nodeRow
+	// next is the first existing node that may still have room, as long as the rules' floors are these.
+	next     int
+	floors   int
+	variants []market.Variant
+	price    float64
+	// fresh are the pods that new nodes are bought for.
+	fresh []*model.Pod
+	// closed says that no more pods find room.
+	closed bool
+}
 
-// maxDomainChoices bounds the choices that are looked at.
+// advance makes next the first existing node that has room for another of the pod group's pods, and says whether there is
+// one. When all hosts have one more of pods that are spread over them, it begins again.
+func (c *domainChoice) advance(it *PodGroup) bool {
+	for {
+		for ; c.next < len(c.row.Slots); c.next++ {
+			c.next = c.row.Next(c.next, it.Request)
+			if c.next < len(c.row.Slots) && c.row.Slots[c.next].Room(it, 1) > 0 {
+				return true
+			}
+		}
+		floors := it.Rules.Floors()
+		if floors <= c.floors {
+			return false
+		}
+		c.floors, c.next = floors, 0
+	}
+}
+
+// maxDomainChoices bounds the choices in which something can be bought that are looked at.
 const maxDomainChoices = 4096
 
-// domainChoices are the choices a pod group has.
-func (d *Distribution) domainChoices(it *PodGroup, keys []string) []*domainChoice {
-	known := it.known.choices
-	if known == nil || len(it.barred) > 0 {
-		known = findDomainChoices(d, it, keys)
-		if len(it.barred) == 0 && !slices.ContainsFunc(keys, d.Market.OpenAnywhere) {
-			it.known.choices = known
-		}
+// domainChoices are the choices a pod group has now.
+func (d *Distribution) domainChoices(it *PodGroup) []*domainChoice {
+	keys := it.keys()
+	if it.known.choices == nil || slices.ContainsFunc(keys, d.Market.OpenAnywhere) {
+		it.known.choices = d.findChoices(it, keys)
 	}
-	choices, all := make([]*domainChoice, len(known)), slices.Clone(known)
-	for i := range all {
-		if choices[i] = &all[i]; d.BuysNothing {
-			choices[i].variants = nil
+	choices := make([]*domainChoice, len(it.known.choices))
+	for i, c := range it.known.choices {
+		tried := func(at map[string]string) bool { return maps.Equal(at, c.at) }
+		if d.BuysNothing || slices.ContainsFunc(it.barred, tried) {
+			c.variants = nil
 		}
+		choices[i] = &c
 	}
 	return choices
 }
 
-func findDomainChoices(d *Distribution, it *PodGroup, keys []string) []domainChoice {
+// choiceList is choices of domains, of which each is there once.
+type choiceList struct {
+	all    []domainChoice
+	places map[string]int
+}
+
+// in is the choice of some domains, and a new one if it is not there yet.
+func (l *choiceList) in(at map[string]string) *domainChoice {
+	id := string(model.AppendMap(nil, at))
+	i, known := l.places[id]
+	if !known {
+		i = len(l.all)
+		l.places[id] = i
+		l.all = append(l.all, domainChoice{at: at, row: &nodeRow{}, price: math.Inf(1)})
+	}
+	return &l.all[i]
+}
+
+// findChoices finds the choices of domains that a pod group has, whatever came of them.
+func (d *Distribution) findChoices(it *PodGroup, keys []string) []domainChoice {
 	bound := map[string]bool{} // labels that a node has to have
-	for i := range it.Rules.Spread {
-		bound[it.Rules.Spread[i].Key] = true
-	}
-	for i := range it.Rules.Near {
-		bound[it.Rules.Near[i].Key] = true
-	}
-	byValue := map[string]int{}
-	var choices []domainChoice
-	find := func(values []string) *domainChoice {
-		id := strings.Join(values, "\x00")
-		i, known := byValue[id]
-		if !known {
-			if i = len(choices); i == maxDomainChoices {
-				return nil
-			}
-			byValue[id] = i
-			choices = append(choices, domainChoice{values: values, known: &roomTree{}, price: math.Inf(1)})
+	for _, g := range amongOf(&it.Rules) {
+		if g.Host < 0 {
+			bound[g.Key] = true
 		}
-		return &choices[i]
 	}
+	found := choiceList{places: map[string]int{}}
 	for _, sold := range buyable(d.Market, it, keys, bound) {
-		if c := find(sold.values); c != nil && !it.bars(keys, sold.values) {
-			c.variants, c.price = sold.variants, d.Market.CostOf(it.Request, sold.variants)
+		c := found.in(sold.at)
+		c.variants, c.price = sold.variants, d.Market.CostOf(it.Request, sold.variants)
+	}
+	for _, c := range d.takersOf(it, keys, bound) {
+		if slices.ContainsFunc(c.row.Slots, func(s *ExistingNode) bool { return s.options == nil || s.willAdmit(it) }) {
+			found.in(c.at).row = c.row
 		}
 	}
-	for _, p := range placesOf(d, it, keys, bound) {
-		if c := find(p.values); c != nil {
-			c.known = p.row
-		}
-	}
-	for _, s := range d.openTo(it) {
-		if values := domainsAt(d, s, keys, bound); values != nil {
-			if c := find(values); c != nil {
-				c.open = append(c.open, s)
-			}
-		}
-	}
-	return choices
+	return found.all
 }
 
-// placesOf sorts the nodes that let a pod group in by their domains. Pod groups that ask the same share the work.
-func placesOf(d *Distribution, it *PodGroup, keys []string, bound map[string]bool) []place {
-	id := strings.Join(keys, "\x00")
-	for _, key := range keys {
-		id += string('0' + model.Flag(bound[key]))
+// takersOf are the existing nodes that may let the pod group's pods in, were there room, by their domains: those that do, and
+// the claims whose machine is not known yet, which are asked with their room. Pod groups that ask the same share them.
+func (d *Distribution) takersOf(it *PodGroup, keys []string, bound map[string]bool) []domainChoice {
+	id := fmt.Sprint(keys, bound) + it.kind()
+	if takers, known := d.takers[id]; known {
+		return takers
 	}
-	id += it.kind()
-	places, known := d.places[id]
-	if known {
-		return places
+	existing := slices.DeleteFunc(slices.Clone(d.Existing), func(s *ExistingNode) bool { return s.options == nil && !s.admits(it) })
+	if !model.AsksDevice(it.Class) {
+		// Whoever can do without devices takes the nodes that have none first.
+		slices.SortStableFunc(existing, func(a, b *ExistingNode) int {
+			return cmp.Compare(model.Flag(a.Node.HasDevices()), model.Flag(b.Node.HasDevices()))
+		})
 	}
-	at := map[string]int{}
-	for _, s := range d.LettingIn(it).Slots {
-		values := domainsAt(d, s, keys, bound)
-		if values == nil {
-			continue
+	found := choiceList{places: map[string]int{}}
+	for _, s := range existing {
+		if at := d.domainsAt(s, keys, bound); at != nil {
+			c := found.in(at)
+			c.row.Slots = append(c.row.Slots, s)
 		}
-		key := strings.Join(values, "\x00")
-		i, found := at[key]
-		if !found {
-			i = len(places)
-			at[key] = i
-			places = append(places, place{values: values, row: &roomTree{}})
-		}
-		places[i].row.Slots = append(places[i].row.Slots, s)
 	}
-	d.places[id] = places
-	return places
+	d.takers[id] = found.all
+	return found.all
+}
+
+// LettingIn are the existing nodes that may let the pod group's pods in, were there room, whatever their domains.
+func (d *Distribution) LettingIn(it *PodGroup) *nodeRow {
+	if it.known.takers == nil {
+		it.known.takers = &nodeRow{}
+		for _, all := range d.takersOf(it, nil, nil) {
+			it.known.takers = all.row
+		}
+	}
+	return it.known.takers
+}
+
+// amongOf are the groups whose label a node has to have: pods are to be spread over its domains, or near others in one.
+func amongOf(r *rules.Rules) []*rules.Group {
+	var groups []*rules.Group
+	for i := range r.Spread {
+		groups = append(groups, r.Spread[i].Group)
+	}
+	for i := range r.Near {
+		groups = append(groups, r.Near[i].Group)
+	}
+	return groups
 }
 
 // domainsAt are the domains an existing node is in, by keys; nil if it has to be in one and is not, or not for sure.
-func domainsAt(d *Distribution, s *ExistingNode, keys []string, bound map[string]bool) []string {
-	values := make([]string, len(keys))
-	for i, key := range keys {
-		value, has := d.domainOf(s, key)
-		if !has {
-			if bound[key] || s.options != nil {
-				return nil // what is not settled yet may become any domain
-			}
-			value = absent
+func (d *Distribution) domainsAt(s *ExistingNode, keys []string, bound map[string]bool) map[string]string {
+	at := make(map[string]string, len(keys))
+	for _, key := range keys {
+		switch value, has := d.domainOf(s, key); {
+		case has:
+			at[key] = value
+		case bound[key] || s.options != nil:
+			return nil // what is not settled yet may become any domain
 		}
-		values[i] = value
 	}
-	return values
-}
-
-// bars says that an attempt to buy for the pod group in these domains has failed.
-func (it *PodGroup) bars(keys, values []string) bool {
-	return slices.ContainsFunc(it.barred, func(at map[string]string) bool {
-		for i, key := range keys {
-			if at[key] != values[i] {
-				return false
-			}
-		}
-		return true
-	})
+	return at
 }
 
 // buyable are the combinations of domains in which machines for a pod group can be bought.
 func buyable(m *market.Market, it *PodGroup, keys []string, bound map[string]bool) []domainChoice {
 	var choices []domainChoice
 	if len(it.Variants) > 0 {
-		choices = append(choices, domainChoice{variants: it.Variants})
+		choices = append(choices, domainChoice{at: map[string]string{}, variants: it.Variants})
 	}
 	for _, key := range keys {
-		normal := model.NormalizedKey(key)
-		var conditions []model.Condition
-		values := domainsOf(m, it, key)
-		for _, value := range values {
-			conditions = append(conditions, model.NewCondition(normal, corev1.NodeSelectorOpIn, []string{value}))
-		}
-		if !bound[key] && !m.Zonal(key) {
-			values = append(values, absent)
-			conditions = append(conditions, model.NewCondition(normal, corev1.NodeSelectorOpDoesNotExist, nil))
-		}
 		var finer []domainChoice
-		for _, c := range choices {
-			for i, value := range values {
-				if variants := m.Narrow(c.variants, model.Term{conditions[i]}); len(variants) > 0 {
-					finer = append(finer, domainChoice{values: append(slices.Clip(c.values), value), variants: variants})
-				}
+		add := func(c domainChoice, at map[string]string, operator corev1.NodeSelectorOperator, values ...string) {
+			condition := model.NewCondition(model.NormalizedKey(key), operator, values)
+			if variants := m.Narrow(c.variants, model.Term{condition}); len(variants) > 0 {
+				finer = append(finer, domainChoice{at: at, variants: variants})
 			}
 		}
-		choices = finer
+		values := domainsOf(m, it, key)
+		for _, c := range choices {
+			for _, value := range values {
+				at := maps.Clone(c.at)
+				at[key] = value
+				add(c, at, corev1.NodeSelectorOpIn, value)
+			}
+			if !bound[key] && !m.Zonal(key) {
+				add(c, c.at, corev1.NodeSelectorOpDoesNotExist)
+			}
+		}
+		choices = finer[:min(len(finer), maxDomainChoices)]
 	}
 	return choices
 }
@@ -193,10 +227,16 @@ func domainsOf(m *market.Market, it *PodGroup, key string) []string {
 			open[mach.Pool] = true
 		}
 	}
+	var known []string // domains that nodes are in
+	for _, g := range amongOf(&it.Rules) {
+		if g.Key == key {
+			known = slices.AppendSeq(slices.AppendSeq(known, maps.Keys(g.Domains)), maps.Keys(g.Counts))
+		}
+	}
 	for pool := range open {
 		for _, v := range it.Variants {
 			asked := append(slices.Clip(m.Sellers[pool].Open[key]), about(v.Custom, key)...)
-			for _, candidate := range append(asked.Candidates(), known(&it.Rules, key)...) {
+			for _, candidate := range append(asked.Candidates(), known...) {
 				if asked.AllAdmit(candidate, true) {
 					values[candidate] = true
 				}
@@ -204,21 +244,4 @@ func domainsOf(m *market.Market, it *PodGroup, key string) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(values))
-}
-
-// known are the domains of a label that nodes are in.
-func known(r *rules.Rules, key string) []string {
-	var values []string
-	for i := range r.Spread {
-		if r.Spread[i].Key == key {
-			values = slices.AppendSeq(values, maps.Keys(r.Spread[i].Domains))
-			values = slices.AppendSeq(values, maps.Keys(r.Spread[i].Counts))
-		}
-	}
-	for i := range r.Near {
-		if r.Near[i].Key == key {
-			values = slices.AppendSeq(values, maps.Keys(r.Near[i].Domains))
-		}
-	}
-	return values
 }

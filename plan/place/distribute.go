@@ -17,13 +17,10 @@ func (d *Distribution) Place(it *PodGroup) {
 		it.Turn = d.turns
 	}
 	for it.Refusal == "" && len(it.Pods) > 0 {
-		switch {
-		case it.Rules.NearHost() != nil:
+		if it.Rules.NearHost() != nil {
 			placeBundle(d, it)
-		case len(it.keys()) > 0:
+		} else {
 			d.acrossDomains(it)
-		default:
-			d.anywhere(it)
 		}
 		if len(it.Pods) == 0 || d.BuysNothing && len(it.Variants) > 0 || !it.relax(d.Market) {
 			return
@@ -31,45 +28,12 @@ func (d *Distribution) Place(it *PodGroup) {
 	}
 }
 
-// anywhere fills existing nodes in their order, and makes a demand chunk of the rest.
-func (d *Distribution) anywhere(it *PodGroup) {
-	takers := d.LettingIn(it)
-	for d.fillOnce(it, takers) && d.Topology.Alone && it.Rules.SpreadsHosts() {
-		// When all hosts have one more, each of them may have another.
-	}
-	for _, s := range d.open {
-		if n := s.Room(it, len(it.Pods)); n > 0 && s.willAdmit(it) {
-			d.Onto(s, it, n)
-		}
-	}
-	if len(it.Pods) > 0 && len(it.Variants) > 0 && !d.BuysNothing {
-		d.Chunks = append(d.Chunks, newChunk(it, it.Variants, it.Allowed, it.take(len(it.Pods))))
-	}
-}
-
-// fillOnce fills existing nodes in their order as far as there are pods, and says whether that was any, and pods are
-// left.
-func (d *Distribution) fillOnce(it *PodGroup, takers *roomTree) bool {
-	before := len(it.Pods)
-	for i := takers.Next(0, it.Request); i < len(takers.Slots) && len(it.Pods) > 0; i = takers.Next(i+1, it.Request) {
-		if n := takers.Slots[i].Room(it, len(it.Pods)); n > 0 {
-			d.Onto(takers.Slots[i], it, n)
-		}
-	}
-	return len(it.Pods) > 0 && len(it.Pods) < before
-}
-
 // giveBack returns a demand chunk's pods to their pod groups.
 func (d *Distribution) giveBack(l *DemandChunk) {
 	for i := range l.Content {
 		p := &l.Content[i]
 		p.it.Pods = append(p.it.Pods, p.Pods...)
-		for _, g := range p.as.Rules.Joins {
-			g.Add(-len(p.Pods))
-			if domain, chosen := l.at[g.Key]; chosen {
-				g.AddAt(domain, -len(p.Pods))
-			}
-		}
+		countAt(p.as.Rules.Joins, l.at, -len(p.Pods))
 		p.Pods = nil
 	}
 }

@@ -1,11 +1,9 @@
 package place
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,12 +11,6 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
-
-// place is the nodes that are in the same domains.
-type place struct {
-	values []string
-	row    *roomTree
-}
 
 // Distribution places pod groups: on nodes that exist or are on their way, and what finds no room there in demand chunks
 // that are to be bought. It decides about domains here, pod by pod in the order of the pod groups; what is bought later
@@ -28,15 +20,14 @@ type Distribution struct {
 	Topology  *rules.Topology
 	PodGroups []*PodGroup
 	Existing  []*ExistingNode
+	byKey     map[string]*ExistingNode
 	// waiting are the pods that need a place, and home is the pod group of each.
 	waiting []*model.Pod
 	Home    map[*model.Pod]*PodGroup
 	// open are the existing nodes whose machine is not known yet.
 	open []*ExistingNode
-	// takers are the others that pod groups of one kind may use, by what tells the kinds apart.
-	takers map[string]*roomTree
-	// places are takers by the domains they are in.
-	places map[string][]place
+	// takers are those that pod groups of one kind may use, by domains.
+	takers map[string][]domainChoice
 	// turns counts the pod groups that were placed.
 	turns      int
 	Placements []model.Placement
@@ -44,31 +35,34 @@ type Distribution struct {
 	// BuysNothing says that only nodes that are there may be used; a preference is then given up only if nothing that can
 	// be bought would meet it.
 	BuysNothing bool
-	// Now is the time of the snapshot.
-	Now time.Time
 }
 
-// NewDistribution prepares a distribution of pod groups over existing nodes and what can be bought. waiting are the pods that
-// need a place.
-func NewDistribution(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, podGroups []*PodGroup, waiting []*model.Pod) *Distribution {
+// NewDistribution prepares a distribution of pods over existing nodes and what can be bought. waiting are those of them that
+// need a place now.
+func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority bool) *Distribution {
+	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
+	podGroups := podGroupsOf(in, book, t, pods, byPriority)
 	m := market.NewMarket(in, dimensionsOf(in, podGroups))
 	m.Book, m.Hosts = book, t.Hosts
 	market.TellRemote(m, waiting)
 	if len(t.Groups) > 0 {
 		t.Survey(in.Snapshot, waiting)
 	}
-	d := &Distribution{Market: m, Topology: t, PodGroups: podGroups, Home: map[*model.Pod]*PodGroup{}, waiting: waiting, Now: in.Snapshot.Time,
-		Existing: existingNodesOf(m, book, t), takers: map[string]*roomTree{}, places: map[string][]place{}}
+	d := &Distribution{Market: m, Topology: t, PodGroups: podGroups, Home: map[*model.Pod]*PodGroup{}, waiting: waiting,
+		Existing: existingNodesOf(m), byKey: map[string]*ExistingNode{}, takers: map[string][]domainChoice{}}
 	for _, it := range podGroups {
+		it.weigh(m)
 		for _, pod := range it.Pods {
 			d.Home[pod] = it
 		}
 	}
 	for _, s := range d.Existing {
+		d.byKey[s.Node.Key()] = s
 		if s.options != nil {
 			d.open = append(d.open, s)
 		}
 	}
+	d.tally()
 	return d
 }
 
@@ -82,36 +76,6 @@ func dimensionsOf(in *model.Input, podGroups []*PodGroup) *market.Dimensions {
 		classes = append(classes, set.Class)
 	}
 	return market.NewDimensions(classes, hostCapsOf(podGroups)...)
-}
-
-// LettingIn are the existing nodes whose machine is known that let the pod group's pods in, were there room.
-func (d *Distribution) LettingIn(it *PodGroup) *roomTree {
-	if it.known.takers != nil {
-		return it.known.takers
-	}
-	key := it.kind()
-	if d.takers[key] == nil {
-		var existing []*ExistingNode
-		for _, s := range d.Existing {
-			if s.options == nil && s.admits(it) {
-				existing = append(existing, s)
-			}
-		}
-		if !model.AsksDevice(it.Class) {
-			// Whoever can do without devices takes the nodes that have none first.
-			slices.SortStableFunc(existing, func(a, b *ExistingNode) int {
-				return cmp.Compare(model.Flag(a.Node.HasDevices()), model.Flag(b.Node.HasDevices()))
-			})
-		}
-		d.takers[key] = &roomTree{Slots: existing}
-	}
-	it.known.takers = d.takers[key]
-	return it.known.takers
-}
-
-// openTo are the claims without a machine that will let the pod group's pods in.
-func (d *Distribution) openTo(it *PodGroup) []*ExistingNode {
-	return slices.DeleteFunc(slices.Clone(d.open), func(s *ExistingNode) bool { return !s.willAdmit(it) })
 }
 
 // kind tells apart pod groups that ask different labels of a node or tolerate different taints.
@@ -131,14 +95,8 @@ func (it *PodGroup) kind() string {
 // domainOf is the domain an existing node is in, as far as it is known.
 func (d *Distribution) domainOf(s *ExistingNode, key string) (string, bool) {
 	value, has := rules.Domain(s.Node, key)
-	if !has && s.options != nil && d.Market.Zonal(key) {
-		var values []string
-		for z := range d.Market.Zones {
-			if s.zones&(1<<z) != 0 {
-				values = append(values, d.Market.ZoneLabels[z][key])
-			}
-		}
-		if values = slices.Compact(values); len(values) == 1 {
+	if !has && s.options != nil {
+		if values := d.zonesDomains(s, key); len(values) == 1 {
 			return values[0], values[0] != ""
 		}
 	}
@@ -146,4 +104,16 @@ func (d *Distribution) domainOf(s *ExistingNode, key string) (string, bool) {
 		return s.Node.Zone, true
 	}
 	return value, has
+}
+
+// zonesDomains are the values that a label has in the zones in which a claim without machine may come to be; empty where it
+// does not follow from the zone.
+func (d *Distribution) zonesDomains(s *ExistingNode, key string) []string {
+	var values []string
+	for z := range d.Market.Zones {
+		if s.zones&(1<<z) != 0 {
+			values = append(values, d.Market.ZoneLabels[z][key])
+		}
+	}
+	return slices.Compact(values)
 }

@@ -2,50 +2,65 @@ package place
 
 import (
 	"fmt"
-	"slices"
 
-	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// domainRule is one of a pod group's rules, as it stands before the next pod is placed.
+// domainRule is one of a pod group's rules about the domain of its next pod.
 type domainRule struct {
 	*rules.Group
-	// spread is the rule if it is one of spread. There are so many domains then, and least is how many pods the emptiest has.
-	spread         *rules.SpreadRule
-	domains, least int
+	// spread is the rule if it is one of spread, and domains are those among which it spreads. The emptiest has least pods.
+	spread  *rules.SpreadRule
+	domains []string
+	least   int
 	// near says that it is one of pod affinity, first that the next pod may be the first.
 	near, first bool
 }
 
 // domainRulesOf are a pod group's rules but for those of spread over hostnames, among these domains for each of spread.
-func domainRulesOf(r *rules.Rules, domains func(spread int) []string) []domainRule {
-	all := make([]domainRule, 0, len(r.Apart)+len(r.Spread)+len(r.Near))
+// They have to be updated before a pod is placed.
+func domainRulesOf(r *rules.Rules, domains func(*rules.SpreadRule) []string) []domainRule {
+	var all []domainRule
 	for _, g := range r.Apart {
 		all = append(all, domainRule{Group: g})
 	}
 	for i := range r.Spread {
 		if s := &r.Spread[i]; s.Host < 0 {
-			among := domains(i)
-			all = append(all, domainRule{Group: s.Group, spread: s, domains: len(among), least: s.Least(among)})
+			all = append(all, domainRule{Group: s.Group, spread: s, domains: domains(s)})
 		}
 	}
-	first := r.First()
 	for i := range r.Near {
-		all = append(all, domainRule{Group: r.Near[i].Group, near: true, first: first})
+		all = append(all, domainRule{Group: r.Near[i].Group, near: true})
 	}
 	return all
 }
 
-// permits says whether the rule lets the next pod into a domain.
-func (r *domainRule) permits(domain string) bool {
+// updateRules takes what is counted now into some of a pod group's rules.
+func updateRules(all []domainRule, r *rules.Rules) {
+	first := r.First()
+	for i := range all {
+		all[i].first = first
+		if all[i].spread != nil {
+			all[i].least = all[i].spread.Least(all[i].domains)
+		}
+	}
+}
+
+// permits says whether the rule lets the next pod into a domain, or onto nodes that are in none.
+func (r *domainRule) permits(domain string, is bool) bool {
 	switch {
 	case r.spread != nil:
-		return r.Counts[domain]+r.spread.Self-r.least <= r.spread.MaxSkew
+		return is && r.Counts[domain]+r.spread.Self-r.least <= r.spread.MaxSkew
 	case r.near:
-		return r.first || r.Counts[domain] > 0
+		return is && (r.first || r.Counts[domain] > 0)
 	}
-	return domain == absent || r.Counts[domain] == 0
+	return !is || r.Counts[domain] == 0
+}
+
+// lets says whether the rule permits a choice of domains for the next pod.
+func (r *domainRule) lets(c *domainChoice) bool {
+	domain, is := c.at[r.Key]
+	return r.permits(domain, is)
 }
 
 // name is the rule's, such as "pod affinity over topology.kubernetes.io/zone".
@@ -64,41 +79,13 @@ func (r *domainRule) name() string {
 // alone says why nothing is left where the rule closes every domain; empty where there is nothing more to say.
 func (r *domainRule) alone() string {
 	switch {
-	case r.spread != nil && r.domains < r.spread.MinDomains:
+	case r.spread != nil && len(r.domains) < r.spread.MinDomains:
 		return fmt.Sprintf("topology spread over %s: minDomains asks for %d domains and there are %d, so that each takes %d (maxSkew) at most",
-			r.Key, r.spread.MinDomains, r.domains, r.spread.MaxSkew)
+			r.Key, r.spread.MinDomains, len(r.domains), r.spread.MaxSkew)
 	case r.spread != nil || r.near:
 		return ""
 	case len(r.Selectors) == 0:
 		return fmt.Sprintf("every domain of %s has a pod whose anti-affinity keeps it away", r.Key)
 	}
 	return r.name() + ": every domain has a pod it has to be apart from"
-}
-
-// rest says why what the rule leaves will not do.
-func (r *domainRule) rest() string {
-	switch {
-	case r.spread != nil:
-		return "the domains that it leaves take no more"
-	case r.near:
-		return "there is no room near the pods it has to be with"
-	}
-	return "there is no room in the domains that it leaves"
-}
-
-// unmetTogether says that some rules leave no domain of which there is one with room.
-func unmetTogether(closing []domainRule) string {
-	switch len(closing) {
-	case 0:
-		return "no domain meets all its rules of topology spread and affinity at once"
-	case 1:
-		return closing[0].name() + ": " + closing[0].rest()
-	}
-	var names []string
-	for i := range closing {
-		if name := closing[i].name(); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return "no domain meets " + model.List(names, "and") + " at once"
 }

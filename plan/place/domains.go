@@ -7,44 +7,43 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
 // realm is where a pod group can go by its rules about labels other than the hostname.
 type realm struct {
 	it      *PodGroup
-	keys    []string
 	choices []*domainChoice
-	// eligible are, for each rule of spread that is not about hostnames, the domains among which the pods are spread: those
-	// that nodes make, and those in which nodes can be bought.
-	eligible [][]string
+	rules   []domainRule
 }
 
 func realmOf(d *Distribution, it *PodGroup) *realm {
-	keys := it.keys()
-	r := &realm{it: it, keys: keys, choices: d.domainChoices(it, keys), eligible: make([][]string, len(it.Rules.Spread))}
-	for i := range it.Rules.Spread {
-		if at := slices.Index(keys, it.Rules.Spread[i].Key); at >= 0 {
-			r.eligible[i] = d.eligible(it, i, at, r.choices)
-		}
-	}
+	r := &realm{it: it, choices: d.domainChoices(it)}
+	r.rules = domainRulesOf(&it.Rules, func(s *rules.SpreadRule) []string { return d.eligible(it, s) })
+	r.rules = slices.DeleteFunc(r.rules, func(rule domainRule) bool { return rule.Key == corev1.LabelHostname })
 	return r
 }
 
-// acrossDomains places the pod group's pods one by one, each in the domain that suits it best at that moment.
+// acrossDomains places the pod group's pods where they suit best, one by one where its rules are about domains: what suits
+// the next depends on where the last one went.
 func (d *Distribution) acrossDomains(it *PodGroup) {
 	r := realmOf(d, it)
 	for len(it.Pods) > 0 {
-		c := r.best(r.choices)
+		c, n := r.best(r.choices), 1
 		if c == nil {
 			break
 		}
+		if len(r.rules) == 0 {
+			n = len(it.Pods)
+		}
 		switch {
 		case c.advance(it):
-			d.Onto(c.at(c.next), it, 1)
+			s := c.row.Slots[c.next]
+			d.Onto(s, it, s.Room(it, n))
 		case len(c.variants) > 0:
-			c.fresh = append(c.fresh, it.take(1)...)
-			r.count(c, 1)
+			c.fresh = append(c.fresh, it.take(n)...)
+			countAt(it.Rules.Joins, c.at, n)
 		default:
 			c.closed = true
 		}
@@ -52,10 +51,7 @@ func (d *Distribution) acrossDomains(it *PodGroup) {
 	for _, c := range r.choices {
 		if len(c.fresh) > 0 {
 			l := newChunk(it, c.variants, d.Market.UnionOf(c.variants), c.fresh)
-			l.at = map[string]string{}
-			for i, key := range r.keys {
-				l.at[key] = c.values[i]
-			}
+			l.at = c.at
 			d.Chunks = append(d.Chunks, l)
 		}
 	}
@@ -64,93 +60,64 @@ func (d *Distribution) acrossDomains(it *PodGroup) {
 	}
 }
 
-// count notes pods that will be on new nodes in a domain choice.
-func (r *realm) count(c *domainChoice, n int) {
-	for _, g := range r.it.Rules.Joins {
+// countAt notes that groups have n pods more on new nodes in some domains.
+func countAt(joins []*rules.Group, at map[string]string, n int) {
+	for _, g := range joins {
 		g.Add(n)
-		if i := slices.Index(r.keys, g.Key); i >= 0 && c.values[i] != absent {
-			g.AddAt(c.values[i], n)
+		if domain, is := at[g.Key]; is {
+			g.AddAt(domain, n)
 		}
 	}
 }
 
-// eligible are the domains among which a rule of spread, the domains of which are at this place of the choices, spreads
-// the pod group's pods.
-func (d *Distribution) eligible(it *PodGroup, spread, at int, choices []*domainChoice) []string {
-	rule := &it.Rules.Spread[spread]
+// eligible are the domains among which a rule spreads the pod group's pods: those that nodes make, and those in which nodes
+// can be bought.
+func (d *Distribution) eligible(it *PodGroup, rule *rules.SpreadRule) []string {
 	domains := maps.Clone(rule.Domains)
 	for domain, n := range rule.Counts {
-		domains[domain] = domains[domain] || n > 0
-	}
-	for _, c := range choices {
-		if c.size() > 0 || len(c.variants) > 0 {
-			domains[c.values[at]] = true
+		if n > 0 {
+			domains[domain] = true
 		}
 	}
-	for _, domain := range d.reachOf(it, spread) {
-		isClosed := func(at map[string]string) bool { return at[rule.Key] == domain }
-		domains[domain] = domains[domain] || !slices.ContainsFunc(it.barred, isClosed)
+	for _, domain := range d.reachOf(it, rule.Key) {
+		if !slices.ContainsFunc(it.barred, func(at map[string]string) bool { return at[rule.Key] == domain }) {
+			domains[domain] = true
+		}
 	}
 	for _, s := range d.open {
 		d.mayBecome(s, rule.Group, domains)
 	}
-	maps.DeleteFunc(domains, func(_ string, possible bool) bool { return !possible })
 	return slices.Sorted(maps.Keys(domains))
 }
 
-// reachOf are the domains of one of the pod group's rules of spread in which machines for it are sold.
-func (d *Distribution) reachOf(it *PodGroup, spread int) []string {
-	key := it.Rules.Spread[spread].Key
-	reach, known := it.known.reach[key]
+// reachOf are the domains of a label in which machines for the pod group are sold, whatever nodes it would prefer: the
+// kube-scheduler does not mind that when it counts domains.
+func (d *Distribution) reachOf(it *PodGroup, key string) []string {
+	bare := it.bare(d.Market)
+	reach, known := bare.known.reach[key]
 	if !known || d.Market.OpenAnywhere(key) {
-		reach = domainsOf(d.Market, d.bare(it), key)
-		if it.known.reach == nil {
-			it.known.reach = map[string][]string{}
+		reach = domainsOf(d.Market, bare, key)
+		if bare.known.reach == nil {
+			bare.known.reach = map[string][]string{}
 		}
-		it.known.reach[key] = reach
+		bare.known.reach[key] = reach
 	}
 	return reach
 }
 
 // mayBecome notes the domains that a claim without machine may come to be in.
 func (d *Distribution) mayBecome(s *ExistingNode, g *rules.Group, domains map[string]bool) {
-	if !d.Market.Zonal(g.Key) || g.Included != nil && !g.Included(s.Node) {
-		return
-	}
-	for z := range d.Market.Zones {
-		if value := d.Market.ZoneLabels[z][g.Key]; s.zones&(1<<z) != 0 && value != "" {
+	for _, value := range d.zonesDomains(s, g.Key) {
+		if value != "" && (g.Included == nil || g.Included(s.Node)) {
 			domains[value] = true
 		}
 	}
 }
 
-// bare is the pod group without the preferences for nodes that it still has: the kube-scheduler does not mind these when
-// it counts domains.
-func (d *Distribution) bare(it *PodGroup) *PodGroup {
-	if !slices.ContainsFunc(it.Preferences[it.Step:], func(p rules.Preference) bool { return p.Node != nil || p.Wary }) {
-		return it
-	}
-	bare := *it
-	bare.Step = len(it.Preferences)
-	bare.ShapeUp()
-	Weigh(d.Market, &bare)
-	return &bare
-}
-
-// rules are those over the realm's labels, as they stand now, and the places of their labels.
-func (r *realm) rules() (all []domainRule, at []int) {
-	all = domainRulesOf(&r.it.Rules, func(spread int) []string { return r.eligible[spread] })
-	all = slices.DeleteFunc(all, func(rule domainRule) bool { return rule.Key == corev1.LabelHostname })
-	for i := range all {
-		at = append(at, slices.Index(r.keys, all[i].Key))
-	}
-	return all, at
-}
-
 // best is that of some domain choices which the pod group's next pod goes to: where the fewest are, then where a node has
 // room, then where machines are cheapest. There is none if the rules allow none.
 func (r *realm) best(choices []*domainChoice) *domainChoice {
-	all, at := r.rules()
+	updateRules(r.rules, &r.it.Rules)
 	var best *domainChoice
 	fewest, roomy := 0, false
 next:
@@ -159,13 +126,13 @@ next:
 			continue
 		}
 		pods := 0
-		for i := range all {
-			rule, domain := &all[i], c.values[at[i]]
-			if !rule.permits(domain) {
+		for i := range r.rules {
+			rule := &r.rules[i]
+			if !rule.lets(c) {
 				continue next
 			}
 			if rule.spread != nil && rule.spread.Self == 1 {
-				pods += rule.Counts[domain]
+				pods += rule.Counts[c.at[rule.Key]]
 			}
 		}
 		room := c.advance(r.it)
@@ -178,33 +145,40 @@ next:
 
 // unmet says which rule keeps the pod group's next pod from every domain.
 func (r *realm) unmet() string {
-	if len(r.choices) == 0 {
-		return ""
-	}
 	for _, n := range r.it.Rules.Near {
 		if !r.it.Rules.First() && n.Total == 0 {
 			return "no pod is there that it has to be near by its pod affinity over " + n.Key
 		}
 	}
-	all, at := r.rules()
-	var closing []domainRule
-	for i := range all {
-		isOpen := func(c *domainChoice) bool { return all[i].permits(c.values[at[i]]) }
-		if alone := all[i].alone(); alone != "" && !slices.ContainsFunc(r.choices, isOpen) {
+	if len(r.choices) == 0 {
+		return ""
+	}
+	updateRules(r.rules, &r.it.Rules)
+	var closing []string
+	for i := range r.rules {
+		rule := &r.rules[i]
+		if alone := rule.alone(); alone != "" && !slices.ContainsFunc(r.choices, rule.lets) {
 			return alone
 		}
-		if slices.ContainsFunc(r.choices, func(c *domainChoice) bool { return !isOpen(c) }) {
-			closing = append(closing, all[i])
+		closes := func(c *domainChoice) bool { return !rule.lets(c) }
+		if name := rule.name(); slices.ContainsFunc(r.choices, closes) && !slices.Contains(closing, name) {
+			closing = append(closing, name)
 		}
 	}
-	for i := range r.it.Rules.Spread {
-		s := &r.it.Rules.Spread[i]
-		for _, domain := range r.eligible[i] {
-			isOpen := func(c *domainChoice) bool { return c.values[slices.Index(r.keys, s.Key)] == domain && !c.closed }
-			if s.Counts[domain] == s.Least(r.eligible[i]) && !slices.ContainsFunc(r.choices, isOpen) {
-				return fmt.Sprintf("topology spread over %s (maxSkew %d): %s, where the fewest are, takes no more", s.Key, s.MaxSkew, domain)
+	for i := range r.rules {
+		s := &r.rules[i]
+		for _, domain := range s.domains {
+			takes := func(c *domainChoice) bool { return c.at[s.Key] == domain && !c.closed }
+			if s.Counts[domain] == s.least && !slices.ContainsFunc(r.choices, takes) {
+				return fmt.Sprintf("%s: %s, where the fewest are, takes no more", s.name(), domain)
 			}
 		}
 	}
-	return unmetTogether(closing)
+	switch len(closing) {
+	case 0:
+		return ""
+	case 1:
+		return closing[0] + ": the domains that it leaves take no more"
+	}
+	return "no domain meets " + model.List(closing, "and") + " at once"
 }

@@ -7,24 +7,22 @@ import (
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
-	"github.com/tenon-sh/tenon/plan/rules"
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // existingNodesOf are the nodes that may take pods: initialized ones first, then those that have joined, then claims.
-func existingNodesOf(m *market.Market, volumes *rules.VolumeIndex, topology *rules.Topology) []*ExistingNode {
-	snapshot := volumes.Snapshot
+func existingNodesOf(m *market.Market) []*ExistingNode {
+	snapshot := m.Book.Snapshot
 	var existing []*ExistingNode
 	for _, n := range snapshot.Nodes {
-		if n.Deleting || n.Disrupted || n.Terminating || n.Cordoned || lost(n) {
-			continue
+		if n.Deleting || n.Disrupted || n.Terminating || n.Cordoned || n.Claim == "" && !n.Initialized {
+			continue // of a node that is not Tenon's, and not Ready, nobody here knows whether it will ever take a pod
 		}
 		s := existingNodeOf(m, n, snapshot.DaemonSets)
-		s.Attach = volumes.Room(n)
+		s.Attach = m.Book.Room(n)
 		m.Dims.Unbounded(s.Free)
 		existing = append(existing, s)
 	}
-	tallies(topology, existing)
 	first := func(a, b bool) int { return cmp.Compare(model.Flag(b), model.Flag(a)) }
 	slices.SortFunc(existing, func(s, other *ExistingNode) int {
 		a, b := s.Node, other.Node
@@ -56,15 +54,7 @@ func existingNodeOf(m *market.Market, n *model.Node, sets []*model.DaemonSet) *E
 // foresee works out what a claim without machine offers whichever machine it gets.
 func foresee(m *market.Market, s *ExistingNode) {
 	s.Free = make([]int64, m.Dims.Count())
-	s.options = market.NewBitset(len(m.Machines))
-	index := slices.IndexFunc(m.Sellers, func(seller *market.Seller) bool { return seller.Name == s.Node.Pool })
-	if index < 0 {
-		return
-	}
-	seller := m.Sellers[index]
-	for i := seller.First; i < seller.Last; i++ {
-		s.options.Set(i)
-	}
+	s.options = m.Those(func(mach *market.Machine) bool { return m.Sellers[mach.Pool].Name == s.Node.Pool })
 	var zonal model.Term
 	for _, c := range s.Node.Requirements {
 		switch {
@@ -89,12 +79,12 @@ func foresee(m *market.Market, s *ExistingNode) {
 			}
 		}
 		first = false
-		s.Ports = append(s.Ports, m.Machines[i].DaemonPorts...)
+		for _, port := range mach.DaemonPorts {
+			if !slices.Contains(s.Ports, port) {
+				s.Ports = append(s.Ports, port)
+			}
+		}
 	}
-	slices.SortFunc(s.Ports, func(a, b model.HostPort) int {
-		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.IP, b.IP))
-	})
-	s.Ports = slices.Compact(s.Ports)
 }
 
 // admits says whether a node that exists, or whose machine is known, lets the pod group's pods in, were there room.
@@ -112,10 +102,7 @@ func (s *ExistingNode) willAdmit(it *PodGroup) bool {
 }
 
 // Room says how many of the pod group's pods the node holds, n at most.
-func (s *ExistingNode) Room(it *PodGroup, n int) int { return s.roomUnder(&it.Rules, it, n) }
-
-// roomUnder is room where the pod group's pods follow other rules.
-func (s *ExistingNode) roomUnder(r *rules.Rules, it *PodGroup, n int) int {
+func (s *ExistingNode) Room(it *PodGroup, n int) int {
 	if s.Closed {
 		return 0
 	}
@@ -126,32 +113,20 @@ func (s *ExistingNode) roomUnder(r *rules.Rules, it *PodGroup, n int) int {
 		}
 		n = 1
 	}
-	if n == 0 {
+	if n == 0 || s.options != nil && !s.willAdmit(it) {
 		return 0
 	}
-	return s.Attach.Holds(&it.Volumes.Attach, r.SlotAllows(s.Tally, n, s.topology))
+	return s.Attach.Holds(&it.Volumes.Attach, it.Rules.SlotAllows(s.Tally, n, s.topology))
 }
 
-// lost says that nobody here knows whether the node will ever take a pod: it is not Tenon's, and it is not Ready.
-func lost(n *model.Node) bool { return n.Claim == "" && !n.Initialized }
-
-// tallies counts, on each of some nodes, the pods of the groups over hostnames.
-func tallies(t *rules.Topology, existing []*ExistingNode) {
-	if t.Hosts == 0 {
-		return
+// tally counts, on each existing node, the pods of the groups over hostnames.
+func (d *Distribution) tally() {
+	for _, s := range d.Existing {
+		s.topology, s.Tally = d.Topology, make([]int32, d.Topology.Hosts)
 	}
-	at, all := make(map[string]*ExistingNode, len(existing)), make([]int32, len(existing)*t.Hosts)
-	for i, s := range existing {
-		s.Tally = all[i*t.Hosts : (i+1)*t.Hosts : (i+1)*t.Hosts]
-		s.topology = t
-		at[s.Node.Key()] = s
-	}
-	for _, g := range t.Groups {
-		if g.Host < 0 {
-			continue
-		}
+	for _, g := range d.Topology.Groups {
 		for host, n := range g.Counts {
-			if s := at[host]; s != nil {
+			if s := d.byKey[host]; s != nil && g.Host >= 0 {
 				s.Tally[g.Host] = int32(n)
 			}
 		}

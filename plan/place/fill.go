@@ -7,11 +7,14 @@ import (
 )
 
 // Onto puts the pod group's next n pods on an existing node.
-func (d *Distribution) Onto(s *ExistingNode, it *PodGroup, n int) {
-	for _, pod := range it.take(n) {
+func (d *Distribution) Onto(s *ExistingNode, it *PodGroup, n int) { d.put(s, it, it.take(n)...) }
+
+// put puts some of a pod group's pods on an existing node.
+func (d *Distribution) put(s *ExistingNode, it *PodGroup, pods ...*model.Pod) {
+	for _, pod := range pods {
 		d.Placements = append(d.Placements, model.Placement{Pod: pod, Node: s.Node.Key()})
 	}
-	d.fill(s, it, n)
+	d.fill(s, it, len(pods))
 }
 
 // fill takes n pods' room on an existing node, and counts them.

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tenon-sh/tenon/plan/model"
-	"github.com/tenon-sh/tenon/plan/rules"
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
@@ -45,16 +44,16 @@ func Pack(in model.Input) model.Plan {
 // PackAll plans for all pods alike, whoever sees to them. Where a limit was met and pods are left, it plans once more by
 // priority, and takes that plan if it serves other pods and is fairer. Each pass starts anew.
 func PackAll(in model.Input) model.Plan {
-	first := pack(&in, order{})
+	first := pack(&in, allAtOnce)
 	if !first.limited || !slices.ContainsFunc(first.Unplaced, func(u model.Unplaced) bool { return !u.Pod.Virtual }) {
 		return first.Plan
 	}
 	if slices.ContainsFunc(in.Snapshot.Pending, isVirtual) {
-		if first = pack(&in, order{virtualLast: true}); !first.limited || len(first.Unplaced) == 0 {
+		if first = pack(&in, virtualLast); !first.limited || len(first.Unplaced) == 0 {
 			return first.Plan
 		}
 	}
-	second := pack(&in, order{priority: true, virtualLast: true})
+	second := pack(&in, priorityFirst)
 	priority, uid := func(p *model.Pod) int32 { return p.Priority }, func(p *model.Pod) types.UID { return p.UID }
 	before, after := leftBy(first.Plan, priority), leftBy(second.Plan, priority)
 	same := slices.Equal(leftBy(second.Plan, uid), leftBy(first.Plan, uid))
@@ -78,10 +77,10 @@ func pack(in *model.Input, by order) outcome {
 
 // packOnce is one pass. With alone no new host comes, so that pods may be spread over the hosts that are there.
 func packOnce(in *model.Input, by order, alone bool) outcome {
-	d := survey(in, by.priority)
+	d := survey(in, by == priorityFirst)
 	d.Topology.Alone = alone
 	byMoney := func() {}
-	if by.priority {
+	if by == priorityFirst {
 		byMoney = priceByLimits(d.Market)
 	}
 	var planned []*PlannedNode
@@ -111,9 +110,8 @@ func packOnce(in *model.Input, by order, alone bool) outcome {
 
 // survey finds out what waits, what it asks for, what there is and what can be bought.
 func survey(in *model.Input, byPriority bool) *Distribution {
-	book, t := rules.Volumes(in.Snapshot), rules.NewTopology(in.Snapshot.Namespaces)
 	pods := Waiting(in.Snapshot)
-	d := NewDistribution(in, book, t, HomeGroupsOf(in, book, t, pods, byPriority), pods)
+	d := NewDistribution(in, pods, pods, byPriority)
 	sizes := map[workload]int{}
 	for _, pod := range pods {
 		if pod.OwnerName != "" {
@@ -124,7 +122,6 @@ func survey(in *model.Input, byPriority bool) *Distribution {
 		slices.SortFunc(it.Pods, FirstServed)
 		it.alternate(sizes)
 		d.Market.Batch += len(it.Pods)
-		Weigh(d.Market, it)
 		if len(it.Variants) > 0 {
 			solve.Subtract(d.Market.Asked, it.Request, -len(it.Pods))
 		}
@@ -140,42 +137,36 @@ func Distribute(d *Distribution, podGroups []*PodGroup) {
 		for _, it := range order {
 			d.Place(it)
 		}
-		for Retry(d, order) {
-			// What was placed meanwhile may be what others had to wait for.
-		}
+		Retry(d, order)
 	}
 }
 
-// Retry places once more what rules about other pods kept from a place, and says whether that helped.
-func Retry(d *Distribution, podGroups []*PodGroup) bool {
-	helped := false
-	for _, it := range podGroups {
-		if left := len(it.Pods); left > 0 && !it.Rules.Empty() {
-			d.Place(it)
-			helped = helped || len(it.Pods) < left
+// Retry places what rules about other pods kept from a place for as long as that helps: what was placed meanwhile may be
+// what they had to wait for.
+func Retry(d *Distribution, podGroups []*PodGroup) {
+	for helped := true; helped; {
+		helped = false
+		for _, it := range podGroups {
+			if left := len(it.Pods); left > 0 && !it.Rules.Empty() {
+				d.Place(it)
+				helped = helped || len(it.Pods) < left
+			}
 		}
 	}
-	return helped
 }
 
 // ChunkAgain makes new demand chunks of what could not be bought, for pods that may go to another domain or have a
 // preference to give up.
 func ChunkAgain(d *Distribution, podGroups []*PodGroup) bool {
-	elsewhere := map[*PodGroup]bool{}
 	for _, l := range d.Chunks {
-		if l.Left() > 0 {
-			if p := l.Content[0]; !l.bundle && len(l.at) > 0 && p.as == p.it.shape {
-				p.it.barred = append(p.it.barred, l.at)
-				elsewhere[p.it] = true
-			}
-			d.giveBack(l)
+		if p := l.Content[0]; l.Left() > 0 && !l.bundle && p.as == p.it.shape {
+			p.it.barred = append(p.it.barred, l.at)
 		}
+		d.giveBack(l)
 	}
 	d.Chunks = nil
 	for _, it := range podGroups {
-		switch {
-		case it.Refusal != "" || len(it.Pods) == 0:
-		case elsewhere[it] || it.relax(d.Market):
+		if it.Refusal == "" && len(it.Pods) > 0 && (len(it.barred) > 0 || it.relax(d.Market)) {
 			d.Place(it)
 		}
 	}

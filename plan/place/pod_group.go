@@ -2,6 +2,7 @@ package place
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -37,8 +38,6 @@ type PodGroup struct {
 	barred []map[string]string
 	// Place is the pod group's among all, turn when it was placed; zero while it was not.
 	Place, Turn int
-	// Home is the pod group that a trial's pod group is a copy of.
-	Home *PodGroup
 	// Refusal is why the pod group cannot be planned anywhere; empty if it can.
 	Refusal string
 	// Unmet is the rule that kept the last pod from every domain; empty if none did.
@@ -52,15 +51,16 @@ func (it *PodGroup) take(n int) []*model.Pod {
 	return taken
 }
 
-// HomeGroupsOf groups pods. Real pods come first, then the largest requests. Of each pod group only the first pod comes
+// podGroupsOf groups pods. Real pods come first, then the largest requests. Of each pod group only the first pod comes
 // first.
-func HomeGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
+func podGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, pods []*model.Pod, byPriority bool) []*PodGroup {
 	podGroups := gatherGroups(book, pods, relationsOf(in, t, pods), byPriority)
 	for _, it := range podGroups {
 		it.base = it.Volumes.Restrict(model.TermsOf(it.Class))
 		it.Refusal = refusalOf(it)
 		it.shapes = make([]*shape, len(it.Preferences)+1)
-		it.ShapeUp()
+		it.shape = it.shapeAt(0)
+		it.shapes[0] = it.shape
 		for i, pod := range it.Pods {
 			if FirstServed(pod, it.Pods[0]) < 0 {
 				it.Pods[0], it.Pods[i] = pod, it.Pods[0]
@@ -79,6 +79,12 @@ func HomeGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, p
 	return podGroups
 }
 
+// looks is all of a pod that its relations depend on.
+type looks struct {
+	class  *model.Class
+	labels *model.Labels
+}
+
 // relations is what pods of one class that look alike have to do with other pods.
 type relations struct {
 	required    rules.Rules
@@ -87,80 +93,52 @@ type relations struct {
 	key string
 }
 
-// relationsOf finds the relations of pods. Their labels matter only where some pod minds which others are near it.
-func relationsOf(in *model.Input, t *rules.Topology, pods []*model.Pod) func(*model.Pod) *relations {
-	type looks struct {
-		class  *model.Class
-		labels *model.Labels
-	}
+// relationsOf finds the relations of pods.
+func relationsOf(in *model.Input, t *rules.Topology, pods []*model.Pod) map[looks]*relations {
 	respect := in.Preferences != model.PreferencesIgnore
 	wary := respect && rules.PreferNoSchedule(in)
-	related := slices.ContainsFunc(pods, relates) || slices.ContainsFunc(in.Snapshot.Nodes, func(n *model.Node) bool {
-		return slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return p.Class.AntiAffinity != nil })
-	})
-	looksOf := func(pod *model.Pod) looks {
-		if related {
-			return looks{pod.Class, pod.Labels}
-		}
-		return looks{class: pod.Class}
-	}
 	known := map[looks]*relations{}
-	var labels []*model.Labels
-	var all []*relations
 	for _, pod := range pods {
-		if known[looksOf(pod)] != nil {
-			continue
-		}
-		r := &relations{required: t.Required(pod.Class, pod.Labels)}
-		if respect {
-			r.preferences = t.Ladder(pod.Class, pod.Labels, wary)
-		}
-		known[looksOf(pod)] = r
-		labels, all = append(labels, pod.Labels), append(all, r)
-	}
-	if related {
-		t.Avoid(in.Snapshot)
-		for i, r := range all {
-			t.Impose(&r.required, labels[i])
-			r.key = r.groupKey()
+		if key := (looks{pod.Class, pod.Labels}); known[key] == nil {
+			r := &relations{required: t.Required(pod.Class, pod.Labels)}
+			if respect {
+				r.preferences = t.Ladder(pod.Class, pod.Labels, wary)
+			}
+			known[key] = r
 		}
 	}
-	return func(pod *model.Pod) *relations { return known[looksOf(pod)] }
+	if t.Avoid(in.Snapshot); len(t.Groups) == 0 {
+		return known
+	}
+	for key, r := range known {
+		t.Impose(&r.required, key.labels)
+		r.key = fmt.Sprint(placesOf(&r.required))
+		for i := range r.preferences {
+			r.key += fmt.Sprint(placesOf(&r.preferences[i].Rules))
+		}
+	}
+	return known
 }
 
-// relates says whether it matters to a pod which others are near it.
-func relates(pod *model.Pod) bool {
-	return len(pod.Class.Spread) > 0 || pod.Class.Affinity != nil || pod.Class.AntiAffinity != nil
-}
-
-// groupKey tells relations of one class apart by the groups they are about.
-func (r *relations) groupKey() string {
-	var key []byte
-	add := func(groups ...*rules.Group) {
-		for _, g := range groups {
-			key = append(key, byte(g.Place), byte(g.Place>>8), byte(g.Place>>16))
-		}
-		key = append(key, '/')
+// placesOf are the places of the groups that rules are about, by what they ask.
+func placesOf(r *rules.Rules) (places [4][]int) {
+	for _, g := range r.Joins {
+		places[0] = append(places[0], g.Place)
 	}
-	addRules := func(r *rules.Rules) {
-		add(r.Joins...)
-		add(r.Apart...)
-		for i := range r.Spread {
-			add(r.Spread[i].Group)
-		}
-		for i := range r.Near {
-			add(r.Near[i].Group)
-		}
+	for _, g := range r.Apart {
+		places[1] = append(places[1], g.Place)
 	}
-	addRules(&r.required)
-	for i := range r.preferences {
-		addRules(&r.preferences[i].Rules)
+	for i := range r.Spread {
+		places[2] = append(places[2], r.Spread[i].Place)
 	}
-	return string(key)
+	for i := range r.Near {
+		places[3] = append(places[3], r.Near[i].Place)
+	}
+	return places
 }
 
 // gatherGroups puts pods that are planned together into one pod group each.
-func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, relationsOf func(*model.Pod) *relations, byPriority bool) []*PodGroup {
+func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, known map[looks]*relations, byPriority bool) []*PodGroup {
 	type kind struct {
 		class           *model.Class
 		volumes, groups string
@@ -171,7 +149,7 @@ func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, relationsOf func(*
 	byKind := map[kind]*PodGroup{}
 	var podGroups []*PodGroup
 	for _, pod := range pods {
-		needs, relations := book.Needs(pod), relationsOf(pod)
+		needs, relations := book.Needs(pod), known[looks{pod.Class, pod.Labels}]
 		k := kind{class: pod.Class, volumes: needs.Key, groups: relations.key, virtual: pod.Virtual}
 		if byPriority {
 			k.priority = pod.Priority
@@ -235,90 +213,19 @@ func refusalOf(it *PodGroup) string {
 // keys are the labels other than the hostname that matter to where the pods go, ordered: the pod group's own rules are
 // about them, or those of others who count its pods.
 func (it *PodGroup) keys() []string {
-	if it.known.keys != nil {
-		return it.known.keys
-	}
-	keys := append([]string{}, it.Rules.Keys()...)
+	keys := it.Rules.Keys()
 	for _, g := range it.Rules.Joins {
 		if g.Host < 0 && !slices.Contains(keys, g.Key) {
 			keys = append(keys, g.Key)
 		}
 	}
 	slices.Sort(keys)
-	it.known.keys = keys
 	return keys
 }
 
 // tolerated is what the pod group's pods put up with, for the taints of a node.
 func (it *PodGroup) tolerated(taints []corev1.Taint) bool {
 	return model.RepelledBy(taints, it.Class.Tolerations) == nil && !(it.wary && market.DeterredBy(taints, it.Class.Tolerations))
-}
-
-// shape is what the pods of a pod group ask for while some of their preferences hold.
-type shape struct {
-	// Request is what one pod takes.
-	Request []int64
-	// terms are the alternatives for the labels of a node.
-	terms []model.Term
-	// wary says that taints with PreferNoSchedule keep the pods away.
-	wary bool
-	// Variants are the terms as seen by the market: what each admits. Empty where no machine will do.
-	Variants []market.Variant
-	// Allowed is the union of the variants' machines.
-	Allowed market.Bitset
-	Rules   rules.Rules
-	// most is how many of the pods one new node takes for reasons other than room.
-	most int
-	// known is what was found out about the shape.
-	known knowledge
-}
-
-// knowledge is what holds for a shape during all of a distribution, and is worth being found out once.
-type knowledge struct {
-	// weighed says that the market has been asked.
-	weighed bool
-	// takers are the existing nodes that let the pods in whose machine is known.
-	takers *roomTree
-	// keys are the labels other than the hostname that matter to where the pods go.
-	keys []string
-	// choices are the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
-	choices []domainChoice
-	reach   map[string][]string
-}
-
-// ShapeUp gives a pod group the shape that it has at its present step of the ladder, without its variants.
-func (it *PodGroup) ShapeUp() {
-	it.barred, it.shape = nil, it.shapes[it.Step]
-	if it.shape != nil {
-		return
-	}
-	sh := &shape{Rules: it.Required}
-	r := &sh.Rules
-	var node model.Term
-	for _, p := range it.Preferences[it.Step:] {
-		r.Near = slices.Concat(r.Near, p.Near)
-		r.Spread = slices.Concat(r.Spread, p.Spread)
-		r.Apart = slices.Concat(r.Apart, p.Apart)
-		if node == nil {
-			node = p.Node
-		}
-		sh.wary = sh.wary || p.Wary
-	}
-	for _, t := range it.base {
-		sh.terms = append(sh.terms, append(slices.Clip(t), node...))
-	}
-	it.shape, it.shapes[it.Step] = sh, sh
-}
-
-// relax gives up the next preference and says whether there was one.
-func (it *PodGroup) relax(m *market.Market) bool {
-	if it.Step == len(it.Preferences) {
-		return false
-	}
-	it.Step++
-	it.ShapeUp()
-	Weigh(m, it)
-	return true
 }
 
 // tied says that not every node with room will do for the pod group's pods.

@@ -18,11 +18,16 @@ import (
 // Virtual pods are planned together with all others, so that they fill what those leave of machines. Where a limit was met
 // and pods are left, they are planned apart, behind everything else: no pod waits because of a buffer.
 
-// order is what is planned after what, where not everything is planned at once.
-type order struct {
-	// priority plans one priority after the other, virtualLast virtual pods after all others.
-	priority, virtualLast bool
-}
+// order is what is planned after what.
+type order int
+
+const (
+	// allAtOnce plans all pods together, virtualLast virtual pods after all others, and priorityFirst one priority after the other
+	// before these.
+	allAtOnce order = iota
+	virtualLast
+	priorityFirst
+)
 
 // outcome is the plan of one pass.
 type outcome struct {
@@ -82,9 +87,9 @@ func priceByLimits(m *market.Market) (byMoney func()) {
 func tiersOf(podGroups []*PodGroup, by order) [][]*PodGroup {
 	rank := func(it *PodGroup) int64 {
 		switch {
-		case it.virtual && by.virtualLast:
+		case it.virtual && by >= virtualLast:
 			return math.MinInt64
-		case by.priority:
+		case by == priorityFirst:
 			return int64(it.Pods[0].Priority)
 		}
 		return 0

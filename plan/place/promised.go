@@ -3,7 +3,6 @@ package place
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -50,21 +49,15 @@ type waiter struct {
 // outlives the process which made it. A pod whose promise still holds stays, with one exception: where others were bound in
 // the room of a pod that depends on its place, it takes another, if need be that of pods which do not mind where they go.
 func (d *Distribution) keepPromises(podGroups []*PodGroup, virtual bool) {
-	k := d.newKeeper(podGroups, virtual)
+	k := d.newKeeper()
 	if len(k.promised)+len(k.byName) == 0 {
 		return
 	}
-	tiedFirst := slices.Clone(podGroups)
+	tiedFirst := slices.DeleteFunc(slices.Clone(podGroups), func(it *PodGroup) bool { return it.virtual != virtual })
 	slices.SortStableFunc(tiedFirst, func(a, b *PodGroup) int { return cmp.Compare(model.Flag(b.tied()), model.Flag(a.tied())) })
 	for _, it := range tiedFirst {
-		if it.virtual != virtual {
-			continue
-		}
-		pods := it.Pods
-		it.Pods = nil
-		for _, pod := range pods {
-			k.keep(it, pod)
-		}
+		bare := it.bare(k.Market)
+		it.Pods = slices.DeleteFunc(slices.Clone(it.Pods), func(pod *model.Pod) bool { return k.keep(it, bare, pod) })
 	}
 	for _, it := range tiedFirst {
 		for r := range it.Required.Spread {
@@ -81,8 +74,9 @@ func (d *Distribution) keepPromises(podGroups []*PodGroup, virtual bool) {
 	}
 }
 
-func (d *Distribution) newKeeper(podGroups []*PodGroup, virtual bool) *keeper {
-	k := &keeper{Distribution: d, promised: map[types.UID]*ExistingNode{}, byName: map[string]*ExistingNode{}, movable: map[*ExistingNode][]waiter{}, kept: map[*PodGroup][]waiter{}}
+func (d *Distribution) newKeeper() *keeper {
+	k := &keeper{Distribution: d, promised: map[types.UID]*ExistingNode{}, byName: map[string]*ExistingNode{}, average: model.AverageRequest(d.waiting),
+		movable: map[*ExistingNode][]waiter{}, kept: map[*PodGroup][]waiter{}}
 	for _, s := range d.Existing {
 		for _, uid := range s.Node.Promised {
 			k.promised[uid] = s
@@ -91,82 +85,64 @@ func (d *Distribution) newKeeper(podGroups []*PodGroup, virtual bool) *keeper {
 			k.byName[s.Node.Name] = s
 		}
 	}
-	var waiting []*model.Pod
-	for _, it := range podGroups {
-		if it.virtual == virtual {
-			waiting = append(waiting, it.Pods...)
-		}
-	}
-	k.average = model.AverageRequest(waiting)
 	return k
 }
 
-// keep keeps the promise to a pod, or leaves the pod without a place.
-func (k *keeper) keep(it *PodGroup, pod *model.Pod) {
+// keep says whether a pod stays where it was promised a place, or is to be given another for sure. bare is its pod group
+// when it prefers nothing.
+func (k *keeper) keep(it, bare *PodGroup, pod *model.Pod) bool {
 	s := k.promised[pod.UID]
 	if s == nil {
 		s = k.byName[pod.NominatedNode]
 	}
-	depends := pod.DependsOnPlace(k.average)
+	if s == nil {
+		return false
+	}
+	w, depends := waiter{it: it, pod: pod, slot: s}, pod.DependsOnPlace(k.average)
 	switch {
-	case s == nil:
-		it.Pods = append(it.Pods, pod)
-	case k.stillGood(s, it, pod):
-		w := waiter{it: it, pod: pod, slot: s}
-		k.put(w)
+	case k.stillGood(s, bare, pod):
+		k.put(s, it, pod)
 		if !depends && !it.tied() {
 			k.movable[s] = append(k.movable[s], w)
 		}
 		if len(it.Required.Spread) > 0 && len(it.Class.HostPorts) == 0 && it.Volumes.Attach.None() {
 			k.kept[it] = append(k.kept[it], w)
 		}
+		return true
 	case depends && s.options == nil && !it.virtual && it.Refusal == "":
-		w := waiter{it: it, pod: pod, slot: s}
 		if len(it.keys()) > 0 {
 			w.key, w.domain = corev1.LabelTopologyZone, s.Node.Zone
 		}
 		k.broken = append(k.broken, w)
-	default:
-		it.Pods = append(it.Pods, pod)
+		return true
 	}
-}
-
-func (k *keeper) put(w waiter) {
-	k.fill(w.slot, w.it, 1)
-	k.Placements = append(k.Placements, model.Placement{Pod: w.pod, Node: w.slot.Node.Key()})
+	return false
 }
 
 // stillGood says whether a promise can be kept, if need be without what the pods only prefer: they may have been placed
 // without that. Room for virtual pods may have been taken by real ones.
-func (k *keeper) stillGood(s *ExistingNode, it *PodGroup, pod *model.Pod) bool {
-	if s.options != nil && !it.virtual {
+func (k *keeper) stillGood(s *ExistingNode, bare *PodGroup, pod *model.Pod) bool {
+	switch {
+	case s.options != nil && !bare.virtual:
 		return true
-	}
-	if it.Refusal != "" {
+	case bare.Refusal != "":
 		return false
+	case s.Room(bare, 1) == 0:
+		return pod.NominatedNode != "" && pod.NominatedNode == s.Node.Name && k.Market.Now.Sub(pod.NominatedAt) < decides
 	}
-	if s.roomUnder(&it.Required, it, 1) == 0 {
-		return pod.NominatedNode != "" && pod.NominatedNode == s.Node.Name && k.Now.Sub(pod.NominatedAt) < decides
-	}
-	return s.options != nil || s.admits(it) || s.admitsRelaxed(it)
-}
-
-// admitsRelaxed says whether the node lets the pod group's pods in when none of their preferences holds.
-func (s *ExistingNode) admitsRelaxed(it *PodGroup) bool {
-	return model.RepelledBy(model.LastingTaints(s.Node), it.Class.Tolerations) == nil &&
-		slices.ContainsFunc(it.base, func(t model.Term) bool { return t.Admits(s.Node.Labels) })
+	return s.options != nil || s.admits(bare)
 }
 
 // resettle puts a pod that has lost its place on another node of its domains, where the fewest have to make room, and says
 // whether there is one.
 func (k *keeper) resettle(w waiter) bool {
 	var best *ExistingNode
-	fewest := 0
+	fewest, bare := 0, w.it.bare(k.Market)
 	for _, s := range k.Existing {
-		if s.options != nil || s.Closed || !k.within(s, w) || !s.admits(w.it) && !s.admitsRelaxed(w.it) {
+		if s.options != nil || s.Closed || !k.within(s, w) || !s.admits(bare) {
 			continue
 		}
-		if n, ok := k.inTheWay(s, w.it); ok && (best == nil || n < fewest) {
+		if n, ok := k.inTheWay(s, bare); ok && (best == nil || n < fewest) {
 			best, fewest = s, n
 		}
 	}
@@ -179,17 +155,14 @@ func (k *keeper) resettle(w waiter) bool {
 		k.takeBack(m)
 		m.it.Pods = append(m.it.Pods, m.pod)
 	}
-	k.put(waiter{it: w.it, pod: w.pod, slot: best})
+	k.put(best, w.it, w.pod)
 	return true
 }
 
 // within says whether an existing node is where a pod has to be.
 func (k *keeper) within(s *ExistingNode, w waiter) bool {
-	if w.key == "" {
-		return true
-	}
 	domain, has := k.domainOf(s, w.key)
-	return has && domain == w.domain
+	return w.key == "" || has && domain == w.domain
 }
 
 // takeBack takes a pod that was put on its existing node off it again. It takes no port there, and no volume.
@@ -201,24 +174,19 @@ func (k *keeper) takeBack(w waiter) {
 // level breaks promises that a rule of spread no longer allows, because others of the pod group's pods were bound in
 // domains that were not planned for them: the last in the fullest domain could never be bound there.
 func (k *keeper) level(it *PodGroup, rule *rules.SpreadRule) {
-	if rule.Host >= 0 || rule.Self == 0 {
+	domains := slices.Sorted(maps.Keys(rule.Domains))
+	if rule.Host >= 0 || rule.Self == 0 || len(domains) == 0 {
 		return
 	}
 	for i := len(k.kept[it]) - 1; i >= 0; i-- {
-		low, least := "", math.MaxInt
-		for domain := range maps.Keys(rule.Domains) {
-			if n := rule.Counts[domain]; n < least || n == least && domain < low {
-				low, least = domain, n
-			}
-		}
+		emptiest := slices.MinFunc(domains, func(a, b string) int { return cmp.Compare(rule.Counts[a], rule.Counts[b]) })
 		w := k.kept[it][i]
-		domain, has := k.domainOf(w.slot, rule.Key)
-		if least == math.MaxInt || !has || rule.Counts[domain]-least <= rule.MaxSkew {
+		if domain, has := k.domainOf(w.slot, rule.Key); !has || rule.Counts[domain]-rule.Counts[emptiest] <= rule.MaxSkew {
 			continue
 		}
 		k.takeBack(w)
 		k.kept[it] = slices.Delete(k.kept[it], i, i+1)
-		w.key, w.domain = rule.Key, low
+		w.key, w.domain = rule.Key, emptiest
 		k.broken = append(k.broken, w)
 	}
 }
@@ -235,5 +203,5 @@ func (k *keeper) inTheWay(s *ExistingNode, it *PodGroup) (n int, ok bool) {
 	}
 	whole := *s
 	whole.Free = free
-	return n, whole.roomUnder(&it.Required, it, 1) > 0
+	return n, whole.Room(it, 1) > 0
 }

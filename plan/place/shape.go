@@ -1,46 +1,112 @@
 package place
 
 import (
+	"slices"
+
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/rules"
 )
 
-// leastOdd leaves a pod group the least odd of the machines that would do.
-func leastOdd(m *market.Market, it *PodGroup) {
+// shape is what the pods of a pod group ask for while some of their preferences hold.
+type shape struct {
+	// Request is what one pod takes.
+	Request []int64
+	// terms are the alternatives for the labels of a node.
+	terms []model.Term
+	// wary says that taints with PreferNoSchedule keep the pods away.
+	wary bool
+	// Variants are the terms as seen by the market: what each admits. Empty where no machine will do.
+	Variants []market.Variant
+	// Allowed is the union of the variants' machines.
+	Allowed market.Bitset
+	Rules   rules.Rules
+	// most is how many of the pods one new node takes for reasons other than room.
+	most int
+	// known is what was found out about the shape.
+	known knowledge
+}
+
+// knowledge is what holds for a shape during all of a distribution, and is worth being found out once.
+type knowledge struct {
+	// takers are the existing nodes that may let the pods in.
+	takers *nodeRow
+	// choices are the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
+	choices []domainChoice
+	reach   map[string][]string
+}
+
+// ShapeUp gives a pod group the shape that it has at a step of the ladder.
+func (it *PodGroup) ShapeUp(m *market.Market, step int) {
+	it.Step, it.barred, it.shape = step, nil, it.shapes[step]
+	if it.shape == nil {
+		it.shape = it.shapeAt(step)
+		it.shapes[step] = it.shape
+		it.weigh(m)
+	}
+}
+
+// shapeAt is the shape of a pod group at a step of the ladder, as far as it does not depend on the market.
+func (it *PodGroup) shapeAt(step int) *shape {
+	sh := &shape{Rules: it.Required}
+	r := &sh.Rules
+	var node model.Term
+	for _, p := range it.Preferences[step:] {
+		r.Near = slices.Concat(r.Near, p.Near)
+		r.Spread = slices.Concat(r.Spread, p.Spread)
+		r.Apart = slices.Concat(r.Apart, p.Apart)
+		if node == nil {
+			node = p.Node
+		}
+		sh.wary = sh.wary || p.Wary
+	}
+	for _, t := range it.base {
+		sh.terms = append(sh.terms, append(slices.Clip(t), node...))
+	}
+	return sh
+}
+
+// weigh prepares a pod group's shape for the market: its vector, and what may be bought for it.
+func (it *PodGroup) weigh(m *market.Market) {
+	it.Request = m.Dims.Vector(it.Class.Requests)
+	it.most = m.Dims.ClaimCaps(it.Request, &it.Rules)
+	if it.Refusal != "" {
+		it.Allowed = market.NewBitset(len(m.Machines))
+		return
+	}
+	offer(m, it)
 	kept := market.LeastOdd(m, it.Allowed, model.AsksDevice(it.Class))
 	it.Allowed.Intersect(kept)
 	for v := range it.Variants {
 		it.Variants[v].Machines.Intersect(kept)
 	}
-}
-
-// Weigh prepares a pod group's shape for the market: its vector, and what may be bought for it.
-func Weigh(m *market.Market, it *PodGroup) {
-	sh := it.shape
-	if sh.known.weighed {
-		return
-	}
-	sh.Request = m.Dims.Vector(it.Class.Requests)
-	sh.most = m.Dims.ClaimCaps(sh.Request, &sh.Rules)
-	if it.Refusal != "" {
-		sh.Allowed = market.NewBitset(len(m.Machines))
-		return
-	}
-	offer(m, it)
-	leastOdd(m, it)
 	oneVariant(m, it)
-	sh.known.weighed = true
 }
 
 // offer finds the machines that would do for a pod group.
 func offer(m *market.Market, it *PodGroup) {
-	sh := it.shape
-	for _, t := range sh.terms {
-		v := m.Variant(it.Class, t, sh.wary)
-		v.Machines.Intersect(m.Fitting(sh.Request))
+	for _, t := range it.terms {
+		v := m.Variant(it.Class, t, it.wary)
+		v.Machines.Intersect(m.Fitting(it.Request))
 		if !v.Machines.Empty() {
-			sh.Variants = append(sh.Variants, v)
+			it.Variants = append(it.Variants, v)
 		}
 	}
-	sh.Allowed = m.UnionOf(sh.Variants)
+	it.Allowed = m.UnionOf(it.Variants)
+}
+
+// relax gives up the next preference and says whether there was one.
+func (it *PodGroup) relax(m *market.Market) bool {
+	if it.Step == len(it.Preferences) {
+		return false
+	}
+	it.ShapeUp(m, it.Step+1)
+	return true
+}
+
+// bare is the pod group when none of its preferences holds.
+func (it *PodGroup) bare(m *market.Market) *PodGroup {
+	bare := *it
+	bare.ShapeUp(m, len(it.Preferences))
+	return &bare
 }

@@ -38,5 +38,4 @@ func widen(m *market.Market, it *PodGroup) {
 	wide.known, wide.Variants = knowledge{}, nil
 	it.shape, it.barred = &wide, nil
 	offer(m, it)
-	wide.known.weighed = true
 }
