@@ -113,7 +113,7 @@ func noRoomFor(it *place.PodGroup) *model.Verdict {
 func (f *Simulation) remove(st *simulatedNode) []*model.Pod {
 	st.Gone = true
 	if s := st.slot; s != nil && !s.Closed {
-		f.Distribution.Topology.Journal.Write(rules.Entry{Other: place.NodeClosing{Node: s}})
+		f.Distribution.Topology.Journal.Write(s.Open)
 		s.Close()
 	}
 	for _, pod := range st.own {
@@ -154,7 +154,7 @@ func (f *Simulation) vanish(nodes []*model.Node, podGroups []*place.PodGroup) {
 			}
 			if !slices.ContainsFunc(f.inDomain[domainKey{g.Key, value}], makes) {
 				delete(g.Domains, value)
-				f.Distribution.Topology.Journal.Write(rules.Entry{Group: g, Domain: value, Vanished: true})
+				f.Distribution.Topology.Journal.Write(func() { g.Domains[value] = true })
 			}
 		}
 	}

@@ -17,7 +17,7 @@ func (d *Distribution) Onto(s *ExistingNode, it *PodGroup, n int) {
 // fill takes n pods' room on an existing node, and counts them.
 func (d *Distribution) fill(s *ExistingNode, it *PodGroup, n int) {
 	if d.Topology.Journal.Keeps {
-		d.Topology.Journal.Write(rules.Entry{Other: &nodeFill{node: s, request: it.Request, joins: it.Rules.Joins, n: n, ports: len(s.Ports), attach: s.Attach}})
+		d.Topology.Journal.Write((&nodeFill{node: s, request: it.Request, joins: it.Rules.Joins, n: n, ports: len(s.Ports), attach: s.Attach}).Undo)
 	}
 	solve.Subtract(s.Free, it.Request, n)
 	s.Ports = append(s.Ports, it.Class.HostPorts...)
@@ -65,9 +65,3 @@ func (c *nodeFill) Undo() {
 	}
 	s.changed()
 }
-
-// NodeClosing is an existing node that was closed.
-type NodeClosing struct{ Node *ExistingNode }
-
-// Undo takes the change back.
-func (c NodeClosing) Undo() { c.Node.Open() }
