@@ -1,9 +1,6 @@
 package model
 
 import (
-	"maps"
-	"slices"
-
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,9 +16,6 @@ type DisruptionBudget struct {
 	// UnhealthyGo says that pods that are not Ready may be evicted whatever Allows says: always, by the policy
 	// AlwaysAllow, or because as many pods are healthy as there have to be.
 	UnhealthyGo bool
-
-	// Key and value are a label that every pod has which the budget selects; empty where there is none such.
-	Key, Value string
 }
 
 // DisruptionBudget reduces a PodDisruptionBudget. One whose selector cannot be read selects nothing: the API server
@@ -42,11 +36,18 @@ func (i *Interner) DisruptionBudget(budget *policyv1.PodDisruptionBudget) *Disru
 		// The Eviction API waits for the budget to be reckoned anew.
 		reduced.Allows = 0
 	}
-	if spec := budget.Spec.Selector; spec != nil && len(spec.MatchLabels) > 0 {
-		reduced.Key = i.String(slices.Min(slices.Collect(maps.Keys(spec.MatchLabels))))
-		reduced.Value = i.String(spec.MatchLabels[reduced.Key])
-	}
 	return reduced
+}
+
+// Anchor is a label that every pod has which a selector selects, by key and value; both empty where there is none such.
+func Anchor(selector labels.Selector) [2]string {
+	requirements, _ := selector.Requirements()
+	for i := range requirements {
+		if value, exact := selector.RequiresExactMatch(requirements[i].Key()); exact && value != "" {
+			return [2]string{requirements[i].Key(), value}
+		}
+	}
+	return [2]string{}
 }
 
 // Same says that two versions of a budget decide the same.

@@ -8,8 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 const (
@@ -79,7 +77,7 @@ func (i *Interner) buildMounts(pod *corev1.Pod) *Mounts {
 func claimSpec(i *Interner, meta *metav1.ObjectMeta, spec *corev1.PersistentVolumeClaimSpec) ClaimSpec {
 	size := spec.Resources.Requests[corev1.ResourceStorage]
 	reduced := ClaimSpec{
-		Modes:    accessModes(spec.AccessModes),
+		Modes:    slices.Clone(spec.AccessModes),
 		Bytes:    size.Value(),
 		Block:    ValueOr(spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
 		Selector: spec.Selector.DeepCopy(),
@@ -93,19 +91,6 @@ func claimSpec(i *Interner, meta *metav1.ObjectMeta, spec *corev1.PersistentVolu
 		reduced.Class = &shared
 	}
 	return reduced
-}
-
-// modesInOrder are the access modes by the bits that stand for them.
-var modesInOrder = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod}
-
-func accessModes(modes []corev1.PersistentVolumeAccessMode) AccessModes {
-	var set AccessModes
-	for _, mode := range modes {
-		if at := slices.Index(modesInOrder, mode); at >= 0 {
-			set |= 1 << at
-		}
-	}
-	return set
 }
 
 // VolumeClaim reduces a PersistentVolumeClaim. The result shares nothing with the argument.
@@ -138,7 +123,7 @@ func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
 		Topology:         volumeTopology(i, volume),
 		AttachableVolume: attachable(i, &volume.Spec.PersistentVolumeSource),
 		Class:            i.String(volume.Spec.StorageClassName),
-		Modes:            accessModes(volume.Spec.AccessModes),
+		Modes:            slices.Clone(volume.Spec.AccessModes),
 		Bytes:            size.Value(),
 		Block:            ValueOr(volume.Spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
 		Available:        volume.Status.Phase == corev1.VolumeAvailable,
@@ -177,7 +162,7 @@ func volumeTopology(i *Interner, volume *corev1.PersistentVolume) *Topology {
 		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
 	} {
 		if value := volume.Labels[key]; value != "" {
-			places = append(places, i.condition(key, corev1.NodeSelectorOpIn, strings.Split(value, labelZoneSeparator)))
+			places = append(places, NewCondition(key, corev1.NodeSelectorOpIn, strings.Split(value, labelZoneSeparator)))
 		}
 	}
 	var selector *corev1.NodeSelector
@@ -187,20 +172,14 @@ func volumeTopology(i *Interner, volume *corev1.PersistentVolume) *Topology {
 	if selector == nil && places == nil {
 		return nil
 	}
-	return i.topology(alternatives(places, selector, i.condition))
-}
-
-// condition compiles a condition on a node, whose strings are shared with others.
-func (i *Interner) condition(key string, operator corev1.NodeSelectorOperator, values []string) Condition {
-	shared := make([]string, len(values))
-	for v := range values {
-		shared[v] = i.String(strings.TrimSpace(values[v]))
-	}
-	return NewCondition(i.String(karpv1.NormalizedLabelKey(key)), operator, shared)
+	return i.topology(alternatives(places, selector))
 }
 
 // topology finds or makes the topology with these alternatives.
 func (i *Interner) topology(alternatives []Term) *Topology {
+	for a, t := range alternatives {
+		alternatives[a] = t.Normalized()
+	}
 	alternatives = Simplified(alternatives)
 	return i.topologies.get([]byte(IdOf(alternatives)), func(string) *Topology { return &Topology{Alternatives: alternatives} })
 }
@@ -221,7 +200,7 @@ func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
 	for t := range class.AllowedTopologies {
 		var alternative Term
 		for _, e := range class.AllowedTopologies[t].MatchLabelExpressions {
-			alternative = append(alternative, i.condition(e.Key, corev1.NodeSelectorOpIn, e.Values))
+			alternative = append(alternative, NewCondition(e.Key, corev1.NodeSelectorOpIn, slices.Clone(e.Values)))
 		}
 		if alternative != nil {
 			alternatives = append(alternatives, alternative)

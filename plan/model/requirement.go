@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -128,17 +129,14 @@ func (t Term) Admits(labels map[string]string) bool {
 
 // Normalized returns the term with deprecated label keys replaced by those that machines are described with.
 func (t Term) Normalized() Term {
-	for i := range t {
-		if karpv1.NormalizedLabelKey(t[i].Key) == t[i].Key {
-			continue
-		}
-		clone := slices.Clone(t)
-		for j := range clone {
-			clone[j].Key = karpv1.NormalizedLabelKey(clone[j].Key)
-		}
-		return clone
+	if !slices.ContainsFunc(t, func(c Condition) bool { return NormalizedKey(c.Key) != c.Key }) {
+		return t
 	}
-	return t
+	normal := slices.Clone(t)
+	for i := range normal {
+		normal[i].Key = NormalizedKey(normal[i].Key)
+	}
+	return normal
 }
 
 // TermsOf are the alternatives a class leaves for its node's labels: any one of them will do. A class without
@@ -148,11 +146,11 @@ func TermsOf(class *Class) []Term {
 	for _, key := range SortedKeys(class.NodeSelector) {
 		base = append(base, NewCondition(key, corev1.NodeSelectorOpIn, []string{class.NodeSelector[key]}))
 	}
-	return alternatives(base, class.NodeAffinity, NewCondition)
+	return alternatives(base, class.NodeAffinity)
 }
 
 // alternatives are the terms of a selector, each joined to what is asked for in any case.
-func alternatives(base Term, selector *corev1.NodeSelector, compile func(string, corev1.NodeSelectorOperator, []string) Condition) []Term {
+func alternatives(base Term, selector *corev1.NodeSelector) []Term {
 	if selector == nil {
 		return []Term{base}
 	}
@@ -162,11 +160,7 @@ func alternatives(base Term, selector *corev1.NodeSelector, compile func(string,
 		if len(alternative.MatchExpressions) == 0 || len(alternative.MatchFields) > 0 {
 			continue // a term without expressions matches no node, and one with fields a node that exists: the kube-scheduler knows it
 		}
-		t := slices.Clone(base)
-		for _, e := range alternative.MatchExpressions {
-			t = append(t, compile(e.Key, e.Operator, e.Values))
-		}
-		terms = append(terms, t)
+		terms = append(terms, slices.Concat(base, Expressions(alternative.MatchExpressions)))
 	}
 	return terms
 }
@@ -182,20 +176,16 @@ func ConditionsOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) Te
 
 // Tolerates says whether the tolerations tolerate a taint. The operators that compare numbers are not known.
 func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
-	for i := range tolerations {
-		if tolerations[i].ToleratesTaint(klog.Logger{}, taint, false) {
-			return true
-		}
-	}
-	return false
+	return corev1helpers.TolerationsTolerateTaint(klog.Logger{}, tolerations, taint, false)
 }
 
 // RepelledBy returns the first taint that keeps a pod with these tolerations off a node, or nil.
 func RepelledBy(taints []corev1.Taint, tolerations []corev1.Toleration) *corev1.Taint {
-	for i := range taints {
-		if taints[i].Effect != corev1.TaintEffectPreferNoSchedule && !Tolerates(tolerations, &taints[i]) {
-			return &taints[i]
-		}
+	repels := func(t corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !Tolerates(tolerations, &t)
+	}
+	if i := slices.IndexFunc(taints, repels); i >= 0 {
+		return &taints[i]
 	}
 	return nil
 }

@@ -42,7 +42,13 @@ func Simplified(alternatives []Term) []Term {
 	}
 	for {
 		count := len(settled)
-		for _, key := range listedKeys(settled) {
+		keys := map[string]bool{}
+		for _, t := range settled {
+			for i := range t {
+				keys[t[i].Key] = true
+			}
+		}
+		for _, key := range SortedKeys(keys) {
 			settled = unitedBy(key, settled)
 		}
 		if len(settled) == count {
@@ -93,19 +99,6 @@ func distinct[T any](list []T, id func(T) string) []T {
 
 func isList(c Condition) bool { return c.Operator == corev1.NodeSelectorOpIn }
 
-// listedKeys are the keys for which some alternative lists values.
-func listedKeys(alternatives []Term) []string {
-	keys := map[string]bool{}
-	for _, t := range alternatives {
-		for i := range t {
-			if isList(t[i]) {
-				keys[t[i].Key] = true
-			}
-		}
-	}
-	return SortedKeys(keys)
-}
-
 // unitedBy makes one of the settled alternatives that differ only in the values they list for a key.
 func unitedBy(key string, alternatives []Term) []Term {
 	at := map[string]int{}
@@ -123,9 +116,7 @@ func unitedBy(key string, alternatives []Term) []Term {
 			united = append(united, slices.Clone(t))
 			continue
 		}
-		values := slices.Concat(united[first][i].Values, t[i].Values)
-		slices.Sort(values)
-		united[first][i] = NewCondition(key, corev1.NodeSelectorOpIn, slices.Compact(values))
+		united[first][i] = NewCondition(key, corev1.NodeSelectorOpIn, Term{united[first][i], t[i]}.Candidates())
 	}
 	return united
 }

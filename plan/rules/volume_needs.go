@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
@@ -20,42 +22,6 @@ func (n *VolumeNeeds) Restrict(terms []model.Term) []model.Term {
 		}
 	}
 	return restricted
-}
-
-// Volumes opens the book on the snapshot's volumes.
-func Volumes(s *model.Snapshot) *VolumeIndex {
-	b := &VolumeIndex{
-		Snapshot: s,
-		storage:  &s.Storage,
-		limited:  map[string]bool{},
-		Typical:  map[string]map[string]int{},
-		given:    map[*model.StorageClass]map[string]given{},
-		known:    map[*model.Mounts]VolumeNeeds{},
-	}
-	for _, n := range s.Nodes {
-		b.learn(n)
-	}
-	return b
-}
-
-// findUsers finds who mounts which claim.
-func (b *VolumeIndex) findUsers() {
-	b.users = map[string][]*model.Pod{}
-	register := func(pods []*model.Pod) {
-		for _, pod := range pods {
-			if pod.Terminal {
-				continue
-			}
-			for _, name := range pod.Mounts.Names() {
-				key := pod.Namespace + "/" + name
-				b.users[key] = append(b.users[key], pod)
-			}
-		}
-	}
-	register(b.Snapshot.Pending)
-	for _, n := range b.Snapshot.Nodes {
-		register(n.Pods)
-	}
 }
 
 // Needs returns what a pod's volumes ask of its node.
@@ -82,6 +48,7 @@ func (b *VolumeIndex) Needs(pod *model.Pod) VolumeNeeds {
 func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, shared bool) {
 	if b.users == nil {
 		b.findUsers()
+		b.findFree()
 	}
 	shared = true
 	places := []model.Term{{}}
@@ -136,7 +103,7 @@ func (b *VolumeIndex) locate(pod *model.Pod, mount *model.MountedClaim) location
 		locate = b.bound
 	}
 	at := locate(key, claim)
-	if claim.Modes&model.ReadWriteOncePod == 0 {
+	if !slices.Contains(claim.Modes, corev1.ReadWriteOncePod) {
 		return at
 	}
 	at.personal = true
