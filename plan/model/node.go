@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -131,12 +132,7 @@ type Node struct {
 }
 
 // Key names the node for as long as it lives: its claim's name, or the Node's own where there is none.
-func (n *Node) Key() string {
-	if n.Claim != "" {
-		return n.Claim
-	}
-	return n.Name
-}
+func (n *Node) Key() string { return cmp.Or(n.Claim, n.Name) }
 
 // Managed says that the node comes from a NodeClaim of a NodePool.
 func (n *Node) Managed() bool { return n.Claim != "" && n.Pool != "" }

@@ -18,15 +18,10 @@ type DisruptionBudget struct {
 	UnhealthyGo bool
 }
 
-// DisruptionBudget reduces a PodDisruptionBudget. One whose selector cannot be read selects nothing: the API server
-// refuses such a selector.
+// DisruptionBudget reduces a PodDisruptionBudget.
 func (i *Interner) DisruptionBudget(budget *policyv1.PodDisruptionBudget) *DisruptionBudget {
-	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-	if err != nil {
-		selector = labels.Nothing()
-	}
 	reduced := &DisruptionBudget{
-		Namespace: i.String(budget.Namespace), Name: budget.Name, Selector: selector, Allows: budget.Status.DisruptionsAllowed,
+		Namespace: i.String(budget.Namespace), Name: budget.Name, Selector: Selector(budget.Spec.Selector), Allows: budget.Status.DisruptionsAllowed,
 		UnhealthyGo: budget.Status.DesiredHealthy > 0 && budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy,
 	}
 	if policy := budget.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
@@ -37,6 +32,16 @@ func (i *Interner) DisruptionBudget(budget *policyv1.PodDisruptionBudget) *Disru
 		reduced.Allows = 0
 	}
 	return reduced
+}
+
+// Selector compiles a label selector. One that is not there selects nothing, nor does one that cannot be read: the API
+// server refuses it.
+func Selector(selector *metav1.LabelSelector) labels.Selector {
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return compiled
 }
 
 // Anchor is a label that every pod has which a selector selects, by key and value; both empty where there is none such.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -79,7 +80,7 @@ func claimSpec(i *Interner, meta *metav1.ObjectMeta, spec *corev1.PersistentVolu
 	reduced := ClaimSpec{
 		Modes:    slices.Clone(spec.AccessModes),
 		Bytes:    size.Value(),
-		Block:    ValueOr(spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
+		Block:    ptr.Deref(spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
 		Selector: spec.Selector.DeepCopy(),
 	}
 	class := spec.StorageClassName
@@ -125,7 +126,7 @@ func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
 		Class:            i.String(volume.Spec.StorageClassName),
 		Modes:            slices.Clone(volume.Spec.AccessModes),
 		Bytes:            size.Value(),
-		Block:            ValueOr(volume.Spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
+		Block:            ptr.Deref(volume.Spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
 		Available:        volume.Status.Phase == corev1.VolumeAvailable,
 		Deleting:         volume.DeletionTimestamp != nil,
 	}
@@ -213,16 +214,11 @@ func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
 // AttachLimits are how many volumes the CSI drivers of a node can attach to it, by driver. A driver that names no limit
 // is not there.
 func (i *Interner) AttachLimits(node *storagev1.CSINode) map[string]int {
-	var limits map[string]int
+	limits := map[string]int{}
 	for d := range node.Spec.Drivers {
-		driver := &node.Spec.Drivers[d]
-		if driver.Allocatable == nil || driver.Allocatable.Count == nil {
-			continue
+		if driver := &node.Spec.Drivers[d]; driver.Allocatable != nil && driver.Allocatable.Count != nil {
+			limits[i.String(driver.Name)] = int(*driver.Allocatable.Count)
 		}
-		if limits == nil {
-			limits = map[string]int{}
-		}
-		limits[i.String(driver.Name)] = int(*driver.Allocatable.Count)
 	}
 	return limits
 }

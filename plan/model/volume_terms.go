@@ -32,41 +32,22 @@ func Both(a, b []Term) []Term {
 }
 
 // Simplified writes alternatives in one way: what contradicts itself is dropped, alternatives that differ in the values
-// of a single key are one, those that another implies are dropped, and conditions and alternatives are ordered.
+// of a single key are one, and conditions and alternatives are ordered.
 func Simplified(alternatives []Term) []Term {
 	var settled []Term
+	keys := map[string]bool{}
 	for _, t := range alternatives {
 		if s, ok := t.settled(); ok {
 			settled = append(settled, s)
-		}
-	}
-	for {
-		count := len(settled)
-		keys := map[string]bool{}
-		for _, t := range settled {
-			for i := range t {
-				keys[t[i].Key] = true
+			for i := range s {
+				keys[s[i].Key] = true
 			}
 		}
-		for _, key := range SortedKeys(keys) {
-			settled = unitedBy(key, settled)
-		}
-		if len(settled) == count {
-			break
-		}
 	}
-	settled = distinct(settled, Term.id)
-	if len(settled) > mostAlternatives {
-		return settled // only to save the quadratic work
+	for _, key := range SortedKeys(keys) {
+		settled = unitedBy(key, settled)
 	}
-	var wide []Term
-	for i, t := range settled {
-		implied := slices.ContainsFunc(settled[:i], t.implies) || slices.ContainsFunc(settled[i+1:], t.implies)
-		if !implied {
-			wide = append(wide, t)
-		}
-	}
-	return wide
+	return distinct(settled, Term.id)
 }
 
 // settled writes a conjunction in one way. It is not ok when no labels can meet it because of values it lists.
@@ -119,21 +100,6 @@ func unitedBy(key string, alternatives []Term) []Term {
 		united[first][i] = NewCondition(key, corev1.NodeSelectorOpIn, Term{united[first][i], t[i]}.Candidates())
 	}
 	return united
-}
-
-// implies says whether all labels that meet t are known to meet other. Both are settled.
-func (t Term) implies(other Term) bool {
-	return !slices.ContainsFunc(other, func(c Condition) bool { return !slices.ContainsFunc(t, c.impliedBy) })
-}
-
-func (c Condition) impliedBy(other Condition) bool {
-	if c.Key != other.Key {
-		return false
-	}
-	if isList(other) {
-		return !slices.ContainsFunc(other.Values, func(value string) bool { return !c.Admits(value, true) })
-	}
-	return c.ID() == other.ID()
 }
 
 // IdOf tells lists of simplified alternatives apart.

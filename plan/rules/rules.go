@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -217,7 +218,7 @@ func (t *Topology) spreadRule(class *model.Class, pod *model.Labels, c *corev1.T
 		g.levels = []int{}
 		t.levelled = append(t.levelled, g)
 	}
-	rule := SpreadRule{Group: g, MaxSkew: int(c.MaxSkew), MinDomains: int(model.ValueOr(c.MinDomains, 1))}
+	rule := SpreadRule{Group: g, MaxSkew: int(c.MaxSkew), MinDomains: int(ptr.Deref(c.MinDomains, 1))}
 	if g.selects(pod, t.namespaces) {
 		rule.Self = 1
 	}

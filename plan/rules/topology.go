@@ -64,12 +64,8 @@ func podSelectorOf(pod *model.Labels, term *corev1.PodAffinityTerm) (podSelector
 	selector, text := selectorFor(term.LabelSelector, pod.Set, term.MatchLabelKeys, term.MismatchLabelKeys)
 	s := podSelector{namespaces: slices.Sorted(slices.Values(term.Namespaces)), selector: selector}
 	if term.NamespaceSelector != nil {
-		compiled, err := metav1.LabelSelectorAsSelector(term.NamespaceSelector)
-		if err != nil {
-			compiled = labels.Nothing()
-		}
-		s.spaces = compiled
-		text += "\x00" + compiled.String()
+		s.spaces = model.Selector(term.NamespaceSelector)
+		text += "\x00" + s.spaces.String()
 	}
 	if len(s.namespaces) == 0 && s.spaces == nil {
 		s.namespaces = []string{pod.Namespace}
@@ -77,8 +73,7 @@ func podSelectorOf(pod *model.Labels, term *corev1.PodAffinityTerm) (podSelector
 	return s, text + "\x00" + strings.Join(s.namespaces, ",")
 }
 
-// selectorFor compiles a label selector with the values that the pod itself has for some keys. A selector that is not
-// there, or cannot be read, selects nothing.
+// selectorFor compiles a label selector with the values that the pod itself has for some keys.
 func selectorFor(selector *metav1.LabelSelector, own map[string]string, match, mismatch []string) (labels.Selector, string) {
 	if selector == nil {
 		return labels.Nothing(), "-"
@@ -93,10 +88,7 @@ func selectorFor(selector *metav1.LabelSelector, own map[string]string, match, m
 	}
 	add(match, metav1.LabelSelectorOpIn)
 	add(mismatch, metav1.LabelSelectorOpNotIn)
-	compiled, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return labels.Nothing(), "-"
-	}
+	compiled := model.Selector(selector)
 	return compiled, compiled.String()
 }
 

@@ -159,9 +159,6 @@ func (b *VolumeIndex) selected(at location, name string, class *model.StorageCla
 		if class.Topology != nil {
 			at.places = model.Both(at.places, class.Topology.Alternatives)
 		}
-		if len(at.places) == 0 {
-			at.refusal = fmt.Sprintf("waits for a volume that is made for node %s, where its StorageClass %s allows none", name, class.Name)
-		}
 		return at
 	}
 	at.refusal = fmt.Sprintf("waits for a volume that is made for node %s, which is gone", name)

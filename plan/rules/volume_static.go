@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tenon-sh/tenon/plan/model"
@@ -152,11 +151,7 @@ func (b *VolumeIndex) matching(key string, claim *model.VolumeClaim, class *mode
 	}
 	selector := labels.Everything()
 	if claim.Selector != nil {
-		parsed, err := metav1.LabelSelectorAsSelector(claim.Selector)
-		if err != nil {
-			return nil // the API server admits no such selector
-		}
-		selector = parsed
+		selector = model.Selector(claim.Selector)
 	}
 	for _, volume := range b.free[class.Name] {
 		lacks := func(mode corev1.PersistentVolumeAccessMode) bool { return !slices.Contains(volume.Modes, mode) }
