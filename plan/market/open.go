@@ -152,7 +152,7 @@ func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, m
 	mach.Price = mach.lowest(Everywhere)
 	allocatable := model.ResourcesOf(typ.Allocatable)
 	mach.Usable = m.Dims.machine(allocatable)
-	mach.Devices = hasDevices(allocatable)
+	mach.Devices = allocatable.HasDevice()
 	m.Machines = append(m.Machines, mach)
 }
 

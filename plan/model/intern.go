@@ -11,10 +11,9 @@ import (
 // mirror that reduces API objects with it and is safe for concurrent use. It holds nothing alive: a shape is forgotten
 // when the last pod of it is garbage.
 type Interner struct {
-	classes    table[Class]
-	labels     table[Labels]
-	mountings  table[Mounts]
-	topologies table[Topology]
+	classes   table[Class]
+	labels    table[Labels]
+	mountings table[Mounts]
 
 	mu      sync.Mutex
 	strings map[string]string

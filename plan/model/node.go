@@ -17,9 +17,6 @@ func (n *Node) Reschedulable() []*Pod {
 	return slices.DeleteFunc(slices.Clone(n.Pods), func(p *Pod) bool { return !p.Reschedulable() })
 }
 
-// HasDevices says whether a node has devices, used or not.
-func (n *Node) HasDevices() bool { return n.Allocatable.hasDevice() }
-
 // LastingTaints are the taints that keep pods off a node for good. While a node of ours is not initialized, its startup
 // taints and those that Kubernetes itself puts on a node that has just joined are about to go. On nodes of others the
 // same taints say that something is wrong.

@@ -24,16 +24,9 @@ const (
 // ebsDriver attaches EBS volumes.
 const ebsDriver = "ebs.csi.aws.com"
 
-// migrated names the CSI drivers that serve the volumes of in-tree drivers (k8s.io/csi-translation-lib/plugins).
-var migrated = map[string]string{
-	"kubernetes.io/aws-ebs":         ebsDriver,
-	"kubernetes.io/azure-disk":      "disk.csi.azure.com",
-	"kubernetes.io/azure-file":      "file.csi.azure.com",
-	"kubernetes.io/cinder":          "cinder.csi.openstack.org",
-	"kubernetes.io/gce-pd":          "pd.csi.storage.gke.io",
-	"kubernetes.io/portworx-volume": "pxd.portworx.com",
-	"kubernetes.io/vsphere-volume":  "csi.vsphere.vmware.com",
-}
+// migrated names the CSI drivers that serve the volumes of in-tree drivers (k8s.io/csi-translation-lib/plugins), as far as
+// there are such volumes on EC2.
+var migrated = map[string]string{"kubernetes.io/aws-ebs": ebsDriver, "kubernetes.io/portworx-volume": "pxd.portworx.com"}
 
 // mounts finds or makes the Mounts of a pod; nil if it has none. The volumes that exist for the pod alone on its node,
 // such as emptyDir and configMap, are not among them.
@@ -116,12 +109,12 @@ func (i *Interner) VolumeClaim(claim *corev1.PersistentVolumeClaim) *VolumeClaim
 	return reduced
 }
 
-// Volume reduces a PersistentVolume. The result shares nothing with the argument.
+// Volume reduces a PersistentVolume.
 func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
 	size := volume.Spec.Capacity[corev1.ResourceStorage]
 	reduced := &Volume{
 		Name:             i.String(volume.Name),
-		Topology:         volumeTopology(i, volume),
+		Topology:         volumeTopology(volume),
 		AttachableVolume: attachable(i, &volume.Spec.PersistentVolumeSource),
 		Class:            i.String(volume.Spec.StorageClassName),
 		Modes:            slices.Clone(volume.Spec.AccessModes),
@@ -157,7 +150,7 @@ func ebsHandle(id string) string { return id[strings.LastIndexByte(id, '/')+1:] 
 
 // volumeTopology joins what the kube-scheduler asks of a node for a volume: the volume's node affinity (plugin
 // VolumeBinding) and the zone and region it is labelled with (plugin VolumeZone).
-func volumeTopology(i *Interner, volume *corev1.PersistentVolume) *Topology {
+func volumeTopology(volume *corev1.PersistentVolume) *Topology {
 	var places Term
 	for _, key := range []string{
 		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
@@ -173,19 +166,17 @@ func volumeTopology(i *Interner, volume *corev1.PersistentVolume) *Topology {
 	if selector == nil && places == nil {
 		return nil
 	}
-	return i.topology(alternatives(places, selector))
+	return newTopology(alternatives(places, selector))
 }
 
-// topology finds or makes the topology with these alternatives.
-func (i *Interner) topology(alternatives []Term) *Topology {
-	for a, t := range alternatives {
-		alternatives[a] = t.Normalized()
+func newTopology(alternatives []Term) *Topology {
+	for i, t := range alternatives {
+		alternatives[i] = t.Normalized()
 	}
-	alternatives = Simplified(alternatives)
-	return i.topologies.get([]byte(IdOf(alternatives)), func(string) *Topology { return &Topology{Alternatives: alternatives} })
+	return &Topology{Alternatives: Simplified(alternatives)}
 }
 
-// StorageClass reduces a StorageClass. The result shares nothing with the argument.
+// StorageClass reduces a StorageClass.
 func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
 	reduced := &StorageClass{
 		Name:        i.String(class.Name),
@@ -201,13 +192,13 @@ func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
 	for t := range class.AllowedTopologies {
 		var alternative Term
 		for _, e := range class.AllowedTopologies[t].MatchLabelExpressions {
-			alternative = append(alternative, NewCondition(e.Key, corev1.NodeSelectorOpIn, slices.Clone(e.Values)))
+			alternative = append(alternative, NewCondition(e.Key, corev1.NodeSelectorOpIn, e.Values))
 		}
 		if alternative != nil {
 			alternatives = append(alternatives, alternative)
 		}
 	}
-	reduced.Topology = i.topology(alternatives)
+	reduced.Topology = newTopology(alternatives)
 	return reduced
 }
 

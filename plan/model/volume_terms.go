@@ -15,9 +15,6 @@ const mostAlternatives = 64
 // Both are the alternatives that meet one of a and one of b, simplified ones. A node meets the result exactly when it
 // meets a and b.
 func Both(a, b []Term) []Term {
-	if len(a) == 1 && len(a[0]) == 0 {
-		return b
-	}
 	joined := make([]Term, 0, len(a)*len(b))
 	for _, x := range a {
 		for _, y := range b {

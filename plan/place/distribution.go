@@ -100,7 +100,7 @@ func (d *Distribution) LettingIn(it *PodGroup) *roomTree {
 		if !model.AsksDevice(it.Class) {
 			// Whoever can do without devices takes the nodes that have none first.
 			slices.SortStableFunc(existing, func(a, b *ExistingNode) int {
-				return cmp.Compare(model.Flag(a.Node.HasDevices()), model.Flag(b.Node.HasDevices()))
+				return cmp.Compare(model.Flag(a.Node.Allocatable.HasDevice()), model.Flag(b.Node.Allocatable.HasDevice()))
 			})
 		}
 		d.takers[key] = &roomTree{Slots: existing}

@@ -304,9 +304,7 @@ func (t *Topology) Survey(snapshot *model.Snapshot, waiting []*model.Pod) {
 	}
 	t.findDomains(snapshot.Nodes, moving)
 	joins := map[looks][]*Group{}
-	included := map[*Group]bool{}
 	for _, n := range snapshot.Nodes {
-		clear(included)
 		for _, pod := range n.Pods {
 			if pod.Terminal || moving[pod] {
 				continue
@@ -318,15 +316,7 @@ func (t *Topology) Survey(snapshot *model.Snapshot, waiting []*model.Pod) {
 				joins[looks{pod.Class, pod.Labels}] = groups
 			}
 			for _, g := range groups {
-				if pod.Terminating() && !g.Leaving {
-					continue
-				}
-				counts, known := included[g]
-				if !known {
-					counts = g.Includes(n)
-					included[g] = counts
-				}
-				if value, has := Domain(n, g.Key); has && counts {
+				if value, has := Domain(n, g.Key); has && (g.Leaving || !pod.Terminating()) && g.Includes(n) {
 					g.Counts[value]++
 					g.Total++
 				}

@@ -159,6 +159,9 @@ func (b *VolumeIndex) selected(at location, name string, class *model.StorageCla
 		if class.Topology != nil {
 			at.places = model.Both(at.places, class.Topology.Alternatives)
 		}
+		if len(at.places) == 0 {
+			at.refusal = fmt.Sprintf("waits for a volume that is made for node %s, where its StorageClass %s allows none", name, class.Name)
+		}
 		return at
 	}
 	at.refusal = fmt.Sprintf("waits for a volume that is made for node %s, which is gone", name)
@@ -200,21 +203,11 @@ func (b *VolumeIndex) unprovided(class *model.StorageClass) string {
 
 // labelled says whether a node that is there or may come can have a label.
 func (b *VolumeIndex) labelled(key string) bool {
-	if key == corev1.LabelHostname || karpv1.WellKnownLabels().Has(key) {
-		return true
+	onNode := func(n *model.Node) bool { _, ok := n.Labels[key]; return ok }
+	inPool := func(pool *karpv1.NodePool) bool {
+		_, ok := pool.Spec.Template.Labels[key]
+		return ok || slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(r karpv1.NodeSelectorRequirementWithMinValues) bool { return r.Key == key })
 	}
-	for _, n := range b.Snapshot.Nodes {
-		if _, ok := n.Labels[key]; ok {
-			return true
-		}
-	}
-	for _, pool := range b.Snapshot.NodePools {
-		if _, ok := pool.Spec.Template.Labels[key]; ok {
-			return true
-		}
-		if slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(r karpv1.NodeSelectorRequirementWithMinValues) bool { return r.Key == key }) {
-			return true
-		}
-	}
-	return false
+	return key == corev1.LabelHostname || karpv1.WellKnownLabels().Has(key) ||
+		slices.ContainsFunc(b.Snapshot.Nodes, onNode) || slices.ContainsFunc(b.Snapshot.NodePools, inPool)
 }

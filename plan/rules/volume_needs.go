@@ -84,13 +84,10 @@ func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, shared bool) {
 
 // locate finds the volume behind a claim.
 func (b *VolumeIndex) locate(pod *model.Pod, mount *model.MountedClaim) location {
-	key := pod.Namespace + "/" + mount.Name
-	claim := b.storage.Claims[key]
+	key, claim := b.claimOf(pod, mount)
 	switch {
-	case claim == nil && mount.Ephemeral == nil:
-		return location{refusal: "does not exist"}
 	case claim == nil:
-		return b.unbound(key, &model.VolumeClaim{ClaimSpec: *mount.Ephemeral, Namespace: pod.Namespace, Name: mount.Name})
+		return location{refusal: "does not exist"}
 	case mount.Ephemeral != nil && claim.Pod != pod.UID:
 		return location{refusal: "exists already and is not the pod's own, which its ephemeral volume needs", personal: true}
 	case claim.Deleting:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,8 +18,6 @@ import (
 // seeker is a claim that looks for a volume made by hand.
 type seeker struct {
 	key string // of the claim
-	// pod is the first that waits for it.
-	pod *model.Pod
 	// free are the volumes it matches, the smallest first, as the kube-scheduler takes them.
 	free []*model.Volume
 }
@@ -71,49 +68,42 @@ func (s *seeker) seat(taken map[*model.Volume]*seeker, tried map[*model.Volume]b
 
 // seekers are the claims of a class without volume that waiting pods mount, in the order of the kube-scheduler's queue.
 func (b *VolumeIndex) seekers(class *model.StorageClass) []*seeker {
+	waiting := slices.DeleteFunc(slices.Clone(b.Snapshot.Pending), func(p *model.Pod) bool { return p.Mounts == nil || p.Virtual || !p.Provisionable() })
+	slices.SortFunc(waiting, inQueue)
 	var seekers []*seeker
-	for key, users := range b.users {
-		waiting := slices.DeleteFunc(slices.Clone(users), func(p *model.Pod) bool { return p.Virtual || !p.Provisionable() })
-		if len(waiting) == 0 {
-			continue
+	seen := map[string]bool{}
+	for _, pod := range waiting {
+		for i := range pod.Mounts.Claims {
+			key, claim := b.claimOf(pod, &pod.Mounts.Claims[i])
+			if seen[key] || claim == nil || claim.Volume != "" || claim.SelectedNode != "" || claim.Deleting || claim.Lost {
+				continue
+			}
+			seen[key] = true
+			if wanted, refusal := b.classOf(claim); refusal != "" || wanted != class {
+				continue
+			}
+			free := slices.Clone(b.matching(key, claim, class))
+			slices.SortFunc(free, func(x, y *model.Volume) int {
+				return cmp.Or(cmp.Compare(x.Bytes, y.Bytes), cmp.Compare(x.Name, y.Name))
+			})
+			seekers = append(seekers, &seeker{key: key, free: free})
 		}
-		first := slices.MinFunc(waiting, inQueue)
-		claim := b.claimOf(first, key)
-		if claim == nil || claim.Volume != "" || claim.SelectedNode != "" || claim.Deleting || claim.Lost {
-			continue
-		}
-		if wanted, refusal := b.classOf(claim); refusal != "" || wanted != class {
-			continue
-		}
-		free := slices.Clone(b.matching(key, claim, class))
-		slices.SortFunc(free, func(x, y *model.Volume) int {
-			return cmp.Or(cmp.Compare(x.Bytes, y.Bytes), cmp.Compare(x.Name, y.Name))
-		})
-		seekers = append(seekers, &seeker{key: key, pod: first, free: free})
 	}
-	slices.SortFunc(seekers, func(x, y *seeker) int { return cmp.Or(inQueue(x.pod, y.pod), strings.Compare(x.key, y.key)) })
 	return seekers
 }
 
-// claimOf is a claim that a pod mounts: as it is, or as its template says it will be.
-func (b *VolumeIndex) claimOf(pod *model.Pod, key string) *model.VolumeClaim {
-	if claim := b.storage.Claims[key]; claim != nil {
-		return claim
+// claimOf is a claim that a pod mounts, and its key: as it is, or as its template says it will be; nil where it is neither.
+func (b *VolumeIndex) claimOf(pod *model.Pod, mount *model.MountedClaim) (string, *model.VolumeClaim) {
+	key := pod.Namespace + "/" + mount.Name
+	claim := b.storage.Claims[key]
+	if claim == nil && mount.Ephemeral != nil {
+		claim = &model.VolumeClaim{ClaimSpec: *mount.Ephemeral, Namespace: pod.Namespace, Name: mount.Name, Pod: pod.UID}
 	}
-	name := strings.TrimPrefix(key, pod.Namespace+"/")
-	for i := range pod.Mounts.Claims {
-		if mount := &pod.Mounts.Claims[i]; mount.Name == name && mount.Ephemeral != nil {
-			return &model.VolumeClaim{ClaimSpec: *mount.Ephemeral, Namespace: pod.Namespace, Name: name}
-		}
-	}
-	return nil
+	return key, claim
 }
 
 // own are the volumes among those a claim matches that it need not share with other claims.
 func (b *VolumeIndex) own(key string, class *model.StorageClass, free []*model.Volume) []*model.Volume {
-	if len(free) == 0 {
-		return nil
-	}
 	// A pod that does not wait in the queue, such as one that has to leave its node, may have any of them.
 	if given, waits := b.distributed(class)[key]; waits {
 		return given
