@@ -53,7 +53,14 @@ func (i *Interner) describe(n *Node, object metav1.Object) {
 	n.Deleting = object.GetDeletionTimestamp() != nil
 	n.Replacement = object.GetAnnotations()[karpv1.ReplacementAnnotationKey]
 	n.Created = object.GetCreationTimestamp().Time
-	n.DoNotDisrupt, n.DoNotDisruptUntil, n.Misprotected = protection(object)
+	value := object.GetAnnotations()[karpv1.DoNotDisruptAnnotationKey]
+	protects, lasts, err := Protection(value)
+	if n.DoNotDisrupt = protects; lasts > 0 {
+		n.DoNotDisruptUntil = n.Created.Add(lasts)
+	}
+	if err != nil {
+		n.Misprotected = value
+	}
 }
 
 // Claim reduces a NodeClaim without regard to the Node its machine may have become.

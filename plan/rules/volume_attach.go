@@ -40,24 +40,6 @@ func (b *VolumeIndex) attach(to *Attachments, volume model.AttachableVolume, sha
 	}
 }
 
-// learn takes up the limits of a node. Nodes of one type may differ by what else is attached to them; the least counts.
-func (b *VolumeIndex) learn(n *model.Node) {
-	for driver, limit := range n.AttachLimits {
-		b.limited[driver] = true
-		if n.InstanceType == "" {
-			continue
-		}
-		typical := b.Typical[n.InstanceType]
-		if typical == nil {
-			typical = map[string]int{}
-			b.Typical[n.InstanceType] = typical
-		}
-		if least, ok := typical[driver]; !ok || limit < least {
-			typical[driver] = limit
-		}
-	}
-}
-
 // AttachmentRoom is how many volumes a node can still attach. A nil room is one without limits.
 type AttachmentRoom struct {
 	// left is how many more volumes each driver attaches; a driver without limit is not there.

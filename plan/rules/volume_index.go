@@ -85,6 +85,22 @@ func Volumes(s *model.Snapshot) *VolumeIndex {
 	return b
 }
 
+// learn takes up the limits of a node. Nodes of one type may differ by what else is attached to them; the least counts.
+func (b *VolumeIndex) learn(n *model.Node) {
+	for driver, limit := range n.AttachLimits {
+		b.limited[driver] = true
+		if n.InstanceType == "" {
+			continue
+		}
+		if b.Typical[n.InstanceType] == nil {
+			b.Typical[n.InstanceType] = map[string]int{}
+		}
+		if least, ok := b.Typical[n.InstanceType][driver]; !ok || limit < least {
+			b.Typical[n.InstanceType][driver] = limit
+		}
+	}
+}
+
 // findUsers finds who mounts which claim.
 func (b *VolumeIndex) findUsers() {
 	b.users = map[string][]*model.Pod{}
