@@ -122,18 +122,17 @@ func (i *Interner) DaemonSetOf(set *DaemonSet, pod *Class) *DaemonSet {
 }
 
 // daemonTolerations are what the DaemonSet controller adds to each of its pods.
-func daemonTolerations(hostNetwork bool) []corev1.Toleration {
-	tolerations := []corev1.Toleration{
-		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-		{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-		{Key: corev1.TaintNodeDiskPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodePIDPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+func daemonTolerations(hostNetwork bool) (tolerations []corev1.Toleration) {
+	add := func(effect corev1.TaintEffect, keys ...string) {
+		for _, key := range keys {
+			tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
+		}
 	}
+	add(corev1.TaintEffectNoExecute, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable)
+	add(corev1.TaintEffectNoSchedule,
+		corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable)
 	if hostNetwork {
-		tolerations = append(tolerations, corev1.Toleration{
-			Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
+		add(corev1.TaintEffectNoSchedule, corev1.TaintNodeNetworkUnavailable)
 	}
 	return tolerations
 }

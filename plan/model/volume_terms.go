@@ -7,25 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mostAlternatives bounds the alternatives that a pod's volumes multiply to. Zones and hosts of one volume are one
-// alternative, so that only volumes in many places by several labels each come near it. What is beyond is left out: the
-// pod then has less choice than it might, and is never misplaced.
-const mostAlternatives = 64
-
-// Both are the alternatives that meet one of a and one of b, simplified ones. A node meets the result exactly when it
-// meets a and b.
+// Both are the alternatives that meet one of a and one of b. A node meets the result exactly when it meets a and b.
 func Both(a, b []Term) []Term {
-	joined := make([]Term, 0, len(a)*len(b))
+	both := make([]Term, 0, len(a)*len(b))
 	for _, x := range a {
 		for _, y := range b {
-			joined = append(joined, slices.Concat(x, y))
+			both = append(both, slices.Concat(x, y))
 		}
 	}
-	joined = Simplified(joined)
-	if len(joined) > mostAlternatives {
-		joined = joined[:mostAlternatives]
-	}
-	return joined
+	return both
 }
 
 // Simplified writes alternatives in one way: what contradicts itself is dropped, alternatives that differ in the values

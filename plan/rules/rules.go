@@ -125,11 +125,16 @@ func (r *Rules) SlotAllows(tally []int32, n int, t *Topology) int {
 
 // floor is the number of pods that each host has.
 func (r *SpreadRule) floor() int {
-	pods, hosts := r.Group.floor()
+	least, hosts := 0, 0
+	for pods, n := range slices.Backward(r.levels) {
+		if n > 0 {
+			least, hosts = pods, hosts+n
+		}
+	}
 	if hosts < r.MinDomains {
 		return 0
 	}
-	return pods
+	return least
 }
 
 func (r *Rules) hostAllowsAbove(tally []int32, n int, floor func(*SpreadRule) int) int {

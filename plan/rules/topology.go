@@ -158,18 +158,6 @@ func (g *Group) level(pods, n int) {
 	g.levels[pods] += n
 }
 
-// floor is how many pods the emptiest host has, and how many hosts there are.
-func (g *Group) floor() (pods, hosts int) {
-	pods = -1
-	for level, n := range g.levels {
-		if n > 0 && pods < 0 {
-			pods = level
-		}
-		hosts += n
-	}
-	return max(0, pods), hosts
-}
-
 // podSelector is which pods a term is about.
 type podSelector struct {
 	namespaces []string

@@ -173,7 +173,7 @@ func (b *VolumeIndex) selected(at location, name string, class *model.StorageCla
 		}
 		at.places = []model.Term{{model.NewCondition(corev1.LabelHostname, corev1.NodeSelectorOpIn, []string{cmp.Or(n.Labels[corev1.LabelHostname], name)})}}
 		if class.Topology != nil {
-			at.places = model.Both(at.places, class.Topology.Alternatives)
+			at.places = model.Simplified(model.Both(at.places, class.Topology.Alternatives))
 		}
 		if len(at.places) == 0 {
 			at.refusal = fmt.Sprintf("waits for a volume that is made for node %s, where its StorageClass %s allows none", name, class.Name)

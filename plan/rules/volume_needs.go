@@ -15,13 +15,7 @@ func (n *VolumeNeeds) Restrict(terms []model.Term) []model.Term {
 	if n.alternatives == nil {
 		return terms
 	}
-	var restricted []model.Term
-	for _, t := range terms {
-		for _, place := range n.alternatives {
-			restricted = append(restricted, slices.Concat(t, place))
-		}
-	}
-	return restricted
+	return model.Both(terms, n.alternatives)
 }
 
 // Needs returns what a pod's volumes ask of its node.
@@ -43,6 +37,11 @@ func (b *VolumeIndex) Needs(pod *model.Pod) VolumeNeeds {
 	}
 	return needs
 }
+
+// mostAlternatives bounds the alternatives that a pod's volumes multiply to. Zones and hosts of one volume are one
+// alternative, so that only volumes in many places by several labels each come near it. What is beyond is left out: the
+// pod then has less choice than it might, and is never misplaced.
+const mostAlternatives = 64
 
 // work looks at each volume. It says whether the answer holds for every pod that mounts the same.
 func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, shared bool) {
@@ -66,7 +65,10 @@ func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, shared bool) {
 			continue
 		}
 		placed = append(placed, fmt.Sprintf("%q (%s)", mount.Name, inWords(at.places)))
-		places = model.Both(places, at.places)
+		places = model.Simplified(model.Both(places, at.places))
+		if len(placed) > 1 {
+			places = places[:min(len(places), mostAlternatives)]
+		}
 		if len(places) == 0 {
 			needs.Refusal = "no node reaches its persistent volume claims together: " + strings.Join(placed, ", ")
 			return needs, shared
