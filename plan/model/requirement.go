@@ -255,11 +255,10 @@ func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
 
 // RepelledBy returns the first taint that keeps a pod with these tolerations off a node, or nil.
 func RepelledBy(taints []corev1.Taint, tolerations []corev1.Toleration) *corev1.Taint {
-	repels := func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !Tolerates(tolerations, &t)
-	}
-	if i := slices.IndexFunc(taints, repels); i >= 0 {
-		return &taints[i]
+	for i := range taints {
+		if taints[i].Effect != corev1.TaintEffectPreferNoSchedule && !Tolerates(tolerations, &taints[i]) {
+			return &taints[i]
+		}
 	}
 	return nil
 }

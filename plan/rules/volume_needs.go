@@ -50,7 +50,6 @@ func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, shared bool) {
 		b.findFree()
 	}
 	shared = true
-	places := []model.Term{{}}
 	var placed []string
 	for i := range pod.Mounts.Claims {
 		mount := &pod.Mounts.Claims[i]
@@ -65,22 +64,21 @@ func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, shared bool) {
 			continue
 		}
 		placed = append(placed, fmt.Sprintf("%q (%s)", mount.Name, inWords(at.places)))
-		places = model.Simplified(model.Both(places, at.places))
-		if len(placed) > 1 {
-			places = places[:min(len(places), mostAlternatives)]
+		if len(placed) == 1 {
+			needs.alternatives = at.places
+			continue
 		}
-		if len(places) == 0 {
+		both := model.Simplified(model.Both(needs.alternatives, at.places))
+		if len(both) == 0 {
 			needs.Refusal = "no node reaches its persistent volume claims together: " + strings.Join(placed, ", ")
 			return needs, shared
 		}
+		needs.alternatives = both[:min(len(both), mostAlternatives)]
 	}
 	for _, inline := range pod.Mounts.Inline {
 		b.attach(&needs.Attach, inline, true)
 	}
 	needs.Attach.settle()
-	if len(places) != 1 || len(places[0]) > 0 {
-		needs.alternatives = places
-	}
 	return needs, shared
 }
 
