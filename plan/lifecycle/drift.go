@@ -83,8 +83,9 @@ func templateChanges(claim *karpv1.NodeClaim, template *karpv1.NodeClaimTemplate
 		return ours(key) || domain == "tenon.sh" || domain == karpv1.AWSLabelDomain
 	}, changed)
 	is, was := &template.Spec, &claim.Spec
+	life := func(d karpv1.NillableDuration) string { return karpv1.NillableDuration{Duration: d.Duration}.String() } // 1h is 60m
 	for _, field := range []struct{ name, is, was string }{
-		{"expireAfter", karpv1.NillableDuration{Duration: is.ExpireAfter.Duration}.String(), karpv1.NillableDuration{Duration: was.ExpireAfter.Duration}.String()},
+		{"expireAfter", life(is.ExpireAfter), life(was.ExpireAfter)},
 		{"taints", taintText(is.Taints), taintText(was.Taints)},
 		{"startupTaints", taintText(is.StartupTaints), taintText(was.StartupTaints)},
 		{"terminationGracePeriod", durationText(is.TerminationGracePeriod), durationText(was.TerminationGracePeriod)},

@@ -68,8 +68,9 @@ func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Tim
 				found.NextLook = until
 			}
 		default:
-			overdue = append(overdue, Repair{Machine: m, Condition: *condition, Message: fmt.Sprintf("condition %s has been %s since %s, longer than is tolerated",
-				condition.Type, condition.Status, Clock(condition.LastTransitionTime.Time))})
+			message := fmt.Sprintf("condition %s has been %s since %s, longer than is tolerated",
+				condition.Type, condition.Status, Clock(condition.LastTransitionTime.Time))
+			overdue = append(overdue, Repair{Machine: m, Condition: *condition, Message: message})
 		}
 	}
 	slices.SortFunc(overdue, func(a, b Repair) int { return strings.Compare(a.Node.Name, b.Node.Name) })
@@ -82,7 +83,8 @@ func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Tim
 			found.Due = append(found.Due, repair)
 			continue
 		}
-		repair.Message += fmt.Sprintf("; it is not repaired while %d of %d nodes of %s are unhealthy, more than %d%%", broken[group], nodes[group], of, brokenMost)
+		repair.Message += fmt.Sprintf("; it is not repaired while %d of %d nodes of %s are unhealthy, more than %d%%",
+			broken[group], nodes[group], of, brokenMost)
 		found.Blocked = append(found.Blocked, repair)
 	}
 	return found

@@ -262,11 +262,10 @@ func (t *Topology) Avoid(snapshot *model.Snapshot) {
 	seen := map[looks]bool{}
 	for _, n := range snapshot.Nodes {
 		for _, pod := range n.Pods {
-			if pod.Class.AntiAffinity == nil || seen[looks{pod.Class, pod.Labels}] {
-				continue
+			if look := (looks{pod.Class, pod.Labels}); pod.Class.AntiAffinity != nil && !seen[look] {
+				seen[look] = true
+				t.ownersOf(pod.Class, pod.Labels)
 			}
-			seen[looks{pod.Class, pod.Labels}] = true
-			t.ownersOf(pod.Class, pod.Labels)
 		}
 	}
 }
@@ -326,10 +325,10 @@ func (t *Topology) findDomains(nodes []*model.Node, moving map[*model.Pod]bool) 
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool {
 		return (n.Deleting || n.Disrupted) && !slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !moving[p] && p.Reschedulable() })
 	})
-	find := func(key string, includes func(*model.Node) bool) map[string]bool {
+	find := func(g *Group) map[string]bool {
 		domains := map[string]bool{}
 		for _, n := range nodes {
-			if value, has := Domain(n, key); has && includes(n) {
+			if value, has := Domain(n, g.Key); has && g.Includes(n) {
 				domains[value] = true
 			}
 		}
@@ -342,11 +341,11 @@ func (t *Topology) findDomains(nodes []*model.Node, moving map[*model.Pod]bool) 
 			continue
 		}
 		if g.Included != nil {
-			g.Domains = find(g.Key, g.Included)
+			g.Domains = find(g)
 			continue
 		}
 		if all[g.Key] == nil {
-			all[g.Key] = find(g.Key, g.Includes)
+			all[g.Key] = find(g)
 		}
 		g.Domains = maps.Clone(all[g.Key])
 	}

@@ -104,20 +104,16 @@ func (b *VolumeIndex) learn(n *model.Node) {
 // findUsers finds who mounts which claim.
 func (b *VolumeIndex) findUsers() {
 	b.users = map[string][]*model.Pod{}
-	register := func(pods []*model.Pod) {
-		for _, pod := range pods {
-			if pod.Terminal {
-				continue
-			}
-			for _, name := range pod.Mounts.Names() {
-				key := pod.Namespace + "/" + name
+	all := slices.Clone(b.Snapshot.Pending)
+	for _, n := range b.Snapshot.Nodes {
+		all = append(all, n.Pods...)
+	}
+	for _, pod := range all {
+		for _, name := range pod.Mounts.Names() {
+			if key := pod.Namespace + "/" + name; !pod.Terminal {
 				b.users[key] = append(b.users[key], pod)
 			}
 		}
-	}
-	register(b.Snapshot.Pending)
-	for _, n := range b.Snapshot.Nodes {
-		register(n.Pods)
 	}
 }
 
@@ -220,9 +216,10 @@ func (b *VolumeIndex) unprovided(class *model.StorageClass) string {
 // labelled says whether a node that is there or may come can have a label.
 func (b *VolumeIndex) labelled(key string) bool {
 	onNode := func(n *model.Node) bool { _, ok := n.Labels[key]; return ok }
+	asked := func(r karpv1.NodeSelectorRequirementWithMinValues) bool { return r.Key == key }
 	inPool := func(pool *karpv1.NodePool) bool {
 		_, ok := pool.Spec.Template.Labels[key]
-		return ok || slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(r karpv1.NodeSelectorRequirementWithMinValues) bool { return r.Key == key })
+		return ok || slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, asked)
 	}
 	return key == corev1.LabelHostname || karpv1.WellKnownLabels().Has(key) ||
 		slices.ContainsFunc(b.Snapshot.Nodes, onNode) || slices.ContainsFunc(b.Snapshot.NodePools, inPool)
