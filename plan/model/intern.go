@@ -11,9 +11,10 @@ import (
 // mirror that reduces API objects with it and is safe for concurrent use. It holds nothing alive: a shape is forgotten
 // when the last pod of it is garbage.
 type Interner struct {
-	classes   table[Class]
-	labels    table[Labels]
-	mountings table[Mounts]
+	classes    table[Class]
+	labels     table[Labels]
+	mountings  table[Mounts]
+	topologies table[Topology]
 
 	mu      sync.Mutex
 	strings map[string]string

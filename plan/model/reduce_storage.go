@@ -114,7 +114,7 @@ func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
 	size := volume.Spec.Capacity[corev1.ResourceStorage]
 	reduced := &Volume{
 		Name:             i.String(volume.Name),
-		Topology:         volumeTopology(volume),
+		Topology:         volumeTopology(i, volume),
 		AttachableVolume: attachable(i, &volume.Spec.PersistentVolumeSource),
 		Class:            i.String(volume.Spec.StorageClassName),
 		Modes:            slices.Clone(volume.Spec.AccessModes),
@@ -150,7 +150,7 @@ func ebsHandle(id string) string { return id[strings.LastIndexByte(id, '/')+1:] 
 
 // volumeTopology joins what the kube-scheduler asks of a node for a volume: the volume's node affinity (plugin
 // VolumeBinding) and the zone and region it is labelled with (plugin VolumeZone).
-func volumeTopology(volume *corev1.PersistentVolume) *Topology {
+func volumeTopology(i *Interner, volume *corev1.PersistentVolume) *Topology {
 	var places Term
 	for _, key := range []string{
 		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
@@ -166,14 +166,16 @@ func volumeTopology(volume *corev1.PersistentVolume) *Topology {
 	if selector == nil && places == nil {
 		return nil
 	}
-	return newTopology(alternatives(places, selector))
+	return i.topology(alternatives(places, selector))
 }
 
-func newTopology(alternatives []Term) *Topology {
-	for i, t := range alternatives {
-		alternatives[i] = t.Normalized()
+// topology finds or makes the topology with these alternatives.
+func (i *Interner) topology(alternatives []Term) *Topology {
+	for a, t := range alternatives {
+		alternatives[a] = t.Normalized()
 	}
-	return &Topology{Alternatives: Simplified(alternatives)}
+	alternatives = Simplified(alternatives)
+	return i.topologies.get([]byte(IdOf(alternatives)), func(string) *Topology { return &Topology{Alternatives: alternatives} })
 }
 
 // StorageClass reduces a StorageClass.
@@ -198,7 +200,7 @@ func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
 			alternatives = append(alternatives, alternative)
 		}
 	}
-	reduced.Topology = newTopology(alternatives)
+	reduced.Topology = i.topology(alternatives)
 	return reduced
 }
 

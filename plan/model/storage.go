@@ -131,7 +131,7 @@ type StorageClass struct {
 	Created time.Time
 }
 
-// Topology is a choice of conditions on the labels of a node.
+// Topology is a choice of conditions on the labels of a node. Equal ones are one within an Interner.
 type Topology struct {
 	// Alternatives are conjunctions, any of which will do. An empty list admits no node.
 	Alternatives []Term
