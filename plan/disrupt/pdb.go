@@ -23,7 +23,8 @@ type budgetIndex struct {
 func newBudgetIndex(budgets []*model.DisruptionBudget) *budgetIndex {
 	index := &budgetIndex{labelled: map[[3]string][]*model.DisruptionBudget{}, found: map[*model.Labels][]*model.DisruptionBudget{}}
 	for _, budget := range budgets {
-		at := [3]string{budget.Namespace, budget.Key, budget.Value}
+		anchor := model.Anchor(budget.Selector)
+		at := [3]string{budget.Namespace, anchor[0], anchor[1]}
 		index.labelled[at] = append(index.labelled[at], budget)
 	}
 	return index

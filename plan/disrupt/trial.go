@@ -26,12 +26,6 @@ func priceOf(claims []model.Claim) float64 {
 	return price
 }
 
-// undo is how to take back a change that a trial makes, as the journal wants it.
-type undo func()
-
-// Undo takes the change back.
-func (u undo) Undo() { u() }
-
 // Relocate finds a place for all pods of some nodes, which are gone; nobody may be about to come to them. It buys so many
 // claims at most, a single one on these terms, if there are any. A trial that succeeds stays as it is until the next one is
 // tried: keep makes it part of the base.
@@ -131,7 +125,7 @@ func (f *Simulation) remove(st *simulatedNode) []*model.Pod {
 	for _, pod := range st.own {
 		for _, g := range f.Distribution.Home[pod].Required.Joins {
 			value, has := rules.Domain(st.node, g.Key)
-			if has && (g.Included == nil || g.Included(st.node)) && (g.Leaving || !pod.Terminating()) {
+			if has && g.Includes(st.node) && (g.Leaving || !pod.Terminating()) {
 				g.AddAt(value, -1)
 				g.Add(-1)
 			}
@@ -156,7 +150,7 @@ func (f *Simulation) vanish(nodes []*model.Node, podGroups []*place.PodGroup) {
 			for _, n := range nodes {
 				if value, has := rules.Domain(n, g.Key); has && g.Domains[value] && !f.made(g, value) {
 					delete(g.Domains, value)
-					f.Distribution.Topology.Journal.Write(rules.Entry{Group: g, Domain: value, Vanished: true})
+					f.onUndo(func() { g.Domains[value] = true })
 				}
 			}
 		}
@@ -174,7 +168,7 @@ func (f *Simulation) vanish(nodes []*model.Node, podGroups []*place.PodGroup) {
 func (f *Simulation) made(g *rules.Group, domain string) bool {
 	fixed := func(pod *model.Pod) bool { return pod.Reschedulable() && f.Distribution.Home[pod] == nil }
 	for _, st := range f.Simulated {
-		if value, has := rules.Domain(st.node, g.Key); has && value == domain && !st.Gone && (g.Included == nil || g.Included(st.node)) &&
+		if value, has := rules.Domain(st.node, g.Key); has && value == domain && !st.Gone && g.Includes(st.node) &&
 			(!st.node.Deleting && !st.node.Disrupted || slices.ContainsFunc(st.node.Pods, fixed)) {
 			return true
 		}
@@ -195,9 +189,7 @@ func (f *Simulation) bar(closed bool) {
 }
 
 // onUndo notes how the change that was just made is taken back.
-func (f *Simulation) onUndo(back undo) {
-	f.Distribution.Topology.Journal.Write(rules.Entry{Other: back})
-}
+func (f *Simulation) onUndo(back func()) { f.Distribution.Topology.Journal.Write(back) }
 
 // Rollback takes back the trial that was tried last, unless it was kept, so that another can be.
 func (f *Simulation) Rollback() {

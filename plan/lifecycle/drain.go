@@ -7,8 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -154,7 +152,7 @@ func (s *DrainStep) wake(now, at time.Time) {
 
 // Stays reports whether a drain leaves the pod alone: nobody could keep it from running on this node.
 func Stays(p model.DrainPod, cordon corev1.Taint) bool {
-	return p.Static || corev1helpers.TolerationsTolerateTaint(klog.Background(), p.Class.Tolerations, &cordon, true)
+	return p.Static || model.Tolerates(p.Class.Tolerations, &cordon)
 }
 
 // largeShare is the part of a node's cores or memory from which on a pod is hard to place: one that takes less finds room

@@ -3,13 +3,12 @@ package lifecycle
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -72,24 +71,21 @@ func (m *Mold) Drift(claim *karpv1.NodeClaim, types map[string]*cloud.InstanceTy
 // off the template is found by being on the claim, where nobody else may have put it.
 func templateChanges(claim *karpv1.NodeClaim, template *karpv1.NodeClaimTemplate) []string {
 	var changes []string
-	changed := func(field string, is, was any) {
-		changes = append(changes, fmt.Sprintf("spec.template.%s is %v and was %v", field, is, was))
+	changed := func(field, is, was string) {
+		changes = append(changes, fmt.Sprintf("spec.template.%s is %s and was %s", field, is, was))
 	}
 	ours := func(key string) bool { return karpv1.RestrictedLabel(key) != nil || karpv1.WellKnownLabels().Has(key) }
-	chosen := map[string]bool{}
-	for _, r := range claim.Spec.Requirements {
-		chosen[r.Key] = true
-	}
-	mapChanges("metadata.labels", template.Labels, claim.Labels, func(key string) bool { return ours(key) || chosen[key] }, changed)
+	mapChanges("metadata.labels", template.Labels, claim.Labels, func(key string) bool {
+		return ours(key) || slices.ContainsFunc(claim.Spec.Requirements, func(r karpv1.NodeSelectorRequirementWithMinValues) bool { return r.Key == key })
+	}, changed)
 	mapChanges("metadata.annotations", template.Annotations, claim.Annotations, func(key string) bool {
 		domain := karpv1.LabelDomain(key)
 		return ours(key) || domain == "tenon.sh" || domain == karpv1.AWSLabelDomain
 	}, changed)
 	is, was := &template.Spec, &claim.Spec
-	if !equality.Semantic.DeepEqual(is.ExpireAfter.Duration, was.ExpireAfter.Duration) {
-		changed("spec.expireAfter", is.ExpireAfter, was.ExpireAfter)
-	}
+	life := func(d karpv1.NillableDuration) string { return karpv1.NillableDuration{Duration: d.Duration}.String() } // 1h is 60m
 	for _, field := range []struct{ name, is, was string }{
+		{"expireAfter", life(is.ExpireAfter), life(was.ExpireAfter)},
 		{"taints", taintText(is.Taints), taintText(was.Taints)},
 		{"startupTaints", taintText(is.StartupTaints), taintText(was.StartupTaints)},
 		{"terminationGracePeriod", durationText(is.TerminationGracePeriod), durationText(was.TerminationGracePeriod)},
@@ -104,17 +100,17 @@ func templateChanges(claim *karpv1.NodeClaim, template *karpv1.NodeClaimTemplate
 
 // mapChanges reports the keys in which a template's labels or annotations differ from a claim's. Of those that only the
 // claim has, some are not the template's.
-func mapChanges(field string, template, claim map[string]string, others func(key string) bool, changed func(field string, is, was any)) {
+func mapChanges(field string, template, claim map[string]string, others func(key string) bool, changed func(field, is, was string)) {
 	for _, key := range model.SortedKeys(template) {
 		if was, there := claim[key]; !there {
-			changed(field+"["+key+"]", fmt.Sprintf("%q", template[key]), "not there")
+			changed(field+"["+key+"]", strconv.Quote(template[key]), "not there")
 		} else if was != template[key] {
-			changed(field+"["+key+"]", fmt.Sprintf("%q", template[key]), fmt.Sprintf("%q", was))
+			changed(field+"["+key+"]", strconv.Quote(template[key]), strconv.Quote(was))
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(claim)) {
+	for _, key := range model.SortedKeys(claim) {
 		if _, there := template[key]; !there && !others(key) {
-			changed(field+"["+key+"]", "not there", fmt.Sprintf("%q", claim[key]))
+			changed(field+"["+key+"]", "not there", strconv.Quote(claim[key]))
 		}
 	}
 }

@@ -46,60 +46,56 @@ type Repair struct {
 // whole cluster. do-not-disrupt protects nobody here: what runs on such a node is broken already.
 func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Time) Repairs {
 	var found Repairs
-	pools, cluster := map[string]*health{}, &health{}
 	var overdue []Repair
+	// The nodes of each NodePool, and under no name those of the whole cluster.
+	nodes, broken := map[string]int{}, map[string]int{}
 	for _, m := range machines {
 		condition, until := unhealthy(m.Node, policies)
-		cluster.count(condition != nil)
-		if m.Claim == nil {
-			continue
+		groups := []string{""}
+		if pool := m.pool(); pool != "" {
+			groups = append(groups, pool)
 		}
-		pool := m.Claim.Labels[karpv1.NodePoolLabelKey]
-		if pools[pool] == nil {
-			pools[pool] = &health{}
+		for _, group := range groups {
+			nodes[group]++
+			if condition != nil {
+				broken[group]++
+			}
 		}
-		pools[pool].count(condition != nil)
-		if condition == nil || !m.Node.DeletionTimestamp.IsZero() || !m.Claim.DeletionTimestamp.IsZero() {
-			continue
-		}
-		if now.Before(until) {
+		switch {
+		case condition == nil || m.Claim == nil || !m.Node.DeletionTimestamp.IsZero() || !m.Claim.DeletionTimestamp.IsZero():
+		case now.Before(until):
 			if found.NextLook.IsZero() || until.Before(found.NextLook) {
 				found.NextLook = until
 			}
-			continue
+		default:
+			message := fmt.Sprintf("condition %s has been %s since %s, longer than is tolerated",
+				condition.Type, condition.Status, Clock(condition.LastTransitionTime.Time))
+			overdue = append(overdue, Repair{Machine: m, Condition: *condition, Message: message})
 		}
-		overdue = append(overdue, Repair{Machine: m, Condition: *condition, Message: fmt.Sprintf("condition %s has been %s since %s, longer than is tolerated",
-			condition.Type, condition.Status, Clock(condition.LastTransitionTime.Time))})
 	}
 	slices.SortFunc(overdue, func(a, b Repair) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 	for _, repair := range overdue {
-		group, of := pools[repair.Claim.Labels[karpv1.NodePoolLabelKey]], "its NodePool"
-		if repair.Claim.Labels[karpv1.NodePoolLabelKey] == "" {
-			group, of = cluster, "the cluster"
+		group, of := repair.pool(), "its NodePool"
+		if group == "" {
+			of = "the cluster"
 		}
-		if group.broken() {
-			repair.Message += fmt.Sprintf("; it is not repaired while %d of %d nodes of %s are unhealthy, more than %d%%", group.unhealthy, group.nodes, of, brokenMost)
-			found.Blocked = append(found.Blocked, repair)
+		if broken[group] <= (nodes[group]*brokenMost+99)/100 {
+			found.Due = append(found.Due, repair)
 			continue
 		}
-		found.Due = append(found.Due, repair)
+		repair.Message += fmt.Sprintf("; it is not repaired while %d of %d nodes of %s are unhealthy, more than %d%%",
+			broken[group], nodes[group], of, brokenMost)
+		found.Blocked = append(found.Blocked, repair)
 	}
 	return found
 }
 
-// health counts nodes.
-type health struct{ nodes, unhealthy int }
-
-func (h *health) count(unhealthy bool) {
-	h.nodes++
-	if unhealthy {
-		h.unhealthy++
+// pool is the NodePool that the machine is of; empty if it is of none.
+func (m Machine) pool() string {
+	if m.Claim == nil {
+		return ""
 	}
-}
-
-// broken says that more nodes are unhealthy than may be.
-func (h *health) broken() bool {
-	return h.unhealthy > (h.nodes*brokenMost+99)/100
+	return m.Claim.Labels[karpv1.NodePoolLabelKey]
 }
 
 // unhealthy returns the condition of a Node that is tolerated for the least time, and until when it is; nil for a

@@ -160,7 +160,7 @@ func settledCapacity(requirements []karpv1.NodeSelectorRequirementWithMinValues,
 func priceOf(types []*cloud.InstanceType, key cloud.OfferingKey) float64 {
 	for _, typ := range types {
 		for i := range typ.Offerings {
-			if o := &typ.Offerings[i]; typ.Name == key.InstanceType && o.Zone == key.Zone && o.CapacityType == key.CapacityType {
+			if o := &typ.Offerings[i]; o.Key(typ) == key {
 				return o.Price
 			}
 		}

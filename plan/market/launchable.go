@@ -8,7 +8,6 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
-	"github.com/tenon-sh/tenon/plan/model"
 )
 
 // What may be launched is said here and nowhere else. The market holds to it when pods are planned (variant.go), a claim
@@ -43,11 +42,6 @@ func OddityOf(typ *cloud.InstanceType, devices, asked bool) Oddity {
 		return IdleDevices
 	}
 	return Ordinary
-}
-
-// hasDevices says whether something has devices beyond what every machine has.
-func hasDevices(r model.Resources) bool {
-	return slices.ContainsFunc(r.Extended, func(a model.Amount) bool { return model.IsDevice(a.Name) })
 }
 
 // IsBareMetal says whether an instance type has no hypervisor. Every such type has a size of that name, and no other has.

@@ -65,7 +65,7 @@ func salesFor(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable 
 		if !admitsType(ofType, typ, claim.Labels) || !solve.Fits(request, dims.Vector(allocatable)) {
 			continue
 		}
-		odd := OddityOf(typ, hasDevices(allocatable), device)
+		odd := OddityOf(typ, allocatable.HasDevice(), device)
 		for i := range typ.Offerings {
 			offering := &typ.Offerings[i]
 			rank := slices.Index(CapacityTypes[:], offering.CapacityType)

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
@@ -37,7 +38,7 @@ func NewMarket(in *model.Input, dims *Dimensions) *Market {
 }
 
 // Weight is a NodePool's weight, zero if it has none.
-func Weight(pool *karpv1.NodePool) int32 { return model.ValueOr(pool.Spec.Weight, 0) }
+func Weight(pool *karpv1.NodePool) int32 { return ptr.Deref(pool.Spec.Weight, 0) }
 
 // addPool lists what a pool sells.
 func addPool(m *Market, in *model.Input, pool model.Pool, index int) *Seller {
@@ -151,7 +152,7 @@ func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, m
 	mach.Price = mach.lowest(Everywhere)
 	allocatable := model.ResourcesOf(typ.Allocatable)
 	mach.Usable = m.Dims.machine(allocatable)
-	mach.Devices = hasDevices(allocatable)
+	mach.Devices = allocatable.HasDevice()
 	m.Machines = append(m.Machines, mach)
 }
 

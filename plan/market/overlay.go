@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
@@ -71,7 +72,7 @@ func winsFirst(a, b *v1alpha1.NodeOverlay) int {
 	return cmp.Or(-cmp.Compare(weightOf(a), weightOf(b)), -cmp.Compare(a.Name, b.Name))
 }
 
-func weightOf(o *v1alpha1.NodeOverlay) int32 { return model.ValueOr(o.Spec.Weight, 0) }
+func weightOf(o *v1alpha1.NodeOverlay) int32 { return ptr.Deref(o.Spec.Weight, 0) }
 
 func newOverlay(object *v1alpha1.NodeOverlay) overlay {
 	var conditions model.Term

@@ -5,6 +5,6 @@
 // An Interner makes equal things one thing, so that ten thousand pods of forty shapes are forty classes. Conditions on
 // labels are terms here, whoever asks for them (requirement.go, volume_terms.go).
 //
-// Reading order: storage, resources, pod, requirement, template, intern, growth, node, protection, pdb, reduce_pod, custom_label,
-// result, node_claim, disruption, volume_terms, virtual, input, reduce_node, tied, reduce_storage, waiting.
+// Reading order: storage, resources, pod, requirement, template, intern, growth, node, protection, pdb, reduce_pod, result,
+// node_claim, disruption, volume_terms, virtual, input, reduce_node, tied, reduce_storage, waiting.
 package model

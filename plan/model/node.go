@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -15,9 +16,6 @@ import (
 func (n *Node) Reschedulable() []*Pod {
 	return slices.DeleteFunc(slices.Clone(n.Pods), func(p *Pod) bool { return !p.Reschedulable() })
 }
-
-// HasDevices says whether a node has devices, used or not.
-func (n *Node) HasDevices() bool { return n.Allocatable.hasDevice() }
 
 // LastingTaints are the taints that keep pods off a node for good. While a node of ours is not initialized, its startup
 // taints and those that Kubernetes itself puts on a node that has just joined are about to go. On nodes of others the
@@ -131,12 +129,7 @@ type Node struct {
 }
 
 // Key names the node for as long as it lives: its claim's name, or the Node's own where there is none.
-func (n *Node) Key() string {
-	if n.Claim != "" {
-		return n.Claim
-	}
-	return n.Name
-}
+func (n *Node) Key() string { return cmp.Or(n.Claim, n.Name) }
 
 // Managed says that the node comes from a NodeClaim of a NodePool.
 func (n *Node) Managed() bool { return n.Claim != "" && n.Pool != "" }

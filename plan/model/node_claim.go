@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
@@ -37,23 +36,16 @@ func Narrowed(pool *karpv1.NodePool, c *Claim) (result []karpv1.NodeSelectorRequ
 	if c.Reservation != "" {
 		result = append(result, in(awsv1.LabelCapacityReservationID, []string{c.Reservation}))
 	}
-	fixed := len(result)
-	position := map[string]int{}
-	for i := range result {
-		position[result[i].Key] = i
+	for _, key := range SortedKeys(c.Labels) {
+		result = append(result, in(key, []string{c.Labels[key]}))
 	}
-	for key, value := range c.Labels {
-		position[key] = -1
-		result = append(result, in(key, []string{value}))
-	}
-	slices.SortFunc(result[fixed:], func(a, b karpv1.NodeSelectorRequirementWithMinValues) int { return cmp.Compare(a.Key, b.Key) })
 	settled = len(result)
 	for _, r := range pool.Spec.Template.Spec.Requirements {
-		i, taken := position[karpv1.NormalizedLabelKey(r.Key)]
+		i := slices.IndexFunc(result[:settled], func(s karpv1.NodeSelectorRequirementWithMinValues) bool { return s.Key == NormalizedKey(r.Key) })
 		switch {
-		case !taken:
+		case i < 0:
 			result = append(result, *r.DeepCopy())
-		case i >= 0 && r.MinValues != nil && *r.MinValues <= len(result[i].Values):
+		case i < settled-len(c.Labels) && r.MinValues != nil && *r.MinValues <= len(result[i].Values):
 			result[i].MinValues = r.MinValues
 		}
 	}

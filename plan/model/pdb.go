@@ -1,9 +1,6 @@
 package model
 
 import (
-	"maps"
-	"slices"
-
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,20 +16,12 @@ type DisruptionBudget struct {
 	// UnhealthyGo says that pods that are not Ready may be evicted whatever Allows says: always, by the policy
 	// AlwaysAllow, or because as many pods are healthy as there have to be.
 	UnhealthyGo bool
-
-	// Key and value are a label that every pod has which the budget selects; empty where there is none such.
-	Key, Value string
 }
 
-// DisruptionBudget reduces a PodDisruptionBudget. One whose selector cannot be read selects nothing: the API server
-// refuses such a selector.
+// DisruptionBudget reduces a PodDisruptionBudget.
 func (i *Interner) DisruptionBudget(budget *policyv1.PodDisruptionBudget) *DisruptionBudget {
-	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-	if err != nil {
-		selector = labels.Nothing()
-	}
 	reduced := &DisruptionBudget{
-		Namespace: i.String(budget.Namespace), Name: budget.Name, Selector: selector, Allows: budget.Status.DisruptionsAllowed,
+		Namespace: i.String(budget.Namespace), Name: budget.Name, Selector: Selector(budget.Spec.Selector), Allows: budget.Status.DisruptionsAllowed,
 		UnhealthyGo: budget.Status.DesiredHealthy > 0 && budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy,
 	}
 	if policy := budget.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
@@ -42,11 +31,28 @@ func (i *Interner) DisruptionBudget(budget *policyv1.PodDisruptionBudget) *Disru
 		// The Eviction API waits for the budget to be reckoned anew.
 		reduced.Allows = 0
 	}
-	if spec := budget.Spec.Selector; spec != nil && len(spec.MatchLabels) > 0 {
-		reduced.Key = i.String(slices.Min(slices.Collect(maps.Keys(spec.MatchLabels))))
-		reduced.Value = i.String(spec.MatchLabels[reduced.Key])
-	}
 	return reduced
+}
+
+// Selector compiles a label selector. One that is not there selects nothing, nor does one that cannot be read: the API
+// server refuses it.
+func Selector(selector *metav1.LabelSelector) labels.Selector {
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return compiled
+}
+
+// Anchor is a label that every pod has which a selector selects, by key and value; both empty where there is none such.
+func Anchor(selector labels.Selector) [2]string {
+	requirements, _ := selector.Requirements()
+	for i := range requirements {
+		if value, exact := selector.RequiresExactMatch(requirements[i].Key()); exact && value != "" {
+			return [2]string{requirements[i].Key(), value}
+		}
+	}
+	return [2]string{}
 }
 
 // Same says that two versions of a budget decide the same.

@@ -174,7 +174,7 @@ type Class struct {
 }
 
 // AsksDevice says whether a class asks for a device.
-func AsksDevice(c *Class) bool { return c.Requests.hasDevice() }
+func AsksDevice(c *Class) bool { return c.Requests.HasDevice() }
 
 // HostPort is a port of the node a pod takes for itself.
 type HostPort struct {

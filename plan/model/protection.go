@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
@@ -25,19 +23,6 @@ func Protection(value string) (protects bool, lasts time.Duration, err error) {
 			karpv1.DoNotDisruptAnnotationKey, value)
 	}
 	return true, lasts, nil
-}
-
-// protection is what a Node or a claim says of itself. What cannot be read says nothing, and is returned.
-func protection(object metav1.Object) (protects bool, until time.Time, nonsense string) {
-	value := object.GetAnnotations()[karpv1.DoNotDisruptAnnotationKey]
-	protects, lasts, err := Protection(value)
-	if err != nil {
-		return false, time.Time{}, value
-	}
-	if lasts > 0 {
-		until = object.GetCreationTimestamp().Add(lasts)
-	}
-	return protects, until, ""
 }
 
 // protectAlso adds the protection that the Node itself has to its claim's: the longer one holds.

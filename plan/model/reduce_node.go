@@ -17,9 +17,9 @@ func (i *Interner) Node(node *corev1.Node) *Node {
 		Name:        i.String(node.Name),
 		UID:         node.UID,
 		ProviderID:  node.Spec.ProviderID,
-		Taints:      i.taints(node.Spec.Taints),
-		Capacity:    i.resources(node.Status.Capacity),
-		Allocatable: i.resources(node.Status.Allocatable),
+		Taints:      unexpecting(node.Spec.Taints),
+		Capacity:    ResourcesOf(node.Status.Capacity),
+		Allocatable: ResourcesOf(node.Status.Allocatable),
 		Launched:    true,
 		Registered:  true,
 		Cordoned:    node.Spec.Unschedulable,
@@ -53,7 +53,14 @@ func (i *Interner) describe(n *Node, object metav1.Object) {
 	n.Deleting = object.GetDeletionTimestamp() != nil
 	n.Replacement = object.GetAnnotations()[karpv1.ReplacementAnnotationKey]
 	n.Created = object.GetCreationTimestamp().Time
-	n.DoNotDisrupt, n.DoNotDisruptUntil, n.Misprotected = protection(object)
+	value := object.GetAnnotations()[karpv1.DoNotDisruptAnnotationKey]
+	protects, lasts, err := Protection(value)
+	if n.DoNotDisrupt = protects; lasts > 0 {
+		n.DoNotDisruptUntil = n.Created.Add(lasts)
+	}
+	if err != nil {
+		n.Misprotected = value
+	}
 }
 
 // Claim reduces a NodeClaim without regard to the Node its machine may have become.
@@ -62,11 +69,12 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 		Claim:         i.String(claim.Name),
 		ClaimUID:      claim.UID,
 		ProviderID:    claim.Status.ProviderID,
-		Requests:      i.resources(claim.Spec.Resources.Requests),
-		Taints:        i.taints(claim.Spec.Taints),
-		StartupTaints: i.taints(claim.Spec.StartupTaints),
-		Capacity:      i.resources(claim.Status.Capacity),
-		Allocatable:   i.resources(claim.Status.Allocatable),
+		Requirements:  ConditionsOf(claim.Spec.Requirements),
+		Requests:      ResourcesOf(claim.Spec.Resources.Requests),
+		Taints:        unexpecting(claim.Spec.Taints),
+		StartupTaints: unexpecting(claim.Spec.StartupTaints),
+		Capacity:      ResourcesOf(claim.Status.Capacity),
+		Allocatable:   ResourcesOf(claim.Status.Allocatable),
 		Launched:      claim.IsTrue(karpv1.ConditionTypeLaunched),
 		Registered:    claim.IsTrue(karpv1.ConditionTypeRegistered),
 		Initialized:   claim.IsTrue(karpv1.ConditionTypeInitialized),
@@ -87,9 +95,7 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 	if grace := claim.Spec.TerminationGracePeriod; grace != nil {
 		n.TerminationGracePeriod = &grace.Duration
 	}
-	n.Requirements = slices.Grow(n.Requirements, len(claim.Spec.Requirements))
 	for _, r := range claim.Spec.Requirements {
-		n.Requirements = append(n.Requirements, i.condition(r.Key, r.Operator, r.Values))
 		// A requirement with one value is a label of the node, whatever it becomes.
 		if _, labelled := n.Labels[r.Key]; !labelled && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
 			if n.Labels == nil {
@@ -132,21 +138,7 @@ func Join(claim, node *Node) *Node {
 	return &joined
 }
 
-// taints leaves out the one that only says which pods a node is kept for until it is Ready: those are planned for it.
-func (i *Interner) taints(taints []corev1.Taint) []corev1.Taint {
-	shared := slices.Grow([]corev1.Taint(nil), len(taints))
-	for _, t := range taints {
-		if t.Key != karpv1.ExpectingTaintKey {
-			shared = append(shared, corev1.Taint{Key: i.String(t.Key), Value: i.String(t.Value), Effect: t.Effect})
-		}
-	}
-	return shared
-}
-
-func (i *Interner) resources(list corev1.ResourceList) Resources {
-	r := ResourcesOf(list)
-	for e := range r.Extended {
-		r.Extended[e].Name = i.String(r.Extended[e].Name)
-	}
-	return r
+// unexpecting leaves out the taint that only says which pods a node is kept for until it is Ready: those are planned for it.
+func unexpecting(taints []corev1.Taint) []corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Key == karpv1.ExpectingTaintKey })
 }

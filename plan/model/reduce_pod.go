@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -29,8 +30,8 @@ func (i *Interner) Pod(pod *corev1.Pod) *Pod {
 		Node:          i.String(pod.Spec.NodeName),
 		NominatedNode: i.String(pod.Status.NominatedNodeName),
 		Created:       pod.CreationTimestamp.Time,
-		Priority:      ValueOr(pod.Spec.Priority, 0),
-		GracePeriod:   time.Duration(ValueOr(pod.Spec.TerminationGracePeriodSeconds, 30)) * time.Second,
+		Priority:      ptr.Deref(pod.Spec.Priority, 0),
+		GracePeriod:   time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 30)) * time.Second,
 		Gated:         len(pod.Spec.SchedulingGates) > 0,
 		Terminal:      pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Critical: pod.Spec.PriorityClassName == "system-cluster-critical" ||
@@ -78,7 +79,7 @@ func (p *Pod) annotate(annotations map[string]string) {
 // DrainPod reduces a pod to what a drain needs.
 func (i *Interner) DrainPod(pod *corev1.Pod) DrainPod {
 	p := DrainPod{Pod: i.Pod(pod), Finalizers: slices.Clone(pod.Finalizers), Protection: karpv1.DoNotDisruptAnnotationKey}
-	p.DeletionGrace = time.Duration(ValueOr(pod.DeletionGracePeriodSeconds, 0)) * time.Second
+	p.DeletionGrace = time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second
 	if pod.Annotations[karpv1.DoNotDisruptAnnotationKey] == "" {
 		p.Protection = karpv1.DoNotEvictAnnotationKey
 	}
@@ -121,18 +122,17 @@ func (i *Interner) DaemonSetOf(set *DaemonSet, pod *Class) *DaemonSet {
 }
 
 // daemonTolerations are what the DaemonSet controller adds to each of its pods.
-func daemonTolerations(hostNetwork bool) []corev1.Toleration {
-	tolerations := []corev1.Toleration{
-		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-		{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-		{Key: corev1.TaintNodeDiskPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodePIDPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+func daemonTolerations(hostNetwork bool) (tolerations []corev1.Toleration) {
+	add := func(effect corev1.TaintEffect, keys ...string) {
+		for _, key := range keys {
+			tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
+		}
 	}
+	add(corev1.TaintEffectNoExecute, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable)
+	add(corev1.TaintEffectNoSchedule,
+		corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable)
 	if hostNetwork {
-		tolerations = append(tolerations, corev1.Toleration{
-			Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
+		add(corev1.TaintEffectNoSchedule, corev1.TaintNodeNetworkUnavailable)
 	}
 	return tolerations
 }
@@ -188,7 +188,7 @@ func hostPorts(spec *corev1.PodSpec) []HostPort {
 	var ports []HostPort
 	collect := func(containers []corev1.Container, initial bool) {
 		for c := range containers {
-			if initial && ValueOr(containers[c].RestartPolicy, "") != corev1.ContainerRestartPolicyAlways {
+			if initial && ptr.Deref(containers[c].RestartPolicy, "") != corev1.ContainerRestartPolicyAlways {
 				continue
 			}
 			for _, port := range containers[c].Ports {
@@ -243,7 +243,7 @@ func AppendTolerations(key []byte, tolerations []corev1.Toleration) []byte {
 	for i := range tolerations {
 		t := &tolerations[i]
 		key = AppendString(key, t.Key, string(t.Operator), t.Value, string(t.Effect))
-		key = binary.AppendVarint(key, ValueOr(t.TolerationSeconds, -1))
+		key = binary.AppendVarint(key, ptr.Deref(t.TolerationSeconds, -1))
 	}
 	return key
 }
@@ -289,12 +289,4 @@ func Flag(b bool) byte {
 		return 1
 	}
 	return 0
-}
-
-// ValueOr is what a pointer points to, or something else where it points to nothing.
-func ValueOr[T any](pointer *T, otherwise T) T {
-	if pointer == nil {
-		return otherwise
-	}
-	return *pointer
 }

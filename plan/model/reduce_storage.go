@@ -8,8 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -25,16 +24,9 @@ const (
 // ebsDriver attaches EBS volumes.
 const ebsDriver = "ebs.csi.aws.com"
 
-// migrated names the CSI drivers that serve the volumes of in-tree drivers (k8s.io/csi-translation-lib/plugins).
-var migrated = map[string]string{
-	"kubernetes.io/aws-ebs":         ebsDriver,
-	"kubernetes.io/azure-disk":      "disk.csi.azure.com",
-	"kubernetes.io/azure-file":      "file.csi.azure.com",
-	"kubernetes.io/cinder":          "cinder.csi.openstack.org",
-	"kubernetes.io/gce-pd":          "pd.csi.storage.gke.io",
-	"kubernetes.io/portworx-volume": "pxd.portworx.com",
-	"kubernetes.io/vsphere-volume":  "csi.vsphere.vmware.com",
-}
+// migrated names the CSI drivers that serve the volumes of in-tree drivers (k8s.io/csi-translation-lib/plugins), as far as
+// there are such volumes on EC2.
+var migrated = map[string]string{"kubernetes.io/aws-ebs": ebsDriver, "kubernetes.io/portworx-volume": "pxd.portworx.com"}
 
 // mounts finds or makes the Mounts of a pod; nil if it has none. The volumes that exist for the pod alone on its node,
 // such as emptyDir and configMap, are not among them.
@@ -79,9 +71,9 @@ func (i *Interner) buildMounts(pod *corev1.Pod) *Mounts {
 func claimSpec(i *Interner, meta *metav1.ObjectMeta, spec *corev1.PersistentVolumeClaimSpec) ClaimSpec {
 	size := spec.Resources.Requests[corev1.ResourceStorage]
 	reduced := ClaimSpec{
-		Modes:    accessModes(spec.AccessModes),
+		Modes:    slices.Clone(spec.AccessModes),
 		Bytes:    size.Value(),
-		Block:    ValueOr(spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
+		Block:    ptr.Deref(spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
 		Selector: spec.Selector.DeepCopy(),
 	}
 	class := spec.StorageClassName
@@ -93,19 +85,6 @@ func claimSpec(i *Interner, meta *metav1.ObjectMeta, spec *corev1.PersistentVolu
 		reduced.Class = &shared
 	}
 	return reduced
-}
-
-// modesInOrder are the access modes by the bits that stand for them.
-var modesInOrder = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod}
-
-func accessModes(modes []corev1.PersistentVolumeAccessMode) AccessModes {
-	var set AccessModes
-	for _, mode := range modes {
-		if at := slices.Index(modesInOrder, mode); at >= 0 {
-			set |= 1 << at
-		}
-	}
-	return set
 }
 
 // VolumeClaim reduces a PersistentVolumeClaim. The result shares nothing with the argument.
@@ -130,7 +109,7 @@ func (i *Interner) VolumeClaim(claim *corev1.PersistentVolumeClaim) *VolumeClaim
 	return reduced
 }
 
-// Volume reduces a PersistentVolume. The result shares nothing with the argument.
+// Volume reduces a PersistentVolume.
 func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
 	size := volume.Spec.Capacity[corev1.ResourceStorage]
 	reduced := &Volume{
@@ -138,9 +117,9 @@ func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
 		Topology:         volumeTopology(i, volume),
 		AttachableVolume: attachable(i, &volume.Spec.PersistentVolumeSource),
 		Class:            i.String(volume.Spec.StorageClassName),
-		Modes:            accessModes(volume.Spec.AccessModes),
+		Modes:            slices.Clone(volume.Spec.AccessModes),
 		Bytes:            size.Value(),
-		Block:            ValueOr(volume.Spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
+		Block:            ptr.Deref(volume.Spec.VolumeMode, "") == corev1.PersistentVolumeBlock,
 		Available:        volume.Status.Phase == corev1.VolumeAvailable,
 		Deleting:         volume.DeletionTimestamp != nil,
 	}
@@ -177,7 +156,7 @@ func volumeTopology(i *Interner, volume *corev1.PersistentVolume) *Topology {
 		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
 	} {
 		if value := volume.Labels[key]; value != "" {
-			places = append(places, i.condition(key, corev1.NodeSelectorOpIn, strings.Split(value, labelZoneSeparator)))
+			places = append(places, NewCondition(key, corev1.NodeSelectorOpIn, strings.Split(value, labelZoneSeparator)))
 		}
 	}
 	var selector *corev1.NodeSelector
@@ -187,25 +166,19 @@ func volumeTopology(i *Interner, volume *corev1.PersistentVolume) *Topology {
 	if selector == nil && places == nil {
 		return nil
 	}
-	return i.topology(alternatives(places, selector, i.condition))
-}
-
-// condition compiles a condition on a node, whose strings are shared with others.
-func (i *Interner) condition(key string, operator corev1.NodeSelectorOperator, values []string) Condition {
-	shared := make([]string, len(values))
-	for v := range values {
-		shared[v] = i.String(strings.TrimSpace(values[v]))
-	}
-	return NewCondition(i.String(karpv1.NormalizedLabelKey(key)), operator, shared)
+	return i.topology(alternatives(places, selector))
 }
 
 // topology finds or makes the topology with these alternatives.
 func (i *Interner) topology(alternatives []Term) *Topology {
+	for a, t := range alternatives {
+		alternatives[a] = t.Normalized()
+	}
 	alternatives = Simplified(alternatives)
 	return i.topologies.get([]byte(IdOf(alternatives)), func(string) *Topology { return &Topology{Alternatives: alternatives} })
 }
 
-// StorageClass reduces a StorageClass. The result shares nothing with the argument.
+// StorageClass reduces a StorageClass.
 func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
 	reduced := &StorageClass{
 		Name:        i.String(class.Name),
@@ -221,7 +194,7 @@ func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
 	for t := range class.AllowedTopologies {
 		var alternative Term
 		for _, e := range class.AllowedTopologies[t].MatchLabelExpressions {
-			alternative = append(alternative, i.condition(e.Key, corev1.NodeSelectorOpIn, e.Values))
+			alternative = append(alternative, NewCondition(e.Key, corev1.NodeSelectorOpIn, e.Values))
 		}
 		if alternative != nil {
 			alternatives = append(alternatives, alternative)
@@ -234,16 +207,11 @@ func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
 // AttachLimits are how many volumes the CSI drivers of a node can attach to it, by driver. A driver that names no limit
 // is not there.
 func (i *Interner) AttachLimits(node *storagev1.CSINode) map[string]int {
-	var limits map[string]int
+	limits := map[string]int{}
 	for d := range node.Spec.Drivers {
-		driver := &node.Spec.Drivers[d]
-		if driver.Allocatable == nil || driver.Allocatable.Count == nil {
-			continue
+		if driver := &node.Spec.Drivers[d]; driver.Allocatable != nil && driver.Allocatable.Count != nil {
+			limits[i.String(driver.Name)] = int(*driver.Allocatable.Count)
 		}
-		if limits == nil {
-			limits = map[string]int{}
-		}
-		limits[i.String(driver.Name)] = int(*driver.Allocatable.Count)
 	}
 	return limits
 }

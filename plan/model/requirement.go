@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -128,17 +129,88 @@ func (t Term) Admits(labels map[string]string) bool {
 
 // Normalized returns the term with deprecated label keys replaced by those that machines are described with.
 func (t Term) Normalized() Term {
+	if !slices.ContainsFunc(t, func(c Condition) bool { return NormalizedKey(c.Key) != c.Key }) {
+		return t
+	}
+	normal := slices.Clone(t)
+	for i := range normal {
+		normal[i].Key = NormalizedKey(normal[i].Key)
+	}
+	return normal
+}
+
+// A NodePool may leave the value of a custom label to the pods: a requirement with Exists, or with several values.
+// What the pods of one node ask for then settles the value the node is labelled with.
+
+// Resolve finds the value for a label that all conditions admit. It prefers a value somebody named, the first in
+// alphabetical order; a label nobody needs is left out (present is false).
+func (t Term) Resolve() (value string, present, ok bool) {
+	if admitted := t.admitted(); len(admitted) > 0 {
+		return admitted[0], true, true
+	}
+	if t.AllAdmit("", false) {
+		return "", false, true
+	}
+	for _, candidate := range t.inventions() {
+		if t.AllAdmit(candidate, true) {
+			return candidate, true, true
+		}
+	}
+	return "", false, false
+}
+
+// Only says whether the conditions leave no choice, and what it then is.
+func (t Term) Only() (value string, present, single bool) {
+	if slices.ContainsFunc(t, func(c Condition) bool { return c.Operator == corev1.NodeSelectorOpDoesNotExist }) {
+		return "", false, true
+	}
+	if admitted := t.admitted(); len(admitted) == 1 {
+		return admitted[0], true, true
+	}
+	return "", false, false
+}
+
+// admitted are the values that are named and that all conditions admit.
+func (t Term) admitted() []string {
+	return slices.DeleteFunc(t.Candidates(), func(value string) bool { return !t.AllAdmit(value, true) })
+}
+
+// AllAdmit says whether all conditions admit a label's value.
+func (t Term) AllAdmit(value string, present bool) bool {
+	return !slices.ContainsFunc(t, func(c Condition) bool { return !c.Admits(value, present) })
+}
+
+// Candidates are the values the conditions name with In.
+func (t Term) Candidates() []string {
+	var values []string
 	for i := range t {
-		if karpv1.NormalizedLabelKey(t[i].Key) == t[i].Key {
+		if isList(t[i]) {
+			values = append(values, t[i].Values...)
+		}
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// inventions are values for conditions that name none: the nearest integers within the bounds, or the word true.
+func (t Term) inventions() []string {
+	values := []string{"true", "false", "any"}
+	for i := range t {
+		bound, bounded := t[i].bound()
+		switch t[i].Operator {
+		case corev1.NodeSelectorOpGt:
+			bound++
+		case corev1.NodeSelectorOpLt:
+			bound--
+		case karpv1.NodeSelectorOpGte, karpv1.NodeSelectorOpLte:
+		default:
 			continue
 		}
-		clone := slices.Clone(t)
-		for j := range clone {
-			clone[j].Key = karpv1.NormalizedLabelKey(clone[j].Key)
+		if bounded {
+			values = append(values, strconv.FormatInt(bound, 10))
 		}
-		return clone
 	}
-	return t
+	return values
 }
 
 // TermsOf are the alternatives a class leaves for its node's labels: any one of them will do. A class without
@@ -148,11 +220,11 @@ func TermsOf(class *Class) []Term {
 	for _, key := range SortedKeys(class.NodeSelector) {
 		base = append(base, NewCondition(key, corev1.NodeSelectorOpIn, []string{class.NodeSelector[key]}))
 	}
-	return alternatives(base, class.NodeAffinity, NewCondition)
+	return alternatives(base, class.NodeAffinity)
 }
 
 // alternatives are the terms of a selector, each joined to what is asked for in any case.
-func alternatives(base Term, selector *corev1.NodeSelector, compile func(string, corev1.NodeSelectorOperator, []string) Condition) []Term {
+func alternatives(base Term, selector *corev1.NodeSelector) []Term {
 	if selector == nil {
 		return []Term{base}
 	}
@@ -162,11 +234,7 @@ func alternatives(base Term, selector *corev1.NodeSelector, compile func(string,
 		if len(alternative.MatchExpressions) == 0 || len(alternative.MatchFields) > 0 {
 			continue // a term without expressions matches no node, and one with fields a node that exists: the kube-scheduler knows it
 		}
-		t := slices.Clone(base)
-		for _, e := range alternative.MatchExpressions {
-			t = append(t, compile(e.Key, e.Operator, e.Values))
-		}
-		terms = append(terms, t)
+		terms = append(terms, slices.Concat(base, Expressions(alternative.MatchExpressions)))
 	}
 	return terms
 }
@@ -182,12 +250,7 @@ func ConditionsOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) Te
 
 // Tolerates says whether the tolerations tolerate a taint. The operators that compare numbers are not known.
 func Tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
-	for i := range tolerations {
-		if tolerations[i].ToleratesTaint(klog.Logger{}, taint, false) {
-			return true
-		}
-	}
-	return false
+	return corev1helpers.TolerationsTolerateTaint(klog.Logger{}, tolerations, taint, false)
 }
 
 // RepelledBy returns the first taint that keeps a pod with these tolerations off a node, or nil.

@@ -189,14 +189,11 @@ func Quantity(name string, value int64) string {
 	return quantity(name, value).String()
 }
 
-// IsDevice says whether a resource is a device that makes a machine dear, not something every machine has.
-func IsDevice(name string) bool {
-	return !strings.HasPrefix(name, "vpc.amazonaws.com/") && !strings.HasPrefix(name, "hugepages-")
-}
-
-// hasDevice says whether there is a device among the amounts.
-func (r Resources) hasDevice() bool {
-	return slices.ContainsFunc(r.Extended, func(a Amount) bool { return IsDevice(a.Name) })
+// HasDevice says whether there is a device among the amounts: what makes a machine dear, not something every machine has.
+func (r Resources) HasDevice() bool {
+	return slices.ContainsFunc(r.Extended, func(a Amount) bool {
+		return !strings.HasPrefix(a.Name, "vpc.amazonaws.com/") && !strings.HasPrefix(a.Name, "hugepages-")
+	})
 }
 
 // SortedKeys are a map's keys in order.

@@ -3,6 +3,7 @@ package model
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -61,7 +62,7 @@ type ClaimSpec struct {
 	// provisions.
 	Class *string
 	// Modes are the access modes asked for.
-	Modes AccessModes
+	Modes []corev1.PersistentVolumeAccessMode
 	// Bytes is the size asked for.
 	Bytes int64
 	// Block says that the volume is to be a raw device.
@@ -69,12 +70,6 @@ type ClaimSpec struct {
 	// Selector restricts which existing volumes may be bound; nil does not.
 	Selector *metav1.LabelSelector
 }
-
-// AccessModes is a set of ways to mount a volume.
-type AccessModes uint8
-
-// ReadWriteOncePod is the access mode that one pod at a time has.
-const ReadWriteOncePod AccessModes = 1 << 3
 
 // VolumeClaim is a PersistentVolumeClaim.
 type VolumeClaim struct {
@@ -106,7 +101,7 @@ type Volume struct {
 	AttachableVolume
 	// Class is the StorageClass's name; empty if it has none.
 	Class string
-	Modes AccessModes
+	Modes []corev1.PersistentVolumeAccessMode
 	// Bytes is the volume's size.
 	Bytes int64
 	// Block says that the volume is a raw device.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // MostVirtual bounds the pods one buffer keeps room for, so that one mistyped number cannot fill the memory.
@@ -29,7 +30,7 @@ type Wish struct {
 // as far as Limits allow, and as many as Limits allow where neither is given. The error is that nothing bounds the
 // number. No more than MostVirtual are ever wished for.
 func (w *Wish) Count(requests Resources) (int, error) {
-	wanted := max(int64(ValueOr(w.Replicas, 0)), (int64(ValueOr(w.Percentage, 0))*int64(w.Scale)+99)/100)
+	wanted := max(int64(ptr.Deref(w.Replicas, 0)), (int64(ptr.Deref(w.Percentage, 0))*int64(w.Scale)+99)/100)
 	if w.Replicas == nil && w.Percentage == nil && len(w.Limits) > 0 {
 		wanted = math.MaxInt64
 	}

@@ -7,60 +7,34 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mostAlternatives bounds the alternatives that a pod's volumes multiply to. Zones and hosts of one volume are one
-// alternative, so that only volumes in many places by several labels each come near it. What is beyond is left out: the
-// pod then has less choice than it might, and is never misplaced.
-const mostAlternatives = 64
-
-// Both are the alternatives that meet one of a and one of b, simplified ones. A node meets the result exactly when it
-// meets a and b.
+// Both are the alternatives that meet one of a and one of b. A node meets the result exactly when it meets a and b.
 func Both(a, b []Term) []Term {
-	if len(a) == 1 && len(a[0]) == 0 {
-		return b
-	}
-	joined := make([]Term, 0, len(a)*len(b))
+	both := make([]Term, 0, len(a)*len(b))
 	for _, x := range a {
 		for _, y := range b {
-			joined = append(joined, slices.Concat(x, y))
+			both = append(both, slices.Concat(x, y))
 		}
 	}
-	joined = Simplified(joined)
-	if len(joined) > mostAlternatives {
-		joined = joined[:mostAlternatives]
-	}
-	return joined
+	return both
 }
 
 // Simplified writes alternatives in one way: what contradicts itself is dropped, alternatives that differ in the values
-// of a single key are one, those that another implies are dropped, and conditions and alternatives are ordered.
+// of a single key are one, and conditions and alternatives are ordered.
 func Simplified(alternatives []Term) []Term {
 	var settled []Term
+	keys := map[string]bool{}
 	for _, t := range alternatives {
 		if s, ok := t.settled(); ok {
 			settled = append(settled, s)
+			for i := range s {
+				keys[s[i].Key] = true
+			}
 		}
 	}
-	for {
-		count := len(settled)
-		for _, key := range listedKeys(settled) {
-			settled = unitedBy(key, settled)
-		}
-		if len(settled) == count {
-			break
-		}
+	for _, key := range SortedKeys(keys) {
+		settled = unitedBy(key, settled)
 	}
-	settled = distinct(settled, Term.id)
-	if len(settled) > mostAlternatives {
-		return settled // only to save the quadratic work
-	}
-	var wide []Term
-	for i, t := range settled {
-		implied := slices.ContainsFunc(settled[:i], t.implies) || slices.ContainsFunc(settled[i+1:], t.implies)
-		if !implied {
-			wide = append(wide, t)
-		}
-	}
-	return wide
+	return distinct(settled, Term.id)
 }
 
 // settled writes a conjunction in one way. It is not ok when no labels can meet it because of values it lists.
@@ -93,19 +67,6 @@ func distinct[T any](list []T, id func(T) string) []T {
 
 func isList(c Condition) bool { return c.Operator == corev1.NodeSelectorOpIn }
 
-// listedKeys are the keys for which some alternative lists values.
-func listedKeys(alternatives []Term) []string {
-	keys := map[string]bool{}
-	for _, t := range alternatives {
-		for i := range t {
-			if isList(t[i]) {
-				keys[t[i].Key] = true
-			}
-		}
-	}
-	return SortedKeys(keys)
-}
-
 // unitedBy makes one of the settled alternatives that differ only in the values they list for a key.
 func unitedBy(key string, alternatives []Term) []Term {
 	at := map[string]int{}
@@ -123,26 +84,9 @@ func unitedBy(key string, alternatives []Term) []Term {
 			united = append(united, slices.Clone(t))
 			continue
 		}
-		values := slices.Concat(united[first][i].Values, t[i].Values)
-		slices.Sort(values)
-		united[first][i] = NewCondition(key, corev1.NodeSelectorOpIn, slices.Compact(values))
+		united[first][i] = NewCondition(key, corev1.NodeSelectorOpIn, Term{united[first][i], t[i]}.Candidates())
 	}
 	return united
-}
-
-// implies says whether all labels that meet t are known to meet other. Both are settled.
-func (t Term) implies(other Term) bool {
-	return !slices.ContainsFunc(other, func(c Condition) bool { return !slices.ContainsFunc(t, c.impliedBy) })
-}
-
-func (c Condition) impliedBy(other Condition) bool {
-	if c.Key != other.Key {
-		return false
-	}
-	if isList(other) {
-		return !slices.ContainsFunc(other.Values, func(value string) bool { return !c.Admits(value, true) })
-	}
-	return c.ID() == other.ID()
 }
 
 // IdOf tells lists of simplified alternatives apart.

@@ -50,9 +50,6 @@ func (s *Snapshot) preempting() map[*Pod]bool {
 		}
 	}
 	found := map[*Pod]bool{}
-	if len(nominated) == 0 {
-		return found
-	}
 	for _, n := range s.Nodes {
 		for _, pod := range nominated[n.Name] {
 			found[pod] = n.preemptsFor(pod)

@@ -158,7 +158,7 @@ func (a *auditor) possible(g *rules.Group, open bool) []string {
 		a.mayBecome(s, g, domains)
 	}
 	for _, s := range a.coming {
-		if value, has := a.domainOf(s, g.Key); has && (g.Included == nil || g.Included(s.Node)) {
+		if value, has := a.domainOf(s, g.Key); has && g.Includes(s.Node) {
 			domains[value] = true
 		}
 		if open {

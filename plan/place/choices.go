@@ -120,7 +120,7 @@ func (d *Distribution) takersOf(it *PodGroup, keys []string, bound map[string]bo
 	if !model.AsksDevice(it.Class) {
 		// Whoever can do without devices takes the nodes that have none first.
 		slices.SortStableFunc(existing, func(a, b *ExistingNode) int {
-			return cmp.Compare(model.Flag(a.Node.HasDevices()), model.Flag(b.Node.HasDevices()))
+			return cmp.Compare(model.Flag(a.Node.Allocatable.HasDevice()), model.Flag(b.Node.Allocatable.HasDevice()))
 		})
 	}
 	found := choiceList{places: map[string]int{}}

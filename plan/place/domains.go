@@ -108,7 +108,7 @@ func (d *Distribution) reachOf(it *PodGroup, key string) []string {
 // mayBecome notes the domains that a claim without machine may come to be in.
 func (d *Distribution) mayBecome(s *ExistingNode, g *rules.Group, domains map[string]bool) {
 	for _, value := range d.zonesDomains(s, g.Key) {
-		if value != "" && (g.Included == nil || g.Included(s.Node)) {
+		if value != "" && g.Includes(s.Node) {
 			domains[value] = true
 		}
 	}

@@ -20,7 +20,13 @@ func (d *Distribution) put(s *ExistingNode, it *PodGroup, pods ...*model.Pod) {
 // fill takes n pods' room on an existing node, and counts them.
 func (d *Distribution) fill(s *ExistingNode, it *PodGroup, n int) {
 	if d.Topology.Journal.Keeps {
-		d.Topology.Journal.Write(rules.Entry{Other: &nodeFill{node: s, request: it.Request, joins: it.Rules.Joins, n: n, ports: len(s.Ports), attach: s.Attach}})
+		sh, ports, attach := it.shape, len(s.Ports), s.Attach
+		d.Topology.Journal.Write(func() {
+			solve.Subtract(s.Free, sh.Request, -n)
+			sh.Rules.Count(s.Tally, -n)
+			s.Ports, s.Attach = s.Ports[:ports], attach
+			s.changed()
+		})
 	}
 	solve.Subtract(s.Free, it.Request, n)
 	s.Ports = append(s.Ports, it.Class.HostPorts...)
@@ -39,32 +45,8 @@ func (d *Distribution) fill(s *ExistingNode, it *PodGroup, n int) {
 func (d *Distribution) Counted(s *ExistingNode, joins []*rules.Group, n int) {
 	for _, g := range joins {
 		g.Add(n)
-		if value, has := d.domainOf(s, g.Key); has && (g.Included == nil || g.Included(s.Node)) {
+		if value, has := d.domainOf(s, g.Key); has && g.Includes(s.Node) {
 			g.AddAt(value, n)
 		}
 	}
-}
-
-// nodeFill is n more pods on an existing node, with these requests and rules, beside whom it had this many ports and this
-// room to attach.
-type nodeFill struct {
-	node    *ExistingNode
-	request []int64
-	joins   []*rules.Group
-	n       int
-	ports   int
-	attach  *rules.AttachmentRoom
-}
-
-// Undo takes the change back.
-func (c *nodeFill) Undo() {
-	s := c.node
-	solve.Subtract(s.Free, c.request, -c.n)
-	s.Ports, s.Attach = s.Ports[:c.ports], c.attach
-	for _, g := range c.joins {
-		if g.Host >= 0 {
-			s.Tally[g.Host] -= int32(c.n)
-		}
-	}
-	s.changed()
 }

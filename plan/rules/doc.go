@@ -4,6 +4,5 @@
 // A Group counts one kind of pods by the domains of one label, and rules are over groups. What a pod's volumes ask is a
 // choice of conditions on labels, and how many have to be attached.
 //
-// Reading order: topology, rules, ladder, volume_index, volume_attach, volume_class, volume_static,
-// volume_needs.
+// Reading order: topology, rules, ladder, volume_index, volume_attach, volume_static, volume_needs.
 package rules

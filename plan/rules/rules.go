@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -124,11 +125,16 @@ func (r *Rules) SlotAllows(tally []int32, n int, t *Topology) int {
 
 // floor is the number of pods that each host has.
 func (r *SpreadRule) floor() int {
-	pods, hosts := r.Group.floor()
+	least, hosts := 0, 0
+	for pods, n := range slices.Backward(r.levels) {
+		if n > 0 {
+			least, hosts = pods, hosts+n
+		}
+	}
 	if hosts < r.MinDomains {
 		return 0
 	}
-	return pods
+	return least
 }
 
 func (r *Rules) hostAllowsAbove(tally []int32, n int, floor func(*SpreadRule) int) int {
@@ -217,7 +223,7 @@ func (t *Topology) spreadRule(class *model.Class, pod *model.Labels, c *corev1.T
 		g.levels = []int{}
 		t.levelled = append(t.levelled, g)
 	}
-	rule := SpreadRule{Group: g, MaxSkew: int(c.MaxSkew), MinDomains: int(model.ValueOr(c.MinDomains, 1))}
+	rule := SpreadRule{Group: g, MaxSkew: int(c.MaxSkew), MinDomains: int(ptr.Deref(c.MinDomains, 1))}
 	if g.selects(pod, t.namespaces) {
 		rule.Self = 1
 	}

@@ -13,69 +13,33 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// journal writes down what changes in groups and on existing nodes, so that it can be undone at a cost that is in
+// journal keeps how to undo what changes in groups and on existing nodes, so that it can be undone at a cost that is in
 // proportion to the changes. It is only kept while a trial of a simulation is being tried (disrupt/simulation.go).
 type journal struct {
 	Keeps   bool
-	Entries []Entry
+	Entries []func()
 }
 
-// Entry is one change: of the pods of a group in a domain, or of something that undoes its own changes.
-type Entry struct {
-	// A group's domain has n pods more. Without a domain it is the group's total that has.
-	Group  *Group
-	Domain string
-	n      int
-	total  bool
-	// A domain is there, or is not, that was not before.
-	Vanished bool
-
-	Other undoer
-}
-
-// undoer is a change that can be taken back when all that came after it has been.
-type undoer interface{ Undo() }
-
-// Write notes a change, if changes are kept.
-func (j *journal) Write(e Entry) {
+// Write notes how a change is undone, once all that came after it has been.
+func (j *journal) Write(undo func()) {
 	if j.Keeps {
-		j.Entries = append(j.Entries, e)
+		j.Entries = append(j.Entries, undo)
 	}
 }
 
 // Undo takes back what was written after so many entries.
 func (j *journal) Undo(after int) {
-	for i := len(j.Entries) - 1; i >= after; i-- {
-		j.Entries[i].Undo()
+	for _, undo := range slices.Backward(j.Entries[after:]) {
+		undo()
 	}
 	clear(j.Entries[after:])
 	j.Entries = j.Entries[:after]
 }
 
-// Undo takes back what was written after so many entries.
-func (e *Entry) Undo() {
-	switch {
-	case e.Other != nil:
-		e.Other.Undo()
-	case e.Vanished:
-		e.Group.Domains[e.Domain] = true
-	case e.total:
-		e.Group.Total -= e.n
-	default:
-		e.Group.levelled(e.Group.Counts[e.Domain], -e.n)
-		if e.Group.Counts[e.Domain] -= e.n; e.Group.Counts[e.Domain] == 0 {
-			delete(e.Group.Counts, e.Domain)
-		}
-	}
-}
-
 // SelectionKey tells apart what classes ask of the labels of a node.
 func SelectionKey(class *model.Class) string {
-	key := model.AppendMap(nil, class.NodeSelector)
-	if class.NodeAffinity != nil {
-		key = model.AppendMessage(key, class.NodeAffinity)
-	}
-	return string(key)
+	affinity := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: class.NodeAffinity}}
+	return string(model.AppendMessage(nil, &corev1.PodSpec{NodeSelector: class.NodeSelector, Affinity: affinity}))
 }
 
 // TolerationKey is equal for tolerations that are.
@@ -100,12 +64,8 @@ func podSelectorOf(pod *model.Labels, term *corev1.PodAffinityTerm) (podSelector
 	selector, text := selectorFor(term.LabelSelector, pod.Set, term.MatchLabelKeys, term.MismatchLabelKeys)
 	s := podSelector{namespaces: slices.Sorted(slices.Values(term.Namespaces)), selector: selector}
 	if term.NamespaceSelector != nil {
-		compiled, err := metav1.LabelSelectorAsSelector(term.NamespaceSelector)
-		if err != nil {
-			compiled = labels.Nothing()
-		}
-		s.spaces = compiled
-		text += "\x00" + compiled.String()
+		s.spaces = model.Selector(term.NamespaceSelector)
+		text += "\x00" + s.spaces.String()
 	}
 	if len(s.namespaces) == 0 && s.spaces == nil {
 		s.namespaces = []string{pod.Namespace}
@@ -113,8 +73,7 @@ func podSelectorOf(pod *model.Labels, term *corev1.PodAffinityTerm) (podSelector
 	return s, text + "\x00" + strings.Join(s.namespaces, ",")
 }
 
-// selectorFor compiles a label selector with the values that the pod itself has for some keys. A selector that is not
-// there, or cannot be read, selects nothing.
+// selectorFor compiles a label selector with the values that the pod itself has for some keys.
 func selectorFor(selector *metav1.LabelSelector, own map[string]string, match, mismatch []string) (labels.Selector, string) {
 	if selector == nil {
 		return labels.Nothing(), "-"
@@ -129,10 +88,7 @@ func selectorFor(selector *metav1.LabelSelector, own map[string]string, match, m
 	}
 	add(match, metav1.LabelSelectorOpIn)
 	add(mismatch, metav1.LabelSelectorOpNotIn)
-	compiled, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return labels.Nothing(), "-"
-	}
+	compiled := model.Selector(selector)
 	return compiled, compiled.String()
 }
 
@@ -144,9 +100,8 @@ func selectorFor(selector *metav1.LabelSelector, own map[string]string, match, m
 type Group struct {
 	// Place is the group's among all, Host among those whose label is the hostname, or -1.
 	Place, Host int
-	// Key is the label, and label its place among those of all groups.
-	Key   string
-	label int
+	// Key is the label.
+	Key string
 	// Selectors have to match a pod all for the group to count it. A group without any counts its owners: the pods
 	// that have a certain term of anti-affinity.
 	Selectors []podSelector
@@ -168,25 +123,31 @@ type Group struct {
 	journal *journal
 }
 
+// Includes says whether a node counts.
+func (g *Group) Includes(n *model.Node) bool { return g.Included == nil || g.Included(n) }
+
 // Add counts n pods more, whose domain may be open yet.
 func (g *Group) Add(n int) {
 	g.Total += n
-	g.journal.Write(Entry{Group: g, total: true, n: n})
+	g.journal.Write(func() { g.Total -= n })
 }
 
 // AddAt counts n pods more in a domain.
 func (g *Group) AddAt(domain string, n int) {
-	g.levelled(g.Counts[domain], n)
-	g.Counts[domain] += n
-	g.journal.Write(Entry{Group: g, Domain: domain, n: n})
+	g.addAt(domain, n)
+	g.journal.Write(func() {
+		if g.addAt(domain, -n); g.Counts[domain] == 0 {
+			delete(g.Counts, domain)
+		}
+	})
 }
 
-// levelled notes that a host has n pods more than it had.
-func (g *Group) levelled(had, n int) {
+func (g *Group) addAt(domain string, n int) {
 	if g.levels != nil {
-		g.level(had, -1)
-		g.level(had+n, 1)
+		g.level(g.Counts[domain], -1)
+		g.level(g.Counts[domain]+n, 1)
 	}
+	g.Counts[domain] += n
 }
 
 // level notes that n hosts more have so many pods.
@@ -195,18 +156,6 @@ func (g *Group) level(pods, n int) {
 		g.levels = append(g.levels, 0)
 	}
 	g.levels[pods] += n
-}
-
-// floor is how many pods the emptiest host has, and how many hosts there are.
-func (g *Group) floor() (pods, hosts int) {
-	pods = -1
-	for level, n := range g.levels {
-		if n > 0 && pods < 0 {
-			pods = level
-		}
-		hosts += n
-	}
-	return max(0, pods), hosts
 }
 
 // podSelector is which pods a term is about.
@@ -257,19 +206,17 @@ func (t *Topology) group(id, key string, complete func(*Group)) *Group {
 	if g, known := t.byID[id]; known {
 		return g
 	}
-	label := slices.Index(t.Keys, key)
-	if label < 0 {
-		label = len(t.Keys)
+	if !slices.Contains(t.Keys, key) {
 		t.Keys = append(t.Keys, key)
 	}
-	g := &Group{Place: len(t.Groups), Host: -1, Key: key, label: label, Counts: map[string]int{}, Domains: map[string]bool{}, journal: t.Journal}
+	g := &Group{Place: len(t.Groups), Host: -1, Key: key, Counts: map[string]int{}, Domains: map[string]bool{}, journal: t.Journal}
 	if key == corev1.LabelHostname {
 		g.Host = t.Hosts
 		t.Hosts++
 	}
 	complete(g)
 	if len(g.Selectors) > 0 {
-		anchor := anchorOf(g.Selectors[0].selector)
+		anchor := model.Anchor(g.Selectors[0].selector)
 		t.anchored[anchor] = append(t.anchored[anchor], g)
 	}
 	t.byID[id] = g
@@ -304,17 +251,6 @@ func (t *Topology) membersOf(pod *model.Labels) []*Group {
 	return members
 }
 
-// anchorOf is a label that every pod has which a selector selects, by key and value; both empty where there is none such.
-func anchorOf(selector labels.Selector) [2]string {
-	requirements, _ := selector.Requirements()
-	for i := range requirements {
-		if value, exact := selector.RequiresExactMatch(requirements[i].Key()); exact && value != "" {
-			return [2]string{requirements[i].Key(), value}
-		}
-	}
-	return [2]string{}
-}
-
 // looks are all of a pod that groups go by.
 type looks struct {
 	class  *model.Class
@@ -326,11 +262,10 @@ func (t *Topology) Avoid(snapshot *model.Snapshot) {
 	seen := map[looks]bool{}
 	for _, n := range snapshot.Nodes {
 		for _, pod := range n.Pods {
-			if pod.Class.AntiAffinity == nil || seen[looks{pod.Class, pod.Labels}] {
-				continue
+			if look := (looks{pod.Class, pod.Labels}); pod.Class.AntiAffinity != nil && !seen[look] {
+				seen[look] = true
+				t.ownersOf(pod.Class, pod.Labels)
 			}
-			seen[looks{pod.Class, pod.Labels}] = true
-			t.ownersOf(pod.Class, pod.Labels)
 		}
 	}
 }
@@ -354,105 +289,65 @@ func (t *Topology) Survey(snapshot *model.Snapshot, waiting []*model.Pod) {
 			moving[pod] = true
 		}
 	}
-	cache := map[looks][]*Group{}
-	joins := func(pod *model.Pod) []*Group {
-		key := looks{pod.Class, pod.Labels}
-		found, known := cache[key]
-		if !known {
-			owned, _ := t.ownersOf(pod.Class, pod.Labels)
-			found = slices.Concat(t.membersOf(pod.Labels), owned)
-			cache[key] = found
-		}
-		return found
-	}
-	s := newSurveyor(t)
+	t.findDomains(snapshot.Nodes, moving)
+	joins := map[looks][]*Group{}
 	for _, n := range snapshot.Nodes {
-		s.visit(n, moving)
 		for _, pod := range n.Pods {
 			if pod.Terminal || moving[pod] {
 				continue
 			}
-			for _, g := range joins(pod) {
-				if value, counts := s.domainOf(g); counts && (g.Leaving || !pod.Terminating()) {
+			groups, known := joins[looks{pod.Class, pod.Labels}]
+			if !known {
+				owned, _ := t.ownersOf(pod.Class, pod.Labels)
+				groups = slices.Concat(t.membersOf(pod.Labels), owned)
+				joins[looks{pod.Class, pod.Labels}] = groups
+			}
+			for _, g := range groups {
+				if value, has := Domain(n, g.Key); has && (g.Leaving || !pod.Terminating()) && g.Includes(n) {
 					g.Counts[value]++
 					g.Total++
 				}
 			}
 		}
-		s.level(n)
 	}
-	s.done()
-}
-
-// surveyor goes from node to node. What groups over one label have in common it looks at once: most of them count all nodes.
-type surveyor struct {
-	t *Topology
-	// choosy are the groups that do not count all nodes.
-	choosy []*Group
-	// The values of the labels on the node that is visited, and whether it has them; counted says so of choosy groups.
-	values  []string
-	has     []bool
-	counted []bool
-	// domains are those of the labels that any node makes.
-	domains []map[string]bool
-}
-
-func newSurveyor(t *Topology) *surveyor {
 	for _, g := range t.levelled {
 		g.levels = g.levels[:0]
+		for _, n := range snapshot.Nodes {
+			if g.Includes(n) {
+				g.level(g.Counts[n.Key()], 1) // one that goes is a host until it is gone
+			}
+		}
 	}
-	s := &surveyor{t: t, values: make([]string, len(t.Keys)), has: make([]bool, len(t.Keys)), counted: make([]bool, len(t.Groups))}
-	for range t.Keys {
-		s.domains = append(s.domains, map[string]bool{})
+}
+
+// findDomains finds the domains that nodes make. One that goes away stays for as long as pods on it must not be moved.
+func (t *Topology) findDomains(nodes []*model.Node, moving map[*model.Pod]bool) {
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool {
+		return (n.Deleting || n.Disrupted) && !slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !moving[p] && p.Reschedulable() })
+	})
+	find := func(g *Group) map[string]bool {
+		domains := map[string]bool{}
+		for _, n := range nodes {
+			if value, has := Domain(n, g.Key); has && g.Includes(n) {
+				domains[value] = true
+			}
+		}
+		return domains
 	}
+	// Most groups over one label count all nodes.
+	all := map[string]map[string]bool{}
 	for _, g := range t.Groups {
+		if g.Host >= 0 {
+			continue
+		}
 		if g.Included != nil {
-			s.choosy = append(s.choosy, g)
+			g.Domains = find(g)
+			continue
 		}
-	}
-	return s
-}
-
-// visit looks at the next node. One that goes away stays for as long as pods on it must not be moved.
-func (s *surveyor) visit(n *model.Node, moving map[*model.Pod]bool) {
-	leaves := (n.Deleting || n.Disrupted) && !slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !moving[p] && p.Reschedulable() })
-	for i, key := range s.t.Keys {
-		s.values[i], s.has[i] = Domain(n, key)
-		if s.has[i] && key != corev1.LabelHostname && !leaves {
-			s.domains[i][s.values[i]] = true
+		if all[g.Key] == nil {
+			all[g.Key] = find(g)
 		}
-	}
-	for _, g := range s.choosy {
-		s.counted[g.Place] = s.has[g.label] && g.Included(n)
-		if s.counted[g.Place] && g.Host < 0 && !leaves {
-			g.Domains[s.values[g.label]] = true
-		}
-	}
-}
-
-// level notes how many pods of the groups that are spread over hosts are on a node. One that goes is a host until it is gone.
-func (s *surveyor) level(n *model.Node) {
-	for _, g := range s.t.levelled {
-		if host, counts := s.domainOf(g); counts {
-			g.level(g.Counts[host], 1)
-		}
-	}
-}
-
-// domainOf is the domain of a group that the node is in, and whether the group counts its pods.
-func (s *surveyor) domainOf(g *Group) (string, bool) {
-	if g.Included != nil {
-		return s.values[g.label], s.counted[g.Place]
-	}
-	return s.values[g.label], s.has[g.label]
-}
-
-// done tells the groups that count all nodes their domains.
-func (s *surveyor) done() {
-	for _, g := range s.t.Groups {
-		if g.Included == nil && g.Host < 0 {
-			g.Domains = maps.Clone(s.domains[g.label])
-		}
+		g.Domains = maps.Clone(all[g.Key])
 	}
 }
 

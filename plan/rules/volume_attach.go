@@ -11,56 +11,32 @@ import (
 )
 
 // None says that nothing has to be attached.
-func (a *Attachments) None() bool { return len(a.own) == 0 && len(a.shared) == 0 }
+func (a *Attachments) None() bool { return len(a.volumes) == 0 }
 
 // id tells settled attachments apart.
 func (a *Attachments) id() string {
 	var id strings.Builder
-	for _, driver := range model.SortedKeys(a.own) {
-		fmt.Fprintf(&id, "\x03%s\x00%d", driver, a.own[driver])
-	}
-	for _, volume := range a.shared {
-		fmt.Fprintf(&id, "\x04%s\x00%s", volume.Driver, volume.Handle)
+	for _, volume := range a.volumes {
+		fmt.Fprintf(&id, "\x03%s\x00%s", volume.Driver, volume.Handle)
 	}
 	return id.String()
 }
 
-// settle writes the attachments in one way.
+// settle writes the attachments in one way: a volume that others mount counts once, however often it is named.
 func (a *Attachments) settle() {
-	slices.SortFunc(a.shared, func(x, y model.AttachableVolume) int {
+	slices.SortFunc(a.volumes, func(x, y model.AttachableVolume) int {
 		return cmp.Or(cmp.Compare(x.Driver, y.Driver), cmp.Compare(x.Handle, y.Handle))
 	})
-	a.shared = slices.Compact(a.shared)
+	a.volumes = slices.CompactFunc(a.volumes, func(x, y model.AttachableVolume) bool { return x == y && x.Handle != "" })
 }
 
 // attach adds a volume. Volumes of drivers without limits are left out, so that they keep no pods apart.
 func (b *VolumeIndex) attach(to *Attachments, volume model.AttachableVolume, shared bool) {
-	switch {
-	case !b.limited[volume.Driver]:
-	case shared:
-		to.shared = append(to.shared, volume)
-	case to.own == nil:
-		to.own = map[string]int{volume.Driver: 1}
-	default:
-		to.own[volume.Driver]++
+	if !shared {
+		volume.Handle = ""
 	}
-}
-
-// learn takes up the limits of a node. Nodes of one type may differ by what else is attached to them; the least counts.
-func (b *VolumeIndex) learn(n *model.Node) {
-	for driver, limit := range n.AttachLimits {
-		b.limited[driver] = true
-		if n.InstanceType == "" {
-			continue
-		}
-		typical := b.Typical[n.InstanceType]
-		if typical == nil {
-			typical = map[string]int{}
-			b.Typical[n.InstanceType] = typical
-		}
-		if least, ok := typical[driver]; !ok || limit < least {
-			typical[driver] = limit
-		}
+	if b.limited[volume.Driver] {
+		to.volumes = append(to.volumes, volume)
 	}
 }
 
@@ -154,9 +130,13 @@ func (r *AttachmentRoom) Holds(a *Attachments, most int) int {
 		return most
 	}
 	for driver, left := range r.left {
-		each, once := a.own[driver], 0
-		for _, volume := range a.shared {
-			if volume.Driver == driver && !r.mounted[volume] {
+		each, once := 0, 0
+		for _, volume := range a.volumes {
+			switch {
+			case volume.Driver != driver || r.mounted[volume]:
+			case volume.Handle == "":
+				each++
+			default:
 				once++
 			}
 		}
@@ -175,13 +155,12 @@ func (r *AttachmentRoom) Put(a *Attachments, n int) {
 	if r == nil || n == 0 {
 		return
 	}
-	for _, volume := range a.shared {
-		r.mount(volume)
-	}
-	for driver, count := range a.own {
-		if _, limited := r.left[driver]; limited {
-			r.left[driver] -= count * n
+	for _, volume := range a.volumes {
+		if _, limited := r.left[volume.Driver]; limited && volume.Handle == "" {
+			r.left[volume.Driver] -= n
+			continue
 		}
+		r.mount(volume)
 	}
 }
 

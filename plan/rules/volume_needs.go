@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
@@ -13,49 +15,7 @@ func (n *VolumeNeeds) Restrict(terms []model.Term) []model.Term {
 	if n.alternatives == nil {
 		return terms
 	}
-	var restricted []model.Term
-	for _, t := range terms {
-		for _, place := range n.alternatives {
-			restricted = append(restricted, slices.Concat(t, place))
-		}
-	}
-	return restricted
-}
-
-// Volumes opens the book on the snapshot's volumes.
-func Volumes(s *model.Snapshot) *VolumeIndex {
-	b := &VolumeIndex{
-		Snapshot: s,
-		storage:  &s.Storage,
-		limited:  map[string]bool{},
-		Typical:  map[string]map[string]int{},
-		given:    map[*model.StorageClass]map[string]given{},
-		known:    map[*model.Mounts]VolumeNeeds{},
-	}
-	for _, n := range s.Nodes {
-		b.learn(n)
-	}
-	return b
-}
-
-// findUsers finds who mounts which claim.
-func (b *VolumeIndex) findUsers() {
-	b.users = map[string][]*model.Pod{}
-	register := func(pods []*model.Pod) {
-		for _, pod := range pods {
-			if pod.Terminal {
-				continue
-			}
-			for _, name := range pod.Mounts.Names() {
-				key := pod.Namespace + "/" + name
-				b.users[key] = append(b.users[key], pod)
-			}
-		}
-	}
-	register(b.Snapshot.Pending)
-	for _, n := range b.Snapshot.Nodes {
-		register(n.Pods)
-	}
+	return model.Both(terms, n.alternatives)
 }
 
 // Needs returns what a pod's volumes ask of its node.
@@ -78,13 +38,18 @@ func (b *VolumeIndex) Needs(pod *model.Pod) VolumeNeeds {
 	return needs
 }
 
+// mostAlternatives bounds the alternatives that a pod's volumes multiply to. Zones and hosts of one volume are one
+// alternative, so that only volumes in many places by several labels each come near it. What is beyond is left out: the
+// pod then has less choice than it might, and is never misplaced.
+const mostAlternatives = 64
+
 // work looks at each volume. It says whether the answer holds for every pod that mounts the same.
 func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, shared bool) {
 	if b.users == nil {
 		b.findUsers()
+		b.findFree()
 	}
 	shared = true
-	places := []model.Term{{}}
 	var placed []string
 	for i := range pod.Mounts.Claims {
 		mount := &pod.Mounts.Claims[i]
@@ -99,31 +64,30 @@ func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, shared bool) {
 			continue
 		}
 		placed = append(placed, fmt.Sprintf("%q (%s)", mount.Name, inWords(at.places)))
-		places = model.Both(places, at.places)
-		if len(places) == 0 {
+		if len(placed) == 1 {
+			needs.alternatives = at.places
+			continue
+		}
+		both := model.Simplified(model.Both(needs.alternatives, at.places))
+		if len(both) == 0 {
 			needs.Refusal = "no node reaches its persistent volume claims together: " + strings.Join(placed, ", ")
 			return needs, shared
 		}
+		needs.alternatives = both[:min(len(both), mostAlternatives)]
 	}
 	for _, inline := range pod.Mounts.Inline {
 		b.attach(&needs.Attach, inline, true)
 	}
 	needs.Attach.settle()
-	if len(places) != 1 || len(places[0]) > 0 {
-		needs.alternatives = places
-	}
 	return needs, shared
 }
 
 // locate finds the volume behind a claim.
 func (b *VolumeIndex) locate(pod *model.Pod, mount *model.MountedClaim) location {
-	key := pod.Namespace + "/" + mount.Name
-	claim := b.storage.Claims[key]
+	key, claim := b.claimOf(pod, mount)
 	switch {
-	case claim == nil && mount.Ephemeral == nil:
-		return location{refusal: "does not exist"}
 	case claim == nil:
-		return b.unbound(key, &model.VolumeClaim{ClaimSpec: *mount.Ephemeral, Namespace: pod.Namespace, Name: mount.Name})
+		return location{refusal: "does not exist"}
 	case mount.Ephemeral != nil && claim.Pod != pod.UID:
 		return location{refusal: "exists already and is not the pod's own, which its ephemeral volume needs", personal: true}
 	case claim.Deleting:
@@ -136,7 +100,7 @@ func (b *VolumeIndex) locate(pod *model.Pod, mount *model.MountedClaim) location
 		locate = b.bound
 	}
 	at := locate(key, claim)
-	if claim.Modes&model.ReadWriteOncePod == 0 {
+	if !slices.Contains(claim.Modes, corev1.ReadWriteOncePod) {
 		return at
 	}
 	at.personal = true

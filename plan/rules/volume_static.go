@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tenon-sh/tenon/plan/model"
@@ -18,55 +17,49 @@ import (
 
 // seeker is a claim that looks for a volume made by hand.
 type seeker struct {
-	claim *model.VolumeClaim
-	// pod is the first that waits for it.
-	pod *model.Pod
+	key string // of the claim
 	// free are the volumes it matches, the smallest first, as the kube-scheduler takes them.
 	free []*model.Volume
 }
 
-// distributed gives the free volumes of a class to the claims of the pods that wait.
-func (b *VolumeIndex) distributed(class *model.StorageClass) map[string]given {
+// distributed gives the free volumes of a class to the claims of the pods that wait: one to each that others compete with,
+// and to the others all they match.
+func (b *VolumeIndex) distributed(class *model.StorageClass) map[string][]*model.Volume {
 	if known, ok := b.given[class]; ok {
 		return known
 	}
 	seekers := b.seekers(class)
-	wanted, taken := map[*model.Volume]int{}, map[*model.Volume]int{}
+	wanted, taken := map[*model.Volume]int{}, map[*model.Volume]*seeker{}
 	for _, s := range seekers {
 		for _, volume := range s.free {
 			wanted[volume]++
 		}
+		s.seat(taken, map[*model.Volume]bool{})
 	}
-	for i := range seekers {
-		seat(seekers, i, taken, map[*model.Volume]bool{})
-	}
-	result := map[string]given{}
+	result := map[string][]*model.Volume{}
 	for _, s := range seekers {
-		result[s.claim.Key()] = given{rivals: slices.ContainsFunc(s.free, func(v *model.Volume) bool { return wanted[v] > 1 })}
-	}
-	for volume, i := range taken {
-		key := seekers[i].claim.Key()
-		result[key] = given{volume: volume, rivals: result[key].rivals}
+		result[s.key] = s.free
+		if slices.ContainsFunc(s.free, func(v *model.Volume) bool { return wanted[v] > 1 }) {
+			result[s.key] = slices.DeleteFunc(slices.Clone(s.free), func(v *model.Volume) bool { return taken[v] != s })
+		}
 	}
 	b.given[class] = result
 	return result
 }
 
 // seat finds a volume for a seeker, moving those before it to others they match where that helps (an augmenting path).
-func seat(seekers []seeker, i int, taken map[*model.Volume]int, tried map[*model.Volume]bool) bool {
-	for _, volume := range seekers[i].free {
-		if _, held := taken[volume]; !held {
-			taken[volume] = i
-			return true
-		}
+func (s *seeker) seat(taken map[*model.Volume]*seeker, tried map[*model.Volume]bool) bool {
+	if i := slices.IndexFunc(s.free, func(v *model.Volume) bool { return taken[v] == nil }); i >= 0 {
+		taken[s.free[i]] = s
+		return true
 	}
-	for _, volume := range seekers[i].free {
+	for _, volume := range s.free {
 		if tried[volume] {
 			continue
 		}
 		tried[volume] = true
-		if seat(seekers, taken[volume], taken, tried) {
-			taken[volume] = i
+		if taken[volume].seat(taken, tried) {
+			taken[volume] = s
 			return true
 		}
 	}
@@ -74,78 +67,48 @@ func seat(seekers []seeker, i int, taken map[*model.Volume]int, tried map[*model
 }
 
 // seekers are the claims of a class without volume that waiting pods mount, in the order of the kube-scheduler's queue.
-func (b *VolumeIndex) seekers(class *model.StorageClass) []seeker {
-	var seekers []seeker
-	for key, users := range b.users {
-		waiting := slices.DeleteFunc(slices.Clone(users), func(p *model.Pod) bool { return p.Virtual || !p.Provisionable() })
-		if len(waiting) == 0 {
-			continue
+func (b *VolumeIndex) seekers(class *model.StorageClass) []*seeker {
+	waiting := slices.DeleteFunc(slices.Clone(b.Snapshot.Pending), func(p *model.Pod) bool { return p.Mounts == nil || p.Virtual || !p.Provisionable() })
+	slices.SortFunc(waiting, inQueue)
+	var seekers []*seeker
+	seen := map[string]bool{}
+	for _, pod := range waiting {
+		for i := range pod.Mounts.Claims {
+			key, claim := b.claimOf(pod, &pod.Mounts.Claims[i])
+			if seen[key] || claim == nil || claim.Volume != "" || claim.SelectedNode != "" || claim.Deleting || claim.Lost {
+				continue
+			}
+			seen[key] = true
+			if wanted, refusal := b.classOf(claim); refusal != "" || wanted != class {
+				continue
+			}
+			free := slices.Clone(b.matching(key, claim, class))
+			slices.SortFunc(free, func(x, y *model.Volume) int {
+				return cmp.Or(cmp.Compare(x.Bytes, y.Bytes), cmp.Compare(x.Name, y.Name))
+			})
+			seekers = append(seekers, &seeker{key: key, free: free})
 		}
-		first := slices.MinFunc(waiting, inQueue)
-		claim := b.claimOf(first, key)
-		if claim == nil || claim.Volume != "" || claim.SelectedNode != "" || claim.Deleting || claim.Lost {
-			continue
-		}
-		if wanted, refusal := b.classOf(claim); refusal != "" || wanted != class {
-			continue
-		}
-		free := slices.Clone(b.matching(key, claim, class))
-		slices.SortFunc(free, func(x, y *model.Volume) int {
-			return cmp.Or(cmp.Compare(x.Bytes, y.Bytes), cmp.Compare(x.Name, y.Name))
-		})
-		seekers = append(seekers, seeker{claim: claim, pod: first, free: free})
 	}
-	slices.SortFunc(seekers, func(x, y seeker) int {
-		return cmp.Or(inQueue(x.pod, y.pod), strings.Compare(x.claim.Key(), y.claim.Key()))
-	})
 	return seekers
 }
 
-// claimOf is a claim that a pod mounts: as it is, or as its template says it will be.
-func (b *VolumeIndex) claimOf(pod *model.Pod, key string) *model.VolumeClaim {
-	if claim := b.storage.Claims[key]; claim != nil {
-		return claim
+// claimOf is a claim that a pod mounts, and its key: as it is, or as its template says it will be; nil where it is neither.
+func (b *VolumeIndex) claimOf(pod *model.Pod, mount *model.MountedClaim) (string, *model.VolumeClaim) {
+	key := pod.Namespace + "/" + mount.Name
+	claim := b.storage.Claims[key]
+	if claim == nil && mount.Ephemeral != nil {
+		claim = &model.VolumeClaim{ClaimSpec: *mount.Ephemeral, Namespace: pod.Namespace, Name: mount.Name, Pod: pod.UID}
 	}
-	name := strings.TrimPrefix(key, pod.Namespace+"/")
-	for i := range pod.Mounts.Claims {
-		if mount := &pod.Mounts.Claims[i]; mount.Name == name && mount.Ephemeral != nil {
-			return &model.VolumeClaim{ClaimSpec: *mount.Ephemeral, Namespace: pod.Namespace, Name: name}
-		}
-	}
-	return nil
-}
-
-// findFree finds the volumes that are not bound yet.
-func (b *VolumeIndex) findFree() {
-	b.free, b.kept = map[string][]*model.Volume{}, map[string][]*model.Volume{}
-	for _, name := range model.SortedKeys(b.storage.Volumes) {
-		volume := b.storage.Volumes[name]
-		switch {
-		case volume.Deleting:
-		case volume.Claim != "":
-			if claim := b.storage.Claims[volume.Claim]; claim == nil || claim.Volume == "" {
-				b.kept[volume.Claim] = append(b.kept[volume.Claim], volume)
-			}
-		case volume.Available:
-			b.free[volume.Class] = append(b.free[volume.Class], volume)
-		}
-	}
+	return key, claim
 }
 
 // own are the volumes among those a claim matches that it need not share with other claims.
 func (b *VolumeIndex) own(key string, class *model.StorageClass, free []*model.Volume) []*model.Volume {
-	if len(free) == 0 {
-		return nil
-	}
 	// A pod that does not wait in the queue, such as one that has to leave its node, may have any of them.
-	given, waits := b.distributed(class)[key]
-	switch {
-	case !waits || !given.rivals:
-		return free
-	case given.volume == nil:
-		return nil
+	if given, waits := b.distributed(class)[key]; waits {
+		return given
 	}
-	return []*model.Volume{given.volume}
+	return free
 }
 
 // handMade locates a claim of a class that makes no volumes.
@@ -167,9 +130,6 @@ func (b *VolumeIndex) handMade(at location, key string, class *model.StorageClas
 // matching are the volumes that exist and would be bound to a claim, as k8s.io/component-helpers/storage/volume
 // chooses them; which of them it is depends on the node.
 func (b *VolumeIndex) matching(key string, claim *model.VolumeClaim, class *model.StorageClass) []*model.Volume {
-	if b.free == nil {
-		b.findFree()
-	}
 	var matching []*model.Volume
 	for _, volume := range b.kept[key] {
 		if holds(volume, claim) && (volume.ClaimUID == "" || volume.ClaimUID == claim.UID) {
@@ -181,14 +141,11 @@ func (b *VolumeIndex) matching(key string, claim *model.VolumeClaim, class *mode
 	}
 	selector := labels.Everything()
 	if claim.Selector != nil {
-		parsed, err := metav1.LabelSelectorAsSelector(claim.Selector)
-		if err != nil {
-			return nil // the API server admits no such selector
-		}
-		selector = parsed
+		selector = model.Selector(claim.Selector)
 	}
 	for _, volume := range b.free[class.Name] {
-		if holds(volume, claim) && volume.Modes&claim.Modes == claim.Modes && selector.Matches(labels.Set(volume.Labels)) {
+		lacks := func(mode corev1.PersistentVolumeAccessMode) bool { return !slices.Contains(volume.Modes, mode) }
+		if holds(volume, claim) && !slices.ContainsFunc(claim.Modes, lacks) && selector.Matches(labels.Set(volume.Labels)) {
 			matching = append(matching, volume)
 		}
 	}
