@@ -96,7 +96,7 @@ func problemOf(m *market.Market, demands []stocked, sold []zonalGood) *solve.Pro
 	if spread && m.Batch >= concentration {
 		p.Share = m.Batch / concentration
 	}
-	sets := map[string]solve.Set{}
+	sets := map[string]market.Bitset{}
 	p.Demands = make([]solve.Demand, len(demands))
 	for k, d := range demands {
 		p.Demands[k] = demandFor(m, d, sold, sets)
@@ -150,7 +150,7 @@ func budgetsOf(m *market.Market, p *solve.Problem, sold []zonalGood) {
 }
 
 // demandFor is a demand in numbers. sets are those of machines that are known, since many demands may use the same.
-func demandFor(m *market.Market, d stocked, sold []zonalGood, sets map[string]solve.Set) solve.Demand {
+func demandFor(m *market.Market, d stocked, sold []zonalGood, sets map[string]market.Bitset) solve.Demand {
 	result := solve.Demand{Request: d.Request, Pieces: d.wanted, Most: d.most}
 	switch {
 	case len(d.ports) > 0:
@@ -169,10 +169,10 @@ func demandFor(m *market.Market, d stocked, sold []zonalGood, sets map[string]so
 		key := fmt.Sprint(d.variants[v].Zones) + machines.Key()
 		set, known := sets[key]
 		if !known {
-			set = solve.NewSet(len(sold))
+			set = market.NewBitset(len(sold))
 			for i, w := range sold {
 				if machines.Has(w.index) && w.zones&d.variants[v].Zones != 0 {
-					set.Add(i)
+					set.Set(i)
 				}
 			}
 			sets[key] = set
@@ -246,7 +246,7 @@ func deliver(m *market.Market, l *solve.Load, demands []stocked, g *candidateTyp
 		return nil
 	}
 	b := &PlannedNode{Machine: g.index, Zones: mach.Zones, Size: g.size, Free: slices.Clone(g.room), Used: make([]int64, len(g.room)),
-		Attach: m.Book.NewRoom(mach.Typ.Name), least: l.Need}
+		Attach: m.Book.NewRoom(mach.Typ.Name)}
 	if m.Hosts > 0 {
 		b.Tally = make([]int32, m.Hosts)
 	}

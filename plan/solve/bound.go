@@ -22,8 +22,12 @@ func LowerBound(p *Problem) float64 {
 	for m := range relaxed.Machines {
 		relaxed.Machines[m].Takes = nil
 	}
-	f := relaxedFiller(&relaxed, size)
-	program := newProgram(f)
+	rows := rowsOf(&relaxed, size)
+	for i := range rows {
+		rows[i].request = rows[i].least
+	}
+	program := programOf(newStock(&relaxed), rows)
+	f := program.f
 	for range maxProofs {
 		program.solve(provingRounds)
 		for r := range f.rows {
@@ -73,18 +77,6 @@ func divisible(p *Problem, size, prices []float64) float64 {
 		sum += size[k] * float64(p.Demands[k].Pieces)
 	}
 	return sum * scale
-}
-
-// relaxedFiller fills machines with the smallest piece of each row.
-func relaxedFiller(p *Problem, size []float64) *filler {
-	rows := rowsOf(p, size)
-	for i := range rows {
-		rows[i].request = rows[i].least
-	}
-	q := condensed(p, rows)
-	single, ones := singles(q)
-	f := newFiller(q, single, newStock(q), ones)
-	return f
 }
 
 // Bounds of the effort a proof is worth.

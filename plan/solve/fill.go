@@ -32,15 +32,12 @@ type filler struct {
 
 // scratch is memory that is used again and again.
 type scratch struct {
-	free, scarcity, factors, ratio []float64
-	candidates                     []int
-	cursors                        []int
-	room                           []int64
-	loaded                         []int
-	content, share                 []Count
-	asked                          []int64
-	filling                        filling
-	knapsack                       [3][]float64
+	scarcity, factors   []float64
+	candidates, cursors []int
+	room                []int64
+	loaded              []int
+	content             []Count
+	knapsack            [3][]float64
 }
 
 func newFiller(p *Problem, rows []row, s *stock, size []float64) *filler {
@@ -68,8 +65,8 @@ func newFiller(p *Problem, rows []row, s *stock, size []float64) *filler {
 			}
 		}
 	}
-	f.scratch = scratch{free: make([]float64, dims), scarcity: make([]float64, dims), factors: make([]float64, len(rows)), ratio: make([]float64, len(rows)),
-		cursors: make([]int, len(rows)), room: make([]int64, dims), asked: make([]int64, dims), loaded: make([]int, len(p.Demands))}
+	f.scratch = scratch{scarcity: make([]float64, dims), factors: make([]float64, len(rows)), cursors: make([]int, len(rows)),
+		room: make([]int64, dims), loaded: make([]int, len(p.Demands))}
 	for i := range f.scratch.knapsack {
 		f.scratch.knapsack[i] = make([]float64, dims)
 	}
@@ -117,14 +114,35 @@ type filling struct {
 	value   float64
 }
 
+// choice is the load of the highest merit that was considered.
+type choice struct {
+	load  *Load
+	merit float64
+}
+
+// consider takes a load that is better, by more than a rounding error.
+func (c *choice) consider(l *Load, merit float64) {
+	if l != nil && (c.load == nil || merit > c.merit*(1+1e-9)) {
+		c.load, c.merit = l, merit
+	}
+}
+
+// buy buys a load and adds it to what is bought.
+func (f *filler) buy(result *packing, l *Load) {
+	bought := *l
+	bought.Content = slices.Clone(l.Content)
+	f.stock.buy(&bought)
+	result.add(bought)
+	f.count()
+}
+
 // begin starts a load. The one that was begun before has to be done.
-func (f *filler) begin(machine int) *filling {
+func (f *filler) begin(machine int) filling {
 	copy(f.scratch.room, f.p.Machines[machine].Room)
 	if f.slack > 0 {
 		f.keepFree(machine)
 	}
-	f.scratch.filling = filling{f: f, machine: machine, zones: f.p.Machines[machine].zones(), free: f.scratch.room, content: f.scratch.content[:0]}
-	return &f.scratch.filling
+	return filling{f: f, machine: machine, zones: f.p.Machines[machine].zones(), free: f.scratch.room, content: f.scratch.content[:0]}
 }
 
 // keepFree leaves the slack of a machine free, but for what its largest piece needs.
@@ -139,21 +157,18 @@ func (f *filler) keepFree(machine int) {
 	}
 }
 
-// end forgets what was loaded, and keeps the memory.
-func (t *filling) end() {
+// done is the finished load and its merit: what it carries for each dollar. It is nil if it is empty or may not be bought.
+func (t *filling) done() (*Load, float64) {
 	for _, c := range t.content {
 		t.f.scratch.loaded[c.Demand] = 0
 	}
 	t.f.scratch.content = t.content[:0]
-}
-
-// done is the finished load, or nil if it is empty or may not be bought.
-func (t *filling) done() *Load {
-	defer t.end()
-	if len(t.content) == 0 || t.f.p.Accepts != nil && !t.f.p.Accepts(t.machine, t.zones, t.content) {
-		return nil
+	l := t.f.p.load(t.machine, t.zones, t.content)
+	if l == nil || t.f.stock.affordable(t.machine) == 0 {
+		return nil, 0
 	}
-	return &Load{Machine: t.machine, Zones: t.zones, Content: slices.Clone(t.content), Price: t.f.p.Machines[t.machine].priceIn(t.zones)}
+	l.Content = slices.Clone(t.content)
+	return l, t.value / t.f.cost(t.machine, t.zones)
 }
 
 // put adds up to n pieces of a demand and returns how many there was room for.
@@ -203,8 +218,8 @@ func (f *filler) worthOf(k int) float64 { return f.scale[k] * f.worth[f.home[k]]
 var biases = [...]float64{0, 0.3, 1}
 
 // fill loads a machine, beginning with as much of some content as there is. Then it takes, again and again, a piece of
-// the row that is worth most for the room it takes, where a resource counts the more the less is left of it. It returns nil
-// if nothing fits.
+// the row that is worth most for the room it takes, where a resource counts the more the less is left of it. It returns the
+// load and its merit; nil if nothing fits.
 func (f *filler) fill(machine int, bias float64, content []Count) (*Load, float64) {
 	t := f.begin(machine)
 	for _, c := range content {
@@ -232,8 +247,7 @@ func (f *filler) fill(machine int, bias float64, content []Count) (*Load, float6
 			candidates = slices.Delete(candidates, pick, pick+1)
 		}
 	}
-	value := t.value
-	return t.done(), value
+	return t.done()
 }
 
 // putFrom adds some pieces of a row, the largest that fit, and says whether there were any. With sparing, of many alike
@@ -259,11 +273,11 @@ func (t *filling) putFrom(r int, sparing bool) bool {
 
 // pick drops the candidates that have no room and returns the position of the best of the others, or -1.
 func (f *filler) pick(candidates []int, factors []float64, room []int64) ([]int, int) {
-	free, scarcity := f.scratch.free, f.scratch.scarcity
+	scarcity := f.scratch.scarcity
 	for d, amount := range room {
-		free[d], scarcity[d] = float64(amount), 0
+		scarcity[d] = 0
 		if amount > 0 {
-			scarcity[d] = 1 / free[d]
+			scarcity[d] = 1 / float64(amount)
 		}
 	}
 	pick, highest := -1, -1.0
@@ -296,7 +310,7 @@ next:
 // knapsack's prices, as many of each as fit.
 func (f *filler) fillPriced(machine int) (*Load, float64) {
 	t := f.begin(machine)
-	order, ratio := f.scratch.candidates[:0], f.scratch.ratio
+	order, ratio := f.scratch.candidates[:0], f.scratch.factors
 	for _, r := range f.members[machine] {
 		if f.left[r] == 0 {
 			continue
@@ -315,16 +329,13 @@ func (f *filler) fillPriced(machine int) (*Load, float64) {
 		for t.putFrom(r, false) {
 		}
 	}
-	value := t.value
-	return t.done(), value
+	return t.done()
 }
 
-// fairShare is the part of what is left that fits one machine when every demand is cut by the same factor. It holds until
-// the next one is asked for.
+// fairShare is the part of what is left that fits one machine when every demand is cut by the same factor.
 func (f *filler) fairShare(machine int) []Count {
 	room := f.p.Machines[machine].Room
-	asked := f.scratch.asked
-	clear(asked)
+	asked := make([]int64, len(room))
 	for _, r := range f.members[machine] {
 		for _, k := range f.rows[r].members {
 			Subtract(asked, f.p.Demands[k].Request, -f.stock.left[k])
@@ -336,7 +347,7 @@ func (f *filler) fairShare(machine int) []Count {
 			factor = min(factor, float64(max(0, room[d]))/float64(amount))
 		}
 	}
-	share := f.scratch.share[:0]
+	var share []Count
 	for _, r := range f.members[machine] {
 		for _, k := range f.rows[r].members {
 			if n := int(factor * float64(f.stock.left[k])); n > 0 {
@@ -344,6 +355,5 @@ func (f *filler) fairShare(machine int) []Count {
 			}
 		}
 	}
-	f.scratch.share = share
 	return share
 }

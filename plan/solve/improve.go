@@ -26,8 +26,6 @@ const (
 
 // improver improves a packing.
 type improver struct {
-	p       *Problem
-	rows    []row
 	f       *filler
 	size    []float64
 	options []int
@@ -41,11 +39,8 @@ type improver struct {
 }
 
 // improved is the packing after many attempts. The stock is what the packing leaves.
-func improved(p *Problem, s *stock, best *packing, rows []row, size []float64, options []int, seed uint64) *packing {
-	pieces := 0
-	for k := range p.Demands {
-		pieces += p.Demands[k].Pieces
-	}
+func improved(s *stock, best *packing, rows []row, size []float64, options []int, seed uint64) *packing {
+	p, pieces := s.p, newStock(s.p).pieces
 	attempts := min(improvements, effort/max(1, pieces+len(p.Demands)))
 	if p.Accepts != nil {
 		attempts /= 8 // asking takes longer than all else
@@ -53,7 +48,8 @@ func improved(p *Problem, s *stock, best *packing, rows []row, size []float64, o
 	if len(best.loads) == 0 || attempts < 8 {
 		return best
 	}
-	i := &improver{p: p, rows: rows, f: newFiller(p, rows, s, size), size: size, options: options, random: rand.New(rand.NewPCG(seed, uint64(pieces))), now: best, stock: s}
+	i := &improver{f: newFiller(p, rows, s, size), size: size, options: options, random: rand.New(rand.NewPCG(seed, uint64(pieces))), now: best,
+		stock: s}
 	for n, found := 0, 0; n < attempts && n < found+patience; n++ {
 		i.attempt(best.total + detour*best.total*float64(attempts-n)/float64(attempts))
 		if i.now.better(best) {
@@ -73,12 +69,11 @@ func (i *improver) attempt(most float64) {
 			kept = append(kept, i.now.loads[j])
 			continue
 		}
-		l := i.now.loads[j]
-		l.Content = slices.Clone(l.Content)
-		s.giveBack(&l)
+		s.putBack(i.now.loads[j].Content)
+		s.spend(i.now.loads[j].Machine, -1)
 	}
-	if i.p.Accepts == nil && i.random.IntN(2) == 0 {
-		stuff(i.p, s, kept, i.size)
+	if s.p.Accepts == nil && i.random.IntN(2) == 0 {
+		stuff(s, kept, i.size)
 	}
 	next := &packing{loads: kept}
 	for j := range kept {
@@ -88,10 +83,10 @@ func (i *improver) attempt(most float64) {
 	if i.random.IntN(3) == 0 {
 		made = i.greedy(s)
 	} else {
-		made = firstFit(i.p, s, i.shuffled(s), i.some())
+		made = firstFit(s, i.shuffled(s), i.some())
 	}
 	for j := range made.loads {
-		next.add(trimmed(i.p, s, made.loads[j], i.options))
+		next.add(trimmed(s, made.loads[j], i.options))
 	}
 	next.left, next.total = made.left, next.price
 	if next.left < i.now.left || next.left == i.now.left && next.total < most-1e-9 {
@@ -103,29 +98,21 @@ func (i *improver) attempt(most float64) {
 func (i *improver) greedy(s *stock) *packing {
 	f := i.f
 	f.stock = s
-	for r := range i.rows {
-		f.worth[r] = i.size[i.rows[r].members[0]] * (0.85 + 0.3*i.random.Float64()) / f.scale[i.rows[r].members[0]]
+	for r := range f.rows {
+		first := f.rows[r].members[0]
+		f.worth[r] = i.size[first] * (0.85 + 0.3*i.random.Float64()) / f.scale[first]
 	}
 	f.count()
 	result, bias := &packing{}, biases[i.random.IntN(len(biases))]
 	for s.pieces > 0 {
-		var best *Load
-		highest := 0.0
+		var best choice
 		for range sampled {
-			m := i.options[i.random.IntN(len(i.options))]
-			if s.affordable(m) == 0 {
-				continue
-			}
-			if l, value := f.fill(m, bias, nil); l != nil && value/l.Price > highest {
-				best, highest = l, value/l.Price
-			}
+			best.consider(f.fill(i.options[i.random.IntN(len(i.options))], bias, nil))
 		}
-		if best == nil {
+		if best.load == nil {
 			break
 		}
-		s.buy(best)
-		f.count()
-		result.add(*best)
+		f.buy(result, best.load)
 	}
 	result.left = s.pieces
 	return result
@@ -157,8 +144,8 @@ func (i *improver) chosen() []int {
 }
 
 // stuff puts what is in stock into the room that is free on some loads, the largest first.
-func stuff(p *Problem, s *stock, loads []Load, size []float64) {
-	order := bySize(p, s, size)
+func stuff(s *stock, loads []Load, size []float64) {
+	p, order := s.p, s.bySize(size)
 	free := make([]int64, len(p.Machines[0].Room))
 	for i := range loads {
 		l := &loads[i]
@@ -192,21 +179,9 @@ func stuff(p *Problem, s *stock, loads []Load, size []float64) {
 	}
 }
 
-// bySize are the demands in stock, the largest first.
-func bySize(p *Problem, s *stock, size []float64) []int {
-	var order []int
-	for k, left := range s.left {
-		if left > 0 {
-			order = append(order, k)
-		}
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(-cmp.Compare(size[a], size[b]), cmp.Compare(a, b)) })
-	return order
-}
-
 // shuffled are the demands in stock, the large ones more or less before the small ones.
 func (i *improver) shuffled(s *stock) []int {
-	order := bySize(i.p, s, i.size)
+	order := s.bySize(i.size)
 	key := make(map[int]float64, len(order))
 	for _, k := range order {
 		key[k] = i.size[k] * (0.6 + 0.8*i.random.Float64())

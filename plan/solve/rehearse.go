@@ -70,9 +70,7 @@ func (r *rehearsal) judge(packed *packing) float64 {
 func sample(loads []Load) ([]Load, float64) {
 	pieces := 0
 	for i := range loads {
-		for _, c := range loads[i].Content {
-			pieces += c.N
-		}
+		pieces += loads[i].pieces()
 	}
 	stride := (pieces + maxScattered - 1) / maxScattered
 	if stride <= 1 {

@@ -18,7 +18,7 @@ type row struct {
 	request, least []int64
 	pieces         int
 	// users are the machines that some member may be on.
-	users Set
+	users Bitset
 }
 
 // rowsOf groups demands into rows: one for each demand while these are few, and otherwise cells of demands of nearly equal
@@ -57,11 +57,10 @@ func byKind(p *Problem, demands []int) [][]int {
 			largest[d] = max(largest[d], amount)
 		}
 	}
-	large, some := NewSet(len(p.Machines)), false
+	large := NewBitset(len(p.Machines))
 	for i := range p.Machines {
 		if Fits(largest, p.Machines[i].Room) {
-			large.Add(i)
-			some = true
+			large.Set(i)
 		}
 	}
 	places := map[string]int{}
@@ -77,14 +76,12 @@ func byKind(p *Problem, demands []int) [][]int {
 				key = binary.AppendVarint(key, int64(dim))
 			}
 		}
-		for w := range d.Ways {
-			key = binary.LittleEndian.AppendUint64(append(key, '|'), d.Ways[w].Zones)
-			for i, word := range d.Ways[w].Machines {
-				if some {
-					word &= large[i]
-				}
-				key = binary.LittleEndian.AppendUint64(key, word)
+		for _, w := range d.Ways {
+			machines := w.Machines.Clone()
+			if !large.Empty() {
+				machines.Intersect(large)
 			}
+			key = append(binary.LittleEndian.AppendUint64(append(key, '|'), w.Zones), machines.Key()...)
 		}
 		i, known := places[string(key)]
 		if !known {
@@ -171,7 +168,7 @@ func split(p *Problem, size []float64, cells []cell) []cell {
 func rowOf(p *Problem, size []float64, members []int) row {
 	slices.SortFunc(members, func(a, b int) int { return cmp.Or(-cmp.Compare(size[a], size[b]), cmp.Compare(a, b)) })
 	first := p.Demands[members[0]].Request
-	r := row{members: members, request: make([]int64, len(first)), least: slices.Clone(first), users: NewSet(len(p.Machines))}
+	r := row{members: members, request: make([]int64, len(first)), least: slices.Clone(first), users: NewBitset(len(p.Machines))}
 	sums := make([]float64, len(first))
 	for _, k := range members {
 		d := &p.Demands[k]
@@ -181,9 +178,7 @@ func rowOf(p *Problem, size []float64, members []int) row {
 			r.least[dim] = min(r.least[dim], amount)
 		}
 		for w := range d.Ways {
-			for i, word := range d.Ways[w].Machines {
-				r.users[i] |= word
-			}
+			r.users.Unite(d.Ways[w].Machines)
 		}
 	}
 	for dim := range r.request {
@@ -221,10 +216,10 @@ func condensed(p *Problem, rows []row) *Problem {
 			d.Lots = append(d.Lots, p.Demands[k].Lots...)
 		}
 		for w := range first.Ways {
-			way := Way{Machines: NewSet(len(p.Machines)), Zones: first.Ways[w].Zones}
+			way := Way{Machines: NewBitset(len(p.Machines)), Zones: first.Ways[w].Zones}
 			for m := range p.Machines {
 				if Fits(r.request, p.Machines[m].Room) && slices.ContainsFunc(r.members, func(k int) bool { return p.Demands[k].Ways[w].Machines.Has(m) }) {
-					way.Machines.Add(m)
+					way.Machines.Set(m)
 				}
 			}
 			d.Ways = append(d.Ways, way)
@@ -234,18 +229,14 @@ func condensed(p *Problem, rows []row) *Problem {
 	return q
 }
 
-// singles are the rows of a condensed problem, one for each demand, all of the same size.
-func singles(q *Problem) (rows []row, sizes []float64) {
-	for k := range q.Demands {
-		users := NewSet(len(q.Machines))
-		for w := range q.Demands[k].Ways {
-			for i, word := range q.Demands[k].Ways[w].Machines {
-				users[i] |= word
-			}
-		}
-		request := q.Demands[k].Request
-		rows = append(rows, row{members: []int{k}, request: request, least: request, pieces: q.Demands[k].Pieces, users: users})
-		sizes = append(sizes, 1)
+// programOf is the program for what is in stock, not solved yet.
+func programOf(s *stock, rows []row) *program {
+	q := condensed(s.p, rows)
+	sizes, single := make([]float64, len(rows)), make([]row, len(rows))
+	for r := range rows {
+		single[r] = rowOf(q, sizes, []int{r})
 	}
-	return rows, sizes
+	own := newStock(q)
+	own.shared = s.shared
+	return newProgram(newFiller(q, single, own, sizes))
 }

@@ -41,13 +41,16 @@ func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
 	var all []*packing
 	var best *packing
 	var rest *stock
-	try := func(way func(s *stock) *packing) {
+	try := func(strategy Strategy, way func(s *stock) *packing) {
+		if p.Without == strategy {
+			return
+		}
 		s := newStock(p)
 		s.shared = shared
 		made := way(s)
 		made.price = 0
 		for i := range made.loads {
-			made.loads[i] = trimmed(p, s, made.loads[i], options)
+			made.loads[i] = trimmed(s, made.loads[i], options)
 			made.price += made.loads[i].Price
 		}
 		made.total = made.price
@@ -57,32 +60,26 @@ func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
 	}
 	s := newStock(p)
 	s.shared = shared
-	program, rows := valued(p, s, size, maxRounds)
-	if p.Without != ByWorth {
-		try(func(s *stock) *packing { return guided(p, s, size, program, rows) })
-	}
-	for _, order := range orders(p, size) {
-		if p.Without != FirstFit {
-			try(func(s *stock) *packing { return firstFit(p, s, order, options) })
-		}
-	}
+	rows := rowsOf(p, size)
+	program := programOf(s, rows)
+	program.solve(maxRounds)
+	try(ByWorth, func(s *stock) *packing { return guided(s, size, program, rows) })
+	try(FirstFit, func(s *stock) *packing { return firstFit(s, s.bySize(size), options) })
 	for _, m := range fleets(p, options) {
-		if p.Without != OneType {
-			try(func(s *stock) *packing { return firstFit(p, s, bySize(p, s, size), []int{m}) })
-		}
+		try(OneType, func(s *stock) *packing { return firstFit(s, s.bySize(size), []int{m}) })
 		for _, slack := range slacks {
-			if !p.Follows && p.Without != Fleets {
-				try(func(s *stock) *packing { return fleet(p, s, rows, size, m, slack) })
+			if !p.Follows {
+				try(Fleets, func(s *stock) *packing { return fleet(s, rows, size, m, slack) })
 			}
 		}
 	}
-	start, small := best, newStock(p).pieces <= few
+	start, small := best, s.pieces <= few
 	for seed := range uint64(attempted) {
 		done := best.left == 0 && program.converged && best.total <= program.cost()*improvable
 		if p.Without == Improve || done && !small || seed > 0 && (done || !small) {
 			break
 		}
-		if made := improved(p, rest, start, rows, size, options, seed+1); made.better(best) {
+		if made := improved(rest, start, rows, size, options, seed+1); made.better(best) {
 			best = made
 		}
 	}
@@ -105,28 +102,13 @@ func ratesOf(p *Problem, program *program, rows []row, size []float64) []float64
 	return rates
 }
 
-// orders are those in which plain heuristics take the demands: by the first dimension that matters most to many, and by size.
-func orders(p *Problem, size []float64) [][]int {
-	all := make([]int, len(p.Demands))
-	for k := range all {
-		all[k] = k
-	}
-	first, bySize := slices.Clone(all), slices.Clone(all)
-	slices.SortStableFunc(first, func(a, b int) int { return -slices.Compare(p.Demands[a].Request, p.Demands[b].Request) })
-	slices.SortStableFunc(bySize, func(a, b int) int { return -cmp.Compare(size[a], size[b]) })
-	return [][]int{first, bySize}
-}
-
 // mostFleets is how many machines are tried as the only one.
 const mostFleets = 6
 
 // fleets are the machines of which a fleet would be cheapest for all demands, were pieces divisible. They have to be large
 // enough for each.
 func fleets(p *Problem, options []int) []int {
-	asked := make([]int64, len(p.Machines[0].Room))
-	for k := range p.Demands {
-		Subtract(asked, p.Demands[k].Request, -p.Demands[k].Pieces)
-	}
+	asked := newStock(p).asked()
 	price := make([]float64, len(p.Machines))
 	var all []int
 next:
@@ -153,15 +135,13 @@ next:
 // concentrated says that some machine carries more than its share.
 func concentrated(p *Problem, packed *packing) bool {
 	for i := range packed.loads {
-		pieces := 0
+		if p.Share > 0 && packed.loads[i].pieces() > p.Share {
+			return true
+		}
 		for _, c := range packed.loads[i].Content {
 			if share := p.Demands[c.Demand].Share; share > 0 && c.N > share {
 				return true
 			}
-			pieces += c.N
-		}
-		if p.Share > 0 && pieces > p.Share {
-			return true
 		}
 	}
 	return false
@@ -183,11 +163,7 @@ func byPrice(p *Problem) []int {
 // sizes are what a piece of each demand costs, in dollars per hour, where everything is divisible: its request at the
 // prices that resources have in the cheapest mixture of machines. These prices come with them.
 func sizes(p *Problem) (size, prices []float64) {
-	asked := make([]int64, len(p.Machines[0].Room))
-	for k := range p.Demands {
-		Subtract(asked, p.Demands[k].Request, -p.Demands[k].Pieces)
-	}
-	prices = resourcePrices(p, asked)
+	prices = resourcePrices(p, newStock(p).asked())
 	size = make([]float64, len(p.Demands))
 	for k := range p.Demands {
 		for d, amount := range p.Demands[k].Request {
@@ -201,8 +177,7 @@ func sizes(p *Problem) (size, prices []float64) {
 // resourcePrices are the duals of the cheapest mixture of machines that has all that is asked for.
 func resourcePrices(p *Problem, asked []int64) []float64 {
 	n := len(asked)
-	lp := &program{rows: n, lines: n, basis: make([]column, n), level: make([]float64, n), inverse: make([]float64, n*n),
-		dual: make([]float64, n), direction: make([]float64, n)}
+	lp := newSimplex(n, n)
 	highest := 0.0
 	for m := range p.Machines {
 		if price := p.Machines[m].priceIn(math.MaxUint64); !math.IsInf(price, 1) {
@@ -211,11 +186,9 @@ func resourcePrices(p *Problem, asked []int64) []float64 {
 	}
 	// Everything is measured in what is asked for, so that the numbers are of one size.
 	for d := range n {
-		lp.inverse[d*n+d] = 1
-		lp.basis[d] = column{price: 1e6 * highest, lines: []entry{{d, 1}}}
-		lp.level[d] = 0
 		if asked[d] > 0 {
-			lp.level[d], lp.dual[d] = 1, 1e6*highest
+			lp.level[d] = 1
+			lp.charge(d, 1e6*highest)
 		}
 	}
 	var columns []column
