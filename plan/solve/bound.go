@@ -26,7 +26,7 @@ func LowerBound(p *Problem) float64 {
 	for i := range rows {
 		rows[i].request = rows[i].least
 	}
-	program := programOf(newStock(&relaxed), rows)
+	program := programOf(&relaxed, rows)
 	f := program.f
 	for range maxProofs {
 		program.solve(provingRounds)

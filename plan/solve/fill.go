@@ -40,7 +40,8 @@ type scratch struct {
 	knapsack            [3][]float64
 }
 
-func newFiller(p *Problem, rows []row, s *stock, size []float64) *filler {
+func newFiller(s *stock, rows []row, size []float64) *filler {
+	p := s.p
 	f := &filler{p: p, rows: rows, stock: s, worth: make([]float64, len(rows)), scale: make([]float64, len(p.Demands)), home: make([]int, len(p.Demands)),
 		shadow: make([]float64, len(p.Budgets)), members: make([][]int, len(p.Machines)), prices: make([][]float64, len(p.Machines)),
 		fits: make([][]int, len(p.Machines)), left: make([]int, len(rows))}
@@ -178,7 +179,7 @@ func (t *filling) put(k, n int) int {
 	if n <= 0 {
 		return 0
 	}
-	if n = min(n, t.f.stock.most(k)-loaded[k], t.f.stock.share()-t.pieces); n <= 0 {
+	if n = min(n, t.f.stock.most(k)-loaded[k], t.f.stock.share-t.pieces); n <= 0 {
 		return 0
 	}
 	for w := range d.Ways {

@@ -40,7 +40,7 @@ func firstFit(s *stock, order, options []int) *packing {
 
 // settled buys the cheapest machine of each node in flight. What is on a node that can be none of them is left.
 func settled(s *stock, nodes []*node) *packing {
-	result := &packing{}
+	result := &packing{rest: s}
 	for _, n := range nodes {
 		var bought *Load
 		for _, m := range n.options {
@@ -55,7 +55,6 @@ func settled(s *stock, nodes []*node) *packing {
 		s.spend(bought.Machine, 1)
 		result.add(*bought)
 	}
-	result.left = s.pieces
 	return result
 }
 
@@ -86,7 +85,7 @@ func (n *node) take(s *stock, k int) bool {
 	if !Fits(d.Request, n.spare) {
 		return false
 	}
-	most := min(s.most(k), s.share()-n.pieces)
+	most := min(s.most(k), s.share-n.pieces)
 	if most <= 0 {
 		return false
 	}
@@ -127,8 +126,7 @@ func (n *node) take(s *stock, k int) bool {
 }
 
 // trimmed is a load on the cheapest machine that holds it. Options are ordered by price.
-func trimmed(s *stock, l Load, options []int) Load {
-	p := s.p
+func trimmed(p *Problem, l Load, options []int) Load {
 	need := make([]int64, len(p.Machines[l.Machine].Room))
 	zones := uint64(math.MaxUint64)
 	for _, c := range l.Content {

@@ -12,12 +12,12 @@ const (
 
 // fleet buys alike machines with the same mixture on each. The rest that would leave the last one half empty goes to
 // smaller ones of the same shape: on others the kube-scheduler would fill one resource and leave the other idle.
-func fleet(s *stock, rows []row, size []float64, machine int, slack float64) *packing {
-	f := newFiller(s.p, rows, s, size)
+func (s *solver) fleet(rest *stock, machine int, slack float64) *packing {
+	f := newFiller(rest, s.rows, s.size)
 	f.slack = slack
 	room := s.p.Machines[machine].Room
 	prices := make([]float64, len(room))
-	for d, amount := range s.asked() {
+	for d, amount := range rest.asked() {
 		if amount > 0 && room[d] > 0 {
 			prices[d] = float64(amount) / float64(room[d]) / float64(room[d])
 		}
@@ -29,14 +29,14 @@ func fleet(s *stock, rows []row, size []float64, machine int, slack float64) *pa
 		}
 		return sum
 	}
-	for r := range rows {
-		f.worth[r] = worth(rows[r].request)
+	for r := range f.rows {
+		f.worth[r] = worth(f.rows[r].request)
 	}
 	f.count()
-	result := &packing{}
-	for s.pieces > 0 {
+	result := &packing{rest: rest}
+	for rest.pieces > 0 {
 		l, merit := f.fill(machine, biases[len(biases)-1], f.fairShare(machine))
-		if l != nil && merit*l.Price < nearlyFull*worth(room) && l.pieces() == s.pieces {
+		if l != nil && merit*l.Price < nearlyFull*worth(room) && l.pieces() == rest.pieces {
 			l = f.shared(machine)
 		}
 		if l == nil {
@@ -44,7 +44,6 @@ func fleet(s *stock, rows []row, size []float64, machine int, slack float64) *pa
 		}
 		f.buy(result, l)
 	}
-	result.left = s.pieces
 	return result
 }
 

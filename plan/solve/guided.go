@@ -6,31 +6,6 @@ import (
 	"slices"
 )
 
-// packing is machines that are bought, and what could not be bought for.
-type packing struct {
-	loads []Load
-	// left is how many pieces have no machine.
-	left int
-	// price is the sum of the loads', total what is expected in the end.
-	price, total float64
-}
-
-func (p *packing) add(l Load) {
-	p.loads = append(p.loads, l)
-	p.price += l.Price
-}
-
-// better says that a packing serves more, or costs less in the end, or as much on fewer machines.
-func (p *packing) better(other *packing) bool {
-	if p.left != other.left {
-		return p.left < other.left
-	}
-	if p.total < other.total-1e-9 || p.total > other.total+1e-9 {
-		return p.total < other.total
-	}
-	return len(p.loads) < len(other.loads)
-}
-
 // guide buys by what pieces are worth: what the program wants in whole numbers, and then the load of the highest merit, one
 // by one.
 type guide struct {
@@ -43,11 +18,11 @@ type guide struct {
 }
 
 // guided is a packing by worth.
-func guided(s *stock, size []float64, program *program, rows []row) *packing {
-	g := &guide{f: newFiller(s.p, rows, s, size), program: program, known: make([]choice, len(s.p.Machines))}
+func (s *solver) guided(rest *stock) *packing {
+	g := &guide{f: newFiller(rest, s.rows, s.size), program: s.program, known: make([]choice, len(s.p.Machines))}
 	g.value()
-	result := &packing{}
-	loads := program.loads()
+	result := &packing{rest: rest}
+	loads := s.program.loads()
 	for _, w := range loads {
 		for range int(w.level + 1e-6) {
 			l, _ := g.f.fill(w.load.Machine, biases[0], g.content(w.load))
@@ -64,7 +39,6 @@ func guided(s *stock, size []float64, program *program, rows []row) *packing {
 	for l := g.best(loads); l != nil; l = g.best(loads) {
 		g.f.buy(result, l)
 	}
-	result.left = s.pieces
 	return result
 }
 

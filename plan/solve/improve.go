@@ -26,30 +26,24 @@ const (
 
 // improver improves a packing.
 type improver struct {
-	f       *filler
-	size    []float64
-	options []int
-	random  *rand.Rand
-	// now is the packing that is changed next, and stock what it leaves.
-	now   *packing
-	stock *stock
-	// order and rate are memory that is used again and again.
-	order []int
-	rate  []float64
+	*solver
+	f      *filler
+	random *rand.Rand
+	// now is the packing that is changed next.
+	now *packing
 }
 
-// improved is the packing after many attempts. The stock is what the packing leaves.
-func improved(s *stock, best *packing, rows []row, size []float64, options []int, seed uint64) *packing {
-	p, pieces := s.p, newStock(s.p).pieces
-	attempts := min(improvements, effort/max(1, pieces+len(p.Demands)))
-	if p.Accepts != nil {
+// improved is the packing after many attempts.
+func (s *solver) improved(best *packing, seed uint64) *packing {
+	pieces := newStock(s.p, false).pieces
+	attempts := min(improvements, effort/max(1, pieces+len(s.p.Demands)))
+	if s.p.Accepts != nil {
 		attempts /= 8 // asking takes longer than all else
 	}
 	if len(best.loads) == 0 || attempts < 8 {
 		return best
 	}
-	i := &improver{f: newFiller(p, rows, s, size), size: size, options: options, random: rand.New(rand.NewPCG(seed, uint64(pieces))), now: best,
-		stock: s}
+	i := &improver{solver: s, f: newFiller(best.rest, s.rows, s.size), random: rand.New(rand.NewPCG(seed, uint64(pieces))), now: best}
 	for n, found := 0, 0; n < attempts && n < found+patience; n++ {
 		i.attempt(best.total + detour*best.total*float64(attempts-n)/float64(attempts))
 		if i.now.better(best) {
@@ -62,22 +56,18 @@ func improved(s *stock, best *packing, rows []row, size []float64, options []int
 // attempt ruins and recreates a part of the packing, and keeps what comes of it unless it is dearer than most.
 func (i *improver) attempt(most float64) {
 	victims := i.chosen()
-	s := i.stock.clone()
-	kept := make([]Load, 0, len(i.now.loads)+ruined)
-	for j := range i.now.loads {
+	s := i.now.rest.clone()
+	next := &packing{rest: s, loads: make([]Load, 0, len(i.now.loads)+ruined)}
+	for j, l := range i.now.loads {
 		if !slices.Contains(victims, j) {
-			kept = append(kept, i.now.loads[j])
+			next.add(l)
 			continue
 		}
-		s.putBack(i.now.loads[j].Content)
-		s.spend(i.now.loads[j].Machine, -1)
+		s.putBack(l.Content)
+		s.spend(l.Machine, -1)
 	}
 	if s.p.Accepts == nil && i.random.IntN(2) == 0 {
-		stuff(s, kept, i.size)
-	}
-	next := &packing{loads: kept}
-	for j := range kept {
-		next.price += kept[j].Price
+		stuff(s, next.loads, i.size)
 	}
 	var made *packing
 	if i.random.IntN(3) == 0 {
@@ -86,11 +76,10 @@ func (i *improver) attempt(most float64) {
 		made = firstFit(s, i.shuffled(s), i.some())
 	}
 	for j := range made.loads {
-		next.add(trimmed(s, made.loads[j], i.options))
+		next.add(trimmed(s.p, made.loads[j], i.options))
 	}
-	next.left, next.total = made.left, next.price
-	if next.left < i.now.left || next.left == i.now.left && next.total < most-1e-9 {
-		i.now, i.stock = next, s
+	if left, now := s.pieces, i.now.rest.pieces; left < now || left == now && next.total < most-1e-9 {
+		i.now = next
 	}
 }
 
@@ -103,7 +92,7 @@ func (i *improver) greedy(s *stock) *packing {
 		f.worth[r] = i.size[first] * (0.85 + 0.3*i.random.Float64()) / f.scale[first]
 	}
 	f.count()
-	result, bias := &packing{}, biases[i.random.IntN(len(biases))]
+	result, bias := &packing{rest: s}, biases[i.random.IntN(len(biases))]
 	for s.pieces > 0 {
 		var best choice
 		for range sampled {
@@ -114,7 +103,6 @@ func (i *improver) greedy(s *stock) *packing {
 		}
 		f.buy(result, best.load)
 	}
-	result.left = s.pieces
 	return result
 }
 
@@ -124,10 +112,9 @@ const sampled = 12
 // chosen are the places of the loads to be ruined.
 func (i *improver) chosen() []int {
 	loads, random := i.now.loads, i.random
-	order, rate := slices.Grow(i.order[:0], len(loads))[:len(loads)], slices.Grow(i.rate[:0], len(loads))[:len(loads)]
-	i.order, i.rate = order, rate
+	order, rate := make([]int, len(loads)), make([]float64, len(loads))
 	for j := range loads {
-		order[j], rate[j] = j, 0
+		order[j] = j
 		for _, c := range loads[j].Content {
 			rate[j] += i.size[c.Demand] * float64(c.N)
 		}

@@ -206,7 +206,11 @@ func (p *program) offers() (columns []column, scale float64) {
 		if len(f.members[m]) == 0 || f.stock.affordable(m) == 0 {
 			continue
 		}
-		promise[m] = f.limit(m) / f.cost(m, math.MaxUint64)
+		stride, steps, decay := f.p.Machines[m].priceIn(math.MaxUint64), knapsackSteps, knapsackDecay
+		if f.prices[m] != nil {
+			stride, steps, decay = stride*0.1, 4, 0.5 // the worths have changed a little
+		}
+		promise[m] = f.knapsack(m, stride, steps, decay) / f.cost(m, math.MaxUint64)
 		order = append(order, m)
 		if promise[m] > 0 {
 			scale = min(scale, 1/promise[m])

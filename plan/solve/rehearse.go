@@ -14,7 +14,7 @@ import (
 const (
 	// remnants is how much dearer pods are that need a second round of machines: they fill none of them, and waited.
 	remnants = 1.25
-	// trickling is how much of a fleet is taken to be filled before the rest of it has joined.
+	// trickling is how much of a fleet is taken to be filled machine by machine, before the rest of it has joined.
 	trickling = 0.25
 	// maxScattered is how many pods are simulated. Of a larger plan a part is enough.
 	maxScattered = 1500
@@ -39,7 +39,7 @@ func (r *rehearsal) best(all []*packing, cheapest *packing) *packing {
 	limit, best := cheapest.price*worthwaiting, cheapest
 	best.total = r.judge(best)
 	for _, packed := range all {
-		if packed == cheapest || packed.left > cheapest.left || packed.price > limit || packed.price >= best.total {
+		if packed == cheapest || packed.rest.pieces > cheapest.rest.pieces || packed.price > limit || packed.price >= best.total {
 			continue
 		}
 		if packed.total = r.judge(packed); packed.total < best.total {
@@ -60,9 +60,9 @@ func (r *rehearsal) judge(packed *packing) float64 {
 		}
 	}
 	for i, spread := range spreads {
-		wait(r.scatter(loads, uint64(i), spread), (1-trickling)/float64(len(spreads)))
+		wait(r.scatter(loads, len(loads), uint64(i), spread), (1-trickling)/float64(len(spreads)))
 	}
-	wait(r.trickle(loads), trickling)
+	wait(r.scatter(loads, 1, 0, 0), trickling)
 	return price
 }
 
@@ -112,41 +112,25 @@ func (r *rehearsal) machines(loads []Load, seed uint64) ([]simulated, []int) {
 	return nodes, queue
 }
 
-// scatter simulates the kube-scheduler with all machines there from the beginning: the pods come in any order, and each goes
-// to the machine that has the best mean of the scores LeastAllocated and BalancedAllocation, where pods of a kind are kept
-// apart as those of one workload are by default. It returns how many pieces of each demand found no room.
-func (r *rehearsal) scatter(loads []Load, seed uint64, spread float64) []int {
+// scatter simulates the kube-scheduler with machines that join in waves: the pods come in any order, and each goes to the
+// machine that has the best mean of the scores LeastAllocated and BalancedAllocation, where pods of a kind are kept apart as
+// those of one workload are by default. Machines of earlier waves are full for those that still wait. It returns how many
+// pieces of each demand found no room.
+func (r *rehearsal) scatter(loads []Load, wave int, seed uint64, spread float64) []int {
 	nodes, queue := r.machines(loads, seed)
-	left := make([]int, len(r.p.Demands))
-	for _, k := range queue {
-		best, highest := -1, math.Inf(-1)
-		for i := range nodes {
-			if score := r.score(&nodes[i], k, spread); score > highest {
-				best, highest = i, score
+	for joining := range slices.Chunk(nodes, wave) {
+		queue = slices.DeleteFunc(queue, func(k int) bool {
+			best, highest := -1, math.Inf(-1)
+			for i := range joining {
+				if score := r.score(&joining[i], k, spread); score > highest {
+					best, highest = i, score
+				}
 			}
-		}
-		if best < 0 {
-			left[k]++
-			continue
-		}
-		r.bind(&nodes[best], k)
-	}
-	return left
-}
-
-// trickle simulates it with machines that join one after another: each is filled with the first pods of the queue that fit.
-func (r *rehearsal) trickle(loads []Load) []int {
-	nodes, queue := r.machines(loads, 0)
-	for i := range nodes {
-		kept := queue[:0]
-		for _, k := range queue {
-			if math.IsInf(r.score(&nodes[i], k, 0), -1) {
-				kept = append(kept, k)
-				continue
+			if best >= 0 {
+				r.bind(&joining[best], k)
 			}
-			r.bind(&nodes[i], k)
-		}
-		queue = kept
+			return best >= 0
+		})
 	}
 	left := make([]int, len(r.p.Demands))
 	for _, k := range queue {

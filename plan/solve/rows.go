@@ -229,14 +229,12 @@ func condensed(p *Problem, rows []row) *Problem {
 	return q
 }
 
-// programOf is the program for what is in stock, not solved yet.
-func programOf(s *stock, rows []row) *program {
-	q := condensed(s.p, rows)
+// programOf is the program for a problem, not solved yet.
+func programOf(p *Problem, rows []row) *program {
+	q := condensed(p, rows)
 	sizes, single := make([]float64, len(rows)), make([]row, len(rows))
 	for r := range rows {
 		single[r] = rowOf(q, sizes, []int{r})
 	}
-	own := newStock(q)
-	own.shared = s.shared
-	return newProgram(newFiller(q, single, own, sizes))
+	return newProgram(newFiller(newStock(q, false), single, sizes))
 }

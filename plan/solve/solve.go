@@ -19,17 +19,29 @@ const (
 	attempted = 3
 )
 
+// solver is a problem, and what all ways to buy have in common.
+type solver struct {
+	p *Problem
+	// size is what a piece of each demand costs where everything is divisible; options are the machines by price.
+	size    []float64
+	options []int
+	rows    []row
+	program *program
+}
+
 // Solve buys machines for all demands at the least price it finds. Pieces that no machine and no budget allows are left.
 func Solve(p *Problem) []Load {
 	if len(p.Machines) == 0 {
 		return nil
 	}
 	size, _ := sizes(p)
-	options := byPrice(p)
-	best := cheapest(p, size, options, false)
+	rows := rowsOf(p, size)
+	s := &solver{p: p, size: size, options: byPrice(p), rows: rows, program: programOf(p, rows)}
+	s.program.solve(maxRounds)
+	best := s.cheapest(false)
 	if p.Without != Shares && concentrated(p, best) {
-		spread := cheapest(p, size, options, true)
-		if spread.left <= best.left && max(spread.total/best.total, spread.price/best.price) <= 1+AlmostEqual {
+		spread := s.cheapest(true)
+		if spread.rest.pieces <= best.rest.pieces && max(spread.total/best.total, spread.price/best.price) <= 1+AlmostEqual {
 			best = spread
 		}
 	}
@@ -37,65 +49,69 @@ func Solve(p *Problem) []Load {
 }
 
 // cheapest is the cheapest packing of all ways to buy. With shared, no machine carries more than its share.
-func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
-	var all []*packing
-	var best *packing
-	var rest *stock
-	try := func(strategy Strategy, way func(s *stock) *packing) {
-		if p.Without == strategy {
-			return
-		}
-		s := newStock(p)
-		s.shared = shared
-		made := way(s)
-		made.price = 0
-		for i := range made.loads {
-			made.loads[i] = trimmed(s, made.loads[i], options)
-			made.price += made.loads[i].Price
-		}
-		made.total = made.price
-		if all = append(all, made); best == nil || made.better(best) {
-			best, rest = made, s
+func (s *solver) cheapest(shared bool) *packing {
+	all := s.packings(shared)
+	best := all[0]
+	for _, packed := range all[1:] {
+		if packed.better(best) {
+			best = packed
 		}
 	}
-	s := newStock(p)
-	s.shared = shared
-	rows := rowsOf(p, size)
-	program := programOf(s, rows)
-	program.solve(maxRounds)
-	try(ByWorth, func(s *stock) *packing { return guided(s, size, program, rows) })
-	try(FirstFit, func(s *stock) *packing { return firstFit(s, s.bySize(size), options) })
-	for _, m := range fleets(p, options) {
-		try(OneType, func(s *stock) *packing { return firstFit(s, s.bySize(size), []int{m}) })
+	if best = s.improvedOften(best); s.p.Follows || len(s.p.Budgets) > 0 || s.p.Without == Rehearse {
+		return best // where a budget is short, there is none for a second round of machines
+	}
+	return (&rehearsal{p: s.p, rates: s.rates()}).best(all, best)
+}
+
+// packings are those of all ways to buy, each of its loads on the cheapest machine that holds it.
+func (s *solver) packings(shared bool) []*packing {
+	var all []*packing
+	try := func(strategy Strategy, way func(rest *stock) *packing) {
+		if s.p.Without == strategy {
+			return
+		}
+		rest := newStock(s.p, shared)
+		made := &packing{rest: rest}
+		for _, l := range way(rest).loads {
+			made.add(trimmed(rest.p, l, s.options))
+		}
+		all = append(all, made)
+	}
+	try(ByWorth, s.guided)
+	try(FirstFit, func(rest *stock) *packing { return firstFit(rest, rest.bySize(s.size), s.options) })
+	for _, m := range fleets(s.p, s.options) {
+		try(OneType, func(rest *stock) *packing { return firstFit(rest, rest.bySize(s.size), []int{m}) })
 		for _, slack := range slacks {
-			if !p.Follows {
-				try(Fleets, func(s *stock) *packing { return fleet(s, rows, size, m, slack) })
+			if !s.p.Follows {
+				try(Fleets, func(rest *stock) *packing { return s.fleet(rest, m, slack) })
 			}
 		}
 	}
-	start, small := best, s.pieces <= few
+	return all
+}
+
+// improvedOften is a packing after attempts to improve it, and after more where that has helped and one machine counts.
+func (s *solver) improvedOften(start *packing) *packing {
+	best, small := start, newStock(s.p, false).pieces <= few
 	for seed := range uint64(attempted) {
-		done := best.left == 0 && program.converged && best.total <= program.cost()*improvable
-		if p.Without == Improve || done && !small || seed > 0 && (done || !small) {
+		done := best.rest.pieces == 0 && s.program.converged && best.total <= s.program.cost()*improvable
+		if s.p.Without == Improve || done && !small || seed > 0 && (done || !small) {
 			break
 		}
-		if made := improved(rest, start, rows, size, options, seed+1); made.better(best) {
+		if made := s.improved(start, seed+1); made.better(best) {
 			best = made
 		}
 	}
-	if p.Follows || len(p.Budgets) > 0 || p.Without == Rehearse {
-		return best // where a budget is short, there is none for a second round of machines
-	}
-	return (&rehearsal{p: p, rates: ratesOf(p, program, rows, size)}).best(all, best)
+	return best
 }
 
-// ratesOf are what a piece of each demand costs by the program.
-func ratesOf(p *Problem, program *program, rows []row, size []float64) []float64 {
-	f := newFiller(p, rows, newStock(p), size)
-	for r := range rows {
-		f.worth[r] = max(0, program.dual[r])
+// rates are what a piece of each demand costs by the program.
+func (s *solver) rates() []float64 {
+	f := newFiller(newStock(s.p, false), s.rows, s.size)
+	for r := range s.rows {
+		f.worth[r] = max(0, s.program.dual[r])
 	}
-	rates := make([]float64, len(p.Demands))
+	rates := make([]float64, len(s.p.Demands))
 	for k := range rates {
 		rates[k] = f.worthOf(k)
 	}
@@ -108,7 +124,7 @@ const mostFleets = 6
 // fleets are the machines of which a fleet would be cheapest for all demands, were pieces divisible. They have to be large
 // enough for each.
 func fleets(p *Problem, options []int) []int {
-	asked := newStock(p).asked()
+	asked := newStock(p, false).asked()
 	price := make([]float64, len(p.Machines))
 	var all []int
 next:
@@ -163,7 +179,7 @@ func byPrice(p *Problem) []int {
 // sizes are what a piece of each demand costs, in dollars per hour, where everything is divisible: its request at the
 // prices that resources have in the cheapest mixture of machines. These prices come with them.
 func sizes(p *Problem) (size, prices []float64) {
-	prices = resourcePrices(p, newStock(p).asked())
+	prices = resourcePrices(p, newStock(p, false).asked())
 	size = make([]float64, len(p.Demands))
 	for k := range p.Demands {
 		for d, amount := range p.Demands[k].Request {

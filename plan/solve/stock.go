@@ -15,12 +15,16 @@ type stock struct {
 	budgets []int64
 	// pieces is the sum of left.
 	pieces int
-	// shared says that Problem.Share and Demand.Share hold.
+	// shared says that Problem.Share and Demand.Share hold, share how many pieces one machine takes.
 	shared bool
+	share  int
 }
 
-func newStock(p *Problem) *stock {
-	s := &stock{p: p, left: make([]int, len(p.Demands)), lots: make([][]int, len(p.Demands)), budgets: slices.Clone(p.Budgets)}
+func newStock(p *Problem, shared bool) *stock {
+	s := &stock{p: p, left: make([]int, len(p.Demands)), lots: make([][]int, len(p.Demands)), budgets: slices.Clone(p.Budgets), shared: shared, share: math.MaxInt}
+	if shared && p.Share > 0 {
+		s.share = p.Share
+	}
 	for k := range p.Demands {
 		d := &p.Demands[k]
 		s.left[k] = d.Pieces
@@ -59,14 +63,6 @@ func (s *stock) most(k int) int {
 		n = min(n, d.Share)
 	}
 	return n
-}
-
-// share is how many pieces one machine takes.
-func (s *stock) share() int {
-	if s.shared && s.p.Share > 0 {
-		return s.p.Share
-	}
-	return math.MaxInt
 }
 
 // mostOf is how many pieces of several demands one machine takes for reasons other than room.
