@@ -11,10 +11,11 @@ import "math"
 //
 // Where demands are grouped into rows, each counts as its row's smallest.
 func LowerBound(p *Problem) float64 {
-	if len(p.Machines) == 0 {
+	options := byPrice(p)
+	if len(options) == 0 {
 		return 0
 	}
-	size, prices := sizes(p)
+	size, prices := sizes(p, options)
 	highest := divisible(p, size, prices)
 	relaxed := *p
 	relaxed.Budgets = nil
@@ -26,7 +27,7 @@ func LowerBound(p *Problem) float64 {
 	for i := range rows {
 		rows[i].request = rows[i].least
 	}
-	program := programOf(&relaxed, rows)
+	program := programOf(&relaxed, rows, size)
 	f := program.f
 	for range maxProofs {
 		program.solve(provingRounds)

@@ -35,7 +35,7 @@ func (s *solver) fleet(rest *stock, machine int, slack float64) *packing {
 	f.count()
 	result := &packing{rest: rest}
 	for rest.pieces > 0 {
-		l, merit := f.fill(machine, biases[len(biases)-1], f.fairShare(machine))
+		l, merit := f.fill(machine, dear, f.fairShare(machine))
 		if l != nil && merit*l.Price < nearlyFull*worth(room) && l.pieces() == rest.pieces {
 			l = f.shared(machine)
 		}
@@ -53,7 +53,7 @@ func (f *filler) shared(fleet int) *Load {
 	var best choice
 	for m := range f.p.Machines {
 		if len(f.members[m]) == len(f.rows) && similar(&f.p.Machines[m], &f.p.Machines[fleet]) {
-			best.consider(f.fill(m, biases[len(biases)-1], f.fairShare(m)))
+			best.consider(f.fill(m, dear, f.fairShare(m)))
 		}
 	}
 	return best.load

@@ -9,59 +9,48 @@ import (
 // guide buys by what pieces are worth: what the program wants in whole numbers, and then the load of the highest merit, one
 // by one.
 type guide struct {
-	f       *filler
-	program *program
+	f     *filler
+	loads []wanted
 	// known is the best load of each machine when it was last looked for: its merit is an upper bound, since pieces only
 	// become fewer. order has the machines by that.
 	known []choice
 	order []int
 }
 
-// guided is a packing by worth.
+// guided is a packing by worth, with the duals of the program as worths. No piece is worth nothing: it has to go somewhere.
 func (s *solver) guided(rest *stock) *packing {
-	g := &guide{f: newFiller(rest, s.rows, s.size), program: s.program, known: make([]choice, len(s.p.Machines))}
-	g.value()
-	result := &packing{rest: rest}
-	loads := s.program.loads()
-	for _, w := range loads {
+	f, least := newFiller(rest, s.rows, s.size), s.p.Machines[s.options[0]].priceIn(math.MaxUint64)
+	for r := range f.rows {
+		f.worth[r] = max(s.program.dual[r], least*1e-4)
+	}
+	f.prices, f.shadow = s.program.f.prices, s.program.f.shadow
+	f.count()
+	g, result := &guide{f: f, loads: s.program.loads(), known: make([]choice, len(s.p.Machines))}, &packing{rest: rest}
+	for _, w := range g.loads {
 		for range int(w.level + 1e-6) {
-			l, _ := g.f.fill(w.load.Machine, biases[0], g.content(w.load))
+			l, _ := f.fill(w.load.Machine, scarce, g.content(w.load))
 			if l == nil {
 				break
 			}
-			g.f.buy(result, l)
+			f.buy(result, l)
 		}
 	}
 	for m := range g.known {
 		g.known[m].merit = math.Inf(1)
 		g.order = append(g.order, m)
 	}
-	for l := g.best(loads); l != nil; l = g.best(loads) {
-		g.f.buy(result, l)
+	for l := g.best(); l != nil; l = g.best() {
+		f.buy(result, l)
 	}
 	return result
 }
 
-// value takes the duals of the program as worths. No piece is worth nothing: it has to go somewhere.
-func (g *guide) value() {
-	least := math.Inf(1)
-	for m := range g.f.p.Machines {
-		least = min(least, g.f.p.Machines[m].priceIn(math.MaxUint64))
-	}
-	for r := range g.f.rows {
-		g.f.worth[r] = max(g.program.dual[r], least*1e-4)
-	}
-	g.f.prices = g.program.f.prices
-	copy(g.f.shadow, g.program.f.shadow)
-	g.f.count()
-}
-
-// content is that of a load of the program with demands in place of rows: of each row, pieces of all sizes that are left.
+// content is that of a load of the program with all demands of its rows: of each row, pieces of all sizes that are left.
 func (g *guide) content(l *Load) []Count {
 	var content []Count
 	for _, c := range l.Content {
 		var left []int
-		for _, k := range g.f.rows[c.Demand].members {
+		for _, k := range g.f.rows[g.f.home[c.Demand]].members {
 			if g.f.stock.left[k] > 0 {
 				left = append(left, k)
 			}
@@ -77,11 +66,11 @@ func (g *guide) content(l *Load) []Count {
 // best is the load of the highest merit that can be made of what is left, or nil if nothing can be bought any more. The
 // merit of a machine can only fall while pieces become fewer, so machines are looked at in the order of what they were worth
 // last, and only until no other can be better.
-func (g *guide) best(loads []wanted) *Load {
+func (g *guide) best() *Load {
 	var best choice
-	for _, w := range loads {
+	for _, w := range g.loads {
 		if w.level-math.Floor(w.level+1e-6) > 1e-3 {
-			best.consider(g.f.fill(w.load.Machine, biases[0], g.content(w.load)))
+			best.consider(g.f.fill(w.load.Machine, scarce, g.content(w.load)))
 		}
 	}
 	slices.SortStableFunc(g.order, func(x, y int) int { return -cmp.Compare(g.known[x].merit, g.known[y].merit) })
@@ -101,10 +90,9 @@ func (g *guide) best(loads []wanted) *Load {
 // fullest is the load of the highest merit of some that a machine is filled with by turns.
 func (g *guide) fullest(m int) choice {
 	var best choice
-	for _, bias := range biases {
-		best.consider(g.f.fill(m, bias, nil))
+	for how := scarce; how <= priced; how++ {
+		best.consider(g.f.fill(m, how, nil))
 	}
-	best.consider(g.f.fillPriced(m))
-	best.consider(g.f.fill(m, biases[0], g.f.fairShare(m)))
+	best.consider(g.f.fill(m, scarce, g.f.fairShare(m)))
 	return best
 }

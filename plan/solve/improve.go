@@ -92,11 +92,11 @@ func (i *improver) greedy(s *stock) *packing {
 		f.worth[r] = i.size[first] * (0.85 + 0.3*i.random.Float64()) / f.scale[first]
 	}
 	f.count()
-	result, bias := &packing{rest: s}, biases[i.random.IntN(len(biases))]
+	result, how := &packing{rest: s}, manner(i.random.IntN(int(priced)))
 	for s.pieces > 0 {
 		var best choice
 		for range sampled {
-			best.consider(f.fill(i.options[i.random.IntN(len(i.options))], bias, nil))
+			best.consider(f.fill(i.options[i.random.IntN(len(i.options))], how, nil))
 		}
 		if best.load == nil {
 			break

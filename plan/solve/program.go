@@ -226,8 +226,8 @@ func (p *program) offers() (columns []column, scale float64) {
 			break
 		}
 		var best choice
-		best.consider(f.fillPriced(m))
-		best.consider(f.fill(m, biases[0], nil))
+		best.consider(f.fill(m, priced, nil))
+		best.consider(f.fill(m, scarce, nil))
 		if best.load != nil {
 			loads = append(loads, best)
 		}

@@ -31,12 +31,13 @@ type solver struct {
 
 // Solve buys machines for all demands at the least price it finds. Pieces that no machine and no budget allows are left.
 func Solve(p *Problem) []Load {
-	if len(p.Machines) == 0 {
+	options := byPrice(p)
+	if len(options) == 0 {
 		return nil
 	}
-	size, _ := sizes(p)
+	size, _ := sizes(p, options)
 	rows := rowsOf(p, size)
-	s := &solver{p: p, size: size, options: byPrice(p), rows: rows, program: programOf(p, rows)}
+	s := &solver{p: p, size: size, options: options, rows: rows, program: programOf(p, rows, size)}
 	s.program.solve(maxRounds)
 	best := s.cheapest(false)
 	if p.Without != Shares && concentrated(p, best) {
@@ -60,7 +61,7 @@ func (s *solver) cheapest(shared bool) *packing {
 	if best = s.improvedOften(best); s.p.Follows || len(s.p.Budgets) > 0 || s.p.Without == Rehearse {
 		return best // where a budget is short, there is none for a second round of machines
 	}
-	return (&rehearsal{p: s.p, rates: s.rates()}).best(all, best)
+	return s.rehearsed(all, best)
 }
 
 // packings are those of all ways to buy, each of its loads on the cheapest machine that holds it.
@@ -103,19 +104,6 @@ func (s *solver) improvedOften(start *packing) *packing {
 		}
 	}
 	return best
-}
-
-// rates are what a piece of each demand costs by the program.
-func (s *solver) rates() []float64 {
-	f := newFiller(newStock(s.p, false), s.rows, s.size)
-	for r := range s.rows {
-		f.worth[r] = max(0, s.program.dual[r])
-	}
-	rates := make([]float64, len(s.p.Demands))
-	for k := range rates {
-		rates[k] = f.worthOf(k)
-	}
-	return rates
 }
 
 // mostFleets is how many machines are tried as the only one.
@@ -178,8 +166,8 @@ func byPrice(p *Problem) []int {
 
 // sizes are what a piece of each demand costs, in dollars per hour, where everything is divisible: its request at the
 // prices that resources have in the cheapest mixture of machines. These prices come with them.
-func sizes(p *Problem) (size, prices []float64) {
-	prices = resourcePrices(p, newStock(p, false).asked())
+func sizes(p *Problem, options []int) (size, prices []float64) {
+	prices = resourcePrices(p, options, newStock(p, false).asked())
 	size = make([]float64, len(p.Demands))
 	for k := range p.Demands {
 		for d, amount := range p.Demands[k].Request {
@@ -191,15 +179,10 @@ func sizes(p *Problem) (size, prices []float64) {
 }
 
 // resourcePrices are the duals of the cheapest mixture of machines that has all that is asked for.
-func resourcePrices(p *Problem, asked []int64) []float64 {
+func resourcePrices(p *Problem, options []int, asked []int64) []float64 {
 	n := len(asked)
 	lp := newSimplex(n, n)
-	highest := 0.0
-	for m := range p.Machines {
-		if price := p.Machines[m].priceIn(math.MaxUint64); !math.IsInf(price, 1) {
-			highest = max(highest, price)
-		}
-	}
+	highest := p.Machines[options[len(options)-1]].priceIn(math.MaxUint64)
 	// Everything is measured in what is asked for, so that the numbers are of one size.
 	for d := range n {
 		if asked[d] > 0 {
@@ -208,16 +191,14 @@ func resourcePrices(p *Problem, asked []int64) []float64 {
 		}
 	}
 	var columns []column
-	for m := range p.Machines {
+	for _, m := range options {
 		c := column{price: p.Machines[m].priceIn(math.MaxUint64)}
 		for d, amount := range asked {
 			if room := p.Machines[m].Room[d]; amount > 0 && room > 0 {
 				c.lines = append(c.lines, entry{d, float64(room) / float64(amount)})
 			}
 		}
-		if !math.IsInf(c.price, 1) {
-			columns = append(columns, c)
-		}
+		columns = append(columns, c)
 	}
 	for range 200 {
 		best, gain := -1, 1e-9

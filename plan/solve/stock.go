@@ -21,7 +21,8 @@ type stock struct {
 }
 
 func newStock(p *Problem, shared bool) *stock {
-	s := &stock{p: p, left: make([]int, len(p.Demands)), lots: make([][]int, len(p.Demands)), budgets: slices.Clone(p.Budgets), shared: shared, share: math.MaxInt}
+	s := &stock{p: p, left: make([]int, len(p.Demands)), lots: make([][]int, len(p.Demands)), budgets: slices.Clone(p.Budgets),
+		shared: shared, share: math.MaxInt}
 	if shared && p.Share > 0 {
 		s.share = p.Share
 	}
