@@ -6,6 +6,9 @@ import (
 	"slices"
 )
 
+// worthwhile is the merit that a load of the program has to have when it is made of pieces of their real size and within shares.
+const worthwhile = 0.97
+
 // guide buys by what pieces are worth: what the program wants in whole numbers, and then the load of the highest merit, one
 // by one.
 type guide struct {
@@ -28,8 +31,8 @@ func (s *solver) guided(rest *stock) *packing {
 	g, result := &guide{f: f, loads: s.program.loads(), known: make([]choice, len(s.p.Machines))}, &packing{rest: rest}
 	for _, w := range g.loads {
 		for range int(w.level + 1e-6) {
-			l, _ := f.fill(w.load.Machine, scarce, g.content(w.load))
-			if l == nil {
+			l, merit := f.fill(w.load.Machine, scarce, g.content(w.load))
+			if l == nil || merit < worthwhile {
 				break
 			}
 			f.buy(result, l)
