@@ -8,14 +8,6 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// need is what a machine has to have to be launched for the planned node.
-func (b *PlannedNode) need() []int64 {
-	if b.least != nil {
-		return b.least
-	}
-	return b.Used
-}
-
 // Buy finds machines for what is left of the demand chunks. planned nodes are those that are already bought: they are
 // filled first, and they are part of the result.
 func Buy(m *market.Market, planned []*PlannedNode, chunks []*DemandChunk) []*PlannedNode {

@@ -16,8 +16,6 @@ type PlannedNode struct {
 	content []portion
 	// Used is what the content takes, free what it leaves.
 	Used, Free []int64
-	// least is what a machine has to have to be launched in place of this one; nil if the content says it.
-	least []int64
 	// Size is what the pool's limits were charged for it.
 	Size  model.Resources
 	ports []model.HostPort
