@@ -17,7 +17,7 @@ const (
 	improvements = 5000
 	// patience is how many attempts may be in vain, one after the other.
 	patience = 2000
-	effort   = 300_000
+	effort   = 600_000
 	// ruined is how many machines are taken out at most.
 	ruined = 5
 	// detour is by what part of its price a packing may become dearer on the way to a cheaper one, at first.

@@ -12,10 +12,10 @@ const AlmostEqual = 0.008
 // improvable is how much more than the program a packing has to cost for attempts to improve it to pay.
 const improvable = 1.001
 
-// few is how many pieces one machine more or less may make a part of the price for. Such packings are always improved,
+// few is how many pieces one machine more or less may make a percent of the price for. Such packings are always improved,
 // which also saves machines at the same price, and as often as attempted, each time otherwise, until nothing is left to win.
 const (
-	few       = 400
+	few       = 150
 	attempted = 3
 )
 
