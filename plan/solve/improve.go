@@ -17,7 +17,7 @@ const (
 	improvements = 5000
 	// patience is how many attempts may be in vain, one after the other.
 	patience = 2000
-	effort   = 300_000
+	effort   = 600_000
 	// ruined is how many machines are taken out at most.
 	ruined = 5
 	// detour is by what part of its price a packing may become dearer on the way to a cheaper one, at first.
@@ -26,34 +26,24 @@ const (
 
 // improver improves a packing.
 type improver struct {
-	p       *Problem
-	rows    []row
-	f       *filler
-	size    []float64
-	options []int
-	random  *rand.Rand
-	// now is the packing that is changed next, and stock what it leaves.
-	now   *packing
-	stock *stock
-	// order and rate are memory that is used again and again.
-	order []int
-	rate  []float64
+	*solver
+	f      *filler
+	random *rand.Rand
+	// now is the packing that is changed next.
+	now *packing
 }
 
-// improved is the packing after many attempts. The stock is what the packing leaves.
-func improved(p *Problem, s *stock, best *packing, rows []row, size []float64, options []int, seed uint64) *packing {
-	pieces := 0
-	for k := range p.Demands {
-		pieces += p.Demands[k].Pieces
-	}
-	attempts := min(improvements, effort/max(1, pieces+len(p.Demands)))
-	if p.Accepts != nil {
+// improved is the packing after many attempts.
+func (s *solver) improved(best *packing, seed uint64) *packing {
+	pieces := newStock(s.p, false).pieces
+	attempts := min(improvements, effort/max(1, pieces+len(s.p.Demands)))
+	if s.p.Accepts != nil {
 		attempts /= 8 // asking takes longer than all else
 	}
 	if len(best.loads) == 0 || attempts < 8 {
 		return best
 	}
-	i := &improver{p: p, rows: rows, f: newFiller(p, rows, s, size), size: size, options: options, random: rand.New(rand.NewPCG(seed, uint64(pieces))), now: best, stock: s}
+	i := &improver{solver: s, f: newFiller(best.rest, s.rows, s.size), random: rand.New(rand.NewPCG(seed, uint64(pieces))), now: best}
 	for n, found := 0, 0; n < attempts && n < found+patience; n++ {
 		i.attempt(best.total + detour*best.total*float64(attempts-n)/float64(attempts))
 		if i.now.better(best) {
@@ -66,36 +56,30 @@ func improved(p *Problem, s *stock, best *packing, rows []row, size []float64, o
 // attempt ruins and recreates a part of the packing, and keeps what comes of it unless it is dearer than most.
 func (i *improver) attempt(most float64) {
 	victims := i.chosen()
-	s := i.stock.clone()
-	kept := make([]Load, 0, len(i.now.loads)+ruined)
-	for j := range i.now.loads {
+	s := i.now.rest.clone()
+	next := &packing{rest: s, loads: make([]Load, 0, len(i.now.loads)+ruined)}
+	for j, l := range i.now.loads {
 		if !slices.Contains(victims, j) {
-			kept = append(kept, i.now.loads[j])
+			next.add(l)
 			continue
 		}
-		l := i.now.loads[j]
-		l.Content = slices.Clone(l.Content)
-		s.giveBack(&l)
+		s.putBack(l.Content)
+		s.spend(l.Machine, -1)
 	}
-	if i.p.Accepts == nil && i.random.IntN(2) == 0 {
-		stuff(i.p, s, kept, i.size)
-	}
-	next := &packing{loads: kept}
-	for j := range kept {
-		next.price += kept[j].Price
+	if s.p.Accepts == nil && i.random.IntN(2) == 0 {
+		stuff(s, next.loads, i.size)
 	}
 	var made *packing
 	if i.random.IntN(3) == 0 {
 		made = i.greedy(s)
 	} else {
-		made = firstFit(i.p, s, i.shuffled(s), i.some())
+		made = firstFit(s, i.shuffled(s), i.some())
 	}
 	for j := range made.loads {
-		next.add(trimmed(i.p, s, made.loads[j], i.options))
+		next.add(trimmed(s.p, made.loads[j], i.options))
 	}
-	next.left, next.total = made.left, next.price
-	if next.left < i.now.left || next.left == i.now.left && next.total < most-1e-9 {
-		i.now, i.stock = next, s
+	if left, now := s.pieces, i.now.rest.pieces; left < now || left == now && next.total < most-1e-9 {
+		i.now = next
 	}
 }
 
@@ -103,31 +87,22 @@ func (i *improver) attempt(most float64) {
 func (i *improver) greedy(s *stock) *packing {
 	f := i.f
 	f.stock = s
-	for r := range i.rows {
-		f.worth[r] = i.size[i.rows[r].members[0]] * (0.85 + 0.3*i.random.Float64()) / f.scale[i.rows[r].members[0]]
+	for r := range f.rows {
+		first := f.rows[r].members[0]
+		f.worth[r] = i.size[first] * (0.85 + 0.3*i.random.Float64()) / f.scale[first]
 	}
 	f.count()
-	result, bias := &packing{}, biases[i.random.IntN(len(biases))]
+	result, how := &packing{rest: s}, manner(i.random.IntN(int(priced)))
 	for s.pieces > 0 {
-		var best *Load
-		highest := 0.0
+		var best choice
 		for range sampled {
-			m := i.options[i.random.IntN(len(i.options))]
-			if s.affordable(m) == 0 {
-				continue
-			}
-			if l, value := f.fill(m, bias, nil); l != nil && value/l.Price > highest {
-				best, highest = l, value/l.Price
-			}
+			best.consider(f.fill(i.options[i.random.IntN(len(i.options))], how, nil))
 		}
-		if best == nil {
+		if best.load == nil {
 			break
 		}
-		s.buy(best)
-		f.count()
-		result.add(*best)
+		f.buy(result, best.load)
 	}
-	result.left = s.pieces
 	return result
 }
 
@@ -137,10 +112,9 @@ const sampled = 12
 // chosen are the places of the loads to be ruined.
 func (i *improver) chosen() []int {
 	loads, random := i.now.loads, i.random
-	order, rate := slices.Grow(i.order[:0], len(loads))[:len(loads)], slices.Grow(i.rate[:0], len(loads))[:len(loads)]
-	i.order, i.rate = order, rate
+	order, rate := make([]int, len(loads)), make([]float64, len(loads))
 	for j := range loads {
-		order[j], rate[j] = j, 0
+		order[j] = j
 		for _, c := range loads[j].Content {
 			rate[j] += i.size[c.Demand] * float64(c.N)
 		}
@@ -157,8 +131,8 @@ func (i *improver) chosen() []int {
 }
 
 // stuff puts what is in stock into the room that is free on some loads, the largest first.
-func stuff(p *Problem, s *stock, loads []Load, size []float64) {
-	order := bySize(p, s, size)
+func stuff(s *stock, loads []Load, size []float64) {
+	p, order := s.p, s.bySize(size)
 	free := make([]int64, len(p.Machines[0].Room))
 	for i := range loads {
 		l := &loads[i]
@@ -192,21 +166,9 @@ func stuff(p *Problem, s *stock, loads []Load, size []float64) {
 	}
 }
 
-// bySize are the demands in stock, the largest first.
-func bySize(p *Problem, s *stock, size []float64) []int {
-	var order []int
-	for k, left := range s.left {
-		if left > 0 {
-			order = append(order, k)
-		}
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(-cmp.Compare(size[a], size[b]), cmp.Compare(a, b)) })
-	return order
-}
-
 // shuffled are the demands in stock, the large ones more or less before the small ones.
 func (i *improver) shuffled(s *stock) []int {
-	order := bySize(i.p, s, i.size)
+	order := s.bySize(i.size)
 	key := make(map[int]float64, len(order))
 	for _, k := range order {
 		key[k] = i.size[k] * (0.6 + 0.8*i.random.Float64())
