@@ -48,7 +48,6 @@ type (
 	Volume       = model.Volume
 	VolumeClaim  = model.VolumeClaim
 	Mounts       = model.Mounts
-	Topology     = model.Topology
 )
 
 // What Pack and Disrupt answer.

@@ -2,8 +2,8 @@ package model
 
 import (
 	"runtime"
-	"strings"
 	"sync"
+	"unique"
 	"weak"
 )
 
@@ -11,13 +11,8 @@ import (
 // mirror that reduces API objects with it and is safe for concurrent use. It holds nothing alive: a shape is forgotten
 // when the last pod of it is garbage.
 type Interner struct {
-	classes    table[Class]
-	labels     table[Labels]
-	mountings  table[Mounts]
-	topologies table[Topology]
-
-	mu      sync.Mutex
-	strings map[string]string
+	classes table[Class]
+	labels  table[Labels]
 }
 
 // NewInterner returns an empty Interner.
@@ -57,23 +52,9 @@ func (t *table[T]) forget(key string) {
 	}
 }
 
-// maxStrings bounds the shared strings. When it is full it starts anew: what is lost is only sharing.
-const maxStrings = 1 << 16
-
-// String returns a string equal to s that is shared with others, and never part of a larger one.
-func (i *Interner) String(s string) string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if shared, ok := i.strings[s]; ok {
-		return shared
-	}
-	if i.strings == nil || len(i.strings) >= maxStrings {
-		i.strings = map[string]string{}
-	}
-	shared := strings.Clone(s)
-	i.strings[shared] = shared
-	return shared
-}
+// String returns a string equal to s that is shared with others, and never part of a larger one. The garbage collector may
+// end the sharing with strings to come: that costs memory and nothing else.
+func (i *Interner) String(s string) string { return unique.Make(s).Value() }
 
 // Labels returns a copy of labels whose strings are shared with others; nil for none.
 func (i *Interner) Labels(labels map[string]string) map[string]string {
