@@ -9,14 +9,11 @@ import (
 
 // Interner makes equal things one thing, so that ten thousand pods of forty shapes cost forty shapes. It belongs to the
 // mirror that reduces API objects with it and is safe for concurrent use. It holds nothing alive: a shape is forgotten
-// when the last pod of it is garbage.
+// when the last pod of it is garbage. The zero Interner is empty.
 type Interner struct {
 	classes table[Class]
 	labels  table[Labels]
 }
-
-// NewInterner returns an empty Interner.
-func NewInterner() *Interner { return &Interner{} }
 
 // table finds a shared value by its key for as long as somebody else holds the value.
 type table[T any] struct {

@@ -39,8 +39,7 @@ type VolumeNeeds struct {
 type VolumeIndex struct {
 	Snapshot *model.Snapshot
 	storage  *model.Storage
-	// users are the pods that mount a claim, by its key. Pods that have ended are not among them. They are found when the
-	// first pod with volumes asks, as are the volumes below.
+	// users are the pods that mount a claim, by its key. Pods that have ended are not among them.
 	users map[string][]*model.Pod
 	// limited are the drivers that limit what some node can attach.
 	limited map[string]bool
@@ -68,15 +67,19 @@ func Volumes(s *model.Snapshot) *VolumeIndex {
 	b := &VolumeIndex{
 		Snapshot: s,
 		storage:  &s.Storage,
+		users:    map[string][]*model.Pod{},
 		limited:  map[string]bool{},
 		Typical:  map[string]map[string]int{},
 		free:     map[string][]*model.Volume{},
 		kept:     map[string][]*model.Volume{},
 		given:    map[*model.StorageClass]map[string][]*model.Volume{},
 	}
+	b.use(s.Pending)
 	for _, n := range s.Nodes {
 		b.learn(n)
+		b.use(n.Pods)
 	}
+	b.findFree()
 	return b
 }
 
@@ -96,14 +99,9 @@ func (b *VolumeIndex) learn(n *model.Node) {
 	}
 }
 
-// findUsers finds who mounts which claim.
-func (b *VolumeIndex) findUsers() {
-	b.users = map[string][]*model.Pod{}
-	all := slices.Clone(b.Snapshot.Pending)
-	for _, n := range b.Snapshot.Nodes {
-		all = append(all, n.Pods...)
-	}
-	for _, pod := range all {
+// use takes up which claims pods mount.
+func (b *VolumeIndex) use(pods []*model.Pod) {
+	for _, pod := range pods {
 		for _, name := range pod.Mounts.Names() {
 			if key := pod.Namespace + "/" + name; !pod.Terminal {
 				b.users[key] = append(b.users[key], pod)

@@ -38,10 +38,6 @@ const mostAlternatives = 64
 
 // work looks at each volume, and refuses where there is one that the pod cannot use.
 func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, refusal string) {
-	if b.users == nil {
-		b.findUsers()
-		b.findFree()
-	}
 	var placed []string
 	for i := range pod.Mounts.Claims {
 		mount := &pod.Mounts.Claims[i]
