@@ -54,6 +54,24 @@ func groupOf(f *Simulation, one *candidate) *candidateGroup {
 	return b
 }
 
+// needOf is what pods ask of one machine; nil if no machine would do for one of them.
+func (f *Simulation) needOf(pods []*model.Pod) *need {
+	m := f.Distribution.Market
+	n := newNeed(m)
+	for _, pod := range pods {
+		it := f.Distribution.Home[pod]
+		if it.Refusal != "" || it.Allowed.Empty() {
+			return nil
+		}
+		var zones uint64
+		for i := range it.Variants {
+			zones |= it.Variants[i].Zones
+		}
+		n.add(it.Request, 1, it.Allowed, zones)
+	}
+	return n
+}
+
 // value finds the cheapest machine for a group from its place of the shelf on, and says whether there is one that saves
 // more than a bound and costs no more than half as much again as the nodes.
 func (b *candidateGroup) value(m *market.Market, least float64) bool {
