@@ -11,12 +11,6 @@ import (
 // anyNumber of claims is as many as are needed.
 const anyNumber = 1 << 30
 
-// move is what a trial found out: where the pods of some nodes go.
-type move struct {
-	Placements []model.Placement
-	Claims     []model.Claim
-}
-
 // priceOf is what claims cost, in dollars per hour.
 func priceOf(claims []model.Claim) float64 {
 	price := 0.0
@@ -29,7 +23,7 @@ func priceOf(claims []model.Claim) float64 {
 // Relocate finds a place for all pods of some nodes, which are gone; nobody may be about to come to them. It buys so many
 // claims at most, a single one on these terms, if there are any. A trial that succeeds stays as it is until the next one is
 // tried: keep makes it part of the base.
-func (f *Simulation) Relocate(nodes []*model.Node, most int, on *terms) (found *move, kept *model.Verdict) {
+func (f *Simulation) Relocate(nodes []*model.Node, most int, on *terms) (claims []model.Claim, kept *model.Verdict) {
 	for _, n := range nodes {
 		if kept := f.expects(n); kept != nil {
 			return nil, kept
@@ -38,12 +32,10 @@ func (f *Simulation) Relocate(nodes []*model.Node, most int, on *terms) (found *
 	podGroups := f.copies(f.takeAway(nodes))
 	f.vanish(nodes, podGroups)
 	f.Distribution.PodGroups = podGroups
-	claims, kept := f.replace(podGroups, most, on)
-	if kept != nil {
+	if claims, kept = f.replace(podGroups, most, on); kept != nil {
 		f.Rollback()
-		return nil, kept
 	}
-	return &move{f.Distribution.Placements, claims}, nil
+	return claims, kept
 }
 
 // takeAway begins a trial in which some nodes are gone, and returns the pods that need another place.
@@ -199,8 +191,8 @@ func (f *Simulation) Rollback() {
 }
 
 // keep makes the trial that was tried last part of the base, so that what follows reckons with it.
-func (f *Simulation) keep(found *move) {
-	for _, p := range found.Placements {
+func (f *Simulation) keep() {
+	for _, p := range f.Distribution.Placements {
 		st := f.Simulated[p.Node]
 		guests := st.guests
 		st.guests = append(slices.Clip(guests), p.Pod)
