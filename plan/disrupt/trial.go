@@ -111,8 +111,8 @@ func (f *Simulation) remove(st *simulatedNode) []*model.Pod {
 	st.Gone = true
 	f.onUndo(func() { st.Gone = false })
 	if s := st.slot; s != nil && !s.Closed {
-		s.Close()
-		f.onUndo(s.Open)
+		s.Closed = true
+		f.onUndo(func() { s.Closed = false })
 	}
 	for _, pod := range st.own {
 		for _, g := range f.Distribution.Home[pod].Required.Joins {
@@ -173,9 +173,9 @@ func (f *Simulation) bar(closed bool) {
 	for _, s := range f.unready {
 		switch {
 		case closed:
-			s.Close()
+			s.Closed = true
 		case !f.Simulated[s.Node.Key()].Gone:
-			s.Open()
+			s.Closed = false
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (r *realm) putOn(d *Distribution, s *ExistingNode, c *domainChoice) {
 // putBeside fills the nodes that have pods of the group.
 func putBeside(d *Distribution, r *realm) {
 	for _, c := range r.choices {
-		for _, s := range c.row.Slots {
+		for _, s := range c.row {
 			alone := func(near rules.NearRule) bool { return near.Host >= 0 && s.Tally[near.Host] == 0 }
 			if !slices.ContainsFunc(r.it.Rules.Near, alone) {
 				r.putOn(d, s, c)
@@ -194,7 +194,7 @@ func beginTogether(d *Distribution, g *rules.Group, r *realm) {
 	}
 	var widest *ExistingNode
 	most := 0
-	for _, s := range c.row.Slots {
+	for _, s := range c.row {
 		if s.Room(it, 1) == 0 {
 			continue
 		}
@@ -206,7 +206,7 @@ func beginTogether(d *Distribution, g *rules.Group, r *realm) {
 	case widest != nil && (most >= wanted || len(c.variants) == 0):
 		for _, member := range family {
 			for _, c := range member.choices {
-				if slices.Contains(c.row.Slots, widest) {
+				if slices.Contains(c.row, widest) {
 					member.putOn(d, widest, c)
 				}
 			}

@@ -90,10 +90,3 @@ func (l *DemandChunk) draw(b *PlannedNode, n int) []*model.Pod {
 	}
 	return taken
 }
-
-// minds says that it matters to the demand chunk's pods what else is on their node. They are placed before others: the
-// emptier a node, the more of them it takes.
-func (l *DemandChunk) minds() bool {
-	p := &l.Content[0]
-	return l.bundle || p.as.Rules.RuledByHost() || !p.it.Volumes.Attach.None()
-}

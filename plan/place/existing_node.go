@@ -25,19 +25,13 @@ type ExistingNode struct {
 }
 
 // nodeRow is existing nodes in the order in which they are filled.
-type nodeRow struct{ Slots []*ExistingNode }
+type nodeRow []*ExistingNode
 
 // Next is the place of the first existing node from a place on that has room for a request, or the number of existing
 // nodes if there is none. Only resources are looked at.
-func (r *nodeRow) Next(from int, request []int64) int {
-	for from < len(r.Slots) && (r.Slots[from].Closed || !solve.Fits(request, r.Slots[from].Free)) {
+func (r nodeRow) Next(from int, request []int64) int {
+	for from < len(r) && (r[from].Closed || !solve.Fits(request, r[from].Free)) {
 		from++
 	}
 	return from
 }
-
-// Close takes an existing node out of use.
-func (s *ExistingNode) Close() { s.Closed = true }
-
-// Open undoes Close.
-func (s *ExistingNode) Open() { s.Closed = false }

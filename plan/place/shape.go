@@ -30,7 +30,7 @@ type shape struct {
 // knowledge is what holds for a shape during all of a distribution, and is worth being found out once.
 type knowledge struct {
 	// takers are the existing nodes that may let the pods in.
-	takers *nodeRow
+	takers nodeRow
 	// choices are the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
 	choices []domainChoice
 	reach   map[string][]string
