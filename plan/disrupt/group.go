@@ -6,6 +6,7 @@ import (
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/place"
 )
 
 // Several nodes that one cheaper machine replaces are found by growth: from each node that is left, with the other node
@@ -63,11 +64,7 @@ func (f *Simulation) needOf(pods []*model.Pod) *need {
 		if it.Refusal != "" || it.Allowed.Empty() {
 			return nil
 		}
-		var zones uint64
-		for i := range it.Variants {
-			zones |= it.Variants[i].Zones
-		}
-		n.add(it.Request, 1, it.Allowed, zones)
+		n.add(it.Request, 1, it.Allowed, place.ZonesOfVariants(it.Variants))
 	}
 	return n
 }

@@ -29,23 +29,18 @@ func (f *Simulation) Relocate(nodes []*model.Node, most int, on *terms) (claims 
 			return nil, kept
 		}
 	}
-	podGroups := f.copies(f.takeAway(nodes))
+	f.Rollback()
+	var pods []*model.Pod
+	for _, n := range nodes {
+		pods = append(pods, f.remove(f.Simulated[n.Key()])...)
+	}
+	podGroups := f.copies(pods)
 	f.vanish(nodes, podGroups)
 	f.Distribution.PodGroups = podGroups
 	if claims, kept = f.replace(podGroups, most, on); kept != nil {
 		f.Rollback()
 	}
 	return claims, kept
-}
-
-// takeAway begins a trial in which some nodes are gone, and returns the pods that need another place.
-func (f *Simulation) takeAway(nodes []*model.Node) []*model.Pod {
-	f.Rollback()
-	var pods []*model.Pod
-	for _, n := range nodes {
-		pods = append(pods, f.remove(f.Simulated[n.Key()])...)
-	}
-	return pods
 }
 
 // replace places the pod groups of a trial: on nodes that serve, as far as there is room, and then on what is bought.
@@ -171,12 +166,7 @@ func (f *Simulation) made(g *rules.Group, domain string) bool {
 // bar closes the existing nodes that are not ready to those who move, or opens them.
 func (f *Simulation) bar(closed bool) {
 	for _, s := range f.unready {
-		switch {
-		case closed:
-			s.Closed = true
-		case !f.Simulated[s.Node.Key()].Gone:
-			s.Closed = false
-		}
+		s.Closed = closed || f.Simulated[s.Node.Key()].Gone
 	}
 }
 

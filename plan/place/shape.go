@@ -95,6 +95,15 @@ func offer(m *market.Market, it *PodGroup) {
 	it.Allowed = m.UnionOf(it.Variants)
 }
 
+// ZonesOfVariants are the zones that some of the variants leave.
+func ZonesOfVariants(variants []market.Variant) uint64 {
+	var zones uint64
+	for i := range variants {
+		zones |= variants[i].Zones
+	}
+	return zones
+}
+
 // relax gives up the next preference and says whether there was one.
 func (it *PodGroup) relax(m *market.Market) bool {
 	if it.Step == len(it.Preferences) {
