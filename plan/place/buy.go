@@ -6,12 +6,14 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 )
 
-// Buy finds machines for what is left of the demand chunks, from pools of one weight after those of another. planned nodes
-// are those that are already bought: they are filled first, and they are part of the result.
-func Buy(m *market.Market, planned []*PlannedNode, chunks []*DemandChunk) []*PlannedNode {
-	for i, s := range m.Sellers {
-		if weight := market.Weight(s.NodePool); i == 0 || weight != market.Weight(m.Sellers[i-1].NodePool) {
-			planned = buyFrom(m, weight, planned, chunks)
+// BuyAll finds machines for what is left of pod groups, from pools of one weight after those of another. planned nodes are
+// those that are already bought: they are filled first, and they are part of the result.
+func BuyAll(d *Distribution, planned []*PlannedNode, podGroups []*PodGroup) []*PlannedNode {
+	for again := true; again; again = chunkAgain(d, podGroups) {
+		for i, s := range d.Market.Sellers {
+			if weight := market.Weight(s.NodePool); i == 0 || weight != market.Weight(d.Market.Sellers[i-1].NodePool) {
+				planned = buyFrom(d.Market, weight, planned, d.Chunks)
+			}
 		}
 	}
 	return planned
@@ -63,7 +65,7 @@ func exhaust(m *market.Market, offered market.Bitset, planned []*PlannedNode, ch
 		demands := DemandsOf(m, chunks, offered)
 		topUp(m, planned, demands)
 		demands = slices.DeleteFunc(demands, func(d *Demand) bool { return d.Pieces() == 0 })
-		bought := purchase(m, demands, thinned(candidateTypesFor(m, demands)))
+		bought := purchase(m, demands, candidateTypesFor(m, demands))
 		if len(bought) == 0 {
 			return planned
 		}

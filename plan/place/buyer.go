@@ -13,9 +13,6 @@ import (
 // concentration is the part of a workload or of a batch that one node should not exceed: a third.
 const concentration = 3
 
-// almostEqual is the part of its price by which something may be dearer than the cheapest and count as costing the same.
-const almostEqual = solve.AlmostEqual
-
 // purchase buys machines for demands and puts their pods onto them. A machine that none of its pods may go to is not bought.
 func purchase(m *market.Market, demands []*Demand, candidates []candidateType) []*PlannedNode {
 	sold := byZone(m, demands, candidates)
@@ -63,9 +60,8 @@ func problemOf(m *market.Market, demands []*Demand, sold []candidateType) *solve
 	if spread && m.Batch >= concentration {
 		p.Share = m.Batch / concentration
 	}
-	sets := map[string]solve.Set{}
 	for _, d := range demands {
-		asked := demandFor(d, sold, sets)
+		asked := demandFor(d, sold)
 		if workload := d.workload(); spread && workload >= concentration {
 			asked.Share = workload / concentration
 		}
@@ -105,8 +101,8 @@ func addBudgets(m *market.Market, p *solve.Problem, sold []candidateType) {
 	}
 }
 
-// demandFor is a demand in numbers. sets are those of machines that are known, since many demands may use the same.
-func demandFor(d *Demand, sold []candidateType, sets map[string]solve.Set) solve.Demand {
+// demandFor is a demand in numbers.
+func demandFor(d *Demand, sold []candidateType) solve.Demand {
 	result := solve.Demand{Request: d.Request, Pieces: d.Pieces(), Most: d.most}
 	switch {
 	case len(d.ports) > 0:
@@ -117,18 +113,11 @@ func demandFor(d *Demand, sold []candidateType, sets map[string]solve.Set) solve
 		}
 	}
 	for _, v := range d.variants {
-		machines := v.Machines.Clone()
-		machines.Intersect(d.stock)
-		key := fmt.Sprint(v.Zones) + machines.Key()
-		set, known := sets[key]
-		if !known {
-			set = solve.NewSet(len(sold))
-			for i, g := range sold {
-				if machines.Has(g.index) && g.zones&v.Zones != 0 {
-					set.Add(i)
-				}
+		set := solve.NewSet(len(sold))
+		for i, g := range sold {
+			if v.Machines.Has(g.index) && d.stock.Has(g.index) && g.zones&v.Zones != 0 {
+				set.Add(i)
 			}
-			sets[key] = set
 		}
 		result.Ways = append(result.Ways, solve.Way{Machines: set, Zones: v.Zones})
 	}

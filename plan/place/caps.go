@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
@@ -18,77 +17,16 @@ const mostCaps = 6
 
 // hostCapsOf chooses the bounds that become resources: those that concern the most pods of several pod groups.
 func hostCapsOf(podGroups []*PodGroup) []rules.HostCap {
-	type concern struct {
-		rules.HostCap
-		pods, items int
-	}
-	byCap := map[rules.HostCap]*concern{}
-	var concerns []*concern
+	pods, users := map[rules.HostCap]int{}, map[rules.HostCap]int{}
+	var caps []rules.HostCap
 	for _, it := range podGroups {
 		for _, c := range it.Rules.Caps() {
-			known := byCap[c]
-			if known == nil {
-				known = &concern{HostCap: c}
-				byCap[c] = known
-				concerns = append(concerns, known)
+			if users[c]++; users[c] == 2 {
+				caps = append(caps, c)
 			}
-			known.pods += len(it.Pods)
-			known.items++
+			pods[c] += len(it.Pods)
 		}
 	}
-	concerns = slices.DeleteFunc(concerns, func(c *concern) bool { return c.items < 2 })
-	slices.SortStableFunc(concerns, func(a, b *concern) int { return -cmp.Compare(a.pods, b.pods) })
-	var caps []rules.HostCap
-	for _, c := range concerns[:min(len(concerns), mostCaps)] {
-		caps = append(caps, c.HostCap)
-	}
-	return caps
-}
-
-// looseness is how many times more nodes than a bound asks for there have to be in any case for it not to matter.
-const looseness = 4
-
-// bounds are how many pieces of some demand chunks one machine takes for reasons other than room, without what the nodes
-// that the widest of these bounds asks for meet anyway.
-type bounds struct {
-	*market.Dimensions
-	// widest is how many nodes the widest bound asks for, pods how many pods each bound that counts as a resource concerns.
-	widest int
-	pods   []int
-}
-
-// boundsOf finds the widest bound of some demand chunks.
-func boundsOf(dims *market.Dimensions, chunks []*DemandChunk) bounds {
-	all := bounds{Dimensions: dims, pods: make([]int, len(dims.Caps))}
-	for _, l := range chunks {
-		if most := l.most(); most > 0 {
-			all.widest = max(all.widest, l.Left()/most)
-		}
-		for i := range dims.Caps {
-			if l.Request[dims.Cap(i)] > 0 {
-				all.pods[i] += l.Left()
-			}
-		}
-	}
-	for i, pods := range all.pods {
-		all.widest = max(all.widest, pods/dims.Caps[i].Most)
-	}
-	return all
-}
-
-// met says that many times more nodes than this are bought in any case.
-func (b *bounds) met(nodes int) bool { return nodes*looseness <= b.widest }
-
-// of is what a piece of a demand chunk takes, and how many of them one machine takes, without the bounds that are met.
-func (b *bounds) of(l *DemandChunk) (request []int64, most int) {
-	if most = l.most(); most > 0 && b.met(l.Left()/most) {
-		most = 0
-	}
-	request = slices.Clone(l.Request)
-	for i, pods := range b.pods {
-		if b.met(pods / b.Caps[i].Most) {
-			request[b.Cap(i)] = 0
-		}
-	}
-	return request, most
+	slices.SortStableFunc(caps, func(a, b rules.HostCap) int { return -cmp.Compare(pods[a], pods[b]) })
+	return caps[:min(len(caps), mostCaps)]
 }
