@@ -130,9 +130,10 @@
 //
 // # Looking again
 //
-// A cluster is looked at after every change, and most of it is as it was. Each look begins anew all the same: a trial ends
-// at the first pod that fits on no other node, and the search for a cheaper machine at the first that costs as much as the
-// node (disrupt/trial.go, disrupt/purchase.go). A look at 5,000 full nodes takes two to three seconds of one core.
+// A cluster is looked at after every change, and most of it is as it was. Each look begins anew all the same: most nodes
+// of a cluster that is well packed need no trial, since one of their pods fits on no other node, or what their pods need
+// at least costs as much as they do (disrupt/opening.go). A look at 5,000 full nodes takes 0.6 s of one core, more than
+// half of it to read the snapshot, which answers that are remembered would not save.
 //
 // # Devices
 //

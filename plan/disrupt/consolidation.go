@@ -84,6 +84,10 @@ func (c *consolidation) remove(one *candidate) {
 	if !c.mayGo(one) {
 		return
 	}
+	if pods := c.f.stuck(c.f.Simulated[one.node.Key()]); len(pods) > 0 {
+		one.kept = noRoomFor(c.f.Distribution.Home[pods[0]], pods[0])
+		return
+	}
 	if _, one.kept = c.f.Relocate([]*model.Node{one.node}, 0, nil); one.kept != nil {
 		return
 	}
@@ -161,7 +165,10 @@ func (c *consolidation) exchange(one *candidate) {
 	case !one.known:
 		one.kept = stays(model.CausePrice, "%s, and what it costs is not known", before.Message)
 	default:
-		kept := c.replace([]*candidate{one})
+		kept := c.f.saveless(c.f.Simulated[one.node.Key()], one.price)
+		if kept == nil {
+			kept = c.replace([]*candidate{one})
+		}
 		if kept != nil && (kept.Cause == model.CausePrice || kept.Cause == model.CauseRoom) {
 			kept.Message = before.Message + ", and " + kept.Message
 		}

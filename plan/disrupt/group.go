@@ -6,7 +6,6 @@ import (
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
-	"github.com/tenon-sh/tenon/plan/place"
 )
 
 // Several nodes that one cheaper machine replaces are found by growth: from each node that is left, with the other node
@@ -53,20 +52,6 @@ func groupOf(f *Simulation, one *candidate) *candidateGroup {
 		b.alone = max(0, b.saves)
 	}
 	return b
-}
-
-// needOf is what pods ask of one machine; nil if no machine would do for one of them.
-func (f *Simulation) needOf(pods []*model.Pod) *need {
-	m := f.Distribution.Market
-	n := newNeed(m)
-	for _, pod := range pods {
-		it := f.Distribution.Home[pod]
-		if it.Refusal != "" || it.Allowed.Empty() {
-			return nil
-		}
-		n.add(it.Request, 1, it.Allowed, place.ZonesOfVariants(it.Variants))
-	}
-	return n
 }
 
 // value finds the cheapest machine for a group from its place of the shelf on, and says whether there is one that saves

@@ -41,6 +41,9 @@ type Simulation struct {
 	shelves [][]int
 	// written is how much of the journal is kept. What comes after it is the trial that was tried last.
 	written int
+	// openings are the first two existing nodes with room for a pod of a pod group by itself, rules about other pods apart,
+	// as far as somebody has asked since something changed.
+	openings map[*place.PodGroup][]*place.ExistingNode
 }
 
 // simulatedNode is a node with the pods that have to go somewhere else when it goes.
@@ -57,7 +60,7 @@ type simulatedNode struct {
 // NewSimulation places all that waits. movable are the nodes that trials may take away, those first that are the most
 // likely to go.
 func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
-	f := &Simulation{Simulated: make(map[string]*simulatedNode, len(in.Snapshot.Nodes))}
+	f := &Simulation{Simulated: make(map[string]*simulatedNode, len(in.Snapshot.Nodes)), openings: map[*place.PodGroup][]*place.ExistingNode{}}
 	for _, n := range in.Snapshot.Nodes {
 		f.Simulated[n.Key()] = &simulatedNode{node: n}
 	}

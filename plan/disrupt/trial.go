@@ -189,11 +189,13 @@ func (f *Simulation) keep() {
 		f.onUndo(func() { st.guests = guests })
 	}
 	f.written = len(f.Distribution.Topology.Journal.Entries)
+	clear(f.openings)
 }
 
 // revert takes back all that was tried or kept since so much was written.
 func (f *Simulation) revert(written int) {
 	f.written = written
+	clear(f.openings)
 	f.Rollback()
 }
 

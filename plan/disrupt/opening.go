@@ -1,0 +1,95 @@
+package disrupt
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tenon-sh/tenon/plan/market"
+	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/place"
+	"github.com/tenon-sh/tenon/plan/rules"
+)
+
+// In a cluster that is well packed, most nodes stay for a simple reason: some of their pods by themselves fit on no other
+// node, and what these need costs as much as the node does. Both are seen without a trial, from the existing nodes that
+// have room for a pod of each kind: few, if any.
+
+// openingsFor finds up to two existing nodes that serve with room for one of a pod group's pods, its own node included.
+func (f *Simulation) openingsFor(it *place.PodGroup) []*place.ExistingNode {
+	found, known := f.openings[it]
+	if known {
+		return found
+	}
+	f.Rollback()
+	takers := f.Distribution.LettingIn(it)
+	for i := takers.Next(0, it.Request); i < len(takers) && len(found) < 2 && it.Refusal == ""; i = takers.Next(i+1, it.Request) {
+		if s := takers[i]; !market.PortsConflict(s.Ports, it.Class.HostPorts) && s.Attach.Holds(&it.Volumes.Attach, 1) > 0 {
+			found = append(found, s)
+		}
+	}
+	f.openings[it] = found
+	return found
+}
+
+// stuck are the pods of a node that by themselves fit on no other, in the order in which they are placed. Those that like
+// some nodes better than others that let them in as well are left to a trial.
+func (f *Simulation) stuck(st *simulatedNode) []*model.Pod {
+	home := f.Distribution.Home
+	pods := slices.DeleteFunc(slices.Clone(st.own), func(pod *model.Pod) bool {
+		return slices.ContainsFunc(home[pod].Preferences, func(p rules.Preference) bool { return p.Node != nil || p.Wary }) ||
+			slices.ContainsFunc(f.openingsFor(home[pod]), func(s *place.ExistingNode) bool { return s != st.slot })
+	})
+	slices.SortFunc(pods, func(a, b *model.Pod) int {
+		return cmp.Or(cmp.Compare(home[a].Place, home[b].Place), place.FirstServed(a, b))
+	})
+	return pods
+}
+
+// needOf is what pods ask of one machine; nil if no machine would do for one of them.
+func (f *Simulation) needOf(pods []*model.Pod) *need {
+	m := f.Distribution.Market
+	n := newNeed(m)
+	for _, pod := range pods {
+		it := f.Distribution.Home[pod]
+		if it.Refusal != "" || it.Allowed.Empty() {
+			return nil
+		}
+		n.add(it.Request, 1, it.Allowed, place.ZonesOfVariants(it.Variants))
+	}
+	return n
+}
+
+// saveless says that whatever is bought for those of a node's pods that are stuck costs as much as a bound; nil where that
+// is not certain.
+func (f *Simulation) saveless(st *simulatedNode, below float64) *model.Verdict {
+	m := f.Distribution.Market
+	least := f.needOf(f.stuck(st))
+	if least == nil {
+		return nil
+	}
+	// Bounds on pods of a kind may be those of preferences, which are given up where they are in the way.
+	clear(least.request[market.DimExtended+len(m.Dims.Extended):])
+	if slices.Max(least.request) <= 0 {
+		return nil
+	}
+	cheapest := f.cheapestFor(least)
+	if cheapest >= 0 && m.Machines[cheapest].Price < below {
+		return nil
+	}
+	return least.unmet(m, cheapest)
+}
+
+// cheapestFor is the cheapest machine that meets a need; -1 if there is none.
+func (f *Simulation) cheapestFor(least *need) int {
+	m := f.Distribution.Market
+	found := -1
+	for _, machines := range f.shelves {
+		at := slices.IndexFunc(machines, func(i int) bool {
+			return least.metBy(m, i) || found >= 0 && m.Machines[i].Price >= m.Machines[found].Price
+		})
+		if at >= 0 && (found < 0 || m.Machines[machines[at]].Price < m.Machines[found].Price) {
+			found = machines[at]
+		}
+	}
+	return found
+}
