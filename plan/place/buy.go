@@ -65,7 +65,7 @@ func exhaust(m *market.Market, offered market.Bitset, planned []*PlannedNode, ch
 		demands := DemandsOf(m, chunks, offered)
 		topUp(m, planned, demands)
 		demands = slices.DeleteFunc(demands, func(d *Demand) bool { return d.Pieces() == 0 })
-		bought := purchase(m, demands, candidateTypesFor(m, demands))
+		bought := purchase(m, demands, thinned(candidateTypesFor(m, demands)))
 		if len(bought) == 0 {
 			return planned
 		}
@@ -86,7 +86,7 @@ func (r round) components(chunks []*DemandChunk) [][]*DemandChunk {
 		reach.Intersect(r.offered)
 		for g := len(groups) - 1; g >= 0; g-- {
 			if reaches[g].Intersects(reach) {
-				group = slices.Concat(groups[g], group)
+				group = append(groups[g], group...)
 				reach.Unite(reaches[g])
 				groups, reaches = slices.Delete(groups, g, g+1), slices.Delete(reaches, g, g+1)
 			}

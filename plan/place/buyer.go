@@ -60,8 +60,9 @@ func problemOf(m *market.Market, demands []*Demand, sold []candidateType) *solve
 	if spread && m.Batch >= concentration {
 		p.Share = m.Batch / concentration
 	}
+	sets := map[string]solve.Set{}
 	for _, d := range demands {
-		asked := demandFor(d, sold)
+		asked := demandFor(d, sold, sets)
 		if workload := d.workload(); spread && workload >= concentration {
 			asked.Share = workload / concentration
 		}
@@ -101,8 +102,8 @@ func addBudgets(m *market.Market, p *solve.Problem, sold []candidateType) {
 	}
 }
 
-// demandFor is a demand in numbers.
-func demandFor(d *Demand, sold []candidateType) solve.Demand {
+// demandFor is a demand in numbers. sets are those of machines that are known, since many demands may use the same.
+func demandFor(d *Demand, sold []candidateType, sets map[string]solve.Set) solve.Demand {
 	result := solve.Demand{Request: d.Request, Pieces: d.Pieces(), Most: d.most}
 	switch {
 	case len(d.ports) > 0:
@@ -113,11 +114,18 @@ func demandFor(d *Demand, sold []candidateType) solve.Demand {
 		}
 	}
 	for _, v := range d.variants {
-		set := solve.NewSet(len(sold))
-		for i, g := range sold {
-			if v.Machines.Has(g.index) && d.stock.Has(g.index) && g.zones&v.Zones != 0 {
-				set.Add(i)
+		machines := v.Machines.Clone()
+		machines.Intersect(d.stock)
+		key := fmt.Sprint(v.Zones) + machines.Key()
+		set, known := sets[key]
+		if !known {
+			set = solve.NewSet(len(sold))
+			for i, g := range sold {
+				if machines.Has(g.index) && g.zones&v.Zones != 0 {
+					set.Add(i)
+				}
 			}
+			sets[key] = set
 		}
 		result.Ways = append(result.Ways, solve.Way{Machines: set, Zones: v.Zones})
 	}

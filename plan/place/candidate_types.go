@@ -63,6 +63,34 @@ func candidateTypesFor(m *market.Market, demands []*Demand) []candidateType {
 	return front
 }
 
+// Of machines that differ in little but size, a few sizes are enough to plan with: the claim is for the smallest that
+// holds what was planned for it.
+const (
+	manyGoods = 48
+	sizeStep  = 1.18
+	sameShape = 0.03
+)
+
+// thinned leaves out candidate types that are nearly a kept one. Each demand that has a machine keeps one.
+func thinned(candidates []candidateType) []candidateType {
+	if len(candidates) <= manyGoods {
+		return candidates
+	}
+	near := func(a, b float64) bool { return a <= b*(1+sameShape) && b <= a*(1+sameShape) }
+	var kept []candidateType
+	for _, g := range candidates {
+		cores, memory := float64(g.room[market.DimCPU]), float64(g.room[market.DimMemory])
+		if !slices.ContainsFunc(kept, func(k candidateType) bool {
+			size := float64(k.room[market.DimCPU])
+			return size > 0 && cores >= size && cores < size*sizeStep && near(memory/cores, float64(k.room[market.DimMemory])/size) &&
+				near(g.price/cores, k.price/size) && g.users.Within(k.users)
+		}) {
+			kept = append(kept, g)
+		}
+	}
+	return kept
+}
+
 // beats says that whatever fits another candidate type fits this one, which is not dearer in any zone, and that no limit makes
 // it matter from which of two pools of the same weight a machine comes.
 func (g *candidateType) beats(m *market.Market, other *candidateType) bool {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/rules"
 )
 
@@ -29,4 +30,52 @@ func hostCapsOf(podGroups []*PodGroup) []rules.HostCap {
 	}
 	slices.SortStableFunc(caps, func(a, b rules.HostCap) int { return -cmp.Compare(pods[a], pods[b]) })
 	return caps[:min(len(caps), mostCaps)]
+}
+
+// looseness is how many times more nodes than a bound asks for there have to be in any case for it not to matter.
+const looseness = 4
+
+// bounds are how many pieces of some demand chunks one machine takes for reasons other than room, without what the nodes
+// that the widest of these bounds asks for meet anyway.
+type bounds struct {
+	*market.Dimensions
+	// widest is how many nodes the widest bound asks for, pods how many pods each bound that counts as a resource concerns.
+	widest int
+	pods   []int
+}
+
+// boundsOf finds the widest bound of some demand chunks.
+func boundsOf(dims *market.Dimensions, chunks []*DemandChunk) bounds {
+	all := bounds{Dimensions: dims, pods: make([]int, len(dims.Caps))}
+	for _, l := range chunks {
+		if most := l.most(); most > 0 {
+			all.widest = max(all.widest, l.Left()/most)
+		}
+		for i := range dims.Caps {
+			if l.Request[dims.Cap(i)] > 0 {
+				all.pods[i] += l.Left()
+			}
+		}
+	}
+	for i, pods := range all.pods {
+		all.widest = max(all.widest, pods/dims.Caps[i].Most)
+	}
+	return all
+}
+
+// met says that many times more nodes than this are bought in any case.
+func (b *bounds) met(nodes int) bool { return nodes*looseness <= b.widest }
+
+// of is what a piece of a demand chunk takes, and how many of them one machine takes, without the bounds that are met.
+func (b *bounds) of(l *DemandChunk) (request []int64, most int) {
+	if most = l.most(); most > 0 && b.met(l.Left()/most) {
+		most = 0
+	}
+	request = slices.Clone(l.Request)
+	for i, pods := range b.pods {
+		if b.met(pods / b.Caps[i].Most) {
+			request[b.Cap(i)] = 0
+		}
+	}
+	return request, most
 }

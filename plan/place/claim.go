@@ -57,7 +57,7 @@ func Groups(m *market.Market, s *market.Seller, planned []*PlannedNode) []*launc
 		}
 		g := byKey[key]
 		if g == nil {
-			g = &launchGroup{Seller: s, Zones: zones, labels: labels, Common: holders[i].Clone(), Instead: instead[i]}
+			g = &launchGroup{Seller: s, Zones: zones, labels: labels, Common: holders[i].Clone(), Instead: slices.Clone(instead[i])}
 			byKey[key] = g
 			groups = append(groups, g)
 		}
@@ -80,7 +80,13 @@ func alternatives(m *market.Market, s *market.Seller, planned []*PlannedNode) (h
 	for a := range share {
 		share[a] = max(0, s.Budget[a].Left) / int64(max(1, len(planned)))
 	}
+	var last PlannedNode
 	for i, b := range planned {
+		if i > 0 && sameContent(b, &last) {
+			b.Machine, holders[i], instead[i] = planned[i-1].Machine, holders[i-1], instead[i-1]
+			continue
+		}
+		last = *b
 		if m.Machines[b.Machine].Capacity == Spot {
 			instead[i] = modest(m, s, b, holdingAs(m, s, b, b.need(), onDemand, market.Unreserved), none)
 			if m.PriceIn(b.Machine, b.Zones) > market.CheapestPrice(m, instead[i], b.Zones) && len(s.Minimums) == 0 {
@@ -114,6 +120,12 @@ func labelsOf(m *market.Market, s *market.Seller, b *PlannedNode) map[string]str
 	}
 	maps.Copy(labels, s.Required)
 	return labels
+}
+
+// sameContent says that two planned nodes may be launched as the same. Of thousands, most are like the one before.
+func sameContent(a, b *PlannedNode) bool {
+	return a.Machine == b.Machine && a.Zones == b.Zones && a.Size.Equal(b.Size) && slices.Equal(a.least, b.least) &&
+		slices.EqualFunc(a.content, b.content, func(x, y portion) bool { return x.demand == y.demand && x.variant == y.variant && x.count == y.count })
 }
 
 // Holders are the machines of the planned node's pool, capacity type and reservation that hold its content in its zones.

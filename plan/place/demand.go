@@ -24,19 +24,21 @@ type Demand struct {
 // DemandsOf brings alike demand chunks together that are to be bought for from what is offered. The order is that of the
 // first demand chunk of each.
 func DemandsOf(m *market.Market, chunks []*DemandChunk, offered market.Bitset) []*Demand {
+	bounds := boundsOf(m.Dims, chunks)
 	byKey := map[string]*Demand{}
 	var demands []*Demand
 	for _, l := range chunks {
 		if l.Left() == 0 {
 			continue
 		}
-		key := l.key()
+		request, most := bounds.of(l)
+		key := l.key(request, most)
 		if l.bundle || len(l.ports) > 0 {
 			key += strconv.Itoa(len(demands)) // it is like no other
 		}
 		d := byKey[key]
 		if d == nil {
-			d = &Demand{Request: l.Request, ports: l.ports, variants: l.variants, stock: l.Allowed.Clone(), most: l.most()}
+			d = &Demand{Request: request, ports: l.ports, variants: l.variants, stock: l.Allowed.Clone(), most: most}
 			d.stock.Intersect(offered)
 			byKey[key], demands = d, append(demands, d)
 		}
@@ -45,13 +47,13 @@ func DemandsOf(m *market.Market, chunks []*DemandChunk, offered market.Bitset) [
 	return demands
 }
 
-// key is equal for demand chunks that are alike to the market.
-func (l *DemandChunk) key() string {
+// key is equal for demand chunks that are alike to the market when one piece takes this much, and one machine so many.
+func (l *DemandChunk) key(request []int64, most int) string {
 	key := make([]byte, 0, 256)
-	for _, amount := range l.Request {
+	for _, amount := range request {
 		key = binary.AppendVarint(key, amount)
 	}
-	key = binary.AppendVarint(key, int64(l.most()))
+	key = binary.AppendVarint(key, int64(most))
 	for i := range l.variants {
 		v := &l.variants[i]
 		key = binary.LittleEndian.AppendUint64(append(key, '|'), v.Zones)
