@@ -74,7 +74,7 @@ func (a *Activities) moves(ctx context.Context, in workflows.Replace) error {
 		return nil
 	}
 	left := 0
-	reduce := plan.NewInterner()
+	reduce := new(plan.Interner)
 	for _, gone := range in.Nodes {
 		pods, err := a.podsOn(ctx, gone.Node)
 		if err != nil {

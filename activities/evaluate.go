@@ -141,7 +141,7 @@ func (a *Activities) commands(found plan.Disruption, snapshot *plan.Snapshot) wo
 		if len(command.Nodes) == 0 {
 			continue
 		}
-		if plan.OnlyWhileEmpty(command.Reason) || command.Reason == plan.DisruptionReasonOverprovisioned {
+		if command.Reason == karpv1.DisruptionReasonEmpty || command.Reason == plan.DisruptionReasonOverprovisioned {
 			if len(command.Nodes) > removals {
 				command.Nodes, result.Again = command.Nodes[:removals], true
 			}

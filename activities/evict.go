@@ -74,7 +74,7 @@ type request struct {
 }
 
 func newPass(d *Drains, in workflows.EvictInput, node *corev1.Node, begun, local time.Time, progress evictProgress) *pass {
-	p := &pass{Drains: d, in: in, node: node, interner: plan.NewInterner(), begun: begun, local: local,
+	p := &pass{Drains: d, in: in, node: node, interner: new(plan.Interner), begun: begun, local: local,
 		pods:      nodeWatch{client: d.Client, node: node},
 		volumes:   volumeWatch{client: d.Client, node: node.Name},
 		started:   progress.Started,

@@ -17,7 +17,7 @@ func (a *Activities) pools(ctx context.Context) []plan.Pool {
 func (a *Activities) offered(ctx context.Context) []plan.Pool {
 	var pools []plan.Pool
 	for _, nodePool := range a.Mirror.NodePools() {
-		pool := plan.Pool{NodePool: nodePool, NodePrice: a.NodePrice, Packing: plan.PackingOf(nodePool, a.Packing)}
+		pool := plan.Pool{NodePool: nodePool, NodePrice: a.NodePrice, Packing: a.Packing.For(nodePool)}
 		ref := nodePool.Spec.Template.Spec.NodeClassRef
 		class := a.Mirror.NodeClass(ref.Name)
 		if class == nil {

@@ -151,7 +151,7 @@ func (a *Activities) mark(ctx context.Context, claim *karpv1.NodeClaim, gone wor
 	if node, err = a.drains.change(ctx, node, "taint", func(node *corev1.Node) { markRemoved(node, reason) }); err != nil {
 		return "", err
 	}
-	if !plan.OnlyWhileEmpty(karpv1.DisruptionReason(reason)) {
+	if karpv1.DisruptionReason(reason) != karpv1.DisruptionReasonEmpty {
 		return "", nil
 	}
 	pod, err := a.needed(ctx, gone.Node)
@@ -170,7 +170,7 @@ func (a *Activities) needed(ctx context.Context, node string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	reduce := plan.NewInterner()
+	reduce := new(plan.Interner)
 	for i := range pods {
 		if pod := reduce.Pod(&pods[i]); pod.Reschedulable() {
 			return pod.Key(), nil

@@ -59,7 +59,7 @@ func (r *replacing) AwaitClaims(context.Context, string) error { return nil }
 func (r *replacing) PodsOwnedBy(_, _, _ string) []*cluster.Pod { return nil }
 
 func (r *replacing) Snapshot() *plan.Snapshot {
-	reduce := plan.NewInterner()
+	reduce := new(plan.Interner)
 	snapshot := &plan.Snapshot{Time: time.Now()}
 	var nodes corev1.NodeList
 	if err := r.List(context.Background(), &nodes); err != nil {
@@ -69,7 +69,7 @@ func (r *replacing) Snapshot() *plan.Snapshot {
 		node := reduce.Claim(&claim)
 		for i := range nodes.Items {
 			if nodes.Items[i].Spec.ProviderID == claim.Status.ProviderID {
-				node = plan.Join(node, reduce.Node(&nodes.Items[i]))
+				node = node.Join(reduce.Node(&nodes.Items[i]))
 			}
 		}
 		pods, err := r.doing.podsOn(context.Background(), node.Name)

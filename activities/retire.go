@@ -228,8 +228,8 @@ func (a *Activities) protected(ctx context.Context, c candidate, reason karpv1.D
 	if err != nil {
 		return "", err
 	}
-	reduce := plan.NewInterner()
-	node := plan.Join(reduce.Claim(c.claim), reduce.Node(c.node))
+	reduce := new(plan.Interner)
+	node := reduce.Claim(c.claim).Join(reduce.Node(c.node))
 	for i := range pods {
 		node.Pods = append(node.Pods, reduce.Pod(&pods[i]))
 	}
@@ -248,7 +248,7 @@ func (a *Activities) podsOn(ctx context.Context, node string) ([]corev1.Pod, err
 // owners are the controllers of the pods that will have to move, with how many pods each has now.
 func (a *Activities) owners(ctx context.Context, going []candidate) ([]workflows.PodOwner, error) {
 	found := map[workflows.PodOwner]bool{}
-	reduce := plan.NewInterner()
+	reduce := new(plan.Interner)
 	for _, c := range going {
 		pods, err := a.podsOn(ctx, c.gone.Node)
 		if err != nil {

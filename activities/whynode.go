@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -56,7 +57,7 @@ const othersMost = 20
 
 func decision(node *plan.Node, command *plan.Command) *workflows.NodeDecision {
 	decided := &workflows.NodeDecision{Reason: string(command.Reason), Why: command.Why}
-	if !plan.OnlyWhileEmpty(command.Reason) && command.Reason != plan.DisruptionReasonOverprovisioned {
+	if command.Reason != karpv1.DisruptionReasonEmpty && command.Reason != plan.DisruptionReasonOverprovisioned {
 		decided.SavesPerHour = command.SavesPerHour
 		for _, other := range command.Nodes {
 			if other != node.Key() && len(decided.Others) < othersMost {

@@ -175,7 +175,7 @@ func (m *Mirror) resolveBuffer(object *bufferv1.CapacityBuffer) {
 		resolved.Reason, resolved.Problem = bufferv1.ReasonResolutionFailed, err.Error()
 		return
 	}
-	resolved.Pods = plan.VirtualPods(made.model, object.UID, object.Name, count)
+	resolved.Pods = made.model.VirtualPods(object.UID, object.Name, count)
 }
 
 // settleBuffer puts a resolved buffer in the place of what it was, or takes it away. The lock is held.

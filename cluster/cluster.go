@@ -120,7 +120,7 @@ func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 		heartbeat: options.Heartbeat,
 		assumeFor: options.AssumeFor,
 		config:    rest.CopyConfig(config),
-		interner:  plan.NewInterner(),
+		interner:  new(plan.Interner),
 		assumed:   map[string]assumption{},
 		promises:  newPromises(),
 		grown:     newGrown(),

@@ -269,7 +269,7 @@ func (m *Mirror) buildNode(claim *promised, node *machine) *plan.Node {
 	case claim == nil:
 		built = *node.plan
 	default:
-		built = *plan.Join(claim.plan, node.plan)
+		built = *claim.plan.Join(node.plan)
 	}
 	if node != nil {
 		here = m.places.residents[node.node.Name]

@@ -231,7 +231,7 @@ func (m *Mirror) reduceStorageClass(obj any) (*storageClass, error) {
 }
 
 func (m *Mirror) storageClassChanged(old, now *storageClass, existed, exists bool) {
-	if existed && exists && *old.StorageClass == *now.StorageClass {
+	if existed && exists && reflect.DeepEqual(old, now) {
 		return
 	}
 	m.storage.classes = nil

@@ -15,7 +15,7 @@ import (
 // pool's disruption that it causes. All nodes here cost the same, and all pods fit on the largest.
 func TestBalanced(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	sold := func(n *plan.Node) { n.Zone, n.CapacityType = "us-east-1a", "on-demand" }
 	for _, tc := range []struct {
 		reason string
@@ -62,7 +62,7 @@ func TestBalanced(t *testing.T) {
 // What a node costs that its pool cannot buy any more is not known, so nothing can be weighed.
 func TestBalancedWithoutPrice(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	w := world{pools: []plan.Pool{{NodePool: nodePool("p", consolidates(karpv1.ConsolidationPolicyBalanced, 0)), Types: smallCatalogue()}}, nodes: []*plan.Node{
 		existing("a", "m6i.large", running(in, newPod("x", "100m", "1Mi"))), existing("b", "m6i.large", running(in, newPod("y", "100m", "1Mi")))}}
 	d := plan.Disrupt(w.input())

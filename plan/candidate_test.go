@@ -121,7 +121,7 @@ func verdictsOf(d plan.Disruption, node string) map[karpv1.DisruptionReason]plan
 // What keeps a node that would go for a reason, whose binding cause is that, and until when?
 func TestCandidateRules(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	app := labelled("app", "web")
 	always := policyv1.AlwaysAllow
 	runs := func(pods ...*corev1.Pod) func(*plan.Node) { return running(in, pods...) }
@@ -292,7 +292,7 @@ func nightly(nodes string) func(*karpv1.NodePool) {
 // Of every node of a pool there is one verdict for each reason, or it goes by one command.
 func TestEveryNodeIsJudged(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	w := world{pools: []plan.Pool{{NodePool: nodePool("p", budgets(karpv1.Budget{Nodes: "2"})), Types: smallCatalogue()}}}
 	for i := range 12 {
 		w.nodes = append(w.nodes, existing(fmt.Sprintf("n%02d", i), "m6i.large", func(n *plan.Node) {
@@ -325,7 +325,7 @@ func TestEveryNodeIsJudged(t *testing.T) {
 // Budgets count over all reasons and commands, by pool, and the reasons of a budget only say whom it binds.
 func TestBudgetsAreShared(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	for _, tc := range []struct {
 		reason  string
 		budgets []karpv1.Budget
@@ -357,7 +357,7 @@ func TestBudgetsAreShared(t *testing.T) {
 // Pods that have just come are planned for before the nodes there are are put to better use.
 func TestConsolidationWaitsForPlans(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	for _, tc := range []struct {
 		reason   string
 		age      time.Duration

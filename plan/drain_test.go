@@ -98,7 +98,7 @@ func drainOutcome(step plan.DrainStep) outcome {
 }
 
 func drainStep(pods []*corev1.Pod, terms plan.DrainTerms) plan.DrainStep {
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	reduced := make([]plan.DrainPod, len(pods))
 	for i, pod := range pods {
 		reduced[i] = in.DrainPod(pod)

@@ -180,7 +180,7 @@ func TestConsolidatable(t *testing.T) {
 			if row.change != nil {
 				row.change(node, pool)
 			}
-			if holds, when := plan.Consolidatable(node, pool, now); holds != row.holds || !when.Equal(row.when) {
+			if holds, when := node.Consolidatable(pool, now); holds != row.holds || !when.Equal(row.when) {
 				t.Errorf("%v, and then at %v; want %v, and then at %v", holds, when, row.holds, row.when)
 			}
 		})

@@ -37,7 +37,7 @@ func emptiness(in plan.Input) plan.Disruption {
 // One node: is it taken away, why not, and when will it be looked at again?
 func TestEmptiness(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	runs := func(pods ...*corev1.Pod) func(*plan.Node) {
 		return func(n *plan.Node) {
 			for _, pod := range pods {

@@ -17,11 +17,11 @@ func NewField(in model.Input) Field { return Field{disrupt.NewSimulation(in, in.
 
 // Relocate tries what becomes of some nodes' pods when at most so many claims may be bought.
 func (f Field) Relocate(most int, nodes ...*model.Node) (p model.Plan, why string, ok bool) {
-	found, kept := f.f.Relocate(nodes, most, nil)
-	if found == nil {
+	claims, kept := f.f.Relocate(nodes, most, nil)
+	if kept != nil {
 		return model.Plan{}, kept.Message, false
 	}
-	return model.Plan{Placements: slices.Clone(found.Placements), Claims: found.Claims}, "", true
+	return model.Plan{Placements: slices.Clone(f.f.Distribution.Placements), Claims: claims}, "", true
 }
 
 // Forget takes the last try back.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
@@ -48,7 +47,6 @@ type (
 	Volume       = model.Volume
 	VolumeClaim  = model.VolumeClaim
 	Mounts       = model.Mounts
-	Topology     = model.Topology
 )
 
 // What Pack and Disrupt answer.
@@ -142,11 +140,6 @@ func BestKnown(in Input) float64 { return place.BestKnown(in) }
 // Confirm looks once more at a command that is about to be carried out, and says what keeps its nodes by now.
 func Confirm(in Input, command Command) []Verdict { return disrupt.Confirm(in, command) }
 
-// Consolidatable says whether the condition Consolidatable holds for a node, or from when on it will.
-func Consolidatable(n *Node, pool *karpv1.NodePool, now time.Time) (holds bool, when time.Time) {
-	return lifecycle.Consolidatable(n, pool, now)
-}
-
 // Disrupt finds everything that may be taken away now, and says what keeps every other node of a NodePool.
 func Disrupt(in Input) Disruption { return disrupt.Disrupt(in) }
 
@@ -164,14 +157,8 @@ func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Tim
 	return lifecycle.FindRepairs(machines, policies, now)
 }
 
-// Join makes one Node of a claim and the Node its machine became, each reduced by itself.
-func Join(claim *Node, node *Node) *Node { return model.Join(claim, node) }
-
 // LowerBound is what no plan can undercut, in US dollars per hour, given that existing nodes take none of the pods.
 func LowerBound(in Input) float64 { return place.LowerBound(in) }
-
-// NewInterner returns an empty Interner.
-func NewInterner() *Interner { return model.NewInterner() }
 
 // NewMold returns the mold of a pool.
 func NewMold(pool *karpv1.NodePool) (*Mold, error) { return lifecycle.NewMold(pool) }
@@ -188,16 +175,8 @@ func Offerings(
 	return market.Offerings(claim, types, unavailable, now, policy)
 }
 
-// OnlyWhileEmpty says that a reason lets nodes go only while nothing runs on them that would have to move.
-func OnlyWhileEmpty(reason karpv1.DisruptionReason) bool { return model.OnlyWhileEmpty(reason) }
-
 // Pack decides where the pods that wait for a node go: onto nodes that exist, claims in flight, or new claims.
 func Pack(in Input) Plan { return place.Pack(in) }
-
-// PackingOf is how the pods of a NodePool are packed: as its annotation tenon.sh/packing says, or in the given way.
-func PackingOf(pool *karpv1.NodePool, otherwise Packing) Packing {
-	return model.PackingOf(pool, otherwise)
-}
 
 // PlacesPods says that nodes go for a reason only once their pods have a place elsewhere.
 func PlacesPods(reason karpv1.DisruptionReason) bool { return model.PlacesPods(reason) }
@@ -223,8 +202,3 @@ func Static(in Input) (claims []Claim, refused []Reason) { return lifecycle.Stat
 
 // Strategies are the names of Pack's ways to look for a lower price, each of which Input.Without may leave out.
 func Strategies() []string { return place.Strategies() }
-
-// VirtualPods are the pods of a buffer, made from a model.
-func VirtualPods(m *Pod, buffer types.UID, name string, count int) []*Pod {
-	return model.VirtualPods(m, buffer, name, count)
-}

@@ -270,7 +270,7 @@ type world struct {
 
 func (w *world) interner() *plan.Interner {
 	if w.intern == nil {
-		w.intern = plan.NewInterner()
+		w.intern = new(plan.Interner)
 	}
 	return w.intern
 }

@@ -22,7 +22,7 @@ import (
 func buffered(in *plan.Interner, name string, count int, cpu, memory string, change ...func(*corev1.Pod)) []*plan.Pod {
 	pod := newPod("model", cpu, memory, change...)
 	model := in.VirtualPod("default", &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec})
-	return plan.VirtualPods(model, types.UID("uid-"+name), name, count)
+	return model.VirtualPods(types.UID("uid-"+name), name, count)
 }
 
 // running are pods on a node.
@@ -38,7 +38,7 @@ func running(in *plan.Interner, pods ...*corev1.Pod) func(*plan.Node) {
 // TestHeadroom says where the room of buffers is. An m6i.large has 1.93 cores for pods, an m6i.xlarge 3.92.
 func TestHeadroom(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	onItsWay := func(n *plan.Node) { n.Initialized, n.Ready = false, false }
 	waits := func(name, cpu string) *plan.Pod { return in.Pod(newPod(name, cpu, "1Mi")) }
 	for _, tc := range []struct {
@@ -103,7 +103,7 @@ func TestHeadroom(t *testing.T) {
 // TestEmptinessKeepsHeadroom says which of the empty nodes stay.
 func TestEmptinessKeepsHeadroom(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	spread := func(pod *corev1.Pod) {
 		pod.Labels = map[string]string{"app": "web"}
 		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
@@ -153,7 +153,7 @@ func TestEmptinessKeepsHeadroom(t *testing.T) {
 func TestEmptinessNeverTakesHeadroom(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		in := plan.NewInterner()
+		in := new(plan.Interner)
 		snapshot := &plan.Snapshot{Time: now, NodePools: []*karpv1.NodePool{nodePool("p")}}
 		for i := range rapid.IntRange(1, 8).Draw(t, "nodes") {
 			n := existing(fmt.Sprint(i), rapid.SampledFrom([]string{"m6i.large", "m6i.xlarge", "c6i.2xlarge"}).Draw(t, "type"))
@@ -193,7 +193,7 @@ func TestPodsComeBeforeHeadroom(t *testing.T) {
 		usable[typ.Name] = plan.ResourcesOf(typ.Allocatable)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		in := plan.NewInterner()
+		in := new(plan.Interner)
 		pool := nodePool("p", onDemand(), func(pool *karpv1.NodePool) {
 			pool.Spec.Limits = karpv1.Limits{
 				corev1.ResourceCPU:   *resource.NewQuantity(rapid.Int64Range(0, 24).Draw(t, "limit"), resource.DecimalSI),

@@ -18,7 +18,7 @@ import (
 // Pods that ask the same are of one class, whatever else distinguishes them; pods that do not are not.
 func TestClasses(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	base := in.Pod(newPod("a", "1", "1Gi"))
 	alike := map[string]func(*corev1.Pod){
 		"name":   func(pod *corev1.Pod) { pod.Name = "b" },
@@ -81,7 +81,7 @@ func TestRequests(t *testing.T) {
 // What nobody holds any more is forgotten, and what somebody holds is not.
 func TestInternerForgets(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	kept := in.Pod(newPod("a", "1", "1Gi"))
 	var group sync.WaitGroup
 	for g := range 4 {
@@ -107,7 +107,7 @@ func TestInternerForgets(t *testing.T) {
 // A claim and its Node are one.
 func TestJoin(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	claim := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{karpv1.NodePoolLabelKey: "p", "team": "x"}},
 		Spec:       karpv1.NodeClaimSpec{Taints: []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}},
@@ -122,7 +122,7 @@ func TestJoin(t *testing.T) {
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{karpv1.UnregisteredNoExecuteTaint()}},
 		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3900m")}},
 	}
-	joined := plan.Join(in.Claim(claim), in.Node(node))
+	joined := in.Claim(claim).Join(in.Node(node))
 	if joined.Key() != "c" || joined.Name != "n" || joined.Pool != "p" || joined.Registered || !joined.Launched {
 		t.Errorf("joined %+v", joined)
 	}

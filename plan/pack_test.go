@@ -310,7 +310,7 @@ func TestPlanningAgainBuysNothing(t *testing.T) {
 // Pods of a node that goes away wait for another; those that must not be moved do not.
 func TestPodsOfGoingNodes(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	bound := func(name string, options ...func(*corev1.Pod)) *plan.Pod {
 		return in.Pod(newPod(name, "1", "1Gi", append(options, func(pod *corev1.Pod) { pod.Spec.NodeName = "n" })...))
 	}

@@ -21,7 +21,7 @@ func TestPackingOf(t *testing.T) {
 			t.Parallel()
 			pool := &karpv1.NodePool{}
 			pool.Annotations = map[string]string{karpv1.PackingAnnotationKey: test.annotation}
-			if got := plan.PackingOf(pool, plan.PackingCheapest); got != test.want {
+			if got := plan.PackingCheapest.For(pool); got != test.want {
 				t.Errorf("%s: %q, want %q", test.reason, got, test.want)
 			}
 		})

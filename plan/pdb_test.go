@@ -20,7 +20,7 @@ import (
 func TestBudgetsOfPods(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		in := plan.NewInterner()
+		in := new(plan.Interner)
 		word := rapid.SampledFrom([]string{"a", "b", "c"})
 		namespace := rapid.SampledFrom([]string{"one", "two"})
 		set := rapid.MapOfN(word, word, 0, 3)

@@ -27,8 +27,8 @@
 //     of each is worth, and what a unit of a limit that is near (solve/rows.go, solve/program.go). Machines are filled by
 //     worth per dollar with pieces of their real size (solve/guided.go). What comes of it is compared with first fit into
 //     claims in flight and with fleets of one type; the cheapest is improved by taking machines out and buying anew, until
-//     that has not helped for long (solve/improve.go). How many pods of a kind a node may have is a resource there, unless
-//     many more nodes than that asks for are needed anyway (place/caps.go).
+//     that has not helped for long, unless it has more than a hundred machines (solve/improve.go). How many pods of a kind a
+//     node may have is a resource there, unless many more nodes than that asks for are needed anyway (place/caps.go).
 //  5. Where the kube-scheduler will not be told where each pod goes, ways to buy are compared by what they cost when it
 //     has placed the pods, counting a second round of machines (solve/rehearse.go). The plan may then be at most 5 % dearer
 //     than the cheapest.
@@ -131,9 +131,9 @@
 // # Looking again
 //
 // A cluster is looked at after every change, and most of it is as it was. Each look begins anew all the same: most nodes
-// of a cluster that is well packed need no trial, since some of their pods fit on no other node, and what these need costs
-// as much as they do (disrupt/opening.go). A look at 5,000 full nodes takes 0.4 s of one core, more than half of it to read
-// the snapshot, which answers that are remembered would not save.
+// of a cluster that is well packed need no trial, since one of their pods fits on no other node, or what their pods need
+// at least costs as much as they do (disrupt/opening.go). A look at 5,000 full nodes takes 0.6 s of one core, more than
+// half of it to read the snapshot, which answers that are remembered would not save.
 //
 // # Devices
 //

@@ -35,7 +35,7 @@ func TestProtectionOfNodes(t *testing.T) {
 	} {
 		t.Run(row.why, func(t *testing.T) {
 			t.Parallel()
-			reduce := model.NewInterner()
+			reduce := new(model.Interner)
 			annotated := func(value string, at time.Time) metav1.ObjectMeta {
 				meta := metav1.ObjectMeta{Name: "n", CreationTimestamp: metav1.NewTime(at)}
 				if value != "" {
@@ -43,8 +43,8 @@ func TestProtectionOfNodes(t *testing.T) {
 				}
 				return meta
 			}
-			node := model.Join(reduce.Claim(&karpv1.NodeClaim{ObjectMeta: annotated(row.onClaim, born)}),
-				reduce.Node(&corev1.Node{ObjectMeta: annotated(row.onNode, joined)}))
+			node := reduce.Claim(&karpv1.NodeClaim{ObjectMeta: annotated(row.onClaim, born)}).
+				Join(reduce.Node(&corev1.Node{ObjectMeta: annotated(row.onNode, joined)}))
 			if node.DoNotDisrupt != row.protects || !node.DoNotDisruptUntil.Equal(row.until) {
 				t.Errorf("got %v until %v, want %v until %v", node.DoNotDisrupt, node.DoNotDisruptUntil, row.protects, row.until)
 			}

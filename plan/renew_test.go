@@ -29,7 +29,7 @@ func goingFor(d plan.Disruption, reason karpv1.DisruptionReason) []string {
 // Drifted nodes go in the order of their drift, each on its own, and one that cannot go keeps nobody else.
 func TestDriftInTurn(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	big := func(name string) *corev1.Pod { return newPod(name, "1800m", "1Gi") }
 	w := world{
 		pools: []plan.Pool{{NodePool: nodePool("p", consolidates(karpv1.ConsolidationPolicyWhenEmpty, 0), requires(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpIn, "m6i.large")), Types: smallCatalogue()}},
@@ -67,7 +67,7 @@ func TestDriftInTurn(t *testing.T) {
 // One evaluation decides about so many nodes at most and says that there are more.
 func TestDriftIsBounded(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	w := world{pools: []plan.Pool{{NodePool: nodePool("p", consolidates(karpv1.ConsolidationPolicyWhenEmpty, 0)), Types: smallCatalogue()}}}
 	for i := range 120 {
 		w.nodes = append(w.nodes, existing(fmt.Sprintf("n%03d", i), "m6i.large", hasDrifted(0), running(in, newPod(fmt.Sprintf("p%d", i), "1500m", "1Gi"))))
@@ -81,7 +81,7 @@ func TestDriftIsBounded(t *testing.T) {
 // A pool that wants its pods Ready goes one step at a time.
 func TestOneStepAtATime(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	w := world{pools: []plan.Pool{{NodePool: nodePool("p", annotatedPool(karpv1.WaitForReadyAnnotationKey, "true")), Types: smallCatalogue()}}}
 	for i := range 4 {
 		w.nodes = append(w.nodes, existing(fmt.Sprintf("n%d", i), "m6i.large", hasDrifted(i), running(in, newPod(fmt.Sprintf("p%d", i), "1500m", "1Gi"))))
@@ -98,7 +98,7 @@ func TestOneStepAtATime(t *testing.T) {
 // Nodes of static pools are replaced one by one, within limits.nodes and budgets.
 func TestStaticDrift(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	for _, tc := range []struct {
 		reason string
 		pool   *karpv1.NodePool
@@ -156,7 +156,7 @@ func TestStaticReplacementUnderWay(t *testing.T) {
 func TestDriftCompletes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		in := plan.NewInterner()
+		in := new(plan.Interner)
 		count, most := rapid.IntRange(5, 40).Draw(t, "nodes"), rapid.IntRange(1, 8).Draw(t, "budget")
 		pool := plan.Pool{NodePool: nodePool("p", consolidates(karpv1.ConsolidationPolicyWhenEmpty, time.Hour*3), budgets(karpv1.Budget{Nodes: fmt.Sprint(most)})), Types: smallCatalogue()}
 		var nodes []*plan.Node
@@ -224,7 +224,7 @@ func carriedOut(t *rapid.T, nodes []*plan.Node, d plan.Disruption) []*plan.Node 
 // The pods of nodes that are being replaced go to what replaces them, and so keep no other node from being replaced.
 func TestSuccessorsTakeThePods(t *testing.T) {
 	t.Parallel()
-	in := plan.NewInterner()
+	in := new(plan.Interner)
 	w := world{pools: []plan.Pool{{NodePool: nodePool("p", consolidates(karpv1.ConsolidationPolicyWhenEmpty, 0)), Types: smallCatalogue()}}}
 	for i := range 6 {
 		id := func(n *plan.Node) { n.Replacement = fmt.Sprint("r-", i) }

@@ -88,7 +88,7 @@ func TestDaemonSetRequestsFollowFromLimits(t *testing.T) {
 			Ports: []corev1.ContainerPort{{ContainerPort: 9100}},
 		}},
 	}
-	class := plan.NewInterner().DaemonSet(set).Class
+	class := new(plan.Interner).DaemonSet(set).Class
 	if class.Requests.CPU != 100 || class.Requests.Memory != 64<<20 {
 		t.Errorf("requests %v, want cpu 100m as it says and memory 64Mi as it is limited to", class.Requests)
 	}
@@ -96,7 +96,7 @@ func TestDaemonSetRequestsFollowFromLimits(t *testing.T) {
 		t.Errorf("host ports %v, want 9100", class.HostPorts)
 	}
 	set.Spec.Template.Spec.Resources = &corev1.ResourceRequirements{Limits: amounts("2", "1Gi")}
-	if class := plan.NewInterner().DaemonSet(set).Class; class.Requests.CPU != 100 || class.Requests.Memory != 64<<20 {
+	if class := new(plan.Interner).DaemonSet(set).Class; class.Requests.CPU != 100 || class.Requests.Memory != 64<<20 {
 		t.Errorf("requests %v, want those of the containers", class.Requests)
 	}
 }

@@ -25,7 +25,7 @@ func TestRivals(t *testing.T) {
 		{"pods still come to it", after / 2, after / 2, after, []string{"claim-heavy"}},
 		{"it takes too long", after, time.Hour, 10 * time.Minute, []string{"claim-heavy"}},
 	} {
-		in := plan.NewInterner()
+		in := new(plan.Interner)
 		w := world{pools: []plan.Pool{{NodePool: nodePool("p", consolidates(karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, tc.after)), Types: smallCatalogue()}}}
 		sold := func(n *plan.Node) { n.Zone, n.CapacityType = "us-east-1a", "on-demand" }
 		old := func(n *plan.Node) {

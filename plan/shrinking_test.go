@@ -25,7 +25,7 @@ func TestShrinkingClusterIsLetShrinkFirst(t *testing.T) {
 		{"where pods have been ending for long, nobody waits for them", after / 2, 5 * after / 2, []string{"claim-quiet"}},
 		{"another node lost a pod when the first waits already", after / 2, 3 * after / 2, []string{}},
 	} {
-		in := plan.NewInterner()
+		in := new(plan.Interner)
 		w := world{pools: []plan.Pool{{NodePool: nodePool("p", consolidates(karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, after)), Types: smallCatalogue()}}}
 		since := func(ago time.Duration) func(*plan.Node) {
 			return func(n *plan.Node) {

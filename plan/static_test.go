@@ -143,7 +143,7 @@ func TestStaticClaims(t *testing.T) {
 
 func TestOverprovision(t *testing.T) {
 	t.Parallel()
-	intern := plan.NewInterner()
+	intern := new(plan.Interner)
 	runs := func(pods ...*corev1.Pod) func(*plan.Node) {
 		return func(n *plan.Node) {
 			for _, pod := range pods {

@@ -99,8 +99,8 @@ func TestVirtualPods(t *testing.T) {
 			},
 		}
 	}
-	model := plan.NewInterner().VirtualPod("shop", template("1"))
-	pods := plan.VirtualPods(model, "uid-of-buffer", "spare", 2)
+	model := new(plan.Interner).VirtualPod("shop", template("1"))
+	pods := model.VirtualPods("uid-of-buffer", "spare", 2)
 	pod := pods[1]
 	if pod.Name != "capacity-buffer-spare-1" || pod.Namespace != "shop" || pod.Labels.Set["app"] != "web" {
 		t.Errorf("pod %s/%s with labels %v", pod.Namespace, pod.Name, pod.Labels.Set)
@@ -117,11 +117,11 @@ func TestVirtualPods(t *testing.T) {
 	if pod.Mounts != nil {
 		t.Errorf("it mounts %v", pod.Mounts)
 	}
-	elsewhere := plan.VirtualPods(plan.NewInterner().VirtualPod("shop", template("1")), "uid-of-buffer", "spare", 3)
+	elsewhere := new(plan.Interner).VirtualPod("shop", template("1")).VirtualPods("uid-of-buffer", "spare", 3)
 	if pods[0].UID != elsewhere[0].UID || pods[1].UID != elsewhere[1].UID || pods[0].UID == pods[1].UID {
 		t.Errorf("UIDs %s, %s made here, %s, %s elsewhere", pods[0].UID, pods[1].UID, elsewhere[0].UID, elsewhere[1].UID)
 	}
-	larger := plan.VirtualPods(plan.NewInterner().VirtualPod("shop", template("2")), "uid-of-buffer", "spare", 1)
+	larger := new(plan.Interner).VirtualPod("shop", template("2")).VirtualPods("uid-of-buffer", "spare", 1)
 	if larger[0].UID == pods[0].UID {
 		t.Error("a pod of another shape has the same UID: it would be kept to what was promised to the first")
 	}

@@ -157,7 +157,7 @@ func (c *ClaimConditions) pass(ctx context.Context) (time.Duration, error) {
 			continue
 		}
 		v := verdicts[n.Claim]
-		v.consolidatable, v.when = plan.Consolidatable(n, pair.pool, now)
+		v.consolidatable, v.when = n.Consolidatable(pair.pool, now)
 		v.lastPodEvent, v.going, v.shortfall = n.LastPodEvent, n.Disrupted, shortfall(pair.claim, n)
 		if v.consolidatable && !v.going && !pair.claim.IsTrue(karpv1.ConditionTypeConsolidatable) {
 			v.heldUntil = c.hold(pair.claim.UID, now)

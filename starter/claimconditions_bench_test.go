@@ -29,7 +29,7 @@ func newLargeCluster(tb testing.TB, nodes int) *largeCluster {
 	pool := testPool("default")
 	l := &largeCluster{class: &awsv1.EC2NodeClass{}, snapshot: &plan.Snapshot{Time: time.Now(), NodePools: []*karpv1.NodePool{pool}}}
 	l.class.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionTypeReady, Status: metav1.ConditionTrue}}
-	reduce := plan.NewInterner()
+	reduce := new(plan.Interner)
 	for i := range nodes {
 		made := plan.Claim{NodePool: "default"}
 		claim, err := made.NodeClaim(pool, fmt.Sprintf("default-%d", i))

@@ -300,8 +300,8 @@ func (w *conditionWorld) Claims() []*karpv1.NodeClaim                          {
 func (w *conditionWorld) NodeClass(string) *awsv1.EC2NodeClass                 { return w.class }
 
 func (w *conditionWorld) Snapshot() *plan.Snapshot {
-	reduce := plan.NewInterner()
-	node := plan.Join(reduce.Claim(w.claim()), reduce.Node(w.node))
+	reduce := new(plan.Interner)
+	node := reduce.Claim(w.claim()).Join(reduce.Node(w.node))
 	node.LastPodEvent = w.lastPod
 	return &plan.Snapshot{Time: w.time, Nodes: []*plan.Node{node}, NodePools: []*karpv1.NodePool{w.pool}}
 }

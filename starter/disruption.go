@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
@@ -66,7 +67,7 @@ func (s *signalled) gather(now time.Time, found plan.Disruption) time.Duration {
 		s.due = now
 	}
 	wait := found.NextLook.Sub(now)
-	busy := slices.ContainsFunc(found.Commands, func(c plan.Command) bool { return !plan.OnlyWhileEmpty(c.Reason) })
+	busy := slices.ContainsFunc(found.Commands, func(c plan.Command) bool { return c.Reason != karpv1.DisruptionReasonEmpty })
 	if busy || found.NextLook.IsZero() || wait > gatherFor || now.Sub(s.due) >= gatherMost {
 		s.due = time.Time{}
 		return 0

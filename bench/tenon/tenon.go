@@ -20,7 +20,7 @@ import (
 // Input reduces the question to what Pack reads, as the mirror of a cluster does when objects arrive. Nothing is shared
 // with any other input.
 func Input(q *duel.Question) plan.Input {
-	intern := plan.NewInterner()
+	intern := new(plan.Interner)
 	snapshot := &plan.Snapshot{
 		Time: cmp.Or(q.At, moment), Pending: make([]*plan.Pod, len(q.Pods)), Namespaces: map[string]map[string]string{}, Storage: storage(intern, q)}
 	for _, namespace := range q.Namespaces {
@@ -39,7 +39,7 @@ func Input(q *duel.Question) plan.Input {
 		node := intern.Node(n.Node)
 		node.AttachLimits = limits[n.Node.Name]
 		if n.Claim != nil {
-			node = plan.Join(intern.Claim(n.Claim), node)
+			node = intern.Claim(n.Claim).Join(node)
 		}
 		pods := make([]*plan.Pod, len(n.Pods))
 		for k, pod := range n.Pods {
@@ -60,7 +60,7 @@ func Input(q *duel.Question) plan.Input {
 	}
 	for _, pool := range q.Pools {
 		snapshot.NodePools = append(snapshot.NodePools, pool)
-		in.Pools = append(in.Pools, plan.Pool{NodePool: pool, Types: q.Types[pool.Name], Packing: plan.PackingOf(pool, plan.PackingSpread)})
+		in.Pools = append(in.Pools, plan.Pool{NodePool: pool, Types: q.Types[pool.Name], Packing: plan.PackingSpread.For(pool)})
 	}
 	if q.BestEffortMinValues {
 		in.MinValues = plan.MinValuesBestEffort

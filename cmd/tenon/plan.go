@@ -161,7 +161,7 @@ func runPlan(ctx context.Context, flags planFlags, in io.Reader, out, progress i
 			notes = append(notes, fmt.Sprintf("NodePool %s: %v; it is packed as --packing says", pool.Name, err))
 		}
 		input.Pools = append(input.Pools, plan.Pool{NodePool: pool, Types: types, NodePrice: flags.nodePrice + aws.VolumePrice(class),
-			Packing: plan.PackingOf(pool, plan.Packing(flags.packing))})
+			Packing: plan.Packing(flags.packing).For(pool)})
 	}
 	overlays, problems := plan.NewOverlays(cluster.Overlays, input.Pools)
 	for i := range input.Pools {

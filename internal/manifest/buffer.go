@@ -37,7 +37,7 @@ func (b *builder) buffers() {
 		if buffer.UID == "" {
 			buffer.UID = types.UID("CapacityBuffer/" + o.place.key())
 		}
-		b.snapshot.Pending = append(b.snapshot.Pending, plan.VirtualPods(model, buffer.UID, buffer.Name, count)...)
+		b.snapshot.Pending = append(b.snapshot.Pending, model.VirtualPods(buffer.UID, buffer.Name, count)...)
 	}
 }
 

@@ -45,7 +45,7 @@ type builder struct {
 // and what to do about it.
 func (m *Manifests) Cluster(now time.Time) (*Cluster, error) {
 	b := &builder{
-		objects: m.objects, interner: plan.NewInterner(), admission: *newAdmission(m.objects), bound: map[string][]*plan.Pod{},
+		objects: m.objects, interner: new(plan.Interner), admission: *newAdmission(m.objects), bound: map[string][]*plan.Pod{},
 		snapshot: &plan.Snapshot{Time: now, Namespaces: map[string]map[string]string{}},
 	}
 	b.storage()

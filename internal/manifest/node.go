@@ -42,7 +42,7 @@ func (b *builder) nodes() {
 		node := b.interner.Node(o.value)
 		if claim := claims[node.ProviderID]; claim != nil && node.ProviderID != "" {
 			delete(claims, node.ProviderID)
-			node = plan.Join(claim, node)
+			node = claim.Join(node)
 		}
 		pods := b.bound[o.place.name]
 		slices.SortFunc(pods, byUID)

@@ -226,7 +226,7 @@ func (j *judge) patience(n *model.Node, pool *karpv1.NodePool, reason karpv1.Dis
 
 // quiet says whether a node has been without a pod coming or going for as long as its pool demands.
 func (j *judge) quiet(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
-	holds, until := lifecycle.Consolidatable(n, pool, j.now)
+	holds, until := n.Consolidatable(pool, j.now)
 	if holds {
 		return nil
 	}

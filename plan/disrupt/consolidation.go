@@ -88,12 +88,10 @@ func (c *consolidation) remove(one *candidate) {
 		one.kept = noRoomFor(c.f.Distribution.Home[pods[0]], pods[0])
 		return
 	}
-	found, kept := c.f.Relocate([]*model.Node{one.node}, 0, nil)
-	if kept != nil {
-		one.kept = kept
+	if _, one.kept = c.f.Relocate([]*model.Node{one.node}, 0, nil); one.kept != nil {
 		return
 	}
-	c.f.keep(found)
+	c.f.keep()
 	c.removals = append(c.removals, one)
 	if !one.soon {
 		c.book.take(one.node.Pool, underutilized, 1)
@@ -122,8 +120,8 @@ func (c *consolidation) rehearse(before int) {
 	passes := 1 + sort.Search(len(nodes)-1, func(k int) bool { return !c.f.rehearse(nodes[:k+2]) })
 	c.removals = nil
 	for i, one := range removals {
-		if found, _ := c.f.Relocate(nodes[i:i+1], 0, nil); found != nil && i < passes {
-			c.f.keep(found)
+		if _, kept := c.f.Relocate(nodes[i:i+1], 0, nil); kept == nil && i < passes {
+			c.f.keep()
 			c.removals = append(c.removals, one)
 			continue
 		}
@@ -181,26 +179,26 @@ func (c *consolidation) exchange(one *candidate) {
 // replace replaces some nodes by one that is cheaper, or says why not.
 func (c *consolidation) replace(sources []*candidate) *model.Verdict {
 	on := c.termsFor(sources)
-	found, kept := c.f.Relocate(nodesOf(sources), 1, on)
+	claims, kept := c.f.Relocate(nodesOf(sources), 1, on)
 	if kept != nil {
 		return kept
 	}
-	if len(found.Claims) == 0 && (c.crowded || len(sources) > 1) {
+	if len(claims) == 0 && (c.crowded || len(sources) > 1) {
 		return stays(model.CauseQuiet, crowdedOut)
 	}
-	saves := on.below - priceOf(found.Claims)
+	saves := on.below - priceOf(claims)
 	if !c.scores.worth(sources, saves) {
 		return stays(model.CausePrice, "a replacement would save $%.4f an hour, which is too little for moving %d pods", saves, podsOf(sources))
 	}
 	if kept := c.scores.demurs(sources, saves); kept != nil {
 		return kept
 	}
-	c.f.keep(found)
+	c.f.keep()
 	for _, source := range sources {
 		c.book.take(source.node.Pool, underutilized, 1)
 	}
 	c.replaced++
-	c.decide(sources, found.Claims, saves)
+	c.decide(sources, claims, saves)
 	return nil
 }
 

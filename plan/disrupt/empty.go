@@ -26,12 +26,11 @@ func (d *decision) emptied() {
 			d.keep(n, reason, d.book.refusal(c, reason))
 			continue
 		}
-		found, kept := d.simulationOf().Relocate([]*model.Node{n}, 0, nil)
-		if kept != nil {
+		if _, kept := d.simulationOf().Relocate([]*model.Node{n}, 0, nil); kept != nil {
 			d.keep(n, reason, kept)
 			continue
 		}
-		d.simulation.keep(found)
+		d.simulation.keep()
 		d.book.take(n.Pool, reason, 1)
 		if len(commands) == 0 || n.Pool != pool {
 			pool = n.Pool

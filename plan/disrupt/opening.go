@@ -22,8 +22,8 @@ func (f *Simulation) openingsFor(it *place.PodGroup) []*place.ExistingNode {
 	}
 	f.Rollback()
 	takers := f.Distribution.LettingIn(it)
-	for i := takers.Next(0, it.Request); i < len(takers.Slots) && len(found) < 2 && it.Refusal == ""; i = takers.Next(i+1, it.Request) {
-		if s := takers.Slots[i]; !market.PortsConflict(s.Ports, it.Class.HostPorts) && s.Attach.Holds(&it.Volumes.Attach, 1) > 0 {
+	for i := takers.Next(0, it.Request); i < len(takers) && len(found) < 2 && it.Refusal == ""; i = takers.Next(i+1, it.Request) {
+		if s := takers[i]; !market.PortsConflict(s.Ports, it.Class.HostPorts) && s.Attach.Holds(&it.Volumes.Attach, 1) > 0 {
 			found = append(found, s)
 		}
 	}
@@ -54,11 +54,7 @@ func (f *Simulation) needOf(pods []*model.Pod) *need {
 		if it.Refusal != "" || it.Allowed.Empty() {
 			return nil
 		}
-		var zones uint64
-		for i := range it.Variants {
-			zones |= it.Variants[i].Zones
-		}
-		n.add(it.Request, 1, it.Allowed, zones)
+		n.add(it.Request, 1, it.Allowed, place.ZonesOfVariants(it.Variants))
 	}
 	return n
 }

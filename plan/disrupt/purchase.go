@@ -51,10 +51,7 @@ func buyFor(f *Simulation, podGroups []*place.PodGroup, most int, on *terms) ([]
 
 // buyMany buys as a plan does.
 func buyMany(d *place.Distribution, podGroups []*place.PodGroup) ([]model.Claim, *model.Verdict) {
-	planned := place.Buy(d.Market, nil, d.Chunks)
-	for place.ChunkAgain(d, podGroups) {
-		planned = place.Buy(d.Market, planned, d.Chunks)
-	}
+	planned := place.BuyAll(d, nil, podGroups)
 	for _, it := range podGroups {
 		if len(it.Pods) > 0 {
 			kept := stays(model.CauseRoom, "nothing can be bought for pod %s", it.Pods[0].Key())

@@ -79,13 +79,13 @@ func (f *Simulation) bindLikeScheduler(it *place.PodGroup, from *int) bool {
 	takers := d.LettingIn(it)
 	var best *place.ExistingNode
 	most, seen := 0.0, 0
-	start := min(*from, len(takers.Slots))
-	if len(takers.Slots) <= compared {
+	start := min(*from, len(takers))
+	if len(takers) <= compared {
 		start = 0
 	}
-	for _, span := range [...][2]int{{start, len(takers.Slots)}, {0, start}} {
+	for _, span := range [...][2]int{{start, len(takers)}, {0, start}} {
 		for i := takers.Next(span[0], it.Request); i < span[1] && seen < compared; i = takers.Next(i+1, it.Request) {
-			s := takers.Slots[i]
+			s := takers[i]
 			*from = i + 1
 			if s.Room(it, 1) == 0 {
 				continue

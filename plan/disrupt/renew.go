@@ -38,12 +38,11 @@ func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
 
 // replaced finds places for the pods of a node, on others and on as many as have to be bought.
 func (d *decision) replaced(c *candidate) ([]model.Claim, *model.Verdict) {
-	found, kept := d.simulationOf().Relocate([]*model.Node{c.node}, anyNumber, nil)
-	if kept != nil {
-		return nil, kept
+	claims, kept := d.simulationOf().Relocate([]*model.Node{c.node}, anyNumber, nil)
+	if kept == nil {
+		d.simulation.keep()
 	}
-	d.simulation.keep(found)
-	return found.Claims, nil
+	return claims, kept
 }
 
 // replacedStatic replaces a node of a static pool by one like it. Nothing is asked about room: the pods of such a node find

@@ -123,7 +123,7 @@ func (f *Simulation) settle(waits []*model.Pod) {
 		st.guests = append(st.guests, d.Placements[i].Pod)
 	}
 	for _, s := range f.unready {
-		s.Close()
+		s.Closed = true
 	}
 	d.Topology.Journal.Keeps = true
 	// What has to be bought for those that wait is bought by others.

@@ -11,12 +11,6 @@ import (
 // anyNumber of claims is as many as are needed.
 const anyNumber = 1 << 30
 
-// move is what a trial found out: where the pods of some nodes go.
-type move struct {
-	Placements []model.Placement
-	Claims     []model.Claim
-}
-
 // priceOf is what claims cost, in dollars per hour.
 func priceOf(claims []model.Claim) float64 {
 	price := 0.0
@@ -29,31 +23,24 @@ func priceOf(claims []model.Claim) float64 {
 // Relocate finds a place for all pods of some nodes, which are gone; nobody may be about to come to them. It buys so many
 // claims at most, a single one on these terms, if there are any. A trial that succeeds stays as it is until the next one is
 // tried: keep makes it part of the base.
-func (f *Simulation) Relocate(nodes []*model.Node, most int, on *terms) (found *move, kept *model.Verdict) {
+func (f *Simulation) Relocate(nodes []*model.Node, most int, on *terms) (claims []model.Claim, kept *model.Verdict) {
 	for _, n := range nodes {
 		if kept := f.expects(n); kept != nil {
 			return nil, kept
 		}
 	}
-	podGroups := f.copies(f.takeAway(nodes))
-	f.vanish(nodes, podGroups)
-	f.Distribution.PodGroups = podGroups
-	claims, kept := f.replace(podGroups, most, on)
-	if kept != nil {
-		f.Rollback()
-		return nil, kept
-	}
-	return &move{f.Distribution.Placements, claims}, nil
-}
-
-// takeAway begins a trial in which some nodes are gone, and returns the pods that need another place.
-func (f *Simulation) takeAway(nodes []*model.Node) []*model.Pod {
 	f.Rollback()
 	var pods []*model.Pod
 	for _, n := range nodes {
 		pods = append(pods, f.remove(f.Simulated[n.Key()])...)
 	}
-	return pods
+	podGroups := f.copies(pods)
+	f.vanish(nodes, podGroups)
+	f.Distribution.PodGroups = podGroups
+	if claims, kept = f.replace(podGroups, most, on); kept != nil {
+		f.Rollback()
+	}
+	return claims, kept
 }
 
 // replace places the pod groups of a trial: on nodes that serve, as far as there is room, and then on what is bought.
@@ -119,8 +106,8 @@ func (f *Simulation) remove(st *simulatedNode) []*model.Pod {
 	st.Gone = true
 	f.onUndo(func() { st.Gone = false })
 	if s := st.slot; s != nil && !s.Closed {
-		s.Close()
-		f.onUndo(s.Open)
+		s.Closed = true
+		f.onUndo(func() { s.Closed = false })
 	}
 	for _, pod := range st.own {
 		for _, g := range f.Distribution.Home[pod].Required.Joins {
@@ -179,12 +166,7 @@ func (f *Simulation) made(g *rules.Group, domain string) bool {
 // bar closes the existing nodes that are not ready to those who move, or opens them.
 func (f *Simulation) bar(closed bool) {
 	for _, s := range f.unready {
-		switch {
-		case closed:
-			s.Close()
-		case !f.Simulated[s.Node.Key()].Gone:
-			s.Open()
-		}
+		s.Closed = closed || f.Simulated[s.Node.Key()].Gone
 	}
 }
 
@@ -199,8 +181,8 @@ func (f *Simulation) Rollback() {
 }
 
 // keep makes the trial that was tried last part of the base, so that what follows reckons with it.
-func (f *Simulation) keep(found *move) {
-	for _, p := range found.Placements {
+func (f *Simulation) keep() {
+	for _, p := range f.Distribution.Placements {
 		st := f.Simulated[p.Node]
 		guests := st.guests
 		st.guests = append(slices.Clip(guests), p.Pod)

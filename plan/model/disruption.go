@@ -79,11 +79,6 @@ type Verdict struct {
 	Until time.Time
 }
 
-// OnlyWhileEmpty says that a reason lets nodes go only while nothing runs on them that would have to move.
-func OnlyWhileEmpty(reason karpv1.DisruptionReason) bool {
-	return reason == karpv1.DisruptionReasonEmpty
-}
-
 // PlacesPods says that nodes go for a reason only once their pods have a place elsewhere, many of them at the same time.
 func PlacesPods(reason karpv1.DisruptionReason) bool {
 	return reason == karpv1.DisruptionReasonUnderutilized || reason == karpv1.DisruptionReasonDrifted

@@ -2,26 +2,18 @@ package model
 
 import (
 	"runtime"
-	"strings"
 	"sync"
+	"unique"
 	"weak"
 )
 
 // Interner makes equal things one thing, so that ten thousand pods of forty shapes cost forty shapes. It belongs to the
 // mirror that reduces API objects with it and is safe for concurrent use. It holds nothing alive: a shape is forgotten
-// when the last pod of it is garbage.
+// when the last pod of it is garbage. The zero Interner is empty.
 type Interner struct {
-	classes    table[Class]
-	labels     table[Labels]
-	mountings  table[Mounts]
-	topologies table[Topology]
-
-	mu      sync.Mutex
-	strings map[string]string
+	classes table[Class]
+	labels  table[Labels]
 }
-
-// NewInterner returns an empty Interner.
-func NewInterner() *Interner { return &Interner{} }
 
 // table finds a shared value by its key for as long as somebody else holds the value.
 type table[T any] struct {
@@ -57,23 +49,9 @@ func (t *table[T]) forget(key string) {
 	}
 }
 
-// maxStrings bounds the shared strings. When it is full it starts anew: what is lost is only sharing.
-const maxStrings = 1 << 16
-
-// String returns a string equal to s that is shared with others, and never part of a larger one.
-func (i *Interner) String(s string) string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if shared, ok := i.strings[s]; ok {
-		return shared
-	}
-	if i.strings == nil || len(i.strings) >= maxStrings {
-		i.strings = map[string]string{}
-	}
-	shared := strings.Clone(s)
-	i.strings[shared] = shared
-	return shared
-}
+// String returns a string equal to s that is shared with others, and never part of a larger one. The garbage collector may
+// end the sharing with strings to come: that costs memory and nothing else.
+func (i *Interner) String(s string) string { return unique.Make(s).Value() }
 
 // Labels returns a copy of labels whose strings are shared with others; nil for none.
 func (i *Interner) Labels(labels map[string]string) map[string]string {

@@ -107,33 +107,33 @@ func (i *Interner) Claim(claim *karpv1.NodeClaim) *Node {
 	return n
 }
 
-// Join makes one Node of a claim and the Node its machine became, each reduced by itself.
-func Join(claim, node *Node) *Node {
-	joined := *claim
+// Join makes one Node of a claim, which this is, and the Node its machine became, each reduced by itself.
+func (n *Node) Join(node *Node) *Node {
+	joined := *n
 	joined.Name, joined.UID, joined.Pods = node.Name, node.UID, node.Pods
 	joined.Labels, joined.Taints = node.Labels, node.Taints
 	joined.Capacity, joined.Allocatable = node.Capacity, node.Allocatable
 	joined.AttachLimits, joined.Attached = node.AttachLimits, node.Attached
 	joined.Ready, joined.Disrupted, joined.Cordoned = node.Ready, node.Disrupted, node.Cordoned
-	joined.Deleting = claim.Deleting || node.Deleting
-	joined.InstanceType = cmp.Or(node.InstanceType, claim.InstanceType)
-	joined.Zone = cmp.Or(node.Zone, claim.Zone)
-	joined.CapacityType = cmp.Or(node.CapacityType, claim.CapacityType)
-	joined.Replacement = cmp.Or(node.Replacement, claim.Replacement)
-	joined.LastPodEvent = Later(claim.LastPodEvent, node.LastPodEvent)
-	joined.NominatedUntil = Later(claim.NominatedUntil, node.NominatedUntil)
+	joined.Deleting = n.Deleting || node.Deleting
+	joined.InstanceType = cmp.Or(node.InstanceType, n.InstanceType)
+	joined.Zone = cmp.Or(node.Zone, n.Zone)
+	joined.CapacityType = cmp.Or(node.CapacityType, n.CapacityType)
+	joined.Replacement = cmp.Or(node.Replacement, n.Replacement)
+	joined.LastPodEvent = Later(n.LastPodEvent, node.LastPodEvent)
+	joined.NominatedUntil = Later(n.NominatedUntil, node.NominatedUntil)
 	joined.protectAlso(node)
-	if !claim.Registered {
+	if !n.Registered {
 		// Until it registers, the Node does not show all that the claim promises.
 		joined.Labels = map[string]string{}
 		maps.Copy(joined.Labels, node.Labels)
-		maps.Copy(joined.Labels, claim.Labels)
-		joined.Taints = claim.Taints
+		maps.Copy(joined.Labels, n.Labels)
+		joined.Taints = n.Taints
 	}
-	if !claim.Initialized {
+	if !n.Initialized {
 		// A device plugin that has not started yet reports none of its devices; the claim foresees them.
-		joined.Capacity = node.Capacity.Max(claim.Capacity)
-		joined.Allocatable = node.Allocatable.or(claim.Allocatable)
+		joined.Capacity = node.Capacity.Max(n.Capacity)
+		joined.Allocatable = node.Allocatable.or(n.Allocatable)
 	}
 	return &joined
 }

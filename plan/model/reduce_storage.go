@@ -28,33 +28,16 @@ const ebsDriver = "ebs.csi.aws.com"
 // there are such volumes on EC2.
 var migrated = map[string]string{"kubernetes.io/aws-ebs": ebsDriver, "kubernetes.io/portworx-volume": "pxd.portworx.com"}
 
-// mounts finds or makes the Mounts of a pod; nil if it has none. The volumes that exist for the pod alone on its node,
-// such as emptyDir and configMap, are not among them.
+// mounts are the Mounts of a pod; nil if it has none. The volumes that exist for the pod alone on its node, such as
+// emptyDir and configMap, are not among them.
 func (i *Interner) mounts(pod *corev1.Pod) *Mounts {
-	key := AppendString(nil, pod.Namespace)
-	without := len(key)
-	for v := range pod.Spec.Volumes {
-		switch volume := &pod.Spec.Volumes[v]; {
-		case volume.Ephemeral != nil: // its claim is named after the pod
-			key = AppendMessage(AppendString(key, pod.Name), volume)
-		case volume.PersistentVolumeClaim != nil || volume.AWSElasticBlockStore != nil:
-			key = AppendMessage(key, volume)
-		}
-	}
-	if len(key) == without {
-		return nil
-	}
-	return i.mountings.get(key, func(string) *Mounts { return i.buildMounts(pod) })
-}
-
-func (i *Interner) buildMounts(pod *corev1.Pod) *Mounts {
 	m := &Mounts{}
 	for v := range pod.Spec.Volumes {
 		switch volume := &pod.Spec.Volumes[v]; {
 		case volume.PersistentVolumeClaim != nil:
 			m.Claims = append(m.Claims, MountedClaim{Name: i.String(volume.PersistentVolumeClaim.ClaimName)})
 		case volume.Ephemeral != nil:
-			claim := MountedClaim{Name: i.String(pod.Name + "-" + volume.Name), Ephemeral: &ClaimSpec{}}
+			claim := MountedClaim{Name: pod.Name + "-" + volume.Name, Ephemeral: &ClaimSpec{}}
 			if template := volume.Ephemeral.VolumeClaimTemplate; template != nil {
 				*claim.Ephemeral = claimSpec(i, &template.ObjectMeta, &template.Spec)
 			}
@@ -62,6 +45,9 @@ func (i *Interner) buildMounts(pod *corev1.Pod) *Mounts {
 		case volume.AWSElasticBlockStore != nil:
 			m.Inline = append(m.Inline, AttachableVolume{Driver: ebsDriver, Handle: ebsHandle(volume.AWSElasticBlockStore.VolumeID)})
 		}
+	}
+	if len(m.Claims)+len(m.Inline) == 0 {
+		return nil
 	}
 	slices.SortStableFunc(m.Claims, func(a, b MountedClaim) int { return cmp.Compare(a.Name, b.Name) })
 	m.Claims = slices.CompactFunc(m.Claims, func(a, b MountedClaim) bool { return a.Name == b.Name })
@@ -114,7 +100,7 @@ func (i *Interner) Volume(volume *corev1.PersistentVolume) *Volume {
 	size := volume.Spec.Capacity[corev1.ResourceStorage]
 	reduced := &Volume{
 		Name:             i.String(volume.Name),
-		Topology:         volumeTopology(i, volume),
+		Places:           reachable(volume),
 		AttachableVolume: attachable(i, &volume.Spec.PersistentVolumeSource),
 		Class:            i.String(volume.Spec.StorageClassName),
 		Modes:            slices.Clone(volume.Spec.AccessModes),
@@ -148,34 +134,33 @@ func attachable(i *Interner, source *corev1.PersistentVolumeSource) AttachableVo
 // ebsHandle is the EC2 volume id in what in-tree volumes are named by: aws://us-east-1a/vol-1, or vol-1 alone.
 func ebsHandle(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
 
-// volumeTopology joins what the kube-scheduler asks of a node for a volume: the volume's node affinity (plugin
-// VolumeBinding) and the zone and region it is labelled with (plugin VolumeZone).
-func volumeTopology(i *Interner, volume *corev1.PersistentVolume) *Topology {
-	var places Term
+// reachable joins what the kube-scheduler asks of a node for a volume: the volume's node affinity (plugin VolumeBinding)
+// and the zone and region it is labelled with (plugin VolumeZone); nil where it asks nothing.
+func reachable(volume *corev1.PersistentVolume) []Term {
+	var labelled Term
 	for _, key := range []string{
 		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
 	} {
 		if value := volume.Labels[key]; value != "" {
-			places = append(places, NewCondition(key, corev1.NodeSelectorOpIn, strings.Split(value, labelZoneSeparator)))
+			labelled = append(labelled, NewCondition(key, corev1.NodeSelectorOpIn, strings.Split(value, labelZoneSeparator)))
 		}
 	}
 	var selector *corev1.NodeSelector
 	if affinity := volume.Spec.NodeAffinity; affinity != nil {
 		selector = affinity.Required
 	}
-	if selector == nil && places == nil {
+	if selector == nil && labelled == nil {
 		return nil
 	}
-	return i.topology(alternatives(places, selector))
+	return machineTerms(alternatives(labelled, selector))
 }
 
-// topology finds or makes the topology with these alternatives.
-func (i *Interner) topology(alternatives []Term) *Topology {
+// machineTerms writes alternatives in one way, under the label keys that machines are described with.
+func machineTerms(alternatives []Term) []Term {
 	for a, t := range alternatives {
 		alternatives[a] = t.Normalized()
 	}
-	alternatives = Simplified(alternatives)
-	return i.topologies.get([]byte(IdOf(alternatives)), func(string) *Topology { return &Topology{Alternatives: alternatives} })
+	return Simplified(alternatives)
 }
 
 // StorageClass reduces a StorageClass.
@@ -200,7 +185,7 @@ func (i *Interner) StorageClass(class *storagev1.StorageClass) *StorageClass {
 			alternatives = append(alternatives, alternative)
 		}
 	}
-	reduced.Topology = i.topology(alternatives)
+	reduced.Places = machineTerms(alternatives)
 	return reduced
 }
 

@@ -18,8 +18,7 @@ type Storage struct {
 	Classes map[string]*StorageClass
 }
 
-// Mounts are the volumes of a pod that somebody has to bring to its node. Pods that mount the same share them, and they
-// are comparable by pointer within one Interner; a Pod without such volumes has none.
+// Mounts are the volumes of a pod that somebody has to bring to its node. A Pod without such volumes has none.
 type Mounts struct {
 	// Claims are the persistent volume claims the pod mounts, ordered by name, each once.
 	Claims []MountedClaim
@@ -95,8 +94,9 @@ func (c *VolumeClaim) Key() string { return c.Namespace + "/" + c.Name }
 // Volume is a PersistentVolume.
 type Volume struct {
 	Name string
-	// Topology says which nodes reach the volume; nil if all do.
-	Topology *Topology
+	// Places are the alternatives for the labels of a node that reaches the volume: nil if every node does, and empty if
+	// none does.
+	Places []Term
 	// AttachableVolume is empty for a volume that is not attached by a CSI driver.
 	AttachableVolume
 	// Class is the StorageClass's name; empty if it has none.
@@ -124,17 +124,12 @@ type StorageClass struct {
 	Provisioner string
 	// Delayed says that a volume is made or bound for the first pod that needs it, where that pod is placed.
 	Delayed bool
-	// Topology says which nodes volumes are made for; nil if for all.
-	Topology *Topology
+	// Places are the alternatives for the labels of a node that volumes are made for: nil if they are for every node, and
+	// empty if for none.
+	Places []Term
 	// Default says that claims which name no class get this one. Of several, the one created last counts.
 	Default bool
 	Created time.Time
-}
-
-// Topology is a choice of conditions on the labels of a node. Equal ones are one within an Interner.
-type Topology struct {
-	// Alternatives are conjunctions, any of which will do. An empty list admits no node.
-	Alternatives []Term
 }
 
 // DefaultClass is the StorageClass of claims that name none, or nil.

@@ -66,14 +66,14 @@ func (i *Interner) VirtualPod(namespace string, template *corev1.PodTemplateSpec
 	return model
 }
 
-// VirtualPods are the pods of a buffer, made from a model. They are the same whoever makes them: a pod's UID follows from
+// VirtualPods are the pods of a buffer of which this is the model. They are the same whoever makes them: a pod's UID follows from
 // the buffer's, its number and what it asks of a node, so that what was promised to one of another shape is not kept.
-func VirtualPods(model *Pod, buffer types.UID, name string, count int) []*Pod {
+func (p *Pod) VirtualPods(buffer types.UID, name string, count int) []*Pod {
 	pods := make([]*Pod, count)
 	for n := range pods {
-		pod := *model
+		pod := *p
 		key := AppendString(nil, string(buffer), strconv.Itoa(n))
-		sum := sha256.Sum256(append(key, model.Class.ID...))
+		sum := sha256.Sum256(append(key, p.Class.ID...))
 		pod.UID = types.UID("virtual-" + hex.EncodeToString(sum[:16]))
 		pod.Name = "capacity-buffer-" + name + "-" + strconv.Itoa(n)
 		pods[n] = &pod

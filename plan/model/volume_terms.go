@@ -19,9 +19,9 @@ func Both(a, b []Term) []Term {
 }
 
 // Simplified writes alternatives in one way: what contradicts itself is dropped, alternatives that differ in the values
-// of a single key are one, and conditions and alternatives are ordered.
+// of a single key are one, and conditions and alternatives are ordered. The result is never nil.
 func Simplified(alternatives []Term) []Term {
-	var settled []Term
+	settled := []Term{}
 	keys := map[string]bool{}
 	for _, t := range alternatives {
 		if s, ok := t.settled(); ok {

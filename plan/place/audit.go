@@ -136,8 +136,14 @@ func (a *auditor) play(snapshot *model.Snapshot, open bool) (unbound []*model.Po
 		g.Total = 0
 	}
 	a.Topology.Survey(snapshot, a.waiting)
+	domains := map[*rules.Group][]string{}
 	for _, own := range a.assignments {
-		own.rules = domainRulesOf(&own.it.Required, func(s *rules.SpreadRule) []string { return a.possible(s.Group, open) })
+		own.rules = domainRulesOf(&own.it.Required, func(s *rules.SpreadRule) []string {
+			if domains[s.Group] == nil {
+				domains[s.Group] = a.possible(s.Group, open)
+			}
+			return domains[s.Group]
+		})
 	}
 	for progress := true; progress; {
 		progress = false

@@ -19,7 +19,7 @@ func LowerBound(in model.Input) float64 {
 		for _, p := range l.Content {
 			// Whatever was decided about domains, another plan may decide otherwise.
 			chunks = append(chunks, &DemandChunk{
-				Request: p.as.Request, ports: p.it.ports(), variants: p.as.Variants, Allowed: p.as.Allowed, Content: []part{p},
+				Request: p.as.Request, ports: p.it.Class.HostPorts, variants: p.as.Variants, Allowed: p.as.Allowed, Content: []part{p},
 			})
 		}
 	}

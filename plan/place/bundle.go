@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tenon-sh/tenon/plan/market"
-	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
 	"github.com/tenon-sh/tenon/plan/solve"
 )
@@ -56,7 +55,7 @@ func (r *realm) putOn(d *Distribution, s *ExistingNode, c *domainChoice) {
 // putBeside fills the nodes that have pods of the group.
 func putBeside(d *Distribution, r *realm) {
 	for _, c := range r.choices {
-		for _, s := range c.row.Slots {
+		for _, s := range c.row {
 			alone := func(near rules.NearRule) bool { return near.Host >= 0 && s.Tally[near.Host] == 0 }
 			if !slices.ContainsFunc(r.it.Rules.Near, alone) {
 				r.putOn(d, s, c)
@@ -75,7 +74,7 @@ func (l *DemandChunk) joins(g *rules.Group) bool {
 func joinBundle(d *Distribution, l *DemandChunk, r *realm) bool {
 	it := r.it
 	c := r.best(l.within(r.choices))
-	if c == nil || !l.tolerates(it) || market.PortsConflict(l.ports, it.ports()) {
+	if c == nil || !l.tolerates(it) || market.PortsConflict(l.ports, it.Class.HostPorts) {
 		return false
 	}
 	tally := make([]int32, d.Topology.Hosts)
@@ -83,7 +82,7 @@ func joinBundle(d *Distribution, l *DemandChunk, r *realm) bool {
 		l.Content[i].as.Rules.Count(tally, len(l.Content[i].Pods))
 	}
 	n := it.Rules.HostAllows(tally, len(it.Pods))
-	if len(it.ports()) > 0 {
+	if len(it.Class.HostPorts) > 0 {
 		n = min(n, 1)
 	}
 	variants := both(d.Market, l.variants, c.variants)
@@ -103,7 +102,7 @@ func joinBundle(d *Distribution, l *DemandChunk, r *realm) bool {
 	}
 	l.variants = slices.DeleteFunc(variants, func(v market.Variant) bool { return v.Machines.Empty() })
 	l.Allowed = d.Market.UnionOf(l.variants)
-	l.ports = append(slices.Clip(l.ports), it.ports()...)
+	l.ports = append(slices.Clip(l.ports), it.Class.HostPorts...)
 	l.settle(c.at)
 	l.Content = append(l.Content, part{it, it.shape, it.take(n)})
 	countAt(it.Rules.Joins, c.at, n)
@@ -137,8 +136,6 @@ func (l *DemandChunk) settle(at map[string]string) {
 		}
 	}
 }
-
-func (it *PodGroup) ports() []model.HostPort { return it.Class.HostPorts }
 
 // tolerates says whether the rules of the pods in the bundle let others of the pod group's kind in.
 func (l *DemandChunk) tolerates(it *PodGroup) bool {
@@ -194,7 +191,7 @@ func beginTogether(d *Distribution, g *rules.Group, r *realm) {
 	}
 	var widest *ExistingNode
 	most := 0
-	for _, s := range c.row.Slots {
+	for _, s := range c.row {
 		if s.Room(it, 1) == 0 {
 			continue
 		}
@@ -206,7 +203,7 @@ func beginTogether(d *Distribution, g *rules.Group, r *realm) {
 	case widest != nil && (most >= wanted || len(c.variants) == 0):
 		for _, member := range family {
 			for _, c := range member.choices {
-				if slices.Contains(c.row.Slots, widest) {
+				if slices.Contains(c.row, widest) {
 					member.putOn(d, widest, c)
 				}
 			}

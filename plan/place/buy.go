@@ -6,12 +6,14 @@ import (
 	"github.com/tenon-sh/tenon/plan/market"
 )
 
-// Buy finds machines for what is left of the demand chunks, from pools of one weight after those of another. planned nodes
-// are those that are already bought: they are filled first, and they are part of the result.
-func Buy(m *market.Market, planned []*PlannedNode, chunks []*DemandChunk) []*PlannedNode {
-	for i, s := range m.Sellers {
-		if weight := market.Weight(s.NodePool); i == 0 || weight != market.Weight(m.Sellers[i-1].NodePool) {
-			planned = buyFrom(m, weight, planned, chunks)
+// BuyAll finds machines for what is left of pod groups, from pools of one weight after those of another. planned nodes are
+// those that are already bought: they are filled first, and they are part of the result.
+func BuyAll(d *Distribution, planned []*PlannedNode, podGroups []*PodGroup) []*PlannedNode {
+	for again := true; again; again = chunkAgain(d, podGroups) {
+		for i, s := range d.Market.Sellers {
+			if weight := market.Weight(s.NodePool); i == 0 || weight != market.Weight(d.Market.Sellers[i-1].NodePool) {
+				planned = buyFrom(d.Market, weight, planned, d.Chunks)
+			}
 		}
 	}
 	return planned
@@ -84,7 +86,7 @@ func (r round) components(chunks []*DemandChunk) [][]*DemandChunk {
 		reach.Intersect(r.offered)
 		for g := len(groups) - 1; g >= 0; g-- {
 			if reaches[g].Intersects(reach) {
-				group = slices.Concat(groups[g], group)
+				group = append(groups[g], group...)
 				reach.Unite(reaches[g])
 				groups, reaches = slices.Delete(groups, g, g+1), slices.Delete(reaches, g, g+1)
 			}

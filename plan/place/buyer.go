@@ -13,9 +13,6 @@ import (
 // concentration is the part of a workload or of a batch that one node should not exceed: a third.
 const concentration = 3
 
-// almostEqual is the part of its price by which something may be dearer than the cheapest and count as costing the same.
-const almostEqual = solve.AlmostEqual
-
 // purchase buys machines for demands and puts their pods onto them. A machine that none of its pods may go to is not bought.
 func purchase(m *market.Market, demands []*Demand, candidates []candidateType) []*PlannedNode {
 	sold := byZone(m, demands, candidates)

@@ -32,9 +32,7 @@ func candidateTypesFor(m *market.Market, demands []*Demand) []candidateType {
 	known := map[string]bool{}
 	for _, d := range demands {
 		reach.Unite(d.stock)
-		for v := range d.variants {
-			zones |= d.variants[v].Zones
-		}
+		zones |= ZonesOfVariants(d.variants)
 		if key := d.stock.Key(); !known[key] {
 			known[key] = true
 			stocks = append(stocks, d.stock)

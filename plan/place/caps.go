@@ -18,31 +18,18 @@ const mostCaps = 6
 
 // hostCapsOf chooses the bounds that become resources: those that concern the most pods of several pod groups.
 func hostCapsOf(podGroups []*PodGroup) []rules.HostCap {
-	type concern struct {
-		rules.HostCap
-		pods, items int
-	}
-	byCap := map[rules.HostCap]*concern{}
-	var concerns []*concern
+	pods, users := map[rules.HostCap]int{}, map[rules.HostCap]int{}
+	var caps []rules.HostCap
 	for _, it := range podGroups {
 		for _, c := range it.Rules.Caps() {
-			known := byCap[c]
-			if known == nil {
-				known = &concern{HostCap: c}
-				byCap[c] = known
-				concerns = append(concerns, known)
+			if users[c]++; users[c] == 2 {
+				caps = append(caps, c)
 			}
-			known.pods += len(it.Pods)
-			known.items++
+			pods[c] += len(it.Pods)
 		}
 	}
-	concerns = slices.DeleteFunc(concerns, func(c *concern) bool { return c.items < 2 })
-	slices.SortStableFunc(concerns, func(a, b *concern) int { return -cmp.Compare(a.pods, b.pods) })
-	var caps []rules.HostCap
-	for _, c := range concerns[:min(len(concerns), mostCaps)] {
-		caps = append(caps, c.HostCap)
-	}
-	return caps
+	slices.SortStableFunc(caps, func(a, b rules.HostCap) int { return -cmp.Compare(pods[a], pods[b]) })
+	return caps[:min(len(caps), mostCaps)]
 }
 
 // looseness is how many times more nodes than a bound asks for there have to be in any case for it not to matter.

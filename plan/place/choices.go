@@ -20,7 +20,7 @@ type domainChoice struct {
 	// at are the domains by label; a label that the nodes do not have is not there.
 	at map[string]string
 	// row are the existing nodes there that may let the pods in.
-	row *nodeRow
+	row nodeRow
 	// next is the first existing node that may still have room, as long as the rules' floors are these.
 	next     int
 	floors   int
@@ -36,9 +36,9 @@ type domainChoice struct {
 // one. When all hosts have one more of pods that are spread over them, it begins again.
 func (c *domainChoice) advance(it *PodGroup) bool {
 	for {
-		for ; c.next < len(c.row.Slots); c.next++ {
+		for ; c.next < len(c.row); c.next++ {
 			c.next = c.row.Next(c.next, it.Request)
-			if c.next < len(c.row.Slots) && c.row.Slots[c.next].Room(it, 1) > 0 {
+			if c.next < len(c.row) && c.row[c.next].Room(it, 1) > 0 {
 				return true
 			}
 		}
@@ -83,7 +83,7 @@ func (l *choiceList) in(at map[string]string) *domainChoice {
 	if !known {
 		i = len(l.all)
 		l.places[id] = i
-		l.all = append(l.all, domainChoice{at: at, row: &nodeRow{}, price: math.Inf(1)})
+		l.all = append(l.all, domainChoice{at: at, price: math.Inf(1)})
 	}
 	return &l.all[i]
 }
@@ -102,7 +102,7 @@ func (d *Distribution) findChoices(it *PodGroup, keys []string) []domainChoice {
 		c.variants, c.price = sold.variants, d.Market.CostOf(it.Request, sold.variants)
 	}
 	for _, c := range d.takersOf(it, keys, bound) {
-		if slices.ContainsFunc(c.row.Slots, func(s *ExistingNode) bool { return s.options == nil || s.willAdmit(it) }) {
+		if slices.ContainsFunc(c.row, func(s *ExistingNode) bool { return s.options == nil || s.willAdmit(it) }) {
 			found.in(c.at).row = c.row
 		}
 	}
@@ -127,7 +127,7 @@ func (d *Distribution) takersOf(it *PodGroup, keys []string, bound map[string]bo
 	for _, s := range existing {
 		if at := d.domainsAt(s, keys, bound); at != nil {
 			c := found.in(at)
-			c.row.Slots = append(c.row.Slots, s)
+			c.row = append(c.row, s)
 		}
 	}
 	d.takers[id] = found.all
@@ -135,9 +135,9 @@ func (d *Distribution) takersOf(it *PodGroup, keys []string, bound map[string]bo
 }
 
 // LettingIn are the existing nodes that may let the pod group's pods in, were there room, whatever their domains.
-func (d *Distribution) LettingIn(it *PodGroup) *nodeRow {
+func (d *Distribution) LettingIn(it *PodGroup) nodeRow {
 	if it.known.takers == nil {
-		it.known.takers = &nodeRow{}
+		it.known.takers = nodeRow{}
 		for _, all := range d.takersOf(it, nil, nil) {
 			it.known.takers = all.row
 		}

@@ -122,6 +122,7 @@ func labelsOf(m *market.Market, s *market.Seller, b *PlannedNode) map[string]str
 	return labels
 }
 
+// sameContent says that two planned nodes may be launched as the same. Of thousands, most are like the one before.
 func sameContent(a, b *PlannedNode) bool {
 	return a.Machine == b.Machine && a.Zones == b.Zones && a.Size.Equal(b.Size) &&
 		slices.EqualFunc(a.content, b.content, func(x, y portion) bool { return x.demand == y.demand && x.variant == y.variant && x.count == y.count })

@@ -29,7 +29,7 @@ type part struct {
 }
 
 func newChunk(it *PodGroup, variants []market.Variant, allowed market.Bitset, pods []*model.Pod) *DemandChunk {
-	return &DemandChunk{Request: it.Request, ports: it.ports(), variants: variants, Allowed: allowed, Content: []part{{it, it.shape, pods}}}
+	return &DemandChunk{Request: it.Request, ports: it.Class.HostPorts, variants: variants, Allowed: allowed, Content: []part{{it, it.shape, pods}}}
 }
 
 // Left is how many pieces have no place.
@@ -49,13 +49,7 @@ func (l *DemandChunk) most() int {
 }
 
 // ZonesOfChunk are those in which the demand chunk may be.
-func (l *DemandChunk) ZonesOfChunk() uint64 {
-	var zones uint64
-	for i := range l.variants {
-		zones |= l.variants[i].Zones
-	}
-	return zones
-}
+func (l *DemandChunk) ZonesOfChunk() uint64 { return ZonesOfVariants(l.variants) }
 
 // allows says how many of n pieces may join a planned node for reasons other than room.
 func (l *DemandChunk) allows(b *PlannedNode, n int) int {
@@ -89,11 +83,4 @@ func (l *DemandChunk) draw(b *PlannedNode, n int) []*model.Pod {
 		b.Attach.Put(&p.it.Volumes.Attach, n)
 	}
 	return taken
-}
-
-// minds says that it matters to the demand chunk's pods what else is on their node. They are placed before others: the
-// emptier a node, the more of them it takes.
-func (l *DemandChunk) minds() bool {
-	p := &l.Content[0]
-	return l.bundle || p.as.Rules.RuledByHost() || !p.it.Volumes.Attach.None()
 }

@@ -76,11 +76,7 @@ func (it *PodGroup) choice() int {
 	if !slices.ContainsFunc(it.Rules.Apart, func(g *rules.Group) bool { return g.Host < 0 }) {
 		return math.MaxInt
 	}
-	var zones uint64
-	for i := range it.Variants {
-		zones |= it.Variants[i].Zones
-	}
-	return bits.OnesCount64(zones)
+	return bits.OnesCount64(ZonesOfVariants(it.Variants))
 }
 
 // inTrain orders followers so that those who are followed come first, as far as they do not follow each other.

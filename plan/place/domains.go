@@ -39,7 +39,7 @@ func (d *Distribution) acrossDomains(it *PodGroup) {
 		}
 		switch {
 		case c.advance(it):
-			s := c.row.Slots[c.next]
+			s := c.row[c.next]
 			d.Onto(s, it, s.Room(it, n))
 		case len(c.variants) > 0:
 			c.fresh = append(c.fresh, it.take(n)...)

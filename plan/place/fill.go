@@ -25,7 +25,6 @@ func (d *Distribution) fill(s *ExistingNode, it *PodGroup, n int) {
 			solve.Subtract(s.Free, sh.Request, -n)
 			sh.Rules.Count(s.Tally, -n)
 			s.Ports, s.Attach = s.Ports[:ports], attach
-			s.changed()
 		})
 	}
 	solve.Subtract(s.Free, it.Request, n)
@@ -37,7 +36,6 @@ func (d *Distribution) fill(s *ExistingNode, it *PodGroup, n int) {
 		s.Attach.Put(&it.Volumes.Attach, n)
 	}
 	it.Rules.Count(s.Tally, n)
-	s.changed()
 	d.Counted(s, it.Rules.Joins, n)
 }
 

@@ -86,10 +86,7 @@ func packOnce(in *model.Input, by order, alone bool) outcome {
 	var planned []*PlannedNode
 	for _, tier := range tiersOf(d.PodGroups, by) {
 		Distribute(d, tier)
-		planned = Buy(d.Market, planned, d.Chunks)
-		for ChunkAgain(d, tier) {
-			planned = Buy(d.Market, planned, d.Chunks)
-		}
+		planned = BuyAll(d, planned, tier)
 		d.intoSpareRoom(tier, planned)
 	}
 	byMoney()
@@ -155,9 +152,9 @@ func Retry(d *Distribution, podGroups []*PodGroup) {
 	}
 }
 
-// ChunkAgain makes new demand chunks of what could not be bought, for pods that may go to another domain or have a
+// chunkAgain makes new demand chunks of what could not be bought, for pods that may go to another domain or have a
 // preference to give up.
-func ChunkAgain(d *Distribution, podGroups []*PodGroup) bool {
+func chunkAgain(d *Distribution, podGroups []*PodGroup) bool {
 	for _, l := range d.Chunks {
 		if p := l.Content[0]; l.Left() > 0 && !l.bundle && p.as == p.it.shape {
 			p.it.barred = append(p.it.barred, l.at)

@@ -73,20 +73,15 @@ func (b *PlannedNode) Take(m *market.Market, d *Demand) {
 	}
 }
 
-// fill puts pieces of some demands, for which there is room, onto the planned node, as far as the pods' rules allow: first
-// those of pods that mind what else is on it.
+// fill puts pieces of some demands, for which there is room, onto the planned node, as far as the pods' rules allow.
 func (b *PlannedNode) fill(demands []*Demand, content []solve.Count) {
-	left := slices.Clone(content)
-	for _, minding := range [...]bool{true, false} {
-		for i, c := range left {
-			left[i].N -= b.add(demands[c.Demand], c.Way, c.N, minding)
-		}
+	for _, c := range content {
+		b.add(demands[c.Demand], c.Way, c.N)
 	}
 }
 
-// add puts up to n pieces of a demand onto the planned node, of pods that mind what else is there or of others, and
-// returns how many found their way.
-func (b *PlannedNode) add(d *Demand, variant, n int, minding bool) int {
+// add puts up to n pieces of a demand onto the planned node.
+func (b *PlannedNode) add(d *Demand, variant, n int) {
 	v := &d.variants[variant]
 	p := portion{demand: d, variant: v}
 	for p.count < n && v.Zones&b.Zones != 0 {
@@ -94,7 +89,7 @@ func (b *PlannedNode) add(d *Demand, variant, n int, minding bool) int {
 		most, allowed := 0, 0
 		for _, l := range d.lots {
 			left := l.Left()
-			if left <= most || l.minds() != minding {
+			if left <= most {
 				continue
 			}
 			if k := l.allows(b, min(left, n-p.count)); k > 0 {
@@ -112,5 +107,4 @@ func (b *PlannedNode) add(d *Demand, variant, n int, minding bool) int {
 		solve.Subtract(b.used, d.Request, -p.count)
 		b.content, b.custom, b.ports = append(b.content, p), append(b.custom, v.Custom...), append(b.ports, d.ports...)
 	}
-	return p.count
 }

@@ -139,7 +139,8 @@ func (k *keeper) resettle(w waiter) bool {
 	var best *ExistingNode
 	fewest, bare := 0, w.it.bare(k.Market)
 	for _, s := range k.Existing {
-		if s.options != nil || s.Closed || !k.within(s, w) || !s.admits(bare) {
+		domain, has := k.domainOf(s, w.key)
+		if s.options != nil || s.Closed || w.key != "" && (!has || domain != w.domain) || !s.admits(bare) {
 			continue
 		}
 		if n, ok := k.inTheWay(s, bare); ok && (best == nil || n < fewest) {
@@ -157,12 +158,6 @@ func (k *keeper) resettle(w waiter) bool {
 	}
 	k.put(best, w.it, w.pod)
 	return true
-}
-
-// within says whether an existing node is where a pod has to be.
-func (k *keeper) within(s *ExistingNode, w waiter) bool {
-	domain, has := k.domainOf(s, w.key)
-	return w.key == "" || has && domain == w.domain
 }
 
 // takeBack takes a pod that was put on its existing node off it again. It takes no port there, and no volume.

@@ -30,7 +30,7 @@ type shape struct {
 // knowledge is what holds for a shape during all of a distribution, and is worth being found out once.
 type knowledge struct {
 	// takers are the existing nodes that may let the pods in.
-	takers *nodeRow
+	takers nodeRow
 	// choices are the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
 	choices []domainChoice
 	reach   map[string][]string
@@ -93,6 +93,15 @@ func offer(m *market.Market, it *PodGroup) {
 		}
 	}
 	it.Allowed = m.UnionOf(it.Variants)
+}
+
+// ZonesOfVariants are the zones that some of the variants leave.
+func ZonesOfVariants(variants []market.Variant) uint64 {
+	var zones uint64
+	for i := range variants {
+		zones |= variants[i].Zones
+	}
+	return zones
 }
 
 // relax gives up the next preference and says whether there was one.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
 
 // Spot capacity is taken back by the pool: an instance type in a zone. What a workload loses at once is what it has in
@@ -20,7 +21,7 @@ import (
 const (
 	// spotEqual is by what part a spot pool may be dearer than the cheapest to count as costing the same, and spotScarce where
 	// there are fewer than spotFew of those.
-	spotEqual  = almostEqual
+	spotEqual  = solve.AlmostEqual
 	spotScarce = 0.015
 	spotFew    = 3
 )

@@ -221,7 +221,6 @@ func (t *Topology) spreadRule(class *model.Class, pod *model.Labels, c *corev1.T
 	})
 	if g.Host >= 0 && g.levels == nil {
 		g.levels = []int{}
-		t.levelled = append(t.levelled, g)
 	}
 	rule := SpreadRule{Group: g, MaxSkew: int(c.MaxSkew), MinDomains: int(ptr.Deref(c.MinDomains, 1))}
 	if g.selects(pod, t.namespaces) {

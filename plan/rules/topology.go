@@ -180,8 +180,6 @@ type Topology struct {
 	Groups     []*Group
 	// Keys are the labels that groups are about.
 	Keys []string
-	// levelled are the groups of pods that are spread over hosts.
-	levelled []*Group
 	// Alone says that no host comes beside those there are, and leans that this has mattered.
 	Alone, Leans bool
 	byID         map[string]*Group
@@ -310,7 +308,10 @@ func (t *Topology) Survey(snapshot *model.Snapshot, waiting []*model.Pod) {
 			}
 		}
 	}
-	for _, g := range t.levelled {
+	for _, g := range t.Groups {
+		if g.levels == nil {
+			continue
+		}
 		g.levels = g.levels[:0]
 		for _, n := range snapshot.Nodes {
 			if g.Includes(n) {

@@ -39,8 +39,7 @@ type VolumeNeeds struct {
 type VolumeIndex struct {
 	Snapshot *model.Snapshot
 	storage  *model.Storage
-	// users are the pods that mount a claim, by its key. Pods that have ended are not among them. They are found when the
-	// first pod with volumes asks, as are the volumes below.
+	// users are the pods that mount a claim, by its key. Pods that have ended are not among them.
 	users map[string][]*model.Pod
 	// limited are the drivers that limit what some node can attach.
 	limited map[string]bool
@@ -51,8 +50,6 @@ type VolumeIndex struct {
 	kept map[string][]*model.Volume
 	// given are the free volumes of a class that the claims of pods that wait may have, by the claim's key.
 	given map[*model.StorageClass]map[string][]*model.Volume
-	// known remembers the answers that do not depend on which pod of a Mounts asks.
-	known map[*model.Mounts]VolumeNeeds
 }
 
 // location is where one volume is, or may be made.
@@ -63,8 +60,6 @@ type location struct {
 	volume model.AttachableVolume
 	// refusal says why the volume cannot be used, as the end of a sentence about the claim.
 	refusal string
-	// personal says that another pod with the same mounts may get another answer.
-	personal bool
 }
 
 // Volumes opens the book on the snapshot's volumes.
@@ -72,16 +67,19 @@ func Volumes(s *model.Snapshot) *VolumeIndex {
 	b := &VolumeIndex{
 		Snapshot: s,
 		storage:  &s.Storage,
+		users:    map[string][]*model.Pod{},
 		limited:  map[string]bool{},
 		Typical:  map[string]map[string]int{},
 		free:     map[string][]*model.Volume{},
 		kept:     map[string][]*model.Volume{},
 		given:    map[*model.StorageClass]map[string][]*model.Volume{},
-		known:    map[*model.Mounts]VolumeNeeds{},
 	}
+	b.use(s.Pending)
 	for _, n := range s.Nodes {
 		b.learn(n)
+		b.use(n.Pods)
 	}
+	b.findFree()
 	return b
 }
 
@@ -101,14 +99,9 @@ func (b *VolumeIndex) learn(n *model.Node) {
 	}
 }
 
-// findUsers finds who mounts which claim.
-func (b *VolumeIndex) findUsers() {
-	b.users = map[string][]*model.Pod{}
-	all := slices.Clone(b.Snapshot.Pending)
-	for _, n := range b.Snapshot.Nodes {
-		all = append(all, n.Pods...)
-	}
-	for _, pod := range all {
+// use takes up which claims pods mount.
+func (b *VolumeIndex) use(pods []*model.Pod) {
+	for _, pod := range pods {
 		for _, name := range pod.Mounts.Names() {
 			if key := pod.Namespace + "/" + name; !pod.Terminal {
 				b.users[key] = append(b.users[key], pod)
@@ -168,8 +161,8 @@ func (b *VolumeIndex) selected(at location, name string, class *model.StorageCla
 			continue
 		}
 		at.places = []model.Term{{model.NewCondition(corev1.LabelHostname, corev1.NodeSelectorOpIn, []string{cmp.Or(n.Labels[corev1.LabelHostname], name)})}}
-		if class.Topology != nil {
-			at.places = model.Simplified(model.Both(at.places, class.Topology.Alternatives))
+		if class.Places != nil {
+			at.places = model.Simplified(model.Both(at.places, class.Places))
 		}
 		if len(at.places) == 0 {
 			at.refusal = fmt.Sprintf("waits for a volume that is made for node %s, where its StorageClass %s allows none", name, class.Name)
@@ -194,11 +187,11 @@ func (b *VolumeIndex) unprovided(class *model.StorageClass) string {
 	if strings.HasPrefix(class.Provisioner, inTreePrefix) && class.Provisioner != hostPathProvisioner {
 		return fmt.Sprintf("waits for a volume of StorageClass %s, whose provisioner %s is not part of Kubernetes any more", class.Name, class.Provisioner)
 	}
-	if class.Topology == nil {
+	if class.Places == nil {
 		return ""
 	}
 	var unknown []string
-	for _, alternative := range class.Topology.Alternatives {
+	for _, alternative := range class.Places {
 		at := slices.IndexFunc(alternative, func(c model.Condition) bool { return !b.labelled(c.Key) })
 		if at < 0 {
 			return ""

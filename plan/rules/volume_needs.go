@@ -23,18 +23,11 @@ func (b *VolumeIndex) Needs(pod *model.Pod) VolumeNeeds {
 	if pod.Mounts == nil {
 		return VolumeNeeds{}
 	}
-	if known, ok := b.known[pod.Mounts]; ok {
-		return known
+	needs, refusal := b.work(pod)
+	if refusal != "" {
+		return VolumeNeeds{Key: "refused\x00" + refusal, Refusal: refusal}
 	}
-	needs, shared := b.work(pod)
-	if needs.Refusal != "" {
-		needs = VolumeNeeds{Key: "refused\x00" + needs.Refusal, Refusal: needs.Refusal}
-	} else {
-		needs.Key = model.IdOf(needs.alternatives) + needs.Attach.id()
-	}
-	if shared {
-		b.known[pod.Mounts] = needs
-	}
+	needs.Key = model.IdOf(needs.alternatives) + needs.Attach.id()
 	return needs
 }
 
@@ -43,21 +36,14 @@ func (b *VolumeIndex) Needs(pod *model.Pod) VolumeNeeds {
 // pod then has less choice than it might, and is never misplaced.
 const mostAlternatives = 64
 
-// work looks at each volume. It says whether the answer holds for every pod that mounts the same.
-func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, shared bool) {
-	if b.users == nil {
-		b.findUsers()
-		b.findFree()
-	}
-	shared = true
+// work looks at each volume, and refuses where there is one that the pod cannot use.
+func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, refusal string) {
 	var placed []string
 	for i := range pod.Mounts.Claims {
 		mount := &pod.Mounts.Claims[i]
 		at := b.locate(pod, mount)
-		shared = shared && !at.personal
 		if at.refusal != "" {
-			needs.Refusal = fmt.Sprintf("persistent volume claim %q %s", mount.Name, at.refusal)
-			return needs, shared
+			return VolumeNeeds{}, fmt.Sprintf("persistent volume claim %q %s", mount.Name, at.refusal)
 		}
 		b.attach(&needs.Attach, at.volume, len(b.users[pod.Namespace+"/"+mount.Name]) > 1)
 		if at.places == nil {
@@ -70,8 +56,7 @@ func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, shared bool) {
 		}
 		both := model.Simplified(model.Both(needs.alternatives, at.places))
 		if len(both) == 0 {
-			needs.Refusal = "no node reaches its persistent volume claims together: " + strings.Join(placed, ", ")
-			return needs, shared
+			return VolumeNeeds{}, "no node reaches its persistent volume claims together: " + strings.Join(placed, ", ")
 		}
 		needs.alternatives = both[:min(len(both), mostAlternatives)]
 	}
@@ -79,7 +64,7 @@ func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, shared bool) {
 		b.attach(&needs.Attach, inline, true)
 	}
 	needs.Attach.settle()
-	return needs, shared
+	return needs, ""
 }
 
 // locate finds the volume behind a claim.
@@ -89,7 +74,7 @@ func (b *VolumeIndex) locate(pod *model.Pod, mount *model.MountedClaim) location
 	case claim == nil:
 		return location{refusal: "does not exist"}
 	case mount.Ephemeral != nil && claim.Pod != pod.UID:
-		return location{refusal: "exists already and is not the pod's own, which its ephemeral volume needs", personal: true}
+		return location{refusal: "exists already and is not the pod's own, which its ephemeral volume needs"}
 	case claim.Deleting:
 		return location{refusal: "is being deleted"}
 	case claim.Lost:
@@ -103,7 +88,6 @@ func (b *VolumeIndex) locate(pod *model.Pod, mount *model.MountedClaim) location
 	if !slices.Contains(claim.Modes, corev1.ReadWriteOncePod) {
 		return at
 	}
-	at.personal = true
 	switch user := b.before(key, pod); {
 	case user == nil || at.refusal != "":
 	case user.Node == "":
@@ -142,11 +126,8 @@ func (b *VolumeIndex) bound(key string, claim *model.VolumeClaim) location {
 	case volume.Claim != "" && volume.Claim != key:
 		return location{refusal: fmt.Sprintf("asks for volume %s, which belongs to claim %s", claim.Volume, volume.Claim)}
 	}
-	at := location{volume: volume.AttachableVolume}
-	if volume.Topology == nil {
-		return at
-	}
-	if at.places = volume.Topology.Alternatives; len(at.places) == 0 {
+	at := location{places: volume.Places, volume: volume.AttachableVolume}
+	if at.places != nil && len(at.places) == 0 {
 		at.refusal = fmt.Sprintf("is bound to volume %s, whose node affinity matches no node", claim.Volume)
 	}
 	return at
@@ -173,10 +154,10 @@ func (b *VolumeIndex) unbound(key string, claim *model.VolumeClaim) location {
 	switch {
 	case claim.SelectedNode != "":
 		return b.selected(at, claim.SelectedNode, class)
-	case class.Topology == nil:
+	case class.Places == nil:
 		return at
 	}
-	return either(at, class.Topology.Alternatives, b.own(key, class, free))
+	return either(at, class.Places, b.own(key, class, free))
 }
 
 // inWords is for people.

@@ -161,10 +161,10 @@ func holds(v *model.Volume, claim *model.VolumeClaim) bool {
 func either(at location, places []model.Term, free []*model.Volume) location {
 	all := slices.Clone(places)
 	for _, volume := range free {
-		if volume.Topology == nil {
+		if volume.Places == nil {
 			return at
 		}
-		all = append(all, volume.Topology.Alternatives...)
+		all = append(all, volume.Places...)
 	}
 	if at.places = model.Simplified(all); len(at.places) == 0 {
 		at.refusal = "matches only volumes whose node affinity matches no node"

@@ -13,8 +13,12 @@ import (
 
 // Bounds of the work.
 const (
-	// improvements is how many attempts there are for a small packing; effort bounds attempts times the pieces and demands.
+	// mostImproved is how many machines a packing may have: of more than that, each is less than a percent of the price.
+	mostImproved = 100
+	// improvements is how many attempts there are for a small packing; effort bounds attempts times the pieces and demands,
+	// and breadth attempts times the machines to choose from.
 	improvements = 5000
+	breadth      = 50_000
 	// patience is how many attempts may be in vain, one after the other.
 	patience = 2000
 	effort   = 600_000
@@ -36,11 +40,11 @@ type improver struct {
 // improved is the packing after many attempts.
 func (s *solver) improved(best *packing, seed uint64) *packing {
 	pieces := newStock(s.p, false).pieces
-	attempts := min(improvements, effort/max(1, pieces+len(s.p.Demands)))
+	attempts := min(improvements, effort/max(1, pieces+len(s.p.Demands)), breadth/max(1, len(s.options)))
 	if s.p.Accepts != nil {
 		attempts /= 8 // asking takes longer than all else
 	}
-	if len(best.loads) == 0 || attempts < 8 {
+	if len(best.loads) == 0 || len(best.loads) > mostImproved || attempts < 8 {
 		return best
 	}
 	i := &improver{solver: s, f: newFiller(best.rest, s.rows, s.size), random: rand.New(rand.NewPCG(seed, uint64(pieces))), now: best}

@@ -143,7 +143,7 @@ func replan(t *testing.T, w *world.World, pods []corev1.Pod) plan.Input {
 		in.Pools = append(in.Pools, plan.Pool{NodePool: pool, Types: types})
 		in.Snapshot.NodePools = append(in.Snapshot.NodePools, pool)
 	}
-	reduce := plan.NewInterner()
+	reduce := new(plan.Interner)
 	for i := range pods {
 		waiting := pods[i].DeepCopy()
 		waiting.Spec.NodeName = ""
