@@ -27,7 +27,7 @@ func LowerBound(p *Problem) float64 {
 	for i := range rows {
 		rows[i].request = rows[i].least
 	}
-	program := programOf(&relaxed, rows, size)
+	program := programOf(&relaxed, rows, size, false)
 	f := program.f
 	for range maxProofs {
 		program.solve(provingRounds)

@@ -9,6 +9,14 @@ import (
 // worthwhile is the merit that a load of the program has to have when it is made of pieces of their real size and within shares.
 const worthwhile = 0.97
 
+// again is the share of the worth that may be bought before what is left is valued anew, and revaluations how often that
+// is done. The first valuation looks long, for all the others only change the remainder.
+const (
+	again        = 0.4
+	revaluations = 4
+	quickRounds  = 12
+)
+
 // guide buys by what pieces are worth: what the program wants in whole numbers, and then the load of the highest merit, one
 // by one.
 type guide struct {
@@ -20,32 +28,62 @@ type guide struct {
 	order []int
 }
 
-// guided is a packing by worth, with the duals of the program as worths. No piece is worth nothing: it has to go somewhere.
+// guided is a packing by worth, with the duals of the program as worths, until so much is bought that the rest is better
+// valued anew: few pieces that fill no machine are worth something else than many that do.
 func (s *solver) guided(rest *stock) *packing {
-	f, least := newFiller(rest, s.rows, s.size), s.p.Machines[s.options[0]].priceIn(math.MaxUint64)
-	for r := range f.rows {
-		f.worth[r] = max(s.program.dual[r], least*1e-4)
-	}
-	f.prices, f.shadow = s.program.f.prices, s.program.f.shadow
-	f.count()
-	g, result := &guide{f: f, loads: s.program.loads(), known: make([]choice, len(s.p.Machines))}, &packing{rest: rest}
-	for _, w := range g.loads {
-		for range int(w.level + 1e-6) {
-			l, merit := f.fill(w.load.Machine, scarce, g.content(w.load))
-			if l == nil || merit < worthwhile {
-				break
-			}
-			f.buy(result, l)
+	result := &packing{rest: rest}
+	program, rows := s.program, s.rows
+	for valued := 0; ; valued++ {
+		g := s.guide(program, newFiller(rest, rows, s.size))
+		enough := 0.0
+		if valued < revaluations {
+			enough = (1 - again) * g.f.total()
 		}
+		g.buyWhole(result)
+		for rest.pieces > 0 && g.f.total() >= enough {
+			l := g.best()
+			if l == nil {
+				return result
+			}
+			g.f.buy(result, l)
+		}
+		if rest.pieces == 0 {
+			return result
+		}
+		remainder := rest.problem()
+		rows = rowsOf(remainder, s.size)
+		program = programOf(remainder, rows, s.size, rest.shared)
+		program.solve(quickRounds)
 	}
+}
+
+// guide takes the duals of a program as worths. No piece is worth nothing: it has to go somewhere.
+func (s *solver) guide(program *program, f *filler) *guide {
+	least := s.p.Machines[s.options[0]].priceIn(math.MaxUint64)
+	for r := range f.rows {
+		f.worth[r] = max(program.dual[r], least*1e-4)
+	}
+	f.prices, f.shadow = program.f.prices, program.f.shadow
+	f.count()
+	g := &guide{f: f, loads: program.loads(), known: make([]choice, len(s.p.Machines))}
 	for m := range g.known {
 		g.known[m].merit = math.Inf(1)
 		g.order = append(g.order, m)
 	}
-	for l := g.best(); l != nil; l = g.best() {
-		f.buy(result, l)
+	return g
+}
+
+// buyWhole buys what the program wants in whole numbers, with pieces of their real size.
+func (g *guide) buyWhole(result *packing) {
+	for _, w := range g.loads {
+		for range int(w.level + 1e-6) {
+			l, merit := g.f.fill(w.load.Machine, scarce, g.content(w.load))
+			if l == nil || merit < worthwhile {
+				break
+			}
+			g.f.buy(result, l)
+		}
 	}
-	return result
 }
 
 // content is that of a load of the program with all demands of its rows: of each row, pieces of all sizes that are left.

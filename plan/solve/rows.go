@@ -165,7 +165,7 @@ func (r *row) halves(p *Problem, size []float64) (larger, smaller []int) {
 }
 
 // programOf is the program for a problem, not solved yet. The first demand of each row stands for the whole row.
-func programOf(p *Problem, rows []row, size []float64) *program {
+func programOf(p *Problem, rows []row, size []float64, shared bool) *program {
 	q, single := *p, slices.Clone(rows)
 	q.Demands = make([]Demand, len(p.Demands))
 	for i := range single {
@@ -173,7 +173,7 @@ func programOf(p *Problem, rows []row, size []float64) *program {
 		q.Demands[r.members[0]] = condensed(p, r)
 		r.members, r.least = r.members[:1], r.request
 	}
-	return newProgram(newFiller(newStock(&q, false), single, size))
+	return newProgram(newFiller(newStock(&q, shared), single, size))
 }
 
 // condensed is one demand in place of those of a row.

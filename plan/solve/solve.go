@@ -37,7 +37,7 @@ func Solve(p *Problem) []Load {
 	}
 	size, _ := sizes(p, options)
 	rows := rowsOf(p, size)
-	s := &solver{p: p, size: size, options: options, rows: rows, program: programOf(p, rows, size)}
+	s := &solver{p: p, size: size, options: options, rows: rows, program: programOf(p, rows, size, false)}
 	s.program.solve(maxRounds)
 	best := s.cheapest(false)
 	if p.Without != Shares && concentrated(p, best) {

@@ -47,6 +47,16 @@ func (s *stock) clone() *stock {
 	return &other
 }
 
+// problem is that of buying for what is left.
+func (s *stock) problem() *Problem {
+	rest := *s.p
+	rest.Demands, rest.Budgets = slices.Clone(s.p.Demands), s.budgets
+	for k := range rest.Demands {
+		rest.Demands[k].Pieces, rest.Demands[k].Lots = s.left[k], s.lots[k]
+	}
+	return &rest
+}
+
 // most is how many of a demand's pieces one machine takes for reasons other than room.
 func (s *stock) most(k int) int {
 	d, n := &s.p.Demands[k], s.left[k]
