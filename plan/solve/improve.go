@@ -22,10 +22,19 @@ const (
 	// patience is how many attempts may be in vain, one after the other.
 	patience = 2000
 	effort   = 600_000
-	// ruined is how many machines are taken out at most.
-	ruined = 5
+	// scouting is the part of the attempts that a start gets which is not the cheapest.
+	scouting = 4
+	// ruined is how many machines are taken out at most; once in overhaul attempts it may be half of all.
+	ruined   = 5
+	overhaul = 6
 	// detour is by what part of its price a packing may become dearer on the way to a cheaper one, at first.
 	detour = 0.02
+	// improvable is how much more than the program a packing has to cost for attempts to improve it to pay.
+	improvable = 1.001
+	// few is how many pieces one machine more or less may make a percent of the price for. Such packings are always improved,
+	// which also saves machines at the same price, and as often as this, each time otherwise, until nothing is left to win.
+	few   = 150
+	often = 3
 )
 
 // improver improves a packing.
@@ -37,17 +46,42 @@ type improver struct {
 	now *packing
 }
 
-// improved is the packing after many attempts.
-func (s *solver) improved(best *packing, seed uint64) *packing {
+// improvedOften is a packing after attempts to improve it and others: what comes of them depends on where they begin.
+func (s *solver) improvedOften(cheapest *packing) *packing {
 	pieces := newStock(s.p, false).pieces
-	attempts := min(improvements, effort/max(1, pieces+len(s.p.Demands)), breadth/max(1, len(s.options)))
+	attempts := min(improvements, effort/max(1, pieces+len(s.p.Demands)), breadth/len(s.options))
 	if s.p.Accepts != nil {
 		attempts /= 8 // asking takes longer than all else
 	}
-	if len(best.loads) == 0 || len(best.loads) > mostImproved || attempts < 8 {
+	best := cheapest
+	done := func() bool {
+		return best.rest.pieces == 0 && s.program.converged && best.total <= s.program.cost()*improvable
+	}
+	if s.p.Without == Improve || len(best.loads) == 0 || len(best.loads) > mostImproved || attempts < 8 || done() && pieces > few {
 		return best
 	}
-	i := &improver{solver: s, f: newFiller(best.rest, s.rows, s.size), random: rand.New(rand.NewPCG(seed, uint64(pieces))), now: best}
+	seed := uint64(0)
+	improve := func(start *packing, attempts int) {
+		seed++
+		if made := s.improved(start, attempts, seed); made.better(best) {
+			best = made
+		}
+	}
+	improve(cheapest, attempts/scouting)
+	for part := 1; part <= 4; part *= 2 {
+		rest := newStock(s.p, cheapest.rest.shared)
+		improve(firstFit(rest, rest.bySize(s.size), s.options[:(len(s.options)+part-1)/part]), attempts/scouting)
+	}
+	improve(best, attempts)
+	for n := 1; n < often && pieces <= few && !done(); n++ {
+		improve(best, attempts)
+	}
+	return best
+}
+
+// improved is the packing after many attempts.
+func (s *solver) improved(best *packing, attempts int, seed uint64) *packing {
+	i := &improver{solver: s, f: newFiller(best.rest, s.rows, s.size), random: rand.New(rand.NewPCG(seed, uint64(attempts))), now: best}
 	for n, found := 0, 0; n < attempts && n < found+patience; n++ {
 		i.attempt(best.total + detour*best.total*float64(attempts-n)/float64(attempts))
 		if i.now.better(best) {
@@ -127,6 +161,9 @@ func (i *improver) chosen() []int {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(rate[a], rate[b]), cmp.Compare(a, b)) })
 	n := min(len(order), 1+random.IntN(ruined))
+	if random.IntN(overhaul) == 0 {
+		n = 1 + random.IntN((len(order)+1)/2)
+	}
 	first := 0
 	if random.IntN(2) == 0 {
 		first = random.IntN(len(order) - n + 1)

@@ -9,16 +9,6 @@ import (
 // AlmostEqual is the part of its price by which a plan may be dearer than the cheapest one and count as costing the same.
 const AlmostEqual = 0.008
 
-// improvable is how much more than the program a packing has to cost for attempts to improve it to pay.
-const improvable = 1.001
-
-// few is how many pieces one machine more or less may make a percent of the price for. Such packings are always improved,
-// which also saves machines at the same price, and as often as attempted, each time otherwise, until nothing is left to win.
-const (
-	few       = 150
-	attempted = 3
-)
-
 // solver is a problem, and what all ways to buy have in common.
 type solver struct {
 	p *Problem
@@ -89,21 +79,6 @@ func (s *solver) packings(shared bool) []*packing {
 		}
 	}
 	return all
-}
-
-// improvedOften is a packing after attempts to improve it, and after more where that has helped and one machine counts.
-func (s *solver) improvedOften(start *packing) *packing {
-	best, small := start, newStock(s.p, false).pieces <= few
-	for seed := range uint64(attempted) {
-		done := best.rest.pieces == 0 && s.program.converged && best.total <= s.program.cost()*improvable
-		if s.p.Without == Improve || done && !small || seed > 0 && (done || !small) {
-			break
-		}
-		if made := s.improved(start, seed+1); made.better(best) {
-			best = made
-		}
-	}
-	return best
 }
 
 // mostFleets is how many machines are tried as the only one.
