@@ -33,7 +33,7 @@ const (
 	improvable = 1.001
 	// few is how many pieces one machine more or less may make a percent of the price for. Such packings are always improved,
 	// which also saves machines at the same price, and as often as this, each time otherwise, until nothing is left to win.
-	few   = 150
+	few   = 400
 	often = 3
 )
 
