@@ -2,7 +2,6 @@ package disrupt
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +31,21 @@ func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
 			d.keep(c.node, reason, kept)
 			continue
 		}
-		d.renew(c, reason, claims)
+		d.relocations++
+		d.book.take(c.node.Pool, reason, 1)
+		d.decide(reason, []*candidate{c}, claims, whyRenewed(c.node, reason))
 	}
+}
+
+// whyRenewed says what is the matter with a node.
+func whyRenewed(n *model.Node, reason karpv1.DisruptionReason) string {
+	switch {
+	case reason == DisruptionReasonExpired:
+		return "it has expired"
+	case n.DriftedFor == "":
+		return "it has drifted"
+	}
+	return "it has drifted (" + n.DriftedFor + ")"
 }
 
 // replaced finds places for the pods of a node, on others and on as many as have to be bought.
@@ -92,30 +104,4 @@ func (d *decision) admits(c *candidate, reason karpv1.DisruptionReason) bool {
 		return false
 	}
 	return true
-}
-
-// renew decides that a node goes as soon as claims serve in its place.
-func (d *decision) renew(c *candidate, reason karpv1.DisruptionReason, claims []model.Claim) {
-	why := "it has expired"
-	if reason == karpv1.DisruptionReasonDrifted {
-		why = "it has drifted"
-		if c.node.DriftedFor != "" {
-			why += " (" + c.node.DriftedFor + ")"
-		}
-	}
-	switch len(claims) {
-	case 0:
-		why += "; its pods fit on nodes that are there"
-	case 1:
-		why += "; another node replaces it"
-	default:
-		why += fmt.Sprintf("; %d other nodes replace it", len(claims))
-	}
-	command := model.Command{Reason: reason, Nodes: []string{c.node.Key()}, Replacements: claims, Moves: len(c.pods), Why: why}
-	if c.known {
-		command.SavesPerHour = c.price - priceOf(claims)
-	}
-	d.relocations++
-	d.book.take(c.node.Pool, reason, 1)
-	d.command(command)
 }
