@@ -65,16 +65,8 @@ func (c *consolidation) mayGo(one *candidate) bool {
 	if c.going[one.node.Key()] {
 		return false
 	}
-	kept := c.f.expects(one.node)
-	if kept == nil && c.book.left(one.node.Pool, underutilized) == 0 {
-		kept = c.book.refusal(one, underutilized)
-	}
-	if kept == nil {
-		kept = c.scores.demurs([]*candidate{one}, one.price)
-	}
-	if kept != nil {
-		one.kept = kept
-	}
+	kept := cmp.Or(c.f.expects(one.node), c.book.refusal(one.node.Pool, underutilized), c.scores.demurs([]*candidate{one}, one.price))
+	one.kept = cmp.Or(kept, one.kept)
 	return kept == nil
 }
 

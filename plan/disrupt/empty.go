@@ -21,11 +21,11 @@ func (d *decision) emptied() {
 	going := map[string][]*candidate{}
 	for _, c := range candidates {
 		n := c.node
-		if d.book.left(n.Pool, reason) == 0 {
-			d.keep(n, reason, d.book.refusal(c, reason))
-			continue
+		kept := d.book.refusal(n.Pool, reason)
+		if kept == nil {
+			_, kept = d.simulationOf().Relocate([]*model.Node{n}, 0, nil)
 		}
-		if _, kept := d.simulationOf().Relocate([]*model.Node{n}, 0, nil); kept != nil {
+		if kept != nil {
 			d.keep(n, reason, kept)
 			continue
 		}

@@ -23,10 +23,19 @@ func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
 		replaced = d.replacedStatic
 	}
 	for _, c := range d.inTurn(reason) {
-		if static != (c.pool.Spec.Replicas != nil) || !d.admits(c, reason) {
+		if static != (c.pool.Spec.Replicas != nil) {
 			continue
 		}
-		claims, kept := replaced(c)
+		var claims []model.Claim
+		kept := d.book.refusal(c.node.Pool, reason)
+		switch {
+		case kept != nil:
+		case d.relocations >= relocationsMost:
+			d.found.Again = true
+			kept = stays(model.CauseQuiet, "it comes after the %d nodes that are replaced first", relocationsMost)
+		default:
+			claims, kept = replaced(c)
+		}
 		if kept != nil {
 			d.keep(c.node, reason, kept)
 			continue
@@ -90,18 +99,4 @@ func (d *decision) inTurn(reason karpv1.DisruptionReason) []*candidate {
 		return cmp.Or(cmp.Compare(model.Flag(len(a.pods) > 0), model.Flag(len(b.pods) > 0)), since(a).Compare(since(b)), strings.Compare(a.node.Key(), b.node.Key()))
 	})
 	return candidates
-}
-
-// admits says whether budgets, and how much one evaluation may decide, let one more node go.
-func (d *decision) admits(c *candidate, reason karpv1.DisruptionReason) bool {
-	if d.book.left(c.node.Pool, reason) == 0 {
-		d.keep(c.node, reason, d.book.refusal(c, reason))
-		return false
-	}
-	if d.relocations >= relocationsMost {
-		d.found.Again = true
-		d.keep(c.node, reason, stays(model.CauseQuiet, "it comes after the %d nodes that are replaced first", relocationsMost))
-		return false
-	}
-	return true
 }
