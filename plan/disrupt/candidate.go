@@ -89,8 +89,7 @@ func newJudge(in *model.Input) *judge {
 	return j
 }
 
-// keeps says what keeps a node from going for a reason; nil where nothing does. The reason is not Overprovisioned, which
-// asks nobody.
+// keeps says what keeps a node from going for a reason; nil where nothing does.
 func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
 	if n.Leaving() {
 		return stays(model.CauseLeaving, "it is going away already")
@@ -112,6 +111,12 @@ func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verd
 func (j *judge) applies(n *model.Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *model.Verdict {
 	running := slices.IndexFunc(n.Pods, (*model.Pod).Reschedulable)
 	switch reason {
+	case lifecycle.DisruptionReasonOverprovisioned:
+		// What is too much is decided without asking anybody. These are the sentences for all others.
+		if pool.Spec.Replicas == nil {
+			return stays(model.CauseNone, "its NodePool is not static")
+		}
+		return stays(model.CauseNone, "its NodePool has no more nodes than its replicas, besides those that go")
 	case DisruptionReasonExpired:
 		return j.expired(n, pool)
 	case karpv1.DisruptionReasonDrifted:

@@ -33,11 +33,10 @@ type consolidation struct {
 	replaced int
 }
 
-// consolidate finds nodes that are not needed, or cost more than what their pods need. Rivals are nodes that may not go
-// yet, but soon: the room for their pods is spoken for.
-func consolidate(d *decision, candidates, rivals []*candidate) {
+// consolidate finds nodes that are not needed, or cost more than what their pods need. The room for the pods of those that
+// may go soon is spoken for.
+func consolidate(d *decision, all []*candidate) {
 	c := &consolidation{decision: d, f: d.simulationOf(), scores: newBalance(d.in.Snapshot, d.judge.pools, d.rates)}
-	all := slices.Concat(candidates, rivals)
 	slices.SortFunc(all, bySavings)
 	before := c.f.written
 	for _, one := range all {
@@ -109,16 +108,14 @@ func (c *consolidation) rehearse(before int) {
 	removals, nodes := c.removals, nodesOf(c.removals)
 	c.f.revert(before)
 	passes := 1 + sort.Search(len(nodes)-1, func(k int) bool { return !c.f.rehearse(nodes[:k+2]) })
-	c.removals = nil
-	for i, one := range removals {
-		if _, kept := c.f.Relocate(nodes[i:i+1], 0, nil); kept == nil && i < passes {
-			c.f.keep()
-			c.removals = append(c.removals, one)
-			continue
-		}
-		c.crowded = true
+	for i := range passes {
+		c.f.Relocate(nodes[i:i+1], 0, nil)
+		c.f.keep()
+	}
+	for _, one := range removals[passes:] {
 		c.giveUp(one, crowdedOut)
 	}
+	c.removals, c.crowded = removals[:passes], passes < len(removals)
 }
 
 // dismiss drops the removals that it is too early for, and says whether there are any; it decides the others. What room

@@ -22,10 +22,8 @@ type decision struct {
 	judge *judge
 	book  *budgets
 	rates rates
-	// candidates are, for each reason, the nodes that their own rules let go.
+	// candidates are, for each reason, the nodes that their own rules let go, now or soon.
 	candidates map[karpv1.DisruptionReason][]*candidate
-	// rivals are nodes that will be candidates for being underutilized in a moment.
-	rivals []*candidate
 	// going are the nodes that are in a command.
 	going map[string]bool
 	// relocations counts the commands that replace nodes.
@@ -53,7 +51,6 @@ func (d *decision) simulationOf() *Simulation {
 		candidates := d.open(d.candidates[reason])
 		slices.SortFunc(candidates, func(a, b *candidate) int { return strings.Compare(a.node.Key(), b.node.Key()) })
 		if reason == karpv1.DisruptionReasonUnderutilized {
-			candidates = append(candidates, d.open(d.rivals)...)
 			slices.SortFunc(candidates, bySavings)
 		}
 		for _, c := range candidates {

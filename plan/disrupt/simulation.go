@@ -36,8 +36,10 @@ type Simulation struct {
 	Simulated    map[string]*simulatedNode
 	// unready are the existing nodes that only pods that wait may use: they are closed to those who move.
 	unready []*place.ExistingNode
-	// shelves are the machines that can be bought. What the market prefers is on an earlier shelf; the machines of one
-	// compete by price, and the cheapest is the first.
+	// byPrice are the machines that can be bought, the cheapest first.
+	byPrice []int
+	// shelves are the same machines. What the market prefers is on an earlier shelf; the machines of one compete by price,
+	// and the cheapest is the first.
 	shelves [][]int
 	// written is how much of the journal is kept. What comes after it is the trial that was tried last.
 	written int
@@ -74,7 +76,7 @@ func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
 	}
 	f.Distribution = place.NewDistribution(&in, pods, waits, false)
 	f.arrange(movable)
-	f.shelves = shelvesOf(f.Distribution.Market)
+	f.stock()
 	f.settle(waits)
 	return f
 }
@@ -96,21 +98,24 @@ func (f *Simulation) arrange(movable []*model.Node) {
 	}
 }
 
-// shelvesOf sorts what can be bought: by weight of the pool, reserved before all others, price.
-func shelvesOf(m *market.Market) [][]int {
-	shelves := map[[2]int][]int{}
+// stock sorts what can be bought: by price, and on shelves by weight of the pool and reserved before all others.
+func (f *Simulation) stock() {
+	m := f.Distribution.Market
 	for i := range m.Machines {
-		if mach := &m.Machines[i]; mach.Zones != 0 {
-			at := [2]int{-int(market.Weight(m.Sellers[mach.Pool].NodePool)), min(mach.Capacity, place.Spot)} // spot and on-demand compete by price
-			shelves[at] = append(shelves[at], i)
+		if m.Machines[i].Zones != 0 {
+			f.byPrice = append(f.byPrice, i)
 		}
 	}
-	var sorted [][]int
-	for _, at := range slices.SortedFunc(maps.Keys(shelves), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
-		slices.SortStableFunc(shelves[at], func(a, b int) int { return cmp.Compare(m.Machines[a].Price, m.Machines[b].Price) })
-		sorted = append(sorted, shelves[at])
+	slices.SortStableFunc(f.byPrice, func(a, b int) int { return cmp.Compare(m.Machines[a].Price, m.Machines[b].Price) })
+	shelves := map[[2]int][]int{}
+	for _, i := range f.byPrice {
+		mach := &m.Machines[i]
+		at := [2]int{-int(market.Weight(m.Sellers[mach.Pool].NodePool)), min(mach.Capacity, place.Spot)} // spot and on-demand compete by price
+		shelves[at] = append(shelves[at], i)
 	}
-	return sorted
+	for _, at := range slices.SortedFunc(maps.Keys(shelves), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
+		f.shelves = append(f.shelves, shelves[at])
+	}
 }
 
 // settle gives everything that waits its place. From then on what changes is written into the journal.
