@@ -39,40 +39,39 @@ func Confirm(in model.Input, command model.Command) []model.Verdict {
 	if len(found) > 0 {
 		return found
 	}
-	// The nodes are asked about as if they stayed.
-	in.Snapshot = with(withSuccessors(in.Snapshot, going), func(n *model.Node) bool { return slices.Contains(going, n) },
-		func(n *model.Node) { n.Deleting, n.Disrupted = false, false })
+	// The nodes are asked about as if nothing were decided yet.
+	in.Snapshot = with(in.Snapshot, func(n *model.Node) bool { return slices.Contains(going, n) }, func(n *model.Node) {
+		n.Deleting, n.Disrupted, n.Replacement = false, false, ""
+	})
 	served := in
 	served.Pools = nil
-	why := roomless(served, going)
-	if len(why) > 0 && slices.ContainsFunc(in.Snapshot.Nodes, func(n *model.Node) bool { return !n.Launched }) {
+	found = roomless(served, going, command.Reason)
+	if len(found) > 0 && slices.ContainsFunc(in.Snapshot.Nodes, func(n *model.Node) bool { return !n.Launched }) {
 		// What a claim that is not launched yet will hold is known from what its pool sells. What would be bought besides
 		// counts as no place all the same.
-		why = roomless(in, going)
-	}
-	for _, n := range going {
-		if why[n] != "" {
-			found = append(found, model.Verdict{Node: n.Key(), Reason: command.Reason, Cause: model.CauseRoom, Message: why[n]})
-		}
+		return roomless(in, going, command.Reason)
 	}
 	return found
 }
 
 // roomless says why nodes stay whose pods do not all fit on nodes that serve.
-func roomless(in model.Input, going []*model.Node) map[*model.Node]string {
+func roomless(in model.Input, going []*model.Node, reason karpv1.DisruptionReason) (found []model.Verdict) {
 	f := NewSimulation(in, going)
 	if claims, kept := f.Relocate(going, anyNumber, nil); kept == nil && len(claims) == 0 {
 		return nil
 	}
-	why := map[*model.Node]string{}
 	for pod := range f.unplaced(going) {
 		// Pods that wait may have had their place on a node that goes, and keep none.
 		from := slices.IndexFunc(going, func(n *model.Node) bool { return slices.Contains(n.Pods, pod) })
-		if from >= 0 && why[going[from]] == "" && !pod.Undisruptable(in.Snapshot.Time) {
-			why[going[from]] = fmt.Sprintf("pod %s would find no other place now", pod.Key())
+		if from < 0 || pod.Undisruptable(in.Snapshot.Time) {
+			continue
+		}
+		key := going[from].Key()
+		if !slices.ContainsFunc(found, func(v model.Verdict) bool { return v.Node == key }) {
+			found = append(found, model.Verdict{Node: key, Reason: reason, Cause: model.CauseRoom, Message: fmt.Sprintf("pod %s would find no other place now", pod.Key())})
 		}
 	}
-	return why
+	return found
 }
 
 // Protected says what asks, on a node or on one of its pods, that the node is not disrupted for a reason; nothing where

@@ -62,7 +62,6 @@ func (d *decision) simulationOf() *Simulation {
 	}
 	in := d.in
 	in.Snapshot = with(in.Snapshot, func(n *model.Node) bool { return d.going[n.Key()] }, func(n *model.Node) { n.Deleting = true })
-	in.Snapshot = withSuccessors(in.Snapshot, nil)
 	d.simulation = NewSimulation(in, movable)
 	return d.simulation
 }

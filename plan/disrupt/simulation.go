@@ -62,6 +62,7 @@ type simulatedNode struct {
 // NewSimulation places all that waits. movable are the nodes that trials may take away, those first that are the most
 // likely to go.
 func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
+	in.Snapshot = withSuccessors(in.Snapshot)
 	f := &Simulation{Simulated: make(map[string]*simulatedNode, len(in.Snapshot.Nodes)), openings: map[*place.PodGroup][]*place.ExistingNode{}}
 	for _, n := range in.Snapshot.Nodes {
 		f.Simulated[n.Key()] = &simulatedNode{node: n}

@@ -10,11 +10,11 @@ import (
 
 // withSuccessors is the snapshot as a Replacement means it: the pods of nodes that it takes away are promised to the
 // nodes that it has launched for them. Without that, whoever reckons with those pods would see them on whatever nodes
-// have room, and keep these from being replaced in their turn. Nodes of which something else is known are left out.
-func withSuccessors(s *model.Snapshot, but []*model.Node) *model.Snapshot {
+// have room, and keep these from being replaced in their turn.
+func withSuccessors(s *model.Snapshot) *model.Snapshot {
 	moving := map[string][]types.UID{}
 	for _, n := range s.Nodes {
-		if n.Replacement == "" || !n.Leaving() || slices.Contains(but, n) {
+		if n.Replacement == "" || !n.Leaving() {
 			continue
 		}
 		for _, pod := range n.Pods {
