@@ -131,9 +131,6 @@ func ApplyLimitRanges(container *corev1.ResourceRequirements, ranges []*corev1.L
 // AverageRequest is what pods that wait for a node ask for on average, of CPU and memory.
 func AverageRequest(pods []*Pod) Resources { return model.AverageRequest(pods) }
 
-// Basis is what growth rests on: other pools, or what can be bought for them, are another.
-func Basis(pools []Pool) string { return place.Basis(pools) }
-
 // BestKnown is what the cheapest plan costs that is found, in US dollars per hour, were every pod to go where it is planned.
 func BestKnown(in Input) float64 { return place.BestKnown(in) }
 
