@@ -26,11 +26,7 @@ func Confirm(in model.Input, command model.Command) []model.Verdict {
 		if n == nil {
 			continue
 		}
-		kept := j.protects(n, command.Reason)
-		if kept == nil && j.nominated[n.Name] {
-			kept = nominated()
-		}
-		if kept != nil {
+		if kept := j.protects(n, command.Reason); kept != nil {
 			found = append(found, model.Verdict{Node: key, Reason: command.Reason, Cause: kept.Cause, Message: kept.Message})
 			continue
 		}
