@@ -36,7 +36,6 @@ type (
 	Labels    = model.Labels
 	HostPort  = model.HostPort
 	Resources = model.Resources
-	Amount    = model.Amount
 	Wish      = model.Wish
 )
 
@@ -46,7 +45,6 @@ type (
 	StorageClass = model.StorageClass
 	Volume       = model.Volume
 	VolumeClaim  = model.VolumeClaim
-	Mounts       = model.Mounts
 )
 
 // What Pack and Disrupt answer.
@@ -66,7 +64,6 @@ type (
 // What becomes of nodes that are there or lacking.
 type (
 	Headroom   = place.Headroom
-	Repair     = lifecycle.Repair
 	Repairs    = lifecycle.Repairs
 	Shortage   = lifecycle.Shortage
 	DrainPod   = model.DrainPod
