@@ -106,7 +106,7 @@ func savings(sources []*candidate, claims []model.Claim) (saves float64) {
 		}
 		saves += source.price
 	}
-	return saves - priceOf(claims)
+	return saves - model.Plan{Claims: claims}.PricePerHour()
 }
 
 // podsOf is how many pods candidates have that need another place.

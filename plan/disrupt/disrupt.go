@@ -46,18 +46,13 @@ func (d *decision) judgeAll() {
 				continue
 			}
 			if as == nil {
-				as = d.candidate(n)
+				as = &candidate{node: n, pool: d.judge.pools[n.Pool], cost: lifecycle.DisruptionCost(n), pods: n.Reschedulable()}
+				as.price, as.known = d.rates.of(n)
 			}
 			as.soon = soon
 			d.candidates[reason] = append(d.candidates[reason], as)
 		}
 	}
-}
-
-func (d *decision) candidate(n *model.Node) *candidate {
-	c := &candidate{node: n, pool: d.judge.pools[n.Pool], cost: lifecycle.DisruptionCost(n), pods: n.Reschedulable()}
-	c.price, c.known = d.rates.of(n)
-	return c
 }
 
 // overprovisioned gives up what static pools have too many of.

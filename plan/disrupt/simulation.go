@@ -12,11 +12,9 @@ import (
 	"github.com/tenon-sh/tenon/plan/place"
 )
 
-// What becomes of the cluster when a node goes is asked thousands of times, so it must not cost a plan each. A simulation
-// is one distribution (place/distribute.go) over the whole snapshot, in which everything that waits has its place:
-// pending pods, the pods of nodes that are leaving, and the room that buffers keep free. A trial of it takes some nodes
-// away, places their pods and nobody else's, and writes what it changes into a journal. Undoing that is as cheap as doing
-// it.
+// A simulation is one distribution (place/distribute.go) over the whole snapshot, in which everything that waits has its
+// place: pending pods, the pods of nodes that are leaving, and the room that buffers keep free. A trial of it takes some
+// nodes away, places their pods and nobody else's, and writes what it changes into a journal, so that undoing it is cheap.
 //
 // A trial says what Pack would say of the same snapshot with the nodes on their way out, but for this:
 //
