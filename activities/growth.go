@@ -17,10 +17,20 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
+// basisOf tells pools from what they were before or will be.
+func basisOf(pools []plan.Pool) string {
+	var basis []string
+	for i := range pools {
+		basis = append(basis, fmt.Sprintf("%s/%d", pools[i].NodePool.UID, pools[i].NodePool.Generation))
+	}
+	slices.Sort(basis)
+	sum := sha256.Sum256([]byte(fmt.Sprint(basis)))
+	return hex.EncodeToString(sum[:4])
+}
+
 // growth is what was done for the pods that wait: what Provisioning remembers, and what the mirror has seen since.
 func (a *Activities) growth(remembered []workflows.Grown, snapshot *plan.Snapshot, pools []plan.Pool) map[types.UID]plan.Growth {
-	sum := sha256.Sum256([]byte(plan.Basis(pools)))
-	basis := hex.EncodeToString(sum[:4])
+	basis := basisOf(pools)
 	known, nodes := map[types.UID]plan.Growth{}, map[types.UID]int{}
 	for _, g := range remembered {
 		nodes[types.UID(g.Pod)] = g.Nodes

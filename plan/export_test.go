@@ -6,7 +6,15 @@ import (
 	"strings"
 
 	"github.com/tenon-sh/tenon/plan/disrupt"
+	"github.com/tenon-sh/tenon/plan/lifecycle"
 	"github.com/tenon-sh/tenon/plan/model"
+)
+
+// What only tests call by name.
+type (
+	Amount = model.Amount
+	Mounts = model.Mounts
+	Repair = lifecycle.Repair
 )
 
 // Field lets tests try trials.

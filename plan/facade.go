@@ -36,7 +36,6 @@ type (
 	Labels    = model.Labels
 	HostPort  = model.HostPort
 	Resources = model.Resources
-	Amount    = model.Amount
 	Wish      = model.Wish
 )
 
@@ -46,7 +45,6 @@ type (
 	StorageClass = model.StorageClass
 	Volume       = model.Volume
 	VolumeClaim  = model.VolumeClaim
-	Mounts       = model.Mounts
 )
 
 // What Pack and Disrupt answer.
@@ -66,7 +64,6 @@ type (
 // What becomes of nodes that are there or lacking.
 type (
 	Headroom   = place.Headroom
-	Repair     = lifecycle.Repair
 	Repairs    = lifecycle.Repairs
 	Shortage   = lifecycle.Shortage
 	DrainPod   = model.DrainPod
@@ -130,9 +127,6 @@ func ApplyLimitRanges(container *corev1.ResourceRequirements, ranges []*corev1.L
 
 // AverageRequest is what pods that wait for a node ask for on average, of CPU and memory.
 func AverageRequest(pods []*Pod) Resources { return model.AverageRequest(pods) }
-
-// Basis is what growth rests on: other pools, or what can be bought for them, are another.
-func Basis(pools []Pool) string { return place.Basis(pools) }
 
 // BestKnown is what the cheapest plan costs that is found, in US dollars per hour, were every pod to go where it is planned.
 func BestKnown(in Input) float64 { return place.BestKnown(in) }

@@ -109,11 +109,11 @@ func (b *balance) demurs(sources []*candidate, saves float64) *model.Verdict {
 	return nil
 }
 
-// praise is what the lowest score adds to the reasons for taking some nodes away; nothing where no pool weighs.
+// praise is what the lowest score says for taking some nodes away; nothing where no pool weighs.
 func (b *balance) praise(sources []*candidate, saves float64) string {
 	score, _ := b.lowest(sources, saves)
 	if math.IsInf(score, 1) {
 		return ""
 	}
-	return fmt.Sprintf(", which scores %.2f where consolidationPolicy Balanced demands %.2f", score, 1.0/balancedK)
+	return fmt.Sprintf("it scores %.2f where consolidationPolicy Balanced demands %.2f", score, 1.0/balancedK)
 }

@@ -88,10 +88,12 @@ func (b *budgets) take(pool string, reason karpv1.DisruptionReason, nodes int) {
 	}
 }
 
-// refusal says why nothing is left of a candidate's pool's budgets for a reason.
-func (b *budgets) refusal(c *candidate, reason karpv1.DisruptionReason) *model.Verdict {
-	of := b.pools[c.node.Pool]
+// refusal says why nothing is left of a pool's budgets for a reason; nil where something is.
+func (b *budgets) refusal(pool string, reason karpv1.DisruptionReason) *model.Verdict {
+	of := b.pools[pool]
 	switch allowed := b.permission(of, reason); {
+	case b.left(pool, reason) > 0:
+		return nil
 	case allowed.err != nil:
 		return staysUntil(allowed.opens, model.CauseBudget, "its NodePool's budgets cannot be read: %s", strings.ReplaceAll(allowed.err.Error(), "\n", "; "))
 	case allowed.most > of.disrupting && of.waits:

@@ -58,9 +58,9 @@ type judge struct {
 	now     time.Time
 	pools   map[string]*karpv1.NodePool
 	budgets *budgetIndex
-	// waiting are the real pods that wait for a node, nominated the Nodes that some of them are to get.
-	waiting   map[types.UID]bool
-	nominated map[string]bool
+	// waiting are the real pods that wait for a node, nominees the Nodes that some of them are to get.
+	waiting  map[types.UID]bool
+	nominees map[string]bool
 	// replaced are the replacements of which a node is still leaving.
 	replaced map[string]bool
 }
@@ -68,7 +68,7 @@ type judge struct {
 func newJudge(in *model.Input) *judge {
 	snapshot := in.Snapshot
 	j := &judge{in: in, now: snapshot.Time, budgets: newBudgetIndex(snapshot.DisruptionBudgets), pools: make(map[string]*karpv1.NodePool, len(snapshot.NodePools)),
-		waiting: map[types.UID]bool{}, nominated: map[string]bool{}, replaced: map[string]bool{}}
+		waiting: map[types.UID]bool{}, nominees: map[string]bool{}, replaced: map[string]bool{}}
 	for _, pool := range snapshot.NodePools {
 		j.pools[pool.Name] = pool
 	}
@@ -78,7 +78,7 @@ func newJudge(in *model.Input) *judge {
 		}
 		j.waiting[pod.UID] = true
 		if pod.NominatedNode != "" {
-			j.nominated[pod.NominatedNode] = true
+			j.nominees[pod.NominatedNode] = true
 		}
 	}
 	for _, n := range snapshot.Nodes {
@@ -89,8 +89,7 @@ func newJudge(in *model.Input) *judge {
 	return j
 }
 
-// keeps says what keeps a node from going for a reason; nil where nothing does. The reason is not Overprovisioned, which
-// asks nobody.
+// keeps says what keeps a node from going for a reason; nil where nothing does.
 func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
 	if n.Leaving() {
 		return stays(model.CauseLeaving, "it is going away already")
@@ -105,13 +104,19 @@ func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verd
 	if !n.Initialized {
 		return stays(model.CauseNode, "it is not initialized")
 	}
-	return cmp.Or(j.keepsNode(n), j.expects(n), j.keepsPods(n, reason), j.patience(n, pool, reason))
+	return cmp.Or(j.protects(n, reason), j.expects(n), j.patience(n, pool, reason))
 }
 
 // applies says why a reason is none for a node, or is not wanted by its pool.
 func (j *judge) applies(n *model.Node, pool *karpv1.NodePool, reason karpv1.DisruptionReason) *model.Verdict {
 	running := slices.IndexFunc(n.Pods, (*model.Pod).Reschedulable)
 	switch reason {
+	case lifecycle.DisruptionReasonOverprovisioned:
+		// What is too much is decided without asking anybody. These are the sentences for all others.
+		if pool.Spec.Replicas == nil {
+			return stays(model.CauseNone, "its NodePool is not static")
+		}
+		return stays(model.CauseNone, "its NodePool has no more nodes than its replicas, besides those that go")
 	case DisruptionReasonExpired:
 		return j.expired(n, pool)
 	case karpv1.DisruptionReasonDrifted:
@@ -150,9 +155,9 @@ func (j *judge) expired(n *model.Node, pool *karpv1.NodePool) *model.Verdict {
 	return nil
 }
 
-// protects says what keeps a node that asks, or on which a pod asks, not to be disrupted.
+// protects says what keeps a node that must not be disrupted, however long ago that was decided.
 func (j *judge) protects(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
-	return cmp.Or(j.keepsNode(n), j.keepsPods(n, reason))
+	return cmp.Or(j.keepsNode(n), j.nominated(n), j.keepsPods(n, reason))
 }
 
 // keepsNode says what keeps a node that is about itself.
@@ -173,15 +178,17 @@ func (j *judge) expects(n *model.Node) *model.Verdict {
 		return stays(model.CauseNominated, "it replaces nodes that are still leaving")
 	case slices.ContainsFunc(n.Promised, func(uid types.UID) bool { return j.waiting[uid] }):
 		return stays(model.CauseNominated, "pods that wait for a node are planned for it")
-	case j.nominated[n.Name]:
-		return nominated()
 	case n.Nominated(j.now):
 		return staysUntil(n.NominatedUntil, model.CauseNominated, "pods were planned for it a moment ago")
 	}
 	return nil
 }
 
-func nominated() *model.Verdict {
+// nominated says whether the kube-scheduler has pods in mind for a node.
+func (j *judge) nominated(n *model.Node) *model.Verdict {
+	if !j.nominees[n.Name] {
+		return nil
+	}
 	return stays(model.CauseNominated, "pods that wait for a node are nominated to it")
 }
 

@@ -5,11 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/model"
-	"github.com/tenon-sh/tenon/plan/place"
 )
 
 // Confirm looks once more at a command that is about to be carried out, and says what has come in between; nothing where
@@ -29,11 +26,7 @@ func Confirm(in model.Input, command model.Command) []model.Verdict {
 		if n == nil {
 			continue
 		}
-		kept := j.protects(n, command.Reason)
-		if kept == nil && j.nominated[n.Name] {
-			kept = nominated()
-		}
-		if kept != nil {
+		if kept := j.protects(n, command.Reason); kept != nil {
 			found = append(found, model.Verdict{Node: key, Reason: command.Reason, Cause: kept.Cause, Message: kept.Message})
 			continue
 		}
@@ -42,68 +35,39 @@ func Confirm(in model.Input, command model.Command) []model.Verdict {
 	if len(found) > 0 {
 		return found
 	}
-	in.Snapshot = withSuccessors(in.Snapshot, going)
+	// The nodes are asked about as if nothing were decided yet.
+	in.Snapshot = with(in.Snapshot, func(n *model.Node) bool { return slices.Contains(going, n) }, func(n *model.Node) {
+		n.Deleting, n.Disrupted, n.Replacement = false, false, ""
+	})
 	served := in
 	served.Pools = nil
-	kept := packedOut(served, going, at)
-	if len(kept) > 0 && slices.ContainsFunc(in.Snapshot.Nodes, func(n *model.Node) bool { return !n.Launched }) {
+	found = roomless(served, going, command.Reason)
+	if len(found) > 0 && slices.ContainsFunc(in.Snapshot.Nodes, func(n *model.Node) bool { return !n.Launched }) {
 		// What a claim that is not launched yet will hold is known from what its pool sells. What would be bought besides
 		// counts as no place all the same.
-		kept = packedOut(in, going, at)
-	}
-	if len(kept) > 0 {
-		if rushed := rushedOut(served, going); len(rushed) < len(kept) {
-			kept = rushed
-		}
-	}
-	for _, n := range going {
-		if why := kept[n]; why != "" {
-			found = append(found, model.Verdict{Node: n.Key(), Reason: command.Reason, Cause: model.CauseRoom, Message: why})
-		}
+		return roomless(in, going, command.Reason)
 	}
 	return found
 }
 
-// packedOut says why nodes stay whose pods do not all fit on nodes that serve.
-func packedOut(in model.Input, going []*model.Node, at map[string]*model.Node) map[*model.Node]string {
-	spot := map[types.UID]*model.Node{}
-	for _, placement := range place.PackAll(in).Placements {
-		spot[placement.Pod.UID] = at[placement.Node]
+// roomless says why nodes stay whose pods do not all fit on nodes that serve.
+func roomless(in model.Input, going []*model.Node, reason karpv1.DisruptionReason) (found []model.Verdict) {
+	f := NewSimulation(in, going)
+	if claims, kept := f.Relocate(going, anyNumber, nil); kept == nil && len(claims) == 0 {
+		return nil
 	}
-	why := map[*model.Node]string{}
-	for _, n := range going {
-		for _, pod := range n.Pods {
-			if !pod.Reschedulable() || pod.Undisruptable(in.Snapshot.Time) {
-				continue
-			}
-			switch to := spot[pod.UID]; {
-			case why[n] != "":
-			case to == nil:
-				why[n] = noOtherPlace(pod)
-			case !to.Initialized:
-				why[n] = fmt.Sprintf("pod %s would have to wait for node %s", pod.Key(), to.Key())
-			}
-		}
-	}
-	return why
-}
-
-func noOtherPlace(pod *model.Pod) string {
-	return fmt.Sprintf("pod %s would find no other place now", pod.Key())
-}
-
-// rushedOut says the same of nodes whose pods are placed as they come.
-func rushedOut(in model.Input, going []*model.Node) map[*model.Node]string {
-	in.Snapshot = with(in.Snapshot, func(n *model.Node) bool { return slices.Contains(going, n) }, func(n *model.Node) { n.Deleting, n.Disrupted = false, false })
-	why := map[*model.Node]string{}
-	for pod := range NewSimulation(in, going).unplaced(going) {
+	for pod := range f.unplaced(going) {
 		// Pods that wait may have had their place on a node that goes, and keep none.
 		from := slices.IndexFunc(going, func(n *model.Node) bool { return slices.Contains(n.Pods, pod) })
-		if from >= 0 && why[going[from]] == "" && !pod.Undisruptable(in.Snapshot.Time) {
-			why[going[from]] = noOtherPlace(pod)
+		if from < 0 || pod.Undisruptable(in.Snapshot.Time) {
+			continue
+		}
+		key := going[from].Key()
+		if !slices.ContainsFunc(found, func(v model.Verdict) bool { return v.Node == key }) {
+			found = append(found, model.Verdict{Node: key, Reason: reason, Cause: model.CauseRoom, Message: fmt.Sprintf("pod %s would find no other place now", pod.Key())})
 		}
 	}
-	return why
+	return found
 }
 
 // Protected says what asks, on a node or on one of its pods, that the node is not disrupted for a reason; nothing where

@@ -2,7 +2,6 @@ package disrupt
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -34,11 +33,10 @@ type consolidation struct {
 	replaced int
 }
 
-// consolidate finds nodes that are not needed, or cost more than what their pods need. Rivals are nodes that may not go
-// yet, but soon: the room for their pods is spoken for.
-func consolidate(d *decision, candidates, rivals []*candidate) {
+// consolidate finds nodes that are not needed, or cost more than what their pods need. The room for the pods of those that
+// may go soon is spoken for.
+func consolidate(d *decision, all []*candidate) {
 	c := &consolidation{decision: d, f: d.simulationOf(), scores: newBalance(d.in.Snapshot, d.judge.pools, d.rates)}
-	all := slices.Concat(candidates, rivals)
 	slices.SortFunc(all, bySavings)
 	before := c.f.written
 	for _, one := range all {
@@ -66,16 +64,8 @@ func (c *consolidation) mayGo(one *candidate) bool {
 	if c.going[one.node.Key()] {
 		return false
 	}
-	kept := c.f.expects(one.node)
-	if kept == nil && c.book.left(one.node.Pool, underutilized) == 0 {
-		kept = c.book.refusal(one, underutilized)
-	}
-	if kept == nil {
-		kept = c.scores.demurs([]*candidate{one}, one.price)
-	}
-	if kept != nil {
-		one.kept = kept
-	}
+	kept := cmp.Or(c.f.expects(one.node), c.book.refusal(one.node.Pool, underutilized), c.scores.demurs([]*candidate{one}, one.price))
+	one.kept = cmp.Or(kept, one.kept)
 	return kept == nil
 }
 
@@ -118,16 +108,14 @@ func (c *consolidation) rehearse(before int) {
 	removals, nodes := c.removals, nodesOf(c.removals)
 	c.f.revert(before)
 	passes := 1 + sort.Search(len(nodes)-1, func(k int) bool { return !c.f.rehearse(nodes[:k+2]) })
-	c.removals = nil
-	for i, one := range removals {
-		if _, kept := c.f.Relocate(nodes[i:i+1], 0, nil); kept == nil && i < passes {
-			c.f.keep()
-			c.removals = append(c.removals, one)
-			continue
-		}
-		c.crowded = true
+	for i := range passes {
+		c.f.Relocate(nodes[i:i+1], 0, nil)
+		c.f.keep()
+	}
+	for _, one := range removals[passes:] {
 		c.giveUp(one, crowdedOut)
 	}
+	c.removals, c.crowded = removals[:passes], passes < len(removals)
 }
 
 // dismiss drops the removals that it is too early for, and says whether there are any; it decides the others. What room
@@ -148,7 +136,7 @@ func (c *consolidation) dismiss() (early bool) {
 		case wait:
 			c.giveUp(one, "nodes that have just lost pods may be better ones to take away, when they have been quiet for consolidateAfter")
 		default:
-			c.decide([]*candidate{one}, nil, one.price)
+			c.save([]*candidate{one}, nil)
 		}
 	}
 	return soon > 0
@@ -186,7 +174,7 @@ func (c *consolidation) replace(sources []*candidate) *model.Verdict {
 	if len(claims) == 0 && (c.crowded || len(sources) > 1) {
 		return stays(model.CauseQuiet, crowdedOut)
 	}
-	saves := on.below - priceOf(claims)
+	saves := savings(sources, claims)
 	if !c.scores.worth(sources, saves) {
 		return stays(model.CausePrice, "a replacement would save $%.4f an hour, which is too little for moving %d pods", saves, podsOf(sources))
 	}
@@ -198,8 +186,13 @@ func (c *consolidation) replace(sources []*candidate) *model.Verdict {
 		c.book.take(source.node.Pool, underutilized, 1)
 	}
 	c.replaced++
-	c.decide(sources, claims, saves)
+	c.save(sources, claims)
 	return nil
+}
+
+// save decides that some nodes go, for a claim or because their pods fit on others.
+func (c *consolidation) save(sources []*candidate, claims []model.Claim) {
+	c.decide(underutilized, sources, claims, c.scores.praise(sources, savings(sources, claims)))
 }
 
 // termsFor are what a claim has to meet that replaces some nodes.
@@ -219,38 +212,10 @@ func (c *consolidation) termsFor(sources []*candidate) *terms {
 	return t
 }
 
-// decide makes a command of it that some nodes go, for a claim or because their pods fit on others.
-func (c *consolidation) decide(sources []*candidate, claims []model.Claim, saves float64) {
-	var why string
-	switch one := sources[0]; {
-	case len(claims) == 0 && one.known:
-		why = fmt.Sprintf("its %d pods fit on other nodes, which saves $%.4f an hour", len(one.pods), saves)
-	case len(claims) == 0:
-		why = fmt.Sprintf("its %d pods fit on other nodes", len(one.pods))
-	default:
-		claim := &claims[0]
-		why = fmt.Sprintf("%s %s at $%.4f an hour takes %d pods for $%.4f an hour less", claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, podsOf(sources), saves)
-	}
-	command := model.Command{Reason: underutilized, Replacements: claims, Moves: podsOf(sources), SavesPerHour: saves, Why: why + c.scores.praise(sources, saves)}
-	for _, n := range nodesOf(sources) {
-		command.Nodes = append(command.Nodes, n.Key())
-	}
-	c.command(command)
-}
-
 func nodesOf(candidates []*candidate) []*model.Node {
 	nodes := make([]*model.Node, len(candidates))
 	for i, one := range candidates {
 		nodes[i] = one.node
 	}
 	return nodes
-}
-
-// podsOf is how many pods candidates have that need another place.
-func podsOf(candidates []*candidate) int {
-	pods := 0
-	for _, one := range candidates {
-		pods += len(one.pods)
-	}
-	return pods
 }

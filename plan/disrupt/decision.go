@@ -1,6 +1,7 @@
 package disrupt
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,10 +22,8 @@ type decision struct {
 	judge *judge
 	book  *budgets
 	rates rates
-	// candidates are, for each reason, the nodes that their own rules let go.
+	// candidates are, for each reason, the nodes that their own rules let go, now or soon.
 	candidates map[karpv1.DisruptionReason][]*candidate
-	// rivals are nodes that will be candidates for being underutilized in a moment.
-	rivals []*candidate
 	// going are the nodes that are in a command.
 	going map[string]bool
 	// relocations counts the commands that replace nodes.
@@ -52,7 +51,6 @@ func (d *decision) simulationOf() *Simulation {
 		candidates := d.open(d.candidates[reason])
 		slices.SortFunc(candidates, func(a, b *candidate) int { return strings.Compare(a.node.Key(), b.node.Key()) })
 		if reason == karpv1.DisruptionReasonUnderutilized {
-			candidates = append(candidates, d.open(d.rivals)...)
 			slices.SortFunc(candidates, bySavings)
 		}
 		for _, c := range candidates {
@@ -64,7 +62,6 @@ func (d *decision) simulationOf() *Simulation {
 	}
 	in := d.in
 	in.Snapshot = with(in.Snapshot, func(n *model.Node) bool { return d.going[n.Key()] }, func(n *model.Node) { n.Deleting = true })
-	in.Snapshot = withSuccessors(in.Snapshot, nil)
 	d.simulation = NewSimulation(in, movable)
 	return d.simulation
 }
@@ -72,6 +69,53 @@ func (d *decision) simulationOf() *Simulation {
 // open are those of some candidates that are in no command yet.
 func (d *decision) open(candidates []*candidate) []*candidate {
 	return slices.DeleteFunc(slices.Clone(candidates), func(c *candidate) bool { return d.going[c.node.Key()] })
+}
+
+// decide has candidates go, for claims or because their pods fit on other nodes, and says what speaks for it.
+func (d *decision) decide(reason karpv1.DisruptionReason, sources []*candidate, claims []model.Claim, because string) {
+	command := model.Command{Reason: reason, Replacements: claims, Moves: podsOf(sources), SavesPerHour: savings(sources, claims)}
+	for _, source := range sources {
+		command.Nodes = append(command.Nodes, source.node.Key())
+	}
+	switch {
+	case len(claims) > 1:
+		command.Why = fmt.Sprintf("%d new nodes and those that are there take %d pods", len(claims), command.Moves)
+	case len(claims) == 1:
+		claim := &claims[0]
+		command.Why = fmt.Sprintf("%s %s at $%.4f an hour takes %d pods", claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, command.Moves)
+	case command.Moves > 0:
+		command.Why = fmt.Sprintf("%d pods fit on other nodes", command.Moves)
+	default:
+		command.Why = "no pods have to move"
+	}
+	if because != "" {
+		command.Why = because + "; " + command.Why
+	}
+	if command.SavesPerHour > 0 {
+		command.Why += fmt.Sprintf(", which saves $%.4f an hour", command.SavesPerHour)
+	}
+	d.command(command)
+}
+
+// savings is how much less the cluster costs, in US dollars per hour, with claims in the place of candidates; zero where
+// that is not known.
+func savings(sources []*candidate, claims []model.Claim) (saves float64) {
+	for _, source := range sources {
+		if len(claims) > 0 && !source.known {
+			return 0
+		}
+		saves += source.price
+	}
+	return saves - model.Plan{Claims: claims}.PricePerHour()
+}
+
+// podsOf is how many pods candidates have that need another place.
+func podsOf(candidates []*candidate) int {
+	pods := 0
+	for _, one := range candidates {
+		pods += len(one.pods)
+	}
+	return pods
 }
 
 // command adds a command.

@@ -29,35 +29,30 @@ func Disrupt(in model.Input) model.Disruption {
 	return d.done()
 }
 
-// judgeAll asks the rules about every node and every reason but DisruptionReasonOverprovisioned.
+// judgeAll asks the rules about every node and every reason.
 func (d *decision) judgeAll() {
 	for _, n := range d.in.Snapshot.Nodes {
 		if !n.Managed() {
 			continue
 		}
 		var as *candidate
-		for _, reason := range DisruptionReasons()[1:] {
-			if kept := d.judge.keeps(n, reason); kept != nil {
+		for _, reason := range DisruptionReasons() {
+			kept := d.judge.keeps(n, reason)
+			if kept != nil {
 				d.keep(n, reason, kept)
-				if reason == karpv1.DisruptionReasonUnderutilized && d.judge.soonQuiet(n, kept) {
-					rival := d.candidate(n)
-					rival.soon = true
-					d.rivals = append(d.rivals, rival)
-				}
+			}
+			soon := kept != nil && reason == underutilized && d.judge.soonQuiet(n, kept)
+			if kept != nil && !soon {
 				continue
 			}
 			if as == nil {
-				as = d.candidate(n)
+				as = &candidate{node: n, pool: d.judge.pools[n.Pool], cost: lifecycle.DisruptionCost(n), pods: n.Reschedulable()}
+				as.price, as.known = d.rates.of(n)
 			}
+			as.soon = soon
 			d.candidates[reason] = append(d.candidates[reason], as)
 		}
 	}
-}
-
-func (d *decision) candidate(n *model.Node) *candidate {
-	c := &candidate{node: n, pool: d.judge.pools[n.Pool], cost: lifecycle.DisruptionCost(n), pods: n.Reschedulable()}
-	c.price, c.known = d.rates.of(n)
-	return c
 }
 
 // overprovisioned gives up what static pools have too many of.
@@ -65,16 +60,9 @@ func (d *decision) overprovisioned() {
 	for _, command := range lifecycle.Overprovision(d.in.Snapshot) {
 		d.command(command)
 	}
-	reason := lifecycle.DisruptionReasonOverprovisioned
 	for _, n := range d.in.Snapshot.Nodes {
-		switch pool := d.judge.pools[n.Pool]; {
-		case d.going[n.Key()]:
-			d.book.take(n.Pool, reason, 1)
-		case !n.Managed():
-		case pool != nil && pool.Spec.Replicas != nil:
-			d.keep(n, reason, stays(model.CauseNone, "its NodePool has no more nodes than its replicas, besides those that go"))
-		default:
-			d.keep(n, reason, stays(model.CauseNone, "its NodePool is not static"))
+		if d.going[n.Key()] {
+			d.book.take(n.Pool, lifecycle.DisruptionReasonOverprovisioned, 1)
 		}
 	}
 }
@@ -82,17 +70,18 @@ func (d *decision) overprovisioned() {
 // underutilized takes away the nodes that the cluster does well without, or for which a cheaper one does.
 func (d *decision) underutilized() {
 	candidates := d.open(d.candidates[underutilized])
-	if len(candidates) == 0 {
+	now := slices.DeleteFunc(slices.Clone(candidates), func(c *candidate) bool { return c.soon })
+	if len(now) == 0 {
 		return
 	}
 	if until := d.unplanned(); !until.IsZero() {
-		for _, c := range candidates {
+		for _, c := range now {
 			d.keep(c.node, underutilized, staysUntil(until, model.CauseQuiet, "pods have come that no plan has been made for yet"))
 		}
 		return
 	}
-	consolidate(d, candidates, d.open(d.rivals))
-	for _, one := range d.open(candidates) {
+	consolidate(d, candidates)
+	for _, one := range d.open(now) {
 		d.keep(one.node, underutilized, one.kept)
 	}
 }

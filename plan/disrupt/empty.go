@@ -18,29 +18,22 @@ func (d *decision) emptied() {
 	slices.SortFunc(candidates, func(a, b *candidate) int {
 		return cmp.Or(strings.Compare(a.node.Pool, b.node.Pool), a.node.Created.Compare(b.node.Created), strings.Compare(a.node.Key(), b.node.Key()))
 	})
-	var commands []model.Command
-	pool := ""
+	going := map[string][]*candidate{}
 	for _, c := range candidates {
 		n := c.node
-		if d.book.left(n.Pool, reason) == 0 {
-			d.keep(n, reason, d.book.refusal(c, reason))
-			continue
+		kept := d.book.refusal(n.Pool, reason)
+		if kept == nil {
+			_, kept = d.simulationOf().Relocate([]*model.Node{n}, 0, nil)
 		}
-		if _, kept := d.simulationOf().Relocate([]*model.Node{n}, 0, nil); kept != nil {
+		if kept != nil {
 			d.keep(n, reason, kept)
 			continue
 		}
 		d.simulation.keep()
 		d.book.take(n.Pool, reason, 1)
-		if len(commands) == 0 || n.Pool != pool {
-			pool = n.Pool
-			commands = append(commands, model.Command{Reason: reason, Why: "nothing runs on them that would have to move"})
-		}
-		command := &commands[len(commands)-1]
-		command.Nodes = append(command.Nodes, n.Key())
-		command.SavesPerHour += c.price
+		going[n.Pool] = append(going[n.Pool], c)
 	}
-	for _, command := range commands {
-		d.command(command)
+	for _, pool := range model.SortedKeys(going) {
+		d.decide(reason, going[pool], nil, "")
 	}
 }

@@ -72,24 +72,12 @@ func (f *Simulation) saveless(st *simulatedNode, below float64) *model.Verdict {
 	if slices.Max(least.request) <= 0 {
 		return nil
 	}
-	cheapest := f.cheapestFor(least)
-	if cheapest >= 0 && m.Machines[cheapest].Price < below {
+	at := slices.IndexFunc(f.byPrice, func(i int) bool { return least.metBy(m, i) })
+	switch {
+	case at < 0:
+		return least.unmet(m, -1)
+	case m.Machines[f.byPrice[at]].Price < below:
 		return nil
 	}
-	return least.unmet(m, cheapest)
-}
-
-// cheapestFor is the cheapest machine that meets a need; -1 if there is none.
-func (f *Simulation) cheapestFor(least *need) int {
-	m := f.Distribution.Market
-	found := -1
-	for _, machines := range f.shelves {
-		at := slices.IndexFunc(machines, func(i int) bool {
-			return least.metBy(m, i) || found >= 0 && m.Machines[i].Price >= m.Machines[found].Price
-		})
-		if at >= 0 && (found < 0 || m.Machines[machines[at]].Price < m.Machines[found].Price) {
-			found = machines[at]
-		}
-	}
-	return found
+	return least.unmet(m, f.byPrice[at])
 }

@@ -39,21 +39,9 @@ func (f *Simulation) rehearse(nodes []*model.Node) bool {
 	return true
 }
 
-// unplaced plays how the pods of nodes that go at once find room, and yields those that find none. The trial stays until
-// the next is tried.
+// unplaced begins a trial in which nodes go at once, plays how their pods find room, and yields those that find none. The
+// trial stays until the next is tried.
 func (f *Simulation) unplaced(nodes []*model.Node) iter.Seq[*model.Pod] {
-	return func(yield func(*model.Pod) bool) {
-		next := 0
-		for _, m := range f.leave(nodes) {
-			if !f.bindLikeScheduler(f.copies([]*model.Pod{m.pod})[0], &next) && !yield(m.pod) {
-				return
-			}
-		}
-	}
-}
-
-// leave begins a trial in which nodes are gone, and returns their pods in the order in which they are placed.
-func (f *Simulation) leave(nodes []*model.Node) []mover {
 	f.Rollback()
 	var movers []mover
 	for _, n := range nodes {
@@ -66,7 +54,14 @@ func (f *Simulation) leave(nodes []*model.Node) []mover {
 	slices.SortFunc(movers, func(a, b mover) int {
 		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.turn, b.turn), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
-	return movers
+	return func(yield func(*model.Pod) bool) {
+		next := 0
+		for _, m := range movers {
+			if !f.bindLikeScheduler(f.copies([]*model.Pod{m.pod})[0], &next) && !yield(m.pod) {
+				return
+			}
+		}
+	}
 }
 
 // bindLikeScheduler puts a pod on the emptiest of some nodes, looking on from where the last one stopped.

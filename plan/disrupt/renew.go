@@ -2,7 +2,6 @@ package disrupt
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,16 +23,38 @@ func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
 		replaced = d.replacedStatic
 	}
 	for _, c := range d.inTurn(reason) {
-		if static != (c.pool.Spec.Replicas != nil) || !d.admits(c, reason) {
+		if static != (c.pool.Spec.Replicas != nil) {
 			continue
 		}
-		claims, kept := replaced(c)
+		var claims []model.Claim
+		kept := d.book.refusal(c.node.Pool, reason)
+		switch {
+		case kept != nil:
+		case d.relocations >= relocationsMost:
+			d.found.Again = true
+			kept = stays(model.CauseQuiet, "it comes after the %d nodes that are replaced first", relocationsMost)
+		default:
+			claims, kept = replaced(c)
+		}
 		if kept != nil {
 			d.keep(c.node, reason, kept)
 			continue
 		}
-		d.renew(c, reason, claims)
+		d.relocations++
+		d.book.take(c.node.Pool, reason, 1)
+		d.decide(reason, []*candidate{c}, claims, whyRenewed(c.node, reason))
 	}
+}
+
+// whyRenewed says what is the matter with a node.
+func whyRenewed(n *model.Node, reason karpv1.DisruptionReason) string {
+	switch {
+	case reason == DisruptionReasonExpired:
+		return "it has expired"
+	case n.DriftedFor == "":
+		return "it has drifted"
+	}
+	return "it has drifted (" + n.DriftedFor + ")"
 }
 
 // replaced finds places for the pods of a node, on others and on as many as have to be bought.
@@ -78,44 +99,4 @@ func (d *decision) inTurn(reason karpv1.DisruptionReason) []*candidate {
 		return cmp.Or(cmp.Compare(model.Flag(len(a.pods) > 0), model.Flag(len(b.pods) > 0)), since(a).Compare(since(b)), strings.Compare(a.node.Key(), b.node.Key()))
 	})
 	return candidates
-}
-
-// admits says whether budgets, and how much one evaluation may decide, let one more node go.
-func (d *decision) admits(c *candidate, reason karpv1.DisruptionReason) bool {
-	if d.book.left(c.node.Pool, reason) == 0 {
-		d.keep(c.node, reason, d.book.refusal(c, reason))
-		return false
-	}
-	if d.relocations >= relocationsMost {
-		d.found.Again = true
-		d.keep(c.node, reason, stays(model.CauseQuiet, "it comes after the %d nodes that are replaced first", relocationsMost))
-		return false
-	}
-	return true
-}
-
-// renew decides that a node goes as soon as claims serve in its place.
-func (d *decision) renew(c *candidate, reason karpv1.DisruptionReason, claims []model.Claim) {
-	why := "it has expired"
-	if reason == karpv1.DisruptionReasonDrifted {
-		why = "it has drifted"
-		if c.node.DriftedFor != "" {
-			why += " (" + c.node.DriftedFor + ")"
-		}
-	}
-	switch len(claims) {
-	case 0:
-		why += "; its pods fit on nodes that are there"
-	case 1:
-		why += "; another node replaces it"
-	default:
-		why += fmt.Sprintf("; %d other nodes replace it", len(claims))
-	}
-	command := model.Command{Reason: reason, Nodes: []string{c.node.Key()}, Replacements: claims, Moves: len(c.pods), Why: why}
-	if c.known {
-		command.SavesPerHour = c.price - priceOf(claims)
-	}
-	d.relocations++
-	d.book.take(c.node.Pool, reason, 1)
-	d.command(command)
 }

@@ -5,16 +5,16 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/place"
 )
 
-// What becomes of the cluster when a node goes is asked thousands of times, so it must not cost a plan each. A simulation
-// is one distribution (place/distribute.go) over the whole snapshot, in which everything that waits has its place:
-// pending pods, the pods of nodes that are leaving, and the room that buffers keep free. A trial of it takes some nodes
-// away, places their pods and nobody else's, and writes what it changes into a journal. Undoing that is as cheap as doing
-// it.
+// A simulation is one distribution (place/distribute.go) over the whole snapshot, in which everything that waits has its
+// place: pending pods, the pods of nodes that are leaving, and the room that buffers keep free. A trial of it takes some
+// nodes away, places their pods and nobody else's, and writes what it changes into a journal, so that undoing it is cheap.
 //
 // A trial says what Pack would say of the same snapshot with the nodes on their way out, but for this:
 //
@@ -36,8 +36,10 @@ type Simulation struct {
 	Simulated    map[string]*simulatedNode
 	// unready are the existing nodes that only pods that wait may use: they are closed to those who move.
 	unready []*place.ExistingNode
-	// shelves are the machines that can be bought. What the market prefers is on an earlier shelf; the machines of one
-	// compete by price, and the cheapest is the first.
+	// byPrice are the machines that can be bought, the cheapest first.
+	byPrice []int
+	// shelves are the same machines. What the market prefers is on an earlier shelf; the machines of one compete by price,
+	// and the cheapest is the first.
 	shelves [][]int
 	// written is how much of the journal is kept. What comes after it is the trial that was tried last.
 	written int
@@ -60,6 +62,7 @@ type simulatedNode struct {
 // NewSimulation places all that waits. movable are the nodes that trials may take away, those first that are the most
 // likely to go.
 func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
+	in.Snapshot = withSuccessors(in.Snapshot)
 	f := &Simulation{Simulated: make(map[string]*simulatedNode, len(in.Snapshot.Nodes)), openings: map[*place.PodGroup][]*place.ExistingNode{}}
 	for _, n := range in.Snapshot.Nodes {
 		f.Simulated[n.Key()] = &simulatedNode{node: n}
@@ -74,9 +77,43 @@ func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
 	}
 	f.Distribution = place.NewDistribution(&in, pods, waits, false)
 	f.arrange(movable)
-	f.shelves = shelvesOf(f.Distribution.Market)
+	f.stock()
 	f.settle(waits)
 	return f
+}
+
+// withSuccessors is the snapshot as a Replacement means it: the pods of nodes that it takes away are promised to the
+// nodes that it has launched for them. Without that, whoever reckons with those pods would see them on whatever nodes
+// have room, and keep these from being replaced in their turn.
+func withSuccessors(s *model.Snapshot) *model.Snapshot {
+	moving := map[string][]types.UID{}
+	for _, n := range s.Nodes {
+		if n.Replacement == "" || !n.Leaving() {
+			continue
+		}
+		for _, pod := range n.Pods {
+			if pod.Reschedulable() {
+				moving[n.Replacement] = append(moving[n.Replacement], pod.UID)
+			}
+		}
+	}
+	return with(s, func(n *model.Node) bool { return !n.Leaving() && len(moving[n.Replacement]) > 0 }, func(successor *model.Node) {
+		successor.Promised = slices.Concat(successor.Promised, moving[successor.Replacement])
+	})
+}
+
+// with is the snapshot with some of its nodes changed.
+func with(s *model.Snapshot, changes func(*model.Node) bool, change func(*model.Node)) *model.Snapshot {
+	rest := *s
+	rest.Nodes = slices.Clone(s.Nodes)
+	for i, n := range rest.Nodes {
+		if changes(n) {
+			changed := *n
+			change(&changed)
+			rest.Nodes[i] = &changed
+		}
+	}
+	return &rest
 }
 
 // arrange brings existing nodes into the order in which they are filled.
@@ -96,21 +133,24 @@ func (f *Simulation) arrange(movable []*model.Node) {
 	}
 }
 
-// shelvesOf sorts what can be bought: by weight of the pool, reserved before all others, price.
-func shelvesOf(m *market.Market) [][]int {
-	shelves := map[[2]int][]int{}
+// stock sorts what can be bought: by price, and on shelves by weight of the pool and reserved before all others.
+func (f *Simulation) stock() {
+	m := f.Distribution.Market
 	for i := range m.Machines {
-		if mach := &m.Machines[i]; mach.Zones != 0 {
-			at := [2]int{-int(market.Weight(m.Sellers[mach.Pool].NodePool)), min(mach.Capacity, place.Spot)} // spot and on-demand compete by price
-			shelves[at] = append(shelves[at], i)
+		if m.Machines[i].Zones != 0 {
+			f.byPrice = append(f.byPrice, i)
 		}
 	}
-	var sorted [][]int
-	for _, at := range slices.SortedFunc(maps.Keys(shelves), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
-		slices.SortStableFunc(shelves[at], func(a, b int) int { return cmp.Compare(m.Machines[a].Price, m.Machines[b].Price) })
-		sorted = append(sorted, shelves[at])
+	slices.SortStableFunc(f.byPrice, func(a, b int) int { return cmp.Compare(m.Machines[a].Price, m.Machines[b].Price) })
+	shelves := map[[2]int][]int{}
+	for _, i := range f.byPrice {
+		mach := &m.Machines[i]
+		at := [2]int{-int(market.Weight(m.Sellers[mach.Pool].NodePool)), min(mach.Capacity, place.Spot)} // spot and on-demand compete by price
+		shelves[at] = append(shelves[at], i)
 	}
-	return sorted
+	for _, at := range slices.SortedFunc(maps.Keys(shelves), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
+		f.shelves = append(f.shelves, shelves[at])
+	}
 }
 
 // settle gives everything that waits its place. From then on what changes is written into the journal.

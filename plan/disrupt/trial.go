@@ -11,15 +11,6 @@ import (
 // anyNumber of claims is as many as are needed.
 const anyNumber = 1 << 30
 
-// priceOf is what claims cost, in dollars per hour.
-func priceOf(claims []model.Claim) float64 {
-	price := 0.0
-	for i := range claims {
-		price += claims[i].PricePerHour
-	}
-	return price
-}
-
 // Relocate finds a place for all pods of some nodes, which are gone; nobody may be about to come to them. It buys so many
 // claims at most, a single one on these terms, if there are any. A trial that succeeds stays as it is until the next one is
 // tried: keep makes it part of the base.

@@ -36,17 +36,6 @@ func withoutPods(snapshot *model.Snapshot, gone map[types.UID]bool) *model.Snaps
 	return &rest
 }
 
-// Basis is what growth rests on: other pools, or what can be bought for them, are another.
-func Basis(pools []model.Pool) string {
-	var basis []string
-	for i := range pools {
-		pool := pools[i].NodePool
-		basis = append(basis, fmt.Sprintf("%s/%d", pool.UID, pool.Generation))
-	}
-	slices.Sort(basis)
-	return fmt.Sprint(basis)
-}
-
 // pauseOf says in one sentence why growing is paused.
 func pauseOf(g model.Growth) string {
 	return fmt.Sprintf("growing for it is paused until %s: %d nodes came up for it, and it stayed on none of them", g.Until.UTC().Format(time.RFC3339), g.Nodes)
