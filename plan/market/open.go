@@ -153,6 +153,7 @@ func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, m
 	allocatable := model.ResourcesOf(typ.Allocatable)
 	mach.Usable = m.Dims.machine(allocatable)
 	mach.Devices = allocatable.HasDevice()
+	mach.odd = [...]Oddity{OddityOf(typ, mach.Devices, false), OddityOf(typ, mach.Devices, true)}
 	m.Machines = append(m.Machines, mach)
 }
 

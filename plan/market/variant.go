@@ -61,8 +61,8 @@ func (m *Market) availableIn(zones uint64) Bitset {
 	})
 }
 
-// of are the machines of a pool.
-func (m *Market) of(s *Seller) Bitset {
+// Of are the machines of a pool.
+func (m *Market) Of(s *Seller) Bitset {
 	return m.own.Of(s, func() Bitset {
 		set := NewBitset(len(m.Machines))
 		for i := s.First; i < s.Last; i++ {
@@ -86,7 +86,7 @@ func (m *Market) Variant(class *model.Class, t model.Term, wary bool) Variant {
 	for _, s := range m.Sellers {
 		taints := s.NodePool.Spec.Template.Spec.Taints
 		if s.Closed == "" && model.RepelledBy(taints, class.Tolerations) == nil && !(wary && DeterredBy(taints, class.Tolerations)) {
-			v.Machines.Unite(m.of(s))
+			v.Machines.Unite(m.Of(s))
 		}
 	}
 	narrow(m, &v, t.Normalized())
@@ -125,7 +125,7 @@ func (m *Market) Settle(v *Variant) {
 	}
 	for _, s := range m.Sellers {
 		if _, ok := s.Settle(v.Custom); !ok {
-			v.Machines.Exclude(m.of(s))
+			v.Machines.Exclude(m.Of(s))
 		}
 	}
 }

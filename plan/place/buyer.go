@@ -15,7 +15,7 @@ const concentration = 3
 
 // purchase buys machines for demands and puts their pods onto them. A machine that none of its pods may go to is not bought.
 func purchase(m *market.Market, demands []*Demand, candidates []candidateType) []*PlannedNode {
-	sold := byZone(m, demands, candidates)
+	sold := soldByZone(m, demands, candidates)
 	if len(sold) == 0 {
 		return nil
 	}

@@ -107,9 +107,9 @@ func (g *candidateType) beats(m *market.Market, other *candidateType) bool {
 	return true
 }
 
-// byZone are the candidate types as they are sold to some demands: in all of their zones, or in one where demands are bound
+// soldByZone are the candidate types as they are sold to some demands: in all of their zones, or in one where demands are bound
 // to zones.
-func byZone(m *market.Market, demands []*Demand, candidates []candidateType) []candidateType {
+func soldByZone(m *market.Market, demands []*Demand, candidates []candidateType) []candidateType {
 	if !slices.ContainsFunc(demands, func(d *Demand) bool {
 		return slices.ContainsFunc(d.variants, func(v market.Variant) bool { return m.AllZones&^v.Zones != 0 })
 	}) {

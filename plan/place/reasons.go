@@ -16,7 +16,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Explain says, for each pool, why it cannot serve what is left of a pod group. The work is done once for all its pods.
+// Explain says, for each pool, why it cannot serve what is left of a pod group. The work is done once for all its pods. The
+// pool that came nearest to it is first: what a pool will never do for a pod is further than what it cannot do now.
 func Explain(m *market.Market, it *PodGroup) []model.Reason {
 	if it.Refusal != "" {
 		return []model.Reason{{Message: it.Refusal}}
@@ -25,7 +26,7 @@ func Explain(m *market.Market, it *PodGroup) []model.Reason {
 		return []model.Reason{{Message: "there is no NodePool"}}
 	}
 	var reasons []model.Reason
-	near := map[string]market.BarrierKind{}
+	near := map[string]barrierKind{}
 	for _, s := range m.Sellers {
 		r := model.Reason{NodePool: s.Name}
 		r.Message, near[s.Name] = obstacle(m, it, s)
@@ -37,16 +38,8 @@ func Explain(m *market.Market, it *PodGroup) []model.Reason {
 	return reasons
 }
 
-// Reasons are ordered by the kind of the last barrier: what a pool will never do for a pod is further than what it cannot
-// do now. Beside barriers there are these.
-const (
-	closedPool   market.BarrierKind = -2
-	notTolerated market.BarrierKind = -1
-	unexplained                     = market.ByLimit + 1
-)
-
 // obstacle is what keeps a pool from serving a pod group.
-func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, market.BarrierKind) {
+func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, barrierKind) {
 	if s.Closed != "" {
 		return s.Closed, closedPool
 	}
@@ -75,9 +68,9 @@ func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, market.
 
 // obstacleTo is what keeps all of a pool's machines from a pod group with one of its terms; empty if that is not known. What
 // would do so even if nothing were used up of the pool's limits says more than that they are used up.
-func obstacleTo(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) (string, market.BarrierKind) {
+func obstacleTo(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) (string, barrierKind) {
 	if key := contradiction(s, t); key != "" {
-		return fmt.Sprintf("no value of %s meets all its requirements", key), market.ByLabel
+		return fmt.Sprintf("no value of %s meets all its requirements", key), byLabel
 	}
 	used := slices.ContainsFunc(s.Budget, func(a market.Allowance) bool { return a.Left < a.Limit })
 	o := obstaclesFor(m, it, s, t, used)
@@ -113,21 +106,21 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 	last, rest := conflict[len(conflict)-1], conflict[:len(conflict)-1]
 	phrase := o.describe(conflict)
 	switch last.kind {
-	case market.ByLimit:
+	case byLimit:
 		return o.limitSentence(conflict, phrase)
-	case market.ByReservation:
+	case byReservation:
 		return o.reservationSentence(rest)
-	case market.ByAvailability:
+	case byAvailability:
 		return phrase.none("is", "available "+o.until(rest))
-	case market.ByMinValues:
+	case byMinValues:
 		return o.minValuesSentence(rest, phrase)
-	case market.ByDevices:
+	case byDevices:
 		return "every " + phrase.subject() + " has devices, which are kept for pods that ask for them"
-	case market.ByBareMetal:
+	case byBareMetal:
 		return "every " + phrase.subject() + " is bare metal, which is bought only where nothing else would do"
-	case market.ByPorts:
+	case byPorts:
 		return "a DaemonSet takes its host ports on every " + phrase.subject()
-	case market.ByRoom:
+	case byRoom:
 		return o.roomSentence(conflict)
 	}
 	if len(rest) == 0 {
@@ -137,7 +130,7 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 }
 
 // without are barriers less those of a kind.
-func without(barriers []*barrier, kind market.BarrierKind) []*barrier {
+func without(barriers []*barrier, kind barrierKind) []*barrier {
 	return slices.DeleteFunc(slices.Clone(barriers), func(b *barrier) bool { return b.kind == kind })
 }
 
@@ -165,7 +158,7 @@ func (o *obstacles) labelSentence(c *model.Condition) string {
 
 // roomSentence is about machines that are too small, or do not have a device at all.
 func (o *obstacles) roomSentence(conflict []*barrier) string {
-	rest := without(conflict, market.ByRoom)
+	rest := without(conflict, byRoom)
 	p := o.describe(rest)
 	if len(rest) < len(conflict)-1 {
 		p = o.describe(conflict)
@@ -193,7 +186,7 @@ func (o *obstacles) asked(dim int) string {
 
 // limitSentence names the limit, with what is left of it where that matters, and the least that would have to be left.
 func (o *obstacles) limitSentence(conflict []*barrier, p phrase) string {
-	rest, limit := without(conflict, market.ByLimit), conflict[len(conflict)-1].limit
+	rest, limit := without(conflict, byLimit), conflict[len(conflict)-1].limit
 	var said []string
 	for _, b := range conflict[len(rest):] { // limits are the last of all barriers
 		text := b.limit.String()
@@ -242,16 +235,16 @@ func (o *obstacles) minValuesSentence(rest []*barrier, p phrase) string {
 
 // until is when the first of the offerings that were refused may be asked for again, as far as it is known.
 func (o *obstacles) until(rest []*barrier) string {
-	zones := market.Everywhere
+	var shut uint64
 	for _, b := range rest {
-		zones &= b.zones
+		shut |= b.shut
 	}
 	var first time.Time
 	for i := range o.passing(rest) {
 		mach := &o.m.Machines[i]
 		key := mach.Key()
 		key.ReservationID = o.m.ReservedBy(i)
-		for _, key.Zone = range o.m.ZoneNames(mach.Offered & zones) {
+		for _, key.Zone = range o.m.ZoneNames(mach.Offered &^ shut) {
 			if until := o.m.Unavailable[key]; o.m.Now.Before(until) && (first.IsZero() || until.Before(first)) {
 				first = until
 			}
@@ -279,7 +272,7 @@ func (o *obstacles) describe(conflict []*barrier) phrase {
 		c := b.condition
 		short := c != nil && c.Operator == corev1.NodeSelectorOpIn && len(c.Values) <= wordy
 		switch {
-		case b.kind == market.ByRoom:
+		case b.kind == byRoom:
 			rooms = append(rooms, o.asked(b.dim))
 		case c == nil:
 		case place == "" && zonesNamed(c) != "":
