@@ -1,7 +1,6 @@
 package market
 
 import (
-	"math"
 	"slices"
 
 	"github.com/tenon-sh/tenon/plan/model"
@@ -88,13 +87,6 @@ func (d *Dimensions) machine(r model.Resources) []int64 {
 		v[d.Cap(i)] = int64(d.Caps[i].Most)
 	}
 	return v
-}
-
-// Unbounded lifts the bounds: where groups are counted one by one, they say nothing.
-func (d *Dimensions) Unbounded(v []int64) {
-	for i := range d.Caps {
-		v[d.Cap(i)] = math.MaxInt32
-	}
 }
 
 // Resources is the inverse of vector.

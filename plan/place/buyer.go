@@ -174,7 +174,10 @@ func deliver(m *market.Market, l *solve.Load, demands []*Demand, g *candidateTyp
 	}
 	b := NewPlannedNode(m, g.index)
 	b.Size, b.Free, b.least = g.size, slices.Clone(g.room), l.Need
-	if b.fill(demands, l.Content); len(b.content) == 0 {
+	for _, c := range l.Content {
+		b.add(demands[c.Demand], c.Way, c.N)
+	}
+	if len(b.content) == 0 {
 		return nil
 	}
 	m.Spend(b.Machine, b.Size, 1)

@@ -95,7 +95,7 @@ func thinned(candidates []candidateType) []candidateType {
 // it matter from which of two pools of the same weight a machine comes.
 func (g *candidateType) beats(m *market.Market, other *candidateType) bool {
 	a, b := market.SellerOf(m, g.index), market.SellerOf(m, other.index)
-	if a != b && len(a.Budget)+len(a.Open)+len(b.Open) > 0 || m.Limited(g.index) || m.Tightens(m.Machines[g.index].Pool, g.size, other.size) ||
+	if a != b && len(a.Budget)+len(a.Open)+len(b.Open) > 0 || m.Machines[g.index].Reservation != market.Unreserved || m.Tightens(m.Machines[g.index].Pool, g.size, other.size) ||
 		other.zones&^g.zones != 0 || !other.users.Within(g.users) || !solve.Fits(other.room, g.room) {
 		return false
 	}

@@ -2,6 +2,7 @@ package place
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -20,7 +21,9 @@ func existingNodesOf(m *market.Market) []*ExistingNode {
 		}
 		s := existingNodeOf(m, n, snapshot.DaemonSets)
 		s.Attach = m.Book.Room(n)
-		m.Dims.Unbounded(s.Free)
+		for i := range m.Dims.Caps {
+			s.Free[m.Dims.Cap(i)] = math.MaxInt32 // groups are counted one by one there
+		}
 		existing = append(existing, s)
 	}
 	first := func(a, b bool) int { return cmp.Compare(model.Flag(b), model.Flag(a)) }

@@ -73,16 +73,13 @@ func obstacleTo(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) 
 		return fmt.Sprintf("no value of %s meets all its requirements", key), byLabel
 	}
 	used := slices.ContainsFunc(s.Budget, func(a market.Allowance) bool { return a.Left < a.Limit })
-	o := obstaclesFor(m, it, s, t, used)
-	conflict := o.conflict()
-	if used && len(conflict) == 0 {
-		o = obstaclesFor(m, it, s, t, false)
-		conflict = o.conflict()
+	for _, whole := range slices.Compact([]bool{used, false}) {
+		o := obstaclesFor(m, it, s, t, whole)
+		if conflict := o.conflict(); len(conflict) > 0 {
+			return o.sentence(conflict), conflict[len(conflict)-1].kind
+		}
 	}
-	if len(conflict) == 0 {
-		return "", unexplained
-	}
-	return o.sentence(conflict), conflict[len(conflict)-1].kind
+	return "", unexplained
 }
 
 // contradiction is the first label the pool leaves to the pods and for which the term leaves no value; empty if none.
