@@ -95,34 +95,22 @@ func (m *Market) Spend(index int, size model.Resources, n int) {
 	}
 }
 
-// Purse is what limits and reservations leave at one moment.
-type Purse struct {
-	budgets      [][]Allowance
-	reservations []reservation
-}
-
-// Purse returns what limits and reservations leave, so that it can be restored.
-func (m *Market) Purse() Purse {
-	p := Purse{reservations: slices.Clone(m.Reservations)}
-	for _, s := range m.Sellers {
-		p.budgets = append(p.budgets, slices.Clone(s.Budget))
-	}
-	return p
-}
-
-// Restore makes undone what was spent since the purse was taken.
-func (m *Market) Restore(p Purse) {
-	copy(m.Reservations, p.reservations)
+// Keep remembers what limits and reservations leave. The returned function makes undone what was spent since.
+func (m *Market) Keep() (restore func()) {
+	budgets, reservations := make([][]Allowance, len(m.Sellers)), slices.Clone(m.Reservations)
 	for i, s := range m.Sellers {
-		copy(s.Budget, p.budgets[i])
+		budgets[i] = slices.Clone(s.Budget)
+	}
+	return func() {
+		copy(m.Reservations, reservations)
+		for i, s := range m.Sellers {
+			copy(s.Budget, budgets[i])
+		}
 	}
 }
 
 // WithoutUsedUp removes the machines of reservations that have nothing left.
 func WithoutUsedUp(m *Market, stock Bitset) {
-	if len(m.Reservations) == 0 {
-		return
-	}
 	stock.DeleteFunc(func(i int) bool {
 		r := m.Machines[i].Reservation
 		return r != Unreserved && m.Reservations[r].Left <= 0

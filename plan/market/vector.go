@@ -80,15 +80,6 @@ func (d *Dimensions) ClaimCaps(request []int64, r *rules.Rules) int {
 	return most
 }
 
-// machine lays out what a new machine has: the bounds on groups of pods are whole.
-func (d *Dimensions) machine(r model.Resources) []int64 {
-	v := d.Vector(r)
-	for i := range d.Caps {
-		v[d.Cap(i)] = int64(d.Caps[i].Most)
-	}
-	return v
-}
-
 // Resources is the inverse of vector.
 func (d *Dimensions) Resources(v []int64) model.Resources {
 	r := model.Resources{CPU: v[DimCPU], Memory: v[DimMemory], EphemeralStorage: v[dimStorage], Pods: v[dimPods]}

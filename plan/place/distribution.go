@@ -96,7 +96,7 @@ func (it *PodGroup) kind() string {
 func (d *Distribution) domainOf(s *ExistingNode, key string) (string, bool) {
 	value, has := rules.Domain(s.Node, key)
 	if !has && s.options != nil {
-		if values := d.zonesDomains(s, key); len(values) == 1 {
+		if values := slices.Compact(d.Market.ZoneValues(s.zones, key)); len(values) == 1 {
 			return values[0], values[0] != ""
 		}
 	}
@@ -104,16 +104,4 @@ func (d *Distribution) domainOf(s *ExistingNode, key string) (string, bool) {
 		return s.Node.Zone, true
 	}
 	return value, has
-}
-
-// zonesDomains are the values that a label has in the zones in which a claim without machine may come to be; empty where it
-// does not follow from the zone.
-func (d *Distribution) zonesDomains(s *ExistingNode, key string) []string {
-	var values []string
-	for z := range d.Market.Zones {
-		if s.zones&(1<<z) != 0 {
-			values = append(values, d.Market.ZoneLabels[z][key])
-		}
-	}
-	return slices.Compact(values)
 }

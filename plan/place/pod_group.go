@@ -219,7 +219,7 @@ func (it *PodGroup) keys() []string {
 
 // tolerated is what the pod group's pods put up with, for the taints of a node.
 func (it *PodGroup) tolerated(taints []corev1.Taint) bool {
-	return model.RepelledBy(taints, it.Class.Tolerations) == nil && !(it.wary && market.DeterredBy(taints, it.Class.Tolerations))
+	return market.Tolerated(taints, it.Class.Tolerations, it.wary)
 }
 
 // tied says that not every node with room will do for the pod group's pods.
