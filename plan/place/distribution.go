@@ -57,12 +57,18 @@ func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority boo
 		}
 	}
 	for _, s := range d.Existing {
-		d.byKey[s.Node.Key()] = s
+		d.byKey[s.Node.Key()], s.topology, s.Tally = s, t, make([]int32, t.Hosts)
 		if s.options != nil {
 			d.open = append(d.open, s)
 		}
 	}
-	d.tally()
+	for _, g := range t.Groups {
+		for host, n := range g.Counts {
+			if s := d.byKey[host]; s != nil && g.Host >= 0 {
+				s.Tally[g.Host] = int32(n)
+			}
+		}
+	}
 	return d
 }
 

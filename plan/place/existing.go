@@ -151,17 +151,3 @@ func (s *ExistingNode) Room(it *PodGroup, n int) int {
 	}
 	return s.Attach.Holds(&it.Volumes.Attach, it.Rules.SlotAllows(s.Tally, n, s.topology))
 }
-
-// tally counts, on each existing node, the pods of the groups over hostnames.
-func (d *Distribution) tally() {
-	for _, s := range d.Existing {
-		s.topology, s.Tally = d.Topology, make([]int32, d.Topology.Hosts)
-	}
-	for _, g := range d.Topology.Groups {
-		for host, n := range g.Counts {
-			if s := d.byKey[host]; s != nil && g.Host >= 0 {
-				s.Tally[g.Host] = int32(n)
-			}
-		}
-	}
-}

@@ -100,11 +100,12 @@ func about(t model.Term, key string) model.Term {
 
 // sentence says in few words what a conflict means.
 func (o *obstacles) sentence(conflict []*barrier) string {
-	last, rest := conflict[len(conflict)-1], conflict[:len(conflict)-1]
+	last := conflict[len(conflict)-1]
+	rest := conflict[:slices.IndexFunc(conflict, func(b *barrier) bool { return b.kind == last.kind })]
 	phrase := o.describe(conflict)
 	switch last.kind {
 	case byLimit:
-		return o.limitSentence(conflict, phrase)
+		return o.limitSentence(rest, conflict[len(rest):], phrase)
 	case byReservation:
 		return o.reservationSentence(rest)
 	case byAvailability:
@@ -118,17 +119,12 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 	case byPorts:
 		return "a DaemonSet takes its host ports on every " + phrase.subject()
 	case byRoom:
-		return o.roomSentence(conflict)
+		return o.roomSentence(rest, conflict[len(rest):])
 	}
-	if len(rest) == 0 {
+	if len(conflict) == 1 {
 		return o.labelSentence(last.condition)
 	}
 	return phrase.none("", "")
-}
-
-// without are barriers less those of a kind.
-func without(barriers []*barrier, kind barrierKind) []*barrier {
-	return slices.DeleteFunc(slices.Clone(barriers), func(b *barrier) bool { return b.kind == kind })
 }
 
 // labelSentence is about a condition that no machine of the pool meets.
@@ -154,14 +150,13 @@ func (o *obstacles) labelSentence(c *model.Condition) string {
 }
 
 // roomSentence is about machines that are too small, or do not have a device at all.
-func (o *obstacles) roomSentence(conflict []*barrier) string {
-	rest := without(conflict, byRoom)
+func (o *obstacles) roomSentence(rest, rooms []*barrier) string {
 	p := o.describe(rest)
-	if len(rest) < len(conflict)-1 {
-		p = o.describe(conflict)
+	if len(rooms) > 1 {
+		p = o.describe(slices.Concat(rest, rooms))
 		return p.none("", "")
 	}
-	dim := conflict[len(conflict)-1].dim
+	dim := rooms[0].dim
 	name, most := o.m.Dims.Name(dim), int64(0)
 	for i := range o.passing(rest) {
 		most = max(most, o.m.Machines[i].Usable[dim])
@@ -182,10 +177,9 @@ func (o *obstacles) asked(dim int) string {
 }
 
 // limitSentence names the limit, with what is left of it where that matters, and the least that would have to be left.
-func (o *obstacles) limitSentence(conflict []*barrier, p phrase) string {
-	rest, limit := without(conflict, byLimit), conflict[len(conflict)-1].limit
-	var said []string
-	for _, b := range conflict[len(rest):] { // limits are the last of all barriers
+func (o *obstacles) limitSentence(rest, limits []*barrier, p phrase) string {
+	name, said := limits[0].limit.Name, []string(nil)
+	for _, b := range limits {
 		text := b.limit.String()
 		if o.whole {
 			text = fmt.Sprintf("limit %s %s is too little", b.limit.Name, model.Quantity(b.limit.Name, b.limit.Limit))
@@ -195,14 +189,14 @@ func (o *obstacles) limitSentence(conflict []*barrier, p phrase) string {
 	switch {
 	case len(said) > 1:
 		return fmt.Sprintf("%s, and no %s keeps to all of them", model.List(said, "and"), p.subject())
-	case limit.Name == string(karpv1.ResourceNodes):
+	case name == string(karpv1.ResourceNodes):
 		return said[0]
 	}
 	least := int64(math.MaxInt64)
 	for i := range o.passing(rest) {
-		least = min(least, market.CountOf(limit.Name, o.m.Machines[i].Size))
+		least = min(least, market.CountOf(name, o.m.Machines[i].Size))
 	}
-	return fmt.Sprintf("%s, and the smallest %s has %s", said[0], p.subject(), model.Quantity(limit.Name, max(0, least)))
+	return fmt.Sprintf("%s, and the smallest %s has %s", said[0], p.subject(), model.Quantity(name, max(0, least)))
 }
 
 func (o *obstacles) reservationSentence(rest []*barrier) string {
