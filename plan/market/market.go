@@ -181,11 +181,6 @@ func (mach *Machine) lowest(zones uint64) float64 {
 	return price
 }
 
-// NodePriceIn is PriceIn with what a node costs beside its machine.
-func (m *Market) NodePriceIn(index int, zones uint64) float64 {
-	return m.PriceIn(index, zones) + m.Sellers[m.Machines[index].Pool].NodePrice
-}
-
 // A capacity reservation holds a number of machines of one type in one zone. They are paid for whether they are used or
 // not, so they are bought before anything else, and counted: a plan never takes more of a reservation than it has room
 // for, whichever pools the machines are bought for, and claims in flight that were made for it count as well.

@@ -48,6 +48,9 @@ func NewOverlays(all []*v1alpha1.NodeOverlay, pools []model.Pool) (*Overlays, ma
 	problems := map[string]OverlayProblem{}
 	o := &Overlays{}
 	setBy, weight := map[string]string{}, int32(0) // what those of one weight set
+	winsFirst := func(a, b *v1alpha1.NodeOverlay) int {
+		return cmp.Or(-cmp.Compare(weightOf(a), weightOf(b)), -cmp.Compare(a.Name, b.Name))
+	}
 	for _, object := range slices.SortedFunc(slices.Values(all), winsFirst) {
 		if errs := object.Validate(); len(errs) > 0 {
 			problems[object.Name] = OverlayProblem{v1alpha1.ReasonRuntimeValidation, errs.ToAggregate().Error()}
@@ -70,11 +73,6 @@ func NewOverlays(all []*v1alpha1.NodeOverlay, pools []model.Pool) (*Overlays, ma
 		o.list = append(o.list, one)
 	}
 	return o, problems
-}
-
-// winsFirst orders overlays: those that win come first.
-func winsFirst(a, b *v1alpha1.NodeOverlay) int {
-	return cmp.Or(-cmp.Compare(weightOf(a), weightOf(b)), -cmp.Compare(a.Name, b.Name))
 }
 
 func weightOf(o *v1alpha1.NodeOverlay) int32 { return ptr.Deref(o.Spec.Weight, 0) }

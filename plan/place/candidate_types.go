@@ -41,8 +41,8 @@ func candidateTypesFor(m *market.Market, demands []*Demand) []candidateType {
 	var candidates []candidateType
 	for i := range reach.All {
 		mach := &m.Machines[i]
-		g := candidateType{index: i, zones: mach.Zones, room: mach.Usable, price: m.NodePriceIn(i, zones), size: mach.Size,
-			users: market.NewBitset(len(stocks))}
+		g := candidateType{index: i, zones: mach.Zones, room: mach.Usable, price: m.PriceIn(i, zones) + market.SellerOf(m, i).NodePrice,
+			size: mach.Size, users: market.NewBitset(len(stocks))}
 		for k, stock := range stocks {
 			if stock.Has(i) {
 				g.users.Set(k)

@@ -50,9 +50,10 @@ func (d *Distribution) acrossDomains(it *PodGroup) {
 	}
 	for _, c := range r.choices {
 		if len(c.fresh) > 0 {
-			l := newChunk(it, c.variants, d.Market.UnionOf(c.variants), c.fresh)
-			l.at = c.at
-			d.Chunks = append(d.Chunks, l)
+			d.Chunks = append(d.Chunks, &DemandChunk{
+				Request: it.Request, ports: it.Class.HostPorts, variants: c.variants, Allowed: d.Market.UnionOf(c.variants),
+				Content: []part{{it, it.shape, c.fresh}}, at: c.at,
+			})
 		}
 	}
 	if len(it.Pods) > 0 {
