@@ -18,23 +18,25 @@ const (
 	// improvements is how many attempts there are for a small packing; effort bounds attempts times the pieces and demands,
 	// and breadth attempts times the machines to choose from.
 	improvements = 5000
+	effort       = 600_000
 	breadth      = 50_000
 	// patience is how many attempts may be in vain, one after the other.
 	patience = 2000
-	effort   = 600_000
-	// scouting is the part of the attempts that a start gets which is not the cheapest.
-	scouting = 4
-	// ruined is how many machines are taken out at most; once in overhaul attempts it may be half of all.
-	ruined   = 5
-	overhaul = 6
-	// detour is by what part of its price a packing may become dearer on the way to a cheaper one, at first.
-	detour = 0.02
 	// improvable is how much more than the program a packing has to cost for attempts to improve it to pay.
 	improvable = 1.001
 	// few is how many pieces one machine more or less may make a percent of the price for. Such packings are always improved,
 	// which also saves machines at the same price, and as often as this, each time otherwise, until nothing is left to win.
-	few   = 400
+	few   = 150
 	often = 3
+	// scouted is how many pieces a packing may have for others than the cheapest to be improved as well, each with the scouting
+	// part of the attempts.
+	scouted  = 400
+	scouting = 4
+	// ruined is how many machines are taken out at most; of packings that are scouted, once in overhaul attempts, half of all.
+	ruined   = 5
+	overhaul = 6
+	// detour is by what part of its price a packing may become dearer on the way to a cheaper one, at first.
+	detour = 0.02
 )
 
 // improver improves a packing.
@@ -42,6 +44,8 @@ type improver struct {
 	*solver
 	f      *filler
 	random *rand.Rand
+	// overhauls says that half of the machines may be taken out.
+	overhauls bool
 	// now is the packing that is changed next.
 	now *packing
 }
@@ -67,10 +71,12 @@ func (s *solver) improvedOften(cheapest *packing) *packing {
 			best = made
 		}
 	}
-	improve(cheapest, attempts/scouting)
-	for part := 1; part <= 4; part *= 2 {
-		rest := newStock(s.p, cheapest.rest.shared)
-		improve(firstFit(rest, rest.bySize(s.size), s.options[:(len(s.options)+part-1)/part]), attempts/scouting)
+	if pieces <= scouted {
+		improve(cheapest, attempts/scouting)
+		for part := 1; part <= 4; part *= 2 {
+			rest := newStock(s.p, cheapest.rest.shared)
+			improve(firstFit(rest, rest.bySize(s.size), s.options[:(len(s.options)+part-1)/part]), attempts/scouting)
+		}
 	}
 	improve(best, attempts)
 	for n := 1; n < often && pieces <= few && !done(); n++ {
@@ -81,7 +87,8 @@ func (s *solver) improvedOften(cheapest *packing) *packing {
 
 // improved is the packing after many attempts.
 func (s *solver) improved(best *packing, attempts int, seed uint64) *packing {
-	i := &improver{solver: s, f: newFiller(best.rest, s.rows, s.size), random: rand.New(rand.NewPCG(seed, uint64(attempts))), now: best}
+	i := &improver{solver: s, f: newFiller(best.rest, s.rows, s.size), random: rand.New(rand.NewPCG(seed, uint64(attempts))),
+		overhauls: newStock(s.p, false).pieces <= scouted, now: best}
 	for n, found := 0, 0; n < attempts && n < found+patience; n++ {
 		i.attempt(best.total + detour*best.total*float64(attempts-n)/float64(attempts))
 		if i.now.better(best) {
@@ -161,7 +168,7 @@ func (i *improver) chosen() []int {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(rate[a], rate[b]), cmp.Compare(a, b)) })
 	n := min(len(order), 1+random.IntN(ruined))
-	if random.IntN(overhaul) == 0 {
+	if i.overhauls && random.IntN(overhaul) == 0 {
 		n = 1 + random.IntN((len(order)+1)/2)
 	}
 	first := 0
