@@ -25,14 +25,12 @@ const (
 	// improvable is how much more than the program a packing has to cost for attempts to improve it to pay.
 	improvable = 1.001
 	// few is how many pieces one machine more or less may make a percent of the price for. Such packings are always improved,
-	// which also saves machines at the same price, and as often as this, each time otherwise, until nothing is left to win.
-	few   = 150
-	often = 3
-	// scouted is how many pieces a packing may have for others than the cheapest to be improved as well, each with the scouting
-	// part of the attempts.
-	scouted  = 400
+	// which also saves machines at the same price. Others than the cheapest are improved as well, each with the scouting part of
+	// the attempts, and then the best as often as this, each time otherwise, until nothing is left to win.
+	few      = 400
 	scouting = 4
-	// ruined is how many machines are taken out at most; of packings that are scouted, once in overhaul attempts, half of all.
+	often    = 5
+	// ruined is how many machines are taken out at most; of packings of few pieces, once in overhaul attempts, half of all.
 	ruined   = 5
 	overhaul = 6
 	// detour is by what part of its price a packing may become dearer on the way to a cheaper one, at first.
@@ -71,7 +69,7 @@ func (s *solver) improvedOften(cheapest *packing) *packing {
 			best = made
 		}
 	}
-	if pieces <= scouted {
+	if pieces <= few {
 		improve(cheapest, attempts/scouting)
 		for part := 1; part <= 4; part *= 2 {
 			rest := newStock(s.p, cheapest.rest.shared)
@@ -88,8 +86,8 @@ func (s *solver) improvedOften(cheapest *packing) *packing {
 // improved is the packing after many attempts.
 func (s *solver) improved(best *packing, attempts int, seed uint64) *packing {
 	i := &improver{solver: s, f: newFiller(best.rest, s.rows, s.size), random: rand.New(rand.NewPCG(seed, uint64(attempts))),
-		overhauls: newStock(s.p, false).pieces <= scouted, now: best}
-	for n, found := 0, 0; n < attempts && n < found+patience; n++ {
+		overhauls: newStock(s.p, false).pieces <= few, now: best}
+	for n, found := 0, 0; n < attempts && n < found+patience && len(i.now.loads) > 0; n++ {
 		i.attempt(best.total + detour*best.total*float64(attempts-n)/float64(attempts))
 		if i.now.better(best) {
 			best, found = i.now, n

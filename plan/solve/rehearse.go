@@ -35,7 +35,7 @@ func (s *solver) rehearsed(all []*packing, cheapest *packing) *packing {
 		if packed == cheapest || packed.rest.pieces > cheapest.rest.pieces || packed.price > limit || packed.price >= best.total {
 			continue
 		}
-		if packed.total = s.judge(packed); packed.total < best.total {
+		if packed.total = s.judge(packed); packed.better(best) {
 			best = packed
 		}
 	}
