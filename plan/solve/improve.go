@@ -19,7 +19,7 @@ const (
 	// and breadth attempts times the machines to choose from.
 	improvements = 5000
 	effort       = 600_000
-	breadth      = 50_000
+	breadth      = 150_000
 	// patience is how many attempts may be in vain, one after the other.
 	patience = 2000
 	// improvable is how much more than the program a packing has to cost for attempts to improve it to pay.
