@@ -7,7 +7,7 @@ import (
 )
 
 // AlmostEqual is the part of its price by which a plan may be dearer than the cheapest one and count as costing the same.
-const AlmostEqual = 0.008
+const AlmostEqual = 0.012
 
 // solver is a problem, and what all ways to buy have in common.
 type solver struct {
