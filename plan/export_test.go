@@ -50,6 +50,9 @@ func (f Field) String() string {
 		}
 		fmt.Fprintln(&b)
 	}
-	fmt.Fprintln(&b, f.f.Distribution.Market.Purse())
+	fmt.Fprintln(&b, f.f.Distribution.Market.Reservations)
+	for _, s := range f.f.Distribution.Market.Sellers {
+		fmt.Fprintln(&b, s.Budget)
+	}
 	return b.String()
 }

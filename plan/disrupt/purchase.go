@@ -32,8 +32,7 @@ func buyFor(f *Simulation, podGroups []*place.PodGroup, most int, on *terms) ([]
 	if len(d.Chunks) == 0 {
 		return nil, nil
 	}
-	purse := d.Market.Purse()
-	f.onUndo(func() { d.Market.Restore(purse) })
+	f.onUndo(d.Market.Keep())
 	b, kept := oneFor(f, d.Chunks, on)
 	switch {
 	case b != nil:

@@ -107,11 +107,7 @@ func valuesOf(m *Market, index int, key string) (values []string) {
 	mach := &m.Machines[index]
 	switch {
 	case m.Zonal(key):
-		for z := range (Bitset{mach.Zones}).All {
-			if value := m.ZoneLabels[z][key]; value != "" {
-				values = append(values, value)
-			}
-		}
+		return slices.DeleteFunc(m.ZoneValues(mach.Zones, key), func(value string) bool { return value == "" })
 	case key == karpv1.CapacityTypeLabelKey:
 		// A launch has one capacity type. Which others there are says whether there was a choice.
 		s := m.Sellers[mach.Pool]

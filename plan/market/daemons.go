@@ -92,18 +92,15 @@ func MissingDaemons(n *model.Node, sets []*model.DaemonSet) (model.Resources, []
 	var sum model.Resources
 	var ports []model.HostPort
 	for _, set := range sets {
-		if !runsDaemon(n, set) && admitsDaemon(n, set) {
+		runs := slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool {
+			return pod.Daemon && pod.OwnerName == set.Name && pod.Namespace == set.Namespace
+		})
+		if !runs && admitsDaemon(n, set) {
 			sum = sum.Add(set.Class.Requests)
 			ports = append(ports, set.Class.HostPorts...)
 		}
 	}
 	return sum, ports
-}
-
-func runsDaemon(n *model.Node, set *model.DaemonSet) bool {
-	return slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool {
-		return pod.Daemon && pod.OwnerName == set.Name && pod.Namespace == set.Namespace
-	})
 }
 
 // admitsDaemon says whether a DaemonSet puts a pod on a node.

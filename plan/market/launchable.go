@@ -21,52 +21,25 @@ import (
 //     do for the same pods is left out, unless only spot will do. The pods get on-demand then.
 //  3. What minValues needs to be met is launched all the same.
 
-// Oddity says how little a machine is meant for whoever might get it. Of what would do, only the least odd may be
-// launched.
-type Oddity int
-
-const (
-	// Ordinary is a machine without any of these.
-	Ordinary Oddity = iota
-	// IdleDevices is a machine with devices that were not asked for, bareMetal one without a hypervisor.
-	IdleDevices
-	bareMetal
-)
-
 // OddityOf says how odd a machine is for those who ask for a device, or do not.
 func OddityOf(typ *cloud.InstanceType, devices, asked bool) Oddity {
 	switch {
-	case IsBareMetal(typ):
-		return bareMetal
+	case strings.HasPrefix(typ.Labels[awsv1.LabelInstanceSize], "metal"): // all such types have a size of that name, and no others
+		return BareMetal
 	case devices && !asked:
 		return IdleDevices
 	}
 	return Ordinary
 }
 
-// IsBareMetal says whether an instance type has no hypervisor. Every such type has a size of that name, and no other has.
-func IsBareMetal(typ *cloud.InstanceType) bool {
-	return strings.HasPrefix(typ.Labels[awsv1.LabelInstanceSize], "metal")
-}
-
-// oddityFor is an oddity, and whether it is that for those who ask for a device.
-type oddityFor struct {
-	oddity Oddity
-	asked  bool
-}
-
-// LeastOdd are the machines that are as odd as the least odd of some.
+// LeastOdd leaves of some machines those that are as odd as the least odd of them.
 func LeastOdd(m *Market, some Bitset, asked bool) Bitset {
-	least := some
-	for odd := bareMetal; odd >= Ordinary; odd-- {
-		alike := m.odd.Of(oddityFor{odd, asked}, func() Bitset {
-			return m.Those(func(mach *Machine) bool { return OddityOf(mach.Typ, mach.Devices, asked) == odd })
-		})
-		if alike.Intersects(some) {
-			least = alike
-		}
+	least, kept := BareMetal, some.Clone()
+	for i := range some.All {
+		least = min(least, m.Machines[i].Oddity(asked))
 	}
-	return least
+	kept.DeleteFunc(func(i int) bool { return m.Machines[i].Oddity(asked) != least })
+	return kept
 }
 
 // CheapestPrice is the lowest price of some machines in some zones, infinite where there are none.

@@ -53,6 +53,18 @@ type Allowance struct {
 // CapacityTypes are ordered by preference.
 var CapacityTypes = [...]string{karpv1.CapacityTypeReserved, karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand}
 
+// Oddity says how little a machine is meant for whoever might get it. Of what would do, only the least odd may be
+// launched.
+type Oddity int
+
+const (
+	// Ordinary is a machine without any of these.
+	Ordinary Oddity = iota
+	// IdleDevices is a machine with devices that were not asked for, BareMetal one without a hypervisor.
+	IdleDevices
+	BareMetal
+)
+
 // Machine is an instance type of a pool with one capacity type, and of reserved ones with one reservation: something
 // that can be bought. Where DaemonSets are bound to zones it is only that in zones where the same of them run.
 type Machine struct {
@@ -77,6 +89,8 @@ type Machine struct {
 	Size model.Resources
 	// Devices says that it has devices beyond what every machine has.
 	Devices bool
+	// odd is how odd it is for those who ask for no device, and for those who do.
+	odd [2]Oddity
 }
 
 // Seller is one NodePool as the planner sees it.
@@ -120,8 +134,6 @@ type Market struct {
 	Unavailable map[cloud.OfferingKey]time.Time
 	// Reservations are counted down as machines are planned for them.
 	Reservations []reservation
-	// Passages are what is known of the machines that barriers let pass.
-	Passages Cache[Passage, Bitset]
 	// Asks are what classes ask of machines in any case.
 	Asks Cache[*model.Class, model.Term]
 	// Asked is what all pods that may be bought for ask for together.
@@ -138,13 +150,15 @@ type Market struct {
 	fitting   Cache[string, Bitset]
 	available Cache[uint64, Bitset]
 	own       Cache[*Seller, Bitset]
-	odd       Cache[oddityFor, Bitset]
 }
 
 // Key names the machine's offerings but for the zone and the reservation.
 func (mach *Machine) Key() cloud.OfferingKey {
 	return cloud.OfferingKey{InstanceType: mach.Typ.Name, CapacityType: CapacityTypes[mach.Capacity]}
 }
+
+// Oddity says how odd the machine is for those who ask for a device, or do not.
+func (mach *Machine) Oddity(asked bool) Oddity { return mach.odd[model.Flag(asked)] }
 
 // SellerOf is the pool that sells a machine.
 func SellerOf(m *Market, index int) *Seller { return m.Sellers[m.Machines[index].Pool] }
@@ -165,36 +179,6 @@ func (mach *Machine) lowest(zones uint64) float64 {
 		price = min(price, mach.Prices[z])
 	}
 	return price
-}
-
-// NodePriceIn is PriceIn with what a node costs beside its machine.
-func (m *Market) NodePriceIn(index int, zones uint64) float64 {
-	return m.PriceIn(index, zones) + m.Sellers[m.Machines[index].Pool].NodePrice
-}
-
-// BarrierKind says what a barrier is about. The later ones are nearer to the pod being placed, and further from what it
-// asks for.
-type BarrierKind int
-
-const (
-	ByLabel BarrierKind = iota
-	ByZone
-	ByRoom
-	ByPorts // host ports that DaemonSets take
-	ByDevices
-	ByBareMetal
-	ByMinValues
-	ByAvailability // what recently had no capacity
-	ByReservation
-	ByLimit
-)
-
-// Passage names the machines of a pool that a barrier lets pass. Reasons are looked for when nothing is bought any more.
-type Passage struct {
-	Pool   int
-	Kind   BarrierKind
-	Dim    int
-	Amount int64
 }
 
 // A capacity reservation holds a number of machines of one type in one zone. They are paid for whether they are used or

@@ -69,7 +69,8 @@ func salesFor(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable 
 		for i := range typ.Offerings {
 			offering := &typ.Offerings[i]
 			rank := slices.Index(CapacityTypes[:], offering.CapacityType)
-			if rank < 0 || !availableNow(offering, typ, unavailable, now) || !unspent(offering) {
+			usedUp := offering.CapacityType == karpv1.CapacityTypeReserved && (offering.ReservationID == "" || offering.ReservationCapacity <= 0)
+			if rank < 0 || usedUp || !availableNow(offering, typ, unavailable, now) {
 				continue
 			}
 			if labels := offeringLabels(typ, offering); ofOffering.Admits(labels) {
@@ -81,11 +82,6 @@ func salesFor(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable 
 		return nil, fmt.Errorf("NodeClaim %s: %w", claim.Name, ErrNothingToLaunch)
 	}
 	return sales, nil
-}
-
-// unspent says that an offering is of no reservation that is used up.
-func unspent(o *cloud.Offering) bool {
-	return o.CapacityType != karpv1.CapacityTypeReserved || o.ReservationID != "" && o.ReservationCapacity > 0
 }
 
 // choices picks what one launch may choose from among sales, and says whether its types meet the minimums. Offered is what

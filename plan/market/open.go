@@ -151,8 +151,12 @@ func addMachine(m *Market, in *model.Input, pool int, typ *cloud.InstanceType, m
 	}
 	mach.Price = mach.lowest(Everywhere)
 	allocatable := model.ResourcesOf(typ.Allocatable)
-	mach.Usable = m.Dims.machine(allocatable)
+	mach.Usable = m.Dims.Vector(allocatable)
+	for i := range m.Dims.Caps {
+		mach.Usable[m.Dims.Cap(i)] = int64(m.Dims.Caps[i].Most)
+	}
 	mach.Devices = allocatable.HasDevice()
+	mach.odd = [...]Oddity{OddityOf(typ, mach.Devices, false), OddityOf(typ, mach.Devices, true)}
 	m.Machines = append(m.Machines, mach)
 }
 

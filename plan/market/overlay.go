@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -46,15 +47,22 @@ type OverlayProblem struct {
 func NewOverlays(all []*v1alpha1.NodeOverlay, pools []model.Pool) (*Overlays, map[string]OverlayProblem) {
 	problems := map[string]OverlayProblem{}
 	o := &Overlays{}
-	setBy := map[overlaidField]string{}
+	setBy, weight := map[string]string{}, int32(0) // what those of one weight set
+	winsFirst := func(a, b *v1alpha1.NodeOverlay) int {
+		return cmp.Or(-cmp.Compare(weightOf(a), weightOf(b)), -cmp.Compare(a.Name, b.Name))
+	}
 	for _, object := range slices.SortedFunc(slices.Values(all), winsFirst) {
 		if errs := object.Validate(); len(errs) > 0 {
 			problems[object.Name] = OverlayProblem{v1alpha1.ReasonRuntimeValidation, errs.ToAggregate().Error()}
 			continue
 		}
+		if weightOf(object) != weight {
+			weight = weightOf(object)
+			clear(setBy)
+		}
 		one := newOverlay(object)
 		fields := one.fields(pools)
-		if i := slices.IndexFunc(fields, func(f overlaidField) bool { return setBy[f] != "" }); i >= 0 {
+		if i := slices.IndexFunc(fields, func(f string) bool { return setBy[f] != "" }); i >= 0 {
 			problems[object.Name] = OverlayProblem{v1alpha1.ReasonConflict, fmt.Sprintf(
 				"NodeOverlay %s has the same weight and sets %s, too: give them different weights, or narrow spec.requirements", setBy[fields[i]], fields[i])}
 			continue
@@ -65,11 +73,6 @@ func NewOverlays(all []*v1alpha1.NodeOverlay, pools []model.Pool) (*Overlays, ma
 		o.list = append(o.list, one)
 	}
 	return o, problems
-}
-
-// winsFirst orders overlays: those that win come first.
-func winsFirst(a, b *v1alpha1.NodeOverlay) int {
-	return cmp.Or(-cmp.Compare(weightOf(a), weightOf(b)), -cmp.Compare(a.Name, b.Name))
 }
 
 func weightOf(o *v1alpha1.NodeOverlay) int32 { return ptr.Deref(o.Spec.Weight, 0) }
@@ -84,45 +87,24 @@ func newOverlay(object *v1alpha1.NodeOverlay) overlay {
 	return o
 }
 
-// overlaidField is something that an overlay of some weight sets: the price of an offering, or an extended resource of an
-// instance type.
-type overlaidField struct {
-	weight             int32
-	pool, instanceType string
-	offering           cloud.OfferingKey
-	resource           corev1.ResourceName
-}
-
-// String is for people.
-func (f overlaidField) String() string {
-	if f.resource != "" {
-		return fmt.Sprintf("%s of %s in NodePool %s", f.resource, f.instanceType, f.pool)
-	}
-	return fmt.Sprintf("the price of %s %s in %s in NodePool %s", f.offering.CapacityType, f.instanceType, f.offering.Zone, f.pool)
-}
-
-// fields are what an overlay sets.
-func (o *overlay) fields(pools []model.Pool) []overlaidField {
-	var fields []overlaidField
+// fields are what an overlay sets, in words: prices of offerings, and extended resources of instance types.
+func (o *overlay) fields(pools []model.Pool) []string {
+	var fields []string
 	for _, pool := range pools {
-		labels := templateLabels(pool.NodePool)
+		labels, in := templateLabels(pool.NodePool), " in NodePool "+pool.NodePool.Name
 		for _, typ := range pool.Types {
 			offered := o.offerings(typ, labels)
 			if len(offered) == 0 {
 				continue
 			}
-			ofType := overlaidField{weight: weightOf(o.object), pool: pool.NodePool.Name, instanceType: typ.Name}
-			if o.object.ChangesPrice() {
-				for _, i := range offered {
-					field := ofType
-					field.offering = typ.Offerings[i].Key(typ)
-					fields = append(fields, field)
+			for _, i := range offered {
+				if sold := typ.Offerings[i].Key(typ); o.object.ChangesPrice() {
+					what := strings.TrimSpace(sold.CapacityType + " " + sold.ReservationID)
+					fields = append(fields, "the price of "+what+" "+typ.Name+" in "+sold.Zone+in)
 				}
 			}
 			for _, name := range slices.Sorted(maps.Keys(o.object.Spec.Capacity)) {
-				field := ofType
-				field.resource = name
-				fields = append(fields, field)
+				fields = append(fields, string(name)+" of "+typ.Name+in)
 			}
 		}
 	}

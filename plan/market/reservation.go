@@ -46,25 +46,22 @@ func countReservation(known map[string]*reservation, typ *cloud.InstanceType, o 
 	known[o.ReservationID] = &reservation{labels: labels, Left: o.ReservationCapacity}
 }
 
-// setAside takes one machine out of each reservation that a claim may be launched into, if it can be launched into
-// nothing else.
+// setAside takes one machine out of each reservation that a claim may be launched into, as far as is known, if it can be
+// launched into nothing else.
 func setAside(m *Market, conditions model.Term) {
-	insists := slices.ContainsFunc(conditions, func(c model.Condition) bool {
+	if !slices.ContainsFunc(conditions, func(c model.Condition) bool {
 		return c.Key == karpv1.CapacityTypeLabelKey && !c.Admits(karpv1.CapacityTypeSpot, true) && !c.Admits(karpv1.CapacityTypeOnDemand, true)
-	})
+	}) {
+		return
+	}
 	for r := range m.Reservations {
-		if insists && m.Reservations[r].suits(conditions) {
+		if !slices.ContainsFunc(conditions, func(c model.Condition) bool {
+			value, known := m.Reservations[r].labels[c.Key]
+			return known && !c.Admits(value, true)
+		}) {
 			m.Reservations[r].Left--
 		}
 	}
-}
-
-// suits says that nothing which is known of a reservation speaks against conditions.
-func (r *reservation) suits(conditions model.Term) bool {
-	return !slices.ContainsFunc(conditions, func(c model.Condition) bool {
-		value, known := r.labels[c.Key]
-		return known && !c.Admits(value, true)
-	})
 }
 
 // id is the reservation's name.
@@ -98,42 +95,27 @@ func (m *Market) Spend(index int, size model.Resources, n int) {
 	}
 }
 
-// Purse is what limits and reservations leave at one moment.
-type Purse struct {
-	budgets      [][]Allowance
-	reservations []reservation
-}
-
-// Purse returns what limits and reservations leave, so that it can be restored.
-func (m *Market) Purse() Purse {
-	p := Purse{reservations: slices.Clone(m.Reservations)}
-	for _, s := range m.Sellers {
-		p.budgets = append(p.budgets, slices.Clone(s.Budget))
-	}
-	return p
-}
-
-// Restore makes undone what was spent since the purse was taken.
-func (m *Market) Restore(p Purse) {
-	copy(m.Reservations, p.reservations)
+// Keep remembers what limits and reservations leave. The returned function makes undone what was spent since.
+func (m *Market) Keep() (restore func()) {
+	budgets, reservations := make([][]Allowance, len(m.Sellers)), slices.Clone(m.Reservations)
 	for i, s := range m.Sellers {
-		copy(s.Budget, p.budgets[i])
+		budgets[i] = slices.Clone(s.Budget)
+	}
+	return func() {
+		copy(m.Reservations, reservations)
+		for i, s := range m.Sellers {
+			copy(s.Budget, budgets[i])
+		}
 	}
 }
 
 // WithoutUsedUp removes the machines of reservations that have nothing left.
 func WithoutUsedUp(m *Market, stock Bitset) {
-	if len(m.Reservations) == 0 {
-		return
-	}
 	stock.DeleteFunc(func(i int) bool {
 		r := m.Machines[i].Reservation
 		return r != Unreserved && m.Reservations[r].Left <= 0
 	})
 }
-
-// Limited says that a machine may be had only so many times for reasons that do not concern its like.
-func (m *Market) Limited(index int) bool { return m.Machines[index].Reservation != Unreserved }
 
 // Tightens says that one machine uses up more of some limit of its pool that is not remote than another does.
 func (m *Market) Tightens(pool int, a, b model.Resources) bool {

@@ -61,8 +61,8 @@ func (m *Market) availableIn(zones uint64) Bitset {
 	})
 }
 
-// of are the machines of a pool.
-func (m *Market) of(s *Seller) Bitset {
+// Of are the machines of a pool.
+func (m *Market) Of(s *Seller) Bitset {
 	return m.own.Of(s, func() Bitset {
 		set := NewBitset(len(m.Machines))
 		for i := s.First; i < s.Last; i++ {
@@ -84,9 +84,8 @@ type Variant struct {
 func (m *Market) Variant(class *model.Class, t model.Term, wary bool) Variant {
 	v := Variant{Zones: Everywhere, Machines: NewBitset(len(m.Machines))}
 	for _, s := range m.Sellers {
-		taints := s.NodePool.Spec.Template.Spec.Taints
-		if s.Closed == "" && model.RepelledBy(taints, class.Tolerations) == nil && !(wary && DeterredBy(taints, class.Tolerations)) {
-			v.Machines.Unite(m.of(s))
+		if s.Closed == "" && Tolerated(s.NodePool.Spec.Template.Spec.Taints, class.Tolerations, wary) {
+			v.Machines.Unite(m.Of(s))
 		}
 	}
 	narrow(m, &v, t.Normalized())
@@ -96,7 +95,8 @@ func (m *Market) Variant(class *model.Class, t model.Term, wary bool) Variant {
 	return v
 }
 
-// narrow brings further conditions into a variant.
+// narrow brings further conditions into a variant. It leaves the machines that can be had in its zones, and for which its
+// conditions on open labels do not contradict each other.
 func narrow(m *Market, v *Variant, conditions model.Term) {
 	var zonal model.Term
 	for i := range conditions {
@@ -113,19 +113,13 @@ func narrow(m *Market, v *Variant, conditions model.Term) {
 	if len(zonal) > 0 {
 		v.Zones &= m.ZoneMask(zonal)
 	}
-	m.Settle(v)
-}
-
-// Settle leaves of a variant's machines those that can be had in its zones, and for which its conditions on open labels do
-// not contradict each other.
-func (m *Market) Settle(v *Variant) {
 	v.Machines.Intersect(m.availableIn(v.Zones))
 	if len(v.Custom) < 2 {
 		return
 	}
 	for _, s := range m.Sellers {
 		if _, ok := s.Settle(v.Custom); !ok {
-			v.Machines.Exclude(m.of(s))
+			v.Machines.Exclude(m.Of(s))
 		}
 	}
 }
@@ -154,11 +148,12 @@ func (s *Seller) Settle(custom model.Term) (map[string]string, bool) {
 	return labels, true
 }
 
-// DeterredBy says whether the pods with these tolerations are not wanted where there is another place.
-func DeterredBy(taints []corev1.Taint, tolerations []corev1.Toleration) bool {
-	return slices.ContainsFunc(taints, func(t corev1.Taint) bool {
+// Tolerated says whether pods with these tolerations are let in by taints, and with wary also that they are wanted there: that
+// no taint asks for another place where there is one.
+func Tolerated(taints []corev1.Taint, tolerations []corev1.Toleration, wary bool) bool {
+	return model.RepelledBy(taints, tolerations) == nil && !(wary && slices.ContainsFunc(taints, func(t corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectPreferNoSchedule && !model.Tolerates(tolerations, &t)
-	})
+	}))
 }
 
 // Narrow is what variants leave under further conditions.

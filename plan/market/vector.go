@@ -1,7 +1,6 @@
 package market
 
 import (
-	"math"
 	"slices"
 
 	"github.com/tenon-sh/tenon/plan/model"
@@ -79,22 +78,6 @@ func (d *Dimensions) ClaimCaps(request []int64, r *rules.Rules) int {
 		}
 	}
 	return most
-}
-
-// machine lays out what a new machine has: the bounds on groups of pods are whole.
-func (d *Dimensions) machine(r model.Resources) []int64 {
-	v := d.Vector(r)
-	for i := range d.Caps {
-		v[d.Cap(i)] = int64(d.Caps[i].Most)
-	}
-	return v
-}
-
-// Unbounded lifts the bounds: where groups are counted one by one, they say nothing.
-func (d *Dimensions) Unbounded(v []int64) {
-	for i := range d.Caps {
-		v[d.Cap(i)] = math.MaxInt32
-	}
 }
 
 // Resources is the inverse of vector.

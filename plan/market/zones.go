@@ -55,10 +55,13 @@ func (m *Market) ZoneMask(t model.Term) uint64 {
 }
 
 // ZoneNames are the zones of a mask, ordered by name.
-func (m *Market) ZoneNames(mask uint64) []string {
-	var names []string
+func (m *Market) ZoneNames(mask uint64) []string { return m.ZoneValues(mask, corev1.LabelTopologyZone) }
+
+// ZoneValues are the values that a label has in each zone of a mask, empty where the zone does not say.
+func (m *Market) ZoneValues(mask uint64, key string) []string {
+	var values []string
 	for z := range (Bitset{mask & m.AllZones}).All {
-		names = append(names, m.Zones[z])
+		values = append(values, m.ZoneLabels[z][key])
 	}
-	return names
+	return values
 }

@@ -30,7 +30,7 @@ func LowerBound(in model.Input) float64 {
 	for _, r := range []round{{offered: paid}, {offered: others, shunning: paid}} {
 		for _, group := range r.components(chunks) {
 			demands := DemandsOf(m, group, r.offered)
-			sum += solve.LowerBound(problemOf(m, demands, byZone(m, demands, candidateTypesFor(m, demands))))
+			sum += solve.LowerBound(problemOf(m, demands, soldByZone(m, demands, candidateTypesFor(m, demands))))
 		}
 	}
 	return sum

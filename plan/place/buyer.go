@@ -15,7 +15,7 @@ const concentration = 3
 
 // purchase buys machines for demands and puts their pods onto them. A machine that none of its pods may go to is not bought.
 func purchase(m *market.Market, demands []*Demand, candidates []candidateType) []*PlannedNode {
-	sold := byZone(m, demands, candidates)
+	sold := soldByZone(m, demands, candidates)
 	if len(sold) == 0 {
 		return nil
 	}
@@ -174,7 +174,10 @@ func deliver(m *market.Market, l *solve.Load, demands []*Demand, g *candidateTyp
 	}
 	b := NewPlannedNode(m, g.index)
 	b.Size, b.Free, b.least = g.size, slices.Clone(g.room), l.Need
-	if b.fill(demands, l.Content); len(b.content) == 0 {
+	for _, c := range l.Content {
+		b.add(demands[c.Demand], c.Way, c.N)
+	}
+	if len(b.content) == 0 {
 		return nil
 	}
 	m.Spend(b.Machine, b.Size, 1)

@@ -41,8 +41,8 @@ func candidateTypesFor(m *market.Market, demands []*Demand) []candidateType {
 	var candidates []candidateType
 	for i := range reach.All {
 		mach := &m.Machines[i]
-		g := candidateType{index: i, zones: mach.Zones, room: mach.Usable, price: m.NodePriceIn(i, zones), size: mach.Size,
-			users: market.NewBitset(len(stocks))}
+		g := candidateType{index: i, zones: mach.Zones, room: mach.Usable, price: m.PriceIn(i, zones) + market.SellerOf(m, i).NodePrice,
+			size: mach.Size, users: market.NewBitset(len(stocks))}
 		for k, stock := range stocks {
 			if stock.Has(i) {
 				g.users.Set(k)
@@ -95,7 +95,7 @@ func thinned(candidates []candidateType) []candidateType {
 // it matter from which of two pools of the same weight a machine comes.
 func (g *candidateType) beats(m *market.Market, other *candidateType) bool {
 	a, b := market.SellerOf(m, g.index), market.SellerOf(m, other.index)
-	if a != b && len(a.Budget)+len(a.Open)+len(b.Open) > 0 || m.Limited(g.index) || m.Tightens(m.Machines[g.index].Pool, g.size, other.size) ||
+	if a != b && len(a.Budget)+len(a.Open)+len(b.Open) > 0 || m.Machines[g.index].Reservation != market.Unreserved || m.Tightens(m.Machines[g.index].Pool, g.size, other.size) ||
 		other.zones&^g.zones != 0 || !other.users.Within(g.users) || !solve.Fits(other.room, g.room) {
 		return false
 	}
@@ -107,9 +107,9 @@ func (g *candidateType) beats(m *market.Market, other *candidateType) bool {
 	return true
 }
 
-// byZone are the candidate types as they are sold to some demands: in all of their zones, or in one where demands are bound
+// soldByZone are the candidate types as they are sold to some demands: in all of their zones, or in one where demands are bound
 // to zones.
-func byZone(m *market.Market, demands []*Demand, candidates []candidateType) []candidateType {
+func soldByZone(m *market.Market, demands []*Demand, candidates []candidateType) []candidateType {
 	if !slices.ContainsFunc(demands, func(d *Demand) bool {
 		return slices.ContainsFunc(d.variants, func(v market.Variant) bool { return m.AllZones&^v.Zones != 0 })
 	}) {

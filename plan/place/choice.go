@@ -103,8 +103,8 @@ func oneVariant(m *market.Market, it *PodGroup) {
 		}
 		best := slices.Index(count, slices.Max(count))
 		for v := range it.Variants {
-			for i := s.First; i < s.Last && v != best; i++ {
-				it.Variants[v].Machines.Clear(i)
+			if v != best {
+				it.Variants[v].Machines.Exclude(m.Of(s))
 			}
 		}
 	}

@@ -56,11 +56,11 @@ const maxDomainChoices = 4096
 // domainChoices are the choices a pod group has now.
 func (d *Distribution) domainChoices(it *PodGroup) []*domainChoice {
 	keys := it.keys()
-	if it.known.choices == nil || slices.ContainsFunc(keys, d.Market.OpenAnywhere) {
-		it.known.choices = d.findChoices(it, keys)
+	if it.choices == nil || slices.ContainsFunc(keys, d.Market.OpenAnywhere) {
+		it.choices = d.findChoices(it, keys)
 	}
-	choices := make([]*domainChoice, len(it.known.choices))
-	for i, c := range it.known.choices {
+	choices := make([]*domainChoice, len(it.choices))
+	for i, c := range it.choices {
 		tried := func(at map[string]string) bool { return maps.Equal(at, c.at) }
 		if d.BuysNothing || slices.ContainsFunc(it.barred, tried) {
 			c.variants = nil
@@ -136,13 +136,13 @@ func (d *Distribution) takersOf(it *PodGroup, keys []string, bound map[string]bo
 
 // LettingIn are the existing nodes that may let the pod group's pods in, were there room, whatever their domains.
 func (d *Distribution) LettingIn(it *PodGroup) nodeRow {
-	if it.known.takers == nil {
-		it.known.takers = nodeRow{}
+	if it.takers == nil {
+		it.takers = nodeRow{}
 		for _, all := range d.takersOf(it, nil, nil) {
-			it.known.takers = all.row
+			it.takers = all.row
 		}
 	}
-	return it.known.takers
+	return it.takers
 }
 
 // amongOf are the groups whose label a node has to have: pods are to be spread over its domains, or near others in one.
@@ -210,10 +210,8 @@ func domainsOf(m *market.Market, it *PodGroup, key string) []string {
 		for i := range it.Variants {
 			zones |= it.Variants[i].Zones & zonesOf(m, it.Variants[i].Machines.All)
 		}
-		for z := range m.Zones {
-			if zones&(1<<z) != 0 {
-				values[m.ZoneLabels[z][key]] = true
-			}
+		for _, value := range m.ZoneValues(zones, key) {
+			values[value] = true
 		}
 		delete(values, "")
 		return slices.Sorted(maps.Keys(values))

@@ -155,12 +155,14 @@ func holdingAs(m *market.Market, s *market.Seller, b *PlannedNode, need []int64,
 	for _, p := range b.content {
 		set.Intersect(p.variant.Machines)
 	}
-	if needs := attachedBy(m.Book, b); len(needs) > 0 {
-		for i := range set.All {
-			if !m.Book.Bears(m.Machines[i].Typ.Name, needs) {
-				set.Clear(i)
-			}
+	var attached []rules.Attachments
+	for pod := range b.pods {
+		if needs := m.Book.Needs(pod); !needs.Attach.None() {
+			attached = append(attached, needs.Attach)
 		}
+	}
+	if len(attached) > 0 && len(m.Book.Typical) > 0 {
+		set.DeleteFunc(func(i int) bool { return !m.Book.Bears(m.Machines[i].Typ.Name, attached) })
 	}
 	return set
 }
@@ -248,18 +250,4 @@ func SetOf(members []int, size int) market.Bitset {
 		set.Set(i)
 	}
 	return set
-}
-
-// attachedBy are the attachments of the pods of a planned node, those that have none left out.
-func attachedBy(b *rules.VolumeIndex, full *PlannedNode) []rules.Attachments {
-	if len(b.Typical) == 0 {
-		return nil
-	}
-	var all []rules.Attachments
-	for pod := range full.pods {
-		if needs := b.Needs(pod); !needs.Attach.None() {
-			all = append(all, needs.Attach)
-		}
-	}
-	return all
 }

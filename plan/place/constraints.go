@@ -34,15 +34,12 @@ func constrained(m *market.Market, requirements []karpv1.NodeSelectorRequirement
 	}
 	for _, r := range requirements[settled:] {
 		key := karpv1.NormalizedLabelKey(r.Key)
-		switch asked := byKey[key]; {
-		case r.MinValues != nil:
-			result = append(result, r)
-			delete(byKey, key)
-		case asked == nil:
-			result = append(result, r)
-		default:
+		if asked := byKey[key]; asked != nil && r.MinValues == nil {
 			byKey[key] = and(asked, model.NewCondition(key, r.Operator, r.Values))
+			continue
 		}
+		result = append(result, r)
+		delete(byKey, key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
 		for _, c := range byKey[key] {
@@ -55,20 +52,17 @@ func constrained(m *market.Market, requirements []karpv1.NodeSelectorRequirement
 // asksOf are the conditions on labels of machines that hold in all alternatives of a class, ordered by label. What a claim
 // says of every node in its own way is left out.
 func asksOf(m *market.Market, class *model.Class) model.Term {
-	return m.Asks.Of(class, func() (asks model.Term) {
+	return m.Asks.Of(class, func() model.Term {
 		terms := model.TermsOf(class)
 		for i := range terms {
-			t := terms[i].Normalized()
-			if i == 0 {
-				asks = slices.Clone(t)
-				continue
-			}
-			asks = slices.DeleteFunc(asks, func(c model.Condition) bool {
-				return !slices.ContainsFunc(t, func(other model.Condition) bool { return other.ID() == c.ID() })
-			})
+			terms[i] = terms[i].Normalized()
 		}
-		asks = slices.DeleteFunc(asks, func(c model.Condition) bool {
-			return !m.WellKnown.Has(c.Key) || c.Key == karpv1.NodePoolLabelKey || c.Key == corev1.LabelInstanceTypeStable || m.OpenAnywhere(c.Key)
+		asks := slices.DeleteFunc(slices.Clone(terms[0]), func(c model.Condition) bool {
+			lacks := func(t model.Term) bool {
+				return !slices.ContainsFunc(t, func(other model.Condition) bool { return other.ID() == c.ID() })
+			}
+			return !m.WellKnown.Has(c.Key) || c.Key == karpv1.NodePoolLabelKey || c.Key == corev1.LabelInstanceTypeStable || m.OpenAnywhere(c.Key) ||
+				slices.ContainsFunc(terms, lacks)
 		})
 		slices.SortStableFunc(asks, func(a, b model.Condition) int { return strings.Compare(a.Key, b.Key) })
 		return asks

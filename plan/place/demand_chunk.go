@@ -28,10 +28,6 @@ type part struct {
 	Pods []*model.Pod
 }
 
-func newChunk(it *PodGroup, variants []market.Variant, allowed market.Bitset, pods []*model.Pod) *DemandChunk {
-	return &DemandChunk{Request: it.Request, ports: it.Class.HostPorts, variants: variants, Allowed: allowed, Content: []part{{it, it.shape, pods}}}
-}
-
 // Left is how many pieces have no place.
 func (l *DemandChunk) Left() int {
 	if l.bundle {

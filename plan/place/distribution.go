@@ -57,12 +57,18 @@ func NewDistribution(in *model.Input, pods, waiting []*model.Pod, byPriority boo
 		}
 	}
 	for _, s := range d.Existing {
-		d.byKey[s.Node.Key()] = s
+		d.byKey[s.Node.Key()], s.topology, s.Tally = s, t, make([]int32, t.Hosts)
 		if s.options != nil {
 			d.open = append(d.open, s)
 		}
 	}
-	d.tally()
+	for _, g := range t.Groups {
+		for host, n := range g.Counts {
+			if s := d.byKey[host]; s != nil && g.Host >= 0 {
+				s.Tally[g.Host] = int32(n)
+			}
+		}
+	}
 	return d
 }
 
@@ -96,7 +102,7 @@ func (it *PodGroup) kind() string {
 func (d *Distribution) domainOf(s *ExistingNode, key string) (string, bool) {
 	value, has := rules.Domain(s.Node, key)
 	if !has && s.options != nil {
-		if values := d.zonesDomains(s, key); len(values) == 1 {
+		if values := slices.Compact(d.Market.ZoneValues(s.zones, key)); len(values) == 1 {
 			return values[0], values[0] != ""
 		}
 	}
@@ -104,16 +110,4 @@ func (d *Distribution) domainOf(s *ExistingNode, key string) (string, bool) {
 		return s.Node.Zone, true
 	}
 	return value, has
-}
-
-// zonesDomains are the values that a label has in the zones in which a claim without machine may come to be; empty where it
-// does not follow from the zone.
-func (d *Distribution) zonesDomains(s *ExistingNode, key string) []string {
-	var values []string
-	for z := range d.Market.Zones {
-		if s.zones&(1<<z) != 0 {
-			values = append(values, d.Market.ZoneLabels[z][key])
-		}
-	}
-	return slices.Compact(values)
 }

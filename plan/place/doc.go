@@ -5,7 +5,7 @@
 // that rules leave them; what finds no room becomes a DemandChunk, which is bought for. At the end the binding of all pods
 // is played, as the kube-scheduler would do it, and what stays without a place is told why.
 //
-// Reading order: existing_node, shape, pod_group, obstacle, existing, demand_chunk, caps, headroom, demand, reasons,
+// Reading order: shape, pod_group, obstacle, existing, demand_chunk, caps, headroom, demand, reasons,
 // candidate_types, growthpause, planned_node, buyer, constraints, priority, distribution, fill, buy, spotpools, claim,
 // choices, domain_rule, choice, promised, domains, audit, bundle, distribute, spare_room, pack, bound.
 package place

@@ -50,9 +50,10 @@ func (d *Distribution) acrossDomains(it *PodGroup) {
 	}
 	for _, c := range r.choices {
 		if len(c.fresh) > 0 {
-			l := newChunk(it, c.variants, d.Market.UnionOf(c.variants), c.fresh)
-			l.at = c.at
-			d.Chunks = append(d.Chunks, l)
+			d.Chunks = append(d.Chunks, &DemandChunk{
+				Request: it.Request, ports: it.Class.HostPorts, variants: c.variants, Allowed: d.Market.UnionOf(c.variants),
+				Content: []part{{it, it.shape, c.fresh}}, at: c.at,
+			})
 		}
 	}
 	if len(it.Pods) > 0 {
@@ -94,20 +95,20 @@ func (d *Distribution) eligible(it *PodGroup, rule *rules.SpreadRule) []string {
 // kube-scheduler does not mind that when it counts domains.
 func (d *Distribution) reachOf(it *PodGroup, key string) []string {
 	bare := it.bare(d.Market)
-	reach, known := bare.known.reach[key]
+	reach, known := bare.reach[key]
 	if !known || d.Market.OpenAnywhere(key) {
 		reach = domainsOf(d.Market, bare, key)
-		if bare.known.reach == nil {
-			bare.known.reach = map[string][]string{}
+		if bare.reach == nil {
+			bare.reach = map[string][]string{}
 		}
-		bare.known.reach[key] = reach
+		bare.reach[key] = reach
 	}
 	return reach
 }
 
 // mayBecome notes the domains that a claim without machine may come to be in.
 func (d *Distribution) mayBecome(s *ExistingNode, g *rules.Group, domains map[string]bool) {
-	for _, value := range d.zonesDomains(s, g.Key) {
+	for _, value := range d.Market.ZoneValues(s.zones, g.Key) {
 		if value != "" && g.Includes(s.Node) {
 			domains[value] = true
 		}

@@ -2,13 +2,44 @@ package place
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
+	"github.com/tenon-sh/tenon/plan/rules"
 	"github.com/tenon-sh/tenon/plan/solve"
 )
+
+// ExistingNode is a node that exists or is on its way, with what is free on it.
+type ExistingNode struct {
+	Node  *model.Node
+	Free  []int64
+	Ports []model.HostPort
+	// Attach is how many volumes the node can still attach.
+	Attach *rules.AttachmentRoom
+	// options are the machines a claim without one may still become; nil once it is launched.
+	options market.Bitset
+	zones   uint64
+	// Tally counts the pods of the groups over hostnames, which topology knows.
+	Tally    []int32
+	topology *rules.Topology
+	// Closed says that nothing is to be put on it for the time being.
+	Closed bool
+}
+
+// nodeRow is existing nodes in the order in which they are filled.
+type nodeRow []*ExistingNode
+
+// Next is the place of the first existing node from a place on that has room for a request, or the number of existing
+// nodes if there is none. Only resources are looked at.
+func (r nodeRow) Next(from int, request []int64) int {
+	for from < len(r) && (r[from].Closed || !solve.Fits(request, r[from].Free)) {
+		from++
+	}
+	return from
+}
 
 // existingNodesOf are the nodes that may take pods: initialized ones first, then those that have joined, then claims.
 func existingNodesOf(m *market.Market) []*ExistingNode {
@@ -20,7 +51,9 @@ func existingNodesOf(m *market.Market) []*ExistingNode {
 		}
 		s := existingNodeOf(m, n, snapshot.DaemonSets)
 		s.Attach = m.Book.Room(n)
-		m.Dims.Unbounded(s.Free)
+		for i := range m.Dims.Caps {
+			s.Free[m.Dims.Cap(i)] = math.MaxInt32 // groups are counted one by one there
+		}
 		existing = append(existing, s)
 	}
 	first := func(a, b bool) int { return cmp.Compare(model.Flag(b), model.Flag(a)) }
@@ -117,18 +150,4 @@ func (s *ExistingNode) Room(it *PodGroup, n int) int {
 		return 0
 	}
 	return s.Attach.Holds(&it.Volumes.Attach, it.Rules.SlotAllows(s.Tally, n, s.topology))
-}
-
-// tally counts, on each existing node, the pods of the groups over hostnames.
-func (d *Distribution) tally() {
-	for _, s := range d.Existing {
-		s.topology, s.Tally = d.Topology, make([]int32, d.Topology.Hosts)
-	}
-	for _, g := range d.Topology.Groups {
-		for host, n := range g.Counts {
-			if s := d.byKey[host]; s != nil && g.Host >= 0 {
-				s.Tally[g.Host] = int32(n)
-			}
-		}
-	}
 }

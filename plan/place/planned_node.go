@@ -77,20 +77,13 @@ func (b *PlannedNode) Take(m *market.Market, d *Demand) {
 			continue
 		}
 		if _, ok := market.SellerOf(m, b.Machine).Settle(slices.Concat(b.custom, v.Custom)); ok {
-			b.fill([]*Demand{d}, []solve.Count{{Way: i, N: n}})
+			b.add(d, i, n)
 			return
 		}
 	}
 }
 
-// fill puts pieces of some demands, for which there is room, onto the planned node, as far as the pods' rules allow.
-func (b *PlannedNode) fill(demands []*Demand, content []solve.Count) {
-	for _, c := range content {
-		b.add(demands[c.Demand], c.Way, c.N)
-	}
-}
-
-// add puts up to n pieces of a demand onto the planned node.
+// add puts up to n pieces of a demand, for which there is room, onto the planned node, as far as the pods' rules allow.
 func (b *PlannedNode) add(d *Demand, variant, n int) {
 	v := &d.variants[variant]
 	p := portion{demand: d, variant: v}

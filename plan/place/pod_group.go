@@ -112,27 +112,21 @@ func relationsOf(in *model.Input, t *rules.Topology, pods []*model.Pod) map[look
 	}
 	for key, r := range known {
 		t.Impose(&r.required, key.labels)
-		r.key = fmt.Sprint(placesOf(&r.required))
+		all := []*rules.Rules{&r.required}
 		for i := range r.preferences {
-			r.key += fmt.Sprint(placesOf(&r.preferences[i].Rules))
+			all = append(all, &r.preferences[i].Rules)
+		}
+		for _, own := range all {
+			r.key += fmt.Sprint(placesOf(own.Joins), placesOf(own.Apart), placesOf(amongOf(own)))
 		}
 	}
 	return known
 }
 
-// placesOf are the places of the groups that rules are about, by what they ask.
-func placesOf(r *rules.Rules) (places [4][]int) {
-	for _, g := range r.Joins {
-		places[0] = append(places[0], g.Place)
-	}
-	for _, g := range r.Apart {
-		places[1] = append(places[1], g.Place)
-	}
-	for i := range r.Spread {
-		places[2] = append(places[2], r.Spread[i].Place)
-	}
-	for i := range r.Near {
-		places[3] = append(places[3], r.Near[i].Place)
+// placesOf are the places of groups.
+func placesOf(groups []*rules.Group) (places []int) {
+	for _, g := range groups {
+		places = append(places, g.Place)
 	}
 	return places
 }
@@ -225,7 +219,7 @@ func (it *PodGroup) keys() []string {
 
 // tolerated is what the pod group's pods put up with, for the taints of a node.
 func (it *PodGroup) tolerated(taints []corev1.Taint) bool {
-	return model.RepelledBy(taints, it.Class.Tolerations) == nil && !(it.wary && market.DeterredBy(taints, it.Class.Tolerations))
+	return market.Tolerated(taints, it.Class.Tolerations, it.wary)
 }
 
 // tied says that not every node with room will do for the pod group's pods.

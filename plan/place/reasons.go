@@ -16,7 +16,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// Explain says, for each pool, why it cannot serve what is left of a pod group. The work is done once for all its pods.
+// Explain says, for each pool, why it cannot serve what is left of a pod group. The work is done once for all its pods. The
+// pool that came nearest to it is first: what a pool will never do for a pod is further than what it cannot do now.
 func Explain(m *market.Market, it *PodGroup) []model.Reason {
 	if it.Refusal != "" {
 		return []model.Reason{{Message: it.Refusal}}
@@ -25,7 +26,7 @@ func Explain(m *market.Market, it *PodGroup) []model.Reason {
 		return []model.Reason{{Message: "there is no NodePool"}}
 	}
 	var reasons []model.Reason
-	near := map[string]market.BarrierKind{}
+	near := map[string]barrierKind{}
 	for _, s := range m.Sellers {
 		r := model.Reason{NodePool: s.Name}
 		r.Message, near[s.Name] = obstacle(m, it, s)
@@ -37,16 +38,8 @@ func Explain(m *market.Market, it *PodGroup) []model.Reason {
 	return reasons
 }
 
-// Reasons are ordered by the kind of the last barrier: what a pool will never do for a pod is further than what it cannot
-// do now. Beside barriers there are these.
-const (
-	closedPool   market.BarrierKind = -2
-	notTolerated market.BarrierKind = -1
-	unexplained                     = market.ByLimit + 1
-)
-
 // obstacle is what keeps a pool from serving a pod group.
-func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, market.BarrierKind) {
+func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, barrierKind) {
 	if s.Closed != "" {
 		return s.Closed, closedPool
 	}
@@ -75,21 +68,18 @@ func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, market.
 
 // obstacleTo is what keeps all of a pool's machines from a pod group with one of its terms; empty if that is not known. What
 // would do so even if nothing were used up of the pool's limits says more than that they are used up.
-func obstacleTo(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) (string, market.BarrierKind) {
+func obstacleTo(m *market.Market, it *PodGroup, s *market.Seller, t model.Term) (string, barrierKind) {
 	if key := contradiction(s, t); key != "" {
-		return fmt.Sprintf("no value of %s meets all its requirements", key), market.ByLabel
+		return fmt.Sprintf("no value of %s meets all its requirements", key), byLabel
 	}
 	used := slices.ContainsFunc(s.Budget, func(a market.Allowance) bool { return a.Left < a.Limit })
-	o := obstaclesFor(m, it, s, t, used)
-	conflict := o.conflict()
-	if used && len(conflict) == 0 {
-		o = obstaclesFor(m, it, s, t, false)
-		conflict = o.conflict()
+	for _, whole := range slices.Compact([]bool{used, false}) {
+		o := obstaclesFor(m, it, s, t, whole)
+		if conflict := o.conflict(); len(conflict) > 0 {
+			return o.sentence(conflict), conflict[len(conflict)-1].kind
+		}
 	}
-	if len(conflict) == 0 {
-		return "", unexplained
-	}
-	return o.sentence(conflict), conflict[len(conflict)-1].kind
+	return "", unexplained
 }
 
 // contradiction is the first label the pool leaves to the pods and for which the term leaves no value; empty if none.
@@ -110,35 +100,31 @@ func about(t model.Term, key string) model.Term {
 
 // sentence says in few words what a conflict means.
 func (o *obstacles) sentence(conflict []*barrier) string {
-	last, rest := conflict[len(conflict)-1], conflict[:len(conflict)-1]
+	last := conflict[len(conflict)-1]
+	rest := conflict[:slices.IndexFunc(conflict, func(b *barrier) bool { return b.kind == last.kind })]
 	phrase := o.describe(conflict)
 	switch last.kind {
-	case market.ByLimit:
-		return o.limitSentence(conflict, phrase)
-	case market.ByReservation:
+	case byLimit:
+		return o.limitSentence(rest, conflict[len(rest):], phrase)
+	case byReservation:
 		return o.reservationSentence(rest)
-	case market.ByAvailability:
+	case byAvailability:
 		return phrase.none("is", "available "+o.until(rest))
-	case market.ByMinValues:
+	case byMinValues:
 		return o.minValuesSentence(rest, phrase)
-	case market.ByDevices:
+	case byDevices:
 		return "every " + phrase.subject() + " has devices, which are kept for pods that ask for them"
-	case market.ByBareMetal:
+	case byBareMetal:
 		return "every " + phrase.subject() + " is bare metal, which is bought only where nothing else would do"
-	case market.ByPorts:
+	case byPorts:
 		return "a DaemonSet takes its host ports on every " + phrase.subject()
-	case market.ByRoom:
-		return o.roomSentence(conflict)
+	case byRoom:
+		return o.roomSentence(rest, conflict[len(rest):])
 	}
-	if len(rest) == 0 {
+	if len(conflict) == 1 {
 		return o.labelSentence(last.condition)
 	}
 	return phrase.none("", "")
-}
-
-// without are barriers less those of a kind.
-func without(barriers []*barrier, kind market.BarrierKind) []*barrier {
-	return slices.DeleteFunc(slices.Clone(barriers), func(b *barrier) bool { return b.kind == kind })
 }
 
 // labelSentence is about a condition that no machine of the pool meets.
@@ -164,14 +150,13 @@ func (o *obstacles) labelSentence(c *model.Condition) string {
 }
 
 // roomSentence is about machines that are too small, or do not have a device at all.
-func (o *obstacles) roomSentence(conflict []*barrier) string {
-	rest := without(conflict, market.ByRoom)
+func (o *obstacles) roomSentence(rest, rooms []*barrier) string {
 	p := o.describe(rest)
-	if len(rest) < len(conflict)-1 {
-		p = o.describe(conflict)
+	if len(rooms) > 1 {
+		p = o.describe(slices.Concat(rest, rooms))
 		return p.none("", "")
 	}
-	dim := conflict[len(conflict)-1].dim
+	dim := rooms[0].dim
 	name, most := o.m.Dims.Name(dim), int64(0)
 	for i := range o.passing(rest) {
 		most = max(most, o.m.Machines[i].Usable[dim])
@@ -192,10 +177,9 @@ func (o *obstacles) asked(dim int) string {
 }
 
 // limitSentence names the limit, with what is left of it where that matters, and the least that would have to be left.
-func (o *obstacles) limitSentence(conflict []*barrier, p phrase) string {
-	rest, limit := without(conflict, market.ByLimit), conflict[len(conflict)-1].limit
-	var said []string
-	for _, b := range conflict[len(rest):] { // limits are the last of all barriers
+func (o *obstacles) limitSentence(rest, limits []*barrier, p phrase) string {
+	name, said := limits[0].limit.Name, []string(nil)
+	for _, b := range limits {
 		text := b.limit.String()
 		if o.whole {
 			text = fmt.Sprintf("limit %s %s is too little", b.limit.Name, model.Quantity(b.limit.Name, b.limit.Limit))
@@ -205,14 +189,14 @@ func (o *obstacles) limitSentence(conflict []*barrier, p phrase) string {
 	switch {
 	case len(said) > 1:
 		return fmt.Sprintf("%s, and no %s keeps to all of them", model.List(said, "and"), p.subject())
-	case limit.Name == string(karpv1.ResourceNodes):
+	case name == string(karpv1.ResourceNodes):
 		return said[0]
 	}
 	least := int64(math.MaxInt64)
 	for i := range o.passing(rest) {
-		least = min(least, market.CountOf(limit.Name, o.m.Machines[i].Size))
+		least = min(least, market.CountOf(name, o.m.Machines[i].Size))
 	}
-	return fmt.Sprintf("%s, and the smallest %s has %s", said[0], p.subject(), model.Quantity(limit.Name, max(0, least)))
+	return fmt.Sprintf("%s, and the smallest %s has %s", said[0], p.subject(), model.Quantity(name, max(0, least)))
 }
 
 func (o *obstacles) reservationSentence(rest []*barrier) string {
@@ -242,16 +226,16 @@ func (o *obstacles) minValuesSentence(rest []*barrier, p phrase) string {
 
 // until is when the first of the offerings that were refused may be asked for again, as far as it is known.
 func (o *obstacles) until(rest []*barrier) string {
-	zones := market.Everywhere
+	var shut uint64
 	for _, b := range rest {
-		zones &= b.zones
+		shut |= b.shut
 	}
 	var first time.Time
 	for i := range o.passing(rest) {
 		mach := &o.m.Machines[i]
 		key := mach.Key()
 		key.ReservationID = o.m.ReservedBy(i)
-		for _, key.Zone = range o.m.ZoneNames(mach.Offered & zones) {
+		for _, key.Zone = range o.m.ZoneNames(mach.Offered &^ shut) {
 			if until := o.m.Unavailable[key]; o.m.Now.Before(until) && (first.IsZero() || until.Before(first)) {
 				first = until
 			}
@@ -279,7 +263,7 @@ func (o *obstacles) describe(conflict []*barrier) phrase {
 		c := b.condition
 		short := c != nil && c.Operator == corev1.NodeSelectorOpIn && len(c.Values) <= wordy
 		switch {
-		case b.kind == market.ByRoom:
+		case b.kind == byRoom:
 			rooms = append(rooms, o.asked(b.dim))
 		case c == nil:
 		case place == "" && zonesNamed(c) != "":

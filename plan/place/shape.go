@@ -23,15 +23,10 @@ type shape struct {
 	Rules   rules.Rules
 	// most is how many of the pods one new node takes for reasons other than room.
 	most int
-	// known is what was found out about the shape.
-	known knowledge
-}
 
-// knowledge is what holds for a shape during all of a distribution, and is worth being found out once.
-type knowledge struct {
-	// takers are the existing nodes that may let the pods in.
-	takers nodeRow
-	// choices are the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
+	// These hold during all of a distribution, and are worth being found out once: takers are the existing nodes that may let
+	// the pods in, choices the choices of domains, and reach the domains of a label that nobody has to be in for them to be there.
+	takers  nodeRow
 	choices []domainChoice
 	reach   map[string][]string
 }

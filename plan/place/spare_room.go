@@ -34,8 +34,8 @@ func (d *Distribution) intoSpareRoom(podGroups []*PodGroup, planned []*PlannedNo
 
 // widen gives a pod group all machines that would do, the odd ones too.
 func widen(m *market.Market, it *PodGroup) {
-	wide := *it.shape
-	wide.known, wide.Variants = knowledge{}, nil
-	it.shape, it.barred = &wide, nil
+	wide := it.shapeAt(it.Step)
+	wide.Request, wide.most = it.Request, it.most
+	it.shape, it.barred = wide, nil
 	offer(m, it)
 }

@@ -36,16 +36,17 @@ func workloadOf(p *model.Pod) workload { return workload{p.Namespace, p.OwnerKin
 
 // spotShares counts how much of each workload each spot pool carries.
 type spotShares struct {
-	carried map[spotPool]map[workload]int
+	carried map[workload]map[spotPool]int
 	total   map[workload]int
 }
 
 // runningShares counts what runs now of the workloads that are planned for.
 func runningShares(m *market.Market, planned []*PlannedNode) *spotShares {
-	s := &spotShares{carried: map[spotPool]map[workload]int{}, total: map[workload]int{}}
+	s := &spotShares{carried: map[workload]map[spotPool]int{}, total: map[workload]int{}}
 	for _, b := range planned {
 		for w, n := range b.workloads() {
 			s.total[w] += n
+			s.carried[w] = map[spotPool]int{}
 		}
 	}
 	for _, n := range m.Book.Snapshot.Nodes {
@@ -56,29 +57,20 @@ func runningShares(m *market.Market, planned []*PlannedNode) *spotShares {
 			}
 			s.total[w]++
 			if n.CapacityType == market.CapacityTypes[Spot] {
-				s.add(spotPool{n.InstanceType, n.Zone}, w, 1)
+				s.carried[w][spotPool{n.InstanceType, n.Zone}]++
 			}
 		}
 	}
 	return s
 }
 
-func (s *spotShares) add(pool spotPool, w workload, n int) {
-	if s.carried[pool] == nil {
-		s.carried[pool] = map[workload]int{}
-	}
-	s.carried[pool][w] += n
-}
-
 // full are the spot pools that carry pods of some workloads and would carry more than a third of one with these, the
 // fullest first.
 func (s *spotShares) full(more map[workload]int) []spotPool {
 	share := map[spotPool]float64{}
-	for pool, carried := range s.carried {
-		for w, n := range more {
-			if carried[w] > 0 {
-				share[pool] = max(share[pool], float64(carried[w]+n)/float64(s.total[w]))
-			}
+	for w, n := range more {
+		for pool, carried := range s.carried[w] {
+			share[pool] = max(share[pool], float64(carried+n)/float64(s.total[w]))
 		}
 	}
 	maps.DeleteFunc(share, func(_ spotPool, part float64) bool { return part <= 1.0/concentration })
@@ -115,7 +107,7 @@ func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitse
 		}
 		pool := choice.cheapest()
 		for w, n := range own {
-			shares.add(pool, w, n)
+			shares.carried[w][pool] += n
 		}
 		holders[i], planned[i].Zones = choice.types, choice.zones
 	}
