@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/lifecycle"
@@ -131,7 +132,12 @@ func (d *decision) keep(n *model.Node, reason karpv1.DisruptionReason, kept *mod
 	verdict := *kept
 	verdict.Node, verdict.Reason = n.Key(), reason
 	d.found.Verdicts = append(d.found.Verdicts, verdict)
-	if next := &d.found.NextLook; !kept.Until.IsZero() && (next.IsZero() || kept.Until.Before(*next)) {
-		*next = kept.Until
+	d.lookAt(kept.Until)
+}
+
+// lookAt brings NextLook forward to a time; zero for none.
+func (d *decision) lookAt(until time.Time) {
+	if next := &d.found.NextLook; !until.IsZero() && (next.IsZero() || until.Before(*next)) {
+		*next = until
 	}
 }
