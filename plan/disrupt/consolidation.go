@@ -109,7 +109,10 @@ func (c *consolidation) rehearse(before int) {
 	c.f.revert(before)
 	passes := 1 + sort.Search(len(nodes)-1, func(k int) bool { return !c.f.rehearse(nodes[:k+2]) })
 	for i := range passes {
-		c.f.Relocate(nodes[i:i+1], 0, nil)
+		if _, kept := c.f.Relocate(nodes[i:i+1], 0, nil); kept != nil {
+			passes = i
+			break
+		}
 		c.f.keep()
 	}
 	for _, one := range removals[passes:] {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/lifecycle"
@@ -77,14 +78,18 @@ func (d *decision) decide(reason karpv1.DisruptionReason, sources []*candidate, 
 	for _, source := range sources {
 		command.Nodes = append(command.Nodes, source.node.Key())
 	}
+	pods := fmt.Sprintf("%d pods", command.Moves)
+	if command.Moves == 1 {
+		pods = "1 pod"
+	}
 	switch {
 	case len(claims) > 1:
-		command.Why = fmt.Sprintf("%d new nodes and those that are there take %d pods", len(claims), command.Moves)
+		command.Why = fmt.Sprintf("%d new nodes and those that are there take %s", len(claims), pods)
 	case len(claims) == 1:
 		claim := &claims[0]
-		command.Why = fmt.Sprintf("%s %s at $%.4f an hour takes %d pods", claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, command.Moves)
+		command.Why = fmt.Sprintf("%s %s at $%.4f an hour takes %s", claim.InstanceTypes[0], claim.CapacityType, claim.PricePerHour, pods)
 	case command.Moves > 0:
-		command.Why = fmt.Sprintf("%d pods fit on other nodes", command.Moves)
+		command.Why = pods + " can go to other nodes"
 	default:
 		command.Why = "no pods have to move"
 	}
@@ -131,7 +136,12 @@ func (d *decision) keep(n *model.Node, reason karpv1.DisruptionReason, kept *mod
 	verdict := *kept
 	verdict.Node, verdict.Reason = n.Key(), reason
 	d.found.Verdicts = append(d.found.Verdicts, verdict)
-	if next := &d.found.NextLook; !kept.Until.IsZero() && (next.IsZero() || kept.Until.Before(*next)) {
-		*next = kept.Until
+	d.lookAt(kept.Until)
+}
+
+// lookAt brings NextLook forward to a time; zero for none.
+func (d *decision) lookAt(until time.Time) {
+	if next := &d.found.NextLook; !until.IsZero() && (next.IsZero() || until.Before(*next)) {
+		*next = until
 	}
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // A simulation is one distribution (place/distribute.go) over the whole snapshot, in which everything that waits has its
-// place: pending pods, the pods of nodes that are leaving, and the room that buffers keep free. A trial of it takes some
-// nodes away, places their pods and nobody else's, and writes what it changes into a journal, so that undoing it is cheap.
+// place: pending pods, also those that nobody has looked at yet, the pods of nodes that are leaving, or what succeeds them,
+// and the room that buffers keep free. A trial of it takes some nodes away, places their pods and nobody else's, and writes
+// what it changes into a journal, so that undoing it is cheap.
 //
 // A trial says what Pack would say of the same snapshot with the nodes on their way out, but for this:
 //
@@ -68,6 +69,8 @@ func NewSimulation(in model.Input, movable []*model.Node) *Simulation {
 		f.Simulated[n.Key()] = &simulatedNode{node: n}
 	}
 	waits := place.Waiting(in.Snapshot)
+	arriving, _ := in.Snapshot.Arriving()
+	waits = append(waits, arriving...)
 	pods := slices.Clone(waits)
 	for _, n := range movable {
 		if st := f.Simulated[n.Key()]; !st.node.Deleting && !st.node.Disrupted {

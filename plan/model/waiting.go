@@ -1,5 +1,10 @@
 package model
 
+import (
+	"slices"
+	"time"
+)
+
 // Siblings names the pods of one owner that are all the same to the kube-scheduler. It looks at one pod after the other,
 // and writes down what it found at a limited rate: the last of a thousand pods are found to need a node many seconds after
 // the first. Where it has found no node for one, it finds none for a sibling either, so a plan need not wait for it to say
@@ -95,4 +100,61 @@ func (s *Snapshot) WaitingForNode() (pods []*Pod, others bool) {
 		}
 	}
 	return pods, others
+}
+
+// succeedsWithin is how long after its eviction a pod's controller is given to make its successor. It takes milliseconds,
+// and seconds where a controller has hundreds to make (--kube-api-qps of the kube-controller-manager).
+const succeedsWithin = 15 * time.Second
+
+// Arriving returns the pods that wait for no node yet and will take room in a moment: those the kube-scheduler has not
+// looked at, and those that were evicted and whose controller has made no other since, each of which stands for its
+// successor. Until is when the last of these is given up; zero if there are none.
+func (s *Snapshot) Arriving() (pods []*Pod, until time.Time) {
+	waits := map[*Pod]bool{}
+	waiting, _ := s.WaitingForNode()
+	for _, pod := range waiting {
+		waits[pod] = true
+	}
+	for _, pod := range s.Pending {
+		if pod.Placeable() && !pod.Unschedulable && !waits[pod] {
+			pods = append(pods, pod)
+		}
+	}
+	type controller struct{ namespace, kind, name string }
+	by := func(pod *Pod) controller { return controller{pod.Namespace, pod.OwnerKind, pod.OwnerName} }
+	at := func(pod *Pod) time.Time { return pod.Deletion.Add(-pod.GracePeriod) }
+	evicted := map[controller][]*Pod{}
+	for _, n := range s.Nodes {
+		for _, pod := range n.Pods {
+			// The pod of a StatefulSet is its own successor.
+			replaced := pod.Terminating() && pod.OwnerName != "" && !pod.Daemon && !pod.Static && !pod.Terminal && !pod.Reschedulable()
+			if n.Leaving() && replaced && s.Time.Before(at(pod).Add(succeedsWithin)) {
+				evicted[by(pod)] = append(evicted[by(pod)], pod)
+			}
+		}
+	}
+	if len(evicted) == 0 {
+		return pods, time.Time{}
+	}
+	succeeds := func(pod *Pod) {
+		if gone := evicted[by(pod)]; len(gone) > 0 && !pod.Terminating() && !pod.Created.Before(at(gone[0])) {
+			evicted[by(pod)] = gone[1:]
+		}
+	}
+	for _, pod := range s.Pending {
+		succeeds(pod)
+	}
+	for _, n := range s.Nodes {
+		for _, pod := range n.Pods {
+			succeeds(pod)
+		}
+	}
+	for _, n := range s.Nodes {
+		for _, pod := range n.Pods {
+			if slices.Contains(evicted[by(pod)], pod) {
+				pods, until = append(pods, pod), Later(until, at(pod).Add(succeedsWithin))
+			}
+		}
+	}
+	return pods, until
 }

@@ -18,7 +18,7 @@ func Pack(in model.Input) model.Plan {
 	replaced := replacedPods(in.Snapshot)
 	var paused []model.Unplaced
 	for {
-		packed := PackAll(in)
+		packed := packAll(in)
 		spared := map[types.UID]bool{}
 		for i := range packed.Claims {
 			for _, uid := range packed.Claims[i].Pods {
@@ -41,9 +41,9 @@ func Pack(in model.Input) model.Plan {
 	}
 }
 
-// PackAll plans for all pods alike, whoever sees to them. Where a limit was met and pods are left, it plans once more by
+// packAll plans for all pods alike, whoever sees to them. Where a limit was met and pods are left, it plans once more by
 // priority, and takes that plan if it serves other pods and is fairer. Each pass starts anew.
-func PackAll(in model.Input) model.Plan {
+func packAll(in model.Input) model.Plan {
 	first := pack(&in, allAtOnce)
 	if !first.limited || !slices.ContainsFunc(first.Unplaced, func(u model.Unplaced) bool { return !u.Pod.Virtual }) {
 		return first.Plan
