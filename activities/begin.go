@@ -114,7 +114,7 @@ func (a *Activities) candidate(ctx context.Context, id string, gone workflows.Re
 
 // markReplaced marks a node that is being replaced, and says on its claim why. The mark on the Node comes first and goes
 // last: a claim that says so on a Node without it was marked by Karpenter. As Karpenter's, the Event of a launch is only
-// written where there is one; the end of every node has its own.
+// written where there is one; the end of every node has its own. What the policy Balanced lets go has an Event in any case.
 func (a *Activities) markReplaced(ctx context.Context, in workflows.Replace, why string, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	marked := disrupted(node)
 	node, err := a.drains.change(ctx, node, "mark", func(node *corev1.Node) {
@@ -127,11 +127,18 @@ func (a *Activities) markReplaced(ctx context.Context, in workflows.Replace, why
 	err = a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason, Message: why})
 	})
-	if err == nil && !marked && len(in.Claims) > 0 {
+	if err != nil || marked {
+		return err
+	}
+	pool := a.Mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
+	if in.Reason == string(karpv1.DisruptionReasonUnderutilized) && pool != nil && pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyBalanced {
+		a.tellBoth(node, claim, corev1.EventTypeNormal, "ConsolidationApproved", why)
+	}
+	if len(in.Claims) > 0 {
 		a.tellBoth(node, claim, corev1.EventTypeNormal, "DisruptionLaunching",
 			fmt.Sprintf("%s: launching %s first (replacement %s): %s", in.Reason, counted(len(in.Claims), "replacement", "replacements"), in.ID, why))
 	}
-	return err
+	return nil
 }
 
 // tellBoth says something of a node to who looks at the Node and to who looks at its claim. Either may be nil.

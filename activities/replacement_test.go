@@ -204,6 +204,46 @@ func TestBeginAndUndo(t *testing.T) {
 	}
 }
 
+// What the policy Balanced lets go is told once, and of no other policy and for no other reason.
+func TestBeginTellsWhatBalancedLetsGo(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason string
+		policy karpv1.ConsolidationPolicy
+		why    karpv1.DisruptionReason
+		want   int
+	}{
+		{"the policy weighs it: once on the Node and once on its claim", karpv1.ConsolidationPolicyBalanced, karpv1.DisruptionReasonUnderutilized, 2},
+		{"drift is not weighed", karpv1.ConsolidationPolicyBalanced, karpv1.DisruptionReasonDrifted, 0},
+		{"another policy weighs nothing", karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, karpv1.DisruptionReasonUnderutilized, 0},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			claim, node := serving("a")
+			pool := poolP()
+			pool.Spec.Disruption.ConsolidationPolicy = test.policy
+			r := newReplacing(t, nil, pool, claim, node)
+			in := replaceOf(0, claim)
+			in.Reason, in.Why = string(test.why), "it saves much"
+			for range 2 {
+				if _, err := run(t, r.doing.BeginReplacement, in); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(r.events.Events)
+			told := 0
+			for event := range r.events.Events {
+				if event == "Normal ConsolidationApproved it saves much" {
+					told++
+				}
+			}
+			if told != test.want {
+				t.Errorf("told %d times, want %d", told, test.want)
+			}
+		})
+	}
+}
+
 func TestBeginRefuses(t *testing.T) {
 	t.Parallel()
 	claim, node := serving("a")

@@ -16,10 +16,9 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// The reasons of the Events by which people with kubectl learn why a node stays, or that the policy Balanced lets it go.
+// The reasons of the Events by which people with kubectl learn why a node stays.
 // They are Karpenter's.
 const (
-	eventApproved        = "ConsolidationApproved"
 	eventBlocked         = "DisruptionBlocked"
 	eventUnconsolidable  = "Unconsolidatable"
 	eventInvalidSchedule = "InvalidDisruptionSettings"
@@ -43,8 +42,6 @@ const (
 type verdicts struct {
 	nodes map[string]saidOf
 	pools map[string]uint64
-	// approved are the nodes that the last look has let go although the policy Balanced weighs them.
-	approved map[string]bool
 	// misprotected are the values that were complained about.
 	misprotected map[types.UID]uint64
 	// kinds are the reasons and causes that Disruption was last woken to write down, and when that was.
@@ -107,37 +104,6 @@ func (v *verdicts) choose(found plan.Disruption, young map[string]bool, now time
 	}
 	v.nodes = said
 	return tellings, next
-}
-
-// approve returns what is to be said of nodes that go and that the policy Balanced weighs: once, when it lets them go.
-func (v *verdicts) approve(snapshot *plan.Snapshot, found plan.Disruption) []telling {
-	weighs, of := map[string]bool{}, map[string]string{}
-	for _, pool := range snapshot.NodePools {
-		if pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyBalanced {
-			weighs[pool.Name] = true
-		}
-	}
-	if len(weighs) == 0 {
-		v.approved = nil
-		return nil
-	}
-	for _, n := range snapshot.Nodes {
-		of[n.Key()] = n.Pool
-	}
-	var tellings []telling
-	approved := map[string]bool{}
-	for _, command := range found.Commands {
-		for _, node := range command.Nodes {
-			if command.Reason != karpv1.DisruptionReasonUnderutilized || !weighs[of[node]] || !v.approved[node] && len(tellings) == verdictsMost {
-				continue
-			}
-			if approved[node] = true; !v.approved[node] {
-				tellings = append(tellings, telling{node, eventApproved, shortened(command.Why)})
-			}
-		}
-	}
-	v.approved = approved
-	return tellings
 }
 
 // binding is the verdict of a node that is worth telling people of: what blocks it for the first reason that applies, or
@@ -250,7 +216,7 @@ func (s *Starter) tell(snapshot *plan.Snapshot, found plan.Disruption) (next tim
 	if !more.IsZero() && (next.IsZero() || more.Before(next)) {
 		next = more
 	}
-	for _, t := range append(tellings, s.verdicts.approve(snapshot, found)...) {
+	for _, t := range tellings {
 		if claim := s.Mirror.Claim(t.node); claim != nil {
 			s.record(claim, &corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID}, t)
 		}

@@ -121,34 +121,6 @@ func TestToldOnce(t *testing.T) {
 	})
 }
 
-// What Balanced lets go is said once for each time it does, and of no other pool and for no other reason.
-func TestApproved(t *testing.T) {
-	t.Parallel()
-	weighing, other := testPool("weighing"), testPool("other")
-	weighing.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidationPolicyBalanced
-	snapshot := &plan.Snapshot{NodePools: []*karpv1.NodePool{weighing, other}, Nodes: []*plan.Node{{Claim: "a", Pool: "weighing"}, {Claim: "b", Pool: "weighing"}, {Claim: "c", Pool: "other"}}}
-	goes := func(reason karpv1.DisruptionReason, nodes ...string) plan.Command {
-		return plan.Command{Reason: reason, Nodes: nodes, Why: "it saves much"}
-	}
-	both := goes(karpv1.DisruptionReasonUnderutilized, "a", "c")
-	var v verdicts
-	for _, step := range []struct {
-		reason   string
-		commands []plan.Command
-		want     []telling
-	}{
-		{"one of two weighs", []plan.Command{both}, []telling{{"a", "ConsolidationApproved", "it saves much"}}},
-		{"it has been said", []plan.Command{both}, nil},
-		{"another one", []plan.Command{both, goes(karpv1.DisruptionReasonUnderutilized, "b")}, []telling{{"b", "ConsolidationApproved", "it saves much"}}},
-		{"drift is not weighed", []plan.Command{goes(karpv1.DisruptionReasonDrifted, "a")}, nil},
-		{"once more", []plan.Command{both}, []telling{{"a", "ConsolidationApproved", "it saves much"}}},
-	} {
-		if diff := cmp.Diff(step.want, v.approve(snapshot, plan.Disruption{Commands: step.commands}), cmp.AllowUnexported(telling{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.reason, diff)
-		}
-	}
-}
-
 // Of nodes that are young nothing is said, and what keeps them meanwhile does not count.
 func TestYoungNodesAreNoNews(t *testing.T) {
 	t.Parallel()
