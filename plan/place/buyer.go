@@ -47,7 +47,7 @@ func Strategies() []string {
 
 // problemOf says in numbers what is to be bought and what there is to buy.
 func problemOf(m *market.Market, demands []*Demand, sold []candidateType) *solve.Problem {
-	p := &solve.Problem{Follows: m.Nominates, Without: solve.Strategy(m.Without), Machines: make([]solve.Machine, len(sold))}
+	p := &solve.Problem{Follows: m.Nominates, Without: solve.Strategy(m.Without), Batch: m.Batch, Machines: make([]solve.Machine, len(sold))}
 	addBudgets(m, p, sold)
 	for i, g := range sold {
 		prices := slices.Repeat([]float64{math.Inf(1)}, len(m.Zones))

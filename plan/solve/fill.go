@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"cmp"
 	"slices"
 )
 
@@ -207,6 +208,8 @@ const (
 	dear
 	// priced counts resources at the knapsack's prices.
 	priced
+	// once sees how scarce resources are on the empty machine, and never again: much faster than the others.
+	once
 )
 
 // fill loads a machine, beginning with as much of some content as there is. Then it takes, again and again, pieces of the row
@@ -229,6 +232,10 @@ func (f *filler) fill(machine int, how manner, content []Count) (*Load, float64)
 		}
 	}
 	f.scratch.candidates = candidates
+	if how == once {
+		t.fillInOrder(candidates)
+		return t.done()
+	}
 	for len(candidates) > 0 {
 		prices := f.prices[machine]
 		if how != priced || prices == nil {
@@ -243,6 +250,26 @@ func (f *filler) fill(machine int, how manner, content []Count) (*Load, float64)
 		}
 	}
 	return t.done()
+}
+
+// fillInOrder adds as much of each row as there is room for, of what is worth the most for the room it takes first.
+func (t *filling) fillInOrder(candidates []int) {
+	prices, rate := t.f.scarcity(t.free), t.f.scratch.factors
+	for _, r := range candidates {
+		size := 0.0
+		for d, amount := range t.f.rows[r].request {
+			size += float64(max(0, amount)) * prices[d]
+		}
+		rate[r] /= size
+	}
+	slices.SortFunc(candidates, func(a, b int) int { return cmp.Or(-cmp.Compare(rate[a], rate[b]), cmp.Compare(a, b)) })
+	for _, r := range candidates {
+		if !Fits(t.f.rows[r].least, t.free) {
+			continue
+		}
+		for t.putFrom(r) {
+		}
+	}
 }
 
 // scarcity is what a unit of each resource counts for, the more the less is free of it.

@@ -9,12 +9,12 @@ import (
 // worthwhile is the merit that a load of the program has to have when it is made of pieces of their real size and within shares.
 const worthwhile = 0.97
 
-// again is the share of the worth that may be bought before what is left is valued anew, and revaluations how often that
+// again is the share of the worth that may be bought before what is left is valued anew, and revalued how often that
 // is done. The first valuation looks long, for all the others only change the remainder.
 const (
-	again        = 0.4
-	revaluations = 4
-	quickRounds  = 12
+	again       = 0.4
+	revalued    = 4
+	quickRounds = 12
 )
 
 // guide buys by what pieces are worth: what the program wants in whole numbers, and then the load of the highest merit, one
@@ -30,7 +30,7 @@ type guide struct {
 
 // guided is a packing by worth, with the duals of the program as worths, until so much is bought that the rest is better
 // valued anew: few pieces that fill no machine are worth something else than many that do.
-func (s *solver) guided(rest *stock) *packing {
+func (s *solver) guided(rest *stock, revaluations int) *packing {
 	result := &packing{rest: rest}
 	program, rows := s.program, s.rows
 	for valued := 0; ; valued++ {

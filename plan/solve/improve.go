@@ -29,7 +29,7 @@ const (
 	// the attempts, and then the best as often as this, each time otherwise, until nothing is left to win.
 	few      = 400
 	scouting = 4
-	often    = 5
+	often    = 3
 	// ruined is how many machines are taken out at most; of packings of few pieces, once in overhaul attempts, half of all.
 	ruined   = 5
 	overhaul = 6
@@ -54,6 +54,9 @@ func (s *solver) improvedOften(cheapest *packing) *packing {
 	attempts := min(improvements, effort/max(1, pieces+len(s.p.Demands)), breadth/len(s.options))
 	if s.p.Accepts != nil {
 		attempts /= 8 // asking takes longer than all else
+	}
+	if s.p.Batch > pieces {
+		attempts = attempts * pieces / s.p.Batch
 	}
 	best := cheapest
 	done := func() bool {
@@ -135,11 +138,11 @@ func (i *improver) greedy(s *stock) *packing {
 		f.worth[r] = i.size[first] * (0.85 + 0.3*i.random.Float64()) / f.scale[first]
 	}
 	f.count()
-	result, how := &packing{rest: s}, manner(i.random.IntN(int(priced)))
+	result := &packing{rest: s}
 	for s.pieces > 0 {
 		var best choice
 		for range sampled {
-			best.consider(f.fill(i.options[i.random.IntN(len(i.options))], how, nil))
+			best.consider(f.fill(i.options[i.random.IntN(len(i.options))], once, nil))
 		}
 		if best.load == nil {
 			break
@@ -185,7 +188,7 @@ func stuff(s *stock, loads []Load, size []float64) {
 		measured, pieces := false, 0
 		for _, k := range order {
 			d := &p.Demands[k]
-			if s.left[k] == 0 || d.Kind != 0 || len(d.Ways) != 1 || d.Most > 0 || s.shared && (d.Share > 0 || p.Share > 0) ||
+			if s.left[k] == 0 || d.Kind != 0 || len(d.Ways) != 1 || d.Most > 0 ||
 				!d.Ways[0].Machines.Has(l.Machine) || l.Zones&^d.Ways[0].Zones != 0 {
 				continue
 			}
@@ -196,8 +199,11 @@ func stuff(s *stock, loads []Load, size []float64) {
 					Subtract(free, p.Demands[c.Demand].Request, c.N)
 				}
 			}
-			n := min(s.left[k], Times(d.Request, free))
-			if n == 0 {
+			n := min(s.left[k], Times(d.Request, free), s.share-l.pieces())
+			if s.shared && d.Share > 0 {
+				n = min(n, d.Share-l.of(k))
+			}
+			if n <= 0 {
 				continue
 			}
 			if pieces == 0 {

@@ -15,6 +15,9 @@ type Problem struct {
 	// Share is how many pieces one machine takes where no machine is to carry too large a part of a batch; zero if that does
 	// not matter.
 	Share int
+	// Batch is how many pieces the demands are a part of; zero if they are all. The smaller the part, the less it is worth to
+	// look long for a lower price.
+	Batch int
 	// Follows says that pieces will be where they are planned. Where they may not, ways to buy are compared by what they cost
 	// in the end.
 	Follows bool
@@ -119,6 +122,17 @@ func (l *Load) pieces() int {
 	n := 0
 	for _, c := range l.Content {
 		n += c.N
+	}
+	return n
+}
+
+// of is how many pieces of a demand a load has.
+func (l *Load) of(demand int) int {
+	n := 0
+	for _, c := range l.Content {
+		if c.Demand == demand {
+			n += c.N
+		}
 	}
 	return n
 }

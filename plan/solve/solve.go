@@ -7,7 +7,7 @@ import (
 )
 
 // AlmostEqual is the part of its price by which a plan may be dearer than the cheapest one and count as costing the same.
-const AlmostEqual = 0.012
+const AlmostEqual = 0.008
 
 // solver is a problem, and what all ways to buy have in common.
 type solver struct {
@@ -68,7 +68,9 @@ func (s *solver) packings(shared bool) []*packing {
 		}
 		all = append(all, made)
 	}
-	try(ByWorth, s.guided)
+	for _, often := range [...]int{revalued, 0} {
+		try(ByWorth, func(rest *stock) *packing { return s.guided(rest, often) })
+	}
 	try(FirstFit, func(rest *stock) *packing { return firstFit(rest, rest.bySize(s.size), s.options) })
 	for _, m := range fleets(s.p, s.options) {
 		try(OneType, func(rest *stock) *packing { return firstFit(rest, rest.bySize(s.size), []int{m}) })
@@ -118,7 +120,7 @@ func concentrated(p *Problem, packed *packing) bool {
 			return true
 		}
 		for _, c := range packed.loads[i].Content {
-			if share := p.Demands[c.Demand].Share; share > 0 && c.N > share {
+			if share := p.Demands[c.Demand].Share; share > 0 && packed.loads[i].of(c.Demand) > share {
 				return true
 			}
 		}
