@@ -128,9 +128,6 @@ func ApplyLimitRanges(container *corev1.ResourceRequirements, ranges []*corev1.L
 // AverageRequest is what pods that wait for a node ask for on average, of CPU and memory.
 func AverageRequest(pods []*Pod) Resources { return model.AverageRequest(pods) }
 
-// BestKnown is what the cheapest plan costs that is found, in US dollars per hour, were every pod to go where it is planned.
-func BestKnown(in Input) float64 { return place.BestKnown(in) }
-
 // Confirm looks once more at a command that is about to be carried out, and says what keeps its nodes by now.
 func Confirm(in Input, command Command) []Verdict { return disrupt.Confirm(in, command) }
 

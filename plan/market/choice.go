@@ -3,6 +3,8 @@ package market
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -32,7 +34,7 @@ type tally struct {
 	minimums []Minimum
 	// values are those that a label may have on a candidate.
 	values func(candidate int, key string) []string
-	Seen   []map[string]bool
+	Seen   []sets.Set[string]
 }
 
 // NewTally counts what machines have towards some minimums.
@@ -43,7 +45,7 @@ func NewTally(m *Market, minimums []Minimum) *tally {
 func newTally(minimums []Minimum, values func(candidate int, key string) []string) *tally {
 	t := &tally{minimums: minimums, values: values}
 	for range minimums {
-		t.Seen = append(t.Seen, map[string]bool{})
+		t.Seen = append(t.Seen, sets.Set[string]{})
 	}
 	return t
 }
@@ -61,10 +63,7 @@ func (t *tally) Met() bool {
 // Adds says whether a candidate brings a value that is still missing.
 func (t *tally) Adds(candidate int) bool {
 	for i, minimum := range t.minimums {
-		if len(t.Seen[i]) >= minimum.Count {
-			continue
-		}
-		if slices.ContainsFunc(t.values(candidate, minimum.Key), func(value string) bool { return !t.Seen[i][value] }) {
+		if len(t.Seen[i]) < minimum.Count && !t.Seen[i].HasAll(t.values(candidate, minimum.Key)...) {
 			return true
 		}
 	}
@@ -74,9 +73,7 @@ func (t *tally) Adds(candidate int) bool {
 // Add counts a candidate's values.
 func (t *tally) Add(candidate int) {
 	for i, minimum := range t.minimums {
-		for _, value := range t.values(candidate, minimum.Key) {
-			t.Seen[i][value] = true
-		}
+		t.Seen[i].Insert(t.values(candidate, minimum.Key)...)
 	}
 }
 

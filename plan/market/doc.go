@@ -4,6 +4,6 @@
 //
 // What a launch may choose from, once it is decided, is worked out here as well (offerings.go).
 //
-// Reading order: bitset, cache, vector, market, labels, limits, reservation, zones, choice, variant, zone_prices, launchable,
+// Reading order: cache, vector, market, labels, limits, reservation, zones, choice, variant, zone_prices, launchable,
 // daemons, open, offerings, overlay.
 package market

@@ -5,7 +5,14 @@ import (
 
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
+	"github.com/tenon-sh/tenon/plan/solve"
 )
+
+// Bitset is a set of machines or of zones.
+type Bitset = solve.Bitset
+
+// NewBitset returns an empty set of numbers below size.
+func NewBitset(size int) Bitset { return solve.NewBitset(size) }
 
 // The first dimensions of every vector; extended resources follow.
 const (

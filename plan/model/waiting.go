@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -136,25 +137,18 @@ func (s *Snapshot) Arriving() (pods []*Pod, until time.Time) {
 	if len(evicted) == 0 {
 		return pods, time.Time{}
 	}
-	succeeds := func(pod *Pod) {
-		if gone := evicted[by(pod)]; len(gone) > 0 && !pod.Terminating() && !pod.Created.Before(at(gone[0])) {
-			evicted[by(pod)] = gone[1:]
-		}
-	}
-	for _, pod := range s.Pending {
-		succeeds(pod)
-	}
-	for _, n := range s.Nodes {
+	for _, n := range append(slices.Clip(s.Nodes), &Node{Pods: s.Pending}) {
 		for _, pod := range n.Pods {
-			succeeds(pod)
-		}
-	}
-	for _, n := range s.Nodes {
-		for _, pod := range n.Pods {
-			if slices.Contains(evicted[by(pod)], pod) {
-				pods, until = append(pods, pod), Later(until, at(pod).Add(succeedsWithin))
+			if gone := evicted[by(pod)]; len(gone) > 0 && !pod.Terminating() && !pod.Created.Before(at(gone[0])) {
+				evicted[by(pod)] = gone[1:]
 			}
 		}
 	}
+	for _, gone := range evicted {
+		for _, pod := range gone {
+			pods, until = append(pods, pod), Later(until, at(pod).Add(succeedsWithin))
+		}
+	}
+	slices.SortFunc(pods, func(a, b *Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
 	return pods, until
 }

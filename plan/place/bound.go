@@ -1,8 +1,6 @@
 package place
 
 import (
-	"slices"
-
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/solve"
@@ -34,15 +32,4 @@ func LowerBound(in model.Input) float64 {
 		}
 	}
 	return sum
-}
-
-// BestKnown is what the cheapest plan that is found for the pods that wait costs, in US dollars per hour, were every pod to
-// go where it is planned. Pack may choose a dearer plan, because the kube-scheduler does not follow plans, or to spread.
-func BestKnown(in model.Input) float64 {
-	in.Nominates = true
-	in.Pools = slices.Clone(in.Pools)
-	for i := range in.Pools {
-		in.Pools[i].Packing = model.PackingCheapest
-	}
-	return Pack(in).PricePerHour()
 }

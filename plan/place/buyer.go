@@ -47,7 +47,7 @@ func Strategies() []string {
 
 // problemOf says in numbers what is to be bought and what there is to buy.
 func problemOf(m *market.Market, demands []*Demand, sold []candidateType) *solve.Problem {
-	p := &solve.Problem{Follows: m.Nominates, Without: solve.Strategy(m.Without), Machines: make([]solve.Machine, len(sold))}
+	p := &solve.Problem{Follows: m.Nominates, Without: solve.Strategy(m.Without), Batch: m.Batch, Machines: make([]solve.Machine, len(sold))}
 	addBudgets(m, p, sold)
 	for i, g := range sold {
 		prices := slices.Repeat([]float64{math.Inf(1)}, len(m.Zones))
@@ -60,7 +60,7 @@ func problemOf(m *market.Market, demands []*Demand, sold []candidateType) *solve
 	if spread && m.Batch >= concentration {
 		p.Share = m.Batch / concentration
 	}
-	sets := map[string]solve.Set{}
+	sets := map[string]market.Bitset{}
 	for _, d := range demands {
 		asked := demandFor(d, sold, sets)
 		if workload := d.workload(); spread && workload >= concentration {
@@ -103,7 +103,7 @@ func addBudgets(m *market.Market, p *solve.Problem, sold []candidateType) {
 }
 
 // demandFor is a demand in numbers. sets are those of machines that are known, since many demands may use the same.
-func demandFor(d *Demand, sold []candidateType, sets map[string]solve.Set) solve.Demand {
+func demandFor(d *Demand, sold []candidateType, sets map[string]market.Bitset) solve.Demand {
 	result := solve.Demand{Request: d.Request, Pieces: d.Pieces(), Most: d.most}
 	switch {
 	case len(d.ports) > 0:
@@ -119,10 +119,10 @@ func demandFor(d *Demand, sold []candidateType, sets map[string]solve.Set) solve
 		key := fmt.Sprint(v.Zones) + machines.Key()
 		set, known := sets[key]
 		if !known {
-			set = solve.NewSet(len(sold))
+			set = market.NewBitset(len(sold))
 			for i, g := range sold {
 				if machines.Has(g.index) && g.zones&v.Zones != 0 {
-					set.Add(i)
+					set.Set(i)
 				}
 			}
 			sets[key] = set
@@ -173,7 +173,7 @@ func deliver(m *market.Market, l *solve.Load, demands []*Demand, g *candidateTyp
 		return nil
 	}
 	b := NewPlannedNode(m, g.index)
-	b.Size, b.Free, b.least = g.size, slices.Clone(g.room), l.Need
+	b.Size, b.Free = g.size, slices.Clone(g.room)
 	for _, c := range l.Content {
 		b.add(demands[c.Demand], c.Way, c.N)
 	}

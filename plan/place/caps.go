@@ -32,14 +32,21 @@ func hostCapsOf(podGroups []*PodGroup) []rules.HostCap {
 	return caps[:min(len(caps), mostCaps)]
 }
 
-// looseness is how many times more nodes than a bound asks for there have to be in any case for it not to matter.
-const looseness = 4
+// A bound that asks for few nodes hardly matters where others ask for many. Without it more demand chunks are alike, which
+// is worth it where there are many of them.
+const (
+	// looseness is how many times more nodes than a bound asks for there have to be in any case for it not to matter.
+	looseness = 4
+	// manyChunks is from how many demand chunks on such bounds are left out.
+	manyChunks = 100
+)
 
 // bounds are how many pieces of some demand chunks one machine takes for reasons other than room, without what the nodes
 // that the widest of these bounds asks for meet anyway.
 type bounds struct {
 	*market.Dimensions
-	// widest is how many nodes the widest bound asks for, pods how many pods each bound that counts as a resource concerns.
+	// widest is how many nodes the widest bound asks for, zero with few demand chunks; pods is how many pods each bound that counts
+	// as a resource concerns.
 	widest int
 	pods   []int
 }
@@ -47,6 +54,9 @@ type bounds struct {
 // boundsOf finds the widest bound of some demand chunks.
 func boundsOf(dims *market.Dimensions, chunks []*DemandChunk) bounds {
 	all := bounds{Dimensions: dims, pods: make([]int, len(dims.Caps))}
+	if len(chunks) < manyChunks {
+		return all
+	}
 	for _, l := range chunks {
 		if most := l.most(); most > 0 {
 			all.widest = max(all.widest, l.Left()/most)

@@ -88,7 +88,7 @@ func alternatives(m *market.Market, s *market.Seller, planned []*PlannedNode) (h
 		}
 		last = *b
 		if m.Machines[b.Machine].Capacity == Spot {
-			instead[i] = modest(m, s, b, holdingAs(m, s, b, b.need(), onDemand, market.Unreserved), none)
+			instead[i] = modest(m, s, b, holdingAs(m, s, b, onDemand, market.Unreserved), none)
 			if m.PriceIn(b.Machine, b.Zones) > market.CheapestPrice(m, instead[i], b.Zones) && len(s.Minimums) == 0 {
 				b.Machine, instead[i] = cheapest(m, instead[i], b.Zones, b.Machine), nil
 			}
@@ -124,31 +124,25 @@ func labelsOf(m *market.Market, s *market.Seller, b *PlannedNode) map[string]str
 
 // sameContent says that two planned nodes may be launched as the same. Of thousands, most are like the one before.
 func sameContent(a, b *PlannedNode) bool {
-	return a.Machine == b.Machine && a.Zones == b.Zones && a.Size.Equal(b.Size) && slices.Equal(a.least, b.least) &&
+	return a.Machine == b.Machine && a.Zones == b.Zones && a.Size.Equal(b.Size) &&
 		slices.EqualFunc(a.content, b.content, func(x, y portion) bool { return x.demand == y.demand && x.variant == y.variant && x.count == y.count })
 }
 
 // Holders are the machines of the planned node's pool, capacity type and reservation that hold its content in its zones.
-// What was planned to stay free gives way where it would leave too little choice for minValues.
 func Holders(m *market.Market, s *market.Seller, b *PlannedNode) market.Bitset {
 	own := &m.Machines[b.Machine]
-	set := holdingAs(m, s, b, b.need(), own.Capacity, own.Reservation)
+	set := holdingAs(m, s, b, own.Capacity, own.Reservation)
 	set.Set(b.Machine)
-	if b.least != nil && !market.Enough(m, s, set) {
-		set = holdingAs(m, s, b, b.used, own.Capacity, own.Reservation)
-		set.Set(b.Machine)
-	}
 	return set
 }
 
-// holdingAs are the machines of a pool with one capacity type and reservation that hold a planned node's content, with
-// room for a need.
-func holdingAs(m *market.Market, s *market.Seller, b *PlannedNode, need []int64, capacity, reservation int) market.Bitset {
+// holdingAs are the machines of a pool with one capacity type and reservation that hold a planned node's content.
+func holdingAs(m *market.Market, s *market.Seller, b *PlannedNode, capacity, reservation int) market.Bitset {
 	set := market.NewBitset(len(m.Machines))
 	for i := s.First; i < s.Last; i++ {
 		mach := &m.Machines[i]
 		there := mach.Zones&b.Zones != 0 && b.Zones&m.AllZones&^mach.Where == 0
-		if there && mach.Capacity == capacity && mach.Reservation == reservation && solve.Fits(need, mach.Usable) {
+		if there && mach.Capacity == capacity && mach.Reservation == reservation && solve.Fits(b.used, mach.Usable) {
 			set.Set(i)
 		}
 	}

@@ -16,8 +16,6 @@ type PlannedNode struct {
 	content []portion
 	// used is what the content takes, Free what it leaves.
 	used, Free []int64
-	// least is what a machine has to have to be launched in place of this one; nil if the content says it.
-	least []int64
 	// Size is what the pool's limits were charged for it.
 	Size  model.Resources
 	ports []model.HostPort
@@ -41,14 +39,6 @@ func NewPlannedNode(m *market.Market, index int) *PlannedNode {
 	mach := &m.Machines[index]
 	return &PlannedNode{Machine: index, Zones: mach.Zones, Size: mach.Size, Free: slices.Clone(mach.Usable), used: make([]int64, len(mach.Usable)),
 		Attach: m.Book.NewRoom(mach.Typ.Name), Tally: make([]int32, m.Hosts)}
-}
-
-// need is what a machine has to have to be launched for the planned node.
-func (b *PlannedNode) need() []int64 {
-	if b.least != nil {
-		return b.least
-	}
-	return b.used
 }
 
 // pods calls yield for every pod on the planned node.

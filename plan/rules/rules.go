@@ -39,11 +39,6 @@ type NearRule struct {
 // Empty says that nothing is asked of other pods.
 func (r *Rules) Empty() bool { return len(r.Spread)+len(r.Near)+len(r.Apart) == 0 }
 
-// RuledByHost says that it matters to the pod group which pods run on the same node.
-func (r *Rules) RuledByHost() bool {
-	return r.SpreadsHosts() || r.NearHost() != nil || slices.ContainsFunc(r.Apart, func(g *Group) bool { return g.Host >= 0 })
-}
-
 // SpreadsHosts says that the pods are spread over hosts.
 func (r *Rules) SpreadsHosts() bool {
 	return slices.ContainsFunc(r.Spread, func(s SpreadRule) bool { return s.Host >= 0 })

@@ -11,10 +11,11 @@ import "math"
 //
 // Where demands are grouped into rows, each counts as its row's smallest.
 func LowerBound(p *Problem) float64 {
-	if len(p.Machines) == 0 {
+	options := byPrice(p)
+	if len(options) == 0 {
 		return 0
 	}
-	size, prices := sizes(p)
+	size, prices := sizes(p, options)
 	highest := divisible(p, size, prices)
 	relaxed := *p
 	relaxed.Budgets = nil
@@ -22,8 +23,12 @@ func LowerBound(p *Problem) float64 {
 	for m := range relaxed.Machines {
 		relaxed.Machines[m].Takes = nil
 	}
-	f := relaxedFiller(&relaxed, size)
-	program := newProgram(f)
+	rows := rowsOf(&relaxed, size)
+	for i := range rows {
+		rows[i].request = rows[i].least
+	}
+	program := programOf(&relaxed, rows, size, false)
+	f := program.f
 	for range maxProofs {
 		program.solve(provingRounds)
 		for r := range f.rows {
@@ -73,18 +78,6 @@ func divisible(p *Problem, size, prices []float64) float64 {
 		sum += size[k] * float64(p.Demands[k].Pieces)
 	}
 	return sum * scale
-}
-
-// relaxedFiller fills machines with the smallest piece of each row.
-func relaxedFiller(p *Problem, size []float64) *filler {
-	rows := rowsOf(p, size)
-	for i := range rows {
-		rows[i].request = rows[i].least
-	}
-	q := condensed(p, rows)
-	single, ones := singles(q)
-	f := newFiller(q, single, newStock(q), ones)
-	return f
 }
 
 // Bounds of the effort a proof is worth.

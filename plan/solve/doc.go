@@ -4,6 +4,6 @@
 //
 // Solve is the question. LowerBound says what no answer can undercut.
 //
-// Reading order: strategy, problem, stock, rows, fill, knapsack, program, guided, rehearse, search, firstfit, fleet, improve, solve,
-// bound.
+// Reading order: strategy, bitset, problem, stock, packing, rows, fill, knapsack, simplex, program, search, guided, firstfit, fleet,
+// improve, rehearse, solve, bound.
 package solve

@@ -2,7 +2,6 @@ package solve
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -32,20 +31,18 @@ type filler struct {
 
 // scratch is memory that is used again and again.
 type scratch struct {
-	free, scarcity, factors, ratio []float64
-	candidates                     []int
-	cursors                        []int
-	room                           []int64
-	loaded                         []int
-	content, share                 []Count
-	asked                          []int64
-	filling                        filling
-	knapsack                       [3][]float64
+	scarcity, factors   []float64
+	candidates, cursors []int
+	room                []int64
+	loaded              []int
+	content             []Count
+	knapsack            [3][]float64
 }
 
-func newFiller(p *Problem, rows []row, s *stock, size []float64) *filler {
-	f := &filler{p: p, rows: rows, stock: s, worth: make([]float64, len(rows)), scale: make([]float64, len(p.Demands)), home: make([]int, len(p.Demands)),
-		shadow: make([]float64, len(p.Budgets)), members: make([][]int, len(p.Machines)), prices: make([][]float64, len(p.Machines)),
+func newFiller(s *stock, rows []row, size []float64) *filler {
+	p := s.p
+	f := &filler{p: p, rows: rows, stock: s, worth: make([]float64, len(rows)), scale: make([]float64, len(p.Demands)),
+		home: make([]int, len(p.Demands)), shadow: make([]float64, len(p.Budgets)), members: make([][]int, len(p.Machines)), prices: make([][]float64, len(p.Machines)),
 		fits: make([][]int, len(p.Machines)), left: make([]int, len(rows))}
 	dims := 0
 	for r := range rows {
@@ -53,12 +50,9 @@ func newFiller(p *Problem, rows []row, s *stock, size []float64) *filler {
 		for _, k := range rows[r].members {
 			mean += size[k] * float64(p.Demands[k].Pieces)
 		}
-		mean /= float64(max(1, rows[r].pieces))
+		mean /= float64(rows[r].pieces)
 		for _, k := range rows[r].members {
-			f.scale[k], f.home[k] = 1, r
-			if len(rows[r].members) > 1 && mean > 0 {
-				f.scale[k] = size[k] / mean
-			}
+			f.scale[k], f.home[k] = size[k]/mean, r
 		}
 		dims = len(rows[r].request)
 		for m := range p.Machines {
@@ -68,8 +62,8 @@ func newFiller(p *Problem, rows []row, s *stock, size []float64) *filler {
 			}
 		}
 	}
-	f.scratch = scratch{free: make([]float64, dims), scarcity: make([]float64, dims), factors: make([]float64, len(rows)), ratio: make([]float64, len(rows)),
-		cursors: make([]int, len(rows)), room: make([]int64, dims), asked: make([]int64, dims), loaded: make([]int, len(p.Demands))}
+	f.scratch = scratch{scarcity: make([]float64, dims), factors: make([]float64, len(rows)), cursors: make([]int, len(rows)),
+		room: make([]int64, dims), loaded: make([]int, len(p.Demands))}
 	for i := range f.scratch.knapsack {
 		f.scratch.knapsack[i] = make([]float64, dims)
 	}
@@ -117,43 +111,48 @@ type filling struct {
 	value   float64
 }
 
+// choice is the load of the highest merit that was considered.
+type choice struct {
+	load  *Load
+	merit float64
+}
+
+// consider takes a load that is better, by more than a rounding error.
+func (c *choice) consider(l *Load, merit float64) {
+	if l != nil && (c.load == nil || merit > c.merit*(1+1e-9)) {
+		c.load, c.merit = l, merit
+	}
+}
+
+// buy buys a load and adds it to what is bought.
+func (f *filler) buy(result *packing, l *Load) {
+	bought := *l
+	bought.Content = slices.Clone(l.Content)
+	f.stock.buy(&bought)
+	result.add(bought)
+	f.count()
+}
+
 // begin starts a load. The one that was begun before has to be done.
-func (f *filler) begin(machine int) *filling {
-	copy(f.scratch.room, f.p.Machines[machine].Room)
-	if f.slack > 0 {
-		f.keepFree(machine)
+func (f *filler) begin(machine int) filling {
+	for d, amount := range f.p.Machines[machine].Room {
+		f.scratch.room[d] = amount - int64(f.slack*float64(amount))
 	}
-	f.scratch.filling = filling{f: f, machine: machine, zones: f.p.Machines[machine].zones(), free: f.scratch.room, content: f.scratch.content[:0]}
-	return &f.scratch.filling
+	return filling{f: f, machine: machine, zones: f.p.Machines[machine].zones(), free: f.scratch.room, content: f.scratch.content[:0]}
 }
 
-// keepFree leaves the slack of a machine free, but for what its largest piece needs.
-func (f *filler) keepFree(machine int) {
-	room := f.scratch.room
-	for d := range room {
-		largest := int64(0)
-		for _, r := range f.members[machine] {
-			largest = max(largest, f.rows[r].request[d])
-		}
-		room[d] = min(room[d], max(largest, room[d]-int64(f.slack*float64(room[d]))))
-	}
-}
-
-// end forgets what was loaded, and keeps the memory.
-func (t *filling) end() {
+// done is the finished load and its merit: what it carries for each dollar. It is nil if it is empty or may not be bought.
+func (t *filling) done() (*Load, float64) {
 	for _, c := range t.content {
 		t.f.scratch.loaded[c.Demand] = 0
 	}
 	t.f.scratch.content = t.content[:0]
-}
-
-// done is the finished load, or nil if it is empty or may not be bought.
-func (t *filling) done() *Load {
-	defer t.end()
-	if len(t.content) == 0 || t.f.p.Accepts != nil && !t.f.p.Accepts(t.machine, t.zones, t.content) {
-		return nil
+	l := t.f.p.load(t.machine, t.zones, t.content)
+	if l == nil || t.f.stock.affordable(t.machine) == 0 {
+		return nil, 0
 	}
-	return &Load{Machine: t.machine, Zones: t.zones, Content: slices.Clone(t.content), Price: t.f.p.Machines[t.machine].priceIn(t.zones)}
+	l.Content = slices.Clone(t.content)
+	return l, t.value / t.f.cost(t.machine, t.zones)
 }
 
 // put adds up to n pieces of a demand and returns how many there was room for.
@@ -163,7 +162,7 @@ func (t *filling) put(k, n int) int {
 	if n <= 0 {
 		return 0
 	}
-	if n = min(n, t.f.stock.most(k)-loaded[k], t.f.stock.share()-t.pieces); n <= 0 {
+	if n = min(n, t.f.stock.most(k)-loaded[k], t.f.stock.share-t.pieces); n <= 0 {
 		return 0
 	}
 	for w := range d.Ways {
@@ -198,14 +197,24 @@ func (t *filling) add(c Count) {
 // worthOf is what a piece of a demand is worth.
 func (f *filler) worthOf(k int) float64 { return f.scale[k] * f.worth[f.home[k]] }
 
-// biases are the ways to fill a machine that are tried: by worth for the room taken alone, and with a preference for
-// pieces that are worth much, which are harder to place later.
-var biases = [...]float64{0, 0.3, 1}
+// manner is a way to fill a machine.
+type manner int
 
-// fill loads a machine, beginning with as much of some content as there is. Then it takes, again and again, a piece of
-// the row that is worth most for the room it takes, where a resource counts the more the less is left of it. It returns nil
-// if nothing fits.
-func (f *filler) fill(machine int, bias float64, content []Count) (*Load, float64) {
+// The manners all take what is worth most for the room it takes.
+const (
+	// scarce counts a resource the more the less is left of it.
+	scarce manner = iota
+	// dear does so, too, and prefers pieces that are worth much, which are harder to place later.
+	dear
+	// priced counts resources at the knapsack's prices.
+	priced
+	// once sees how scarce resources are on the empty machine, and never again: much faster than the others.
+	once
+)
+
+// fill loads a machine, beginning with as much of some content as there is. Then it takes, again and again, pieces of the row
+// that is worth most for the room it takes. It returns the load and its merit; nil if nothing fits.
+func (f *filler) fill(machine int, how manner, content []Count) (*Load, float64) {
 	t := f.begin(machine)
 	for _, c := range content {
 		t.put(c.Demand, c.N)
@@ -218,27 +227,65 @@ func (f *filler) fill(machine int, bias float64, content []Count) (*Load, float6
 		f.scratch.cursors[r] = 0
 		candidates = append(candidates, r)
 		factors[r] = f.worth[r]
-		if bias > 0 {
-			factors[r] *= math.Pow(f.worth[r], bias)
+		if how == dear {
+			factors[r] *= f.worth[r]
 		}
 	}
 	f.scratch.candidates = candidates
+	if how == once {
+		t.fillInOrder(candidates)
+		return t.done()
+	}
 	for len(candidates) > 0 {
+		prices := f.prices[machine]
+		if how != priced || prices == nil {
+			prices = f.scarcity(t.free)
+		}
 		pick := -1
-		if candidates, pick = f.pick(candidates, factors, t.free); pick < 0 {
+		if candidates, pick = f.pick(candidates, factors, prices, t.free); pick < 0 {
 			break
 		}
-		if !t.putFrom(candidates[pick], true) {
+		if !t.putFrom(candidates[pick]) {
 			candidates = slices.Delete(candidates, pick, pick+1)
 		}
 	}
-	value := t.value
-	return t.done(), value
+	return t.done()
 }
 
-// putFrom adds some pieces of a row, the largest that fit, and says whether there were any. With sparing, of many alike
-// pieces only a part is added, so that others have their turn.
-func (t *filling) putFrom(r int, sparing bool) bool {
+// fillInOrder adds as much of each row as there is room for, of what is worth the most for the room it takes first.
+func (t *filling) fillInOrder(candidates []int) {
+	prices, rate := t.f.scarcity(t.free), t.f.scratch.factors
+	for _, r := range candidates {
+		size := 0.0
+		for d, amount := range t.f.rows[r].request {
+			size += float64(max(0, amount)) * prices[d]
+		}
+		rate[r] /= size
+	}
+	slices.SortFunc(candidates, func(a, b int) int { return cmp.Or(-cmp.Compare(rate[a], rate[b]), cmp.Compare(a, b)) })
+	for _, r := range candidates {
+		if !Fits(t.f.rows[r].least, t.free) {
+			continue
+		}
+		for t.putFrom(r) {
+		}
+	}
+}
+
+// scarcity is what a unit of each resource counts for, the more the less is free of it.
+func (f *filler) scarcity(free []int64) []float64 {
+	for d, amount := range free {
+		f.scratch.scarcity[d] = 0
+		if amount > 0 {
+			f.scratch.scarcity[d] = 1 / float64(amount)
+		}
+	}
+	return f.scratch.scarcity
+}
+
+// putFrom adds some pieces of a row, the largest that fit, and says whether there were any. Of many alike pieces only a part is
+// added, so that others have their turn.
+func (t *filling) putFrom(r int) bool {
 	row, cursors := &t.f.rows[r], t.f.scratch.cursors
 	for ; cursors[r] < len(row.members); cursors[r]++ {
 		k := row.members[cursors[r]]
@@ -247,7 +294,7 @@ func (t *filling) putFrom(r int, sparing bool) bool {
 			continue
 		}
 		n := min(left, Times(t.f.p.Demands[k].Request, t.free))
-		if sparing && n > 3 {
+		if n > 3 {
 			n = (n + 2) / 3
 		}
 		if t.put(k, n) > 0 {
@@ -258,14 +305,7 @@ func (t *filling) putFrom(r int, sparing bool) bool {
 }
 
 // pick drops the candidates that have no room and returns the position of the best of the others, or -1.
-func (f *filler) pick(candidates []int, factors []float64, room []int64) ([]int, int) {
-	free, scarcity := f.scratch.free, f.scratch.scarcity
-	for d, amount := range room {
-		free[d], scarcity[d] = float64(amount), 0
-		if amount > 0 {
-			scarcity[d] = 1 / free[d]
-		}
-	}
+func (f *filler) pick(candidates []int, factors, prices []float64, room []int64) ([]int, int) {
 	pick, highest := -1, -1.0
 	kept := candidates[:0]
 next:
@@ -282,7 +322,7 @@ next:
 			if row.least[d] > room[d] {
 				continue next
 			}
-			size += float64(amount) * scarcity[d]
+			size += float64(amount) * prices[d]
 		}
 		kept = append(kept, r)
 		if score := factors[r] / size; score > highest {
@@ -292,39 +332,10 @@ next:
 	return kept, pick
 }
 
-// fillPriced loads a machine in a single pass: rows in the order of what they are worth for the room they take at the
-// knapsack's prices, as many of each as fit.
-func (f *filler) fillPriced(machine int) (*Load, float64) {
-	t := f.begin(machine)
-	order, ratio := f.scratch.candidates[:0], f.scratch.ratio
-	for _, r := range f.members[machine] {
-		if f.left[r] == 0 {
-			continue
-		}
-		f.scratch.cursors[r] = 0
-		cost := 0.0
-		for d, amount := range f.rows[r].request {
-			cost += f.prices[machine][d] * float64(amount)
-		}
-		ratio[r] = f.worth[r] / (cost + 1e-12)
-		order = append(order, r)
-	}
-	f.scratch.candidates = order
-	slices.SortStableFunc(order, func(x, y int) int { return -cmp.Compare(ratio[x], ratio[y]) })
-	for _, r := range order {
-		for t.putFrom(r, false) {
-		}
-	}
-	value := t.value
-	return t.done(), value
-}
-
-// fairShare is the part of what is left that fits one machine when every demand is cut by the same factor. It holds until
-// the next one is asked for.
+// fairShare is the part of what is left that fits one machine when every demand is cut by the same factor.
 func (f *filler) fairShare(machine int) []Count {
 	room := f.p.Machines[machine].Room
-	asked := f.scratch.asked
-	clear(asked)
+	asked := make([]int64, len(room))
 	for _, r := range f.members[machine] {
 		for _, k := range f.rows[r].members {
 			Subtract(asked, f.p.Demands[k].Request, -f.stock.left[k])
@@ -336,7 +347,7 @@ func (f *filler) fairShare(machine int) []Count {
 			factor = min(factor, float64(max(0, room[d]))/float64(amount))
 		}
 	}
-	share := f.scratch.share[:0]
+	var share []Count
 	for _, r := range f.members[machine] {
 		for _, k := range f.rows[r].members {
 			if n := int(factor * float64(f.stock.left[k])); n > 0 {
@@ -344,6 +355,5 @@ func (f *filler) fairShare(machine int) []Count {
 			}
 		}
 	}
-	f.scratch.share = share
 	return share
 }

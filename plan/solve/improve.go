@@ -18,47 +18,79 @@ const (
 	// improvements is how many attempts there are for a small packing; effort bounds attempts times the pieces and demands,
 	// and breadth attempts times the machines to choose from.
 	improvements = 5000
-	breadth      = 50_000
+	effort       = 600_000
+	breadth      = 150_000
 	// patience is how many attempts may be in vain, one after the other.
 	patience = 2000
-	effort   = 300_000
-	// ruined is how many machines are taken out at most.
-	ruined = 5
+	// improvable is how much more than the program a packing has to cost for attempts to improve it to pay.
+	improvable = 1.001
+	// few is how many pieces one machine more or less may make a percent of the price for. Such packings are always improved,
+	// which also saves machines at the same price. Others than the cheapest are improved as well, each with the scouting part of
+	// the attempts, and then the best as often as this, each time otherwise, until nothing is left to win.
+	few      = 400
+	scouting = 4
+	often    = 3
+	// ruined is how many machines are taken out at most; of packings of few pieces, once in overhaul attempts, half of all.
+	ruined   = 5
+	overhaul = 6
 	// detour is by what part of its price a packing may become dearer on the way to a cheaper one, at first.
 	detour = 0.02
 )
 
 // improver improves a packing.
 type improver struct {
-	p       *Problem
-	rows    []row
-	f       *filler
-	size    []float64
-	options []int
-	random  *rand.Rand
-	// now is the packing that is changed next, and stock what it leaves.
-	now   *packing
-	stock *stock
-	// order and rate are memory that is used again and again.
-	order []int
-	rate  []float64
+	*solver
+	f      *filler
+	random *rand.Rand
+	// overhauls says that half of the machines may be taken out.
+	overhauls bool
+	// now is the packing that is changed next.
+	now *packing
 }
 
-// improved is the packing after many attempts. The stock is what the packing leaves.
-func improved(p *Problem, s *stock, best *packing, rows []row, size []float64, options []int, seed uint64) *packing {
-	pieces := 0
-	for k := range p.Demands {
-		pieces += p.Demands[k].Pieces
-	}
-	attempts := min(improvements, effort/max(1, pieces+len(p.Demands)), breadth/max(1, len(options)))
-	if p.Accepts != nil {
+// improvedOften is a packing after attempts to improve it and others: what comes of them depends on where they begin.
+func (s *solver) improvedOften(cheapest *packing) *packing {
+	pieces := newStock(s.p, false).pieces
+	attempts := min(improvements, effort/max(1, pieces+len(s.p.Demands)), breadth/len(s.options))
+	if s.p.Accepts != nil {
 		attempts /= 8 // asking takes longer than all else
 	}
-	if len(best.loads) == 0 || len(best.loads) > mostImproved || attempts < 8 {
+	if s.p.Batch > pieces {
+		attempts = attempts * pieces / s.p.Batch
+	}
+	best := cheapest
+	done := func() bool {
+		return best.rest.pieces == 0 && s.program.converged && best.total <= s.program.cost()*improvable
+	}
+	if s.p.Without == Improve || len(best.loads) == 0 || len(best.loads) > mostImproved || attempts < 8 || done() && pieces > few {
 		return best
 	}
-	i := &improver{p: p, rows: rows, f: newFiller(p, rows, s, size), size: size, options: options, random: rand.New(rand.NewPCG(seed, uint64(pieces))), now: best, stock: s}
-	for n, found := 0, 0; n < attempts && n < found+patience; n++ {
+	seed := uint64(0)
+	improve := func(start *packing, attempts int) {
+		seed++
+		if made := s.improved(start, attempts, seed); made.better(best) {
+			best = made
+		}
+	}
+	if pieces <= few {
+		improve(cheapest, attempts/scouting)
+		for part := 1; part <= 4; part *= 2 {
+			rest := newStock(s.p, cheapest.rest.shared)
+			improve(firstFit(rest, rest.bySize(s.size), s.options[:(len(s.options)+part-1)/part]), attempts/scouting)
+		}
+	}
+	improve(best, attempts)
+	for n := 1; n < often && pieces <= few && !done(); n++ {
+		improve(best, attempts)
+	}
+	return best
+}
+
+// improved is the packing after many attempts.
+func (s *solver) improved(best *packing, attempts int, seed uint64) *packing {
+	i := &improver{solver: s, f: newFiller(best.rest, s.rows, s.size), random: rand.New(rand.NewPCG(seed, uint64(attempts))),
+		overhauls: newStock(s.p, false).pieces <= few, now: best}
+	for n, found := 0, 0; n < attempts && n < found+patience && len(i.now.loads) > 0; n++ {
 		i.attempt(best.total + detour*best.total*float64(attempts-n)/float64(attempts))
 		if i.now.better(best) {
 			best, found = i.now, n
@@ -70,36 +102,30 @@ func improved(p *Problem, s *stock, best *packing, rows []row, size []float64, o
 // attempt ruins and recreates a part of the packing, and keeps what comes of it unless it is dearer than most.
 func (i *improver) attempt(most float64) {
 	victims := i.chosen()
-	s := i.stock.clone()
-	kept := make([]Load, 0, len(i.now.loads)+ruined)
-	for j := range i.now.loads {
+	s := i.now.rest.clone()
+	next := &packing{rest: s, loads: make([]Load, 0, len(i.now.loads)+ruined)}
+	for j, l := range i.now.loads {
 		if !slices.Contains(victims, j) {
-			kept = append(kept, i.now.loads[j])
+			next.add(l)
 			continue
 		}
-		l := i.now.loads[j]
-		l.Content = slices.Clone(l.Content)
-		s.giveBack(&l)
+		s.putBack(l.Content)
+		s.spend(l.Machine, -1)
 	}
-	if i.p.Accepts == nil && i.random.IntN(2) == 0 {
-		stuff(i.p, s, kept, i.size)
-	}
-	next := &packing{loads: kept}
-	for j := range kept {
-		next.price += kept[j].Price
+	if s.p.Accepts == nil && i.random.IntN(2) == 0 {
+		stuff(s, next.loads, i.size)
 	}
 	var made *packing
 	if i.random.IntN(3) == 0 {
 		made = i.greedy(s)
 	} else {
-		made = firstFit(i.p, s, i.shuffled(s), i.some())
+		made = firstFit(s, i.shuffled(s), i.some())
 	}
 	for j := range made.loads {
-		next.add(trimmed(i.p, s, made.loads[j], i.options))
+		next.add(trimmed(s.p, made.loads[j], i.options))
 	}
-	next.left, next.total = made.left, next.price
-	if next.left < i.now.left || next.left == i.now.left && next.total < most-1e-9 {
-		i.now, i.stock = next, s
+	if left, now := s.pieces, i.now.rest.pieces; left < now || left == now && next.total < most-1e-9 {
+		i.now = next
 	}
 }
 
@@ -107,31 +133,22 @@ func (i *improver) attempt(most float64) {
 func (i *improver) greedy(s *stock) *packing {
 	f := i.f
 	f.stock = s
-	for r := range i.rows {
-		f.worth[r] = i.size[i.rows[r].members[0]] * (0.85 + 0.3*i.random.Float64()) / f.scale[i.rows[r].members[0]]
+	for r := range f.rows {
+		first := f.rows[r].members[0]
+		f.worth[r] = i.size[first] * (0.85 + 0.3*i.random.Float64()) / f.scale[first]
 	}
 	f.count()
-	result, bias := &packing{}, biases[i.random.IntN(len(biases))]
+	result := &packing{rest: s}
 	for s.pieces > 0 {
-		var best *Load
-		highest := 0.0
+		var best choice
 		for range sampled {
-			m := i.options[i.random.IntN(len(i.options))]
-			if s.affordable(m) == 0 {
-				continue
-			}
-			if l, value := f.fill(m, bias, nil); l != nil && value/l.Price > highest {
-				best, highest = l, value/l.Price
-			}
+			best.consider(f.fill(i.options[i.random.IntN(len(i.options))], once, nil))
 		}
-		if best == nil {
+		if best.load == nil {
 			break
 		}
-		s.buy(best)
-		f.count()
-		result.add(*best)
+		f.buy(result, best.load)
 	}
-	result.left = s.pieces
 	return result
 }
 
@@ -141,10 +158,9 @@ const sampled = 12
 // chosen are the places of the loads to be ruined.
 func (i *improver) chosen() []int {
 	loads, random := i.now.loads, i.random
-	order, rate := slices.Grow(i.order[:0], len(loads))[:len(loads)], slices.Grow(i.rate[:0], len(loads))[:len(loads)]
-	i.order, i.rate = order, rate
+	order, rate := make([]int, len(loads)), make([]float64, len(loads))
 	for j := range loads {
-		order[j], rate[j] = j, 0
+		order[j] = j
 		for _, c := range loads[j].Content {
 			rate[j] += i.size[c.Demand] * float64(c.N)
 		}
@@ -153,6 +169,9 @@ func (i *improver) chosen() []int {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(rate[a], rate[b]), cmp.Compare(a, b)) })
 	n := min(len(order), 1+random.IntN(ruined))
+	if i.overhauls && random.IntN(overhaul) == 0 {
+		n = 1 + random.IntN((len(order)+1)/2)
+	}
 	first := 0
 	if random.IntN(2) == 0 {
 		first = random.IntN(len(order) - n + 1)
@@ -161,15 +180,15 @@ func (i *improver) chosen() []int {
 }
 
 // stuff puts what is in stock into the room that is free on some loads, the largest first.
-func stuff(p *Problem, s *stock, loads []Load, size []float64) {
-	order := bySize(p, s, size)
+func stuff(s *stock, loads []Load, size []float64) {
+	p, order := s.p, s.bySize(size)
 	free := make([]int64, len(p.Machines[0].Room))
 	for i := range loads {
 		l := &loads[i]
 		measured, pieces := false, 0
 		for _, k := range order {
 			d := &p.Demands[k]
-			if s.left[k] == 0 || d.Kind != 0 || len(d.Ways) != 1 || d.Most > 0 || s.shared && (d.Share > 0 || p.Share > 0) ||
+			if s.left[k] == 0 || d.Kind != 0 || len(d.Ways) != 1 || d.Most > 0 ||
 				!d.Ways[0].Machines.Has(l.Machine) || l.Zones&^d.Ways[0].Zones != 0 {
 				continue
 			}
@@ -180,8 +199,11 @@ func stuff(p *Problem, s *stock, loads []Load, size []float64) {
 					Subtract(free, p.Demands[c.Demand].Request, c.N)
 				}
 			}
-			n := min(s.left[k], Times(d.Request, free))
-			if n == 0 {
+			n := min(s.left[k], Times(d.Request, free), s.share-l.pieces())
+			if s.shared && d.Share > 0 {
+				n = min(n, d.Share-l.of(k))
+			}
+			if n <= 0 {
 				continue
 			}
 			if pieces == 0 {
@@ -196,21 +218,9 @@ func stuff(p *Problem, s *stock, loads []Load, size []float64) {
 	}
 }
 
-// bySize are the demands in stock, the largest first.
-func bySize(p *Problem, s *stock, size []float64) []int {
-	var order []int
-	for k, left := range s.left {
-		if left > 0 {
-			order = append(order, k)
-		}
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(-cmp.Compare(size[a], size[b]), cmp.Compare(a, b)) })
-	return order
-}
-
 // shuffled are the demands in stock, the large ones more or less before the small ones.
 func (i *improver) shuffled(s *stock) []int {
-	order := bySize(i.p, s, i.size)
+	order := s.bySize(i.size)
 	key := make(map[int]float64, len(order))
 	for _, k := range order {
 		key[k] = i.size[k] * (0.6 + 0.8*i.random.Float64())

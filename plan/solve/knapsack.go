@@ -15,22 +15,8 @@ const (
 //	Σ price(d)·room(d) + Σ limit(k)·max(0, worth(k) − Σ price(d)·request(k,d))
 //
 // It is convex in the prices. Subgradient steps, each shorter than the last by the factor decay, look for the least value,
-// from the prices found last time on. The best prices are kept.
-func (f *filler) knapsack(machine, steps int, decay float64) float64 {
-	return f.descend(machine, f.p.Machines[machine].priceIn(math.MaxUint64), steps, decay)
-}
-
-// limit is knapsack in little time, for worths that have changed a little.
-func (f *filler) limit(machine int) float64 {
-	price := f.p.Machines[machine].priceIn(math.MaxUint64)
-	if f.prices[machine] != nil {
-		return f.descend(machine, price*0.1, 4, 0.5)
-	}
-	return f.descend(machine, price, knapsackSteps, knapsackDecay)
-}
-
-// descend takes the steps, the first of the given length.
-func (f *filler) descend(machine int, stride float64, steps int, decay float64) float64 {
+// from the prices found last time on, the first of the given length. The best prices are kept.
+func (f *filler) knapsack(machine int, stride float64, steps int, decay float64) float64 {
 	room := f.p.Machines[machine].Room
 	if f.prices[machine] == nil {
 		f.prices[machine] = make([]float64, len(room))

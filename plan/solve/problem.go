@@ -15,6 +15,9 @@ type Problem struct {
 	// Share is how many pieces one machine takes where no machine is to carry too large a part of a batch; zero if that does
 	// not matter.
 	Share int
+	// Batch is how many pieces the demands are a part of; zero if they are all. The smaller the part, the less it is worth to
+	// look long for a lower price.
+	Batch int
 	// Follows says that pieces will be where they are planned. Where they may not, ways to buy are compared by what they cost
 	// in the end.
 	Follows bool
@@ -46,7 +49,7 @@ type Demand struct {
 
 // Way is an alternative for where a demand's pieces may be.
 type Way struct {
-	Machines Set
+	Machines Bitset
 	// Zones are those the machine may be in, as a mask.
 	Zones uint64
 }
@@ -75,8 +78,6 @@ type Load struct {
 	Content []Count
 	// Price is that of the cheapest of the zones.
 	Price float64
-	// Need is what a machine has to have at least to be bought in place of this one; nil if the content says it.
-	Need []int64
 }
 
 // Count is a number of pieces of one demand, by one of its ways.
@@ -85,18 +86,6 @@ type Count struct {
 	// lots are the lots that the pieces are of, where that matters.
 	lots []int32
 }
-
-// Set is a set of machines.
-type Set []uint64
-
-// NewSet returns an empty set with room for so many members.
-func NewSet(size int) Set { return make(Set, (size+63)/64) }
-
-// Add puts a member into the set.
-func (s Set) Add(i int) { s[i>>6] |= 1 << (i & 63) }
-
-// Has says whether i is a member.
-func (s Set) Has(i int) bool { return s[i>>6]&(1<<(i&63)) != 0 }
 
 // zones are those a machine can be had in.
 func (m *Machine) zones() uint64 {
@@ -116,6 +105,36 @@ func (m *Machine) priceIn(zones uint64) float64 {
 		lowest = min(lowest, m.Prices[bits.TrailingZeros64(zones)])
 	}
 	return lowest
+}
+
+// load is a machine with a content, in those of some zones in which it can be had; nil if it may not be bought.
+func (p *Problem) load(machine int, zones uint64, content []Count) *Load {
+	mach := &p.Machines[machine]
+	zones &= mach.zones()
+	if len(content) == 0 || p.Accepts != nil && !p.Accepts(machine, zones, content) {
+		return nil
+	}
+	return &Load{Machine: machine, Zones: zones, Content: content, Price: mach.priceIn(zones)}
+}
+
+// pieces is how many pieces a load has.
+func (l *Load) pieces() int {
+	n := 0
+	for _, c := range l.Content {
+		n += c.N
+	}
+	return n
+}
+
+// of is how many pieces of a demand a load has.
+func (l *Load) of(demand int) int {
+	n := 0
+	for _, c := range l.Content {
+		if c.Demand == demand {
+			n += c.N
+		}
+	}
+	return n
 }
 
 // Fits says whether a request fits into what is free. What is not asked for may be overdrawn.

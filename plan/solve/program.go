@@ -20,34 +20,17 @@ import (
 // The program starts with a column for each row that serves nobody at a price no machine comes near, so that a budget too
 // small for everything still has a solution.
 
-// program is the linear program in revised simplex form: one line for each row, then one for each budget, and the basis's
-// inverse.
+// program is the linear program: one line for each row, then one for each budget.
 type program struct {
-	f *filler
-	// rows and lines are the numbers of rows, and of rows and budgets.
-	rows, lines int
-	basis       []column
-	level       []float64 // how often each column of the basis is bought
-	inverse     []float64 // lines × lines
-	dual        []float64
-	direction   []float64
-	pool        []column
+	simplex
+	f    *filler
+	pool []column
+	// steps is how many more columns may enter.
+	steps int
 	// converged says that no load is known to be missing.
 	converged bool
 	// bound is the highest lower bound on the cost that the program has proven; zero with budgets that are short.
 	bound float64
-}
-
-// column is a load as the program sees it. Without one it is the slack of a row or budget, or serves nobody.
-type column struct {
-	load  *Load
-	price float64
-	lines []entry
-}
-
-type entry struct {
-	line   int
-	amount float64
 }
 
 // Bounds of the work: rounds of filling all machines, and steps times the square of the lines.
@@ -72,34 +55,24 @@ const (
 // newProgram starts with nobody served.
 func newProgram(f *filler) *program {
 	n := len(f.rows) + len(f.stock.budgets)
-	p := &program{f: f, rows: len(f.rows), lines: n, basis: make([]column, n), level: make([]float64, n), inverse: make([]float64, n*n),
-		dual: make([]float64, n), direction: make([]float64, n)}
+	p := &program{simplex: newSimplex(len(f.rows), n), f: f}
 	f.count()
-	for k := range n {
-		p.inverse[k*n+k] = 1
-		p.basis[k].lines = []entry{{k, 1}}
-		if k >= p.rows {
-			p.level[k] = float64(max(0, f.stock.budgets[k-p.rows]))
-			continue
+	for b, amount := range f.stock.budgets {
+		p.level[p.rows+b] = float64(max(0, amount))
+	}
+	for r := range f.rows {
+		p.level[r] = float64(f.left[r])
+		if l := p.alone(r); l != nil {
+			p.charge(r, unserved*l.Price/float64(l.Content[0].N))
+			p.pool = append(p.pool, p.column(l))
 		}
-		p.level[k] = float64(f.left[k])
-		alone := p.alone(k)
-		if alone == nil {
-			continue // nothing is left of the row, or nothing may be bought for it
-		}
-		p.basis[k].price = unserved * alone.price / alone.lines[0].amount
-		p.dual[k] = p.basis[k].price
-		p.pool = append(p.pool, *alone)
 	}
 	return p
 }
 
 // alone is the row on machines of its own: the cheapest per piece; nil if nothing may be bought for it.
-func (p *program) alone(r int) *column {
-	if p.f.left[r] == 0 {
-		return nil
-	}
-	var best *column
+func (p *program) alone(r int) *Load {
+	var best *Load
 	cheapest := math.Inf(1)
 	for m := range p.f.p.Machines {
 		if !p.f.rows[r].users.Has(m) {
@@ -114,10 +87,8 @@ func (p *program) alone(r int) *column {
 		}
 		t := p.f.begin(m)
 		t.put(p.f.rows[r].members[0], n)
-		if l := t.done(); l != nil && l.Price/float64(l.Content[0].N) < cheapest {
-			cheapest = l.Price / float64(l.Content[0].N)
-			c := p.column(l)
-			best = &c
+		if l, _ := t.done(); l != nil && l.Price/float64(l.Content[0].N) < cheapest {
+			best, cheapest = l, l.Price/float64(l.Content[0].N)
 		}
 	}
 	return best
@@ -138,11 +109,11 @@ func (p *program) column(l *Load) column {
 // are sought halfway between them and the worths of the round before (Neame, "Nonsmooth dual methods in integer programming",
 // 1999).
 func (p *program) solve(rounds int) {
-	budget, searches := maxWork/max(1, p.lines*p.lines), maxSearches
-	for p.enterAll(p.pool, &budget) {
+	smooth, searches := false, maxSearches
+	p.steps = maxWork / max(1, p.lines*p.lines)
+	for p.enterAll(p.pool) {
 		p.discard()
 	}
-	smooth := false
 	for range rounds {
 		p.discard()
 		for r := range p.rows {
@@ -162,15 +133,15 @@ func (p *program) solve(rounds int) {
 			return
 		}
 		p.pool = append(p.pool, loads...)
-		stepped := p.enterAll(loads, &budget)
-		for stepped && p.enterAll(p.pool, &budget) {
+		stepped := p.enterAll(loads)
+		for stepped && p.enterAll(p.pool) {
 			// Loads of earlier rounds cost nothing to find.
 		}
 		if !stepped && !smooth && searches > 0 && p.f.p.Without != Search {
 			searches--
-			stepped = p.enterAll(p.searched(), &budget)
+			stepped = p.enterAll(p.searched())
 		}
-		if budget == 0 {
+		if p.steps == 0 {
 			return
 		}
 		if !stepped && !smooth {
@@ -191,15 +162,6 @@ func (p *program) shadows() bool {
 	return short
 }
 
-// cost is that of the solution so far.
-func (p *program) cost() float64 {
-	cost := 0.0
-	for i, level := range p.level {
-		cost += level * p.basis[i].price
-	}
-	return cost
-}
-
 // searched are loads that simple filling does not find: few large pieces on a machine have to be combined with care.
 func (p *program) searched() []column {
 	var columns []column
@@ -213,7 +175,7 @@ func (p *program) searched() []column {
 		for _, c := range found {
 			t.put(c.Demand, c.N)
 		}
-		if l := t.done(); l != nil {
+		if l, _ := t.done(); l != nil {
 			columns = append(columns, p.column(l))
 		}
 	}
@@ -222,38 +184,16 @@ func (p *program) searched() []column {
 }
 
 // enterAll brings the columns into the basis that are worth a step, and says whether there were any.
-func (p *program) enterAll(columns []column, budget *int) bool {
+func (p *program) enterAll(columns []column) bool {
 	entered := false
 	for i := range columns {
 		c := &columns[i]
-		if *budget > 0 && p.carries(c) > c.price+(enough-1)*c.load.Price && p.enter(c) {
+		if p.steps > 0 && p.carries(c) > c.price+(enough-1)*c.load.Price && p.enter(c) {
 			entered = true
-			*budget--
+			p.steps--
 		}
 	}
 	return entered
-}
-
-// discard brings slack into the basis: of rows with a negative worth, since to have one piece less is never dearer, and of
-// budgets with a positive one.
-func (p *program) discard() {
-	for range p.lines {
-		entered := false
-		for k, dual := range p.dual {
-			switch {
-			case k < p.rows && dual < -1e-12:
-				entered = p.enter(&column{lines: []entry{{k, -1}}})
-			case k >= p.rows && dual > 1e-12:
-				entered = p.enter(&column{lines: []entry{{k, 1}}})
-			}
-			if entered {
-				break
-			}
-		}
-		if !entered {
-			return
-		}
-	}
 }
 
 // offers fills the machines that promise most at the present worths. It returns the loads, the most profitable first, and
@@ -266,7 +206,11 @@ func (p *program) offers() (columns []column, scale float64) {
 		if len(f.members[m]) == 0 || f.stock.affordable(m) == 0 {
 			continue
 		}
-		promise[m] = f.limit(m) / f.cost(m, math.MaxUint64)
+		stride, steps, decay := f.p.Machines[m].priceIn(math.MaxUint64), knapsackSteps, knapsackDecay
+		if f.prices[m] != nil {
+			stride, steps, decay = stride*0.1, 4, 0.5 // the worths have changed a little
+		}
+		promise[m] = f.knapsack(m, stride, steps, decay) / f.cost(m, math.MaxUint64)
 		order = append(order, m)
 		if promise[m] > 0 {
 			scale = min(scale, 1/promise[m])
@@ -276,79 +220,23 @@ func (p *program) offers() (columns []column, scale float64) {
 		return nil, 0
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return -cmp.Compare(promise[x], promise[y]) })
-	type found struct {
-		load  *Load
-		merit float64
-	}
-	var loads []found
+	var loads []choice
 	for _, m := range order[:min(offered, len(order))] {
 		if promise[m] <= 1 {
 			break
 		}
-		l, value := f.fillPriced(m)
-		if other, more := f.fill(m, biases[0], nil); other != nil && (l == nil || more > value) {
-			l, value = other, more
-		}
-		if l != nil && value > 0 {
-			loads = append(loads, found{l, value / f.cost(m, l.Zones)})
+		var best choice
+		best.consider(f.fill(m, priced, nil))
+		best.consider(f.fill(m, scarce, nil))
+		if best.load != nil {
+			loads = append(loads, best)
 		}
 	}
-	slices.SortStableFunc(loads, func(x, y found) int { return -cmp.Compare(x.merit, y.merit) })
+	slices.SortStableFunc(loads, func(x, y choice) int { return -cmp.Compare(x.merit, y.merit) })
 	for _, l := range loads {
 		columns = append(columns, p.column(l.load))
 	}
 	return columns, scale
-}
-
-// carries is what a column is worth by the present duals.
-func (p *program) carries(c *column) float64 {
-	value := 0.0
-	for _, e := range c.lines {
-		value += e.amount * p.dual[e.line]
-	}
-	return value
-}
-
-// enter brings a column into the basis.
-func (p *program) enter(c *column) bool {
-	n, direction := p.lines, p.direction
-	for i := range n {
-		direction[i] = 0
-		row := p.inverse[i*n : (i+1)*n]
-		for _, e := range c.lines {
-			direction[i] += row[e.line] * e.amount
-		}
-	}
-	leaving, ratio := -1, math.Inf(1)
-	for i, d := range direction {
-		if d > 1e-9 && p.level[i]/d < ratio {
-			leaving, ratio = i, p.level[i]/d
-		}
-	}
-	if leaving < 0 {
-		return false
-	}
-	gain := c.price - p.carries(c)
-	pivot := p.inverse[leaving*n : (leaving+1)*n]
-	for r := range pivot {
-		pivot[r] /= direction[leaving]
-	}
-	p.level[leaving] = ratio
-	for i, d := range direction {
-		if i == leaving || d == 0 {
-			continue
-		}
-		row := p.inverse[i*n : (i+1)*n]
-		for r := range row {
-			row[r] -= d * pivot[r]
-		}
-		p.level[i] = max(0, p.level[i]-d*ratio)
-	}
-	for r := range p.dual {
-		p.dual[r] += gain * pivot[r]
-	}
-	p.basis[leaving] = *c
-	return true
 }
 
 // wanted is a load of the solution, and how often it is bought there.

@@ -12,9 +12,9 @@ import (
 // the kube-scheduler.
 
 const (
-	// remnants is how much dearer pods are that need a second round of machines: they fill none of them, and waited.
-	remnants = 1.25
-	// trickling is how much of a fleet is taken to be filled before the rest of it has joined.
+	// remnants is how much dearer than their size pods are that need a second round of machines: they fill none, and waited.
+	remnants = 1.3
+	// trickling is how much of a fleet is taken to be filled machine by machine, before the rest of it has joined.
 	trickling = 0.25
 	// maxScattered is how many pods are simulated. Of a larger plan a part is enough.
 	maxScattered = 1500
@@ -24,25 +24,18 @@ const (
 // strongly than by anything else where they are of one workload.
 var spreads = [...]float64{0, 0.1, 0.3}
 
-// rehearsal compares packings by what they cost in the end.
-type rehearsal struct {
-	p *Problem
-	// rates are what a piece of each demand costs, in dollars per hour.
-	rates []float64
-}
-
 // worthwaiting is how much dearer than the cheapest a packing may be when it is bought, to be cheaper in the end.
 const worthwaiting = 1.05
 
-// best is the packing that costs the least in the end, of those that serve as much as the cheapest and are not much dearer.
-func (r *rehearsal) best(all []*packing, cheapest *packing) *packing {
+// rehearsed is the packing that costs the least in the end, of those that serve as much as the cheapest and are not much dearer.
+func (s *solver) rehearsed(all []*packing, cheapest *packing) *packing {
 	limit, best := cheapest.price*worthwaiting, cheapest
-	best.total = r.judge(best)
+	best.total = s.judge(best)
 	for _, packed := range all {
-		if packed == cheapest || packed.left > cheapest.left || packed.price > limit || packed.price >= best.total {
+		if packed == cheapest || packed.rest.pieces > cheapest.rest.pieces || packed.price > limit || packed.price >= best.total {
 			continue
 		}
-		if packed.total = r.judge(packed); packed.total < best.total {
+		if packed.total = s.judge(packed); packed.better(best) {
 			best = packed
 		}
 	}
@@ -51,18 +44,18 @@ func (r *rehearsal) best(all []*packing, cheapest *packing) *packing {
 
 // judge is what a packing costs in the end, when the kube-scheduler has put the pods where it likes and machines were bought
 // for those that found no room.
-func (r *rehearsal) judge(packed *packing) float64 {
+func (s *solver) judge(packed *packing) float64 {
 	loads, factor := sample(packed.loads)
 	price := packed.price
 	wait := func(left []int, weight float64) {
 		for k, n := range left {
-			price += weight * remnants * factor * float64(n) * r.rates[k]
+			price += weight * remnants * factor * float64(n) * s.size[k]
 		}
 	}
 	for i, spread := range spreads {
-		wait(r.scatter(loads, uint64(i), spread), (1-trickling)/float64(len(spreads)))
+		wait(s.scatter(loads, max(1, len(loads)), uint64(i), spread), (1-trickling)/float64(len(spreads)))
 	}
-	wait(r.trickle(loads), trickling)
+	wait(s.scatter(loads, 1, 0, 0), trickling)
 	return price
 }
 
@@ -70,9 +63,7 @@ func (r *rehearsal) judge(packed *packing) float64 {
 func sample(loads []Load) ([]Load, float64) {
 	pieces := 0
 	for i := range loads {
-		for _, c := range loads[i].Content {
-			pieces += c.N
-		}
+		pieces += loads[i].pieces()
 	}
 	stride := (pieces + maxScattered - 1) / maxScattered
 	if stride <= 1 {
@@ -95,11 +86,11 @@ type simulated struct {
 }
 
 // machines are those of the loads, empty, and their pieces in an order that is the same every time.
-func (r *rehearsal) machines(loads []Load, seed uint64) ([]simulated, []int) {
+func (s *solver) machines(loads []Load, seed uint64) ([]simulated, []int) {
 	var queue []int
 	nodes := make([]simulated, len(loads))
 	for i := range loads {
-		room := r.p.Machines[loads[i].Machine].Room
+		room := s.p.Machines[loads[i].Machine].Room
 		nodes[i] = simulated{machine: loads[i].Machine, free: slices.Clone(room), cpu: float64(max(1, room[0])),
 			memory: float64(max(1, room[1])), population: map[int]int{}}
 		for _, c := range loads[i].Content {
@@ -114,61 +105,45 @@ func (r *rehearsal) machines(loads []Load, seed uint64) ([]simulated, []int) {
 	return nodes, queue
 }
 
-// scatter simulates the kube-scheduler with all machines there from the beginning: the pods come in any order, and each goes
-// to the machine that has the best mean of the scores LeastAllocated and BalancedAllocation, where pods of a kind are kept
-// apart as those of one workload are by default. It returns how many pieces of each demand found no room.
-func (r *rehearsal) scatter(loads []Load, seed uint64, spread float64) []int {
-	nodes, queue := r.machines(loads, seed)
-	left := make([]int, len(r.p.Demands))
-	for _, k := range queue {
-		best, highest := -1, math.Inf(-1)
-		for i := range nodes {
-			if score := r.score(&nodes[i], k, spread); score > highest {
-				best, highest = i, score
+// scatter simulates the kube-scheduler with machines that join in waves: the pods come in any order, and each goes to the
+// machine that has the best mean of the scores LeastAllocated and BalancedAllocation, where pods of a kind are kept apart as
+// those of one workload are by default. Machines of earlier waves are full for those that still wait. It returns how many
+// pieces of each demand found no room.
+func (s *solver) scatter(loads []Load, wave int, seed uint64, spread float64) []int {
+	nodes, queue := s.machines(loads, seed)
+	for joining := range slices.Chunk(nodes, wave) {
+		queue = slices.DeleteFunc(queue, func(k int) bool {
+			best, highest := -1, math.Inf(-1)
+			for i := range joining {
+				if score := s.score(&joining[i], k, spread); score > highest {
+					best, highest = i, score
+				}
 			}
-		}
-		if best < 0 {
-			left[k]++
-			continue
-		}
-		r.bind(&nodes[best], k)
-	}
-	return left
-}
-
-// trickle simulates it with machines that join one after another: each is filled with the first pods of the queue that fit.
-func (r *rehearsal) trickle(loads []Load) []int {
-	nodes, queue := r.machines(loads, 0)
-	for i := range nodes {
-		kept := queue[:0]
-		for _, k := range queue {
-			if math.IsInf(r.score(&nodes[i], k, 0), -1) {
-				kept = append(kept, k)
-				continue
+			if best >= 0 {
+				s.bind(&joining[best], k)
 			}
-			r.bind(&nodes[i], k)
-		}
-		queue = kept
+			return best >= 0
+		})
 	}
-	left := make([]int, len(r.p.Demands))
+	left := make([]int, len(s.p.Demands))
 	for _, k := range queue {
 		left[k]++
 	}
 	return left
 }
 
-func (r *rehearsal) bind(n *simulated, k int) {
-	Subtract(n.free, r.p.Demands[k].Request, 1)
+func (s *solver) bind(n *simulated, k int) {
+	Subtract(n.free, s.p.Demands[k].Request, 1)
 	n.population[k]++
-	if r.p.Demands[k].Kind != 0 {
+	if s.p.Demands[k].Kind != 0 {
 		n.content = append(n.content, Count{Demand: k, N: 1})
 	}
 }
 
 // score is how much the kube-scheduler likes a machine for a piece; minus infinity if there is no room.
-func (r *rehearsal) score(n *simulated, k int, spread float64) float64 {
-	d := &r.p.Demands[k]
-	if !Fits(d.Request, n.free) || !d.uses(n.machine) || d.Kind != 0 && !r.p.Joins(n.machine, n.content, k, 0) {
+func (s *solver) score(n *simulated, k int, spread float64) float64 {
+	d := &s.p.Demands[k]
+	if !Fits(d.Request, n.free) || !d.uses(n.machine) || d.Kind != 0 && !s.p.Joins(n.machine, n.content, k, 0) {
 		return math.Inf(-1)
 	}
 	cpu := float64(n.free[0]-d.Request[0]) / n.cpu

@@ -18,11 +18,14 @@ type row struct {
 	request, least []int64
 	pieces         int
 	// users are the machines that some member may be on.
-	users Set
+	users Bitset
+	// loss is how much the members' sizes differ, in dollars; dim is the dimension in which they differ most.
+	loss float64
+	dim  int
 }
 
-// rowsOf groups demands into rows: one for each demand while these are few, and otherwise cells of demands of nearly equal
-// size, finer where there is more to buy.
+// rowsOf groups demands into rows: one for each demand while these are few, and otherwise demands of nearly equal size, in
+// finer rows where there is more to buy.
 func rowsOf(p *Problem, size []float64) []row {
 	var demands []int
 	for k := range p.Demands {
@@ -30,20 +33,29 @@ func rowsOf(p *Problem, size []float64) []row {
 			demands = append(demands, k)
 		}
 	}
-	var cells []cell
+	var rows []row
 	if len(demands) <= mostRows {
 		for _, k := range demands {
-			cells = append(cells, newCell(p, size, []int{k}))
+			rows = append(rows, newRow(p, size, []int{k}))
 		}
-	} else {
-		for _, alike := range byKind(p, demands) {
-			cells = append(cells, newCell(p, size, alike))
-		}
-		cells = split(p, size, cells)
+		return rows
 	}
-	rows := make([]row, len(cells))
-	for i := range cells {
-		rows[i] = rowOf(p, size, cells[i].members)
+	for _, alike := range byKind(p, demands) {
+		rows = append(rows, newRow(p, size, alike))
+	}
+	for len(rows) < mostRows {
+		worst := 0
+		for i := range rows {
+			if rows[i].loss > rows[worst].loss {
+				worst = i
+			}
+		}
+		if rows[worst].loss <= 1e-12 {
+			break
+		}
+		larger, smaller := rows[worst].halves(p, size)
+		rows[worst] = newRow(p, size, larger)
+		rows = append(rows, newRow(p, size, smaller))
 	}
 	return rows
 }
@@ -57,11 +69,10 @@ func byKind(p *Problem, demands []int) [][]int {
 			largest[d] = max(largest[d], amount)
 		}
 	}
-	large, some := NewSet(len(p.Machines)), false
+	large := NewBitset(len(p.Machines))
 	for i := range p.Machines {
 		if Fits(largest, p.Machines[i].Room) {
-			large.Add(i)
-			some = true
+			large.Set(i)
 		}
 	}
 	places := map[string]int{}
@@ -77,14 +88,12 @@ func byKind(p *Problem, demands []int) [][]int {
 				key = binary.AppendVarint(key, int64(dim))
 			}
 		}
-		for w := range d.Ways {
-			key = binary.LittleEndian.AppendUint64(append(key, '|'), d.Ways[w].Zones)
-			for i, word := range d.Ways[w].Machines {
-				if some {
-					word &= large[i]
-				}
-				key = binary.LittleEndian.AppendUint64(key, word)
+		for _, w := range d.Ways {
+			machines := w.Machines.Clone()
+			if !large.Empty() {
+				machines.Intersect(large)
 			}
+			key = append(binary.LittleEndian.AppendUint64(append(key, '|'), w.Zones), machines.Key()...)
 		}
 		i, known := places[string(key)]
 		if !known {
@@ -97,155 +106,92 @@ func byKind(p *Problem, demands []int) [][]int {
 	return kinds
 }
 
-// cell is demands of one kind that may become a row.
-type cell struct {
-	members []int
-	// loss is how much their sizes differ, in dollars; dim is the dimension in which they differ most.
-	loss float64
-	dim  int
-}
-
-func newCell(p *Problem, size []float64, members []int) cell {
-	c := cell{members: members}
-	if len(members) < 2 {
-		return c
-	}
-	weight := 0.0
-	for _, k := range members {
-		weight += size[k] * float64(p.Demands[k].Pieces)
-	}
-	widest := 0.0
-	for d := range p.Demands[members[0]].Request {
-		// The spread of the logarithm says how far sizes are apart, whatever the unit.
-		sum, squares, total := 0.0, 0.0, 0.0
-		for _, k := range members {
-			amount := p.Demands[k].Request[d]
-			if amount <= 0 {
-				continue
-			}
-			w, x := size[k]*float64(p.Demands[k].Pieces), math.Log(float64(amount))
-			sum, squares, total = sum+w*x, squares+w*x*x, total+w
-		}
-		if total == 0 {
-			continue
-		}
-		if spread := squares/total - (sum/total)*(sum/total); spread > widest {
-			widest, c.dim = spread, d
-		}
-	}
-	c.loss = weight * math.Sqrt(widest)
-	return c
-}
-
-// split divides the cell that loses the most, until there are as many as rows.
-func split(p *Problem, size []float64, cells []cell) []cell {
-	for len(cells) < mostRows {
-		worst := 0
-		for i := range cells {
-			if cells[i].loss > cells[worst].loss {
-				worst = i
-			}
-		}
-		c := cells[worst]
-		if c.loss <= 1e-12 {
-			break
-		}
-		slices.SortFunc(c.members, func(a, b int) int {
-			return cmp.Or(-cmp.Compare(p.Demands[a].Request[c.dim], p.Demands[b].Request[c.dim]), cmp.Compare(a, b))
-		})
-		weight, half := 0.0, 0.0
-		for _, k := range c.members {
-			weight += size[k] * float64(p.Demands[k].Pieces)
-		}
-		at := 0
-		for ; at < len(c.members)-1 && half < weight/2; at++ {
-			half += size[c.members[at]] * float64(p.Demands[c.members[at]].Pieces)
-		}
-		at = max(1, at)
-		cells[worst] = newCell(p, size, c.members[:at:at])
-		cells = append(cells, newCell(p, size, c.members[at:]))
-	}
-	return cells
-}
-
-func rowOf(p *Problem, size []float64, members []int) row {
+// newRow is a row of demands of one kind.
+func newRow(p *Problem, size []float64, members []int) row {
 	slices.SortFunc(members, func(a, b int) int { return cmp.Or(-cmp.Compare(size[a], size[b]), cmp.Compare(a, b)) })
 	first := p.Demands[members[0]].Request
-	r := row{members: members, request: make([]int64, len(first)), least: slices.Clone(first), users: NewSet(len(p.Machines))}
-	sums := make([]float64, len(first))
+	r := row{members: members, request: make([]int64, len(first)), least: slices.Clone(first), users: NewBitset(len(p.Machines))}
+	weight, sums := 0.0, make([]float64, len(first))
 	for _, k := range members {
 		d := &p.Demands[k]
 		r.pieces += d.Pieces
+		weight += size[k] * float64(d.Pieces)
 		for dim, amount := range d.Request {
 			sums[dim] += float64(amount) * float64(d.Pieces)
 			r.least[dim] = min(r.least[dim], amount)
 		}
 		for w := range d.Ways {
-			for i, word := range d.Ways[w].Machines {
-				r.users[i] |= word
-			}
+			r.users.Unite(d.Ways[w].Machines)
 		}
 	}
+	widest := 0.0
 	for dim := range r.request {
 		r.request[dim] = int64(math.Ceil(sums[dim]/float64(max(1, r.pieces)) - 1e-6))
+		if spread := r.spread(p, size, dim); spread > widest {
+			widest, r.dim = spread, dim
+		}
 	}
+	r.loss = weight * widest
 	return r
 }
 
-// condensed is the problem in which each row is one demand.
-func condensed(p *Problem, rows []row) *Problem {
-	q := &Problem{Machines: p.Machines, Budgets: p.Budgets, Without: p.Without, Demands: make([]Demand, len(rows))}
-	of := func(content []Count) []Count {
-		own := slices.Clone(content)
-		for i := range own {
-			own[i].Demand = rows[own[i].Demand].members[0]
-		}
-		return own
-	}
-	if p.Joins != nil {
-		q.Joins = func(machine int, content []Count, demand, way int) bool {
-			return p.Joins(machine, of(content), rows[demand].members[0], way)
+// spread is how far the members are apart in a dimension, whatever its unit: the deviation of the logarithm.
+func (r *row) spread(p *Problem, size []float64, dim int) float64 {
+	sum, squares, total := 0.0, 0.0, 1e-300
+	for _, k := range r.members {
+		if amount := p.Demands[k].Request[dim]; amount > 0 && len(r.members) > 1 {
+			w, x := size[k]*float64(p.Demands[k].Pieces), math.Log(float64(amount))
+			sum, squares, total = sum+w*x, squares+w*x*x, total+w
 		}
 	}
-	if p.Accepts != nil {
-		q.Accepts = func(machine int, zones uint64, content []Count) bool { return p.Accepts(machine, zones, of(content)) }
-	}
-	for i := range rows {
-		r := &rows[i]
-		first := &p.Demands[r.members[0]]
-		d := Demand{Request: r.request, Pieces: r.pieces, Most: first.Most, Kind: first.Kind}
-		for _, k := range r.members {
-			if first.Most > 0 && p.Demands[k].Lots == nil {
-				d.Lots = append(d.Lots, p.Demands[k].Pieces)
-			}
-			d.Lots = append(d.Lots, p.Demands[k].Lots...)
-		}
-		for w := range first.Ways {
-			way := Way{Machines: NewSet(len(p.Machines)), Zones: first.Ways[w].Zones}
-			for m := range p.Machines {
-				if Fits(r.request, p.Machines[m].Room) && slices.ContainsFunc(r.members, func(k int) bool { return p.Demands[k].Ways[w].Machines.Has(m) }) {
-					way.Machines.Add(m)
-				}
-			}
-			d.Ways = append(d.Ways, way)
-		}
-		q.Demands[i] = d
-	}
-	return q
+	return math.Sqrt(max(0, squares/total-(sum/total)*(sum/total)))
 }
 
-// singles are the rows of a condensed problem, one for each demand, all of the same size.
-func singles(q *Problem) (rows []row, sizes []float64) {
-	for k := range q.Demands {
-		users := NewSet(len(q.Machines))
-		for w := range q.Demands[k].Ways {
-			for i, word := range q.Demands[k].Ways[w].Machines {
-				users[i] |= word
-			}
-		}
-		request := q.Demands[k].Request
-		rows = append(rows, row{members: []int{k}, request: request, least: request, pieces: q.Demands[k].Pieces, users: users})
-		sizes = append(sizes, 1)
+// halves are the members that are larger in the dimension in which they differ most, and the others, of about equal worth.
+func (r *row) halves(p *Problem, size []float64) (larger, smaller []int) {
+	slices.SortFunc(r.members, func(a, b int) int {
+		return cmp.Or(-cmp.Compare(p.Demands[a].Request[r.dim], p.Demands[b].Request[r.dim]), cmp.Compare(a, b))
+	})
+	weight := 0.0
+	for _, k := range r.members {
+		weight += size[k] * float64(p.Demands[k].Pieces)
 	}
-	return rows, sizes
+	at := 0
+	for half := 0.0; at < len(r.members)-1 && half < weight/2; at++ {
+		half += size[r.members[at]] * float64(p.Demands[r.members[at]].Pieces)
+	}
+	at = max(1, at)
+	return r.members[:at:at], r.members[at:]
+}
+
+// programOf is the program for a problem, not solved yet. The first demand of each row stands for the whole row.
+func programOf(p *Problem, rows []row, size []float64, shared bool) *program {
+	q, single := *p, slices.Clone(rows)
+	q.Demands = make([]Demand, len(p.Demands))
+	for i := range single {
+		r := &single[i]
+		q.Demands[r.members[0]] = condensed(p, r)
+		r.members, r.least = r.members[:1], r.request
+	}
+	return newProgram(newFiller(newStock(&q, shared), single, size))
+}
+
+// condensed is one demand in place of those of a row.
+func condensed(p *Problem, r *row) Demand {
+	first := &p.Demands[r.members[0]]
+	d := Demand{Request: r.request, Pieces: r.pieces, Most: first.Most, Kind: first.Kind}
+	for _, way := range first.Ways {
+		d.Ways = append(d.Ways, Way{Machines: NewBitset(len(p.Machines)), Zones: way.Zones})
+	}
+	for _, k := range r.members {
+		own := &p.Demands[k]
+		if first.Most > 0 && own.Lots == nil {
+			d.Lots = append(d.Lots, own.Pieces)
+		}
+		d.Lots = append(d.Lots, own.Lots...)
+		for w := range d.Ways {
+			d.Ways[w].Machines.Unite(own.Ways[w].Machines)
+		}
+	}
+	return d
 }

@@ -2,6 +2,7 @@ package solve
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -28,11 +29,11 @@ type search struct {
 // heaviest returns an upper limit for the worth of any load of a machine, and a content worth more than its price if the
 // search found one within a number of branches. The limit is at least the price: whether less is possible does not matter.
 func (f *filler) heaviest(machine, steps int, decay float64, branches int) (float64, []Count) {
-	price := f.cost(machine, ^uint64(0))
+	price := f.cost(machine, math.MaxUint64)
 	if len(f.members[machine]) == 0 {
 		return price, nil
 	}
-	limit := f.knapsack(machine, steps, decay)
+	limit := f.knapsack(machine, f.p.Machines[machine].priceIn(math.MaxUint64), steps, decay)
 	if limit <= price*worthASearch {
 		return max(limit, price), nil
 	}

@@ -9,27 +9,30 @@ import (
 // AlmostEqual is the part of its price by which a plan may be dearer than the cheapest one and count as costing the same.
 const AlmostEqual = 0.008
 
-// improvable is how much more than the program a packing has to cost for attempts to improve it to pay.
-const improvable = 1.001
-
-// few is how many pieces one machine more or less may make a percent of the price for. Such packings are always improved,
-// which also saves machines at the same price, and as often as attempted, each time otherwise, until nothing is left to win.
-const (
-	few       = 150
-	attempted = 3
-)
+// solver is a problem, and what all ways to buy have in common.
+type solver struct {
+	p *Problem
+	// size is what a piece of each demand costs where everything is divisible; options are the machines by price.
+	size    []float64
+	options []int
+	rows    []row
+	program *program
+}
 
 // Solve buys machines for all demands at the least price it finds. Pieces that no machine and no budget allows are left.
 func Solve(p *Problem) []Load {
-	if len(p.Machines) == 0 {
+	options := byPrice(p)
+	if len(options) == 0 {
 		return nil
 	}
-	size, _ := sizes(p)
-	options := byPrice(p)
-	best := cheapest(p, size, options, false)
+	size, _ := sizes(p, options)
+	rows := rowsOf(p, size)
+	s := &solver{p: p, size: size, options: options, rows: rows, program: programOf(p, rows, size, false)}
+	s.program.solve(maxRounds)
+	best := s.cheapest(false)
 	if p.Without != Shares && concentrated(p, best) {
-		spread := cheapest(p, size, options, true)
-		if spread.left <= best.left && max(spread.total/best.total, spread.price/best.price) <= 1+AlmostEqual {
+		spread := s.cheapest(true)
+		if spread.rest.pieces <= best.rest.pieces && max(spread.total/best.total, spread.price/best.price) <= 1+AlmostEqual {
 			best = spread
 		}
 	}
@@ -37,84 +40,47 @@ func Solve(p *Problem) []Load {
 }
 
 // cheapest is the cheapest packing of all ways to buy. With shared, no machine carries more than its share.
-func cheapest(p *Problem, size []float64, options []int, shared bool) *packing {
+func (s *solver) cheapest(shared bool) *packing {
+	all := s.packings(shared)
+	best := all[0]
+	for _, packed := range all[1:] {
+		if packed.better(best) {
+			best = packed
+		}
+	}
+	if best = s.improvedOften(best); s.p.Follows || len(s.p.Budgets) > 0 || s.p.Without == Rehearse {
+		return best // where a budget is short, there is none for a second round of machines
+	}
+	return s.rehearsed(all, best)
+}
+
+// packings are those of all ways to buy, each of its loads on the cheapest machine that holds it.
+func (s *solver) packings(shared bool) []*packing {
 	var all []*packing
-	var best *packing
-	var rest *stock
-	try := func(way func(s *stock) *packing) {
-		s := newStock(p)
-		s.shared = shared
-		made := way(s)
-		made.price = 0
-		for i := range made.loads {
-			made.loads[i] = trimmed(p, s, made.loads[i], options)
-			made.price += made.loads[i].Price
+	try := func(strategy Strategy, way func(rest *stock) *packing) {
+		if s.p.Without == strategy {
+			return
 		}
-		made.total = made.price
-		if all = append(all, made); best == nil || made.better(best) {
-			best, rest = made, s
+		rest := newStock(s.p, shared)
+		made := &packing{rest: rest}
+		for _, l := range way(rest).loads {
+			made.add(trimmed(rest.p, l, s.options))
 		}
+		all = append(all, made)
 	}
-	s := newStock(p)
-	s.shared = shared
-	program, rows := valued(p, s, size, maxRounds)
-	if p.Without != ByWorth {
-		try(func(s *stock) *packing { return guided(p, s, size, program, rows) })
+	for _, often := range [...]int{revalued, 0} {
+		try(ByWorth, func(rest *stock) *packing { return s.guided(rest, often) })
 	}
-	for _, order := range orders(p, size) {
-		if p.Without != FirstFit {
-			try(func(s *stock) *packing { return firstFit(p, s, order, options) })
-		}
-	}
-	for _, m := range fleets(p, options) {
-		if p.Without != OneType {
-			try(func(s *stock) *packing { return firstFit(p, s, bySize(p, s, size), []int{m}) })
-		}
+	try(FirstFit, func(rest *stock) *packing { return firstFit(rest, rest.bySize(s.size), s.options) })
+	for _, m := range fleets(s.p, s.options) {
+		try(OneType, func(rest *stock) *packing { return firstFit(rest, rest.bySize(s.size), []int{m}) })
 		for _, slack := range slacks {
-			if !p.Follows && p.Without != Fleets {
-				try(func(s *stock) *packing { return fleet(p, s, rows, size, m, slack) })
+			if !s.p.Follows {
+				try(Fleets, func(rest *stock) *packing { return s.fleet(rest, m, slack) })
 			}
 		}
 	}
-	start, small := best, newStock(p).pieces <= few
-	for seed := range uint64(attempted) {
-		done := best.left == 0 && program.converged && best.total <= program.cost()*improvable
-		if p.Without == Improve || done && !small || seed > 0 && (done || !small) {
-			break
-		}
-		if made := improved(p, rest, start, rows, size, options, seed+1); made.better(best) {
-			best = made
-		}
-	}
-	if p.Follows || len(p.Budgets) > 0 || p.Without == Rehearse {
-		return best // where a budget is short, there is none for a second round of machines
-	}
-	return (&rehearsal{p: p, rates: ratesOf(p, program, rows, size)}).best(all, best)
-}
-
-// ratesOf are what a piece of each demand costs by the program.
-func ratesOf(p *Problem, program *program, rows []row, size []float64) []float64 {
-	f := newFiller(p, rows, newStock(p), size)
-	for r := range rows {
-		f.worth[r] = max(0, program.dual[r])
-	}
-	rates := make([]float64, len(p.Demands))
-	for k := range rates {
-		rates[k] = f.worthOf(k)
-	}
-	return rates
-}
-
-// orders are those in which plain heuristics take the demands: by the first dimension that matters most to many, and by size.
-func orders(p *Problem, size []float64) [][]int {
-	all := make([]int, len(p.Demands))
-	for k := range all {
-		all[k] = k
-	}
-	first, bySize := slices.Clone(all), slices.Clone(all)
-	slices.SortStableFunc(first, func(a, b int) int { return -slices.Compare(p.Demands[a].Request, p.Demands[b].Request) })
-	slices.SortStableFunc(bySize, func(a, b int) int { return -cmp.Compare(size[a], size[b]) })
-	return [][]int{first, bySize}
+	return all
 }
 
 // mostFleets is how many machines are tried as the only one.
@@ -123,10 +89,7 @@ const mostFleets = 6
 // fleets are the machines of which a fleet would be cheapest for all demands, were pieces divisible. They have to be large
 // enough for each.
 func fleets(p *Problem, options []int) []int {
-	asked := make([]int64, len(p.Machines[0].Room))
-	for k := range p.Demands {
-		Subtract(asked, p.Demands[k].Request, -p.Demands[k].Pieces)
-	}
+	asked := newStock(p, false).asked()
 	price := make([]float64, len(p.Machines))
 	var all []int
 next:
@@ -153,15 +116,13 @@ next:
 // concentrated says that some machine carries more than its share.
 func concentrated(p *Problem, packed *packing) bool {
 	for i := range packed.loads {
-		pieces := 0
+		if p.Share > 0 && packed.loads[i].pieces() > p.Share {
+			return true
+		}
 		for _, c := range packed.loads[i].Content {
-			if share := p.Demands[c.Demand].Share; share > 0 && c.N > share {
+			if share := p.Demands[c.Demand].Share; share > 0 && packed.loads[i].of(c.Demand) > share {
 				return true
 			}
-			pieces += c.N
-		}
-		if p.Share > 0 && pieces > p.Share {
-			return true
 		}
 	}
 	return false
@@ -182,12 +143,8 @@ func byPrice(p *Problem) []int {
 
 // sizes are what a piece of each demand costs, in dollars per hour, where everything is divisible: its request at the
 // prices that resources have in the cheapest mixture of machines. These prices come with them.
-func sizes(p *Problem) (size, prices []float64) {
-	asked := make([]int64, len(p.Machines[0].Room))
-	for k := range p.Demands {
-		Subtract(asked, p.Demands[k].Request, -p.Demands[k].Pieces)
-	}
-	prices = resourcePrices(p, asked)
+func sizes(p *Problem, options []int) (size, prices []float64) {
+	prices = resourcePrices(p, options, newStock(p, false).asked())
 	size = make([]float64, len(p.Demands))
 	for k := range p.Demands {
 		for d, amount := range p.Demands[k].Request {
@@ -199,36 +156,26 @@ func sizes(p *Problem) (size, prices []float64) {
 }
 
 // resourcePrices are the duals of the cheapest mixture of machines that has all that is asked for.
-func resourcePrices(p *Problem, asked []int64) []float64 {
+func resourcePrices(p *Problem, options []int, asked []int64) []float64 {
 	n := len(asked)
-	lp := &program{rows: n, lines: n, basis: make([]column, n), level: make([]float64, n), inverse: make([]float64, n*n),
-		dual: make([]float64, n), direction: make([]float64, n)}
-	highest := 0.0
-	for m := range p.Machines {
-		if price := p.Machines[m].priceIn(math.MaxUint64); !math.IsInf(price, 1) {
-			highest = max(highest, price)
-		}
-	}
+	lp := newSimplex(n, n)
+	highest := p.Machines[options[len(options)-1]].priceIn(math.MaxUint64)
 	// Everything is measured in what is asked for, so that the numbers are of one size.
 	for d := range n {
-		lp.inverse[d*n+d] = 1
-		lp.basis[d] = column{price: 1e6 * highest, lines: []entry{{d, 1}}}
-		lp.level[d] = 0
 		if asked[d] > 0 {
-			lp.level[d], lp.dual[d] = 1, 1e6*highest
+			lp.level[d] = 1
+			lp.charge(d, 1e6*highest)
 		}
 	}
 	var columns []column
-	for m := range p.Machines {
+	for _, m := range options {
 		c := column{price: p.Machines[m].priceIn(math.MaxUint64)}
 		for d, amount := range asked {
 			if room := p.Machines[m].Room[d]; amount > 0 && room > 0 {
 				c.lines = append(c.lines, entry{d, float64(room) / float64(amount)})
 			}
 		}
-		if !math.IsInf(c.price, 1) {
-			columns = append(columns, c)
-		}
+		columns = append(columns, c)
 	}
 	for range 200 {
 		best, gain := -1, 1e-9

@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -14,12 +15,17 @@ type stock struct {
 	budgets []int64
 	// pieces is the sum of left.
 	pieces int
-	// shared says that Problem.Share and Demand.Share hold.
+	// shared says that Problem.Share and Demand.Share hold, share how many pieces one machine takes.
 	shared bool
+	share  int
 }
 
-func newStock(p *Problem) *stock {
-	s := &stock{p: p, left: make([]int, len(p.Demands)), lots: make([][]int, len(p.Demands)), budgets: slices.Clone(p.Budgets)}
+func newStock(p *Problem, shared bool) *stock {
+	s := &stock{p: p, left: make([]int, len(p.Demands)), lots: make([][]int, len(p.Demands)), budgets: slices.Clone(p.Budgets),
+		shared: shared, share: math.MaxInt}
+	if shared && p.Share > 0 {
+		s.share = p.Share
+	}
 	for k := range p.Demands {
 		d := &p.Demands[k]
 		s.left[k] = d.Pieces
@@ -36,11 +42,19 @@ func (s *stock) clone() *stock {
 	other := *s
 	other.left, other.budgets, other.lots = slices.Clone(s.left), slices.Clone(s.budgets), slices.Clone(s.lots)
 	for k, lots := range other.lots {
-		if lots != nil {
-			other.lots[k] = slices.Clone(lots)
-		}
+		other.lots[k] = slices.Clone(lots)
 	}
 	return &other
+}
+
+// problem is that of buying for what is left.
+func (s *stock) problem() *Problem {
+	rest := *s.p
+	rest.Demands, rest.Budgets = slices.Clone(s.p.Demands), s.budgets
+	for k := range rest.Demands {
+		rest.Demands[k].Pieces, rest.Demands[k].Lots = s.left[k], s.lots[k]
+	}
+	return &rest
 }
 
 // most is how many of a demand's pieces one machine takes for reasons other than room.
@@ -60,14 +74,6 @@ func (s *stock) most(k int) int {
 		n = min(n, d.Share)
 	}
 	return n
-}
-
-// share is how many pieces one machine takes.
-func (s *stock) share() int {
-	if s.shared && s.p.Share > 0 {
-		return s.p.Share
-	}
-	return math.MaxInt
 }
 
 // mostOf is how many pieces of several demands one machine takes for reasons other than room.
@@ -90,18 +96,53 @@ func (s *stock) affordable(machine int) int {
 	return int(n)
 }
 
-// buy takes a load's content and its part of the budgets out of the stock, and notes which lots its pieces are of.
-func (s *stock) buy(l *Load) {
-	for i := range l.Content {
-		c := &l.Content[i]
-		s.left[c.Demand] -= c.N
-		s.pieces -= c.N
-		if s.lots[c.Demand] != nil {
-			c.lots = s.draw(c.Demand, c.N)
+// covers says that a load can be bought of what is left.
+func (s *stock) covers(l *Load) bool {
+	return s.affordable(l.Machine) > 0 && !slices.ContainsFunc(l.Content, func(c Count) bool { return c.N > s.most(c.Demand) })
+}
+
+// asked is what all that is left asks for together.
+func (s *stock) asked() []int64 {
+	asked := make([]int64, len(s.p.Machines[0].Room))
+	for k, left := range s.left {
+		Subtract(asked, s.p.Demands[k].Request, -left)
+	}
+	return asked
+}
+
+// bySize are the demands that have pieces left, the largest first.
+func (s *stock) bySize(size []float64) []int {
+	var order []int
+	for k, left := range s.left {
+		if left > 0 {
+			order = append(order, k)
 		}
 	}
-	for _, t := range s.p.Machines[l.Machine].Takes {
-		s.budgets[t.Budget] -= t.Amount
+	slices.SortStableFunc(order, func(a, b int) int { return -cmp.Compare(size[a], size[b]) })
+	return order
+}
+
+// buy takes a load's content and its part of the budgets out of the stock.
+func (s *stock) buy(l *Load) {
+	for i := range l.Content {
+		s.take(&l.Content[i])
+	}
+	s.spend(l.Machine, 1)
+}
+
+// spend takes what machines cost beside money out of the budgets.
+func (s *stock) spend(machine, n int) {
+	for _, t := range s.p.Machines[machine].Takes {
+		s.budgets[t.Budget] -= t.Amount * int64(n)
+	}
+}
+
+// take takes pieces out of the stock, and notes which lots they are of.
+func (s *stock) take(c *Count) {
+	s.left[c.Demand] -= c.N
+	s.pieces -= c.N
+	if s.lots[c.Demand] != nil {
+		c.lots = s.draw(c.Demand, c.N)
 	}
 }
 
@@ -124,18 +165,13 @@ func (s *stock) draw(k, n int) []int32 {
 	return drawn
 }
 
-// giveBack undoes buy.
-func (s *stock) giveBack(l *Load) {
-	for i := range l.Content {
-		c := &l.Content[i]
+// putBack undoes take.
+func (s *stock) putBack(content []Count) {
+	for _, c := range content {
 		s.left[c.Demand] += c.N
 		s.pieces += c.N
 		for _, lot := range c.lots {
 			s.lots[c.Demand][lot]++
 		}
-		c.lots = nil
-	}
-	for _, t := range s.p.Machines[l.Machine].Takes {
-		s.budgets[t.Budget] += t.Amount
 	}
 }

@@ -1,4 +1,4 @@
-package market
+package solve
 
 import (
 	"encoding/binary"
