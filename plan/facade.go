@@ -160,9 +160,7 @@ func NewOverlays(all []*v1alpha1.NodeOverlay, pools []Pool) (*Overlays, map[stri
 }
 
 // Offerings are the ways to launch a NodeClaim, whether it was planned or written by hand, the cheapest first.
-func Offerings(
-	claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time, policy MinValuesPolicy,
-) ([]cloud.OfferingKey, error) {
+func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time, policy MinValuesPolicy) ([]cloud.OfferingKey, error) {
 	return market.Offerings(claim, types, unavailable, now, policy)
 }
 

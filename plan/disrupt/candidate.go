@@ -46,12 +46,6 @@ func staysUntil(until time.Time, cause model.Cause, format string, values ...any
 // DisruptionReasonExpired is why a node goes that is older than its expireAfter and may be replaced gracefully.
 const DisruptionReasonExpired karpv1.DisruptionReason = "Expired"
 
-// eventual says that a reason does not go away by waiting. Where a node's drain has an end, such a reason does not wait
-// for pods that do not want to be moved or that no budget lets go: the drain begins, and they have until its end.
-func eventual(reason karpv1.DisruptionReason) bool {
-	return reason == karpv1.DisruptionReasonDrifted || reason == DisruptionReasonExpired
-}
-
 // judge says what keeps nodes.
 type judge struct {
 	in      *model.Input
@@ -192,9 +186,10 @@ func (j *judge) nominated(n *model.Node) *model.Verdict {
 	return stays(model.CauseNominated, "pods that wait for a node are nominated to it")
 }
 
-// keepsPods says which pod on a node keeps it.
+// keepsPods says which pod on a node keeps it. Drift and age do not go away by waiting: where the drain has an end, it
+// begins, and pods that do not want to be moved or that no budget lets go have until then.
 func (j *judge) keepsPods(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
-	if eventual(reason) && n.TerminationGracePeriod != nil {
+	if (reason == karpv1.DisruptionReasonDrifted || reason == DisruptionReasonExpired) && n.TerminationGracePeriod != nil {
 		return nil
 	}
 	for _, pod := range n.Pods {

@@ -35,12 +35,6 @@ type decision struct {
 	found      model.Disruption
 }
 
-func newDecision(in model.Input) *decision {
-	d := &decision{in: in, judge: newJudge(&in), rates: newRates(in.Pools), candidates: map[karpv1.DisruptionReason][]*candidate{}, going: map[string]bool{}}
-	d.book = newBudgets(&in, d.judge.pools)
-	return d
-}
-
 // simulationOf is the cluster without the nodes that go already for reasons that ask nobody for room.
 func (d *decision) simulationOf() *Simulation {
 	if d.simulation != nil {

@@ -17,7 +17,8 @@ import (
 // reason. A node goes for the first reason that lets it: what static pools have too many of, what is empty, what has
 // expired, what has drifted, what is not used well enough.
 func Disrupt(in model.Input) model.Disruption {
-	d := newDecision(in)
+	d := &decision{in: in, judge: newJudge(&in), rates: newRates(in.Pools), candidates: map[karpv1.DisruptionReason][]*candidate{}, going: map[string]bool{}}
+	d.book = newBudgets(&in, d.judge.pools)
 	d.judgeAll()
 	d.overprovisioned()
 	d.renewed(DisruptionReasonExpired, true)

@@ -69,14 +69,6 @@ func (b *candidateGroup) value(m *market.Market, least float64) bool {
 	return false
 }
 
-// join makes a group of two others. A machine for both is no cheaper than one for the first.
-func (b *candidateGroup) join(one, other *candidateGroup) {
-	b.request, b.allowed, b.zones = append(b.request[:0], one.request...), append(b.allowed[:0], one.allowed...), one.zones
-	b.add(other.request, 1, other.allowed, other.zones)
-	b.sources = append(append(b.sources[:0], one.sources...), other.sources...)
-	b.price, b.alone, b.shelf, b.at = one.price+other.price, one.alone+other.alone, one.shelf, one.at
-}
-
 // gather replaces groups of nodes by single cheaper ones.
 func (c *consolidation) gather(staying []*candidate) {
 	var seeds []*candidateGroup
@@ -118,7 +110,11 @@ func (c *consolidation) grow(group *candidateGroup, others []*candidateGroup) *c
 				continue
 			}
 			tried++
-			next.join(group, other)
+			// A machine for both is no cheaper than one for the group.
+			next.request, next.allowed, next.zones = append(next.request[:0], group.request...), append(next.allowed[:0], group.allowed...), group.zones
+			next.add(other.request, 1, other.allowed, other.zones)
+			next.sources = append(append(next.sources[:0], group.sources...), other.sources...)
+			next.price, next.alone, next.shelf, next.at = group.price+other.price, group.alone+other.alone, group.shelf, group.at
 			if next.value(m, next.alone+gain) {
 				best, gain = next, next.saves-next.alone
 				next = &candidateGroup{}

@@ -67,6 +67,7 @@ func (f *Simulation) unplaced(nodes []*model.Node) iter.Seq[*model.Pod] {
 // bindLikeScheduler puts a pod on the emptiest of some nodes, looking on from where the last one stopped.
 func (f *Simulation) bindLikeScheduler(it *place.PodGroup, from *int) bool {
 	d := f.Distribution
+	share := func(free, whole int64) float64 { return float64(free) / float64(max(1, whole)) }
 	if !it.Rules.Empty() {
 		d.Place(it)
 		return len(it.Pods) == 0
@@ -86,7 +87,8 @@ func (f *Simulation) bindLikeScheduler(it *place.PodGroup, from *int) bool {
 				continue
 			}
 			seen++
-			if free := emptiness(s); best == nil || free > most {
+			free := share(s.Free[market.DimCPU], s.Node.Allocatable.CPU) + share(s.Free[market.DimMemory], s.Node.Allocatable.Memory)
+			if best == nil || free > most {
 				best, most = s, free
 			}
 		}
@@ -96,10 +98,4 @@ func (f *Simulation) bindLikeScheduler(it *place.PodGroup, from *int) bool {
 	}
 	d.Onto(best, it, 1)
 	return true
-}
-
-// emptiness is how much of a node is free, by cores and memory.
-func emptiness(s *place.ExistingNode) float64 {
-	share := func(free, whole int64) float64 { return float64(free) / float64(max(1, whole)) }
-	return share(s.Free[market.DimCPU], s.Node.Allocatable.CPU) + share(s.Free[market.DimMemory], s.Node.Allocatable.Memory)
 }

@@ -42,19 +42,15 @@ func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
 		}
 		d.relocations++
 		d.book.take(c.node.Pool, reason, 1)
-		d.decide(reason, []*candidate{c}, claims, whyRenewed(c.node, reason))
+		why := "it has expired"
+		if reason == karpv1.DisruptionReasonDrifted {
+			why = "it has drifted"
+			if c.node.DriftedFor != "" {
+				why += " (" + c.node.DriftedFor + ")"
+			}
+		}
+		d.decide(reason, []*candidate{c}, claims, why)
 	}
-}
-
-// whyRenewed says what is the matter with a node.
-func whyRenewed(n *model.Node, reason karpv1.DisruptionReason) string {
-	switch {
-	case reason == DisruptionReasonExpired:
-		return "it has expired"
-	case n.DriftedFor == "":
-		return "it has drifted"
-	}
-	return "it has drifted (" + n.DriftedFor + ")"
 }
 
 // replaced finds places for the pods of a node, on others and on as many as have to be bought.

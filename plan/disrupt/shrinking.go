@@ -21,18 +21,15 @@ func shrinking(in *model.Input) bool {
 	}
 	for _, n := range in.Snapshot.Nodes {
 		quiet, known := after[n.Pool]
-		if ago := in.Snapshot.Time.Sub(n.LastPodEvent); known && n.Managed() && ago > 2*quiet && ago <= 3*quiet && lostLast(n) {
+		started := func(pod *model.Pod) bool {
+			return pod.Started.IsZero() || pod.Started.Add(startSlack).After(n.LastPodEvent)
+		}
+		lost := n.LastPodEvent.After(n.InitializedAt) && !slices.ContainsFunc(n.Pods, started) // and not won
+		if ago := in.Snapshot.Time.Sub(n.LastPodEvent); known && n.Managed() && ago > 2*quiet && ago <= 3*quiet && lost {
 			return false
 		}
 	}
 	return true
-}
-
-// lostLast says that what happened last on the node was that a pod left: no pod has started since.
-func lostLast(n *model.Node) bool {
-	return n.LastPodEvent.After(n.InitializedAt) && !slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool {
-		return pod.Started.IsZero() || pod.Started.Add(startSlack).After(n.LastPodEvent)
-	})
 }
 
 // startSlack is how much earlier than its node's LastPodEvent a pod may have started that the event is about: their clocks

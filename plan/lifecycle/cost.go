@@ -1,11 +1,6 @@
 package lifecycle
 
-import (
-	"time"
-
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/plan/model"
-)
+import "github.com/tenon-sh/tenon/plan/model"
 
 // DisruptionCost is how much it costs to take a node's pods off it, 1 for a node that is empty. A pod without any wishes
 // adds 1, and none more than 10: the deletion cost its owner gave it and its priority weigh, as in Karpenter.
@@ -18,15 +13,4 @@ func DisruptionCost(n *model.Node) float64 {
 		}
 	}
 	return cost
-}
-
-// lifetimeLeft is the part of its life a node has before it, from 1 for a new one to 0 for one that is about to expire.
-// A node that never expires always has all of it.
-func lifetimeLeft(n *model.Node, pool *karpv1.NodePool, now time.Time) float64 {
-	whole := pool.Spec.Template.Spec.ExpireAfter
-	if whole.IsNever() || *whole.Duration <= 0 {
-		return 1
-	}
-	left := 1 - now.Sub(n.Created).Seconds()/whole.Duration.Seconds()
-	return max(0, min(left, 1))
 }

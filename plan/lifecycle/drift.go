@@ -84,12 +84,14 @@ func templateChanges(claim *karpv1.NodeClaim, template *karpv1.NodeClaimTemplate
 	}, changed)
 	is, was := &template.Spec, &claim.Spec
 	life := func(d karpv1.NillableDuration) string { return karpv1.NillableDuration{Duration: d.Duration}.String() } // 1h is 60m
+	grace := func(d *metav1.Duration) string { return d.Duration.String() }
+	class := func(ref *karpv1.NodeClassReference) string { return ref.Kind + " " + ref.Name }
 	for _, field := range []struct{ name, is, was string }{
 		{"expireAfter", life(is.ExpireAfter), life(was.ExpireAfter)},
 		{"taints", taintText(is.Taints), taintText(was.Taints)},
 		{"startupTaints", taintText(is.StartupTaints), taintText(was.StartupTaints)},
-		{"terminationGracePeriod", durationText(is.TerminationGracePeriod), durationText(was.TerminationGracePeriod)},
-		{"nodeClassRef", classText(is.NodeClassRef), classText(was.NodeClassRef)},
+		{"terminationGracePeriod", orUnset(is.TerminationGracePeriod, grace), orUnset(was.TerminationGracePeriod, grace)},
+		{"nodeClassRef", orUnset(is.NodeClassRef, class), orUnset(was.NodeClassRef, class)},
 	} {
 		if field.is != field.was {
 			changed("spec."+field.name, field.is, field.was)
@@ -125,18 +127,12 @@ func taintText(taints []corev1.Taint) string {
 	return fmt.Sprint(slices.Compact(texts))
 }
 
-func durationText(d *metav1.Duration) string {
-	if d == nil {
+// orUnset is the text of a field, if it is set.
+func orUnset[T any](field *T, text func(*T) string) string {
+	if field == nil {
 		return "not set"
 	}
-	return d.Duration.String()
-}
-
-func classText(ref *karpv1.NodeClassReference) string {
-	if ref == nil {
-		return "not set"
-	}
-	return ref.Kind + " " + ref.Name
+	return text(field)
 }
 
 // missedRequirement returns the first requirement of the pool that the claim's labels do not meet; empty where they meet

@@ -143,18 +143,13 @@ func StaticClaim(in *model.Input, pool model.Pool) (claim model.Claim, why strin
 	}
 	slices.Sort(claim.Zones)
 	claim.PricePerHour = priceOf(pool.Types, keys[0])
-	claim.Requirements = settledCapacity(template.Requirements, claim.CapacityType)
+	ofCapacity := func(r karpv1.NodeSelectorRequirementWithMinValues) bool {
+		return karpv1.NormalizedLabelKey(r.Key) == karpv1.CapacityTypeLabelKey
+	}
+	claim.Requirements = append(slices.DeleteFunc(slices.Clone(template.Requirements), ofCapacity), karpv1.NodeSelectorRequirementWithMinValues{
+		Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{claim.CapacityType}})
 	claim.Group = claim.LaunchKey()
 	return claim, ""
-}
-
-// settledCapacity are requirements that admit one capacity type only.
-func settledCapacity(requirements []karpv1.NodeSelectorRequirementWithMinValues, capacityType string) []karpv1.NodeSelectorRequirementWithMinValues {
-	settled := slices.DeleteFunc(slices.Clone(requirements), func(r karpv1.NodeSelectorRequirementWithMinValues) bool {
-		return karpv1.NormalizedLabelKey(r.Key) == karpv1.CapacityTypeLabelKey
-	})
-	return append(settled, karpv1.NodeSelectorRequirementWithMinValues{
-		Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{capacityType}})
 }
 
 func priceOf(types []*cloud.InstanceType, key cloud.OfferingKey) float64 {
@@ -206,7 +201,14 @@ func byLoss(a, b *model.Node, pool *karpv1.NodePool, now time.Time) int {
 		}
 		return 2
 	}
-	loss := func(n *model.Node) float64 { return DisruptionCost(n) * lifetimeLeft(n, pool, now) }
+	loss := func(n *model.Node) float64 {
+		// The life that is left is 1 for a new node, or for one that never expires, and 0 for one that is about to expire.
+		left := 1.0
+		if whole := pool.Spec.Template.Spec.ExpireAfter; !whole.IsNever() && *whole.Duration > 0 {
+			left = max(0, min(1, 1-now.Sub(n.Created).Seconds()/whole.Duration.Seconds()))
+		}
+		return left * DisruptionCost(n)
+	}
 	return cmp.Or(cmp.Compare(stage(a), stage(b)), cmp.Compare(loss(a), loss(b)), a.Created.Compare(b.Created), strings.Compare(a.Key(), b.Key()))
 }
 

@@ -95,16 +95,11 @@ func MissingDaemons(n *model.Node, sets []*model.DaemonSet) (model.Resources, []
 		runs := slices.ContainsFunc(n.Pods, func(pod *model.Pod) bool {
 			return pod.Daemon && pod.OwnerName == set.Name && pod.Namespace == set.Namespace
 		})
-		if !runs && admitsDaemon(n, set) {
+		admits := func(t model.Term) bool { return t.Admits(n.Labels) }
+		if !runs && model.RepelledBy(model.LastingTaints(n), set.Class.Tolerations) == nil && slices.ContainsFunc(model.TermsOf(set.Class), admits) {
 			sum = sum.Add(set.Class.Requests)
 			ports = append(ports, set.Class.HostPorts...)
 		}
 	}
 	return sum, ports
-}
-
-// admitsDaemon says whether a DaemonSet puts a pod on a node.
-func admitsDaemon(n *model.Node, set *model.DaemonSet) bool {
-	return model.RepelledBy(model.LastingTaints(n), set.Class.Tolerations) == nil &&
-		slices.ContainsFunc(model.TermsOf(set.Class), func(t model.Term) bool { return t.Admits(n.Labels) })
 }

@@ -70,6 +70,12 @@ type Pod struct {
 // Key is namespace/name.
 func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 
+// Workload names the controller of pods; its kind and name are empty for bare pods.
+type Workload struct{ namespace, kind, name string }
+
+// Workload is what the pod is a replica of.
+func (p *Pod) Workload() Workload { return Workload{p.Namespace, p.OwnerKind, p.OwnerName} }
+
 // Terminating says that the pod has been deleted and is not gone yet.
 func (p *Pod) Terminating() bool { return !p.Deletion.IsZero() }
 

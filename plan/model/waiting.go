@@ -121,16 +121,14 @@ func (s *Snapshot) Arriving() (pods []*Pod, until time.Time) {
 			pods = append(pods, pod)
 		}
 	}
-	type controller struct{ namespace, kind, name string }
-	by := func(pod *Pod) controller { return controller{pod.Namespace, pod.OwnerKind, pod.OwnerName} }
 	at := func(pod *Pod) time.Time { return pod.Deletion.Add(-pod.GracePeriod) }
-	evicted := map[controller][]*Pod{}
+	evicted := map[Workload][]*Pod{}
 	for _, n := range s.Nodes {
 		for _, pod := range n.Pods {
 			// The pod of a StatefulSet is its own successor.
 			replaced := pod.Terminating() && pod.OwnerName != "" && !pod.Daemon && !pod.Static && !pod.Terminal && !pod.Reschedulable()
 			if n.Leaving() && replaced && s.Time.Before(at(pod).Add(succeedsWithin)) {
-				evicted[by(pod)] = append(evicted[by(pod)], pod)
+				evicted[pod.Workload()] = append(evicted[pod.Workload()], pod)
 			}
 		}
 	}
@@ -139,8 +137,8 @@ func (s *Snapshot) Arriving() (pods []*Pod, until time.Time) {
 	}
 	for _, n := range append(slices.Clip(s.Nodes), &Node{Pods: s.Pending}) {
 		for _, pod := range n.Pods {
-			if gone := evicted[by(pod)]; len(gone) > 0 && !pod.Terminating() && !pod.Created.Before(at(gone[0])) {
-				evicted[by(pod)] = gone[1:]
+			if gone := evicted[pod.Workload()]; len(gone) > 0 && !pod.Terminating() && !pod.Created.Before(at(gone[0])) {
+				evicted[pod.Workload()] = gone[1:]
 			}
 		}
 	}

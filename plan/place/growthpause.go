@@ -1,9 +1,7 @@
 package place
 
 import (
-	"fmt"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,9 +32,4 @@ func withoutPods(snapshot *model.Snapshot, gone map[types.UID]bool) *model.Snaps
 		rest.Nodes[i] = node.WithPods(left(node.Pods))
 	}
 	return &rest
-}
-
-// pauseOf says in one sentence why growing is paused.
-func pauseOf(g model.Growth) string {
-	return fmt.Sprintf("growing for it is paused until %s: %d nodes came up for it, and it stayed on none of them", g.Until.UTC().Format(time.RFC3339), g.Nodes)
 }

@@ -1,7 +1,9 @@
 package place
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,7 +36,9 @@ func Pack(in model.Input) model.Plan {
 		}
 		for _, pod := range Waiting(in.Snapshot) {
 			if spared[pod.UID] && !replaced[pod.UID] {
-				paused = append(paused, model.Unplaced{Pod: pod, Reasons: []model.Reason{{Message: pauseOf(in.Growth[pod.UID])}}})
+				g := in.Growth[pod.UID]
+				why := fmt.Sprintf("growing for it is paused until %s: %d nodes came up for it, and it stayed on none of them", g.Until.UTC().Format(time.RFC3339), g.Nodes)
+				paused = append(paused, model.Unplaced{Pod: pod, Reasons: []model.Reason{{Message: why}}})
 			}
 		}
 		in.Snapshot = withoutPods(in.Snapshot, spared)
@@ -109,10 +113,10 @@ func packOnce(in *model.Input, by order, alone bool) outcome {
 func survey(in *model.Input, byPriority bool) *Distribution {
 	pods := Waiting(in.Snapshot)
 	d := NewDistribution(in, pods, pods, byPriority)
-	sizes := map[workload]int{}
+	sizes := map[model.Workload]int{}
 	for _, pod := range pods {
 		if pod.OwnerName != "" {
-			sizes[workloadOf(pod)]++
+			sizes[pod.Workload()]++
 		}
 	}
 	for _, it := range d.PodGroups {

@@ -166,10 +166,10 @@ func FirstServed(a, b *model.Pod) int {
 
 // alternate orders pods of one priority so that those of several owners take turns, each as often as it has pods: what goes
 // to one node is then of all of them, and no node carries much of one. sizes is how many pods of each workload wait.
-func (it *PodGroup) alternate(sizes map[workload]int) {
-	total, seen := map[workload]int{}, map[workload]int{}
+func (it *PodGroup) alternate(sizes map[model.Workload]int) {
+	total, seen := map[model.Workload]int{}, map[model.Workload]int{}
 	for _, pod := range it.Pods {
-		total[workloadOf(pod)]++
+		total[pod.Workload()]++
 	}
 	for w := range total {
 		it.workloads += sizes[w]
@@ -179,7 +179,7 @@ func (it *PodGroup) alternate(sizes map[workload]int) {
 	}
 	turn := make(map[*model.Pod]float64, len(it.Pods))
 	for _, pod := range it.Pods {
-		w := workloadOf(pod)
+		w := pod.Workload()
 		turn[pod] = (float64(seen[w]) + 0.5) / float64(total[w])
 		seen[w]++
 	}

@@ -22,7 +22,11 @@ func (d *Distribution) intoSpareRoom(podGroups []*PodGroup, planned []*PlannedNo
 			continue
 		}
 		before, unmet := it.shape, it.Unmet
-		widen(d.Market, it)
+		// It is given all machines that would do, the odd ones too.
+		wide := it.shapeAt(it.Step)
+		wide.Request, wide.most = it.Request, it.most
+		it.shape, it.barred = wide, nil
+		offer(d.Market, it)
 		d.Place(it)
 		topUp(d.Market, planned, DemandsOf(d.Market, d.Chunks, bought))
 		for _, l := range d.Chunks {
@@ -30,12 +34,4 @@ func (d *Distribution) intoSpareRoom(podGroups []*PodGroup, planned []*PlannedNo
 		}
 		d.Chunks, it.shape, it.Unmet = nil, before, unmet
 	}
-}
-
-// widen gives a pod group all machines that would do, the odd ones too.
-func widen(m *market.Market, it *PodGroup) {
-	wide := it.shapeAt(it.Step)
-	wide.Request, wide.most = it.Request, it.most
-	it.shape, it.barred = wide, nil
-	offer(m, it)
 }

@@ -29,20 +29,15 @@ const (
 // spotPool is an instance type in a zone.
 type spotPool struct{ instanceType, zone string }
 
-// workload is what pods of one owner are.
-type workload struct{ namespace, kind, name string }
-
-func workloadOf(p *model.Pod) workload { return workload{p.Namespace, p.OwnerKind, p.OwnerName} }
-
 // spotShares counts how much of each workload each spot pool carries.
 type spotShares struct {
-	carried map[workload]map[spotPool]int
-	total   map[workload]int
+	carried map[model.Workload]map[spotPool]int
+	total   map[model.Workload]int
 }
 
 // runningShares counts what runs now of the workloads that are planned for.
 func runningShares(m *market.Market, planned []*PlannedNode) *spotShares {
-	s := &spotShares{carried: map[workload]map[spotPool]int{}, total: map[workload]int{}}
+	s := &spotShares{carried: map[model.Workload]map[spotPool]int{}, total: map[model.Workload]int{}}
 	for _, b := range planned {
 		for w, n := range b.workloads() {
 			s.total[w] += n
@@ -51,7 +46,7 @@ func runningShares(m *market.Market, planned []*PlannedNode) *spotShares {
 	}
 	for _, n := range m.Book.Snapshot.Nodes {
 		for _, pod := range n.Pods {
-			w := workloadOf(pod)
+			w := pod.Workload()
 			if pod.OwnerName == "" || s.total[w] == 0 {
 				continue
 			}
@@ -66,7 +61,7 @@ func runningShares(m *market.Market, planned []*PlannedNode) *spotShares {
 
 // full are the spot pools that carry pods of some workloads and would carry more than a third of one with these, the
 // fullest first.
-func (s *spotShares) full(more map[workload]int) []spotPool {
+func (s *spotShares) full(more map[model.Workload]int) []spotPool {
 	share := map[spotPool]float64{}
 	for w, n := range more {
 		for pool, carried := range s.carried[w] {
@@ -114,10 +109,10 @@ func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitse
 }
 
 // workloads are how many pods of each workload are on a planned node.
-func (b *PlannedNode) workloads() map[workload]int {
-	counts := map[workload]int{}
+func (b *PlannedNode) workloads() map[model.Workload]int {
+	counts := map[model.Workload]int{}
 	for pod := range b.pods {
-		counts[workloadOf(pod)]++
+		counts[pod.Workload()]++
 	}
 	return counts
 }

@@ -51,14 +51,16 @@ func newFiller(s *stock, rows []row, size []float64) *filler {
 			mean += size[k] * float64(p.Demands[k].Pieces)
 		}
 		mean /= float64(rows[r].pieces)
+		most := 0
 		for _, k := range rows[r].members {
 			f.scale[k], f.home[k] = size[k]/mean, r
+			most += s.most(k)
 		}
 		dims = len(rows[r].request)
 		for m := range p.Machines {
 			if rows[r].users.Has(m) {
 				f.members[m] = append(f.members[m], r)
-				f.fits[m] = append(f.fits[m], min(Times(rows[r].request, p.Machines[m].Room), s.mostOf(rows[r].members)))
+				f.fits[m] = append(f.fits[m], min(Times(rows[r].request, p.Machines[m].Room), most))
 			}
 		}
 	}

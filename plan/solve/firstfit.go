@@ -133,12 +133,15 @@ func trimmed(p *Problem, l Load, options []int) Load {
 		Subtract(need, p.Demands[c.Demand].Request, -c.N)
 		zones &= p.Demands[c.Demand].Ways[c.Way].Zones
 	}
+	dearer := func(t Take) bool { // takes more out of a budget
+		return !slices.ContainsFunc(p.Machines[l.Machine].Takes, func(o Take) bool { return o.Budget == t.Budget && o.Amount >= t.Amount })
+	}
 	for _, m := range options {
 		mach := &p.Machines[m]
 		if mach.priceIn(math.MaxUint64) >= l.Price-1e-12 {
 			break
 		}
-		if mach.priceIn(zones) >= l.Price-1e-12 || !Fits(need, mach.Room) || !samePurse(mach, &p.Machines[l.Machine]) || !joined(p, m, l.Content) {
+		if mach.priceIn(zones) >= l.Price-1e-12 || !Fits(need, mach.Room) || slices.ContainsFunc(mach.Takes, dearer) || !joined(p, m, l.Content) {
 			continue
 		}
 		if cheaper := p.load(m, zones, l.Content); cheaper != nil {
@@ -146,16 +149,6 @@ func trimmed(p *Problem, l Load, options []int) Load {
 		}
 	}
 	return l
-}
-
-// samePurse says that a machine takes no more out of any budget than another.
-func samePurse(m, other *Machine) bool {
-	for _, t := range m.Takes {
-		if !slices.ContainsFunc(other.Takes, func(o Take) bool { return o.Budget == t.Budget && o.Amount >= t.Amount }) {
-			return false
-		}
-	}
-	return true
 }
 
 // joined says that the pieces of a content may be on a machine together, whatever their size.

@@ -119,10 +119,16 @@ func (s *solver) scatter(loads []Load, wave int, seed uint64, spread float64) []
 					best, highest = i, score
 				}
 			}
-			if best >= 0 {
-				s.bind(&joining[best], k)
+			if best < 0 {
+				return false
 			}
-			return best >= 0
+			n := &joining[best]
+			Subtract(n.free, s.p.Demands[k].Request, 1)
+			n.population[k]++
+			if s.p.Demands[k].Kind != 0 {
+				n.content = append(n.content, Count{Demand: k, N: 1})
+			}
+			return true
 		})
 	}
 	left := make([]int, len(s.p.Demands))
@@ -130,14 +136,6 @@ func (s *solver) scatter(loads []Load, wave int, seed uint64, spread float64) []
 		left[k]++
 	}
 	return left
-}
-
-func (s *solver) bind(n *simulated, k int) {
-	Subtract(n.free, s.p.Demands[k].Request, 1)
-	n.population[k]++
-	if s.p.Demands[k].Kind != 0 {
-		n.content = append(n.content, Count{Demand: k, N: 1})
-	}
 }
 
 // score is how much the kube-scheduler likes a machine for a piece; minus infinity if there is no room.

@@ -76,15 +76,6 @@ func (s *stock) most(k int) int {
 	return n
 }
 
-// mostOf is how many pieces of several demands one machine takes for reasons other than room.
-func (s *stock) mostOf(demands []int) int {
-	n := 0
-	for _, k := range demands {
-		n += s.most(k)
-	}
-	return n
-}
-
 // affordable is how many of a machine the budgets allow.
 func (s *stock) affordable(machine int) int {
 	n := int64(math.MaxInt32)
