@@ -1,11 +1,13 @@
 package plan_test
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -70,11 +72,8 @@ func TestNoNodeCarriesMostOfAWorkload(t *testing.T) {
 	}
 }
 
-// Where spot pools cost the same, none carries more than a third of a workload, what runs already included.
-func TestNoSpotPoolCarriesMostOfAWorkload(t *testing.T) {
-	t.Parallel()
-	pool := nodePool("default", requires("karpenter.sh/capacity-type", corev1.NodeSelectorOpIn, "spot"))
-	types := smallCatalogue()
+// equalSpotPrices are types whose spot pools cost a third of what they cost on demand, the same in every zone.
+func equalSpotPrices(types []*cloud.InstanceType) []*cloud.InstanceType {
 	for _, typ := range types {
 		for i := range typ.Offerings {
 			if o := &typ.Offerings[i]; o.CapacityType == "spot" {
@@ -82,6 +81,43 @@ func TestNoSpotPoolCarriesMostOfAWorkload(t *testing.T) {
 			}
 		}
 	}
+	return types
+}
+
+// Bare pods are of no workload: there is no spot pool that they depend on too much.
+func TestBarePodsLeaveNoSpotPoolOut(t *testing.T) {
+	t.Parallel()
+	pool := nodePool("default", requires("karpenter.sh/capacity-type", corev1.NodeSelectorOpIn, "spot"))
+	w := world{pools: []plan.Pool{{NodePool: pool, Types: equalSpotPrices(smallCatalogue()), Packing: plan.PackingSpread}}, pods: manyPods(900, "bare", "200m", "400Mi")}
+	in := w.input()
+	in.Nominates = true
+	choices := map[string]map[string]int{} // of claims that are alike but for that
+	for _, claim := range plan.Pack(in).Claims {
+		alike := fmt.Sprint(claim.InstanceTypes[0], claim.Requests)
+		if choices[alike] == nil {
+			choices[alike] = map[string]int{}
+		}
+		choices[alike][fmt.Sprint(claim.InstanceTypes, claim.Zones)]++
+	}
+	most := 0
+	for alike, choice := range choices {
+		for _, claims := range choice {
+			most = max(most, claims)
+		}
+		if len(choice) > 1 {
+			t.Errorf("%s: alike claims for bare pods may launch %v", alike, choice)
+		}
+	}
+	if most < 3 {
+		t.Fatalf("at most %d claims are alike: too few to tell", most)
+	}
+}
+
+// Where spot pools cost the same, none carries more than a third of a workload, what runs already included.
+func TestNoSpotPoolCarriesMostOfAWorkload(t *testing.T) {
+	t.Parallel()
+	pool := nodePool("default", requires("karpenter.sh/capacity-type", corev1.NodeSelectorOpIn, "spot"))
+	types := equalSpotPrices(smallCatalogue())
 	w := world{pools: []plan.Pool{{NodePool: pool, Types: types}}}
 	w.pods = manyPods(900, "web", "200m", "400Mi", ownedByReplicaSet("web"))
 	in := w.input()

@@ -46,13 +46,9 @@ func runningShares(m *market.Market, planned []*PlannedNode) *spotShares {
 	}
 	for _, n := range m.Book.Snapshot.Nodes {
 		for _, pod := range n.Pods {
-			w := pod.Workload()
-			if pod.OwnerName == "" || s.total[w] == 0 {
-				continue
-			}
-			s.total[w]++
-			if n.CapacityType == market.CapacityTypes[Spot] {
-				s.carried[w][spotPool{n.InstanceType, n.Zone}]++
+			if w := pod.Workload(); s.total[w] > 0 {
+				s.total[w]++
+				s.carried[w][spotPool{n.InstanceType, n.Zone}] += int(model.Flag(n.CapacityType == market.CapacityTypes[Spot]))
 			}
 		}
 	}
@@ -95,6 +91,9 @@ func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitse
 	slices.SortStableFunc(spot, func(x, y int) int { return -cmp.Compare(size(x), size(y)) })
 	for _, i := range spot {
 		own := planned[i].workloads()
+		if len(own) == 0 {
+			continue
+		}
 		choice := spotChoice{Market: m, types: holders[i], zones: planned[i].Zones}
 		ceiling := choice.ceiling()
 		for _, pool := range shares.full(own) {
@@ -108,11 +107,13 @@ func divideSpot(m *market.Market, planned []*PlannedNode, holders []market.Bitse
 	}
 }
 
-// workloads are how many pods of each workload are on a planned node.
+// workloads are how many pods of each workload are on a planned node. Bare pods are of none.
 func (b *PlannedNode) workloads() map[model.Workload]int {
 	counts := map[model.Workload]int{}
 	for pod := range b.pods {
-		counts[pod.Workload()]++
+		if pod.OwnerName != "" {
+			counts[pod.Workload()]++
+		}
 	}
 	return counts
 }
