@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -38,13 +39,20 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 	if err != nil {
 		return struct{}{}, err
 	}
+	providerID := ""
+	if claim != nil {
+		providerID = claim.Status.ProviderID
+	}
 	if in.Instance != "" {
-		if err := a.endInstance(ctx, claim, in); err != nil {
+		seen, err := a.endInstance(ctx, claim, in)
+		if err != nil {
 			return struct{}{}, err
 		}
-		a.deleteStranded(ctx, claim, in)
+		// A claim that is deleted while it is launched may never learn which instance is its own.
+		providerID = cmp.Or(providerID, seen)
+		a.deleteStranded(ctx, providerID, in)
 	}
-	if err := a.releaseNode(ctx, claim, in); err != nil {
+	if err := a.releaseNode(ctx, claim, providerID, in); err != nil {
 		return struct{}{}, err
 	}
 	if err := a.releaseClaim(ctx, claim); err != nil {
@@ -73,9 +81,9 @@ func (a *Activities) tellTerminating(ctx context.Context, claim *karpv1.NodeClai
 	})
 }
 
-// endInstance terminates an instance and returns when the cloud says that it is gone. An instance the cloud does not
-// know is gone only once it is too old to be merely not visible yet.
-func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
+// endInstance terminates an instance and returns when the cloud says that it is gone, with the provider id it had; empty if
+// the cloud never knew it. An instance the cloud does not know is gone only once it is too old to be merely not visible yet.
+func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) (providerID string, err error) {
 	id, began, visibleBy := in.Instance, time.Now(), time.Now()
 	if claim != nil {
 		if launched := claim.Condition(karpv1.ConditionTypeLaunched); launched != nil {
@@ -90,25 +98,28 @@ func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 		if !ending && time.Since(sent) >= tellAgain {
 			if err := a.Cloud.Terminate(ctx, []string{id}); err != nil {
 				a.tellBoth(nil, claim, corev1.EventTypeWarning, "FailedTermination", fmt.Sprintf("Instance %s cannot be terminated: %v", id, err))
-				return cloudFailure("terminate "+id, err)
+				return "", cloudFailure("terminate "+id, err)
 			}
 			sent = time.Now()
 		}
 		found, err := a.Cloud.Instances(ctx, cloud.Query{IDs: []string{id}, Terminating: true})
 		if err != nil {
-			return cloudFailure("look for "+id, err)
+			return "", cloudFailure("look for "+id, err)
+		}
+		if len(found) == 1 {
+			providerID = found[0].ProviderID
 		}
 		if len(found) == 0 && !time.Now().Before(visibleBy) || len(found) == 1 && found[0].State == stateTerminated {
-			return nil
+			return providerID, nil
 		}
 		if time.Since(began) >= tellAfter {
 			if err := a.tellTerminating(ctx, claim, in); err != nil {
-				return err
+				return "", err
 			}
 		}
 		ending = len(found) == 1 && found[0].State == stateShuttingDown
 		if err := pause(ctx, goneEvery); err != nil {
-			return fmt.Errorf("wait for %s to end: %w", id, err)
+			return "", fmt.Errorf("wait for %s to end: %w", id, err)
 		}
 	}
 }
@@ -135,11 +146,11 @@ func pause(ctx context.Context, d time.Duration) error {
 // only when they are gone. The API server's own collector finds them too, and takes most of a minute, in which the node
 // that waits for their successors looks empty. It is left what cannot be deleted, and all of a Node that has become another
 // instance's since: names are addresses, and come again.
-func (a *Activities) deleteStranded(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) {
-	if claim == nil || claim.Status.ProviderID == "" {
+func (a *Activities) deleteStranded(ctx context.Context, providerID string, in workflows.TerminateInput) {
+	if providerID == "" {
 		return
 	}
-	node := a.Mirror.NodeByProviderID(claim.Status.ProviderID)
+	node := a.Mirror.NodeByProviderID(providerID)
 	if node == nil || in.NodeUID != "" && in.NodeUID != string(node.UID) {
 		return
 	}
@@ -149,18 +160,24 @@ func (a *Activities) deleteStranded(ctx context.Context, claim *karpv1.NodeClaim
 		}
 		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 		if err := a.Kube.Delete(ctx, object, client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-			a.Log.Warn("could not delete a pod whose instance is gone", zap.String("pod", pod.Key()), zap.String("node", node.Name), zap.String("claim", claim.Name), zap.Error(err))
+			a.Log.Warn("could not delete a pod whose instance is gone", zap.String("pod", pod.Key()), zap.String("node", node.Name), zap.String("claim", in.Claim.Name), zap.Error(err))
 		}
 	}
 }
 
 // releaseNode takes the finalizer off the Node. A Node whose claim is not its owner, because it joined but was never
 // registered, is deleted, as nothing else would.
-func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
+func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, providerID string, in workflows.TerminateInput) error {
 	node := &corev1.Node{}
 	name := in.Node
 	if name == "" && claim != nil {
-		name = a.nodeName(claim)
+		name = claim.Status.NodeName
+	}
+	if name == "" && providerID != "" {
+		// It joined without the claim learning of it.
+		if joined := a.Mirror.NodeByProviderID(providerID); joined != nil {
+			name = joined.Name
+		}
 	}
 	if name == "" {
 		return nil
@@ -180,17 +197,6 @@ func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, i
 		controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer)
 	})
 	return err
-}
-
-// nodeName returns the name of a claim's Node, also of one that joined without the claim learning of it, or nothing.
-func (a *Activities) nodeName(claim *karpv1.NodeClaim) string {
-	if claim.Status.NodeName != "" || claim.Status.ProviderID == "" {
-		return claim.Status.NodeName
-	}
-	if node := a.Mirror.NodeByProviderID(claim.Status.ProviderID); node != nil {
-		return node.Name
-	}
-	return ""
 }
 
 // releaseClaim takes the finalizer off the claim, which lets it go.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
@@ -69,19 +70,34 @@ func TestPodsOfAnInstanceThatIsGoneAreDeleted(t *testing.T) {
 			return nil
 		}}).Build()
 	a := New(Config{Kube: kube, Mirror: mirror, Log: zap.NewNop()})
-	of := func(providerID string) *karpv1.NodeClaim {
-		return &karpv1.NodeClaim{Status: karpv1.NodeClaimStatus{ProviderID: providerID}}
-	}
-	a.deleteStranded(t.Context(), nil, workflows.TerminateInput{Node: "n"})
-	a.deleteStranded(t.Context(), of(""), workflows.TerminateInput{Node: "n"})
-	a.deleteStranded(t.Context(), of("aws:///z/i-2"), workflows.TerminateInput{Node: "n"})
-	a.deleteStranded(t.Context(), of("aws:///z/i-1"), workflows.TerminateInput{Node: "n", NodeUID: "uid-before"})
+	a.deleteStranded(t.Context(), "", workflows.TerminateInput{Node: "n"})
+	a.deleteStranded(t.Context(), "aws:///z/i-2", workflows.TerminateInput{Node: "n"})
+	a.deleteStranded(t.Context(), "aws:///z/i-1", workflows.TerminateInput{Node: "n", NodeUID: "uid-before"})
 	if len(deleted) > 0 {
 		t.Errorf("%v run on another instance", deleted)
 	}
-	a.deleteStranded(t.Context(), of("aws:///z/i-1"), workflows.TerminateInput{Node: "n", NodeUID: "uid-n"})
+	a.deleteStranded(t.Context(), "aws:///z/i-1", workflows.TerminateInput{Node: "n", NodeUID: "uid-n"})
 	slices.Sort(deleted)
 	if diff := cmp.Diff([]string{"protected", "web"}, deleted); diff != "" {
 		t.Errorf("whoever owns them is to make others (-want +got):\n%s", diff)
+	}
+}
+
+// A claim that is deleted while it is launched never learns its instance. The Node goes all the same that the machine made
+// before it was told to end: nothing else would delete it.
+func TestTerminateDeletesTheNodeOfAClaimThatNeverKnewIt(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}, Spec: corev1.NodeSpec{ProviderID: "aws:///z/i-1"}}
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid-a", Finalizers: []string{karpv1.TerminationFinalizer}}}
+	kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithStatusSubresource(claim).WithObjects(node, claim).Build()
+	mirror := &inhabited{node: node, providerID: "aws:///z/i-1"}
+	machines := &sweptCloud{instances: []cloud.Instance{{ID: "i-1", ProviderID: "aws:///z/i-1", State: stateTerminated}}}
+	a := New(Config{Kube: kube, Mirror: mirror, Cloud: machines, Log: zap.NewNop()})
+	if _, err := run(t, a.Terminate, workflows.TerminateInput{Claim: workflows.ClaimRef{Name: "a", UID: "uid-a"}, Instance: "i-1", Reason: "ClaimDeleted"}); err != nil {
+		t.Fatal(err)
+	}
+	var nodes corev1.NodeList
+	if err := kube.List(t.Context(), &nodes); err != nil || len(nodes.Items) > 0 {
+		t.Errorf("Nodes left behind: %d, %v", len(nodes.Items), err)
 	}
 }
