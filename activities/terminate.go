@@ -185,8 +185,8 @@ func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, p
 	if err := a.Kube.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return ignoreNotFound("read Node "+name, err)
 	}
-	if in.NodeUID != "" && string(node.UID) != in.NodeUID {
-		return nil
+	if in.NodeUID != "" && string(node.UID) != in.NodeUID || providerID != "" && node.Spec.ProviderID != "" && node.Spec.ProviderID != providerID {
+		return nil // the name is another instance's by now
 	}
 	if claim == nil || !owned(node, claim) {
 		if err := a.Kube.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {

@@ -88,16 +88,23 @@ func TestPodsOfAnInstanceThatIsGoneAreDeleted(t *testing.T) {
 func TestTerminateDeletesTheNodeOfAClaimThatNeverKnewIt(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}, Spec: corev1.NodeSpec{ProviderID: "aws:///z/i-1"}}
-	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid-a", Finalizers: []string{karpv1.TerminationFinalizer}}}
-	kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithStatusSubresource(claim).WithObjects(node, claim).Build()
-	mirror := &inhabited{node: node, providerID: "aws:///z/i-1"}
-	machines := &sweptCloud{instances: []cloud.Instance{{ID: "i-1", ProviderID: "aws:///z/i-1", State: stateTerminated}}}
-	a := New(Config{Kube: kube, Mirror: mirror, Cloud: machines, Log: zap.NewNop()})
-	if _, err := run(t, a.Terminate, workflows.TerminateInput{Claim: workflows.ClaimRef{Name: "a", UID: "uid-a"}, Instance: "i-1", Reason: "ClaimDeleted"}); err != nil {
-		t.Fatal(err)
-	}
-	var nodes corev1.NodeList
-	if err := kube.List(t.Context(), &nodes); err != nil || len(nodes.Items) > 0 {
-		t.Errorf("Nodes left behind: %d, %v", len(nodes.Items), err)
+	for _, test := range []struct {
+		reason, now string // the instance that the Node is by now
+		left        int
+	}{{"it is that instance's", "aws:///z/i-1", 0}, {"the mirror is old, and the name another instance's", "aws:///z/i-2", 1}} {
+		there := node.DeepCopy()
+		there.Spec.ProviderID = test.now
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid-a", Finalizers: []string{karpv1.TerminationFinalizer}}}
+		kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithStatusSubresource(claim).WithObjects(there, claim).Build()
+		mirror := &inhabited{node: node, providerID: "aws:///z/i-1"}
+		machines := &sweptCloud{instances: []cloud.Instance{{ID: "i-1", ProviderID: "aws:///z/i-1", State: stateTerminated}}}
+		a := New(Config{Kube: kube, Mirror: mirror, Cloud: machines, Log: zap.NewNop()})
+		if _, err := run(t, a.Terminate, workflows.TerminateInput{Claim: workflows.ClaimRef{Name: "a", UID: "uid-a"}, Instance: "i-1", Reason: "ClaimDeleted"}); err != nil {
+			t.Fatal(err)
+		}
+		var nodes corev1.NodeList
+		if err := kube.List(t.Context(), &nodes); err != nil || len(nodes.Items) != test.left {
+			t.Errorf("%s: %d Nodes are left, want %d, %v", test.reason, len(nodes.Items), test.left, err)
+		}
 	}
 }
