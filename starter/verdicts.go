@@ -16,8 +16,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// The reasons of the Events by which people with kubectl learn why a node stays.
-// They are Karpenter's.
+// The reasons of the Events by which people with kubectl learn why a node stays. They are Karpenter's.
 const (
 	eventBlocked         = "DisruptionBlocked"
 	eventUnconsolidable  = "Unconsolidatable"

@@ -58,6 +58,8 @@ func (d *decision) simulationOf() *Simulation {
 	in := d.in
 	in.Snapshot = with(in.Snapshot, func(n *model.Node) bool { return d.going[n.Key()] }, func(n *model.Node) { n.Deleting = true })
 	d.simulation = NewSimulation(in, movable)
+	_, until := in.Snapshot.Arriving()
+	d.lookAt(until)
 	return d.simulation
 }
 

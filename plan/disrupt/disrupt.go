@@ -81,8 +81,6 @@ func (d *decision) underutilized() {
 		}
 		return
 	}
-	_, given := d.in.Snapshot.Arriving()
-	d.lookAt(given)
 	consolidate(d, candidates)
 	for _, one := range d.open(now) {
 		d.keep(one.node, underutilized, one.kept)
