@@ -1,7 +1,6 @@
 package disrupt
 
 import (
-	"fmt"
 	"math"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -107,13 +106,4 @@ func (b *balance) demurs(sources []*candidate, saves float64) *model.Verdict {
 		return stays(model.CausePolicy, "it would save $%.4f an hour, which scores %.2f, and consolidationPolicy Balanced demands %.2f", saves, score, 1.0/balancedK)
 	}
 	return nil
-}
-
-// praise is what the lowest score says for taking some nodes away; nothing where no pool weighs.
-func (b *balance) praise(sources []*candidate, saves float64) string {
-	score, _ := b.lowest(sources, saves)
-	if math.IsInf(score, 1) {
-		return ""
-	}
-	return fmt.Sprintf("it scores %.2f where consolidationPolicy Balanced demands %.2f", score, 1.0/balancedK)
 }

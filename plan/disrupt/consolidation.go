@@ -2,6 +2,8 @@ package disrupt
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -106,7 +108,9 @@ func (c *consolidation) rehearse(before int) {
 	}
 	// The first goes in any case: alone it does no worse than if it were decided by itself.
 	removals, nodes := c.removals, nodesOf(c.removals)
-	c.f.revert(before)
+	c.f.written = before
+	clear(c.f.openings)
+	c.f.Rollback()
 	passes := 1 + sort.Search(len(nodes)-1, func(k int) bool { return !c.f.rehearse(nodes[:k+2]) })
 	for i := range passes {
 		if _, kept := c.f.Relocate(nodes[i:i+1], 0, nil); kept != nil {
@@ -195,7 +199,11 @@ func (c *consolidation) replace(sources []*candidate) *model.Verdict {
 
 // save decides that some nodes go, for a claim or because their pods fit on others.
 func (c *consolidation) save(sources []*candidate, claims []model.Claim) {
-	c.decide(underutilized, sources, claims, c.scores.praise(sources, savings(sources, claims)))
+	praise := ""
+	if score, _ := c.scores.lowest(sources, savings(sources, claims)); !math.IsInf(score, 1) {
+		praise = fmt.Sprintf("it scores %.2f where consolidationPolicy Balanced demands %.2f", score, 1.0/balancedK)
+	}
+	c.decide(underutilized, sources, claims, praise)
 }
 
 // termsFor are what a claim has to meet that replaces some nodes.

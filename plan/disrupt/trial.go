@@ -183,13 +183,6 @@ func (f *Simulation) keep() {
 	clear(f.openings)
 }
 
-// revert takes back all that was tried or kept since so much was written.
-func (f *Simulation) revert(written int) {
-	f.written = written
-	clear(f.openings)
-	f.Rollback()
-}
-
 // expects says that a pod is to come to the node, be it that it waits or that its own node goes; nil where none is.
 func (f *Simulation) expects(n *model.Node) *model.Verdict {
 	guests := f.Simulated[n.Key()].guests

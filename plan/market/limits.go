@@ -65,15 +65,6 @@ func TellRemote(m *Market, waiting []*model.Pod) {
 	}
 }
 
-// NothingRemote takes all guesses about limits back.
-func NothingRemote(m *Market) {
-	for _, s := range m.Sellers {
-		for i := range s.Budget {
-			s.Budget[i].Remote = false
-		}
-	}
-}
-
 // CountOf is how much of a limited resource one node of this capacity uses up.
 func CountOf(name string, capacity model.Resources) int64 {
 	if name == string(karpv1.ResourceNodes) {

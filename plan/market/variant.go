@@ -54,13 +54,6 @@ func (m *Market) OpenAnywhere(key string) bool {
 	return slices.ContainsFunc(m.Sellers, func(s *Seller) bool { return s.Open[key] != nil })
 }
 
-// availableIn are the machines that can be had now in some zones.
-func (m *Market) availableIn(zones uint64) Bitset {
-	return m.available.Of(zones, func() Bitset {
-		return m.Those(func(mach *Machine) bool { return mach.Zones&zones != 0 })
-	})
-}
-
 // Of are the machines of a pool.
 func (m *Market) Of(s *Seller) Bitset {
 	return m.own.Of(s, func() Bitset {
@@ -113,7 +106,9 @@ func narrow(m *Market, v *Variant, conditions model.Term) {
 	if len(zonal) > 0 {
 		v.Zones &= m.ZoneMask(zonal)
 	}
-	v.Machines.Intersect(m.availableIn(v.Zones))
+	v.Machines.Intersect(m.available.Of(v.Zones, func() Bitset {
+		return m.Those(func(mach *Machine) bool { return mach.Zones&v.Zones != 0 })
+	}))
 	if len(v.Custom) < 2 {
 		return
 	}

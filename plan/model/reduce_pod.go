@@ -21,11 +21,13 @@ import (
 // Pod reduces a pod to what planning needs. The result shares nothing with the argument.
 func (i *Interner) Pod(pod *corev1.Pod) *Pod {
 	p := &Pod{
-		UID:           pod.UID,
-		Namespace:     i.String(pod.Namespace),
-		Name:          pod.Name,
-		Class:         i.class(pod),
-		Labels:        i.podLabels(pod.Namespace, pod.Labels),
+		UID:       pod.UID,
+		Namespace: i.String(pod.Namespace),
+		Name:      pod.Name,
+		Class:     i.class(pod),
+		Labels: i.labels.get(AppendMap(AppendString(nil, pod.Namespace), pod.Labels), func(key string) *Labels {
+			return &Labels{Namespace: i.String(pod.Namespace), Set: i.Labels(pod.Labels), Key: key}
+		}),
 		Mounts:        i.mounts(pod),
 		Node:          i.String(pod.Spec.NodeName),
 		NominatedNode: i.String(pod.Status.NominatedNodeName),
@@ -135,13 +137,6 @@ func daemonTolerations(hostNetwork bool) (tolerations []corev1.Toleration) {
 		add(corev1.TaintEffectNoSchedule, corev1.TaintNodeNetworkUnavailable)
 	}
 	return tolerations
-}
-
-func (i *Interner) podLabels(namespace string, labels map[string]string) *Labels {
-	key := AppendMap(AppendString(nil, namespace), labels)
-	return i.labels.get(key, func(key string) *Labels {
-		return &Labels{Namespace: i.String(namespace), Set: i.Labels(labels), Key: key}
-	})
 }
 
 // class finds or makes the class of a pod.

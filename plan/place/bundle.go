@@ -17,7 +17,14 @@ import (
 func placeBundle(d *Distribution, it *PodGroup) {
 	rule := it.Rules.NearHost()
 	r := realmOf(d, it)
-	putBeside(d, r)
+	for _, c := range r.choices {
+		for _, s := range c.row {
+			alone := func(near rules.NearRule) bool { return near.Host >= 0 && s.Tally[near.Host] == 0 }
+			if !slices.ContainsFunc(it.Rules.Near, alone) {
+				r.putOn(d, s, c)
+			}
+		}
+	}
 	for _, l := range d.Chunks {
 		if l.bundle && len(it.Pods) > 0 && l.joins(rule.Group) {
 			joinBundle(d, l, r)
@@ -49,18 +56,6 @@ func (r *realm) permitted(c *domainChoice, n int) int {
 func (r *realm) putOn(d *Distribution, s *ExistingNode, c *domainChoice) {
 	if n := r.permitted(c, s.Room(r.it, len(r.it.Pods))); n > 0 {
 		d.Onto(s, r.it, n)
-	}
-}
-
-// putBeside fills the nodes that have pods of the group.
-func putBeside(d *Distribution, r *realm) {
-	for _, c := range r.choices {
-		for _, s := range c.row {
-			alone := func(near rules.NearRule) bool { return near.Host >= 0 && s.Tally[near.Host] == 0 }
-			if !slices.ContainsFunc(r.it.Rules.Near, alone) {
-				r.putOn(d, s, c)
-			}
-		}
 	}
 }
 

@@ -82,7 +82,8 @@ func alternatives(m *market.Market, s *market.Seller, planned []*PlannedNode) (h
 	}
 	var last PlannedNode
 	for i, b := range planned {
-		if i > 0 && sameContent(b, &last) {
+		same := func(x, y portion) bool { return x.demand == y.demand && x.variant == y.variant && x.count == y.count }
+		if i > 0 && b.Machine == last.Machine && b.Zones == last.Zones && b.Size.Equal(last.Size) && slices.EqualFunc(b.content, last.content, same) {
 			b.Machine, holders[i], instead[i] = planned[i-1].Machine, holders[i-1], instead[i-1]
 			continue
 		}
@@ -120,12 +121,6 @@ func labelsOf(m *market.Market, s *market.Seller, b *PlannedNode) map[string]str
 	}
 	maps.Copy(labels, s.Required)
 	return labels
-}
-
-// sameContent says that two planned nodes may be launched as the same. Of thousands, most are like the one before.
-func sameContent(a, b *PlannedNode) bool {
-	return a.Machine == b.Machine && a.Zones == b.Zones && a.Size.Equal(b.Size) &&
-		slices.EqualFunc(a.content, b.content, func(x, y portion) bool { return x.demand == y.demand && x.variant == y.variant && x.count == y.count })
 }
 
 // Holders are the machines of the planned node's pool, capacity type and reservation that hold its content in its zones.

@@ -52,6 +52,8 @@ func InOrder(podGroups []*PodGroup, virtual bool) []*PodGroup {
 		switch {
 		case follows:
 			return 3
+		case it.lacked > 0:
+			return -2
 		case model.AsksDevice(it.Class):
 			return -1
 		case it.Rules.NearHost() != nil:
@@ -62,7 +64,7 @@ func InOrder(podGroups []*PodGroup, virtual bool) []*PodGroup {
 		return 2
 	}
 	slices.SortStableFunc(order, func(a, b *PodGroup) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.choice(), b.choice()))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.lacked, a.lacked), cmp.Compare(a.choice(), b.choice()))
 	})
 	if i := slices.IndexFunc(order, func(it *PodGroup) bool { return rank(it) == 3 }); i >= 0 {
 		inTrain(order[i:])

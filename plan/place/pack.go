@@ -1,7 +1,9 @@
 package place
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -48,16 +50,19 @@ func Pack(in model.Input) model.Plan {
 // packAll plans for all pods alike, whoever sees to them. Where a limit was met and pods are left, it plans once more by
 // priority, and takes that plan if it serves other pods and is fairer. Each pass starts anew.
 func packAll(in model.Input) model.Plan {
-	first := pack(&in, allAtOnce)
-	if !first.limited || !slices.ContainsFunc(first.Unplaced, func(u model.Unplaced) bool { return !u.Pod.Virtual }) {
+	first := pack(&in, allAtOnce, nil)
+	if !first.limited {
+		return reordered(&in, first).Plan
+	}
+	if !slices.ContainsFunc(first.Unplaced, func(u model.Unplaced) bool { return !u.Pod.Virtual }) {
 		return first.Plan
 	}
 	if slices.ContainsFunc(in.Snapshot.Pending, isVirtual) {
-		if first = pack(&in, virtualLast); !first.limited || len(first.Unplaced) == 0 {
+		if first = pack(&in, virtualLast, nil); !first.limited || len(first.Unplaced) == 0 {
 			return first.Plan
 		}
 	}
-	second := pack(&in, priorityFirst)
+	second := pack(&in, priorityFirst, nil)
 	priority, uid := func(p *model.Pod) int32 { return p.Priority }, func(p *model.Pod) types.UID { return p.UID }
 	before, after := leftBy(first.Plan, priority), leftBy(second.Plan, priority)
 	same := slices.Equal(leftBy(second.Plan, uid), leftBy(first.Plan, uid))
@@ -69,20 +74,45 @@ func packAll(in model.Input) model.Plan {
 	return first.Plan
 }
 
+// maxReordered is up to how many pods and nodes reordered tries another order. Among more, something else fills the room
+// that one leaves.
+const maxReordered = 1000
+
+// reordered is a plan in which pods go first that lacked a node because others took what their rules leave them, or the
+// plan before, if that leaves fewer pods or costs no more.
+func reordered(in *model.Input, before outcome) outcome {
+	if len(before.lacked) == 0 || max(len(in.Snapshot.Pending), len(in.Snapshot.Nodes)) > maxReordered {
+		return before
+	}
+	after := pack(in, allAtOnce, before.lacked)
+	if !after.limited && cmp.Or(len(after.Unplaced)-len(before.Unplaced), cmp.Compare(after.PricePerHour(), before.PricePerHour())) < 0 {
+		return after
+	}
+	return before
+}
+
 // pack is one pass: all pods at once, or one after the other in an order. Pods that are spread over hosts count on those
 // that are there, unless something is bought: a new host is emptier than all of them.
-func pack(in *model.Input, by order) outcome {
-	packed := packOnce(in, by, true)
+func pack(in *model.Input, by order, lacked map[types.UID]float64) outcome {
+	packed := packOnce(in, by, true, lacked)
 	if packed.leans && len(packed.Claims) > 0 {
-		return packOnce(in, by, false)
+		return packOnce(in, by, false, lacked)
 	}
 	return packed
 }
 
-// packOnce is one pass. With alone no new host comes, so that pods may be spread over the hosts that are there.
-func packOnce(in *model.Input, by order, alone bool) outcome {
+// packOnce is one pass. With alone no new host comes, so that pods may be spread over the hosts that are there. The pod
+// groups of pods that lacked a node go before others, the dearest first.
+func packOnce(in *model.Input, by order, alone bool, lacked map[types.UID]float64) outcome {
 	d := survey(in, by == priorityFirst)
 	d.Topology.Alone = alone
+	ruled := map[types.UID]bool{}
+	for _, it := range d.PodGroups {
+		for _, pod := range it.Pods {
+			ruled[pod.UID] = !it.Rules.Empty()
+			it.lacked += lacked[pod.UID]
+		}
+	}
 	byMoney := func() {}
 	if by == priorityFirst {
 		byMoney = priceByLimits(d.Market)
@@ -95,14 +125,26 @@ func packOnce(in *model.Input, by order, alone bool) outcome {
 	}
 	byMoney()
 	planned = audit(d, in.Snapshot, planned)
-	result := outcome{limited: d.Market.LimitMet, leans: d.Topology.Leans, lowest: lowestPriority(planned)}
+	result := outcome{limited: d.Market.LimitMet, leans: d.Topology.Leans, lowest: math.MaxInt32, lacked: map[types.UID]float64{}}
 	result.Placements, result.Claims = d.Placements, Claims(d.Market, planned)
+	for _, b := range planned {
+		price := d.Market.PriceIn(b.Machine, b.Zones) / float64(len(slices.Collect(b.pods)))
+		for pod := range b.pods {
+			result.lowest = min(result.lowest, pod.Priority)
+			if ruled[pod.UID] && len(d.Placements) > 0 {
+				result.lacked[pod.UID] = price
+			}
+		}
+	}
 	for _, it := range d.PodGroups {
 		if len(it.Pods) == 0 {
 			continue
 		}
 		reasons := Explain(d.Market, it)
 		for _, pod := range it.Pods {
+			if it.Unmet != "" {
+				result.lacked[pod.UID] = math.SmallestNonzeroFloat64
+			}
 			result.Unplaced = append(result.Unplaced, model.Unplaced{Pod: pod, Reasons: reasons})
 		}
 	}

@@ -25,6 +25,8 @@ type PodGroup struct {
 	// workloads is how many waiting pods the owners of its pods have together, those of other pod groups included. A bare
 	// pod is of no workload.
 	workloads int
+	// lacked is what nodes for its pods cost in an earlier pass, in dollars per hour; zero if it needs none.
+	lacked float64
 	// base are the alternatives for the labels of a node that the pods cannot do without.
 	base []model.Term
 	// Required are the rules that hold in any case, preferences those that hold from step on.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 )
@@ -36,16 +38,9 @@ type outcome struct {
 	limited, leans bool
 	// lowest is the lowest priority of a pod that a machine is bought for.
 	lowest int32
-}
-
-func lowestPriority(planned []*PlannedNode) int32 {
-	lowest := int32(math.MaxInt32)
-	for _, b := range planned {
-		for pod := range b.pods {
-			lowest = min(lowest, pod.Priority)
-		}
-	}
-	return lowest
+	// lacked are pods with rules about others that no node took which was there, with their part of the price per hour of
+	// the claims they are on. It is next to nothing for pods that are left.
+	lacked map[types.UID]float64
 }
 
 // leftBy is something of every pod that a plan leaves, in falling order. Of two plans, the one whose priorities come first
@@ -63,7 +58,11 @@ func leftBy[T cmp.Ordered](p model.Plan, by func(*model.Pod) T) []T {
 // costs money remains to decide between machines that are equal in this.
 func priceByLimits(m *market.Market) (byMoney func()) {
 	const money = 1e-6
-	market.NothingRemote(m)
+	for _, s := range m.Sellers {
+		for i := range s.Budget {
+			s.Budget[i].Remote = false
+		}
+	}
 	machines := slices.Clone(m.Machines)
 	for i := range m.Machines {
 		mach := &m.Machines[i]

@@ -39,11 +39,6 @@ type NearRule struct {
 // Empty says that nothing is asked of other pods.
 func (r *Rules) Empty() bool { return len(r.Spread)+len(r.Near)+len(r.Apart) == 0 }
 
-// SpreadsHosts says that the pods are spread over hosts.
-func (r *Rules) SpreadsHosts() bool {
-	return slices.ContainsFunc(r.Spread, func(s SpreadRule) bool { return s.Host >= 0 })
-}
-
 // Floors are those of all rules of spread over hosts together.
 func (r *Rules) Floors() int {
 	sum := 0
