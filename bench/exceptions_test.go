@@ -31,6 +31,7 @@ const (
 	countsUnusedDomains     = "the peer counts domains that no node is in"
 	firstPodsFirst          = "the peer takes pods by size and leaves those that would have kept the skew"
 	settlesLabels           = "the peer takes a label for settled that an existing node does not have"
+	excludedIsDefined       = "the peer takes a label for defined of which a pod excludes a value"
 	sharedLimit             = "which pods get the last of a limit"
 	sharedRoom              = "which pods get the last room near others, or apart from them"
 	keepsWishes             = "Tenon keeps wishes that the peer gives up"
@@ -57,6 +58,8 @@ func (c *comparison) excuse(d difference) string {
 		return firstPodsFirst
 	case d.ours < d.theirs && len(c.question.Nodes) > 0 && strings.Contains(d.ourReason, "the pool does not define the label"):
 		return settlesLabels
+	case d.ours < d.theirs && strings.Contains(d.ourReason, "the pool does not define the label") && c.excludesUndefined():
+		return excludedIsDefined
 	case d.ours < d.theirs && strings.Contains(d.ourReason, "affinity") && c.ours.Placed() >= c.theirs.Placed():
 		return sharedRoom
 	}
@@ -80,6 +83,26 @@ func (c *comparison) choosesApart(app string) bool {
 			len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 && a.NodeAffinity != nil &&
 			a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil &&
 			len(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) > 1
+	})
+}
+
+// excludesUndefined says that a pod excludes values of a label that some NodePool does not define.
+func (c *comparison) excludesUndefined() bool {
+	excluded := func(p *corev1.Pod, pool *karpv1.NodePool) bool {
+		a := p.Spec.Affinity
+		if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+			return false
+		}
+		return slices.ContainsFunc(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
+			return slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
+				_, labels := pool.Spec.Template.Labels[r.Key]
+				requires := slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(own karpv1.NodeSelectorRequirementWithMinValues) bool { return own.Key == r.Key })
+				return r.Operator == corev1.NodeSelectorOpNotIn && !karpv1.WellKnownLabels().Has(r.Key) && !labels && !requires
+			})
+		})
+	}
+	return slices.ContainsFunc(c.question.Pods, func(p *corev1.Pod) bool {
+		return slices.ContainsFunc(c.question.Pools, func(pool *karpv1.NodePool) bool { return excluded(p, pool) })
 	})
 }
 
