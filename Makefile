@@ -95,11 +95,11 @@ ablate: ## Print what each search strategy of the planner buys in price and cost
 	$(GO) run -C bench . -ablate
 
 .PHONY: bench-disruption
-bench-disruption: ## Compare looks at large clusters and simulated days (about 12 minutes), and write bench/out/disruption.json.
+bench-disruption: ## Compare looks at large clusters and simulated days (about 20 minutes), and write bench/out/disruption.json.
 	$(GO) run -C bench ./disruption -only '^(evaluation|day|spot-day)'
 
 .PHONY: bench-lab
-bench-lab: lab ## Let Karpenter and Tenon do the same work on a laboratory (about 35 minutes), and write bench/out/disruption.json.
+bench-lab: lab ## Let Karpenter and Tenon do the same work on a laboratory (about 20 minutes), and write bench/out/disruption.json.
 	$(GO) run -C bench ./disruption -only '^end-to-end'
 
 # How many pods make bench-burst brings, how long its machines boot, and how much its kube-scheduler may ask in a second.

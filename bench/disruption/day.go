@@ -11,10 +11,14 @@ import (
 	"github.com/tenon-sh/tenon/bench/tenon"
 )
 
-// dayRow is a line about a simulated day.
+// usualDays is how many days are played. What a single one costs depends on which machines its first pods happen to get.
+const usualDays = 7
+
+// dayRow is a line about simulated days; dollars, pods and nodes are those of all of them.
 type dayRow struct {
 	Name string `json:"name"`
-	// MostPods and MostNodes are those of the busiest hour, of a day on which only empty nodes go.
+	Days int    `json:"days"`
+	// MostPods and MostNodes are those of the busiest hour of any day, where only empty nodes go.
 	MostPods           int     `json:"mostPods"`
 	MostNodes          int     `json:"mostNodes"`
 	DollarsWithout     float64 `json:"dollarsWithoutConsolidation"`
@@ -32,42 +36,52 @@ type dayRow struct {
 	PeerSeconds        float64 `json:"peerSeconds"`
 }
 
-// simulatedDay plays the day three times.
+// simulatedDay plays each day three times.
 func simulatedDay(ctx context.Context, _ settings) (any, error) {
 	catalogue, err := market.Common(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the instance types of EC2: %w", err)
 	}
-	play := func(who string, c day.Consolidator) (day.Result, time.Duration, error) {
-		start := time.Now()
-		result, err := day.Run(ctx, day.Usual(catalogue), c)
-		took := time.Since(start)
-		progress("day: %s: $%.2f, %d pods moved, %d nodes taken away, %d launched, in %v",
-			who, result.Dollars, result.PodsMoved, result.NodesTaken, result.Launched, took.Round(time.Millisecond))
-		if err != nil {
-			err = fmt.Errorf("%s: %w", who, err)
+	row := dayRow{Name: "day", Days: usualDays}
+	for seed := range uint64(usualDays) {
+		play := func(who string, c day.Consolidator) (day.Result, time.Duration, error) {
+			start := time.Now()
+			options := day.Usual(catalogue)
+			options.Seed = seed + 1
+			result, err := day.Run(ctx, options, c)
+			took := time.Since(start)
+			progress("day %d: %s: $%.2f, %d pods moved, %d nodes taken away, %d launched, in %v",
+				options.Seed, who, result.Dollars, result.PodsMoved, result.NodesTaken, result.Launched, took.Round(time.Millisecond))
+			if err != nil {
+				err = fmt.Errorf("day %d: %s: %w", options.Seed, who, err)
+			}
+			return result, took, err
 		}
-		return result, took, err
+		without, _, err := play("only empty nodes go", day.Empty)
+		if err != nil {
+			return nil, err
+		}
+		ours, ourTime, err := play("Tenon", tenon.Consolidate)
+		if err != nil {
+			return nil, err
+		}
+		theirs, theirTime, err := play("Karpenter", karpenter.Consolidate)
+		if err != nil {
+			return nil, err
+		}
+		row.MostPods, row.MostNodes = max(row.MostPods, without.MostPods), max(row.MostNodes, without.MostNodes)
+		row.DollarsWithout += without.Dollars
+		row.TenonDollars += ours.Dollars
+		row.PeerDollars += theirs.Dollars
+		row.TenonPodsMoved += ours.PodsMoved
+		row.PeerPodsMoved += theirs.PodsMoved
+		row.TenonNodesTaken += ours.NodesTaken
+		row.PeerNodesTaken += theirs.NodesTaken
+		row.TenonNodesLaunched += ours.Launched
+		row.PeerNodesLaunched += theirs.Launched
+		row.TenonSeconds += ourTime.Seconds()
+		row.PeerSeconds += theirTime.Seconds()
 	}
-	without, _, err := play("only empty nodes go", day.Empty)
-	if err != nil {
-		return nil, err
-	}
-	ours, ourTime, err := play("Tenon", tenon.Consolidate)
-	if err != nil {
-		return nil, err
-	}
-	theirs, theirTime, err := play("Karpenter", karpenter.Consolidate)
-	if err != nil {
-		return nil, err
-	}
-	return dayRow{
-		Name: "day", MostPods: without.MostPods, MostNodes: without.MostNodes, DollarsWithout: without.Dollars,
-		TenonDollars: ours.Dollars, PeerDollars: theirs.Dollars,
-		TenonSaving: without.Dollars - ours.Dollars, PeerSaving: without.Dollars - theirs.Dollars,
-		TenonPodsMoved: ours.PodsMoved, PeerPodsMoved: theirs.PodsMoved,
-		TenonNodesTaken: ours.NodesTaken, PeerNodesTaken: theirs.NodesTaken,
-		TenonNodesLaunched: ours.Launched, PeerNodesLaunched: theirs.Launched,
-		TenonSeconds: ourTime.Seconds(), PeerSeconds: theirTime.Seconds(),
-	}, nil
+	row.TenonSaving, row.PeerSaving = row.DollarsWithout-row.TenonDollars, row.DollarsWithout-row.PeerDollars
+	return row, nil
 }
