@@ -190,11 +190,26 @@ func (s *sweep) launchState(ctx context.Context, group string) (*launchState, er
 
 // adoptions gives claims without a workflow theirs, and tells claims whose instance is gone.
 func (s *sweep) adoptions(ctx context.Context, claims []karpv1.NodeClaim) {
-	all := make([]*karpv1.NodeClaim, len(claims))
+	all, launched, lost := make([]*karpv1.NodeClaim, len(claims)), 0, 0
 	for i := range claims {
 		all[i] = &claims[i]
+		if claims[i].Status.ProviderID == "" {
+			continue
+		}
+		launched++
+		if s.lost(&claims[i]) {
+			lost++
+		}
+	}
+	doubtful := lost > sweepMost(s.SweepMost, launched) && 2*lost > launched && s.SweepMost < 1
+	if doubtful {
+		s.result.Stopped = fmt.Sprintf("the cloud shows no instance for %d of %d launched NodeClaims; none is ended for that. "+
+			"Look whether the worker asks the right account and region, or run it with --sweep-most=1 if they are gone", lost, launched)
 	}
 	for _, claim := range all {
+		if doubtful && s.lost(claim) {
+			continue
+		}
 		if s.now.Sub(claim.CreationTimestamp.Time) < adoptAge {
 			continue
 		}
@@ -244,9 +259,6 @@ func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
 		s.result.Adopted = append(s.result.Adopted, claim.Name)
 		return nil
 	}
-	if s.spend(1) > 0 {
-		return nil
-	}
 	ending := workflows.Ending{Reason: workflows.ReasonInstanceGone, Lost: true, Deleting: !claim.DeletionTimestamp.IsZero()}
 	err := s.Temporal.SignalWorkflow(ctx, options.ID, "", workflows.SignalEnding, ending)
 	var missing *serviceerror.NotFound
@@ -269,6 +281,9 @@ func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
 // lost reports whether a claim's instance is gone: the cloud does not show it although it is old enough to be visible,
 // nobody is terminating it, and its Node is not ready.
 func (s *sweep) lost(claim *karpv1.NodeClaim) bool {
+	if claim.Status.ProviderID == "" {
+		return false
+	}
 	launched := claim.Condition(karpv1.ConditionTypeLaunched)
 	if _, there := s.instances[claim.Status.ProviderID]; there || launched == nil || s.now.Sub(launched.LastTransitionTime.Time) < consistencyLag ||
 		claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {

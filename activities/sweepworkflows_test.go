@@ -196,6 +196,29 @@ func TestSweepBoundsWhatItTerminates(t *testing.T) {
 	}
 }
 
+// TestSweepDoubtsACloudWithoutInstances has the cloud show none of the instances of many claims whose nodes are not ready.
+func TestSweepDoubtsACloudWithoutInstances(t *testing.T) {
+	t.Parallel()
+	for reason, test := range map[string]struct {
+		claims, shown int
+		share         float64
+		lost          int
+		stopped       bool
+	}{
+		"a zone went down":                         {20, 12, SweepMost, 8, false},
+		"all of a few are gone":                    {3, 0, SweepMost, 3, false},
+		"the worker asks another account, perhaps": {20, 0, SweepMost, 0, true},
+		"and they are gone indeed":                 {20, 0, 1, 20, false},
+	} {
+		lives, claims, instances := sweptLives(test.claims, func(int) bool { return false })
+		got := sweepOnce(t, New(Config{Cluster: "c", SweepMost: test.share, Temporal: &livesServer{lives: lives, told: map[string]any{}}, Cloud: &sweptCloud{instances: instances[:test.shown]},
+			Mirror: sweptMirror{}, Log: zap.NewNop(), Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claims...).Build()}))
+		if len(got.Lost) != test.lost || (got.Stopped != "") != test.stopped {
+			t.Errorf("%s: %d claims were told, stopped %q", reason, len(got.Lost), got.Stopped)
+		}
+	}
+}
+
 // TestSweepTellsWhoWaitsInVain has drains end by the buttons of Temporal's UI, and nodes go while theirs are paused.
 func TestSweepTellsWhoWaitsInVain(t *testing.T) {
 	t.Parallel()

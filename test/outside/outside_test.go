@@ -40,7 +40,11 @@ func TestFromOutside(t *testing.T) {
 		{"LeaseTaken", leaseTaken},
 		{"Rebuilt", rebuilt},
 	} {
-		if !t.Run(part.name, func(t *testing.T) { part.run(w.For(t)) }) {
+		if !t.Run(part.name, func(t *testing.T) {
+			own := w.For(t)
+			defer func() { w.Lab = own.Lab }() // the last part starts it once more
+			part.run(own)
+		}) {
 			return // what is left behind would only blur the parts that follow
 		}
 	}
@@ -101,6 +105,7 @@ func throttledInTheBody(w *world.World) {
 	healed := time.Now()
 	w.AwaitRunning("throttled", 1, time.Minute)
 	w.T.Logf("the pod ran %s after EC2 had healed", time.Since(healed).Round(time.Second))
+	w.RecordLatest(w.Executions("WorkflowType = 'Launch'")[0].GetExecution().GetWorkflowId(), "throttled")
 	empty(w, "throttled")
 }
 
@@ -180,6 +185,8 @@ func buttonsOfADrain(w *world.World) {
 		w.T.Logf("%s: the claim drains its node itself after %s", button.name, time.Since(pressed).Round(time.Second))
 		w.Apply(budget(namespace, 1))
 		empty(w, namespace)
+		w.Record(world.Run{ID: drain, Type: workflows.DrainType, Events: w.History(drain, ended)}, button.name+"-in-the-ui")
+		w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).NodeClaimID(claim.Name), "after-"+button.name)
 	}
 }
 
@@ -211,6 +218,7 @@ func finalizerTakenOff(w *world.World) {
 	if err := w.Temporal.GetWorkflow(w.Context(), id, "").Get(w.Context(), &result); err != nil || result.Reason != workflows.ReasonClaimGone {
 		w.T.Errorf("the workflow ended with %+v, %v", result, err)
 	}
+	w.RecordLatest(id, "claim-gone")
 	if slices.ContainsFunc(w.Living(), func(i ec2sim.Instance) bool { return strings.HasSuffix(claim.Status.ProviderID, i.ID) }) {
 		w.T.Errorf("instance %s of a claim that is gone is paid for", claim.Status.ProviderID)
 	}
@@ -278,6 +286,7 @@ func rebuilt(w *world.World) {
 	began := time.Now()
 	w.Apply(pods("after", 1))
 	w.AwaitRunning("after", 1, time.Minute)
+	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).ProvisioningID(), "rebuilt")
 	w.T.Logf("a pod of the new cluster ran after %s", time.Since(began).Round(time.Second))
 	w.Await("what the old cluster left to be gone", 4*time.Minute, func() (bool, string) {
 		living := 0
