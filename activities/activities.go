@@ -86,6 +86,8 @@ type Mirror interface {
 // Config is what the activities work with.
 type Config struct {
 	Cluster workflows.Cluster
+	// ClusterUID is the UID of the namespace kube-system, which tells the cluster from another one of its name.
+	ClusterUID string
 	// Kube reads from and writes to the API server itself, without a cache between.
 	Kube   client.WithWatch
 	Mirror Mirror
@@ -109,6 +111,10 @@ type Config struct {
 	NodePrice float64
 	// Packing is how the pods of NodePools are packed that do not say it themselves.
 	Packing plan.Packing
+	// SweepMost is the share of the nodes that one sweep may end, more than 0 and at most 1; SweepMetrics counts what it
+	// does, nil where nobody does.
+	SweepMost    float64
+	SweepMetrics *SweepMetrics
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpot bool
 }
@@ -123,6 +129,8 @@ type Activities struct {
 	overlaid overlaid
 	// disruptions is what the planner said last of nodes that may go.
 	disruptions disruptions
+	// swept is what the sweep has told workflows.
+	swept swept
 	// confirming is held while the planner looks once more at nodes that are about to go.
 	confirming sync.Mutex
 }

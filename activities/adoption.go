@@ -38,10 +38,10 @@ func UnlaunchedGroup(claim *karpv1.NodeClaim, claims []*karpv1.NodeClaim) workfl
 
 // ClaimInput is the input of the NodeClaim workflow for a launched claim, made from the claim alone. It is how a claim
 // that was found without a workflow is adopted.
-func ClaimInput(c workflows.Cluster, claim *karpv1.NodeClaim) workflows.NodeClaimInput {
+func ClaimInput(c workflows.Cluster, clusterUID string, claim *karpv1.NodeClaim) workflows.NodeClaimInput {
 	labels := claim.Labels
 	return workflows.NodeClaimInput{
-		Cluster:  c,
+		Cluster: c, ClusterUID: clusterUID,
 		Claim:    workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)},
 		NodePool: labels[karpv1.NodePoolLabelKey],
 		Group:    claim.Annotations[karpv1.LaunchGroupAnnotationKey],

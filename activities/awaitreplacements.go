@@ -16,7 +16,7 @@ func (a *Activities) AwaitReplacements(ctx context.Context, in workflows.AwaitRe
 	ctx, done := attend(ctx)
 	defer done()
 	// A claim that this mirror has not seen yet would look like one that is gone.
-	if err := a.Mirror.AwaitClaims(ctx, in.SeenVersion); err != nil {
+	if _, err := a.awaitClaims(ctx, in.SeenVersion, ""); err != nil {
 		return workflows.Awaited{}, fmt.Errorf("wait for the claims of replacement %s: %w", in.ID, err)
 	}
 	waiting, stop := context.WithDeadline(ctx, in.Until)

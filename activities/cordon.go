@@ -13,6 +13,10 @@ import (
 // back does not lift the cordon of somebody else.
 const cordonedAnnotation = "tenon.sh/cordoned"
 
+// drainedAnnotation marks a node of a claim that somebody has had drained by hand: it stays closed afterwards where its
+// claim is kept.
+const drainedAnnotation = "tenon.sh/drained-by-hand"
+
 // cordonTaint is the taint that keeps pods off a node while it is drained. Nodes of a claim carry Karpenter's own, which
 // other tools know. A node that is not Tenon's gets the ordinary cordon, spec.unschedulable, because that is what its
 // owner and `kubectl uncordon` understand; the pods of its DaemonSets tolerate that, and so stay.
@@ -25,10 +29,15 @@ func cordonTaint(claimed bool) corev1.Taint {
 
 // cordon keeps new pods off the node, and external load balancers too where the node is Tenon's and will go. It is one
 // write, and none where everything is in place.
-func (d *Drains) cordon(ctx context.Context, node *corev1.Node, claimed bool) (*corev1.Node, error) {
+func (d *Drains) cordon(ctx context.Context, node *corev1.Node, claimed, byHand bool) (*corev1.Node, error) {
 	edit := cordonForeign
 	if claimed {
-		edit = cordonClaimed
+		edit = func(node *corev1.Node) {
+			cordonClaimed(node)
+			if byHand {
+				setAnnotation(node, drainedAnnotation, "true")
+			}
+		}
 	}
 	return d.change(ctx, node, "cordon", edit)
 }
@@ -67,6 +76,7 @@ func cordonForeign(node *corev1.Node) {
 // uncordonNode takes back what cordonClaimed or cordonForeign did.
 func uncordonNode(node *corev1.Node) {
 	taint := cordonTaint(true)
+	delete(node.Annotations, drainedAnnotation)
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 	if node.Labels[corev1.LabelNodeExcludeBalancers] == karpv1.ExcludeFromLoadBalancersValue {
 		delete(node.Labels, corev1.LabelNodeExcludeBalancers)

@@ -68,7 +68,7 @@ func (d *Drains) Evict(ctx context.Context, in workflows.EvictInput) (workflows.
 	if node == nil {
 		return workflows.EvictResult{Gone: true}, nil
 	}
-	if node, err = d.cordon(ctx, node, in.Claim != ""); err != nil {
+	if node, err = d.cordon(ctx, node, in.Claim != "", in.Reason == workflows.ReasonManualDrain); err != nil {
 		return workflows.EvictResult{}, err
 	}
 	p := newPass(d, in, node, begun, local, progress)

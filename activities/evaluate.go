@@ -28,8 +28,9 @@ const (
 func (a *Activities) Evaluate(ctx context.Context, in workflows.EvaluateInput) (workflows.Evaluation, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	if err := a.Mirror.AwaitClaims(ctx, in.SeenVersion); err != nil {
-		return workflows.Evaluation{}, fmt.Errorf("wait for the claims of earlier replacements: %w", err)
+	anew, err := a.awaitClaims(ctx, in.SeenVersion, in.ClusterUID)
+	if err != nil {
+		return workflows.Evaluation{}, fmt.Errorf("evaluate: %w", err)
 	}
 	if err := a.Mirror.Fresh(freshEnough); err != nil {
 		return workflows.Evaluation{}, fmt.Errorf("evaluate: %w", err)
@@ -44,6 +45,7 @@ func (a *Activities) Evaluate(ctx context.Context, in workflows.EvaluateInput) (
 	input.Held, input.Settling = holds(in.Held, snapshot), settling(running)
 	found := a.disruptions.answer(input)
 	result := a.commands(found, snapshot)
+	result.ClusterUID, result.Anew = a.ClusterUID, anew
 	result.Over, result.NextLook, result.Note, result.Again = over, found.NextLook, verdictNote(found), result.Again || found.Again
 	a.Log.Debug("evaluated", zap.Int("nodes", len(snapshot.Nodes)), zap.Int("removals", len(result.Commands)), zap.Int("replacements", len(result.Replacements)),
 		zap.Int("underWay", len(running)))

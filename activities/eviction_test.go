@@ -185,7 +185,7 @@ func TestCordon(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.cordon(ctx, read, test.claimed); err != nil {
+			if _, err := d.cordon(ctx, read, test.claimed, false); err != nil {
 				t.Fatal(err)
 			}
 			got, err := d.node(ctx, "n", "uid")

@@ -1,10 +1,13 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -30,6 +34,9 @@ const (
 	groupMost, claimsMost = 250, 500
 	// creators is how many claims are created at once.
 	creators = 16
+	// refusedMost bounds the refused offerings that the groups of a plan name together: each is a hundred bytes or two of
+	// a payload that may have two megabytes.
+	refusedMost = 2000
 	// nameTries is how many further names are tried for a claim whose first one is taken.
 	nameTries = 3
 	// nominatedFor is how long pods that were planned for an existing node protect it: Karpenter's twice the window.
@@ -50,8 +57,12 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 			return earlier, err
 		}
 	}
-	if err := a.Mirror.AwaitClaims(ctx, in.SeenVersion); err != nil {
-		return workflows.PlanResult{}, fmt.Errorf("wait for the claims of earlier plans: %w", err)
+	anew, err := a.awaitClaims(ctx, in.SeenVersion, in.ClusterUID)
+	if err != nil {
+		return workflows.PlanResult{}, fmt.Errorf("plan: %w", err)
+	}
+	if anew {
+		in.SeenVersion = ""
 	}
 	if err := a.Mirror.QuietPods(ctx, a.BatchIdle, a.BatchMost); err != nil {
 		return workflows.PlanResult{}, fmt.Errorf("wait for pods: %w", err)
@@ -71,7 +82,7 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 	a.Mirror.Planned(packed, snapshot.Time.Add(nominatedFor))
 	a.Nominator.Placed(snapshot, packed.Placements)
 	a.explain(packed.Unplaced, input.Growth, snapshot.Time)
-	result := workflows.PlanResult{Note: planNote(packed, snapshot.Pending, refused), SeenVersion: in.SeenVersion, Looked: snapshot.Time,
+	result := workflows.PlanResult{Note: planNote(packed, snapshot.Pending, refused), SeenVersion: in.SeenVersion, ClusterUID: a.ClusterUID, Anew: anew, Looked: snapshot.Time,
 		Grown: grown(input.Growth)}
 	claims := packed.Claims
 	if len(claims) > claimsMost {
@@ -125,24 +136,33 @@ func unavailable(remembered []workflows.Unavailable) map[cloud.OfferingKey]time.
 	return until
 }
 
-// create creates the claims of a plan. On an error some exist; the next try finds them.
+// create creates the claims of a plan. One that the API server refuses keeps none of the others from being created: the
+// note says why, and its pods are planned for again for as long as they wait. An error means that the API server could
+// not be asked; the next try finds what exists.
 func (a *Activities) create(ctx context.Context, in workflows.PlanInput, claims []plan.Claim, result *workflows.PlanResult) error {
-	created := make([]*karpv1.NodeClaim, len(claims))
+	created, failed := make([]*karpv1.NodeClaim, len(claims)), make([]error, len(claims))
 	groups := groupNames(in.Plan, claims)
-	writing, ctx := errgroup.WithContext(ctx)
+	var writing errgroup.Group
 	writing.SetLimit(creators)
 	for i := range claims {
 		writing.Go(func() error {
-			claim, err := a.createClaim(ctx, claims[i], groups[i], fmt.Sprintf("%s/%d", in.Plan, i))
-			created[i] = claim
-			return err
+			created[i], failed[i] = a.createClaim(ctx, claims[i], groups[i], fmt.Sprintf("%s/%d", in.Plan, i))
+			return nil
 		})
 	}
-	if err := writing.Wait(); err != nil {
-		return err
+	_ = writing.Wait() // what failed stands beside each claim
+	made := slices.DeleteFunc(slices.Clone(created), func(claim *karpv1.NodeClaim) bool { return claim == nil })
+	unasked := slices.DeleteFunc(slices.Clone(failed), func(err error) bool { return err == nil || refusedForGood(err) })
+	if len(unasked) > 0 && (len(made) == 0 || ctx.Err() != nil) {
+		return unasked[0]
 	}
-	a.Mirror.Assume(created...)
+	result.Again = result.Again || len(unasked) > 0
+	a.tellRefused(claims, failed, result)
+	a.Mirror.Assume(made...)
 	for i, claim := range created {
+		if claim == nil {
+			continue
+		}
 		a.Mirror.Promise(claim.Name, claims[i].Pods, time.Now().Add(promisedFor))
 		ref := workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}
 		if last := len(result.Groups) - 1; last >= 0 && result.Groups[last].Group == groups[i] {
@@ -153,7 +173,45 @@ func (a *Activities) create(ctx context.Context, in workflows.PlanInput, claims 
 		}
 		result.SeenVersion = newer(result.SeenVersion, claim.ResourceVersion)
 	}
+	boundRefused(result.Groups)
 	return nil
+}
+
+// boundRefused leaves each group of a plan its share of the refused offerings, the newest ones. The worst that follows
+// is one more refusal.
+func boundRefused(groups []workflows.LaunchGroup) {
+	for i := range groups {
+		known := groups[i].Unavailable
+		groups[i].Unavailable = known[max(0, len(known)-max(1, refusedMost/len(groups))):]
+	}
+}
+
+// errPoolGone means that a claim's NodePool is gone since it was planned.
+var errPoolGone = errors.New("the NodePool is gone")
+
+// refusedForGood says of an error that the same claim will be refused again.
+func refusedForGood(err error) bool {
+	return errors.Is(err, errPoolGone) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err)
+}
+
+// tellRefused says which NodePools' claims could not be created, in the plan's note and by an Event of each pool.
+func (a *Activities) tellRefused(claims []plan.Claim, failed []error, result *workflows.PlanResult) {
+	count, why := map[string]int{}, map[string]error{}
+	for i, err := range failed {
+		if err != nil {
+			count[claims[i].NodePool]++
+			why[claims[i].NodePool] = cmp.Or(why[claims[i].NodePool], err)
+		}
+	}
+	for _, pool := range slices.Sorted(maps.Keys(count)) {
+		text := fmt.Sprintf("%s could not be created: %v", counted(count[pool], "claim", "claims"), why[pool])
+		result.Note += fmt.Sprintf("\n- NodePool %s: %.*s", pool, whyMost, text)
+		a.Log.Warn("claims could not be created", zap.String("pool", pool), zap.Int("claims", count[pool]), zap.Error(why[pool]))
+		if object := a.Mirror.NodePool(pool); object != nil && a.Events != nil {
+			a.Events.Event(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodePool", Name: pool, UID: object.UID},
+				corev1.EventTypeWarning, "ClaimRefused", fmt.Sprintf("%.*s", whyMost, text))
+		}
+	}
 }
 
 // concerned are the refused offerings that a claim allows.
@@ -186,7 +244,7 @@ func groupNames(id string, claims []plan.Claim) []string {
 func (a *Activities) createClaim(ctx context.Context, planned plan.Claim, group, seed string) (*karpv1.NodeClaim, error) {
 	pool := a.Mirror.NodePool(planned.NodePool)
 	if pool == nil {
-		return nil, fmt.Errorf("NodePool %s is gone", planned.NodePool)
+		return nil, fmt.Errorf("claim for NodePool %s: %w", planned.NodePool, errPoolGone)
 	}
 	for try := 0; ; try++ {
 		claim, err := a.draft(planned, pool, group, claimName(planned.NodePool, fmt.Sprintf("%s/%d", seed, try)))

@@ -1,10 +1,12 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 
+	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +18,12 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// removers is how many nodes of a removal are worked on at once.
-const removers = 16
+const (
+	// removers is how many nodes of a removal are worked on at once.
+	removers = 16
+	// removeTries is how often a node is tried that cannot be removed. Disruption waits for it meanwhile.
+	removeTries = 3
+)
 
 // Remove takes away the nodes of one evaluation. Before it does, the API server itself is asked whether the reason still
 // holds. A node that is to go for being empty is tainted first, so that nothing new can be bound to it, and given back
@@ -25,6 +31,11 @@ const removers = 16
 func (a *Activities) Remove(ctx context.Context, removal workflows.Removal) (workflows.RemovalResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
+	return a.removeNodes(ctx, removal, activity.GetInfo(ctx).Attempt >= removeTries)
+}
+
+// removeNodes removes nodes. What cannot be removed is an error, and with the last try a reason for which a node is kept.
+func (a *Activities) removeNodes(ctx context.Context, removal workflows.Removal, lastTry bool) (workflows.RemovalResult, error) {
 	var mu sync.Mutex
 	var result workflows.RemovalResult
 	going := removal.Nodes
@@ -36,6 +47,9 @@ func (a *Activities) Remove(ctx context.Context, removal workflows.Removal) (wor
 	}
 	err := inParallel(ctx, len(going), func(ctx context.Context, i int) error {
 		kept, err := a.remove(ctx, going[i], removal.Reason)
+		if err != nil && lastTry && ctx.Err() == nil {
+			kept, err = a.keepFailed(ctx, going[i], err), nil
+		}
 		if err != nil {
 			return err
 		}
@@ -52,14 +66,34 @@ func (a *Activities) Remove(ctx context.Context, removal workflows.Removal) (wor
 	return result, err
 }
 
-// inParallel does something for each of so many nodes, for some at once.
+// keepFailed takes the marks off a node that cannot be removed, and says why it is kept. The next evaluation finds it
+// again if there is still a reason for it to go.
+func (a *Activities) keepFailed(ctx context.Context, gone workflows.RemovedNode, cause error) string {
+	a.Log.Warn("could not remove a node", zap.String("node", gone.Node), zap.String("claim", gone.Claim.Name), zap.Error(cause))
+	node, err := a.drains.node(ctx, gone.Node, gone.NodeUID)
+	if err == nil && node != nil {
+		_, err = a.drains.change(ctx, node, "give back", giveBack)
+	}
+	if err != nil { // the sweep takes them off
+		a.Log.Warn("could not take the marks off", zap.String("node", gone.Node), zap.Error(err))
+	}
+	return "it cannot be removed: " + cause.Error()
+}
+
+// inParallel does something for each of so many nodes, for some at once. What fails for one keeps it from none of the
+// others; the first of the errors is returned as it is, since Temporal reads its type.
 func inParallel(ctx context.Context, nodes int, do func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
+	failed := make([]error, nodes)
+	var group errgroup.Group
 	group.SetLimit(removers)
 	for i := range nodes {
-		group.Go(func() error { return do(ctx, i) })
+		group.Go(func() error {
+			failed[i] = do(ctx, i)
+			return nil
+		})
 	}
-	return group.Wait()
+	_ = group.Wait() // what failed stands beside each node
+	return cmp.Or(failed...)
 }
 
 // surplus returns those of some nodes of one static pool that it still has beyond its replicas, and what keeps the rest.

@@ -498,8 +498,9 @@ func TestSweepUnmarks(t *testing.T) {
 		r := newReplacing(t, test.running, claim, node)
 		listed := r.claims()[0]
 		s := sweep{Activities: r.doing, claims: map[string]*karpv1.NodeClaim{node.Spec.ProviderID: &listed}}
-		if err := s.marks(t.Context()); err != nil {
-			t.Errorf("%s: %v", test.reason, err)
+		s.marks(t.Context(), []corev1.Node{*r.node("node-a")})
+		if s.result.Failures > 0 {
+			t.Errorf("%s: %v", test.reason, s.result.Failed)
 			continue
 		}
 		if unmarked := !disrupted(r.node("node-a")); unmarked != test.unmarked || unmarked != (len(s.result.Unmarked) == 1) {

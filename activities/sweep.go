@@ -9,7 +9,6 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +36,8 @@ const (
 
 // Sweep compares cloud, cluster and workflows. What it finds was left by a crash at an unlucky line, by a bug or by a
 // person, so it is careful: it reads the claims after the instances, acts only on what is old enough, and asks Temporal
-// about each workflow by id, since the list of workflows may lag.
+// about each workflow by id, since the list of workflows may lag. What cannot be put right is named in the result, and
+// keeps nothing else from being put right. How much one sweep ends is bounded; see sweepcap.go.
 func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflows.SweepResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -49,12 +49,19 @@ func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflo
 	if err != nil {
 		return workflows.SweepResult{}, err
 	}
+	var nodes corev1.NodeList
+	if err := a.Kube.List(ctx, &nodes, client.HasLabels{karpv1.NodeRegisteredLabelKey}); err != nil {
+		return workflows.SweepResult{}, fmt.Errorf("list Nodes: %w", err)
+	}
 	s := sweep{Activities: a, now: time.Now(), instances: map[string]cloud.Instance{}, claims: map[string]*karpv1.NodeClaim{},
+		named:  map[string]*karpv1.NodeClaim{},
+		most:   sweepMost(a.SweepMost, len(instances)),
 		result: workflows.SweepResult{Instances: len(instances), Claims: len(claims)}}
 	for _, instance := range instances {
 		s.instances[instance.ProviderID] = instance
 	}
 	for i := range claims {
+		s.named[claims[i].Name] = &claims[i]
 		if id := claims[i].Status.ProviderID; id != "" {
 			s.claims[id] = &claims[i]
 		}
@@ -62,13 +69,22 @@ func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflo
 	if err := s.list(ctx); err != nil {
 		return s.result, err
 	}
-	err = errors.Join(s.orphans(ctx, instances), s.adoptions(ctx, claims), s.nodes(ctx), s.marks(ctx))
-	s.nameInstances(ctx)
-	if r := s.result; len(r.Terminated)+len(r.Adopted)+len(r.Lost)+len(r.Nodes)+len(r.Unmarked)+len(r.Dropped) > 0 {
-		a.Log.Warn("sweep put something right", zap.Strings("terminated", r.Terminated), zap.Strings("adopted", r.Adopted),
-			zap.Strings("lost", r.Lost), zap.Strings("nodes", r.Nodes), zap.Strings("unmarked", r.Unmarked), zap.Strings("dropped", r.Dropped))
+	if s.vanished(); s.result.Stopped == "" {
+		s.lives(ctx)
+		s.orphans(ctx, instances)
 	}
-	return s.result, err
+	s.adoptions(ctx, claims)
+	s.strays(ctx)
+	s.nodes(ctx, nodes.Items)
+	s.marks(ctx, nodes.Items)
+	s.nameInstances(ctx)
+	a.SweepMetrics.swept(s.result)
+	if r := s.result; len(r.Terminated)+len(r.Adopted)+len(r.Lost)+len(r.Nodes)+len(r.Unmarked)+len(r.Dropped)+len(r.Ended)+len(r.Failed)+r.Withheld > 0 || r.Stopped != "" {
+		a.Log.Warn("sweep put something right", zap.Strings("terminated", r.Terminated), zap.Strings("adopted", r.Adopted), zap.Strings("ended", r.Ended),
+			zap.Strings("lost", r.Lost), zap.Strings("nodes", r.Nodes), zap.Strings("unmarked", r.Unmarked), zap.Strings("dropped", r.Dropped),
+			zap.Strings("failed", r.Failed), zap.Int("withheld", r.Withheld), zap.String("stopped", r.Stopped))
+	}
+	return s.result, ctx.Err()
 }
 
 // sweep is one comparison: instances and launched claims by provider id.
@@ -76,40 +92,69 @@ type sweep struct {
 	*Activities
 	now time.Time
 	// listed are the workflows that run according to Temporal's list, which may lag: what it lacks is asked for by id.
-	listed    map[string]bool
+	listed    map[string]listedWorkflow
 	instances map[string]cloud.Instance
 	claims    map[string]*karpv1.NodeClaim
-	result    workflows.SweepResult
+	// named are all claims by name.
+	named map[string]*karpv1.NodeClaim
+	// most is how many nodes this sweep may still end.
+	most   int
+	result workflows.SweepResult
 }
 
-// orphans terminates instances that no claim has and no launch will still hand out.
-func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) error {
+// failedMost bounds what a sweep says of objects that it could not put right.
+const failedMost = 20
+
+// fail notes what could not be put right, if there is an error. The next sweep tries again.
+func (s *sweep) fail(what string, err error) {
+	if err == nil {
+		return
+	}
+	if len(s.result.Failed) < failedMost {
+		s.result.Failed = append(s.result.Failed, fmt.Sprintf("%s: %.*s", what, whyMost, err))
+	}
+	s.result.Failures++
+}
+
+// orphans terminates instances that no claim has, whose claim's workflow does not run, and that no launch will still hand
+// out.
+func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) {
+	held := map[string]bool{}
+	for _, listed := range s.listed {
+		held[listed.instance] = true
+	}
 	var ids []string
 	groups := map[string]*launchState{}
 	for _, instance := range instances {
-		if s.claims[instance.ProviderID] != nil || s.now.Sub(instance.LaunchTime) < orphanAge {
+		if s.claims[instance.ProviderID] != nil || held[instance.ID] || s.now.Sub(instance.LaunchTime) < orphanAge {
 			continue
 		}
-		group := groups[instance.LaunchGroup]
-		if group == nil {
+		group, known := groups[instance.LaunchGroup]
+		if !known {
 			var err error
-			if group, err = s.launchState(ctx, instance.LaunchGroup); err != nil {
-				return err
-			}
+			group, err = s.launchState(ctx, instance.LaunchGroup)
+			s.fail("instance "+instance.ID, err)
 			groups[instance.LaunchGroup] = group
 		}
-		if !group.busy && !group.claimed[instance.ProviderID] {
-			ids = append(ids, instance.ID)
+		if group == nil || group.busy || group.claimed[instance.ProviderID] {
+			continue
 		}
+		ids = append(ids, instance.ID)
 	}
+	if len(ids) > s.most && 2*len(ids) > len(instances) && s.SweepMost < 1 {
+		s.result.Stopped = fmt.Sprintf("%d of %d instances have neither a NodeClaim nor a workflow; none is terminated. They may be another cluster's of this name. "+
+			"Run the worker with --sweep-most=1 if they are to go", len(ids), len(instances))
+		return
+	}
+	ids = ids[:len(ids)-s.spend(len(ids))]
 	if len(ids) == 0 {
-		return nil
+		return
 	}
 	if err := s.Cloud.Terminate(ctx, ids); err != nil {
-		return cloudFailure("terminate instances nobody owns", err)
+		s.fail("instances nobody owns", cloudFailure("terminate", err))
+		return
 	}
 	s.result.Terminated = ids
-	return nil
 }
 
 // launchState says who may have the instances of a launch group.
@@ -144,26 +189,36 @@ func (s *sweep) launchState(ctx context.Context, group string) (*launchState, er
 }
 
 // adoptions gives claims without a workflow theirs, and tells claims whose instance is gone.
-func (s *sweep) adoptions(ctx context.Context, claims []karpv1.NodeClaim) error {
-	all := make([]*karpv1.NodeClaim, len(claims))
+func (s *sweep) adoptions(ctx context.Context, claims []karpv1.NodeClaim) {
+	all, launched, lost := make([]*karpv1.NodeClaim, len(claims)), 0, 0
 	for i := range claims {
 		all[i] = &claims[i]
+		if claims[i].Status.ProviderID == "" {
+			continue
+		}
+		launched++
+		if s.lost(&claims[i]) {
+			lost++
+		}
+	}
+	doubtful := lost > sweepMost(s.SweepMost, launched) && 2*lost > launched && s.SweepMost < 1
+	if doubtful {
+		s.result.Stopped = fmt.Sprintf("the cloud shows no instance for %d of %d launched NodeClaims; none is ended for that. "+
+			"Look whether the worker asks the right account and region, or run it with --sweep-most=1 if they are gone", lost, launched)
 	}
 	for _, claim := range all {
+		if doubtful && s.lost(claim) {
+			continue
+		}
 		if s.now.Sub(claim.CreationTimestamp.Time) < adoptAge {
 			continue
 		}
-		var err error
 		if claim.Status.ProviderID == "" {
-			err = s.adoptLaunch(ctx, claim, all)
+			s.fail("NodeClaim "+claim.Name, s.adoptLaunch(ctx, claim, all))
 		} else {
-			err = s.adoptClaim(ctx, claim)
-		}
-		if err != nil {
-			return err
+			s.fail("NodeClaim "+claim.Name, s.adoptClaim(ctx, claim))
 		}
 	}
-	return nil
 }
 
 // adoptLaunch has a claim launched that has neither instance nor workflow. One that was made for a replacement which is
@@ -179,7 +234,7 @@ func (s *sweep) adoptLaunch(ctx context.Context, claim *karpv1.NodeClaim, all []
 	if running, err := s.running(ctx, s.Cluster.LaunchID(group.Group)); running || err != nil {
 		return err
 	}
-	in := workflows.LaunchInput{Cluster: s.Cluster, LaunchGroup: group, Adopted: true}
+	in := workflows.LaunchInput{Cluster: s.Cluster, ClusterUID: s.ClusterUID, LaunchGroup: group, Adopted: true}
 	if _, err := s.Temporal.ExecuteWorkflow(ctx, workflows.LaunchOptions(s.Cluster, group).Client(), workflows.LaunchType, in); err != nil {
 		return fmt.Errorf("adopt NodeClaim %s: %w", claim.Name, err)
 	}
@@ -189,7 +244,7 @@ func (s *sweep) adoptLaunch(ctx context.Context, claim *karpv1.NodeClaim, all []
 
 // adoptClaim starts the workflow of a launched claim that has none, and tells it when its instance is gone.
 func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
-	in := ClaimInput(s.Cluster, claim)
+	in := ClaimInput(s.Cluster, s.ClusterUID, claim)
 	options := workflows.NodeClaimOptions(in)
 	if !s.lost(claim) {
 		if running, err := s.running(ctx, options.ID); running || err != nil {
@@ -226,6 +281,9 @@ func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
 // lost reports whether a claim's instance is gone: the cloud does not show it although it is old enough to be visible,
 // nobody is terminating it, and its Node is not ready.
 func (s *sweep) lost(claim *karpv1.NodeClaim) bool {
+	if claim.Status.ProviderID == "" {
+		return false
+	}
 	launched := claim.Condition(karpv1.ConditionTypeLaunched)
 	if _, there := s.instances[claim.Status.ProviderID]; there || launched == nil || s.now.Sub(launched.LastTransitionTime.Time) < consistencyLag ||
 		claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
@@ -236,29 +294,28 @@ func (s *sweep) lost(claim *karpv1.NodeClaim) bool {
 }
 
 // nodes lets Node objects go that Tenon once registered and whose claim and instance are both gone.
-func (s *sweep) nodes(ctx context.Context) error {
-	var list corev1.NodeList
-	if err := s.Kube.List(ctx, &list, client.HasLabels{karpv1.NodeRegisteredLabelKey}); err != nil {
-		return fmt.Errorf("list Nodes: %w", err)
-	}
-	for i := range list.Items {
-		node := &list.Items[i]
+func (s *sweep) nodes(ctx context.Context, list []corev1.Node) {
+	for i := range list {
+		node := &list[i]
 		if _, there := s.instances[node.Spec.ProviderID]; there || s.claims[node.Spec.ProviderID] != nil || s.now.Sub(node.CreationTimestamp.Time) < consistencyLag || ready(node) {
 			continue
 		}
-		if _, err := s.drains.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
-			controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer)
-		}); err != nil {
-			return err
+		err := s.letGo(ctx, node)
+		s.fail("Node "+node.Name, err)
+		if err == nil {
+			s.result.Nodes = append(s.result.Nodes, node.Name)
 		}
-		if err := s.Kube.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {
-			if err := ignoreNotFound("delete Node "+node.Name, err); err != nil {
-				return err
-			}
-		}
-		s.result.Nodes = append(s.result.Nodes, node.Name)
 	}
-	return nil
+}
+
+// letGo deletes a Node object that is nobody's.
+func (s *sweep) letGo(ctx context.Context, node *corev1.Node) error {
+	if _, err := s.drains.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
+		controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer)
+	}); err != nil {
+		return err
+	}
+	return ignoreNotFound("delete Node "+node.Name, s.Kube.Delete(ctx, node, client.Preconditions{UID: &node.UID}))
 }
 
 // nameInstances writes onto instances which node and claim they are, a few in each sweep. It is for people only, so a
@@ -280,28 +337,9 @@ func (s *sweep) nameInstances(ctx context.Context) {
 	}
 }
 
-// list reads which claims' workflows run, so that a large cluster does not cost a question for each.
-func (s *sweep) list(ctx context.Context) error {
-	s.listed = map[string]bool{}
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("TenonCluster = '%s' AND WorkflowType = '%s' AND ExecutionStatus = 'Running'",
-		s.Cluster, workflows.NodeClaimType)}
-	for {
-		page, err := s.Temporal.ListWorkflow(ctx, request)
-		if err != nil {
-			return fmt.Errorf("list workflows: %w", err)
-		}
-		for _, running := range page.GetExecutions() {
-			s.listed[running.GetExecution().GetWorkflowId()] = true
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return nil
-		}
-	}
-}
-
 // running reports whether a workflow runs.
 func (s *sweep) running(ctx context.Context, id string) (bool, error) {
-	if s.listed[id] {
+	if _, listed := s.listed[id]; listed {
 		return true, nil
 	}
 	return s.runs(ctx, id)

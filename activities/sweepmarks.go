@@ -2,47 +2,105 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// marks takes marks off nodes that nobody takes away: those of replacements that were terminated by a person, and those
-// that Karpenter made before Tenon took over and never came back to. A node that somebody drains by hand carries the
-// same taint, and may keep it afterwards. What tells the others: the Node names a replacement that is not the one it was
-// launched for, or its claim says why it goes.
-func (s *sweep) marks(ctx context.Context) error {
-	var list corev1.NodeList
-	if err := s.Kube.List(ctx, &list, client.HasLabels{karpv1.NodeRegisteredLabelKey}); err != nil {
-		return fmt.Errorf("list Nodes: %w", err)
+// marks takes marks off nodes that nobody takes away: those of replacements, removals and drains that were terminated by
+// a person, and those that Karpenter made before Tenon took over and never came back to.
+func (s *sweep) marks(ctx context.Context, list []corev1.Node) {
+	for i := range list {
+		node := &list[i]
+		s.fail("Node "+node.Name, s.openOrphan(ctx, node))
+		s.fail("Node "+node.Name, s.unmarkOrphan(ctx, node))
 	}
-	for i := range list.Items {
-		node := &list.Items[i]
-		listed := s.claims[node.Spec.ProviderID]
-		if err := s.openOrphan(ctx, node); err != nil {
-			return err
-		}
-		if listed == nil || !disrupted(node) || !node.DeletionTimestamp.IsZero() || node.Annotations[ReasonAnnotation] != "" {
-			continue
-		}
-		claim, orphaned, err := s.orphanedMark(ctx, node, listed)
-		if err != nil {
-			return err
-		}
-		if !orphaned {
-			continue
-		}
-		if err := s.serveOn(ctx, claim, node); err != nil {
-			return err
-		}
-		s.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", "It was marked as going, and nobody was taking it away")
-		s.result.Unmarked = append(s.result.Unmarked, node.Name)
+}
+
+// unmarkOrphan has a node serve on that is marked as going and that nobody takes away.
+func (s *sweep) unmarkOrphan(ctx context.Context, node *corev1.Node) error {
+	listed := s.claims[node.Spec.ProviderID]
+	if listed == nil || !disrupted(node) || !node.DeletionTimestamp.IsZero() || !listed.DeletionTimestamp.IsZero() {
+		return nil
 	}
+	if kept, err := s.keptClosed(ctx, node, listed); kept || err != nil {
+		return err
+	}
+	// Who ended between the two has deleted the claim or taken the marks off.
+	claim, err := s.claim(ctx, workflows.ClaimRef{Name: listed.Name, UID: string(listed.UID)})
+	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
+		return err
+	}
+	now, err := s.drains.node(ctx, node.Name, string(node.UID))
+	if err != nil || now == nil || !disrupted(now) || now.Annotations[karpv1.ReplacementAnnotationKey] != node.Annotations[karpv1.ReplacementAnnotationKey] {
+		return err
+	}
+	if err := s.serveOn(ctx, claim, now); err != nil {
+		return err
+	}
+	s.tellBoth(now, claim, corev1.EventTypeWarning, "DisruptionAborted", "It was marked as going, and nobody was taking it away")
+	s.result.Unmarked = append(s.result.Unmarked, node.Name)
 	return nil
+}
+
+// keptClosed says whether a node that is marked as going has somebody who wants it so: a replacement or a drain that
+// runs, a removal that Disruption has begun, or the person who had it drained and kept it. A mark of before drains were
+// noted on the Node may be a person's too, unless a replacement or the claim says otherwise.
+func (s *sweep) keptClosed(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) (bool, error) {
+	replacement := node.Annotations[karpv1.ReplacementAnnotationKey]
+	if replacement != "" {
+		if running, err := s.running(ctx, s.Cluster.ReplacementID(replacement)); running || err != nil {
+			return true, err
+		}
+	}
+	drain := s.Cluster.DrainID(node.Name)
+	if running, err := s.running(ctx, drain); running || err != nil {
+		return true, err
+	}
+	switch {
+	case node.Annotations[ReasonAnnotation] != "":
+		return s.removing(ctx)
+	case node.Annotations[drainedAnnotation] != "":
+		return s.ended(ctx, drain)
+	}
+	return !claim.IsTrue(karpv1.ConditionTypeDisruptionReason) && replacement == claim.Annotations[karpv1.ReplacementAnnotationKey], nil
+}
+
+// removing says whether Disruption is just removing nodes.
+func (s *sweep) removing(ctx context.Context) (bool, error) {
+	described, err := s.Temporal.DescribeWorkflowExecution(ctx, s.Cluster.DisruptionID(), "")
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		return false, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("ask for workflow %s: %w", s.Cluster.DisruptionID(), err)
+	}
+	return slices.ContainsFunc(described.GetPendingActivities(), func(pending *workflowpb.PendingActivityInfo) bool {
+		return pending.GetActivityType().GetName() == workflows.RemoveActivity.Name
+	}), nil
+}
+
+// ended says whether a workflow came to an end of its own, or did so long ago. One that somebody cancelled or terminated
+// did not.
+func (s *sweep) ended(ctx context.Context, id string) (bool, error) {
+	described, err := s.Temporal.DescribeWorkflowExecution(ctx, id, "")
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		return true, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("ask for workflow %s: %w", id, err)
+	}
+	return described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
 }
 
 // openOrphan opens a node that is kept closed for pods of a replacement that is over.
@@ -59,22 +117,6 @@ func (s *sweep) openOrphan(ctx context.Context, node *corev1.Node) error {
 	}
 	s.result.Unmarked = append(s.result.Unmarked, node.Name)
 	return nil
-}
-
-// orphanedMark says whether nobody takes a marked node away, and returns its claim as it is now.
-func (s *sweep) orphanedMark(ctx context.Context, node *corev1.Node, listed *karpv1.NodeClaim) (*karpv1.NodeClaim, bool, error) {
-	replacement := node.Annotations[karpv1.ReplacementAnnotationKey]
-	if !listed.IsTrue(karpv1.ConditionTypeDisruptionReason) && replacement == listed.Annotations[karpv1.ReplacementAnnotationKey] {
-		return nil, false, nil
-	}
-	for _, id := range []string{s.Cluster.ReplacementID(replacement), s.Cluster.DrainID(node.Name)} {
-		if running, err := s.running(ctx, id); running || err != nil {
-			return nil, false, err
-		}
-	}
-	// A replacement that ended between the two has deleted the claim.
-	claim, err := s.claim(ctx, workflows.ClaimRef{Name: listed.Name, UID: string(listed.UID)})
-	return claim, claim != nil && claim.DeletionTimestamp.IsZero(), err
 }
 
 // dropOrphan deletes a claim without an instance that was made for a replacement which is over.

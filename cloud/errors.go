@@ -38,6 +38,9 @@ type Error struct {
 	Operation string
 	// RetryAfter is how long to wait at least; zero leaves it to the caller.
 	RetryAfter time.Duration
+	// Answered says that the cloud has answered the request for good, and launched nothing: sent again with the same token,
+	// it brings the same answer.
+	Answered bool
 	// Err is the cause.
 	Err error
 }
@@ -69,4 +72,10 @@ func ReasonOf(err error) string {
 		return classified.Reason
 	}
 	return ""
+}
+
+// Answered reports whether a provider's error is the cloud's last word on a request and its token.
+func Answered(err error) bool {
+	var classified *Error
+	return errors.As(err, &classified) && classified.Answered
 }

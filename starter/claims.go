@@ -47,7 +47,7 @@ func (s *Starter) unlaunched(ctx context.Context, claim *karpv1.NodeClaim) (time
 	if byHand && !s.told.news(claim.UID, "launch") {
 		return launchPatience, nil
 	}
-	in := workflows.LaunchInput{Cluster: s.Cluster, LaunchGroup: activities.UnlaunchedGroup(claim, s.Mirror.Claims()), Adopted: !byHand}
+	in := workflows.LaunchInput{Cluster: s.Cluster, ClusterUID: s.ClusterUID, LaunchGroup: activities.UnlaunchedGroup(claim, s.Mirror.Claims()), Adopted: !byHand}
 	if err := s.start(ctx, workflows.LaunchOptions(s.Cluster, in.LaunchGroup), workflows.LaunchType, in); err != nil {
 		return 0, err
 	}
@@ -127,7 +127,7 @@ func (s *Starter) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim, dea
 // end signals an ending to a claim's workflow. A claim without one, because it came with the cluster or because a
 // person terminated the workflow, gets it now, with the instance its status names.
 func (s *Starter) end(ctx context.Context, claim *karpv1.NodeClaim, ending workflows.Ending) error {
-	in := activities.ClaimInput(s.Cluster, claim)
+	in := activities.ClaimInput(s.Cluster, s.ClusterUID, claim)
 	return s.signal(ctx, workflows.NodeClaimOptions(in), workflows.NodeClaimType, in, workflows.SignalEnding, ending)
 }
 

@@ -135,7 +135,7 @@ func (s *Starter) disrupt(ctx context.Context, last *signalled) time.Duration {
 
 // wakeDisruption has Disruption evaluate, and says whether that could be told.
 func (s *Starter) wakeDisruption(ctx context.Context) bool {
-	err := s.signal(ctx, workflows.DisruptionOptions(s.Cluster), workflows.DisruptionType, workflows.DisruptionInput{Cluster: s.Cluster}, workflows.SignalEvaluate, nil)
+	err := s.signal(ctx, workflows.DisruptionOptions(s.Cluster), workflows.DisruptionType, workflows.DisruptionInput{Cluster: s.Cluster, ClusterUID: s.ClusterUID}, workflows.SignalEvaluate, nil)
 	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("could not signal Disruption", zap.Error(err))
 	}

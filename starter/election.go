@@ -20,6 +20,8 @@ type Lease struct {
 	Name, Namespace string
 	// Identity tells the holders apart. A process that restarts with the identity it had keeps the Lease at once.
 	Identity string
+	// Held is told who holds the Lease, again and again, and empty while nobody does.
+	Held func(holder string)
 }
 
 // The Lease's times. A holder that dies without letting go is replaced after leaseFor; renewing costs one write every
@@ -66,6 +68,7 @@ func Lead(ctx context.Context, config *rest.Config, lease Lease, log *zap.Logger
 	if err != nil {
 		return fmt.Errorf("lease %s/%s: %w", lease.Namespace, lease.Name, err)
 	}
+	go observe(ctx, elector, lease.Held)
 	elector.Run(ctx)
 	if ctx.Err() == nil {
 		return errors.Join(errLeaseLost, <-led)
@@ -75,5 +78,18 @@ func Lead(ctx context.Context, config *rest.Config, lease Lease, log *zap.Logger
 		return err
 	default:
 		return ctx.Err()
+	}
+}
+
+// observeEvery is how often the holder is told. The elector looks at the Lease every leaseRetry.
+const observeEvery = 500 * time.Millisecond
+
+// observe tells who holds the Lease until ctx ends.
+func observe(ctx context.Context, elector *leaderelection.LeaderElector, held func(holder string)) {
+	for {
+		held(elector.GetLeader())
+		if sleep(ctx, observeEvery) != nil {
+			return
+		}
 	}
 }

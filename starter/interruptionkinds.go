@@ -112,10 +112,10 @@ func (s *Starter) shun(ctx context.Context, keys []cloud.OfferingKey) {
 		return
 	}
 	told := workflows.CapacityRefused{Refused: fresh, Quiet: true}
-	err := s.signal(ctx, workflows.ProvisioningOptions(s.Cluster), workflows.ProvisioningType, workflows.ProvisioningInput{Cluster: s.Cluster},
+	err := s.signal(ctx, workflows.ProvisioningOptions(s.Cluster), workflows.ProvisioningType, workflows.ProvisioningInput{Cluster: s.Cluster, ClusterUID: s.ClusterUID},
 		workflows.SignalCapacityRefused, told)
 	if err == nil {
-		err = s.signal(ctx, workflows.DisruptionOptions(s.Cluster), workflows.DisruptionType, workflows.DisruptionInput{Cluster: s.Cluster},
+		err = s.signal(ctx, workflows.DisruptionOptions(s.Cluster), workflows.DisruptionType, workflows.DisruptionInput{Cluster: s.Cluster, ClusterUID: s.ClusterUID},
 			workflows.SignalCapacityRefused, told)
 	}
 	if err != nil {

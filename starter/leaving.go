@@ -58,7 +58,7 @@ func (s *Starter) announceLeaving(ctx context.Context) error {
 		case <-s.leaving.wake:
 		}
 		if version := s.leaving.take(); version != "" {
-			err := s.signal(ctx, workflows.ProvisioningOptions(s.Cluster), workflows.ProvisioningType, workflows.ProvisioningInput{Cluster: s.Cluster},
+			err := s.signal(ctx, workflows.ProvisioningOptions(s.Cluster), workflows.ProvisioningType, workflows.ProvisioningInput{Cluster: s.Cluster, ClusterUID: s.ClusterUID},
 				workflows.SignalPodsPending, workflows.PodsPending{Seen: time.Now(), SeenVersion: version})
 			if err != nil && ctx.Err() == nil {
 				s.Log.Warn("could not announce the pods of nodes that leave", zap.Error(err))

@@ -130,7 +130,7 @@ func (s *Starter) announceWhile(ctx context.Context, events *cluster.Subscriptio
 // announce tells Provisioning that there was something to plan at a moment. An error has been logged.
 func (s *Starter) announce(ctx context.Context, seen time.Time) error {
 	err := s.signal(ctx, workflows.ProvisioningOptions(s.Cluster), workflows.ProvisioningType,
-		workflows.ProvisioningInput{Cluster: s.Cluster}, workflows.SignalPodsPending, workflows.PodsPending{Seen: seen})
+		workflows.ProvisioningInput{Cluster: s.Cluster, ClusterUID: s.ClusterUID}, workflows.SignalPodsPending, workflows.PodsPending{Seen: seen})
 	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("could not announce that there is something to plan", zap.Error(err))
 	}

@@ -3,6 +3,7 @@ package starter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -14,49 +15,85 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// keepSchedule makes the sweep's Schedule exist, and has it run once now: whoever has just become the leader does not
-// know what was missed before.
+// sweepTimeout ends a sweep that no worker finishes: while it runs, the Schedule starts no other.
+const sweepTimeout = 10 * time.Minute
+
+// keepSchedule makes the sweep's Schedule exist, as this worker is configured and not paused, and has it run once now:
+// whoever has just become the leader does not know what was missed before. It is looked after for as long as the worker
+// leads, since it is the net under everything else.
 func (s *Starter) keepSchedule(ctx context.Context) error {
-	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
-		err := s.ensureSchedule(ctx)
-		if err == nil {
-			break
-		}
-		if ctx.Err() != nil {
+	for pause, first := time.Second, true; ; {
+		err := s.ensureSchedule(ctx, first)
+		wait := s.SweepEvery
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
+		case err != nil:
+			s.Log.Warn("could not set up the sweep's schedule", zap.Error(err))
+			wait, pause = pause, min(2*pause, time.Minute)
+		default:
+			pause, first = time.Second, false
 		}
-		s.Log.Warn("could not set up the sweep's schedule", zap.Error(err))
-		if err := sleep(ctx, pause); err != nil {
-			return err
-		}
-	}
-	for {
-		if err := sleep(ctx, s.SweepEvery); err != nil {
+		if err := sleep(ctx, wait); err != nil {
 			return err
 		}
 		s.forgetGone()
 	}
 }
 
-func (s *Starter) ensureSchedule(ctx context.Context) error {
+// ensureSchedule creates the Schedule, or brings the one that is there up to date.
+func (s *Starter) ensureSchedule(ctx context.Context, trigger bool) error {
 	schedules := s.Temporal.ScheduleClient()
-	_, err := schedules.Create(ctx, client.ScheduleOptions{
+	options := s.scheduleOptions()
+	_, err := schedules.Create(ctx, options)
+	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
+		return err
+	}
+	handle := schedules.GetHandle(ctx, options.ID)
+	there, err := handle.Describe(ctx)
+	if err != nil {
+		return fmt.Errorf("read the sweep's schedule: %w", err)
+	}
+	if state := there.Schedule.State; state != nil && state.Paused {
+		s.Log.Warn("the sweep's schedule was paused; it goes on", zap.String("note", state.Note))
+		if err := handle.Unpause(ctx, client.ScheduleUnpauseOptions{Note: "the sweep is the net under every node; --sweep-interval makes it rarer"}); err != nil {
+			return fmt.Errorf("unpause the sweep's schedule: %w", err)
+		}
+	}
+	if !upToDate(&there.Schedule, options) {
+		if err := handle.Update(ctx, client.ScheduleUpdateOptions{DoUpdate: func(now client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+			now.Description.Schedule.Spec, now.Description.Schedule.Action = &options.Spec, options.Action
+			return &client.ScheduleUpdate{Schedule: &now.Description.Schedule}, nil
+		}}); err != nil {
+			return fmt.Errorf("update the sweep's schedule: %w", err)
+		}
+	}
+	if !trigger {
+		return nil
+	}
+	return handle.Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP})
+}
+
+// upToDate says whether a Schedule runs as often as it is to, and its sweeps come to an end.
+func upToDate(there *client.Schedule, want client.ScheduleOptions) bool {
+	action, ok := there.Action.(*client.ScheduleWorkflowAction)
+	return ok && action.WorkflowRunTimeout == sweepTimeout && there.Spec != nil && len(there.Spec.Intervals) == 1 && there.Spec.Intervals[0] == want.Spec.Intervals[0]
+}
+
+func (s *Starter) scheduleOptions() client.ScheduleOptions {
+	return client.ScheduleOptions{
 		ID:      s.Cluster.SweepID(),
 		Spec:    client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: s.SweepEvery}}},
 		Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
 		// A sweep that could not run is not worth making up for: the next one sees the same.
 		CatchupWindow: s.SweepEvery,
 		Action: &client.ScheduleWorkflowAction{
-			ID: s.Cluster.SweepID(), Workflow: workflows.SweepType, TaskQueue: s.Cluster.TaskQueue(),
+			ID: s.Cluster.SweepID(), Workflow: workflows.SweepType, TaskQueue: s.Cluster.TaskQueue(), WorkflowRunTimeout: sweepTimeout,
 			Args: []any{workflows.SweepInput{Cluster: s.Cluster}}, StaticSummary: "compare cloud, cluster and workflows",
 			TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrCluster.ValueSet(string(s.Cluster))),
 		},
 		TriggerImmediately: true,
-	})
-	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
-		return schedules.GetHandle(ctx, s.Cluster.SweepID()).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP})
 	}
-	return err
 }
 
 // forgetGone drops what was told about objects that no longer exist.

@@ -73,11 +73,13 @@ type Mirror interface {
 
 // Config is what a starter works with.
 type Config struct {
-	Cluster  workflows.Cluster
-	Mirror   Mirror
-	Kube     kube.Client
-	Temporal client.Client
-	Log      *zap.Logger
+	Cluster workflows.Cluster
+	// ClusterUID tells the cluster from another one of its name.
+	ClusterUID string
+	Mirror     Mirror
+	Kube       kube.Client
+	Temporal   client.Client
+	Log        *zap.Logger
 	// Events records Kubernetes Events; nil records none.
 	Events record.EventRecorder
 	// Disrupt says what may be taken away now.

@@ -6,11 +6,13 @@ import (
 	"math"
 	"os"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/pflag"
 
+	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -40,6 +42,8 @@ type Config struct {
 	LeaseName, LeaseNamespace, Identity string
 	// SweepEvery is how often cloud, cluster and workflows are compared.
 	SweepEvery time.Duration
+	// SweepMost is the share of the nodes that one sweep may end, and at least three nodes; 1 lets it end all of them.
+	SweepMost float64
 	// KubeQPS and KubeBurst bound requests to the API server, per second and at once.
 	KubeQPS   float32
 	KubeBurst int
@@ -54,8 +58,8 @@ func DefaultConfig() Config {
 		BatchIdle: time.Second, BatchMost: 10 * time.Second,
 		MinValues: string(plan.MinValuesStrict), Preferences: string(plan.PreferencesRespect), Packing: string(plan.PackingSpread),
 		LeaseName: "karpenter-leader-election", LeaseNamespace: "kube-system",
-		SweepEvery: 2 * time.Minute,
-		KubeQPS:    200, KubeBurst: 300,
+		SweepEvery: 2 * time.Minute, SweepMost: activities.SweepMost,
+		KubeQPS: 200, KubeBurst: 300,
 		LogLevel: "info",
 	}
 }
@@ -74,8 +78,9 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.Var(&c.FeatureGates, "feature-gates", "Karpenter's feature gates, NodeRepair, SpotToSpotConsolidation and NodeOverlay")
 	flags.StringVar(&c.LeaseName, "leader-election-name", c.LeaseName, "Lease that says who acts on the cluster; Karpenter's own by default, so that both never do")
 	flags.StringVar(&c.LeaseNamespace, "leader-election-namespace", c.LeaseNamespace, "namespace of the Lease")
-	flags.StringVar(&c.Identity, "identity", c.Identity, "holder's name in the Lease (default: POD_NAME, or host name and a random part)")
+	flags.StringVar(&c.Identity, "identity", c.Identity, "holder's name in the Lease, to which tenon_ is put in front (default: POD_NAME, or host name and a random part)")
 	flags.DurationVar(&c.SweepEvery, "sweep-interval", c.SweepEvery, "how often cloud, cluster and workflows are compared")
+	flags.Float64Var(&c.SweepMost, "sweep-most", c.SweepMost, "share of the nodes that one sweep may end, and at least three; 1 lets it end all, also where NodeClaims have vanished at once")
 	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
@@ -103,6 +108,7 @@ func (c *Config) Validate() error {
 	check(c.NodePrice >= 0 && !math.IsInf(c.NodePrice, 1), "--node-price %v: must be US dollars per hour, such as 0.01, and not negative", c.NodePrice)
 	check(plan.Packing(c.Packing).Valid(), "--packing %q: must be cheapest or spread", c.Packing)
 	check(c.SweepEvery >= 10*time.Second, "--sweep-interval %s: must be at least 10s", c.SweepEvery)
+	check(c.SweepMost > 0 && c.SweepMost <= 1, "--sweep-most %v: must be more than 0 and at most 1, such as 0.1", c.SweepMost)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
 	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")
 	if c.Identity == "" {
@@ -112,6 +118,9 @@ func (c *Config) Validate() error {
 		host, err := os.Hostname()
 		check(err == nil, "--identity: the host name is not known: %v", err)
 		c.Identity = host + "_" + uuid.NewString()
+	}
+	if !strings.HasPrefix(c.Identity, holderPrefix) {
+		c.Identity = holderPrefix + c.Identity
 	}
 	return errors.Join(wrong...)
 }

@@ -17,7 +17,9 @@ import (
 // probes answers the kubelet.
 type probes struct {
 	mirror *cluster.Mirror
-	polls  atomic.Bool
+	// synced says that the mirror has been complete once. Whether the worker acts is not asked: one that only observes, since
+	// another controller holds the Lease, is ready to take over.
+	synced atomic.Bool
 }
 
 // serve answers /healthz, which only says that the process runs, and /readyz, which says that it can do its work.
@@ -35,8 +37,8 @@ func (p *probes) serve(ctx context.Context, address string) error {
 }
 
 func (p *probes) ready() error {
-	if !p.polls.Load() {
-		return errors.New("not polling the task queue yet")
+	if !p.synced.Load() {
+		return errors.New("the view of the cluster is not complete yet")
 	}
 	return p.mirror.Fresh(freshAtMost)
 }

@@ -6,7 +6,9 @@
 //	         └ Lease ────── starter: edges from Kubernetes to Temporal, status of NodePools, EC2NodeClasses and NodeClaims; one replica
 //
 // A worker holds nothing that a crash could lose: what was decided is in Temporal's histories, what was made is in the
-// API server and in EC2. It is ready once its mirror is synchronized and it polls.
+// API server and in EC2. It is ready once its mirror is synchronized. It acts only while this deployment holds the Lease
+// and the API server is heard (fence.go), and ends when its cluster turns out to be another one of the same name
+// (identity.go).
 package worker
 
 import (
@@ -78,6 +80,14 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	defer stopEvents()
 
 	name := workflows.Cluster(config.Cluster)
+	uid, err := clusterUID(ctx, direct)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	sweeps, err := activities.NewSweepMetrics(prometheus.DefaultRegisterer)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
 	growth, err := activities.NewGrowthMetrics(prometheus.DefaultRegisterer)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -87,17 +97,21 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		return fmt.Errorf("worker: %w", err)
 	}
 	doing := activities.New(activities.Config{
-		Cluster: name, Kube: direct, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
+		Cluster: name, ClusterUID: uid, Kube: direct, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
 		Nominator: nominator, Growth: growth, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
-		NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation,
+		SweepMost: config.SweepMost, SweepMetrics: sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation,
 	})
 	metrics, err := starter.NewInterruptionMetrics(prometheus.DefaultRegisterer)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
+	lease, err := newFence(mirror.Fresh, prometheus.DefaultRegisterer, log)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return mirror.Run(ctx) })
-	group.Go(func() error { return nominator.Run(ctx) })
+	group.Go(func() error { return watchIdentity(ctx, direct, uid) })
 	probes := &probes{mirror: mirror}
 	group.Go(func() error { return probes.serve(ctx, config.HealthProbeAddress) })
 	group.Go(func() error { return serveMetrics(ctx, config.MetricsAddress) })
@@ -106,10 +120,16 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 			return fmt.Errorf("wait for the mirror: %w", err)
 		}
 		log.Info("mirror synchronized", zap.Int("nodes", len(mirror.Nodes())), zap.Int("claims", len(mirror.Claims())))
-		return poll(ctx, name, to, doing, probes)
+		probes.synced.Store(true)
+		return lease.run(ctx, func(ctx context.Context) error {
+			acting, ctx := errgroup.WithContext(ctx)
+			acting.Go(func() error { return nominator.Run(ctx) })
+			acting.Go(func() error { return poll(ctx, name, to, doing) })
+			return acting.Wait()
+		})
 	})
 	group.Go(func() error {
-		return lead(ctx, config, restConfig, mirror, starter.Config{Cluster: name, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
+		return lead(ctx, config, restConfig, mirror, lease, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
 			Disrupt: doing.Disrupt, SweepEvery: config.SweepEvery, Interruptions: to.Interruptions, Metrics: metrics,
 			RepairPolicies: repairPolicies(config, to.Cloud)}, to.Cloud)
 	})
@@ -146,7 +166,7 @@ func newNominator(restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logg
 
 // poll runs workflows and activities until ctx ends. Activities wait for nodes and drains, so there may be thousands at
 // once, each of them a goroutine that sleeps.
-func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *activities.Activities, probes *probes) error {
+func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *activities.Activities) error {
 	failed := make(chan error, 1)
 	w := sdk.New(to.Temporal, name.TaskQueue(), sdk.Options{
 		MaxConcurrentActivityExecutionSize: 5000,
@@ -163,7 +183,6 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *ac
 		return fmt.Errorf("poll task queue %s: %w", name.TaskQueue(), err)
 	}
 	defer w.Stop()
-	probes.polls.Store(true)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -173,12 +192,12 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *ac
 }
 
 // lead runs the starter and the status controllers whenever this replica holds the Lease.
-func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, edges starter.Config, provider cloud.Provider) error {
+func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, edges starter.Config, provider cloud.Provider) error {
 	caBundle, err := starter.ClusterCA(restConfig)
 	if err != nil {
 		return err
 	}
-	lease := starter.Lease{Name: config.LeaseName, Namespace: config.LeaseNamespace, Identity: config.Identity}
+	lease := starter.Lease{Name: config.LeaseName, Namespace: config.LeaseNamespace, Identity: config.Identity, Held: fence.see}
 	for {
 		err := starter.Lead(ctx, restConfig, lease, edges.Log, func(ctx context.Context) error {
 			group, ctx := errgroup.WithContext(ctx)

@@ -16,6 +16,9 @@ const SignalEvaluate = "evaluate"
 // DisruptionInput is the durable state of Disruption, carried from run to run.
 type DisruptionInput struct {
 	Cluster Cluster `json:"cluster"`
+	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
+	// where whoever started this did not know it.
+	ClusterUID string `json:"clusterUID,omitempty"`
 	// Pending says that a change has been announced which no evaluation has looked at yet.
 	Pending bool `json:"pending,omitempty"`
 	// NextLook is when a node that must stay for now may be looked at again; zero means only after a change.
@@ -85,7 +88,9 @@ type EvaluateInput struct {
 	Leaving     []Leaving     `json:"leaving,omitempty"`
 	Held        []Held        `json:"held,omitempty"`
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
-	SeenVersion string        `json:"seenVersion,omitempty"`
+	// SeenVersion is a resource version that the evaluation has to have seen, and ClusterUID the cluster it is of.
+	SeenVersion string `json:"seenVersion,omitempty"`
+	ClusterUID  string `json:"clusterUID,omitempty"`
 }
 
 // Evaluation is what EvaluateActivity returns.
@@ -101,6 +106,9 @@ type Evaluation struct {
 	Again bool `json:"again,omitempty"`
 	// Note says in a few lines which nodes go, and why others stay.
 	Note string `json:"note,omitempty"`
+	// ClusterUID and Anew are those of a PlanResult.
+	ClusterUID string `json:"clusterUID,omitempty"`
+	Anew       bool   `json:"anew,omitempty"`
 }
 
 // Removal is a set of nodes that go for one reason.
@@ -209,6 +217,12 @@ func (d *disruption) evaluate(ctx workflow.Context) error {
 		return err
 	}
 	d.Pending, d.NextLook, d.Last = found.Again, found.NextLook, found.Note
+	if found.Anew {
+		d.SeenVersion = ""
+	}
+	if found.ClusterUID != "" {
+		d.ClusterUID = found.ClusterUID
+	}
 	d.Running = slices.DeleteFunc(d.Running, func(r Running) bool { return slices.Contains(found.Over, r.ID) })
 	removals := make([]workflow.Future, 0, len(found.Commands))
 	for _, command := range found.Commands {
@@ -242,7 +256,7 @@ func (d *disruption) replace(ctx workflow.Context, decided []Replace) error {
 	started := make([]workflow.Future, 0, len(decided))
 	for i, command := range decided {
 		command.ID = fmt.Sprintf("r%.8s-%d-%d", d.Series, d.Round, i)
-		in := ReplacementInput{Cluster: d.Cluster, Replace: command, Stable: d.Stable, Patience: d.Patience}
+		in := ReplacementInput{Cluster: d.Cluster, ClusterUID: d.ClusterUID, Replace: command, Stable: d.Stable, Patience: d.Patience}
 		child := workflow.ExecuteChildWorkflow(ReplacementOptions(in).child(ctx), Replacement, in)
 		started, waiting[command.ID] = append(started, child.GetChildWorkflowExecution()), child
 		d.Running = append(d.Running, Running{ID: command.ID, Claims: command.claimNames(), Pools: command.pools(), WaitForReady: command.WaitForReady})

@@ -5,6 +5,9 @@ import "time"
 // DrainInput starts a Drain.
 type DrainInput struct {
 	Cluster Cluster `json:"cluster"`
+	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
+	// where whoever started this did not know it.
+	ClusterUID string `json:"clusterUID,omitempty"`
 	// Node and NodeUID are the node; a node of that name with another UID is somebody else's and is not touched.
 	Node    string `json:"node"`
 	NodeUID string `json:"nodeUID"`
@@ -53,6 +56,10 @@ type DrainWaiter struct {
 	Workflow string `json:"workflow"`
 	// Deadline, unless zero, is the claim's own: the drain ends by then at the latest.
 	Deadline time.Time `json:"deadline,omitzero"`
+	// NodeUID is the node that is to be drained; empty where nobody says. A drain of another node of that name is over.
+	NodeUID string `json:"nodeUID,omitempty"`
+	// Gone says that the drain's node is gone.
+	Gone bool `json:"gone,omitempty"`
 }
 
 // DrainOutcome is how a drain ended.

@@ -507,3 +507,45 @@ func TestDrainContinuesAsNew(t *testing.T) {
 		t.Errorf("carried over (-want +got):\n%s", diff)
 	}
 }
+
+// TestDrainTellsItsWaitersHoweverItEnds has a claim wait for a drain that somebody ordered, and that one end by the buttons
+// of Temporal's UI or by its node: a claim that was not told would wait for ever.
+func TestDrainTellsItsWaitersHoweverItEnds(t *testing.T) {
+	t.Parallel()
+	const claim, stranger = "c/nodeclaim/a", "c/nodeclaim/b"
+	for reason, test := range map[string]struct {
+		then func(*drainLab)
+		want DrainOutcome
+		told map[string]DrainOutcome
+	}{
+		"cancelled in the UI": {func(lab *drainLab) { lab.CancelWorkflow() }, DrainCanceled, map[string]DrainOutcome{claim: DrainCanceled}},
+		"paused, and its node gone": {func(lab *drainLab) {
+			lab.UpdateWorkflow(UpdatePause, "pause", &testsuite.TestUpdateCallback{OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {}}, DrainOrder{})
+			lab.SignalWorkflow(SignalDrainNotify, DrainWaiter{Gone: true})
+		}, NodeGone, map[string]DrainOutcome{claim: NodeGone}},
+		"a later node has the name": {func(lab *drainLab) {
+			lab.SignalWorkflow(SignalDrainNotify, DrainWaiter{Workflow: stranger, NodeUID: "uid-2", Deadline: time.Unix(1, 0)})
+		}, NodeGone, map[string]DrainOutcome{claim: NodeGone, stranger: DrainCanceled}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			lab := newDrainLab(t)
+			lab.evict = untilCanceled
+			lab.RegisterDelayedCallback(func() { lab.SignalWorkflow(SignalDrainNotify, DrainWaiter{Workflow: claim, NodeUID: "uid-1"}) }, time.Second)
+			lab.RegisterDelayedCallback(func() { test.then(lab) }, time.Minute)
+			if got := lab.run(DrainInput{Cluster: "c", Node: "n", NodeUID: "uid-1", Claim: "a", Reason: ReasonManualDrain}); got.Outcome != test.want {
+				t.Errorf("the drain ended as %q, want %q", got.Outcome, test.want)
+			}
+			told := map[string]DrainOutcome{}
+			for id, result := range lab.told {
+				told[id] = result.Outcome
+			}
+			if diff := cmp.Diff(test.told, told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+			if lab.uncordons > 0 {
+				t.Error("a node whose claim may be going was opened")
+			}
+		})
+	}
+}

@@ -58,6 +58,13 @@ type drain struct {
 	found EvictResult
 	alarm deadlineAlarm
 
+	// strangers wait for a drain of another node that has this one's name by now. told counts the waiters that were told of
+	// the end.
+	strangers []string
+	told      int
+
+	// gone says that somebody has told that the node is gone.
+	gone     bool
 	changed  bool
 	canceled bool
 	ended    DrainOutcome
@@ -121,10 +128,15 @@ func (d *drain) news() bool {
 func (d *drain) receive() {
 	var waiter DrainWaiter
 	for d.notices.ReceiveAsync(&waiter) {
-		if waiter.Workflow != "" && !slices.Contains(d.Progress.Waiters, waiter.Workflow) {
+		stranger := waiter.NodeUID != "" && waiter.NodeUID != d.NodeUID
+		switch {
+		case stranger && waiter.Workflow != "":
+			d.strangers = append(d.strangers, waiter.Workflow)
+		case waiter.Workflow != "" && !slices.Contains(d.Progress.Waiters, waiter.Workflow):
 			d.Progress.Waiters = append(d.Progress.Waiters, waiter.Workflow)
 		}
-		if !waiter.Deadline.IsZero() && (d.Deadline.IsZero() || waiter.Deadline.Before(d.Deadline)) {
+		d.gone = d.gone || stranger || waiter.Gone
+		if !stranger && !waiter.Deadline.IsZero() && (d.Deadline.IsZero() || waiter.Deadline.Before(d.Deadline)) {
 			d.Deadline = waiter.Deadline
 		}
 		d.changed = true
@@ -158,7 +170,7 @@ func (d *drain) absorb(ctx workflow.Context) error {
 func (d *drain) outcome(ctx workflow.Context) DrainOutcome {
 	now := workflow.Now(ctx)
 	switch {
-	case d.found.Gone:
+	case d.found.Gone || d.gone:
 		return NodeGone
 	case d.canceled && d.pass == nil:
 		return DrainCanceled
@@ -196,29 +208,42 @@ func (d *drain) finish(ctx workflow.Context, outcome DrainOutcome) (DrainResult,
 			return DrainResult{}, err
 		}
 	}
-	result := d.result()
-	for told := 0; ; {
+	for {
 		d.receive()
-		for ; told < len(d.Progress.Waiters); told++ {
-			// A waiter that is gone needs no answer.
-			_ = workflow.SignalExternalWorkflow(ctx, d.Progress.Waiters[told], "", SignalDrainFinished, result).Get(ctx, nil)
-		}
+		d.tell(ctx)
 		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
-			return result, err
+			return d.result(), err
 		}
-		if d.receive(); told == len(d.Progress.Waiters) {
-			return result, nil
+		if d.receive(); d.told == len(d.Progress.Waiters) && len(d.strangers) == 0 {
+			return d.result(), nil
 		}
 	}
 }
 
-// stop ends a drain whose workflow was cancelled: it waits until no eviction is in flight, and undoes nothing.
+// tell tells those who wait for the drain how it has ended, and those who wait for another node's that theirs may begin. A
+// waiter that is gone needs no answer.
+func (d *drain) tell(ctx workflow.Context) {
+	answer := func(waiter string, result DrainResult) {
+		_ = workflow.SignalExternalWorkflow(ctx, waiter, "", SignalDrainFinished, result).Get(ctx, nil)
+	}
+	for ; d.told < len(d.Progress.Waiters); d.told++ {
+		answer(d.Progress.Waiters[d.told], d.result())
+	}
+	for ; len(d.strangers) > 0; d.strangers = d.strangers[1:] {
+		answer(d.strangers[0], DrainResult{Outcome: DrainCanceled})
+	}
+}
+
+// stop ends a drain whose workflow was cancelled: it waits until no eviction is in flight, tells those who wait for it, and
+// undoes nothing. What it leaves closed is opened by the sweep, unless its claim goes.
 func (d *drain) stop(ctx workflow.Context) DrainResult {
 	d.ended = DrainCanceled
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if d.pass != nil {
 		_ = d.pass.future.Get(ctx, nil)
 	}
+	d.receive()
+	d.tell(ctx)
 	return d.result()
 }
 

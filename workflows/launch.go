@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/temporal"
@@ -37,6 +38,9 @@ const mostChildren = 2
 // LaunchInput starts a Launch.
 type LaunchInput struct {
 	Cluster Cluster `json:"cluster"`
+	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
+	// where whoever started this did not know it.
+	ClusterUID string `json:"clusterUID,omitempty"`
 	LaunchGroup
 	// Adopted says that an earlier Launch of the group may have got as far as the cloud: look there first.
 	Adopted bool `json:"adopted,omitempty"`
@@ -108,18 +112,21 @@ type ReleaseClaimsInput struct {
 
 // StartNodeClaimsInput asks for the NodeClaim workflows of a launch group: claim i has got instance i.
 type StartNodeClaimsInput struct {
-	Cluster   Cluster    `json:"cluster"`
-	NodePool  string     `json:"nodePool,omitempty"`
-	Group     string     `json:"group"`
-	Claims    []ClaimRef `json:"claims"`
-	Instances []Instance `json:"instances"`
+	Cluster Cluster `json:"cluster"`
+	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
+	// where whoever started this did not know it.
+	ClusterUID string     `json:"clusterUID,omitempty"`
+	NodePool   string     `json:"nodePool,omitempty"`
+	Group      string     `json:"group"`
+	Claims     []ClaimRef `json:"claims"`
+	Instances  []Instance `json:"instances"`
 }
 
 // NodeClaims are the inputs of the workflows.
 func (in StartNodeClaimsInput) NodeClaims() []NodeClaimInput {
 	inputs := make([]NodeClaimInput, 0, len(in.Claims))
 	for i, claim := range in.Claims {
-		inputs = append(inputs, NodeClaimInput{Cluster: in.Cluster, Claim: claim, NodePool: in.NodePool, Group: in.Group,
+		inputs = append(inputs, NodeClaimInput{Cluster: in.Cluster, ClusterUID: in.ClusterUID, Claim: claim, NodePool: in.NodePool, Group: in.Group,
 			Instance: in.Instances[i], DrainTells: true})
 	}
 	return inputs
@@ -198,7 +205,7 @@ func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 // each, and three more where they start one after the other. Many are started by one activity, which is eight events
 // with the mark that says so, however many they are.
 func startNodeClaims(ctx workflow.Context, in LaunchInput, claims []ClaimRef, instances []Instance) error {
-	start := StartNodeClaimsInput{Cluster: in.Cluster, NodePool: in.NodePool, Group: in.Group, Claims: claims, Instances: instances[:len(claims)]}
+	start := StartNodeClaimsInput{Cluster: in.Cluster, ClusterUID: in.ClusterUID, NodePool: in.NodePool, Group: in.Group, Claims: claims, Instances: instances[:len(claims)]}
 	if len(claims) > mostChildren && workflow.GetVersion(ctx, "start-nodeclaims", workflow.DefaultVersion, 1) == 1 {
 		_, err := StartNodeClaimsActivity.Run(ctx, start, fmt.Sprintf("start %d NodeClaim workflows", len(claims)))
 		return err
@@ -216,15 +223,17 @@ func startNodeClaims(ctx workflow.Context, in LaunchInput, claims []ClaimRef, in
 	return nil
 }
 
-// launchToken makes the idempotency token of a try from the workflow's id and the claims it was started for. Both
-// outlive a run: one that is reset or started again asks with the same token. A run that adopts others of the group's
-// claims must not, or it would be given the instances of the first. EC2 allows 64 ASCII characters.
+// launchToken makes the idempotency token of a try from the workflow's id and the claims it was started for, in whatever
+// order. Both outlive a run: one that is reset or started again asks with the same token. A run that adopts others of the
+// group's claims must not, or it would be given the instances of the first. EC2 allows 64 ASCII characters.
 func launchToken(workflowID string, claims []ClaimRef, try int) string {
-	named := []byte(workflowID + "\n")
+	uids := make([]string, 0, len(claims))
 	for _, claim := range claims {
-		named = append(named, claim.UID+"\n"...)
+		uids = append(uids, claim.UID)
 	}
-	sum := sha256.Sum256(named)
+	slices.Sort(uids)
+	named := workflowID + "\n" + strings.Join(uids, "\n") + "\n"
+	sum := sha256.Sum256([]byte(named))
 	return fmt.Sprintf("tenon-%s-%d", hex.EncodeToString(sum[:20]), try)
 }
 

@@ -213,6 +213,9 @@ func TestLaunchTokenOutlivesRuns(t *testing.T) {
 	if launchToken(id, first, 1) == launchToken(id, first, 2) {
 		t.Error("another try must have another token")
 	}
+	if launchToken(id, []ClaimRef{{"a", "1"}, {"b", "2"}}, 1) != launchToken(id, []ClaimRef{{"b", "2"}, {"a", "1"}}, 1) {
+		t.Error("a launch that is adopted reads its claims in another order, and asks with another token")
+	}
 	if launchToken(id, first, 1) == launchToken(id, second, 1) {
 		t.Error("claims of one group that are adopted one by one would be given the same instance")
 	}

@@ -73,4 +73,8 @@ const (
 	ReasonInsufficient        = "InsufficientCapacity"
 	ReasonNodeClassNotReady   = "NodeClassNotReady"
 	ReasonInstanceGone        = "InstanceGone"
+	// ReasonClaimGone means that the NodeClaim vanished, as when its finalizer is taken off by hand; ReasonClusterGone that
+	// the cluster did, and another one has its name.
+	ReasonClaimGone   = "ClaimGone"
+	ReasonClusterGone = "ClusterGone"
 )

@@ -23,11 +23,14 @@ const (
 
 // NodeClaimInput starts a NodeClaim workflow, and carries its state from run to run.
 type NodeClaimInput struct {
-	Cluster  Cluster  `json:"cluster"`
-	Claim    ClaimRef `json:"claim"`
-	NodePool string   `json:"nodePool,omitempty"`
-	Group    string   `json:"group,omitempty"`
-	Instance Instance `json:"instance"`
+	Cluster Cluster `json:"cluster"`
+	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
+	// where whoever started this did not know it.
+	ClusterUID string   `json:"clusterUID,omitempty"`
+	Claim      ClaimRef `json:"claim"`
+	NodePool   string   `json:"nodePool,omitempty"`
+	Group      string   `json:"group,omitempty"`
+	Instance   Instance `json:"instance"`
 	// Joined is what is known of the node once it has registered.
 	Joined JoinResult `json:"joined,omitzero"`
 	// Ending is why and by when the node goes; its Reason is empty while the node is wanted.
@@ -271,7 +274,7 @@ func (n *nodeClaim) lookForNode(ctx workflow.Context) error {
 // drain empties the node. A drain somebody started by hand goes on and is waited for; if that one is taken back, the
 // claim's own begins. When the instance turns out to be gone, nothing is left to drain.
 func (n *nodeClaim) drain(ctx workflow.Context) (DrainResult, error) {
-	in := DrainInput{Cluster: n.Cluster, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID, Claim: n.Claim.Name, ClaimUID: n.Claim.UID,
+	in := DrainInput{Cluster: n.Cluster, ClusterUID: n.ClusterUID, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID, Claim: n.Claim.Name, ClaimUID: n.Claim.UID,
 		NodePool: n.NodePool, Deadline: n.Ending.Deadline, Reason: n.Ending.Reason}
 	for {
 		if !n.hurry.IsZero() {
@@ -331,7 +334,9 @@ func (n *nodeClaim) hurried(ctx workflow.Context) time.Time {
 // awaitOther waits for the drain that is already running on the node, having it told the claim's deadline.
 func (n *nodeClaim) awaitOther(ctx workflow.Context, in DrainInput) (DrainResult, error) {
 	finished := workflow.GetSignalChannel(ctx, SignalDrainFinished)
-	note := DrainWaiter{Workflow: workflow.GetInfo(ctx).WorkflowExecution.ID, Deadline: in.Deadline}
+	for finished.ReceiveAsync(nil) { // that was of an earlier drain
+	}
+	note := DrainWaiter{Workflow: workflow.GetInfo(ctx).WorkflowExecution.ID, Deadline: in.Deadline, NodeUID: in.NodeUID}
 	if err := workflow.SignalExternalWorkflow(ctx, in.Cluster.DrainID(in.Node), "", SignalDrainNotify, note).Get(ctx, nil); err != nil {
 		// It ended between the two: ours can start now.
 		return DrainResult{Outcome: DrainCanceled}, nil

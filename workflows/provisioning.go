@@ -30,6 +30,9 @@ const mostUnavailable = 400
 // ProvisioningInput is the durable state of Provisioning, carried from run to run.
 type ProvisioningInput struct {
 	Cluster Cluster `json:"cluster"`
+	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
+	// where whoever started this did not know it.
+	ClusterUID string `json:"clusterUID,omitempty"`
 	// Series tells this Provisioning from an earlier one that was terminated, so that plan ids never repeat. It is
 	// the first run's id, which a reset does not change, set by the workflow itself.
 	Series string `json:"series,omitempty"`
@@ -96,8 +99,10 @@ type CapacityRefused struct {
 // PlanInput asks for one plan.
 type PlanInput struct {
 	// Plan is the plan's id: a retry has the same, and finds the claims an earlier try created by it.
-	Plan        string        `json:"plan"`
+	Plan string `json:"plan"`
+	// SeenVersion is a resource version that the plan has to have seen, and ClusterUID the cluster it is of.
 	SeenVersion string        `json:"seenVersion,omitempty"`
+	ClusterUID  string        `json:"clusterUID,omitempty"`
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
 	// Grown is what the last plan returned.
 	Grown []Grown `json:"grown,omitempty"`
@@ -107,6 +112,11 @@ type PlanInput struct {
 type PlanResult struct {
 	Groups      []LaunchGroup `json:"groups,omitempty"`
 	SeenVersion string        `json:"seenVersion,omitempty"`
+	// ClusterUID is the cluster that was planned for; empty where nobody knows.
+	ClusterUID string `json:"clusterUID,omitempty"`
+	// Anew says that the version which the plan was to have seen will never come: it is of another cluster of this name, or
+	// of this one before it was restored.
+	Anew bool `json:"anew,omitempty"`
 	// Looked is when the snapshot was taken that was planned over; zero where nobody knows.
 	Looked time.Time `json:"looked,omitzero"`
 	// Grown are pods that still wait though nodes came up for them.
@@ -223,13 +233,16 @@ func (p *provisioning) plan(ctx workflow.Context) error {
 	p.Round++
 	p.Pending = false
 	id := fmt.Sprintf("%.8s-%d", p.Series, p.Round)
-	result, err := PlanActivity.Run(ctx, PlanInput{Plan: id, SeenVersion: p.SeenVersion, Unavailable: p.Unavailable, Grown: p.Grown},
+	result, err := PlanActivity.Run(ctx, PlanInput{Plan: id, SeenVersion: p.SeenVersion, ClusterUID: p.ClusterUID, Unavailable: p.Unavailable, Grown: p.Grown},
 		"plan "+id)
 	if err != nil {
 		return err
 	}
-	if result.SeenVersion != "" {
+	if result.Anew || result.SeenVersion != "" {
 		p.SeenVersion = result.SeenVersion
+	}
+	if result.ClusterUID != "" {
+		p.ClusterUID = result.ClusterUID
 	}
 	p.Pending = result.Again
 	p.Looked, p.Last = result.Looked, result.Note
@@ -239,14 +252,14 @@ func (p *provisioning) plan(ctx workflow.Context) error {
 	if len(result.Groups) > 0 {
 		p.Launched, p.LaunchedAt = result.Note, workflow.Now(ctx)
 	}
-	return startLaunches(ctx, p.Cluster, result.Groups)
+	return startLaunches(ctx, p.Cluster, p.ClusterUID, result.Groups)
 }
 
 // startLaunches starts one Launch per group and returns when all of them are running.
-func startLaunches(ctx workflow.Context, cluster Cluster, groups []LaunchGroup) error {
+func startLaunches(ctx workflow.Context, cluster Cluster, clusterUID string, groups []LaunchGroup) error {
 	started := make([]workflow.Future, 0, len(groups))
 	for _, group := range groups {
-		child := workflow.ExecuteChildWorkflow(LaunchOptions(cluster, group).child(ctx), Launch, LaunchInput{Cluster: cluster, LaunchGroup: group})
+		child := workflow.ExecuteChildWorkflow(LaunchOptions(cluster, group).child(ctx), Launch, LaunchInput{Cluster: cluster, ClusterUID: clusterUID, LaunchGroup: group})
 		started = append(started, child.GetChildWorkflowExecution())
 	}
 	for _, child := range started {

@@ -249,3 +249,28 @@ func TestProvisioningRemembersGrowth(t *testing.T) {
 		}
 	}
 }
+
+// TestProvisioningForgetsAnotherClustersVersions has a plan find that what was seen is of a cluster that had this one's name
+// before, or of this one before a backup was restored.
+func TestProvisioningForgetsAnotherClustersVersions(t *testing.T) {
+	t.Parallel()
+	for reason, created := range map[string]string{"the plan creates nothing": "", "the plan creates claims": "7"} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			var plans []PlanInput
+			f := &fakes{plan: func(in PlanInput) (PlanResult, error) {
+				plans = append(plans, in)
+				return PlanResult{SeenVersion: created, ClusterUID: "new", Anew: true}, nil
+			}}
+			carried := provision(t, f, ProvisioningInput{Cluster: "c", ClusterUID: "old", SeenVersion: "4200"}, func(env *testsuite.TestWorkflowEnvironment) {
+				env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalPodsPending, nil) }, time.Minute)
+			})
+			if len(plans) != 1 || plans[0].SeenVersion != "4200" || plans[0].ClusterUID != "old" {
+				t.Errorf("the plan was told %+v", plans)
+			}
+			if carried.SeenVersion != created || carried.ClusterUID != "new" {
+				t.Errorf("the next plan would wait for version %q of cluster %q", carried.SeenVersion, carried.ClusterUID)
+			}
+		})
+	}
+}

@@ -38,6 +38,8 @@ const (
 // ReplacementInput starts a Replacement.
 type ReplacementInput struct {
 	Cluster Cluster `json:"cluster"`
+	// ClusterUID is what it is in a LaunchInput.
+	ClusterUID string `json:"clusterUID,omitempty"`
 	Replace
 	// Stable and Patience are for tests that cannot wait for StableFor and ReplacementPatience; zero means those.
 	Stable   time.Duration `json:"stable,omitempty"`

@@ -18,9 +18,19 @@ type Start struct {
 	TaskQueue  string
 	Summary    string
 	Attributes []temporal.SearchAttributeUpdate
+	// Memo tells whoever lists workflows to which object this one belongs.
+	Memo map[string]any
 	// Again allows a second run after an earlier one has ended; a running one always keeps the id.
 	Again bool
 }
+
+// What the memos of workflows say that belong to one object. The sweep finds by it workflows whose object is gone.
+const (
+	// MemoUID is the UID of the NodeClaim, and in the memo of a Drain that of the Node.
+	MemoUID = "uid"
+	// MemoClusterUID tells the cluster from another one of its name.
+	MemoClusterUID = "clusterUID"
+)
 
 // LaunchOptions says how the Launch of a group is started. It may run again: its token is made from its id, so a second
 // run finds what the first one launched.
@@ -34,6 +44,7 @@ func LaunchOptions(c Cluster, g LaunchGroup) Start {
 // NodeClaimOptions says how the NodeClaim workflow of a claim is started.
 func NodeClaimOptions(in NodeClaimInput) Start {
 	return Start{ID: in.Cluster.NodeClaimID(in.Claim.Name), TaskQueue: in.Cluster.TaskQueue(), Again: true,
+		Memo:    map[string]any{MemoUID: in.Claim.UID, MemoClusterUID: in.ClusterUID},
 		Summary: fmt.Sprintf("%s %s in %s for NodePool %s", in.Instance.CapacityType, in.Instance.InstanceType, in.Instance.Zone, orNone(in.NodePool)),
 		Attributes: []temporal.SearchAttributeUpdate{
 			AttrCluster.ValueSet(string(in.Cluster)), AttrNodePool.ValueSet(in.NodePool), AttrNodeClaim.ValueSet(in.Claim.Name),
@@ -43,6 +54,7 @@ func NodeClaimOptions(in NodeClaimInput) Start {
 // DrainOptions says how the Drain of a node is started.
 func DrainOptions(in DrainInput) Start {
 	return Start{ID: in.Cluster.DrainID(in.Node), TaskQueue: in.Cluster.TaskQueue(), Again: true,
+		Memo:    map[string]any{MemoUID: in.NodeUID, MemoClusterUID: in.ClusterUID},
 		Summary: fmt.Sprintf("drain %s: %s", in.Node, in.Reason),
 		Attributes: []temporal.SearchAttributeUpdate{
 			AttrCluster.ValueSet(string(in.Cluster)), AttrNodePool.ValueSet(in.NodePool), AttrNodeClaim.ValueSet(in.Claim),
@@ -80,6 +92,7 @@ func (s Start) Client() client.StartWorkflowOptions {
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    s.reuse(),
 		StaticSummary:            s.Summary,
+		Memo:                     s.Memo,
 		TypedSearchAttributes:    temporal.NewSearchAttributes(s.Attributes...),
 	}
 }
@@ -93,6 +106,7 @@ func (s Start) child(ctx workflow.Context) workflow.Context {
 		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		WaitForCancellation:   true,
 		StaticSummary:         s.Summary,
+		Memo:                  s.Memo,
 		TypedSearchAttributes: temporal.NewSearchAttributes(s.Attributes...),
 	})
 }

@@ -27,6 +27,15 @@ type SweepResult struct {
 	Unmarked []string `json:"unmarked,omitempty"`
 	// Dropped are claims of replacements that are over, which were never launched.
 	Dropped []string `json:"dropped,omitempty"`
+	// Ended are workflows that were told that their NodeClaim or Node is gone.
+	Ended []string `json:"ended,omitempty"`
+	// Failed says of some objects why they could not be put right, and Failures counts all of them.
+	Failed   []string `json:"failed,omitempty"`
+	Failures int      `json:"failures,omitempty"`
+	// Withheld counts nodes that were left for the next sweep, since one may end only so many.
+	Withheld int `json:"withheld,omitempty"`
+	// Stopped says why no node was ended at all; empty where all is well.
+	Stopped string `json:"stopped,omitempty"`
 }
 
 // Sweep compares cloud, cluster and workflows once, and puts right what a bug or a person has left behind. A Schedule
@@ -36,7 +45,15 @@ func Sweep(ctx workflow.Context, in SweepInput) (SweepResult, error) {
 	if err != nil {
 		return result, err
 	}
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d instances and %d claims compared: %d instances terminated, %d claims adopted, %d claims lost, %d nodes let go, %d nodes unmarked, %d claims dropped.",
-		result.Instances, result.Claims, len(result.Terminated), len(result.Adopted), len(result.Lost), len(result.Nodes), len(result.Unmarked), len(result.Dropped)))
+	details := fmt.Sprintf("%d instances and %d claims compared: %d instances terminated, %d claims adopted, %d claims lost, %d nodes let go, %d nodes unmarked, %d claims dropped, %d workflows ended, %d nodes left for the next sweep, %d failures.",
+		result.Instances, result.Claims, len(result.Terminated), len(result.Adopted), len(result.Lost), len(result.Nodes), len(result.Unmarked), len(result.Dropped),
+		len(result.Ended), result.Withheld, result.Failures)
+	if result.Stopped != "" {
+		details += "\n\n**Stopped**: " + result.Stopped + "."
+	}
+	for _, failed := range result.Failed {
+		details += "\n\n- " + failed
+	}
+	workflow.SetCurrentDetails(ctx, details)
 	return result, nil
 }

@@ -200,7 +200,7 @@ func (p *Provider) refusals(request cloud.LaunchRequest, failures []types.Create
 		v := verdictOfCode(code, message)
 		if v.kind != cloud.InsufficientCapacity {
 			if failure == nil {
-				failure = &cloud.Error{Kind: v.kind, Reason: v.reason, Operation: "CreateFleet", RetryAfter: retryAfter(v.kind), Err: fmt.Errorf("%s: %s", code, message)}
+				failure = &cloud.Error{Kind: v.kind, Reason: v.reason, Operation: "CreateFleet", RetryAfter: retryAfter(v.kind), Answered: true, Err: fmt.Errorf("%s: %s", code, message)}
 			}
 			continue
 		}

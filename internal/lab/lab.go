@@ -195,6 +195,16 @@ func (l *Lab) Crash() error {
 	return l.release()
 }
 
+// ForgetCluster removes what etcd has kept, after Stop or Crash: Start makes another cluster of the same name in the
+// directory, for Temporal and the simulator as they were.
+func (l *Lab) ForgetCluster() error {
+	if err := os.RemoveAll(l.layout.etcdData()); err != nil {
+		return fmt.Errorf("removing etcd's data: %w", err)
+	}
+	l.state.DefaultsApplied = false
+	return l.state.save(l.layout)
+}
+
 func (l *Lab) release() error {
 	l.reserved.release(allPorts()...)
 	if l.spawner != nil {

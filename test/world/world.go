@@ -151,6 +151,20 @@ func (w *World) CrashAndResume() {
 	w.start()
 }
 
+// Rebuild makes the cluster again under its old name, with nothing in it but the default EC2NodeClass and NodePool. Temporal
+// and the cloud stay as they are.
+func (w *World) Rebuild() {
+	w.T.Helper()
+	w.Temporal.Close()
+	if err := w.Lab.Crash(); err != nil {
+		w.T.Fatal(err)
+	}
+	if err := w.Lab.ForgetCluster(); err != nil {
+		w.T.Fatal(err)
+	}
+	w.start()
+}
+
 // RestartWorker stops the worker in order and starts it again with other further flags.
 func (w *World) RestartWorker(flags ...string) {
 	w.T.Helper()

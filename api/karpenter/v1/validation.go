@@ -17,7 +17,12 @@ import (
 func (in *NodePool) Validate() field.ErrorList {
 	template := field.NewPath("spec", "template")
 	spec := in.Spec.Template.Spec
-	errs := validateLabels(in.Spec.Template.Labels, template.Child("metadata", "labels"))
+	var errs field.ErrorList
+	for _, problem := range validation.IsValidLabelValue(in.Name) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), in.Name,
+			fmt.Sprintf("its nodes carry the name as the value of label %s, which %s; make the pool again under another name", NodePoolLabelKey, problem)))
+	}
+	errs = append(errs, validateLabels(in.Spec.Template.Labels, template.Child("metadata", "labels"))...)
 	errs = append(errs, validateTaints(spec.Taints, spec.StartupTaints, template.Child("spec"))...)
 	errs = append(errs, validateRequirements(spec.Requirements, template.Child("spec", "requirements"))...)
 	for i, r := range spec.Requirements {

@@ -1,0 +1,50 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.uber.org/zap"
+)
+
+const (
+	// seenWithin is how long one try waits for the mirror to show claims that were created elsewhere; it takes milliseconds
+	// where all is well.
+	seenWithin = 10 * time.Second
+	// seenAtMost is after how long a version counts as one that will never come, if the mirror is fresh. It leaves time to
+	// plan within a minute.
+	seenAtMost = 30 * time.Second
+)
+
+// awaitClaims returns when the mirror shows every claim up to a resource version of a cluster, which may be unknown. Versions
+// are numbers of one etcd: those of a cluster that had this one's name before are dropped, and so are those that a fresh
+// mirror does not come to see, as after a backup was restored. Then anew is true.
+func (a *Activities) awaitClaims(ctx context.Context, version, clusterUID string) (anew bool, err error) {
+	if version == "" {
+		return false, nil
+	}
+	if clusterUID != "" && a.ClusterUID != "" && clusterUID != a.ClusterUID {
+		a.Log.Warn("dropped what was known of another cluster of this name", zap.String("cluster", string(a.Cluster)), zap.String("uid", a.ClusterUID), zap.String("other", clusterUID))
+		return true, nil
+	}
+	waiting, stop := context.WithTimeout(ctx, seenWithin)
+	defer stop()
+	err = a.Mirror.AwaitClaims(waiting, version)
+	switch {
+	case err == nil:
+		return false, nil
+	case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+		return false, fmt.Errorf("wait for claims: %w", err)
+	}
+	if time.Since(activity.GetInfo(ctx).ScheduledTime) < seenAtMost {
+		return false, fmt.Errorf("the view of NodeClaims has not come to resource version %s within %s", version, seenWithin)
+	}
+	if err := a.Mirror.Fresh(freshEnough); err != nil {
+		return false, fmt.Errorf("wait for claims: %w", err)
+	}
+	a.Log.Warn("dropped a resource version that does not come; the cluster was restored, or made again", zap.String("version", version))
+	return true, nil
+}

@@ -1,0 +1,50 @@
+package activities
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// SweepMetrics say what sweeps find. A nil one says nothing.
+type SweepMetrics struct {
+	finished          prometheus.Gauge
+	stopped, withheld prometheus.Gauge
+	failures          prometheus.Counter
+}
+
+// NewSweepMetrics registers the metrics.
+func NewSweepMetrics(registry prometheus.Registerer) (*SweepMetrics, error) {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "tenon", Subsystem: "sweep", Name: name, Help: help})
+	}
+	m := &SweepMetrics{
+		finished: gauge("last_finished_timestamp_seconds", "When this worker last finished a sweep; zero if it never did."),
+		stopped:  gauge("stopped", "1 where the last sweep ended no node because the claims of most workflows had vanished at once."),
+		withheld: gauge("withheld_nodes", "Nodes that the last sweep left to the next one, since one sweep may end only so many."),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "tenon", Subsystem: "sweep", Name: "failures_total",
+			Help: "Objects that a sweep could not put right."}),
+	}
+	for _, collector := range []prometheus.Collector{m.finished, m.stopped, m.withheld, m.failures} {
+		if err := registry.Register(collector); err != nil {
+			return nil, fmt.Errorf("register sweep metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// swept takes in what a sweep has found.
+func (m *SweepMetrics) swept(result workflows.SweepResult) {
+	if m == nil {
+		return
+	}
+	m.finished.SetToCurrentTime()
+	m.stopped.Set(0)
+	if result.Stopped != "" {
+		m.stopped.Set(1)
+	}
+	m.withheld.Set(float64(result.Withheld))
+	m.failures.Add(float64(result.Failures))
+}

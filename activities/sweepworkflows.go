@@ -1,0 +1,164 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// listedWorkflow is a workflow that runs, as Temporal's list has it.
+type listedWorkflow struct {
+	run     string
+	started time.Time
+	// uid, clusterUID and instance are what its memo and its search attributes say; empty where they do not.
+	uid, clusterUID, instance string
+}
+
+// list reads which NodeClaim workflows and Drains run, so that a large cluster does not cost a question for each.
+func (s *sweep) list(ctx context.Context) error {
+	s.listed = map[string]listedWorkflow{}
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("TenonCluster = '%s' AND WorkflowType IN ('%s', '%s') AND ExecutionStatus = 'Running'",
+		s.Cluster, workflows.NodeClaimType, workflows.DrainType)}
+	for {
+		page, err := s.Temporal.ListWorkflow(ctx, request)
+		if err != nil {
+			return fmt.Errorf("list workflows: %w", err)
+		}
+		for _, running := range page.GetExecutions() {
+			s.listed[running.GetExecution().GetWorkflowId()] = listed(running)
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return nil
+		}
+	}
+}
+
+func listed(running *workflowpb.WorkflowExecutionInfo) listedWorkflow {
+	read := func(fields map[string]*commonpb.Payload, key string) (value string) {
+		if payload := fields[key]; payload != nil {
+			// What cannot be read is as good as missing.
+			_ = converter.GetDefaultDataConverter().FromPayload(payload, &value)
+		}
+		return value
+	}
+	memo := running.GetMemo().GetFields()
+	return listedWorkflow{run: running.GetExecution().GetRunId(), started: running.GetStartTime().AsTime(), uid: read(memo, workflows.MemoUID),
+		clusterUID: read(memo, workflows.MemoClusterUID), instance: read(running.GetSearchAttributes().GetIndexedFields(), workflows.AttrInstance.GetName())}
+}
+
+// lives ends workflows whose claim is gone, because somebody took its finalizer off or the cluster was made again under
+// its old name. Their node, if it is there, is drained and their instance terminated as any other.
+func (s *sweep) lives(ctx context.Context) {
+	for _, id := range slices.Sorted(maps.Keys(s.listed)) {
+		listed := s.listed[id]
+		name, isLife := strings.CutPrefix(id, s.Cluster.NodeClaimID(""))
+		if !isLife || s.now.Sub(listed.started) < adoptAge || s.owned(name, listed) {
+			continue
+		}
+		// The list of claims was read before that of workflows.
+		claim, err := s.claim(ctx, workflows.ClaimRef{Name: name, UID: listed.uid})
+		if err != nil || claim != nil {
+			s.fail("workflow "+id, err)
+			continue
+		}
+		if !s.foreign(listed) && s.spend(1) > 0 || !s.swept.news(id+listed.run, s.now) {
+			continue
+		}
+		ending := workflows.Ending{Reason: s.reasonGone(listed), Deleting: true}
+		err = s.tell(ctx, id, workflows.SignalEnding, ending)
+		s.fail("workflow "+id, err)
+		if err == nil {
+			s.result.Ended = append(s.result.Ended, id)
+		}
+	}
+}
+
+// strays tells drains whose node is gone, and workflows of claims that wait for a drain which somebody has terminated.
+func (s *sweep) strays(ctx context.Context) {
+	for _, id := range slices.Sorted(maps.Keys(s.listed)) {
+		listed := s.listed[id]
+		name, isDrain := strings.CutPrefix(id, s.Cluster.DrainID(""))
+		if !isDrain || listed.uid == "" || s.now.Sub(listed.started) < adoptAge {
+			continue
+		}
+		node, err := s.drains.node(ctx, name, listed.uid)
+		if err != nil || node != nil {
+			s.fail("workflow "+id, err)
+			continue
+		}
+		err = s.tell(ctx, id, workflows.SignalDrainNotify, workflows.DrainWaiter{Gone: true})
+		s.fail("workflow "+id, err)
+		if err == nil {
+			s.result.Ended = append(s.result.Ended, id)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.named)) {
+		s.fail("NodeClaim "+name, s.waitsInVain(ctx, s.named[name]))
+	}
+}
+
+// waitsInVain tells the workflow of a claim that is being deleted that its node is not drained, where no drain runs. It
+// may have been waiting for one that somebody had ordered, and then drains the node itself.
+func (s *sweep) waitsInVain(ctx context.Context, claim *karpv1.NodeClaim) error {
+	if claim.DeletionTimestamp.IsZero() || s.now.Sub(claim.DeletionTimestamp.Time) < adoptAge || claim.Status.NodeName == "" ||
+		claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
+		return nil
+	}
+	life, drain := s.Cluster.NodeClaimID(claim.Name), s.Cluster.DrainID(claim.Status.NodeName)
+	if _, lives := s.listed[life]; !lives {
+		return nil
+	}
+	if running, err := s.running(ctx, drain); running || err != nil {
+		return err
+	}
+	return s.tell(ctx, life, workflows.SignalDrainFinished, workflows.DrainResult{Outcome: workflows.DrainCanceled})
+}
+
+// tell signals a fact to a workflow. One that has ended meanwhile need not know.
+func (s *sweep) tell(ctx context.Context, id, signal string, fact any) error {
+	err := s.Temporal.SignalWorkflow(ctx, id, "", signal, fact)
+	var missing *serviceerror.NotFound
+	if err != nil && !errors.As(err, &missing) {
+		return fmt.Errorf("signal %s: %w", signal, err)
+	}
+	return nil
+}
+
+// sweptAgain is how long a workflow is not told the same again, which it may take its time to act upon.
+const sweptAgain = 30 * time.Minute
+
+// swept remembers what workflows were told. It is this process's memory only: another worker tells them once more, which
+// changes nothing.
+type swept struct {
+	mu   sync.Mutex
+	told map[string]time.Time
+}
+
+// news reports whether something has not been told lately, and takes it as told.
+func (t *swept) news(key string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.told, func(_ string, at time.Time) bool { return now.Sub(at) >= sweptAgain })
+	if _, known := t.told[key]; known {
+		return false
+	}
+	if t.told == nil {
+		t.told = map[string]time.Time{}
+	}
+	t.told[key] = now
+	return true
+}

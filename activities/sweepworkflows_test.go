@@ -1,0 +1,324 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// life is a workflow on a played Temporal server.
+type life struct {
+	id, uid, clusterUID, instance string
+	age                           time.Duration
+	status                        enumspb.WorkflowExecutionStatus
+	pending                       string
+}
+
+// livesServer lists workflows and remembers what they were told.
+type livesServer struct {
+	temporal.Client
+	lives []life
+	told  map[string]any
+}
+
+func (s *livesServer) info(l *life) *workflowpb.WorkflowExecutionInfo {
+	payload := func(value string) *commonpb.Payload {
+		p, err := converter.GetDefaultDataConverter().ToPayload(value)
+		if err != nil {
+			panic(err) // a string can always be encoded
+		}
+		return p
+	}
+	return &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: l.id, RunId: "run"}, Status: l.status, StartTime: timestamppb.New(time.Now().Add(-l.age)),
+		Memo:             &commonpb.Memo{Fields: map[string]*commonpb.Payload{workflows.MemoUID: payload(l.uid), workflows.MemoClusterUID: payload(l.clusterUID)}},
+		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{workflows.AttrInstance.GetName(): payload(l.instance)}},
+	}
+}
+
+func (s *livesServer) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	var page workflowservice.ListWorkflowExecutionsResponse
+	for i := range s.lives {
+		l := &s.lives[i]
+		if l.status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && (strings.Contains(l.id, "/nodeclaim/") || strings.Contains(l.id, "/drain/")) {
+			page.Executions = append(page.Executions, s.info(l))
+		}
+	}
+	return &page, nil
+}
+
+func (s *livesServer) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	for i := range s.lives {
+		if l := &s.lives[i]; l.id == id {
+			described := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: s.info(l)}
+			if l.pending != "" {
+				described.PendingActivities = []*workflowpb.PendingActivityInfo{{ActivityType: &commonpb.ActivityType{Name: l.pending}}}
+			}
+			return described, nil
+		}
+	}
+	return nil, serviceerror.NewNotFound(id)
+}
+
+func (s *livesServer) SignalWorkflow(_ context.Context, id, _, _ string, fact any) error {
+	if strings.Contains(id, "poison") {
+		return errors.New("the shard is gone")
+	}
+	s.told[id] = fact
+	return nil
+}
+
+const runs = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+
+// sweptLives is so many workflows of claims, each with its claim unless it is gone, and with its instance.
+func sweptLives(n int, gone func(i int) bool) (lives []life, claims []client.Object, instances []cloud.Instance) {
+	for i := range n {
+		name, instance := fmt.Sprintf("a%02d", i), fmt.Sprintf("i-%02d", i)
+		lives = append(lives, life{id: "c/nodeclaim/" + name, uid: "uid-" + name, clusterUID: "own", instance: instance, age: old, status: runs})
+		instances = append(instances, sweptInstance(instance, "g", old))
+		if !gone(i) {
+			claims = append(claims, sweptClaim(name, "g", instance, old))
+		}
+	}
+	return lives, claims, instances
+}
+
+// TestSweepEndsWorkflowsOfClaimsThatAreGone has claims vanish one by one, all at once, and with their cluster.
+func TestSweepEndsWorkflowsOfClaimsThatAreGone(t *testing.T) {
+	t.Parallel()
+	for reason, test := range map[string]struct {
+		lives  int
+		gone   func(i int) bool
+		change func(l *life)
+		most   float64
+		// told are how many workflows are told why.
+		told     int
+		why      string
+		withheld int
+		stopped  bool
+		failures int
+	}{
+		"nothing is gone": {lives: 20, gone: func(int) bool { return false }},
+		"one claim's finalizer was taken off by hand": {lives: 20, gone: func(i int) bool { return i == 3 }, told: 1, why: workflows.ReasonClaimGone},
+		"its claim may not be listed yet": {lives: 20, gone: func(i int) bool { return i == 3 },
+			change: func(l *life) { l.age = adoptAge / 2 }},
+		"another claim has the name by now": {lives: 20, gone: func(int) bool { return false }, change: func(l *life) {
+			if l.id == "c/nodeclaim/a03" {
+				l.uid = "uid-before"
+			}
+		}, told: 1, why: workflows.ReasonClaimGone},
+		"a workflow of before there were memos goes by its name": {lives: 20, gone: func(int) bool { return false }, change: func(l *life) { l.uid, l.clusterUID = "", "" }},
+		"few are ended at a time":                                {lives: 20, gone: func(i int) bool { return i < 8 }, told: 3, withheld: 5, why: workflows.ReasonClaimGone},
+		"a tenth of many":                                        {lives: 90, gone: func(i int) bool { return i < 20 }, told: 9, withheld: 11, why: workflows.ReasonClaimGone},
+		"most claims vanish at once":                             {lives: 20, gone: func(i int) bool { return i < 19 }, stopped: true},
+		"and that is meant":                                      {lives: 20, gone: func(i int) bool { return i < 19 }, most: 1, told: 19, why: workflows.ReasonClaimGone},
+		"the cluster was made again under its old name": {lives: 20, gone: func(int) bool { return true },
+			change: func(l *life) { l.clusterUID = "before" }, told: 20, why: workflows.ReasonClusterGone},
+		"one that cannot be told keeps no other from it": {lives: 20, gone: func(i int) bool { return i < 2 }, change: func(l *life) {
+			l.id = strings.Replace(l.id, "a00", "poison", 1)
+		}, told: 1, why: workflows.ReasonClaimGone, failures: 1},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			lives, claims, instances := sweptLives(test.lives, test.gone)
+			for i := range lives {
+				if test.change != nil {
+					test.change(&lives[i])
+				}
+			}
+			server, provider := &livesServer{lives: lives, told: map[string]any{}}, &sweptCloud{instances: instances}
+			got := sweepOnce(t, New(Config{Cluster: "c", ClusterUID: "own", SweepMost: max(test.most, SweepMost), Temporal: server, Cloud: provider, Mirror: sweptMirror{}, Log: zap.NewNop(),
+				Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claims...).Build()}))
+			if len(server.told) != test.told || len(got.Ended) != test.told {
+				t.Errorf("told %d workflows and reports %v, want %d", len(server.told), got.Ended, test.told)
+			}
+			for id, fact := range server.told {
+				if ending, ok := fact.(workflows.Ending); !ok || ending.Reason != test.why || !ending.Deleting || ending.Lost {
+					t.Errorf("%s was told %+v", id, fact)
+				}
+			}
+			if got.Withheld != test.withheld || (got.Stopped != "") != test.stopped || got.Failures != test.failures || len(got.Failed) != test.failures {
+				t.Errorf("withheld %d, stopped %q, failed %v", got.Withheld, got.Stopped, got.Failed)
+			}
+			if len(provider.terminated) > 0 {
+				t.Errorf("instances were terminated whose workflows drain them: %v", provider.terminated)
+			}
+		})
+	}
+}
+
+// TestSweepBoundsWhatItTerminates has many instances that nobody owns, and nobody who knows them.
+func TestSweepBoundsWhatItTerminates(t *testing.T) {
+	t.Parallel()
+	for reason, test := range map[string]struct {
+		share      float64
+		orphans    int
+		terminated int
+		withheld   int
+		stopped    bool
+	}{
+		"a tenth of all at a time":              {SweepMost, 20, 5, 15, false},
+		"three at least":                        {0.01, 20, sweepLeast, 20 - sweepLeast, false},
+		"as many as it is told":                 {1, 50, 50, 0, false},
+		"they may be another cluster's of this": {SweepMost, 50, 0, 0, true},
+	} {
+		lives, claims, instances := sweptLives(50, func(i int) bool { return i < test.orphans })
+		provider := &sweptCloud{instances: instances}
+		got := sweepOnce(t, New(Config{Cluster: "c", SweepMost: test.share, Temporal: &livesServer{lives: lives[test.orphans:], told: map[string]any{}}, Cloud: provider, Mirror: sweptMirror{},
+			Log: zap.NewNop(), Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claims...).Build()}))
+		if len(provider.terminated) != test.terminated || got.Withheld != test.withheld || (got.Stopped != "") != test.stopped {
+			t.Errorf("%s: of %d, %d were terminated and %d withheld, stopped %q", reason, test.orphans, len(provider.terminated), got.Withheld, got.Stopped)
+		}
+	}
+}
+
+// TestSweepDoubtsACloudWithoutInstances has the cloud show none of the instances of many claims whose nodes are not ready.
+func TestSweepDoubtsACloudWithoutInstances(t *testing.T) {
+	t.Parallel()
+	for reason, test := range map[string]struct {
+		claims, shown int
+		share         float64
+		lost          int
+		stopped       bool
+	}{
+		"a zone went down":                         {20, 12, SweepMost, 8, false},
+		"all of a few are gone":                    {3, 0, SweepMost, 3, false},
+		"the worker asks another account, perhaps": {20, 0, SweepMost, 0, true},
+		"and they are gone indeed":                 {20, 0, 1, 20, false},
+	} {
+		lives, claims, instances := sweptLives(test.claims, func(int) bool { return false })
+		got := sweepOnce(t, New(Config{Cluster: "c", SweepMost: test.share, Temporal: &livesServer{lives: lives, told: map[string]any{}}, Cloud: &sweptCloud{instances: instances[:test.shown]},
+			Mirror: sweptMirror{}, Log: zap.NewNop(), Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claims...).Build()}))
+		if len(got.Lost) != test.lost || (got.Stopped != "") != test.stopped {
+			t.Errorf("%s: %d claims were told, stopped %q", reason, len(got.Lost), got.Stopped)
+		}
+	}
+}
+
+// TestSweepTellsWhoWaitsInVain has drains end by the buttons of Temporal's UI, and nodes go while theirs are paused.
+func TestSweepTellsWhoWaitsInVain(t *testing.T) {
+	t.Parallel()
+	leaving := func(change func(*karpv1.NodeClaim)) *karpv1.NodeClaim {
+		claim := sweptClaim("a", "g", "i-1", old)
+		claim.Finalizers, claim.Status.NodeName = []string{karpv1.TerminationFinalizer}, "n"
+		claim.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-old)}
+		change(claim)
+		return claim
+	}
+	node := func(uid types.UID) *corev1.Node {
+		node := sweptNode("n", "i-1", true, old)
+		node.UID = uid
+		return node
+	}
+	serving := life{id: "c/nodeclaim/a", uid: "uid-a", instance: "i-1", age: old, status: runs}
+	drain := life{id: "c/drain/n", uid: "uid-n", age: old, status: runs}
+	canceled := workflows.DrainResult{Outcome: workflows.DrainCanceled}
+	for reason, test := range map[string]struct {
+		claim *karpv1.NodeClaim
+		node  *corev1.Node
+		lives []life
+		want  map[string]any
+	}{
+		"its drain was terminated":    {leaving(func(*karpv1.NodeClaim) {}), node("uid-n"), []life{serving}, map[string]any{"c/nodeclaim/a": canceled}},
+		"its drain goes on":           {leaving(func(*karpv1.NodeClaim) {}), node("uid-n"), []life{serving, drain}, map[string]any{}},
+		"it was deleted a moment ago": {leaving(func(c *karpv1.NodeClaim) { c.DeletionTimestamp.Time = time.Now() }), node("uid-n"), []life{serving}, map[string]any{}},
+		"its instance ends by now": {leaving(func(c *karpv1.NodeClaim) {
+			c.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue})
+		}), node("uid-n"), []life{serving}, map[string]any{}},
+		"the node of a drain is gone":  {nil, nil, []life{drain}, map[string]any{"c/drain/n": workflows.DrainWaiter{Gone: true}}},
+		"another node has its name":    {nil, node("uid-later"), []life{drain}, map[string]any{"c/drain/n": workflows.DrainWaiter{Gone: true}}},
+		"nobody knows the drain's UID": {nil, nil, []life{{id: drain.id, age: old, status: runs}}, map[string]any{}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			var objects []client.Object
+			if test.claim != nil {
+				objects = append(objects, test.claim)
+			}
+			if test.node != nil {
+				objects = append(objects, test.node)
+			}
+			server := &livesServer{lives: test.lives, told: map[string]any{}}
+			sweepOnce(t, New(Config{Cluster: "c", SweepMost: SweepMost, Temporal: server, Cloud: &sweptCloud{instances: []cloud.Instance{sweptInstance("i-1", "g", old)}},
+				Mirror: sweptMirror{}, Log: zap.NewNop(), Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).Build()}))
+			if diff := cmp.Diff(test.want, server.told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSweepOpensWhatNobodyKeepsClosed has a node marked as going by each of those who do so, and that one end by a button
+// of Temporal's UI.
+func TestSweepOpensWhatNobodyKeepsClosed(t *testing.T) {
+	t.Parallel()
+	const terminated, completed = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	reason := map[string]string{ReasonAnnotation: "Empty"}
+	byHand := map[string]string{drainedAnnotation: "true"}
+	replaced := map[string]string{karpv1.ReplacementAnnotationKey: "r1"}
+	for name, test := range map[string]struct {
+		notes map[string]string
+		lives []life
+		opens bool
+	}{
+		"a removal goes on":                            {reason, []life{{id: "c/disruption", status: runs, pending: workflows.RemoveActivity.Name}}, false},
+		"Disruption was terminated while it removed":   {reason, []life{{id: "c/disruption", status: terminated}}, true},
+		"Disruption runs, and removes nothing":         {reason, []life{{id: "c/disruption", status: runs, pending: workflows.EvaluateActivity.Name}}, true},
+		"a replacement lets it go":                     {map[string]string{ReasonAnnotation: "Drifted", karpv1.ReplacementAnnotationKey: "r1"}, []life{{id: "c/replacement/r1", status: runs}}, false},
+		"the replacement was terminated":               {replaced, []life{{id: "c/replacement/r1", status: terminated}}, true},
+		"somebody drains it":                           {byHand, []life{{id: "c/drain/n", status: runs}}, false},
+		"somebody has drained it and kept it":          {byHand, []life{{id: "c/drain/n", status: completed}}, false},
+		"somebody did long ago, and Temporal forgot":   {byHand, nil, false},
+		"the drain by hand was cancelled in the UI":    {byHand, []life{{id: "c/drain/n", status: enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED}}, true},
+		"the drain by hand was terminated in the UI":   {byHand, []life{{id: "c/drain/n", status: terminated}}, true},
+		"nothing says who closed it, as in old drains": {nil, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			node := sweptNode("n", "i-1", true, old)
+			cordonClaimed(node)
+			for key, value := range test.notes {
+				setAnnotation(node, key, value)
+			}
+			claim := sweptClaim("a", "g", "i-1", old)
+			kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithStatusSubresource(&karpv1.NodeClaim{}).WithObjects(node, claim).Build()
+			lives := append([]life{{id: "c/nodeclaim/a", uid: "uid-a", instance: "i-1", age: old, status: runs}}, test.lives...)
+			got := sweepOnce(t, New(Config{Cluster: "c", SweepMost: SweepMost, Temporal: &livesServer{lives: lives, told: map[string]any{}}, Mirror: sweptMirror{nodes: []*corev1.Node{node}},
+				Cloud: &sweptCloud{instances: []cloud.Instance{sweptInstance("i-1", "g", old)}}, Log: zap.NewNop(), Events: record.NewFakeRecorder(10), Kube: kube}))
+			var now corev1.Node
+			if err := kube.Get(t.Context(), client.ObjectKey{Name: "n"}, &now); err != nil {
+				t.Fatal(err)
+			}
+			if opened := !disrupted(&now); opened != test.opens || (len(got.Unmarked) == 1) != test.opens || got.Failures > 0 {
+				t.Errorf("opened %v (%v, %v), want %v", opened, got.Unmarked, got.Failed, test.opens)
+			}
+			if notes := now.Annotations[ReasonAnnotation] + now.Annotations[drainedAnnotation] + now.Annotations[karpv1.ReplacementAnnotationKey]; test.opens && notes != "" {
+				t.Errorf("a node that serves on carries %v", now.Annotations)
+			}
+		})
+	}
+}

@@ -1,0 +1,315 @@
+// Package outside_test does to a cluster, to Temporal and to EC2 what others do: another controller takes the Lease,
+// somebody presses the buttons of Temporal's UI or takes a finalizer off, EC2 throttles, and the cluster is made again under
+// its old name. The parts share a laboratory; the last one leaves another cluster.
+package outside_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	historypb "go.temporal.io/api/history/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+func TestMain(m *testing.M) { os.Exit(world.Main(m, 16)) }
+
+func TestFromOutside(t *testing.T) {
+	w := world.Start(t, world.Options{Worker: []string{"--sweep-interval=10s"}})
+	impatient(w)
+	for _, part := range []struct {
+		name string
+		run  func(*world.World)
+	}{
+		{"ThrottledInTheBody", throttledInTheBody},
+		{"PoisonPool", poisonPool},
+		{"ButtonsOfADrain", buttonsOfADrain},
+		{"FinalizerTakenOff", finalizerTakenOff},
+		{"LeaseTaken", leaseTaken},
+		{"Rebuilt", rebuilt},
+	} {
+		if !t.Run(part.name, func(t *testing.T) {
+			own := w.For(t)
+			defer func() { w.Lab = own.Lab }() // the last part starts it once more
+			part.run(own)
+		}) {
+			return // what is left behind would only blur the parts that follow
+		}
+	}
+}
+
+// impatient has empty nodes of the default NodePool go at once.
+func impatient(w *world.World) {
+	w.T.Helper()
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"disruption": {"consolidateAfter": "2s", "budgets": [{"nodes": "100%"}]}}}`))
+	if err := w.Patch(w.Context(), pool, patch); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// pods is a Deployment whose pods need a machine each, in a namespace of its own.
+func pods(namespace string, replicas int) string {
+	return fmt.Sprintf(strings.TrimSpace(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: %[1]s, name: app}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: %[1]s}}}]}}
+      containers: [{name: app, image: app, resources: {requests: {cpu: "1", memory: 1Gi}}}]
+`), namespace, replicas)
+}
+
+// budget lets so many pods of a namespace be unavailable.
+func budget(namespace string, most int) string {
+	return fmt.Sprintf("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {namespace: %[1]s, name: app}\nspec: {maxUnavailable: %[2]d, selector: {matchLabels: {app: %[1]s}}}\n", namespace, most)
+}
+
+// empty takes a namespace's pods away and waits until their nodes are gone.
+func empty(w *world.World, namespace string) {
+	w.T.Helper()
+	w.Apply(pods(namespace, 0))
+	w.AwaitNothing(3 * time.Minute)
+}
+
+// throttledInTheBody has EC2 answer launches with an error in the reply's body: sent again with the same token, a request
+// would bring the same answer for ever.
+func throttledInTheBody(w *world.World) {
+	w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{Code: "RequestLimitExceeded"}}})
+	w.Apply(pods("throttled", 1))
+	w.Await("a launch", time.Minute, func() (bool, string) { return len(w.Executions("WorkflowType = 'Launch'")) > 0, "" })
+	time.Sleep(10 * time.Second) // as long as EC2 throttles
+	w.Heal()
+	healed := time.Now()
+	w.AwaitRunning("throttled", 1, time.Minute)
+	w.T.Logf("the pod ran %s after EC2 had healed", time.Since(healed).Round(time.Second))
+	w.RecordLatest(w.Executions("WorkflowType = 'Launch'")[0].GetExecution().GetWorkflowId(), "throttled")
+	empty(w, "throttled")
+}
+
+// poisonPool has a NodePool whose claims no API server takes: its nodes could not carry its name as a label. All other
+// pools get their nodes.
+func poisonPool(w *world.World) {
+	name := strings.Repeat("poison-", 10) + "pool"
+	w.Apply(`
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: ` + name + `}
+spec:
+  weight: 100
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]
+`)
+	w.Apply(pods("poison", 1))
+	w.AwaitRunning("poison", 1, time.Minute)
+	w.Await("the pool to say what is wrong", time.Minute, func() (bool, string) {
+		var pool karpv1.NodePool
+		if err := w.Get(w.Context(), client.ObjectKey{Name: name}, &pool); err != nil {
+			w.T.Fatal(err)
+		}
+		condition := pool.Condition(karpv1.ConditionTypeValidationSucceeded)
+		return condition != nil && condition.Status == metav1.ConditionFalse && strings.Contains(condition.Message, "metadata.name"), fmt.Sprint(condition)
+	})
+	w.DeletePool(name)
+	empty(w, "poison")
+}
+
+// buttonsOfADrain has a person order a drain that a budget blocks, delete the claim, which waits for that drain, and end
+// the drain by a button. The claim drains its node itself.
+func buttonsOfADrain(w *world.World) {
+	for _, button := range []struct {
+		name  string
+		press func(ctx context.Context, id string) error
+	}{
+		{"cancel", func(ctx context.Context, id string) error { return w.Temporal.CancelWorkflow(ctx, id, "") }},
+		{"terminate", func(ctx context.Context, id string) error {
+			return w.Temporal.TerminateWorkflow(ctx, id, "", "a person")
+		}},
+	} {
+		namespace := "button-" + button.name
+		w.Apply(pods(namespace, 1))
+		w.AwaitRunning(namespace, 1, 2*time.Minute)
+		w.Apply(budget(namespace, 0))
+		node := w.Pods(namespace)[0].Spec.NodeName
+		if out, err := w.Tenon("drain", node, "--keep"); err != nil {
+			w.T.Fatalf("tenon drain: %v\n%s", err, out)
+		}
+		drain := workflows.Cluster(w.Lab.Cluster()).DrainID(node)
+		w.Await("the drain to be blocked", time.Minute, func() (bool, string) {
+			out, err := w.Tenon("drain", "status", node)
+			return err == nil && strings.Contains(out, workflows.PhaseBlocked), out
+		})
+		claim := w.Claims()[0]
+		if err := w.Delete(w.Context(), &claim); err != nil {
+			w.T.Fatal(err)
+		}
+		w.Await("the claim to wait for the drain", time.Minute, func() (bool, string) {
+			history := w.History(drain, "")
+			return slices.ContainsFunc(history, func(e *historypb.HistoryEvent) bool {
+				return e.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == workflows.SignalDrainNotify
+			}), fmt.Sprintf("%d events", len(history))
+		})
+		ended := w.Executions("WorkflowId = '" + drain + "'")[0].GetExecution().GetRunId()
+		if err := button.press(w.Context(), drain); err != nil {
+			w.T.Fatal(err)
+		}
+		pressed := time.Now()
+		w.Await("a drain of the claim's own", 3*time.Minute, func() (bool, string) {
+			runs := w.Executions("WorkflowId = '" + drain + "' AND ExecutionStatus = 'Running'")
+			return len(runs) == 1 && runs[0].GetExecution().GetRunId() != ended, fmt.Sprintf("%d drains run", len(runs))
+		})
+		w.T.Logf("%s: the claim drains its node itself after %s", button.name, time.Since(pressed).Round(time.Second))
+		w.Apply(budget(namespace, 1))
+		empty(w, namespace)
+		w.Record(world.Run{ID: drain, Type: workflows.DrainType, Events: w.History(drain, ended)}, button.name+"-in-the-ui")
+		w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).NodeClaimID(claim.Name), "after-"+button.name)
+	}
+}
+
+// finalizerTakenOff has a person take a claim's finalizer off and delete it: its node and its instance go all the same,
+// and its workflow ends and says why.
+func finalizerTakenOff(w *world.World) {
+	w.Apply(pods("finalizer", 1))
+	w.AwaitRunning("finalizer", 1, 2*time.Minute)
+	claim := w.Claims()[0]
+	id := workflows.Cluster(w.Lab.Cluster()).NodeClaimID(claim.Name)
+	for {
+		before := claim.DeepCopy()
+		claim.Finalizers = nil
+		if err := w.Patch(w.Context(), &claim, client.MergeFrom(before)); err != nil {
+			w.T.Fatal(err)
+		}
+		if err := w.Delete(w.Context(), &claim); client.IgnoreNotFound(err) != nil {
+			w.T.Fatal(err)
+		}
+		if err := w.Get(w.Context(), client.ObjectKeyFromObject(&claim), &claim); err != nil {
+			break
+		}
+	}
+	w.Await("the workflow of "+claim.Name+" to end", 4*time.Minute, func() (bool, string) {
+		running := w.Executions("WorkflowId = '" + id + "' AND ExecutionStatus = 'Running'")
+		return len(running) == 0, fmt.Sprintf("%d run", len(running))
+	})
+	var result workflows.NodeClaimResult
+	if err := w.Temporal.GetWorkflow(w.Context(), id, "").Get(w.Context(), &result); err != nil || result.Reason != workflows.ReasonClaimGone {
+		w.T.Errorf("the workflow ended with %+v, %v", result, err)
+	}
+	w.RecordLatest(id, "claim-gone")
+	if slices.ContainsFunc(w.Living(), func(i ec2sim.Instance) bool { return strings.HasSuffix(claim.Status.ProviderID, i.ID) }) {
+		w.T.Errorf("instance %s of a claim that is gone is paid for", claim.Status.ProviderID)
+	}
+	empty(w, "finalizer")
+}
+
+// leaseTaken has another controller hold the Lease: nothing is written, launched or decided meanwhile. When it lets go,
+// the pods that waited are served.
+func leaseTaken(w *world.World) {
+	const other = "karpenter-76f8d_5e1a"
+	hold := func(holder string) {
+		for {
+			var lease coordinationv1.Lease
+			if err := w.Get(w.Context(), client.ObjectKey{Namespace: "kube-system", Name: "karpenter-leader-election"}, &lease); err != nil {
+				w.T.Error(err)
+				return
+			}
+			lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &holder, &metav1.MicroTime{Time: time.Now()}, new(int32(15))
+			if err := w.Update(w.Context(), &lease); err == nil {
+				return
+			}
+		}
+	}
+	hold(other)
+	taken, released, renewed := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(renewed)
+		for {
+			select {
+			case <-time.After(2 * time.Second):
+				hold(other)
+			case <-released:
+				return
+			}
+		}
+	}()
+	settled := taken.Add(5 * time.Second) // the elector looks at the Lease every three seconds
+	time.Sleep(time.Until(settled))
+	w.Apply(pods("lease", 2))
+	time.Sleep(25 * time.Second) // longer than a batch, a sweep and a renewal
+	if claims, living := len(w.Claims()), len(w.Living()); claims+living > 0 {
+		w.T.Errorf("%d claims and %d instances were made while another controller held the Lease", claims, living)
+	}
+	for _, write := range w.Writes() {
+		if write.At.After(settled) {
+			w.T.Errorf("%s %s %s was written %s after another controller had taken the Lease", write.Verb, write.Resource, write.Name, write.At.Sub(taken).Round(time.Millisecond))
+		}
+	}
+	close(released)
+	<-renewed
+	hold("")
+	began := time.Now()
+	w.AwaitRunning("lease", 2, time.Minute)
+	w.T.Logf("the pods ran %s after the Lease was let go", time.Since(began).Round(time.Second))
+	empty(w, "lease")
+}
+
+// rebuilt makes the cluster again under its old name, with nodes of the old one and their workflows still there: the new
+// one is served, and what the old one left ends by itself.
+func rebuilt(w *world.World) {
+	w.Apply(pods("before", 4))
+	w.AwaitRunning("before", 4, 2*time.Minute)
+	left := w.Living()
+	w.Rebuild()
+	began := time.Now()
+	w.Apply(pods("after", 1))
+	w.AwaitRunning("after", 1, time.Minute)
+	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).ProvisioningID(), "rebuilt")
+	w.T.Logf("a pod of the new cluster ran after %s", time.Since(began).Round(time.Second))
+	w.Await("what the old cluster left to be gone", 4*time.Minute, func() (bool, string) {
+		living := 0
+		for _, instance := range w.Living() {
+			if slices.ContainsFunc(left, func(i ec2sim.Instance) bool { return i.ID == instance.ID }) {
+				living++
+			}
+		}
+		lives := w.Executions("WorkflowType = 'NodeClaim' AND ExecutionStatus = 'Running'")
+		return living == 0 && len(lives) == 1, fmt.Sprintf("%d of %d instances of the old cluster live, %d NodeClaim workflows run", living, len(left), len(lives))
+	})
+	said := 0
+	for _, execution := range w.Executions("WorkflowType = 'NodeClaim' AND ExecutionStatus = 'Completed'") {
+		var result workflows.NodeClaimResult
+		run := execution.GetExecution()
+		if err := w.Temporal.GetWorkflow(w.Context(), run.GetWorkflowId(), run.GetRunId()).Get(w.Context(), &result); err != nil {
+			w.T.Fatal(err)
+		}
+		if result.Reason == workflows.ReasonClusterGone {
+			said++
+		}
+	}
+	if said != len(left) {
+		w.T.Errorf("%d of %d workflows of the old cluster say why they ended", said, len(left))
+	}
+}

@@ -1,0 +1,122 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// The Lease says who acts on the cluster: this deployment, or another controller such as Karpenter. One replica holds it,
+// and all of them act while one of theirs does: they poll the task queue, so that workflows decide and activities write,
+// and nominate pods. Otherwise a worker only keeps its mirror. What was under way stays where it is in Temporal.
+
+const (
+	// holderPrefix begins the identity of every holder of Tenon's.
+	holderPrefix = "tenon_"
+	// fenceEvery is how often a worker looks whether it may act.
+	fenceEvery = 500 * time.Millisecond
+	// heardWithin is how long ago the API server may have been heard: a Lease is renewed or lost within that time.
+	heardWithin = 15 * time.Second
+)
+
+// fence says whether a worker may act.
+type fence struct {
+	// heard returns an error when the view of the cluster may be older than that.
+	heard func(most time.Duration) error
+	log   *zap.Logger
+	gauge prometheus.Gauge
+
+	mu sync.Mutex
+	// holder is who held the Lease when it was last looked at.
+	holder string
+}
+
+// newFence returns a fence that is closed.
+func newFence(heard func(most time.Duration) error, registry prometheus.Registerer, log *zap.Logger) (*fence, error) {
+	f := &fence{heard: heard, log: log, gauge: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "tenon", Name: "acting",
+		Help: "1 while this worker acts on the cluster; 0 while it only observes, because another controller holds the Lease or the API server is not heard."})}
+	if err := registry.Register(f.gauge); err != nil {
+		return nil, fmt.Errorf("register the metric of the Lease: %w", err)
+	}
+	return f, nil
+}
+
+// see takes in who holds the Lease.
+func (f *fence) see(holder string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.holder = holder
+}
+
+// closed says why the worker may not act; nil if it may.
+func (f *fence) closed() error {
+	f.mu.Lock()
+	holder := f.holder
+	f.mu.Unlock()
+	switch {
+	case holder == "":
+		return fmt.Errorf("nobody holds the Lease yet")
+	case !strings.HasPrefix(holder, holderPrefix):
+		return fmt.Errorf("%s holds the Lease", holder)
+	}
+	return f.heard(heardWithin)
+}
+
+// run does something while the worker may act, and again whenever it may once more. What is done ends with its context.
+func (f *fence) run(ctx context.Context, act func(ctx context.Context) error) error {
+	ticker := time.NewTicker(fenceEvery)
+	defer ticker.Stop()
+	said := ""
+	for {
+		why := f.closed()
+		if why == nil {
+			f.log.Info("this worker acts on the cluster")
+			f.gauge.Set(1)
+			err := f.during(ctx, act)
+			f.gauge.Set(0)
+			if err != nil {
+				return err
+			}
+			said = ""
+			continue
+		}
+		if said != why.Error() && ctx.Err() == nil {
+			said = why.Error()
+			f.log.Warn("this worker only observes", zap.Error(why))
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// during does something until the worker may not act any more, which is no error.
+func (f *fence) during(ctx context.Context, act func(ctx context.Context) error) error {
+	acting, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- act(acting) }()
+	ticker := time.NewTicker(fenceEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-ticker.C:
+		}
+		if f.closed() != nil {
+			stop()
+			if err := <-ended; ctx.Err() != nil {
+				return err
+			}
+			return nil
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// TestFenceClosesForOthers hands the Lease round, and takes the API server away: the worker acts only while Tenon holds the
+// Lease for certain.
+func TestFenceClosesForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var deaf error
+		fence, err := newFence(func(most time.Duration) error {
+			if most > 15*time.Second {
+				t.Errorf("a view %s old says nothing of who holds a Lease of 15 s", most)
+			}
+			return deaf
+		}, prometheus.NewRegistry(), zap.NewNop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		acting := 0
+		ended := make(chan error, 1)
+		go func() {
+			ended <- fence.run(ctx, func(ctx context.Context) error {
+				acting++
+				defer func() { acting-- }()
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		}()
+		for _, step := range []struct {
+			reason, holder string
+			deaf           error
+			want           int
+		}{
+			{"nobody is known to hold the Lease", "", nil, 0},
+			{"another replica holds it", "tenon_b", nil, 1},
+			{"this one does", "tenon_a", nil, 1},
+			{"Karpenter has taken it", "karpenter-7d9f_1b2c", nil, 0},
+			{"and has given it back", "tenon_b", nil, 1},
+			{"the API server is not heard, so nobody knows", "tenon_b", errors.New("the API server does not answer"), 0},
+			{"it answers again", "tenon_b", nil, 1},
+			{"the holder has let it go", "", nil, 0},
+		} {
+			fence.see(step.holder)
+			deaf = step.deaf
+			time.Sleep(2 * fenceEvery)
+			synctest.Wait()
+			if acting != step.want {
+				t.Errorf("%s: %d of it acts, want %d", step.reason, acting, step.want)
+			}
+		}
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// TestFenceReturnsWhatFails has the work itself fail: the worker ends, and is started anew.
+func TestFenceReturnsWhatFails(t *testing.T) {
+	t.Parallel()
+	fence, err := newFence(func(time.Duration) error { return nil }, prometheus.NewRegistry(), zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence.see("tenon_a")
+	broken := errors.New("the namespace is gone")
+	if err := fence.run(t.Context(), func(context.Context) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("ended with %v", err)
+	}
+}
