@@ -40,7 +40,7 @@ func (a *Activities) Join(ctx context.Context, in workflows.JoinInput) (workflow
 		return workflows.JoinResult{}, err
 	}
 	if claim == nil || !claim.DeletionTimestamp.IsZero() {
-		return a.leaving(in.Instance), nil
+		return a.leaving(ctx, claim, in.Instance)
 	}
 	if claim, err = a.recordLaunch(ctx, claim, in.Instance); err != nil {
 		return workflows.JoinResult{}, err
@@ -52,17 +52,8 @@ func (a *Activities) Join(ctx context.Context, in workflows.JoinInput) (workflow
 		return result, err
 	}
 	result.Node, result.NodeUID = node.Name, string(node.UID)
-	result.Initialized, result.Failed, err = a.awaitInitialization(ctx, claim, until)
+	result.Initialized, result.Failed, err = a.awaitInitialization(ctx, claim, node, until)
 	return result, err
-}
-
-// leaving is the result for a claim that is on its way out: what is to be drained, if its Node is there already.
-func (a *Activities) leaving(instance workflows.Instance) workflows.JoinResult {
-	result := workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}
-	if node := a.Mirror.NodeByProviderID(instance.ProviderID); node != nil {
-		result.Node, result.NodeUID = node.Name, string(node.UID)
-	}
-	return result
 }
 
 // claim reads a NodeClaim; one that is gone, or has been replaced by another of its name, is nil.
@@ -173,13 +164,16 @@ func expireAt(claim *karpv1.NodeClaim) time.Time {
 
 // awaitRegistration waits for the claim's Node and registers it. It returns why the claim has to end where it does.
 func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, string, error) {
-	waiting, stop := context.WithDeadline(ctx, claim.Condition(karpv1.ConditionTypeLaunched).LastTransitionTime.Add(workflows.RegistrationTimeout))
+	waiting, stop := context.WithDeadline(ctx, registerBy(claim, time.Now()))
 	defer stop()
 	node, _, err := a.Mirror.AwaitNode(waiting, claim.Status.ProviderID, func(node *corev1.Node, _ *karpv1.NodeClaim) bool { return node != nil })
 	switch {
 	case errors.Is(err, cluster.ErrClaimDeleted):
 		return nil, workflows.ReasonClaimDeleted, nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		if err := a.Mirror.Fresh(freshEnough); err != nil {
+			return nil, "", fmt.Errorf("whether %s has registered cannot be said: %w", claim.Status.ProviderID, err)
+		}
 		return nil, workflows.ReasonRegistrationTimeout, nil
 	case err != nil:
 		return nil, "", fmt.Errorf("wait for the Node of %s: %w", claim.Status.ProviderID, err)
@@ -215,8 +209,8 @@ func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeCl
 	return node, "", nil
 }
 
-// awaitInitialization waits until the node serves pods, and writes that down.
-func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.NodeClaim, until time.Time) (initialized bool, failed string, err error) {
+// awaitInitialization waits until the node that has registered serves pods, and writes that down.
+func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.NodeClaim, joined *corev1.Node, until time.Time) (initialized bool, failed string, err error) {
 	told := ""
 	for time.Now().Before(until) {
 		waiting, stop := context.WithTimeout(ctx, patience)
@@ -245,6 +239,10 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 		case err != nil:
 			return false, "", fmt.Errorf("wait for Node of %s to initialize: %w", claim.Name, err)
 		case node == nil:
+			// A mirror may also be behind whoever registered the node.
+			if err := a.gone(ctx, joined); err != nil {
+				return false, "", err
+			}
 			return false, workflows.ReasonNodeDeleted, nil
 		}
 		if reason, _ := initialization(node, claim); reason != "" {
