@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,6 +17,10 @@ const cordonedAnnotation = "tenon.sh/cordoned"
 // drainedAnnotation marks a node of a claim that somebody has had drained by hand: it stays closed afterwards where its
 // claim is kept.
 const drainedAnnotation = "tenon.sh/drained-by-hand"
+
+// DrainBlockedAnnotation holds, on a node whose drain waits because something holds its pods, the moment (RFC 3339) since
+// when. The starter wakes the drain when that may have changed.
+const DrainBlockedAnnotation = "tenon.sh/drain-blocked"
 
 // cordonTaint is the taint that keeps pods off a node while it is drained. Nodes of a claim carry Karpenter's own, which
 // other tools know. A node that is not Tenon's gets the ordinary cordon, spec.unschedulable, because that is what its
@@ -40,6 +45,12 @@ func (d *Drains) cordon(ctx context.Context, node *corev1.Node, claimed, byHand 
 		}
 	}
 	return d.change(ctx, node, "cordon", edit)
+}
+
+// Close keeps new pods off the node of a claim that will go, before its drain begins.
+func (a *Activities) Close(ctx context.Context, node *corev1.Node) error {
+	_, err := a.drains.change(ctx, node, "cordon", cordonClaimed)
+	return err
 }
 
 // cordonClaimed puts Karpenter's taint and label for a node that will go on a node of a claim.
@@ -77,6 +88,7 @@ func cordonForeign(node *corev1.Node) {
 func uncordonNode(node *corev1.Node) {
 	taint := cordonTaint(true)
 	delete(node.Annotations, drainedAnnotation)
+	forgetBlocked(node)
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 	if node.Labels[corev1.LabelNodeExcludeBalancers] == karpv1.ExcludeFromLoadBalancersValue {
 		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
@@ -86,6 +98,17 @@ func uncordonNode(node *corev1.Node) {
 		delete(node.Annotations, cordonedAnnotation)
 	}
 }
+
+// noteBlocked notes on a node since when its drain waits for something that holds its pods, unless that is noted already.
+func noteBlocked(since time.Time) func(*corev1.Node) {
+	return func(node *corev1.Node) {
+		if node.Annotations[DrainBlockedAnnotation] == "" {
+			setAnnotation(node, DrainBlockedAnnotation, since.UTC().Format(time.RFC3339))
+		}
+	}
+}
+
+func forgetBlocked(node *corev1.Node) { delete(node.Annotations, DrainBlockedAnnotation) }
 
 func setAnnotation(node *corev1.Node, key, value string) {
 	if node.Annotations == nil {

@@ -50,6 +50,7 @@ func (p *pass) report(now time.Time, s situation) {
 	if digest := digestOf(blockers); digest != p.digest {
 		p.digest, p.digestSince = digest, now
 	}
+	p.blockers = blockers
 	p.result = workflows.EvictResult{Evicted: int(p.evicted.Load()), Left: s.Left, Digest: p.digest, Blockers: blockers[:min(len(blockers), workflows.MaxBlockers)]}
 }
 

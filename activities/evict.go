@@ -39,6 +39,8 @@ const (
 	backoffMost  = 10 * time.Second
 	// requestsAtOnce bounds the requests in flight for one node.
 	requestsAtOnce = 8
+	// leastRest is how long nothing may be due for the workflow to wait in the pass's stead.
+	leastRest = time.Minute
 )
 
 // pass is one Evict.
@@ -59,10 +61,12 @@ type pass struct {
 	evicted   atomic.Int64
 
 	evictions, deletions map[types.UID]*request
+	budgets              budgetLists
 	digest               string
 	digestSince          time.Time
-
-	result workflows.EvictResult
+	// blockers are all of them, result those that a person reads.
+	blockers []workflows.Blocker
+	result   workflows.EvictResult
 }
 
 // request is what became so far of asking for one pod's end.
@@ -78,7 +82,7 @@ func newPass(d *Drains, in workflows.EvictInput, node *corev1.Node, begun, local
 		pods:      nodeWatch{client: d.Client, node: node},
 		volumes:   volumeWatch{client: d.Client, node: node.Name},
 		started:   progress.Started,
-		evictions: map[types.UID]*request{}, deletions: map[types.UID]*request{}}
+		evictions: map[types.UID]*request{}, deletions: map[types.UID]*request{}, budgets: budgetLists{client: d.Client}}
 	p.evicted.Store(int64(progress.Evicted))
 	p.cordoned = p.now()
 	p.digestSince = p.cordoned
@@ -126,6 +130,22 @@ func (p *pass) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if accepted := p.ask(ctx, step.DrainStep); ctx.Err() != nil {
+			return ctx.Err()
+		} else if accepted {
+			continue
+		}
+		now := p.now()
+		p.report(now, step)
+		held := p.held(now, step)
+		if step.ready.IsZero() && (p.over(now) || p.newsworthy(now) || held && p.digest == p.in.Known) {
+			p.announce()
+			if p.result.Waiting = held; held {
+				p.result.Again = step.Next
+				return p.note(ctx, noteBlocked(now))
+			}
+			return nil
+		}
 		if step.ready.IsZero() {
 			if anew, err := p.pods.follow(ctx); err != nil {
 				return err
@@ -135,17 +155,6 @@ func (p *pass) run(ctx context.Context) error {
 		}
 		if p.pods.gone {
 			p.result.Gone = true
-			return nil
-		}
-		if accepted := p.ask(ctx, step.DrainStep); ctx.Err() != nil {
-			return ctx.Err()
-		} else if accepted {
-			continue
-		}
-		now := p.now()
-		p.report(now, step)
-		if step.ready.IsZero() && (p.over(now) || p.newsworthy(now)) {
-			p.announce()
 			return nil
 		}
 		if step.ready.IsZero() || now.Before(step.ready) {
@@ -210,7 +219,7 @@ func (p *pass) confirm(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	p.result.Done = true
-	return true, nil
+	return true, p.note(ctx, forgetBlocked)
 }
 
 // ask sends the requests that are due, some at once, and reports whether any was accepted.
@@ -223,6 +232,7 @@ func (p *pass) ask(ctx context.Context, step plan.DrainStep) bool {
 		answer answer
 	}
 	now := p.now()
+	p.budgets.renew()
 	var asking []*due
 	for _, pod := range step.Delete {
 		if r := requestOf(p.deletions, pod.Pod.UID); !r.next.After(now) {
@@ -241,7 +251,7 @@ func (p *pass) ask(ctx context.Context, step plan.DrainStep) bool {
 			if due.delete {
 				due.answer = p.remove(ctx, due.pod, due.grace)
 			} else {
-				due.answer = p.evict(ctx, due.pod)
+				due.answer = p.evict(ctx, due.pod, &p.budgets, due.refused() || p.in.Known != "")
 			}
 			return nil
 		})
@@ -257,6 +267,36 @@ func (p *pass) ask(ctx context.Context, step plan.DrainStep) bool {
 		}
 	}
 	return accepted
+}
+
+// refused says whether a budget has refused the pod before.
+func (r *request) refused() bool { return r.blocker != nil && r.blocker.Cause == blockedByBudget }
+
+// held says whether every pod that is left is held by a budget, an annotation or its own slow end, or waits for one that
+// is, and nothing is due soon: then no pass need wait for a change.
+func (p *pass) held(now time.Time, s situation) bool {
+	soon := func(at time.Time) bool { return !at.IsZero() && at.Before(now.Add(leastRest)) }
+	if !p.in.MayWait || s.Left == 0 || len(s.Delete) > 0 || soon(s.Next) || soon(p.in.Deadline) {
+		return false
+	}
+	blocked := map[string]bool{}
+	for _, blocker := range p.blockers {
+		if blocker.Cause == blockedByVolume || blocker.Cause == blockedByError {
+			return false
+		}
+		blocked[blocker.Pod] = true
+	}
+	for _, pod := range s.Evict {
+		if r := p.evictions[pod.UID]; r == nil || !r.refused() {
+			return false
+		}
+	}
+	for _, pod := range p.pods.pods {
+		if ending := pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodRunning; ending && !blocked[pod.Namespace+"/"+pod.Name] {
+			return false
+		}
+	}
+	return len(blocked) > 0
 }
 
 func requestOf(requests map[types.UID]*request, uid types.UID) *request {
@@ -362,4 +402,13 @@ func (p *pass) rest() {
 			return
 		}
 	}
+}
+
+// note changes the node's annotations.
+func (p *pass) note(ctx context.Context, edit func(*corev1.Node)) error {
+	node, err := p.change(ctx, p.node, "annotate", edit)
+	if err == nil {
+		p.node = node
+	}
+	return err
 }

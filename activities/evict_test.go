@@ -1,7 +1,10 @@
 package activities
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,9 +12,12 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/workflows"
@@ -93,6 +99,129 @@ func TestEvictReportsNewBlockersOnly(t *testing.T) {
 	if last.Evicted != 1 {
 		t.Errorf("at the deadline: %+v, want the pod deleted", last)
 	}
+}
+
+// TestAPassLeavesTheWaitingToItsWorkflow has pods be held by a budget: a pass that knows says so after three requests, and
+// asks for no eviction that the budget is certain to refuse.
+func TestAPassLeavesTheWaitingToItsWorkflow(t *testing.T) {
+	t.Parallel()
+	webPod := func(name string, change func(*corev1.Pod)) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{NodeName: "n"},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+		if change != nil {
+			change(pod)
+		}
+		return pod
+	}
+	unready := func(pod *corev1.Pod) { pod.Status.Conditions = nil }
+	soon := evictInput()
+	soon.Deadline = time.Now().Add(40 * time.Second)
+	for reason, test := range map[string]struct {
+		in      workflows.EvictInput
+		objects []client.Object
+		waits   bool
+		asked   int
+		calls   int
+	}{
+		"a budget holds ten pods":                   {objects: append(tenPods(webPod), budgetOf("team", "web", 0)), waits: true, calls: 5},
+		"two budgets hold one":                      {objects: []client.Object{webPod("a", nil), budgetOf("team", "web", 1), budgetOf("team", "web2", 1)}, waits: true, calls: 5},
+		"an annotation holds one":                   {objects: []client.Object{protectedPod()}, waits: true, calls: 4},
+		"what is not Ready may go where enough are": {objects: []client.Object{webPod("a", unready), budgetOf("team", "web", 0)}, asked: 1},
+		"the budget allows one":                     {objects: []client.Object{webPod("a", nil), budgetOf("team", "web", 1)}, asked: 1},
+		"the deadline is near":                      {in: soon, objects: []client.Object{webPod("a", nil), budgetOf("team", "web", 0)}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			in := test.in
+			if in.Node == "" {
+				in = evictInput()
+			}
+			in.MayWait = true
+			var calls, asked atomic.Int64
+			count := func() { calls.Add(1) }
+			objects := append([]client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid"}}}, test.objects...)
+			d := &Drains{Log: zap.NewNop(), Client: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).
+				WithIndex(&corev1.Pod{}, podNode, func(object client.Object) []string { return []string{object.(*corev1.Pod).Spec.NodeName} }).
+				WithIndex(&corev1.Node{}, "metadata.name", func(object client.Object) []string { return []string{object.GetName()} }).
+				WithInterceptorFuncs(interceptor.Funcs{
+					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+						count()
+						return c.Get(ctx, key, object, options...)
+					},
+					List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+						count()
+						return c.List(ctx, list, options...)
+					},
+					Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+						count()
+						return c.Patch(ctx, object, patch, options...)
+					},
+					SubResourceCreate: func(context.Context, client.Client, string, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+						count()
+						asked.Add(1)
+						return nil
+					},
+				}).Build()}
+			var suite testsuite.WorkflowTestSuite
+			environment := suite.NewTestActivityEnvironment()
+			environment.RegisterActivityWithOptions(d.Evict, activity.RegisterOptions{Name: workflows.EvictActivity.Name})
+			// What the workflow already shows is what this pass finds.
+			in.Known = digestOf(heldBlockers(test.objects))
+			stopping := make(chan struct{})
+			time.AfterFunc(2*time.Second, func() { close(stopping) })
+			environment.SetWorkerStopChannel(stopping)
+			value, err := environment.ExecuteActivity(workflows.EvictActivity.Name, in)
+			if !test.waits {
+				if err == nil || int(asked.Load()) != test.asked {
+					t.Errorf("the pass ended with %v after asking for %d evictions, want it to go on after %d", err, asked.Load(), test.asked)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got workflows.EvictResult
+			if err := value.Get(&got); err != nil {
+				t.Fatal(err)
+			}
+			if !got.Waiting || got.Done || int(calls.Load()) > test.calls || asked.Load() > 0 {
+				t.Errorf("%+v after %d calls and %d evictions asked for, want it to wait after at most %d calls", got, calls.Load(), asked.Load(), test.calls)
+			}
+			var node corev1.Node
+			if err := d.Client.Get(t.Context(), client.ObjectKey{Name: "n"}, &node); err != nil || node.Annotations[DrainBlockedAnnotation] == "" {
+				t.Errorf("nobody can see that the drain waits: %v, %v", node.Annotations, err)
+			}
+		})
+	}
+}
+
+func tenPods(pod func(string, func(*corev1.Pod)) *corev1.Pod) []client.Object {
+	var pods []client.Object
+	for i := range 10 {
+		pods = append(pods, pod(fmt.Sprint("web-", i), nil))
+	}
+	return pods
+}
+
+// heldBlockers is what holds the pods among some objects.
+func heldBlockers(objects []client.Object) []workflows.Blocker {
+	by, blockers := []string{}, []workflows.Blocker{}
+	for _, object := range objects {
+		if budget, ok := object.(*policyv1.PodDisruptionBudget); ok {
+			by = append(by, budget.Name)
+		}
+	}
+	for _, object := range objects {
+		pod, ok := object.(*corev1.Pod)
+		switch {
+		case !ok:
+		case len(by) > 0:
+			blockers = append(blockers, workflows.Blocker{Pod: pod.Namespace + "/" + pod.Name, Cause: blockedByBudget, By: strings.Join(by, ", ")})
+		default:
+			blockers = append(blockers, workflows.Blocker{Pod: pod.Namespace + "/" + pod.Name, Cause: "DoNotDisrupt", By: karpv1.DoNotDisruptAnnotationKey})
+		}
+	}
+	return blockers
 }
 
 // TestLargePodsGoFirst holds that small pods wait only where nodes go together for whose pods there is a place.

@@ -77,7 +77,7 @@ func TestEvictAnswers(t *testing.T) {
 					asked = body.(*policyv1.Eviction)
 					return test.err
 				}}).Build()}
-			got := d.evict(context.Background(), pod)
+			got := d.evict(context.Background(), pod, &budgetLists{client: d.Client}, false)
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(answer{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}

@@ -18,24 +18,24 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// behind is a mirror that may be stale, and shows one Node at most.
-type behind struct {
+// lagging is a mirror that may be stale, and shows one Node at most.
+type lagging struct {
 	Mirror
 	stale error
 	node  *corev1.Node
 }
 
-func (b *behind) Fresh(time.Duration) error               { return b.stale }
-func (b *behind) NodeByProviderID(id string) *corev1.Node { return b.shown(id) }
-func (b *behind) NodePool(string) *karpv1.NodePool        { return nil }
-func (b *behind) shown(id string) *corev1.Node {
+func (b *lagging) Fresh(time.Duration) error               { return b.stale }
+func (b *lagging) NodeByProviderID(id string) *corev1.Node { return b.shown(id) }
+func (b *lagging) NodePool(string) *karpv1.NodePool        { return nil }
+func (b *lagging) shown(id string) *corev1.Node {
 	if b.node == nil || b.node.Spec.ProviderID != id {
 		return nil
 	}
 	return b.node
 }
 
-func (b *behind) AwaitNode(ctx context.Context, id string, ok func(*corev1.Node, *karpv1.NodeClaim) bool) (*corev1.Node, *karpv1.NodeClaim, error) {
+func (b *lagging) AwaitNode(ctx context.Context, id string, ok func(*corev1.Node, *karpv1.NodeClaim) bool) (*corev1.Node, *karpv1.NodeClaim, error) {
 	if node := b.shown(id); ok(node, nil) {
 		return node, nil, nil
 	}
@@ -61,19 +61,19 @@ func TestAStaleViewEndsNoMachine(t *testing.T) {
 	for reason, test := range map[string]struct {
 		claim   *karpv1.NodeClaim
 		objects []client.Object
-		mirror  *behind
+		mirror  *lagging
 		want    workflows.JoinResult
 		fails   bool
 	}{
-		"what the claim says of its Node is read, whatever the mirror shows": {claim: leaving("n"), objects: []client.Object{node}, mirror: &behind{stale: cut},
+		"what the claim says of its Node is read, whatever the mirror shows": {claim: leaving("n"), objects: []client.Object{node}, mirror: &lagging{stale: cut},
 			want: workflows.JoinResult{Failed: workflows.ReasonClaimDeleted, Node: "n", NodeUID: "uid-n"}},
-		"a Node that is gone need not be drained":       {claim: leaving("n"), mirror: &behind{stale: cut}, want: workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}},
-		"another machine's Node is not":                 {claim: leaving("n"), objects: []client.Object{another}, mirror: &behind{}, want: workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}},
-		"a stale mirror cannot say that nothing joined": {claim: leaving(""), mirror: &behind{stale: cut}, fails: true},
-		"a fresh one can":                               {claim: leaving(""), mirror: &behind{}, want: workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}},
-		"a Node that joined without the claim knowing it is found": {claim: leaving(""), mirror: &behind{node: node},
+		"a Node that is gone need not be drained":       {claim: leaving("n"), mirror: &lagging{stale: cut}, want: workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}},
+		"another machine's Node is not":                 {claim: leaving("n"), objects: []client.Object{another}, mirror: &lagging{}, want: workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}},
+		"a stale mirror cannot say that nothing joined": {claim: leaving(""), mirror: &lagging{stale: cut}, fails: true},
+		"a fresh one can":                               {claim: leaving(""), mirror: &lagging{}, want: workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}},
+		"a Node that joined without the claim knowing it is found": {claim: leaving(""), mirror: &lagging{node: node},
 			want: workflows.JoinResult{Failed: workflows.ReasonClaimDeleted, Node: "n", NodeUID: "uid-n"}},
-		"nor can it of a claim that is gone": {mirror: &behind{stale: cut}, fails: true},
+		"nor can it of a claim that is gone": {mirror: &lagging{stale: cut}, fails: true},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +121,7 @@ func TestANodeTheMirrorLostIsNotGone(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			doing := New(Config{Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(test.objects...).Build(), Mirror: &behind{}, Log: zap.NewNop()})
+			doing := New(Config{Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(test.objects...).Build(), Mirror: &lagging{}, Log: zap.NewNop()})
 			_, failed, err := doing.awaitInitialization(t.Context(), claim, node, time.Now().Add(time.Minute))
 			if failed != test.failed || (err != nil) != test.fails {
 				t.Errorf("failed %q, error %v", failed, err)

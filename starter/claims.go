@@ -29,6 +29,8 @@ func (s *Starter) claimChanged(ctx context.Context, name string) (time.Duration,
 		return s.unlaunched(ctx, claim)
 	case !claim.DeletionTimestamp.IsZero():
 		return s.claimDeleted(ctx, claim)
+	case claim.Annotations[karpv1.InterruptionAnnotationKey] != "":
+		return 0, s.interruptionNoted(ctx, claim)
 	}
 	return 0, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -36,6 +37,8 @@ const (
 	receivers = 4
 	// handleFor is how long a batch may take: a notice that is not deleted within twenty seconds comes again.
 	handleFor = 15 * time.Second
+	// tellFor is how long Temporal may take to answer while a batch is handled; it takes milliseconds where all is well.
+	tellFor = 3 * time.Second
 	// receiveAgain and receiveMost bound the pause after a queue could not be read.
 	receiveAgain, receiveMost = time.Second, time.Minute
 	// signalAgain is the first pause before a signal that failed is sent again; each is twice the one before.
@@ -77,7 +80,9 @@ func (s *Starter) handleNotices(ctx context.Context, notices []cloud.Notice) {
 	ctx, stop := context.WithTimeout(ctx, handleFor)
 	defer stop()
 	// What is taken back is remembered before anything is planned for the pods that run there.
-	s.shun(ctx, s.takenBack(notices))
+	shunning, stopShunning := context.WithTimeout(ctx, tellFor)
+	s.shun(shunning, s.takenBack(notices))
+	stopShunning()
 	var mu sync.Mutex
 	var done []string
 	var group errgroup.Group
@@ -144,20 +149,46 @@ func announced(kind cloud.InterruptionKind) bool {
 	return kind == cloud.SpotInterruption || kind == cloud.ReservationInterruption || kind == cloud.ScheduledChange
 }
 
-// interrupt tells a claim's workflow that its instance goes, once, and people with Events. What the cloud said of it at
-// that moment is noted on the claim first, so that whoever plans knows which pods will be lost.
+// interrupt tells a claim's workflow that its instance goes, once, and people with Events. What the cloud announced is noted
+// on the claim first and its Node closed, so that whoever plans knows which pods will be lost, and nothing is lost while
+// Temporal is away: the claim is told from what was noted (interruptionNoted).
 func (s *Starter) interrupt(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind, at time.Time) error {
-	is, known := interruptionKinds[kind]
+	_, known := interruptionKinds[kind]
 	late := kind == cloud.InstanceTerminating && !s.interruptions.news(claim.UID, string(cloud.InstanceTerminated))
 	if !known || late || !s.interruptions.first(claim.UID, string(kind)) {
 		return nil
 	}
-	if is.announces && (claim.DeletionTimestamp.IsZero() || s.running(claim)) {
-		if err := s.noteEnd(ctx, claim, at.Add(is.notice)); err != nil {
-			s.interruptions.drop(claim.UID)
-			return err
-		}
+	noted, err := s.note(ctx, claim, kind, at)
+	if err != nil {
+		s.interruptions.drop(claim.UID)
+		return err
 	}
+	if !noted {
+		return s.tellEnding(ctx, claim, kind)
+	}
+	telling, stop := context.WithTimeout(ctx, tellFor)
+	defer stop()
+	if err := s.tellEnding(telling, claim, kind); err != nil {
+		s.Log.Warn("could not tell a claim of its interruption, which is noted on it", zap.String("claim", claim.Name), zap.String("kind", string(kind)), zap.Error(err))
+		s.queue.AddRateLimited(cluster.Event{Kind: cluster.ClaimChanged, Name: claim.Name})
+	}
+	return nil
+}
+
+// interruptionNoted tells the workflow of a claim what was noted on it, where that has not been done: Temporal was away, or
+// another replica held the Lease.
+func (s *Starter) interruptionNoted(ctx context.Context, claim *karpv1.NodeClaim) error {
+	kind := cloud.InterruptionKind(claim.Annotations[karpv1.InterruptionAnnotationKey])
+	if _, known := interruptionKinds[kind]; !known || !s.interruptions.first(claim.UID, string(kind)) {
+		return nil
+	}
+	return s.tellEnding(ctx, claim, kind)
+}
+
+// tellEnding tells a claim's workflow of an interruption where that matters to it, and people. Where it fails, it counts as
+// not told.
+func (s *Starter) tellEnding(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind) error {
+	is := interruptionKinds[kind]
 	if is.ending != "" && s.matters(claim, is) {
 		ending := workflows.Ending{Reason: is.ending, Lost: is.lost, Deleting: !claim.DeletionTimestamp.IsZero()}
 		if is.forced {
@@ -174,17 +205,29 @@ func (s *Starter) interrupt(ctx context.Context, claim *karpv1.NodeClaim, kind c
 	return nil
 }
 
-// noteEnd writes onto a claim when the cloud ends its instance, where that is not known to be sooner.
-func (s *Starter) noteEnd(ctx context.Context, claim *karpv1.NodeClaim, at time.Time) error {
-	if ends := claim.EndsAt(); !ends.IsZero() && !at.Before(ends) {
-		return nil
+// note writes onto a claim what the cloud has announced and when it ends the instance, unless that is known to be sooner,
+// and closes its Node to new pods. It says whether the claim shows what was announced.
+func (s *Starter) note(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind, at time.Time) (bool, error) {
+	is, serves := interruptionKinds[kind], claim.DeletionTimestamp.IsZero()
+	if !is.announces || !serves && !s.running(claim) {
+		return false, nil
 	}
-	noted := claim.DeepCopy()
-	metav1.SetMetaDataAnnotation(&noted.ObjectMeta, karpv1.InstanceEndsAnnotationKey, at.UTC().Format(time.RFC3339))
-	if err := s.Kube.Patch(ctx, noted, kube.MergeFrom(claim)); err != nil {
-		return kube.IgnoreNotFound(fmt.Errorf("note on NodeClaim %s when its instance ends: %w", claim.Name, err))
+	ends := at.Add(is.notice)
+	if known := claim.EndsAt(); known.IsZero() || ends.Before(known) {
+		noted := claim.DeepCopy()
+		metav1.SetMetaDataAnnotation(&noted.ObjectMeta, karpv1.InstanceEndsAnnotationKey, ends.UTC().Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&noted.ObjectMeta, karpv1.InterruptionAnnotationKey, string(kind))
+		if err := s.Kube.Patch(ctx, noted, kube.MergeFrom(claim)); kube.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("note on NodeClaim %s when its instance ends: %w", claim.Name, err)
+		}
+		claim = noted
 	}
-	return nil
+	if node := s.Mirror.Node(claim.Status.NodeName); node != nil && serves {
+		if err := s.Close(ctx, node); err != nil {
+			return false, err
+		}
+	}
+	return serves && claim.Annotations[karpv1.InterruptionAnnotationKey] != "", nil
 }
 
 // matters says whether a claim's workflow has to hear of an interruption. One that ends already has heard enough, but for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -44,18 +45,25 @@ type signals struct {
 }
 
 func (s *signals) SignalWithStartWorkflow(_ context.Context, id, name string, fact any, _ client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	return nil, s.take(signal{id, name, fact})
+}
+
+func (s *signals) SignalWorkflow(_ context.Context, id, _, name string, fact any) error {
+	return s.take(signal{id, name, fact})
+}
+
+func (s *signals) take(sent signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refuses > 0 {
 		s.refuses--
-		return nil, errors.New("unavailable")
+		return errors.New("unavailable")
 	}
-	sent := signal{id, name, fact}
 	s.all = append(s.all, sent)
 	if s.came != nil {
 		s.came <- sent
 	}
-	return nil, nil
+	return nil
 }
 
 // endings are the endings that NodeClaim workflows were signalled, without their moments.
@@ -119,8 +127,16 @@ type mirrored struct {
 	// promised are the pods that were planned for a claim, by its name.
 	promised map[string][]*cluster.Pod
 	stale    error
+	budgets  []*plan.DisruptionBudget
+	// claimNamed is the claim that is asked for by name.
+	claimNamed *karpv1.NodeClaim
 }
 
+func (m *mirrored) Nodes() []*corev1.Node { return slices.Collect(maps.Values(m.nodes)) }
+func (m *mirrored) Snapshot() *plan.Snapshot {
+	return &plan.Snapshot{DisruptionBudgets: m.budgets}
+}
+func (m *mirrored) Claim(string) *karpv1.NodeClaim              { return m.claimNamed }
 func (m *mirrored) ClaimByInstance(id string) *karpv1.NodeClaim { return m.claims[id] }
 func (m *mirrored) Node(name string) *corev1.Node               { return m.nodes[name] }
 func (m *mirrored) PodsOnNode(name string) []*cluster.Pod       { return m.pods[name] }
@@ -145,6 +161,8 @@ type edge struct {
 	mirror   *mirrored
 	events   *record.FakeRecorder
 	registry *prometheus.Registry
+	// closed are the Nodes that were closed to new pods.
+	closed []string
 }
 
 func newEdge(t testing.TB) *edge {
@@ -156,7 +174,11 @@ func newEdge(t testing.TB) *edge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Starter = New(Config{Cluster: "c", Mirror: e.mirror, Kube: e.kube, Temporal: e.temporal, Interruptions: e.cloud, Events: e.events, Metrics: metrics, Log: zaptest.NewLogger(t)})
+	closeNode := func(_ context.Context, node *corev1.Node) error {
+		e.closed = append(e.closed, node.Name)
+		return nil
+	}
+	e.Starter = New(Config{Cluster: "c", Mirror: e.mirror, Kube: e.kube, Temporal: e.temporal, Close: closeNode, Interruptions: e.cloud, Events: e.events, Metrics: metrics, Log: zaptest.NewLogger(t)})
 	return e
 }
 
@@ -280,9 +302,9 @@ func TestInterruptionsBecomeEndings(t *testing.T) {
 		},
 		"of no concern": {reason: "the rule lets more through than is needed", notices: []cloud.Notice{{Receipt: "1"}}, deleted: []string{"1"}},
 		"Temporal hiccups": {
-			reason: "a signal that fails is sent again at once", notices: []cloud.Notice{notice("1", cloud.InstanceStopping, "i-b")}, deleted: []string{"1"},
+			reason: "a signal that fails is sent again at once", notices: []cloud.Notice{notice("1", cloud.ScheduledChange, "i-b")}, deleted: []string{"1"},
 			arrange: func(e *edge) { e.temporal.refuses = 2 },
-			endings: map[string][]workflows.Ending{"c/nodeclaim/b": {{Reason: "InstanceStopping"}}}, events: []string{"InstanceStopping", "TerminatingOnInterruption"},
+			endings: map[string][]workflows.Ending{"c/nodeclaim/b": {{Reason: "ScheduledChange"}}}, events: []string{"InstanceUnhealthy", "TerminatingOnInterruption"},
 		},
 	}
 	for name, test := range tests {
@@ -354,6 +376,46 @@ func TestClaimsSayWhenTheirInstanceEnds(t *testing.T) {
 		if got := e.kube.notes["a"][karpv1.InstanceEndsAnnotationKey]; got != test.want {
 			t.Errorf("%s: the claim says %q, want %q", test.reason, got, test.want)
 		}
+	}
+}
+
+// TestANoticeIsNotLostWhileTemporalIsAway has a spot notice come while Temporal answers nothing, for longer than the queue
+// keeps it: the Node is closed at once, and the claim is told when Temporal is back.
+func TestANoticeIsNotLostWhileTemporalIsAway(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	claim := e.mirror.claims["i-a"]
+	e.mirror.claimNamed = claim
+	e.temporal.refuses = 1000
+	e.handleNotices(t.Context(), []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a")})
+	if diff := cmp.Diff([]string{"node-a"}, e.closed); diff != "" {
+		t.Errorf("closed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"1"}, e.cloud.deleted); diff != "" {
+		t.Errorf("what is noted need not come again (-want +got):\n%s", diff)
+	}
+	event, _ := e.queue.Get()
+	if want := (cluster.Event{Kind: cluster.ClaimChanged, Name: "a"}); event != want {
+		t.Errorf("%+v is tried again, want %+v", event, want)
+	}
+	claim.Annotations = e.kube.notes["a"] // as the watch shows it
+	if _, err := e.claimChanged(t.Context(), "a"); err == nil {
+		t.Error("the claim was told while Temporal is away")
+	}
+	e.temporal.refuses = 0
+	for range 2 {
+		if _, err := e.claimChanged(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(map[string][]workflows.Ending{"c/nodeclaim/a": {{Reason: "SpotInterrupted"}}}, e.temporal.endings()); diff != "" {
+		t.Errorf("endings (-want +got):\n%s", diff)
+	}
+	// Another replica, which has told nothing yet, finds it on the claim.
+	other := newEdge(t)
+	other.mirror.claimNamed = claim
+	if _, err := other.claimChanged(t.Context(), "a"); err != nil || len(other.temporal.endings()["c/nodeclaim/a"]) != 1 {
+		t.Errorf("another replica told %v, error %v", other.temporal.endings(), err)
 	}
 }
 

@@ -30,7 +30,7 @@ func (s *Starter) keepSchedule(ctx context.Context) error {
 			return ctx.Err()
 		case err != nil:
 			s.Log.Warn("could not set up the sweep's schedule", zap.Error(err))
-			wait, pause = pause, min(2*pause, time.Minute)
+			wait, pause, first = pause, min(2*pause, retryAtMost), true
 		default:
 			pause, first = time.Second, false
 		}

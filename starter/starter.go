@@ -12,6 +12,7 @@
 //	a buffer's room is missing   → Provisioning is signalled (buffers.go)
 //	a static pool lacks nodes    → Provisioning is signalled (static.go)
 //	a node leaves with its pods  → Provisioning is signalled (leaving.go)
+//	a blocked drain may go on    → its Drain is signalled (blocked.go)
 //	a node is not needed         → Disruption is signalled (disruption.go)
 //	an instance is taken away    → its NodeClaim workflow is signalled (interruption.go)
 //	a node will not recover      → its NodeClaim workflow is signalled (repair.go)
@@ -51,8 +52,12 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// handlers is how many events are handled at once. Each waits some milliseconds for Temporal.
-const handlers = 16
+const (
+	// handlers is how many events are handled at once. Each waits some milliseconds for Temporal.
+	handlers = 16
+	// retryAtMost is the longest pause between two tries of what failed, so that soon after Temporal is back everything is.
+	retryAtMost = 10 * time.Second
+)
 
 // Mirror is the live view of the cluster that the edges watch.
 type Mirror interface {
@@ -84,6 +89,8 @@ type Config struct {
 	Events record.EventRecorder
 	// Disrupt says what may be taken away now.
 	Disrupt func(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption
+	// Close keeps new pods off a Node that the cloud takes away.
+	Close func(ctx context.Context, node *corev1.Node) error
 	// SweepEvery is how often the sweep runs.
 	SweepEvery time.Duration
 	// Interruptions is where the cloud announces that instances go; nil where it does not.
@@ -116,7 +123,7 @@ func New(config Config) *Starter {
 	return &Starter{
 		Config: config,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cluster.Event](
-			200*time.Millisecond, 30*time.Second)),
+			200*time.Millisecond, retryAtMost)),
 		told: told{}, leaving: newLeaving(),
 	}
 }
@@ -145,6 +152,7 @@ func (s *Starter) Run(ctx context.Context) error {
 	group.Go(func() error { return s.watchStatic(ctx) })
 	group.Go(func() error { return s.watchDisruption(ctx) })
 	group.Go(func() error { return s.announceLeaving(ctx) })
+	group.Go(func() error { return s.WakeBlockedDrains(ctx) })
 	group.Go(func() error { return s.watchExpiration(ctx) })
 	if len(s.RepairPolicies) > 0 {
 		group.Go(func() error { return s.watchRepair(ctx) })

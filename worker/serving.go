@@ -17,6 +17,7 @@ import (
 // probes answers the kubelet.
 type probes struct {
 	mirror *cluster.Mirror
+	reach  *reach
 	// synced says that the mirror has been complete once. Whether the worker acts is not asked: one that only observes, since
 	// another controller holds the Lease, is ready to take over.
 	synced atomic.Bool
@@ -40,7 +41,7 @@ func (p *probes) ready() error {
 	if !p.synced.Load() {
 		return errors.New("the view of the cluster is not complete yet")
 	}
-	return p.mirror.Fresh(freshAtMost)
+	return errors.Join(p.mirror.Fresh(freshAtMost), p.reach.away(time.Now()))
 }
 
 func serveMetrics(ctx context.Context, address string) error {

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	sdk "go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
@@ -52,7 +51,7 @@ const freshAtMost = 30 * time.Second
 // Connections are what a worker is connected to.
 type Connections struct {
 	Kubernetes *rest.Config
-	Temporal   client.Client
+	Temporal   Temporal
 	Cloud      cloud.Provider
 	// Interruptions is where the cloud announces that instances go; nil where it does not.
 	Interruptions starter.Interruptions
@@ -109,10 +108,15 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
+	reach, err := newReach(to.Temporal.Ask, prometheus.DefaultRegisterer, log)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return mirror.Run(ctx) })
+	group.Go(func() error { return reach.run(ctx) })
 	group.Go(func() error { return watchIdentity(ctx, direct, uid) })
-	probes := &probes{mirror: mirror}
+	probes := &probes{mirror: mirror, reach: reach}
 	group.Go(func() error { return probes.serve(ctx, config.HealthProbeAddress) })
 	group.Go(func() error { return serveMetrics(ctx, config.MetricsAddress) })
 	group.Go(func() error {
@@ -121,6 +125,12 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		}
 		log.Info("mirror synchronized", zap.Int("nodes", len(mirror.Nodes())), zap.Int("claims", len(mirror.Claims())))
 		probes.synced.Store(true)
+		if err := reach.await(ctx); err != nil {
+			return err
+		}
+		if err := to.Temporal.CheckAttributes(ctx, workflows.Attributes()); err != nil {
+			return err
+		}
 		return lease.run(ctx, func(ctx context.Context) error {
 			acting, ctx := errgroup.WithContext(ctx)
 			acting.Go(func() error { return nominator.Run(ctx) })
@@ -130,7 +140,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	})
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, lease, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
-			Disrupt: doing.Disrupt, SweepEvery: config.SweepEvery, Interruptions: to.Interruptions, Metrics: metrics,
+			Disrupt: doing.Disrupt, Close: doing.Close, SweepEvery: config.SweepEvery, Interruptions: to.Interruptions, Metrics: metrics,
 			RepairPolicies: repairPolicies(config, to.Cloud)}, to.Cloud)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {

@@ -60,6 +60,8 @@ type DrainWaiter struct {
 	NodeUID string `json:"nodeUID,omitempty"`
 	// Gone says that the drain's node is gone.
 	Gone bool `json:"gone,omitempty"`
+	// Wake says that what blocked the drain may have changed.
+	Wake bool `json:"wake,omitempty"`
 }
 
 // DrainOutcome is how a drain ended.
@@ -106,6 +108,8 @@ type EvictInput struct {
 	Reason string `json:"reason"`
 	// Known is the digest of the blockers the workflow already shows; empty while it shows none.
 	Known string `json:"known,omitempty"`
+	// MayWait says that the workflow waits by itself while the pass can do nothing.
+	MayWait bool `json:"mayWait,omitempty"`
 }
 
 // EvictResult is what a pass of evictions found when it returned.
@@ -121,6 +125,9 @@ type EvictResult struct {
 	// Blockers are at most MaxBlockers; Digest identifies all of them, and is empty when there are none.
 	Blockers []Blocker `json:"blockers,omitempty"`
 	Digest   string    `json:"digest,omitempty"`
+	// Waiting says that nothing can be done until what blocks changes, or until Again, unless that is zero.
+	Waiting bool      `json:"waiting,omitempty"`
+	Again   time.Time `json:"again,omitzero"`
 }
 
 // MaxBlockers bounds how many blockers travel in a payload; a node has at most some hundred pods, and a person reads

@@ -206,6 +206,68 @@ func TestDrainShowsBlockersAndGoesOn(t *testing.T) {
 	}
 }
 
+// TestABlockedDrainWaits has every pod of a node be held: no pass runs until the drain is told, half an hour is over, what
+// holds a pod ends by itself, the deadline comes near, or a person orders something else.
+func TestABlockedDrainWaits(t *testing.T) {
+	t.Parallel()
+	held := EvictResult{Left: 1, Blockers: []Blocker{{Pod: "team/web", Cause: "PodDisruptionBudget", By: "web"}}, Digest: "d", Waiting: true}
+	for reason, test := range map[string]struct {
+		again    time.Duration
+		deadline time.Duration
+		tell     func(*drainLab)
+		want     time.Duration
+	}{
+		"nobody tells it anything": {want: lookAgain},
+		"it is told that the budget may allow more": {want: 10 * time.Minute, tell: func(l *drainLab) {
+			l.RegisterDelayedCallback(func() { l.SignalWorkflow(SignalDrainNotify, DrainWaiter{NodeUID: "uid", Wake: true}) }, 10*time.Minute)
+		}},
+		"an annotation ends by itself":    {again: 7 * time.Minute, want: 7 * time.Minute},
+		"the deadline comes":              {deadline: 5 * time.Minute, want: 5*time.Minute - lastPass},
+		"a person orders it to be forced": {want: 3 * time.Minute, tell: func(l *drainLab) { l.order(3*time.Minute, UpdateForce, DrainOrder{}) }},
+		"a person moves the deadline": {want: 3 * time.Minute, tell: func(l *drainLab) {
+			l.order(3*time.Minute, UpdateDeadline, DrainOrder{Deadline: l.Now().Add(time.Hour)})
+		}},
+		"it is paused and goes on": {want: 4 * time.Minute, tell: func(l *drainLab) {
+			l.order(3*time.Minute, UpdatePause, DrainOrder{})
+			l.order(4*time.Minute, UpdateResume, DrainOrder{})
+		}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			l := newDrainLab(t)
+			began := l.Now()
+			in := DrainInput{Cluster: "c", Node: "n", NodeUID: "uid", Reason: ReasonManualDrain}
+			if test.deadline > 0 {
+				in.Deadline = began.Add(test.deadline)
+			}
+			var second time.Time
+			l.evict = func(_ context.Context, pass int, in EvictInput) (EvictResult, error) {
+				if !in.MayWait {
+					t.Error("the pass does not know that the drain waits by itself")
+				}
+				if pass == 1 {
+					first := held
+					if test.again > 0 {
+						first.Again = began.Add(test.again)
+					}
+					return first, nil
+				}
+				second = l.Now()
+				return EvictResult{Done: true, Evicted: 1}, nil
+			}
+			if test.tell != nil {
+				test.tell(l)
+			}
+			if result := l.run(in); result.Outcome != Drained {
+				t.Errorf("result %+v", result)
+			}
+			if got := second.Sub(began).Round(time.Second); got != test.want {
+				t.Errorf("looked again after %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
 func TestDrainDetailsNameTheBlocker(t *testing.T) {
 	t.Parallel()
 	d := drain{DrainInput: manualDrain()}

@@ -15,12 +15,17 @@ const (
 	// forceWithin is how long a forced drain may still take. Its pods are deleted at once, and a minute later even those
 	// that do not go no longer count; volumes may need the rest.
 	forceWithin = 2 * time.Minute
+	// lookAgain is how long a drain that is blocked waits to be told that this may have changed before it looks by itself.
+	lookAgain = 30 * time.Minute
 )
 
 // Drain empties a node. It runs Evict passes one after the other until one finds the node drained, showing between two
 // passes what blocks; the deadline is a timer here, so that it outlives every worker. People steer a drain by the
 // updates in drainorders.go. Cancelling the workflow itself only stops it: whoever does that (a claim whose instance is
 // gone) knows that nothing is left to be undone. A drain taken back by the update makes its node schedulable again.
+//
+// While a budget or an annotation holds every pod, no pass runs: the drain waits to be told that this may have changed,
+// and looks by itself every half an hour. A drain that is blocked for long costs four actions an hour.
 //
 // A drain in which nothing happens is one activity and eleven history events.
 func Drain(ctx workflow.Context, in DrainInput) (DrainResult, error) {
@@ -56,6 +61,7 @@ type drain struct {
 
 	pass  *evictPass
 	found EvictResult
+	pause *drainPause
 	alarm deadlineAlarm
 
 	// strangers wait for a drain of another node that has this one's name by now. told counts the waiters that were told of
@@ -64,10 +70,20 @@ type drain struct {
 	told      int
 
 	// gone says that somebody has told that the node is gone.
-	gone     bool
+	gone bool
+	// woken says that somebody has told that what blocks may have changed, since the last pass began.
+	woken    bool
 	changed  bool
 	canceled bool
 	ended    DrainOutcome
+}
+
+// drainPause is the time between two passes of a drain in which every pod is held, and the terms of the pass before.
+type drainPause struct {
+	over     workflow.Future
+	stop     workflow.CancelFunc
+	deadline time.Time
+	forced   bool
 }
 
 // evictPass is the Evict activity in flight, and the terms it was started with.
@@ -96,11 +112,16 @@ func (d *drain) steer(ctx workflow.Context) {
 		d.pass.stop()
 		d.pass.stopping = true
 	}
-	if d.pass == nil && want {
+	if d.pause != nil && (!want || d.woken || d.pause.over.IsReady() || !d.pause.deadline.Equal(d.Deadline) || d.pause.forced != d.Progress.Forced) {
+		d.pause.stop()
+		d.pause = nil
+	}
+	if d.pass == nil && d.pause == nil && want {
+		d.woken = false
 		passing, stop := workflow.WithCancel(ctx)
 		d.pass = &evictPass{stop: stop, deadline: d.Deadline, forced: d.Progress.Forced}
 		d.pass.future = EvictActivity.Start(passing, EvictInput{Node: d.Node, NodeUID: d.NodeUID, Claim: d.Claim, Deadline: d.Deadline,
-			Force: d.Progress.Forced, Reason: d.Reason, Known: d.Progress.Digest}, "evict the pods of "+d.Node)
+			Force: d.Progress.Forced, Reason: d.Reason, Known: d.Progress.Digest, MayWait: true}, "evict the pods of "+d.Node)
 	}
 	if d.alarm.at.Equal(d.Deadline) {
 		return
@@ -122,7 +143,7 @@ func (d *drain) steer(ctx workflow.Context) {
 // when the workflow ends or continues as new.
 func (d *drain) news() bool {
 	d.receive()
-	return d.changed || d.alarm.rings() || (d.pass != nil && d.pass.future.IsReady())
+	return d.changed || d.alarm.rings() || d.pass != nil && d.pass.future.IsReady() || d.pause != nil && d.pause.over.IsReady()
 }
 
 func (d *drain) receive() {
@@ -136,6 +157,7 @@ func (d *drain) receive() {
 			d.Progress.Waiters = append(d.Progress.Waiters, waiter.Workflow)
 		}
 		d.gone = d.gone || stranger || waiter.Gone
+		d.woken = d.woken || waiter.Wake
 		if !stranger && !waiter.Deadline.IsZero() && (d.Deadline.IsZero() || waiter.Deadline.Before(d.Deadline)) {
 			d.Deadline = waiter.Deadline
 		}
@@ -163,7 +185,25 @@ func (d *drain) absorb(ctx workflow.Context) error {
 	d.found = found
 	d.Progress.Evicted += found.Evicted
 	d.Progress.Left, d.Progress.Blockers, d.Progress.Digest = found.Left, found.Blockers, found.Digest
+	if found.Waiting && !d.woken {
+		d.rest(ctx, pass)
+	}
 	return nil
+}
+
+// rest has no pass run until what blocks may have changed. The last pass before the deadline begins before it.
+func (d *drain) rest(ctx workflow.Context, last *evictPass) {
+	now, wait := workflow.Now(ctx), lookAgain
+	if again := d.found.Again; !again.IsZero() {
+		wait = min(wait, again.Sub(now))
+	}
+	if !d.Deadline.IsZero() {
+		wait = min(wait, d.Deadline.Add(-lastPass).Sub(now))
+	}
+	wait = max(wait, time.Second)
+	timing, stop := workflow.WithCancel(ctx)
+	d.pause = &drainPause{stop: stop, deadline: last.deadline, forced: last.forced,
+		over: workflow.NewTimerWithOptions(timing, wait, workflow.TimerOptions{Summary: "look again at what blocks the drain"})}
 }
 
 // outcome says how the drain ends, "" while it goes on.
@@ -191,6 +231,9 @@ func (d *drain) finish(ctx workflow.Context, outcome DrainOutcome) (DrainResult,
 	d.ended = outcome
 	if d.pass != nil {
 		d.pass.stop()
+	}
+	if d.pause != nil {
+		d.pause.stop()
 	}
 	if d.alarm.stop != nil {
 		d.alarm.stop()

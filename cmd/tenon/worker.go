@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/go-logr/zapr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
@@ -20,7 +21,6 @@ import (
 	"github.com/tenon-sh/tenon/internal/failpoint"
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/worker"
-	"github.com/tenon-sh/tenon/workflows"
 )
 
 // workerGCPercent is the worker's GOGC: half of Go's own, since a worker shares its machine with what it serves, and its
@@ -107,7 +107,7 @@ func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) erro
 	if err != nil {
 		return fmt.Errorf("find the Kubernetes API server (set KUBECONFIG, or run in a pod): %w", err)
 	}
-	connection, err := temporal.DialWorker(ctx, workflows.Attributes(), log)
+	connection, err := temporal.Connect(prometheus.DefaultRegisterer, log)
 	if err != nil {
 		return err
 	}

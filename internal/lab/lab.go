@@ -205,6 +205,9 @@ func (l *Lab) ForgetCluster() error {
 	return l.state.save(l.layout)
 }
 
+// TemporalData is the file that holds all Temporal knows. It may be copied, replaced or removed while Temporal is halted.
+func (l *Lab) TemporalData() string { return l.layout.temporalDB() }
+
 func (l *Lab) release() error {
 	l.reserved.release(allPorts()...)
 	if l.spawner != nil {
@@ -313,6 +316,12 @@ func (l *Lab) UIURL() string { return "http://" + l.state.address(portTemporalUI
 
 // EC2SimURL returns the address of the simulated AWS.
 func (l *Lab) EC2SimURL() string { return "http://" + l.state.address(portEC2Sim) }
+
+// WorkerHealthURL returns the address of the worker's probes.
+func (l *Lab) WorkerHealthURL() string { return "http://" + l.state.address(portWorkerHealth) }
+
+// WorkerMetricsURL returns the address of the worker's metrics.
+func (l *Lab) WorkerMetricsURL() string { return "http://" + l.state.address(portWorkerMetrics) }
 
 // TemporalAddress returns host and port of Temporal's gRPC frontend.
 func (l *Lab) TemporalAddress() string { return l.state.address(portTemporal) }

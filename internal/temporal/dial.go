@@ -1,6 +1,9 @@
 // Package temporal connects worker and command line to a Temporal server the way the SDK's standard configuration says:
 // TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_..., or a profile of the configuration file that
 // the temporal command uses too. Tenon has no settings of its own for this.
+//
+// The command line needs an answer (Dial). A worker does not: it starts while the server is away, and asks now and then
+// whether it is there (Server).
 package temporal
 
 import (
@@ -16,15 +19,22 @@ import (
 
 // Dial connects to the Temporal server and checks that it answers and has the namespace. The error names the address.
 func Dial(ctx context.Context, log *zap.Logger) (client.Client, error) {
-	connection, _, err := dial(ctx, log)
-	return connection, err
+	options, err := configuration(log)
+	if err != nil {
+		return nil, err
+	}
+	connection, err := client.DialContext(ctx, options)
+	if err != nil {
+		return nil, refused(options.HostPort, options.Namespace, err)
+	}
+	return connection, nil
 }
 
-// dial is Dial, and says which namespace it is.
-func dial(ctx context.Context, log *zap.Logger) (client.Client, string, error) {
+// configuration is the SDK's standard configuration, with address and namespace filled in.
+func configuration(log *zap.Logger) (client.Options, error) {
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
-		return nil, "", fmt.Errorf("read Temporal's configuration: %w", err)
+		return options, fmt.Errorf("read Temporal's configuration: %w", err)
 	}
 	if options.HostPort == "" {
 		options.HostPort = client.DefaultHostPort
@@ -33,13 +43,14 @@ func dial(ctx context.Context, log *zap.Logger) (client.Client, string, error) {
 		options.Namespace = client.DefaultNamespace
 	}
 	options.Logger = NewLogger(log)
-	connection, err := client.DialContext(ctx, options)
+	return options, nil
+}
+
+// refused says what a server did not answer, and which settings say so.
+func refused(address, namespace string, err error) error {
 	var missing *serviceerror.NamespaceNotFound
-	switch {
-	case errors.As(err, &missing):
-		return nil, "", fmt.Errorf("the Temporal server at %s has no namespace %q (TEMPORAL_NAMESPACE): %w", options.HostPort, options.Namespace, err)
-	case err != nil:
-		return nil, "", fmt.Errorf("connect to Temporal at %s, namespace %q (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE): %w", options.HostPort, options.Namespace, err)
+	if errors.As(err, &missing) {
+		return fmt.Errorf("the Temporal server at %s has no namespace %q (TEMPORAL_NAMESPACE); create it with\n  temporal operator namespace create --namespace %s\n%w", address, namespace, namespace, err)
 	}
-	return connection, options.Namespace, nil
+	return fmt.Errorf("connect to Temporal at %s, namespace %q (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE): %w", address, namespace, err)
 }

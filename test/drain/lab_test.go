@@ -22,6 +22,7 @@ import (
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/encoding/protojson"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -30,13 +31,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	view "github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/internal/lab"
 	"github.com/tenon-sh/tenon/internal/lab/labtest"
+	"github.com/tenon-sh/tenon/starter"
 	"github.com/tenon-sh/tenon/worker"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -122,6 +126,7 @@ func startWorld(ctx context.Context, t *testing.T) *world {
 	w := &world{WithWatch: direct, temporal: temporal, events: &eventLog{}, claims: &claimLog{kube: direct},
 		binary: buildTenon(ctx, t), env: l.Env()}
 	w.work(t)
+	w.wakeDrains(t, config)
 	return w
 }
 
@@ -149,6 +154,27 @@ func (w *world) work(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(running.Stop)
+}
+
+// wakeDrains has drains that are blocked be told when they may go on, until the test ends.
+func (w *world) wakeDrains(t *testing.T, config *rest.Config) {
+	t.Helper()
+	mirror, err := view.NewMirror(config, view.Options{Log: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running errgroup.Group
+	running.Go(func() error { return mirror.Run(ctx) })
+	running.Go(func() error {
+		return starter.New(starter.Config{Cluster: cluster, Mirror: mirror, Temporal: w.temporal, Log: zap.NewNop()}).WakeBlockedDrains(ctx)
+	})
+	t.Cleanup(func() {
+		stop()
+		if err := running.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
 }
 
 // replaceThenEvict passes a request on, having first replaced the pod where the test wants that.

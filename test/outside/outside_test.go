@@ -1,6 +1,6 @@
 // Package outside_test does to a cluster, to Temporal and to EC2 what others do: another controller takes the Lease,
-// somebody presses the buttons of Temporal's UI or takes a finalizer off, EC2 throttles, and the cluster is made again under
-// its old name. The parts share a laboratory; the last one leaves another cluster.
+// somebody presses the buttons of Temporal's UI or takes a finalizer off, EC2 throttles, Temporal goes away or loses what it
+// knew, and the cluster is made again under its old name. The parts share a laboratory; the last one leaves another cluster.
 package outside_test
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	historypb "go.temporal.io/api/history/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +28,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 16)) }
 
 func TestFromOutside(t *testing.T) {
-	w := world.Start(t, world.Options{Worker: []string{"--sweep-interval=10s"}})
+	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{"--sweep-interval=10s", "--interruption-queue=" + queueName}})
 	impatient(w)
 	for _, part := range []struct {
 		name string
@@ -36,8 +37,12 @@ func TestFromOutside(t *testing.T) {
 		{"ThrottledInTheBody", throttledInTheBody},
 		{"PoisonPool", poisonPool},
 		{"ButtonsOfADrain", buttonsOfADrain},
+		{"BlockedDrain", blockedDrain},
 		{"FinalizerTakenOff", finalizerTakenOff},
 		{"LeaseTaken", leaseTaken},
+		{"TemporalAway", temporalAway},
+		{"TemporalLost", temporalLost},
+		{"TemporalRestored", temporalRestored},
 		{"Rebuilt", rebuilt},
 	} {
 		if !t.Run(part.name, func(t *testing.T) {
@@ -58,6 +63,12 @@ func impatient(w *world.World) {
 	if err := w.Patch(w.Context(), pool, patch); err != nil {
 		w.T.Fatal(err)
 	}
+}
+
+// isDisrupted says whether a taint is that of a node which will go.
+func isDisrupted(taint corev1.Taint) bool {
+	disrupted := karpv1.DisruptedNoScheduleTaint()
+	return taint.MatchTaint(&disrupted)
 }
 
 // pods is a Deployment whose pods need a machine each, in a namespace of its own.
@@ -188,6 +199,55 @@ func buttonsOfADrain(w *world.World) {
 		w.Record(world.Run{ID: drain, Type: workflows.DrainType, Events: w.History(drain, ended)}, button.name+"-in-the-ui")
 		w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).NodeClaimID(claim.Name), "after-"+button.name)
 	}
+}
+
+// blockedDrain has a budget hold a node's pod: its drain asks nothing and writes nothing while it waits, and goes on as soon
+// as the budget opens.
+func blockedDrain(w *world.World) {
+	w.Apply(pods("blocked", 2))
+	w.AwaitRunning("blocked", 2, 2*time.Minute)
+	w.Apply(budget("blocked", 0))
+	held := w.Pods("blocked")[0]
+	if out, err := w.Tenon("drain", held.Spec.NodeName, "--keep"); err != nil {
+		w.T.Fatalf("tenon drain: %v\n%s", err, out)
+	}
+	drain := workflows.Cluster(w.Lab.Cluster()).DrainID(held.Spec.NodeName)
+	looks := func() (scheduled, waiting int) {
+		for _, event := range w.History(drain, "") {
+			if event.GetActivityTaskScheduledEventAttributes() != nil {
+				scheduled++
+			}
+			if event.GetTimerStartedEventAttributes() != nil {
+				waiting++
+			}
+		}
+		return scheduled, waiting
+	}
+	w.Await("the drain to wait", time.Minute, func() (bool, string) {
+		scheduled, waiting := looks()
+		return waiting == 1, fmt.Sprintf("%d passes, %d pauses", scheduled, waiting)
+	})
+	events, writes, began := len(w.History(drain, "")), len(w.Writes()), time.Now()
+	time.Sleep(20 * time.Second)
+	if more := len(w.History(drain, "")) - events; more > 0 {
+		w.T.Errorf("%d events in %s of waiting", more, time.Since(began).Round(time.Second))
+	}
+	for _, write := range w.Writes()[writes:] {
+		if write.Resource == "pods/eviction" || write.Name == held.Spec.NodeName {
+			w.T.Errorf("%s %s %s while the drain waits", write.Verb, write.Resource, write.Name)
+		}
+	}
+	w.Apply(budget("blocked", 1))
+	opened := time.Now()
+	w.Await("the pod to be evicted", 15*time.Second, func() (bool, string) {
+		return !slices.ContainsFunc(w.Pods("blocked"), func(p corev1.Pod) bool { return p.UID == held.UID && p.DeletionTimestamp == nil }), "it runs"
+	})
+	w.T.Logf("the pod was evicted %s after its budget had opened", time.Since(opened).Round(100*time.Millisecond))
+	w.Await("the drain to end", time.Minute, func() (bool, string) {
+		return len(w.Executions("WorkflowId = '"+drain+"' AND ExecutionStatus = 'Running'")) == 0, "it runs"
+	})
+	w.RecordLatest(drain, "blocked")
+	empty(w, "blocked")
 }
 
 // finalizerTakenOff has a person take a claim's finalizer off and delete it: its node and its instance go all the same,

@@ -36,6 +36,9 @@ const (
 	// InstanceEndsAnnotationKey holds, on a NodeClaim, the moment (RFC 3339) at which the cloud has announced to end its
 	// instance, whatever runs there.
 	InstanceEndsAnnotationKey = "tenon.sh/instance-ends"
+	// InterruptionAnnotationKey says, beside it, what the cloud has announced: SpotInterruption, ReservationInterruption,
+	// InstanceStopping or InstanceTerminating.
+	InterruptionAnnotationKey = "tenon.sh/interruption"
 	// ExpirationAnnotationKey on a NodePool says how its nodes expire: ExpirationGraceful, or at once where it is absent.
 	ExpirationAnnotationKey = "tenon.sh/expiration"
 	// ExpirationGraceful has expired nodes replaced first and within the pool's budgets. They go by force only when

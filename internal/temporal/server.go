@@ -1,0 +1,65 @@
+package temporal
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+)
+
+// Server is a Temporal server that need not answer yet. Its client connects when it is first used.
+type Server struct {
+	client.Client
+	address, namespace string
+	log                *zap.Logger
+}
+
+// Connect returns a server without asking it anything. What the SDK does is counted in the registry.
+func Connect(registry prometheus.Registerer, log *zap.Logger) (*Server, error) {
+	options, err := configuration(log)
+	if err != nil {
+		return nil, err
+	}
+	if options.MetricsHandler, err = newMetrics(registry, log); err != nil {
+		return nil, err
+	}
+	lazy, err := client.NewLazyClient(options)
+	if err != nil {
+		return nil, fmt.Errorf("configure the client of Temporal at %s: %w", options.HostPort, err)
+	}
+	return &Server{Client: lazy, address: options.HostPort, namespace: options.Namespace, log: log}, nil
+}
+
+// Ask returns nil if the server answers for the namespace, which it reads from its database.
+func (s *Server) Ask(ctx context.Context) error {
+	_, err := s.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: s.namespace})
+	if err != nil {
+		return refused(s.address, s.namespace, err)
+	}
+	return nil
+}
+
+// CheckAttributes returns an error that says how to create search attributes, all of them Keywords, which the namespace
+// lacks. Where the server does not let the process ask, it finds out when it starts a workflow.
+func (s *Server) CheckAttributes(ctx context.Context, attributes []string) error {
+	known, err := s.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: s.namespace})
+	if err != nil {
+		s.log.Info("search attributes could not be checked", zap.Error(err))
+		return nil
+	}
+	missing := slices.DeleteFunc(slices.Sorted(slices.Values(attributes)), func(name string) bool {
+		return known.GetCustomAttributes()[name] == enums.INDEXED_VALUE_TYPE_KEYWORD
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the Temporal namespace %q lacks search attributes of type Keyword; create them with\n  temporal operator search-attribute create --namespace %s --type Keyword --name %s",
+		s.namespace, s.namespace, strings.Join(missing, " --name "))
+}

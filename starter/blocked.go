@@ -1,0 +1,195 @@
+package starter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tenon-sh/tenon/activities"
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+const (
+	// lookEvery spaces the looks at drains that are blocked while something changes all the time.
+	lookEvery = 500 * time.Millisecond
+	// wakeAgain and wakeMost space the signals to a drain whose pods could be evicted by what the cluster shows and are not:
+	// something refuses them that it does not show, such as a webhook.
+	wakeAgain, wakeMost = time.Minute, 30 * time.Minute
+	// takesFor is how long a drain that was woken has to take what its budgets allow, before another one may.
+	takesFor = 5 * time.Second
+)
+
+// blockedDrains is what the drains that wait were last told, by the UID of their nodes.
+type blockedDrains map[types.UID]*blockedDrain
+
+type blockedDrain struct {
+	// left is how many pods had to go, free which could when the drain was told, and woken when that was; zero for never.
+	left  int
+	free  []string
+	woken time.Time
+	// pause is how long it is not told the same again.
+	pause time.Duration
+}
+
+// WakeBlockedDrains wakes drains that wait because something holds their pods, when it may hold them no longer. It is a part
+// of Run, for those who only drain.
+func (s *Starter) WakeBlockedDrains(ctx context.Context) error {
+	events := s.Mirror.Subscribe(cluster.BudgetsChanged, cluster.PodsChanged, cluster.NodeChanged)
+	defer events.Close()
+	told := blockedDrains{}
+	for {
+		wait := s.wakeBlocked(ctx, told, time.Now())
+		awaitEvents(ctx, events, wait)
+		if err := sleep(ctx, lookEvery); err != nil {
+			return err
+		}
+		events.Take()
+	}
+}
+
+// wakeBlocked wakes the drains that may go on, those that wait longest first, and no more than their budgets allow pods to
+// go. It returns when to look again although nothing has changed; zero for never.
+func (s *Starter) wakeBlocked(ctx context.Context, told blockedDrains, now time.Time) (wait time.Duration) {
+	var nodes []*corev1.Node
+	waiting := map[types.UID]bool{}
+	for _, node := range s.Mirror.Nodes() {
+		if node.Annotations[activities.DrainBlockedAnnotation] != "" {
+			nodes, waiting[node.UID] = append(nodes, node), true
+		}
+	}
+	maps.DeleteFunc(told, func(uid types.UID, _ *blockedDrain) bool { return !waiting[uid] })
+	if len(nodes) == 0 {
+		return 0
+	}
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int {
+		return cmp.Or(strings.Compare(a.Annotations[activities.DrainBlockedAnnotation], b.Annotations[activities.DrainBlockedAnnotation]), strings.Compare(a.Name, b.Name))
+	})
+	budgets := newAllowances(s.Mirror.Snapshot().DisruptionBudgets)
+	sooner := func(d time.Duration) {
+		if wait == 0 || d < wait {
+			wait = d
+		}
+	}
+	for _, node := range nodes {
+		free, takes, left := budgets.freePods(s.Mirror.PodsOnNode(node.Name), now)
+		due, again := told.due(node.UID, free, left, now)
+		if due {
+			if err := s.wake(ctx, node); err != nil {
+				s.Log.Warn("could not wake a drain", zap.String("node", node.Name), zap.Error(err))
+				delete(told, node.UID)
+			}
+		}
+		if again > 0 {
+			sooner(again)
+		}
+		if last := told[node.UID]; last == nil || now.Sub(last.woken) < takesFor {
+			budgets.take(takes)
+			sooner(takesFor)
+		}
+	}
+	return wait
+}
+
+// due says whether a drain is to be woken now, and otherwise when to ask again although nothing has changed; zero for never.
+// It is woken when pods are gone, when others than before could go, and after a pause when the same still could. One that is
+// seen for the first time has just looked itself, unless pods are free.
+func (b blockedDrains) due(node types.UID, free []string, left int, now time.Time) (bool, time.Duration) {
+	last := b[node]
+	if last == nil {
+		last = &blockedDrain{left: left}
+		b[node] = last
+	}
+	open := len(free) > 0 || left == 0
+	news := left < last.left || open && !slices.Equal(free, last.free)
+	rest := last.woken.Add(takesFor).Sub(now)
+	if !news {
+		rest = last.woken.Add(last.pause).Sub(now)
+	}
+	switch {
+	case !open && !news:
+		last.left = left
+		return false, 0
+	case rest > 0:
+		return false, rest
+	case news:
+		last.pause = wakeAgain
+	default:
+		last.pause = min(2*last.pause, wakeMost)
+	}
+	last.left, last.free, last.woken = left, free, now
+	return true, 0
+}
+
+// allowances is how many pods each budget lets go in one look.
+type allowances map[*plan.DisruptionBudget]int32
+
+func newAllowances(budgets []*plan.DisruptionBudget) allowances {
+	a := allowances{}
+	for _, budget := range budgets {
+		a[budget] = budget.Allows
+	}
+	return a
+}
+
+// freePods are those of a node's pods that could be evicted now by what the cluster shows, by UID, what they would take of
+// their budgets, and how many pods are left that have to go. Pods of DaemonSets are left out: most stay, and the others go
+// last.
+func (a allowances) freePods(pods []*cluster.Pod, now time.Time) (free []string, takes allowances, left int) {
+	takes = allowances{}
+	for _, pod := range pods {
+		if pod.Daemon || pod.Static || pod.Terminal {
+			continue
+		}
+		left++
+		if pod.Terminating() || pod.Undisruptable(now) {
+			continue
+		}
+		covering := 0
+		var by *plan.DisruptionBudget
+		for budget := range a {
+			if budget.Namespace == pod.Namespace && budget.Selector.Matches(labels.Set(pod.Labels.Set)) {
+				by = budget
+				covering++
+			}
+		}
+		switch {
+		case covering == 0, covering == 1 && by.UnhealthyGo && !pod.Ready:
+			free = append(free, string(pod.UID))
+		case covering == 1 && a[by] > takes[by]:
+			takes[by]++
+			free = append(free, string(pod.UID))
+		}
+	}
+	slices.Sort(free)
+	return free, takes, left
+}
+
+// take has a drain that was just woken take what its pods need.
+func (a allowances) take(taken allowances) {
+	for budget, pods := range taken {
+		a[budget] -= pods
+	}
+}
+
+// wake tells a node's drain that what blocked it may have changed. A drain that is over needs to know nothing.
+func (s *Starter) wake(ctx context.Context, node *corev1.Node) error {
+	err := s.Temporal.SignalWorkflow(ctx, s.Cluster.DrainID(node.Name), "", workflows.SignalDrainNotify, workflows.DrainWaiter{NodeUID: string(node.UID), Wake: true})
+	var gone *serviceerror.NotFound
+	if err != nil && !errors.As(err, &gone) {
+		return fmt.Errorf("signal %s: %w", s.Cluster.DrainID(node.Name), err)
+	}
+	return nil
+}

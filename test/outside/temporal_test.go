@@ -1,0 +1,204 @@
+package outside_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// queueName is the queue EventBridge puts interruptions into.
+const queueName = "interruptions"
+
+// temporalAway has Temporal stop while a node serves. The worker says so, is killed and starts without it; a node whose spot
+// instance is taken back is closed at once; pods come. When Temporal is back, everything is done within half a minute.
+func temporalAway(w *world.World) {
+	w.Apply(pods("away", 1))
+	w.AwaitRunning("away", 1, 2*time.Minute)
+	taken := w.Claims()[0]
+	launched := len(w.Instances())
+	halt(w)
+	stopped := time.Now()
+	w.Await("the worker to say that Temporal is away", 30*time.Second, func() (bool, string) {
+		ready, up := get(w, w.Lab.WorkerHealthURL()+"/readyz"), get(w, w.Lab.WorkerMetricsURL()+"/metrics")
+		return strings.Contains(ready, "Temporal has not answered") && strings.Contains(up, "\ntenon_temporal_up 0\n"), ready
+	})
+	w.T.Logf("the worker said so after %s", time.Since(stopped).Round(time.Second))
+
+	if err := w.Lab.Kill(lab.Worker, syscall.SIGKILL); err != nil {
+		w.T.Fatal(err)
+	}
+	w.Await("the worker to start without Temporal", time.Minute, func() (bool, string) {
+		ready := get(w, w.Lab.WorkerHealthURL()+"/readyz")
+		return strings.Contains(ready, "Temporal has not answered") && !strings.Contains(ready, "not complete"), ready
+	})
+	id := taken.Status.ProviderID[strings.LastIndexByte(taken.Status.ProviderID, '/')+1:]
+	w.Sim(http.MethodPost, "/_sim/interrupt", map[string]any{"instances": []string{id}, "notice": "2m"}, nil)
+	w.Await("the node to be closed", 30*time.Second, func() (bool, string) {
+		for _, node := range w.Nodes() {
+			if node.Name == taken.Status.NodeName {
+				return slices.ContainsFunc(node.Spec.Taints, isDisrupted), fmt.Sprint(node.Spec.Taints)
+			}
+		}
+		return false, "there is no Node " + taken.Status.NodeName
+	})
+	w.Apply(pods("away", 3))
+
+	resume(w)
+	back := time.Now()
+	w.AwaitRunning("away", 3, 30*time.Second)
+	w.Await("the node that was taken back to be gone", 30*time.Second, func() (bool, string) {
+		return !slices.ContainsFunc(w.Living(), func(i ec2sim.Instance) bool { return i.ID == id }), "its instance lives"
+	})
+	w.T.Logf("everything was done %s after Temporal was back", time.Since(back).Round(time.Second))
+	if more := len(w.Instances()) - launched; more != 3 {
+		w.T.Errorf("%d instances were launched for two new pods and one that moved", more)
+	}
+	empty(w, "away")
+}
+
+// temporalLost has Temporal lose all it knows, while one machine is asked for and cannot be had yet: every claim is adopted,
+// and nothing is launched twice.
+func temporalLost(w *world.World) {
+	w.Apply(pods("lost", 3))
+	w.AwaitRunning("lost", 3, 2*time.Minute)
+	launched := len(w.Instances())
+	w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{Code: "InsufficientInstanceCapacity"}}})
+	w.Apply(pods("lost", 4))
+	w.Await("a claim without a machine", time.Minute, func() (bool, string) { return len(w.Claims()) == 4, fmt.Sprint(len(w.Claims()), " claims") })
+	halt(w)
+	for _, file := range data(w) {
+		if err := os.Remove(file); err != nil {
+			w.T.Fatal(err)
+		}
+	}
+	w.Heal()
+	resume(w)
+	adopted(w, "lost", 4)
+	if more := len(w.Instances()) - launched; more != 1 {
+		w.T.Errorf("%d instances were launched for one pod", more)
+	}
+	empty(w, "lost")
+}
+
+// temporalRestored has an older state of Temporal come back, as from a backup: nodes have come and gone since.
+func temporalRestored(w *world.World) {
+	w.Apply(pods("restored", 2))
+	w.AwaitRunning("restored", 2, 2*time.Minute)
+	backup := w.T.TempDir()
+	halt(w)
+	copyFiles(w, data(w), backup)
+	resume(w)
+	w.Apply(pods("restored", 0))
+	w.AwaitNothing(3 * time.Minute)
+	w.Apply(pods("restored", 3))
+	w.AwaitRunning("restored", 3, 2*time.Minute)
+	launched := len(w.Instances())
+	halt(w)
+	for _, file := range data(w) {
+		if err := os.Remove(file); err != nil {
+			w.T.Fatal(err)
+		}
+	}
+	saved, err := filepath.Glob(filepath.Join(backup, "*"))
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	copyFiles(w, saved, filepath.Dir(w.Lab.TemporalData()))
+	resume(w)
+	adopted(w, "restored", 3)
+	if more := len(w.Instances()) - launched; more != 0 {
+		w.T.Errorf("%d instances were launched for pods that ran", more)
+	}
+	empty(w, "restored")
+}
+
+// adopted waits until every claim has one living workflow, every other one has ended, and the pods run.
+func adopted(w *world.World, namespace string, claims int) {
+	w.T.Helper()
+	began := time.Now()
+	w.Await("every claim to be adopted", 2*time.Minute, func() (bool, string) {
+		if len(w.Claims()) != claims {
+			return false, fmt.Sprintf("%d claims", len(w.Claims()))
+		}
+		var lives []string
+		for _, execution := range w.Executions("WorkflowType = 'NodeClaim' AND ExecutionStatus = 'Running'") {
+			lives = append(lives, execution.GetExecution().GetWorkflowId())
+		}
+		for _, claim := range w.Claims() {
+			if !slices.ContainsFunc(lives, func(id string) bool { return strings.HasSuffix(id, "/"+claim.Name) }) {
+				return false, claim.Name + " has no workflow"
+			}
+		}
+		return len(lives) == claims, fmt.Sprintf("%d workflows for %d claims", len(lives), claims)
+	})
+	w.T.Logf("every claim was adopted after %s", time.Since(began).Round(time.Second))
+	w.AwaitRunning(namespace, claims, time.Minute)
+	if living := len(w.Living()); living != claims {
+		w.T.Errorf("%d instances live, want %d", living, claims)
+	}
+}
+
+func halt(w *world.World) {
+	w.T.Helper()
+	if err := w.Lab.Halt(lab.Temporal); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+func resume(w *world.World) {
+	w.T.Helper()
+	if err := w.Lab.Resume(w.Context(), lab.Temporal); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// data are the files that hold all Temporal knows.
+func data(w *world.World) []string {
+	w.T.Helper()
+	files, err := filepath.Glob(w.Lab.TemporalData() + "*")
+	if err != nil || len(files) == 0 {
+		w.T.Fatalf("no data of Temporal: %v", err)
+	}
+	return files
+}
+
+func copyFiles(w *world.World, files []string, to string) {
+	w.T.Helper()
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			w.T.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), content, 0o600); err != nil {
+			w.T.Fatal(err)
+		}
+	}
+}
+
+// get returns what an address answers, or why it does not.
+func get(w *world.World, url string) string {
+	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(body)
+}

@@ -1,0 +1,127 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+)
+
+// A worker needs Temporal to act, and not to run: it starts while Temporal is away, keeps its mirror, notes what the cloud
+// announces and closes the nodes that go. Readiness and a metric say that Temporal is away.
+
+const (
+	// askEvery is how often a worker asks whether Temporal answers, and askFor how long that may take.
+	askEvery, askFor = 5 * time.Second, 5 * time.Second
+	// awayAfter is how long Temporal may have been silent before the worker says that it is away.
+	awayAfter = 15 * time.Second
+)
+
+// Temporal is a Temporal server that need not answer.
+type Temporal interface {
+	client.Client
+	// Ask returns an error unless the server answers for the worker's namespace.
+	Ask(ctx context.Context) error
+	// CheckAttributes returns an error where the namespace lacks search attributes.
+	CheckAttributes(ctx context.Context, attributes []string) error
+}
+
+// reach knows whether Temporal answers.
+type reach struct {
+	ask   func(ctx context.Context) error
+	gauge prometheus.Gauge
+	log   *zap.Logger
+	// first is closed when Temporal has answered once.
+	first chan struct{}
+
+	mu sync.Mutex
+	// answered is when it answered last, at first when this worker began to ask; err is why it has not since.
+	answered time.Time
+	err      error
+}
+
+// newReach returns a reach that has not asked yet.
+func newReach(ask func(ctx context.Context) error, registry prometheus.Registerer, log *zap.Logger) (*reach, error) {
+	r := &reach{ask: ask, log: log, first: make(chan struct{}), answered: time.Now(), err: errors.New("it was not asked yet"),
+		gauge: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "tenon", Name: "temporal_up",
+			Help: "1 while the Temporal server answers for the worker's namespace; 0 when it has not for 15 seconds."})}
+	if err := registry.Register(r.gauge); err != nil {
+		return nil, fmt.Errorf("register the metric of Temporal: %w", err)
+	}
+	return r, nil
+}
+
+// run asks until ctx ends.
+func (r *reach) run(ctx context.Context) error {
+	ticker := time.NewTicker(askEvery)
+	defer ticker.Stop()
+	for {
+		asking, stop := context.WithTimeout(ctx, askFor)
+		err := r.ask(asking)
+		stop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.hear(err, time.Now())
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// hear takes in how Temporal answered at a moment.
+func (r *reach) hear(err error, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+		if r.err != nil {
+			r.log.Info("Temporal answers")
+		}
+		r.answered = now
+		r.gauge.Set(1)
+		select {
+		case <-r.first:
+		default:
+			close(r.first)
+		}
+	case r.err == nil:
+		r.log.Warn("Temporal does not answer", zap.Error(err))
+	}
+	r.err = err
+	if now.Sub(r.answered) >= awayAfter {
+		r.gauge.Set(0)
+	}
+}
+
+// away says why Temporal counts as away at a moment; nil while it does not.
+func (r *reach) away(now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	silent := now.Sub(r.answered)
+	select {
+	case <-r.first:
+		if silent < awayAfter {
+			return nil
+		}
+	default:
+	}
+	return fmt.Errorf("Temporal has not answered for %s: %w", silent.Round(time.Second), r.err)
+}
+
+// await returns when Temporal has answered once.
+func (r *reach) await(ctx context.Context) error {
+	select {
+	case <-r.first:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

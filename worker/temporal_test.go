@@ -1,0 +1,87 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+func TestAWorkerSaysThatTemporalIsAway(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	r, err := newReach(nil, registry, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := r.answered
+	refused := errors.New("connection refused")
+	for _, step := range []struct {
+		reason string
+		after  time.Duration
+		err    error
+		up     float64
+		away   string
+	}{
+		{"nobody has asked yet", 0, refused, 0, "connection refused"},
+		{"it answers", time.Second, nil, 1, ""},
+		{"one answer that is missing means little", 6 * time.Second, refused, 1, ""},
+		{"some that are do", 17 * time.Second, refused, 0, "Temporal has not answered for 16s: connection refused"},
+		{"it stays away", 2 * time.Minute, context.DeadlineExceeded, 0, "deadline"},
+		{"it is back", 3 * time.Minute, nil, 1, ""},
+	} {
+		now := began.Add(step.after)
+		r.hear(step.err, now)
+		said := ""
+		if err := r.away(now); err != nil {
+			said = err.Error()
+		}
+		families, err := registry.Gather()
+		if err != nil || len(families) != 1 {
+			t.Fatal(families, err)
+		}
+		if up := families[0].GetMetric()[0].GetGauge().GetValue(); up != step.up || (said == "") != (step.away == "") || !strings.Contains(said, step.away) {
+			t.Errorf("%s: up %v, away %q, want %v and %q", step.reason, up, said, step.up, step.away)
+		}
+	}
+	// From the last answer to saying that there is none: the pause, a question that times out, and what is allowed.
+	if longest := awayAfter + askEvery + askFor; longest > 30*time.Second {
+		t.Errorf("it takes %s to say that Temporal is away", longest)
+	}
+}
+
+func TestAWorkerWaitsForTemporalOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		back := time.Now().Add(12 * time.Second)
+		r, err := newReach(func(context.Context) error {
+			if time.Now().Before(back) {
+				return errors.New("away")
+			}
+			return nil
+		}, prometheus.NewRegistry(), zap.NewNop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.run(ctx) }()
+		waiting, give := context.WithTimeout(ctx, 11*time.Second)
+		defer give()
+		if err := r.await(waiting); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("waited for a server that is away: %v", err)
+		}
+		if err := r.await(ctx); err != nil || time.Since(back) > askEvery {
+			t.Errorf("it was back %s ago, %v", time.Since(back), err)
+		}
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
