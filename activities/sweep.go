@@ -78,11 +78,12 @@ func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflo
 	s.nodes(ctx, nodes.Items)
 	s.marks(ctx, nodes.Items)
 	s.nameInstances(ctx)
+	s.stuck(ctx)
 	a.SweepMetrics.swept(s.result)
-	if r := s.result; len(r.Terminated)+len(r.Adopted)+len(r.Lost)+len(r.Nodes)+len(r.Unmarked)+len(r.Dropped)+len(r.Ended)+len(r.Failed)+r.Withheld > 0 || r.Stopped != "" {
+	if r := s.result; len(r.Terminated)+len(r.Adopted)+len(r.Lost)+len(r.Nodes)+len(r.Unmarked)+len(r.Dropped)+len(r.Ended)+len(r.Failed)+len(r.Stuck)+r.Withheld > 0 || r.Stopped != "" {
 		a.Log.Warn("sweep put something right", zap.Strings("terminated", r.Terminated), zap.Strings("adopted", r.Adopted), zap.Strings("ended", r.Ended),
 			zap.Strings("lost", r.Lost), zap.Strings("nodes", r.Nodes), zap.Strings("unmarked", r.Unmarked), zap.Strings("dropped", r.Dropped),
-			zap.Strings("failed", r.Failed), zap.Int("withheld", r.Withheld), zap.String("stopped", r.Stopped))
+			zap.Strings("failed", r.Failed), zap.Strings("stuck", r.Stuck), zap.Int("withheld", r.Withheld), zap.String("stopped", r.Stopped))
 	}
 	return s.result, ctx.Err()
 }

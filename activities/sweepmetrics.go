@@ -10,9 +10,9 @@ import (
 
 // SweepMetrics say what sweeps find. A nil one says nothing.
 type SweepMetrics struct {
-	finished          prometheus.Gauge
-	stopped, withheld prometheus.Gauge
-	failures          prometheus.Counter
+	finished                 prometheus.Gauge
+	stopped, withheld, stuck prometheus.Gauge
+	failures                 prometheus.Counter
 }
 
 // NewSweepMetrics registers the metrics.
@@ -24,10 +24,11 @@ func NewSweepMetrics(registry prometheus.Registerer) (*SweepMetrics, error) {
 		finished: gauge("last_finished_timestamp_seconds", "When this worker last finished a sweep; zero if it never did."),
 		stopped:  gauge("stopped", "1 where the last sweep ended no node because the claims of most workflows had vanished at once."),
 		withheld: gauge("withheld_nodes", "Nodes that the last sweep left to the next one, since one sweep may end only so many."),
+		stuck:    gauge("stuck_workflows", "Workflows that do not go on, at most 20: their code may not fit their history."),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "tenon", Subsystem: "sweep", Name: "failures_total",
 			Help: "Objects that a sweep could not put right."}),
 	}
-	for _, collector := range []prometheus.Collector{m.finished, m.stopped, m.withheld, m.failures} {
+	for _, collector := range []prometheus.Collector{m.finished, m.stopped, m.withheld, m.stuck, m.failures} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("register sweep metrics: %w", err)
 		}
@@ -46,5 +47,6 @@ func (m *SweepMetrics) swept(result workflows.SweepResult) {
 		m.stopped.Set(1)
 	}
 	m.withheld.Set(float64(result.Withheld))
+	m.stuck.Set(float64(len(result.Stuck)))
 	m.failures.Add(float64(result.Failures))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -36,6 +37,8 @@ type life struct {
 	age                           time.Duration
 	status                        enumspb.WorkflowExecutionStatus
 	pending                       string
+	// problem is what Temporal reports of a workflow that does not go on.
+	problem string
 }
 
 // livesServer lists workflows and remembers what they were told.
@@ -43,16 +46,19 @@ type livesServer struct {
 	temporal.Client
 	lives []life
 	told  map[string]any
+	// old says that the server does not report problems.
+	old bool
+}
+
+func payload(value any) *commonpb.Payload {
+	p, err := converter.GetDefaultDataConverter().ToPayload(value)
+	if err != nil {
+		panic(err) // strings can always be encoded
+	}
+	return p
 }
 
 func (s *livesServer) info(l *life) *workflowpb.WorkflowExecutionInfo {
-	payload := func(value string) *commonpb.Payload {
-		p, err := converter.GetDefaultDataConverter().ToPayload(value)
-		if err != nil {
-			panic(err) // a string can always be encoded
-		}
-		return p
-	}
 	return &workflowpb.WorkflowExecutionInfo{
 		Execution: &commonpb.WorkflowExecution{WorkflowId: l.id, RunId: "run"}, Status: l.status, StartTime: timestamppb.New(time.Now().Add(-l.age)),
 		Memo:             &commonpb.Memo{Fields: map[string]*commonpb.Payload{workflows.MemoUID: payload(l.uid), workflows.MemoClusterUID: payload(l.clusterUID)}},
@@ -60,10 +66,22 @@ func (s *livesServer) info(l *life) *workflowpb.WorkflowExecutionInfo {
 	}
 }
 
-func (s *livesServer) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+func (s *livesServer) ListWorkflow(_ context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	var page workflowservice.ListWorkflowExecutionsResponse
+	problems := strings.Contains(request.GetQuery(), reportedProblems)
+	if problems && s.old {
+		return nil, serviceerror.NewInvalidArgument("invalid search attribute: " + reportedProblems)
+	}
 	for i := range s.lives {
 		l := &s.lives[i]
+		if problems {
+			if l.problem != "" {
+				info := s.info(l)
+				info.SearchAttributes.IndexedFields[reportedProblems] = payload([]string{l.problem})
+				page.Executions = append(page.Executions, info)
+			}
+			continue
+		}
 		if l.status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && (strings.Contains(l.id, "/nodeclaim/") || strings.Contains(l.id, "/drain/")) {
 			page.Executions = append(page.Executions, s.info(l))
 		}
@@ -320,5 +338,45 @@ func TestSweepOpensWhatNobodyKeepsClosed(t *testing.T) {
 				t.Errorf("a node that serves on carries %v", now.Annotations)
 			}
 		})
+	}
+}
+
+// TestSweepNamesWorkflowsThatDoNotGoOn has Temporal report that the workflow tasks of two workflows fail.
+func TestSweepNamesWorkflowsThatDoNotGoOn(t *testing.T) {
+	t.Parallel()
+	const problem = "category=WorkflowTaskFailed cause=WorkflowTaskFailedCauseNonDeterministicError"
+	lives, claims, instances := sweptLives(4, func(int) bool { return false })
+	lives[1].problem = problem
+	lives = append(lives, life{id: "c/disruption", problem: problem})
+	for _, old := range []bool{false, true} {
+		registry, events := prometheus.NewRegistry(), record.NewFakeRecorder(10)
+		metrics, err := NewSweepMetrics(registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doing := New(Config{Cluster: "c", ClusterUID: "own", SweepMost: SweepMost, Temporal: &livesServer{lives: lives, old: old}, Cloud: &sweptCloud{instances: instances},
+			Mirror: sweptMirror{}, Log: zap.NewNop(), Events: events, SweepMetrics: metrics, Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claims...).Build()})
+		for range 2 {
+			got := sweepOnce(t, doing)
+			want := []string{lives[1].id + " " + problem, "c/disruption " + problem}
+			if old {
+				want = nil
+			}
+			if diff := cmp.Diff(want, got.Stuck); diff != "" || got.Failures > 0 {
+				t.Errorf("old server %v: failed %v, stuck (-want +got):\n%s", old, got.Failed, diff)
+			}
+		}
+		if told, want := len(events.Events), map[bool]int{false: 2, true: 0}[old]; told != want {
+			t.Errorf("old server %v: %d Events, want %d: each is told of once", old, told, want)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if want := map[bool]float64{false: 2}[old]; family.GetName() == "tenon_sweep_stuck_workflows" && family.GetMetric()[0].GetGauge().GetValue() != want {
+				t.Errorf("old server %v: the metric says %v", old, family.GetMetric())
+			}
+		}
 	}
 }

@@ -32,6 +32,8 @@ type SweepResult struct {
 	// Failed says of some objects why they could not be put right, and Failures counts all of them.
 	Failed   []string `json:"failed,omitempty"`
 	Failures int      `json:"failures,omitempty"`
+	// Stuck are workflows that do not go on, with what Temporal says of that; their code may not fit their history.
+	Stuck []string `json:"stuck,omitempty"`
 	// Withheld counts nodes that were left for the next sweep, since one may end only so many.
 	Withheld int `json:"withheld,omitempty"`
 	// Stopped says why no node was ended at all; empty where all is well.
@@ -53,6 +55,9 @@ func Sweep(ctx workflow.Context, in SweepInput) (SweepResult, error) {
 	}
 	for _, failed := range result.Failed {
 		details += "\n\n- " + failed
+	}
+	for _, stuck := range result.Stuck {
+		details += "\n\n- does not go on: " + stuck
 	}
 	workflow.SetCurrentDetails(ctx, details)
 	return result, nil

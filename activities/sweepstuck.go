@@ -1,0 +1,67 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// reportedProblems is the search attribute in which Temporal says why a workflow does not go on: its workflow task has
+// failed several times in a row, for example because the worker's code does not fit the workflow's history.
+const reportedProblems = "TemporalReportedProblems"
+
+// stuckMost bounds how many workflows that do not go on one sweep names.
+const stuckMost = 20
+
+// stuck names the workflows that do not go on although workers run, and tells people of each now and then. Servers before
+// 1.30 do not know.
+func (s *sweep) stuck(ctx context.Context) {
+	page, err := s.Temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: stuckMost,
+		Query: fmt.Sprintf("TenonCluster = '%s' AND ExecutionStatus = 'Running' AND %s IS NOT NULL", s.Cluster, reportedProblems)})
+	var unknown *serviceerror.InvalidArgument
+	if errors.As(err, &unknown) {
+		return
+	}
+	if err != nil {
+		s.fail("workflows that do not go on", fmt.Errorf("list workflows: %w", err))
+		return
+	}
+	for _, running := range page.GetExecutions() {
+		id, why := running.GetExecution().GetWorkflowId(), problems(running)
+		s.result.Stuck = append(s.result.Stuck, strings.TrimSpace(id+" "+why))
+		if s.swept.news("stuck "+id+running.GetExecution().GetRunId(), s.now) {
+			s.Events.Event(s.subject(id), corev1.EventTypeWarning, "WorkflowStuck", fmt.Sprintf("Workflow %s does not go on: %s. Its history may need the workers of before; see Temporal's UI", id, why))
+		}
+	}
+}
+
+// problems is what Temporal says of a workflow that does not go on.
+func problems(running *workflowpb.WorkflowExecutionInfo) string {
+	var said []string
+	if payload := running.GetSearchAttributes().GetIndexedFields()[reportedProblems]; payload != nil {
+		// What cannot be read is as good as missing.
+		_ = converter.GetDefaultDataConverter().FromPayload(payload, &said)
+	}
+	return strings.Join(said, " ")
+}
+
+// subject is the object that people look at who care about a workflow: its NodeClaim or Node, and otherwise the cluster's
+// namespace of system objects.
+func (s *sweep) subject(id string) runtime.Object {
+	if name, life := strings.CutPrefix(id, s.Cluster.NodeClaimID("")); life && s.named[name] != nil {
+		return s.named[name]
+	}
+	if name, drain := strings.CutPrefix(id, s.Cluster.DrainID("")); drain {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}
+}
