@@ -89,9 +89,11 @@ type Config struct {
 	// ClusterUID is the UID of the namespace kube-system, which tells the cluster from another one of its name.
 	ClusterUID string
 	// Kube reads from and writes to the API server itself, without a cache between.
-	Kube   client.WithWatch
-	Mirror Mirror
-	Cloud  cloud.Provider
+	Kube client.WithWatch
+	// Evictions is Kube for drains, with a limit of its own; nil where they share Kube's.
+	Evictions client.WithWatch
+	Mirror    Mirror
+	Cloud     cloud.Provider
 	// Temporal is how launches and the sweep find and start workflows.
 	Temporal temporal.Client
 	// Nominator tells the kube-scheduler where planned pods are expected; nil where nobody does.
@@ -122,7 +124,8 @@ type Config struct {
 // Activities implements workflows.Activities.
 type Activities struct {
 	Config
-	drains *Drains
+	// drains changes Nodes, and evicting runs the drains.
+	drains, evicting *Drains
 	// explained is what was said of pods that stay pending.
 	explained explained
 	// overlaid are the pools as NodeOverlays have them.
@@ -139,10 +142,15 @@ var _ workflows.Activities = (*Activities)(nil)
 
 // New returns the activities of one cluster.
 func New(config Config) *Activities {
-	return &Activities{Config: config, drains: &Drains{Client: config.Kube, Events: config.Events, Log: config.Log}}
+	a := &Activities{Config: config, drains: &Drains{Client: config.Kube, Events: config.Events, Log: config.Log}}
+	a.evicting = a.drains
+	if config.Evictions != nil {
+		a.evicting = &Drains{Client: config.Evictions, Events: config.Events, Log: config.Log}
+	}
+	return a
 }
 
 // Uncordon is Drains.Uncordon.
 func (a *Activities) Uncordon(ctx context.Context, in workflows.UncordonInput) (struct{}, error) {
-	return a.drains.Uncordon(ctx, in)
+	return a.evicting.Uncordon(ctx, in)
 }

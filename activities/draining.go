@@ -19,7 +19,7 @@ const (
 // Evict is Drains.Evict, and writes onto a claim that is being deleted what holds up its drain. A drain that nothing
 // holds up is over before anybody looks, so it costs no write. The write only informs: its failure fails nothing.
 func (a *Activities) Evict(ctx context.Context, in workflows.EvictInput) (workflows.EvictResult, error) {
-	result, err := a.drains.Evict(ctx, in)
+	result, err := a.evicting.Evict(ctx, in)
 	if err != nil || in.Claim == "" || len(result.Blockers) == 0 || result.Digest == in.Known {
 		return result, err
 	}

@@ -68,6 +68,11 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: Kubernetes client: %w", err)
 	}
+	// Drains that are blocked or hurry must not keep claims from being created.
+	evictions, err := kube.NewWithWatch(restConfig, kube.Options{Scheme: Scheme()})
+	if err != nil {
+		return fmt.Errorf("worker: Kubernetes client for evictions: %w", err)
+	}
 	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Log: log, NodeOverlays: config.FeatureGates.NodeOverlay})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -96,7 +101,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		return fmt.Errorf("worker: %w", err)
 	}
 	doing := activities.New(activities.Config{
-		Cluster: name, ClusterUID: uid, Kube: direct, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
+		Cluster: name, ClusterUID: uid, Kube: direct, Evictions: evictions, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
 		Nominator: nominator, Growth: growth, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
 		SweepMost: config.SweepMost, SweepMetrics: sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation,
 	})

@@ -38,7 +38,7 @@ func (a Activity[In, Out]) Run(ctx workflow.Context, in In, summary string) (Out
 	return out, err
 }
 
-// Start schedules the activity and returns its future.
+// Start schedules the activity and returns its future. It has the priority of its workflow, unless ctx says otherwise.
 func (a Activity[In, Out]) Start(ctx workflow.Context, in In, summary string) workflow.Future {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    a.Policy.Attempt,
@@ -46,6 +46,7 @@ func (a Activity[In, Out]) Start(ctx workflow.Context, in In, summary string) wo
 		HeartbeatTimeout:       a.Policy.Heartbeat,
 		WaitForCancellation:    true,
 		Summary:                summary,
+		Priority:               workflow.GetActivityOptions(ctx).Priority,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval:    a.Policy.First,
 			BackoffCoefficient: 2,

@@ -211,6 +211,7 @@ func (n *nodeClaim) expire(ctx workflow.Context) error {
 // end drains the node, terminates the instance and lets the objects go.
 func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 	result := NodeClaimResult{Reason: n.Ending.Reason}
+	ctx = hasten(ctx, n.Ending.Reason)
 	if !n.DrainTells {
 		if err := n.tell(ctx, PhaseDraining); err != nil {
 			return result, err

@@ -219,7 +219,9 @@ func (r *replacement) launch(ctx workflow.Context) string {
 	defer stop()
 	launches := make([]workflow.ChildWorkflowFuture, 0, len(r.begun.Groups))
 	for _, group := range r.begun.Groups {
-		launches = append(launches, workflow.ExecuteChildWorkflow(LaunchOptions(r.Cluster, group).child(apart), Launch, LaunchInput{Cluster: r.Cluster, LaunchGroup: group}))
+		options := LaunchOptions(r.Cluster, group)
+		options.Priority = priorityTidying
+		launches = append(launches, workflow.ExecuteChildWorkflow(options.child(apart), Launch, LaunchInput{Cluster: r.Cluster, ClusterUID: r.ClusterUID, LaunchGroup: group}))
 	}
 	over := func() bool {
 		return !slices.ContainsFunc(launches, func(launch workflow.ChildWorkflowFuture) bool { return !launch.IsReady() })

@@ -20,6 +20,8 @@ type Start struct {
 	Attributes []temporal.SearchAttributeUpdate
 	// Memo tells whoever lists workflows to which object this one belongs.
 	Memo map[string]any
+	// Priority is one of the priorities of this package.
+	Priority int
 	// Again allows a second run after an earlier one has ended; a running one always keeps the id.
 	Again bool
 }
@@ -35,7 +37,7 @@ const (
 // LaunchOptions says how the Launch of a group is started. It may run again: its token is made from its id, so a second
 // run finds what the first one launched.
 func LaunchOptions(c Cluster, g LaunchGroup) Start {
-	return Start{ID: c.LaunchID(g.Group), TaskQueue: c.TaskQueue(), Again: true,
+	return Start{ID: c.LaunchID(g.Group), TaskQueue: c.TaskQueue(), Again: true, Priority: priorityPending,
 		Summary: fmt.Sprintf("launch %d for NodePool %s", len(g.Claims), orNone(g.NodePool)),
 		Attributes: []temporal.SearchAttributeUpdate{
 			AttrCluster.ValueSet(string(c)), AttrNodePool.ValueSet(g.NodePool), AttrPhase.ValueSet("Launching")}}
@@ -43,7 +45,7 @@ func LaunchOptions(c Cluster, g LaunchGroup) Start {
 
 // NodeClaimOptions says how the NodeClaim workflow of a claim is started.
 func NodeClaimOptions(in NodeClaimInput) Start {
-	return Start{ID: in.Cluster.NodeClaimID(in.Claim.Name), TaskQueue: in.Cluster.TaskQueue(), Again: true,
+	return Start{ID: in.Cluster.NodeClaimID(in.Claim.Name), TaskQueue: in.Cluster.TaskQueue(), Again: true, Priority: priorityPending,
 		Memo:    map[string]any{MemoUID: in.Claim.UID, MemoClusterUID: in.ClusterUID},
 		Summary: fmt.Sprintf("%s %s in %s for NodePool %s", in.Instance.CapacityType, in.Instance.InstanceType, in.Instance.Zone, orNone(in.NodePool)),
 		Attributes: []temporal.SearchAttributeUpdate{
@@ -53,7 +55,7 @@ func NodeClaimOptions(in NodeClaimInput) Start {
 
 // DrainOptions says how the Drain of a node is started.
 func DrainOptions(in DrainInput) Start {
-	return Start{ID: in.Cluster.DrainID(in.Node), TaskQueue: in.Cluster.TaskQueue(), Again: true,
+	return Start{ID: in.Cluster.DrainID(in.Node), TaskQueue: in.Cluster.TaskQueue(), Again: true, Priority: priorityOf(in.Reason),
 		Memo:    map[string]any{MemoUID: in.NodeUID, MemoClusterUID: in.ClusterUID},
 		Summary: fmt.Sprintf("drain %s: %s", in.Node, in.Reason),
 		Attributes: []temporal.SearchAttributeUpdate{
@@ -63,13 +65,13 @@ func DrainOptions(in DrainInput) Start {
 
 // ProvisioningOptions says how the cluster's Provisioning is started.
 func ProvisioningOptions(c Cluster) Start {
-	return Start{ID: c.ProvisioningID(), TaskQueue: c.TaskQueue(), Again: true, Summary: "nodes for pending pods",
+	return Start{ID: c.ProvisioningID(), TaskQueue: c.TaskQueue(), Again: true, Priority: priorityPending, Summary: "nodes for pending pods",
 		Attributes: []temporal.SearchAttributeUpdate{AttrCluster.ValueSet(string(c))}}
 }
 
 // DisruptionOptions says how the cluster's Disruption is started.
 func DisruptionOptions(c Cluster) Start {
-	return Start{ID: c.DisruptionID(), TaskQueue: c.TaskQueue(), Again: true, Summary: "nodes that are no longer needed",
+	return Start{ID: c.DisruptionID(), TaskQueue: c.TaskQueue(), Again: true, Priority: priorityTidying, Summary: "nodes that are no longer needed",
 		Attributes: []temporal.SearchAttributeUpdate{AttrCluster.ValueSet(string(c))}}
 }
 
@@ -77,7 +79,7 @@ func DisruptionOptions(c Cluster) Start {
 // first one has taken back.
 func ReplacementOptions(in ReplacementInput) Start {
 	first := in.Nodes[0]
-	return Start{ID: in.Cluster.ReplacementID(in.ID), TaskQueue: in.Cluster.TaskQueue(),
+	return Start{ID: in.Cluster.ReplacementID(in.ID), TaskQueue: in.Cluster.TaskQueue(), Priority: priorityTidying,
 		Summary: fmt.Sprintf("%s: %d nodes go, %d come", in.Reason, len(in.Nodes), len(in.Claims)),
 		Attributes: []temporal.SearchAttributeUpdate{
 			AttrCluster.ValueSet(string(in.Cluster)), AttrNodePool.ValueSet(first.NodePool), AttrNodeClaim.ValueSet(first.Claim.Name),
@@ -93,6 +95,7 @@ func (s Start) Client() client.StartWorkflowOptions {
 		WorkflowIDReusePolicy:    s.reuse(),
 		StaticSummary:            s.Summary,
 		Memo:                     s.Memo,
+		Priority:                 temporal.Priority{PriorityKey: s.Priority},
 		TypedSearchAttributes:    temporal.NewSearchAttributes(s.Attributes...),
 	}
 }
@@ -107,6 +110,7 @@ func (s Start) child(ctx workflow.Context) workflow.Context {
 		WaitForCancellation:   true,
 		StaticSummary:         s.Summary,
 		Memo:                  s.Memo,
+		Priority:              temporal.Priority{PriorityKey: s.Priority},
 		TypedSearchAttributes: temporal.NewSearchAttributes(s.Attributes...),
 	})
 }

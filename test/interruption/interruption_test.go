@@ -122,10 +122,38 @@ func spot(t *testing.T, w *world.World) {
 		t.Errorf("the life ended as %+v, want it drained for being interrupted", result)
 	}
 	s.RecordLatest(s.life(taken.Name), "interrupted")
+	s.goesFirst(taken)
 	s.AwaitRunning(s.name, 2, time.Minute)
 	s.runsOn(s.claims()[replacement.Name].Status.NodeName)
 	if claims := s.claims(); len(claims) != 2 {
 		t.Errorf("%d claims in the end, want 2: pods were planned for twice", len(claims))
+	}
+}
+
+// goesFirst checks that what takes an interrupted node away has Temporal's highest priority.
+func (s *scene) goesFirst(claim karpv1.NodeClaim) {
+	s.T.Helper()
+	for workflow, activity := range map[string]string{s.life(claim.Name): workflows.TerminateActivity.Name,
+		workflows.Cluster(s.Lab.Cluster()).DrainID(claim.Status.NodeName): workflows.EvictActivity.Name} {
+		found := false
+		for _, event := range s.History(workflow, "") {
+			scheduled := event.GetActivityTaskScheduledEventAttributes()
+			if scheduled.GetActivityType().GetName() != activity {
+				continue
+			}
+			found = true
+			// An activity without a priority of its own has that of its workflow.
+			key := scheduled.GetPriority().GetPriorityKey()
+			if key == 0 {
+				key = s.History(workflow, "")[0].GetWorkflowExecutionStartedEventAttributes().GetPriority().GetPriorityKey()
+			}
+			if key != 1 {
+				s.T.Errorf("%s of %s has the priority %d, want 1", activity, workflow, key)
+			}
+		}
+		if !found {
+			s.T.Errorf("%s has no %s", workflow, activity)
+		}
 	}
 }
 

@@ -1,0 +1,36 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// What goes first where more tasks wait than workers take: Temporal's priorities, of which 1 is the highest.
+const (
+	// priorityInterrupted is for nodes that the cloud takes away: their pods have two minutes.
+	priorityInterrupted = 1
+	// priorityPending is for pods that wait for a node: plans, launches, and nodes that join.
+	priorityPending = 2
+	// priorityOrdered is for what people have ordered, and for all that has no reason of its own.
+	priorityOrdered = 3
+	// priorityTidying is for nodes that could as well go later: those that are not needed, drifted or expired.
+	priorityTidying = 4
+)
+
+// priorityOf is how soon a node has to go that goes for a reason.
+func priorityOf(reason string) int {
+	switch reason {
+	case ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonInstanceStopping, ReasonInstanceTerminated:
+		return priorityInterrupted
+	case ReasonEmpty, ReasonExpired, string(karpv1.DisruptionReasonUnderutilized), string(karpv1.DisruptionReasonDrifted):
+		return priorityTidying
+	}
+	return priorityOrdered
+}
+
+// hasten gives the activities of a workflow the priority of a reason.
+func hasten(ctx workflow.Context, reason string) workflow.Context {
+	return workflow.WithPriority(ctx, temporal.Priority{PriorityKey: priorityOf(reason)})
+}

@@ -1,0 +1,31 @@
+package workflows
+
+import (
+	"testing"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// TestWhatGoesFirst holds the order of what waits on a busy task queue: interruptions, pods that wait, people, and what could
+// as well go later.
+func TestWhatGoesFirst(t *testing.T) {
+	t.Parallel()
+	drain := func(reason string) Start { return DrainOptions(DrainInput{Cluster: "c", Node: "n", Reason: reason}) }
+	order := []struct {
+		reason string
+		starts []Start
+	}{
+		{"nodes that the cloud takes away", []Start{drain(ReasonSpotInterrupted), drain(ReasonReservationInterrupted), drain(ReasonInstanceStopping), drain(ReasonInstanceTerminated)}},
+		{"pods that wait for a node", []Start{ProvisioningOptions("c"), LaunchOptions("c", LaunchGroup{}), NodeClaimOptions(NodeClaimInput{Cluster: "c"})}},
+		{"what somebody has ordered", []Start{drain(ReasonManualDrain), drain(ReasonClaimDeleted), drain(ReasonNodeDeleted)}},
+		{"what could as well go later", []Start{DisruptionOptions("c"), ReplacementOptions(ReplacementInput{Cluster: "c", Replace: Replace{Nodes: []RemovedNode{{}}}}),
+			drain(ReasonEmpty), drain(ReasonExpired), drain(string(karpv1.DisruptionReasonDrifted)), drain(string(karpv1.DisruptionReasonUnderutilized))}},
+	}
+	for i, rank := range order {
+		for _, start := range rank.starts {
+			if got := start.Client().Priority.PriorityKey; got != i+1 {
+				t.Errorf("%s: %s has the priority %d, want %d", rank.reason, start.ID, got, i+1)
+			}
+		}
+	}
+}
