@@ -73,6 +73,13 @@ type Mirror interface {
 	// Await returns nil once done says so, or its error. It asks at once and after each of the events.
 	Await(ctx context.Context, done func() (bool, error), on ...cluster.Event) error
 	Claim(name string) *karpv1.NodeClaim
+	ClaimByProviderID(id string) *karpv1.NodeClaim
+	// Claims and Nodes are all of them, ordered by name.
+	Claims() []*karpv1.NodeClaim
+	Node(name string) *corev1.Node
+	Nodes() []*corev1.Node
+	// Attached are the persistent volumes that are attached to a node.
+	Attached(node string) []string
 	// PodsOnNode are the pods bound to a node that have not ended.
 	PodsOnNode(name string) []*cluster.Pod
 	// PodsOwnedBy are the pods of a controller that have not ended.
@@ -143,10 +150,14 @@ var _ workflows.Activities = (*Activities)(nil)
 // New returns the activities of one cluster.
 func New(config Config) *Activities {
 	a := &Activities{Config: config, drains: &Drains{Client: config.Kube, Events: config.Events, Log: config.Log}}
-	a.evicting = a.drains
+	evicting := *a.drains
 	if config.Evictions != nil {
-		a.evicting = &Drains{Client: config.Evictions, Events: config.Events, Log: config.Log}
+		evicting.Client = config.Evictions
 	}
+	if config.Mirror != nil {
+		evicting.Attached = config.Mirror.Attached
+	}
+	a.evicting = &evicting
 	return a
 }
 

@@ -18,7 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
@@ -67,15 +69,31 @@ func groupClaim(name, group, instance string) *karpv1.NodeClaim {
 	return claim
 }
 
+// slowMirror shows claims as they were before they had instances, but for those whose machines it knows.
+type slowMirror struct {
+	Mirror
+	machines map[string]*karpv1.NodeClaim
+}
+
+func (m slowMirror) Claim(string) *karpv1.NodeClaim                { return nil }
+func (m slowMirror) ClaimByProviderID(id string) *karpv1.NodeClaim { return m.machines[id] }
+func (m slowMirror) Attached(string) []string                      { return nil }
+
 func TestFindInstances(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
 	if err := karpv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	kube := fake.NewClientBuilder().WithScheme(scheme).
-		WithObjects(groupClaim("recorded", "g", "i-1"), groupClaim("started", "g", ""), groupClaim("waiting", "g", "")).Build()
-	a := New(Config{Cluster: "c", Kube: kube, Cloud: launchedCloud{ids: []string{"i-1", "i-2", "i-3"}},
+	lists := 0
+	kube := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			lists++
+			return c.List(ctx, list, options...)
+		}}).
+		WithObjects(groupClaim("recorded", "g", "i-1"), groupClaim("started", "g", ""), groupClaim("waiting", "g", ""), groupClaim("shown", "g", "i-0")).Build()
+	a := New(Config{Cluster: "c", Kube: kube, Cloud: launchedCloud{ids: []string{"i-0", "i-1", "i-2", "i-3"}},
+		Mirror:   slowMirror{machines: map[string]*karpv1.NodeClaim{"aws:///us-east-1a/i-0": {}}},
 		Temporal: startedWorkflows{instances: map[string]string{"c/nodeclaim/started": "i-2"}}, Log: zap.NewNop()})
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
@@ -94,6 +112,9 @@ func TestFindInstances(t *testing.T) {
 		Fleet: workflows.Fleet{Instances: []workflows.Instance{{ID: "i-3", ProviderID: "aws:///us-east-1a/i-3"}}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("an instance is a claim's as soon as its workflow was started with it (-want +got):\n%s", diff)
+	}
+	if lists != 1 {
+		t.Errorf("all claims were read %d times for one group, want once", lists)
 	}
 }
 

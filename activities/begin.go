@@ -164,33 +164,15 @@ func (a *Activities) createReplacements(ctx context.Context, in workflows.Replac
 	if len(in.Claims) == 0 {
 		return result, nil
 	}
-	there, err := a.claimsOfReplacement(ctx, in.ID)
-	if err != nil {
-		return result, err
-	}
 	groups := groupNames(in.ID, in.Claims)
 	for i, planned := range in.Claims {
 		pool := a.Mirror.NodePool(planned.NodePool)
 		if pool == nil || !pool.DeletionTimestamp.IsZero() {
 			return result, giveUp(workflows.FailureChanged, "NodePool %s is gone", planned.NodePool)
 		}
-		var claim *karpv1.NodeClaim
-		for try := 0; claim == nil; try++ {
-			draft, err := a.draft(planned, pool, groups[i], claimName(planned.NodePool, fmt.Sprintf("%s/%d/%d", in.ID, i, try)))
-			if err != nil {
-				return result, err
-			}
-			draft.Annotations[karpv1.ReplacementAnnotationKey] = in.ID
-			if claim = there[draft.Name]; claim != nil {
-				delete(there, draft.Name)
-				break
-			}
-			switch err := a.Kube.Create(ctx, draft); {
-			case err == nil:
-				claim = draft
-			case !apierrors.IsAlreadyExists(err) || try == nameTries:
-				return result, fmt.Errorf("create NodeClaim %s: %w", draft.Name, err)
-			}
+		claim, err := a.createReplacement(ctx, in.ID, i, planned, pool, groups[i])
+		if err != nil {
+			return result, err
 		}
 		a.Mirror.Assume(claim)
 		ref := workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}
@@ -204,17 +186,45 @@ func (a *Activities) createReplacements(ctx context.Context, in workflows.Replac
 	return result, nil
 }
 
-// claimsOfReplacement reads the claims that were created for a replacement, by name.
-func (a *Activities) claimsOfReplacement(ctx context.Context, id string) (map[string]*karpv1.NodeClaim, error) {
-	list, err := a.listClaims(ctx)
-	if err != nil {
-		return nil, err
-	}
-	own := map[string]*karpv1.NodeClaim{}
-	for i := range list {
-		if list[i].Annotations[karpv1.ReplacementAnnotationKey] == id {
-			own[list[i].Name] = &list[i]
+// createReplacement creates a replacement's claim of a number, unless an earlier try has.
+func (a *Activities) createReplacement(ctx context.Context, id string, number int, planned plan.Claim, pool *karpv1.NodePool, group string) (*karpv1.NodeClaim, error) {
+	for try := 0; ; try++ {
+		draft, err := a.draft(planned, pool, group, replacementName(id, planned.NodePool, number, try))
+		if err != nil {
+			return nil, err
+		}
+		draft.Annotations[karpv1.ReplacementAnnotationKey] = id
+		err = a.Kube.Create(ctx, draft)
+		switch {
+		case err == nil:
+			return draft, nil
+		case !apierrors.IsAlreadyExists(err):
+			return nil, fmt.Errorf("create NodeClaim %s: %w", draft.Name, err)
+		}
+		there, err := a.claim(ctx, workflows.ClaimRef{Name: draft.Name})
+		switch {
+		case err != nil:
+			return nil, err
+		case there != nil && there.Annotations[karpv1.ReplacementAnnotationKey] == id:
+			return there, nil
+		case try == nameTries:
+			return nil, fmt.Errorf("create NodeClaim %s: other claims have its names", draft.Name)
 		}
 	}
-	return own, nil
+}
+
+// replacementName is the name of a replacement's claim of a number, and of a try where another claim has the first.
+func replacementName(id, pool string, number, try int) string {
+	return claimName(pool, fmt.Sprintf("%s/%d/%d", id, number, try))
+}
+
+// claimOfReplacement reads the claim of a number that was created for a replacement; nil where there is none.
+func (a *Activities) claimOfReplacement(ctx context.Context, id, pool string, number int) (*karpv1.NodeClaim, error) {
+	for try := range nameTries + 1 {
+		claim, err := a.claim(ctx, workflows.ClaimRef{Name: replacementName(id, pool, number, try)})
+		if err != nil || claim == nil || claim.Annotations[karpv1.ReplacementAnnotationKey] == id {
+			return claim, err
+		}
+	}
+	return nil, nil
 }

@@ -28,7 +28,9 @@ type Drains struct {
 	Client client.WithWatch
 	// Events tells people with kubectl what happens; nil tells nobody.
 	Events Events
-	Log    *zap.Logger
+	// Attached are the volumes that a mirror shows attached to a node; nil where there is none.
+	Attached func(node string) []string
+	Log      *zap.Logger
 }
 
 // Events is how people hear of a drain with kubectl. A client-go record.EventRecorder is one.

@@ -80,7 +80,7 @@ type request struct {
 func newPass(d *Drains, in workflows.EvictInput, node *corev1.Node, begun, local time.Time, progress evictProgress) *pass {
 	p := &pass{Drains: d, in: in, node: node, interner: new(plan.Interner), begun: begun, local: local,
 		pods:      nodeWatch{client: d.Client, node: node},
-		volumes:   volumeWatch{client: d.Client, node: node.Name},
+		volumes:   volumeWatch{client: d.Client, node: node.Name, shown: d.Attached},
 		started:   progress.Started,
 		evictions: map[types.UID]*request{}, deletions: map[types.UID]*request{}, budgets: budgetLists{client: d.Client}}
 	p.evicted.Store(int64(progress.Evicted))

@@ -205,8 +205,9 @@ func (a *Activities) FindInstances(ctx context.Context, in workflows.FindInstanc
 		info := activity.GetInfo(ctx)
 		until = until.Add(settleFor - info.StartedTime.Sub(info.ScheduledTime))
 	}
+	search := search{free: map[string]bool{}, waiting: map[string]bool{}}
 	for {
-		found, err := a.unclaimed(ctx, in)
+		found, err := a.unclaimed(ctx, in, search)
 		if err != nil || len(found.Instances) >= len(found.Claims) || !time.Now().Before(until) {
 			return found, err
 		}
@@ -218,39 +219,78 @@ func (a *Activities) FindInstances(ctx context.Context, in workflows.FindInstanc
 
 // unclaimed returns the instances of a launch group that no claim has, and those of the given claims that have none. An
 // instance belongs to the claim that names it, or whose running workflow was started with it. The instances are read
-// first: one that is handed out meanwhile is seen with its claim.
-func (a *Activities) unclaimed(ctx context.Context, in workflows.FindInstancesInput) (workflows.Found, error) {
+// first: one that is handed out meanwhile is seen with its claim. The API server is asked only where the mirror does not
+// show an instance or a claim to be served, and once for each: nobody but the Launch that asks hands them out.
+func (a *Activities) unclaimed(ctx context.Context, in workflows.FindInstancesInput, known search) (workflows.Found, error) {
 	there, err := a.Cloud.Instances(ctx, cloud.Query{LaunchGroup: in.Group})
 	if err != nil {
 		return workflows.Found{}, cloudFailure("look for launch group "+in.Group, err)
 	}
-	claims, err := a.listClaims(ctx)
-	if err != nil {
-		return workflows.Found{}, err
-	}
-	taken, served := map[string]bool{}, map[string]bool{}
-	for i := range claims {
-		claim := &claims[i]
-		id, has := InstanceID(claim.Status.ProviderID), claim.Status.ProviderID != ""
-		if !has && launchGroup(claim) == in.Group {
-			if id, has, err = a.handedOut(ctx, claim.Name); err != nil {
-				return workflows.Found{}, err
-			}
+	there = slices.DeleteFunc(there, func(instance cloud.Instance) bool { return a.Mirror.ClaimByProviderID(instance.ProviderID) != nil })
+	if slices.ContainsFunc(there, func(instance cloud.Instance) bool { return !known.free[instance.ID] }) {
+		taken, err := a.takenInstances(ctx, in.Group)
+		if err != nil {
+			return workflows.Found{}, err
 		}
-		taken[id], served[string(claim.UID)] = has, has
+		for _, instance := range there {
+			known.free[instance.ID] = !taken[instance.ID]
+		}
 	}
 	var found workflows.Found
 	for _, instance := range there {
-		if !taken[instance.ID] {
+		if known.free[instance.ID] {
 			found.Instances = append(found.Instances, reduceInstance(instance))
 		}
 	}
 	for _, ref := range in.Claims {
-		if !served[ref.UID] {
+		if !known.waiting[ref.UID] {
+			served, err := a.served(ctx, ref)
+			if err != nil {
+				return workflows.Found{}, err
+			}
+			known.waiting[ref.UID] = !served
+		}
+		if known.waiting[ref.UID] {
 			found.Claims = append(found.Claims, ref)
 		}
 	}
 	return found, nil
+}
+
+// search is what a FindInstances has read already: instances that no claim has by id, and claims that have none by UID.
+type search struct{ free, waiting map[string]bool }
+
+// served says whether a claim has an instance, or a running workflow that was started with one.
+func (a *Activities) served(ctx context.Context, ref workflows.ClaimRef) (bool, error) {
+	if shown := a.Mirror.Claim(ref.Name); shown != nil && string(shown.UID) == ref.UID && shown.Status.ProviderID != "" {
+		return true, nil
+	}
+	claim, err := a.claim(ctx, ref)
+	if err != nil || claim == nil || claim.Status.ProviderID != "" {
+		return claim != nil, err
+	}
+	_, handed, err := a.handedOut(ctx, ref.Name)
+	return handed, err
+}
+
+// takenInstances are the instances that claims have, by id.
+func (a *Activities) takenInstances(ctx context.Context, group string) (map[string]bool, error) {
+	claims, err := a.listClaims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	taken := map[string]bool{}
+	for i := range claims {
+		claim := &claims[i]
+		id, has := InstanceID(claim.Status.ProviderID), claim.Status.ProviderID != ""
+		if !has && launchGroup(claim) == group {
+			if id, has, err = a.handedOut(ctx, claim.Name); err != nil {
+				return nil, err
+			}
+		}
+		taken[id] = has
+	}
+	return taken, nil
 }
 
 // handedOut returns the instance with which the workflow of a claim was started, if it runs.

@@ -180,7 +180,7 @@ func TestBeginAndUndo(t *testing.T) {
 	if _, err := run(t, r.doing.UndoReplacement, workflows.UndoInput{ID: "r2", Nodes: in.Nodes, Why: "in vain"}); err != nil || !disrupted(r.node("node-a")) {
 		t.Errorf("taking back what was never begun took the mark of another: %v", err)
 	}
-	undo := workflows.UndoInput{ID: "r1", Nodes: in.Nodes, Why: "there is no capacity"}
+	undo := workflows.UndoInput{ID: "r1", Nodes: in.Nodes, Pools: []string{in.Claims[0].NodePool, in.Claims[1].NodePool}, Why: "there is no capacity"}
 	for range 2 {
 		undone, err := run(t, r.doing.UndoReplacement, undo)
 		if err != nil || !slices.Equal(undone.Nodes, []string{"node-a"}) {
@@ -498,7 +498,7 @@ func TestSweepUnmarks(t *testing.T) {
 		r := newReplacing(t, test.running, claim, node)
 		listed := r.claims()[0]
 		s := sweep{Activities: r.doing, claims: map[string]*karpv1.NodeClaim{node.Spec.ProviderID: &listed}}
-		s.marks(t.Context(), []corev1.Node{*r.node("node-a")})
+		s.marks(t.Context(), []*corev1.Node{r.node("node-a")})
 		if s.result.Failures > 0 {
 			t.Errorf("%s: %v", test.reason, s.result.Failed)
 			continue

@@ -36,7 +36,8 @@ const (
 
 // Sweep compares cloud, cluster and workflows. What it finds was left by a crash at an unlucky line, by a bug or by a
 // person, so it is careful: it reads the claims after the instances, acts only on what is old enough, and asks Temporal
-// about each workflow by id, since the list of workflows may lag. What cannot be put right is named in the result, and
+// about each workflow by id, since the list of workflows may lag. The cluster is compared as the mirror shows it; what
+// looks wrong there is read from the API server before anything is concluded. What cannot be put right is named in the result, and
 // keeps nothing else from being put right. How much one sweep ends is bounded; see sweepcap.go.
 func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflows.SweepResult, error) {
 	ctx, done := attend(ctx)
@@ -45,14 +46,11 @@ func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflo
 	if err != nil {
 		return workflows.SweepResult{}, cloudFailure("list instances", err)
 	}
-	claims, err := a.listClaims(ctx)
-	if err != nil {
-		return workflows.SweepResult{}, err
+	if err := a.Mirror.Fresh(freshEnough); err != nil {
+		return workflows.SweepResult{}, fmt.Errorf("compare the cluster: %w", err)
 	}
-	var nodes corev1.NodeList
-	if err := a.Kube.List(ctx, &nodes, client.HasLabels{karpv1.NodeRegisteredLabelKey}); err != nil {
-		return workflows.SweepResult{}, fmt.Errorf("list Nodes: %w", err)
-	}
+	claims := a.Mirror.Claims()
+	nodes := slices.DeleteFunc(a.Mirror.Nodes(), func(node *corev1.Node) bool { return node.Labels[karpv1.NodeRegisteredLabelKey] == "" })
 	s := sweep{Activities: a, now: time.Now(), instances: map[string]cloud.Instance{}, claims: map[string]*karpv1.NodeClaim{},
 		named:  map[string]*karpv1.NodeClaim{},
 		most:   sweepMost(a.SweepMost, len(instances)),
@@ -60,10 +58,10 @@ func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflo
 	for _, instance := range instances {
 		s.instances[instance.ProviderID] = instance
 	}
-	for i := range claims {
-		s.named[claims[i].Name] = &claims[i]
-		if id := claims[i].Status.ProviderID; id != "" {
-			s.claims[id] = &claims[i]
+	for _, claim := range claims {
+		s.named[claim.Name] = claim
+		if id := claim.Status.ProviderID; id != "" {
+			s.claims[id] = claim
 		}
 	}
 	if err := s.list(ctx); err != nil {
@@ -75,8 +73,8 @@ func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflo
 	}
 	s.adoptions(ctx, claims)
 	s.strays(ctx)
-	s.nodes(ctx, nodes.Items)
-	s.marks(ctx, nodes.Items)
+	s.nodes(ctx, nodes)
+	s.marks(ctx, nodes)
 	s.nameInstances(ctx)
 	s.stuck(ctx)
 	a.SweepMetrics.swept(s.result)
@@ -124,23 +122,40 @@ func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) {
 	for _, listed := range s.listed {
 		held[listed.instance] = true
 	}
-	var ids []string
-	groups := map[string]*launchState{}
+	var suspects []cloud.Instance
+	launching := map[string]bool{}
 	for _, instance := range instances {
 		if s.claims[instance.ProviderID] != nil || held[instance.ID] || s.now.Sub(instance.LaunchTime) < orphanAge {
 			continue
 		}
-		group, known := groups[instance.LaunchGroup]
-		if !known {
-			var err error
-			group, err = s.launchState(ctx, instance.LaunchGroup)
+		if _, known := launching[instance.LaunchGroup]; !known && instance.LaunchGroup != "" {
+			running, err := s.running(ctx, s.Cluster.LaunchID(instance.LaunchGroup))
 			s.fail("instance "+instance.ID, err)
-			groups[instance.LaunchGroup] = group
+			launching[instance.LaunchGroup] = running || err != nil
 		}
-		if group == nil || group.busy || group.claimed[instance.ProviderID] {
-			continue
+		if !launching[instance.LaunchGroup] {
+			suspects = append(suspects, instance)
 		}
-		ids = append(ids, instance.ID)
+	}
+	if len(suspects) == 0 {
+		return
+	}
+	// What a Launch handed out before it ended is either written on a claim by now, or missing on one.
+	claims, err := s.listClaims(ctx)
+	if err != nil {
+		s.fail("instances nobody owns", err)
+		return
+	}
+	claimed, waiting := map[string]bool{}, map[string]bool{}
+	for i := range claims {
+		claimed[claims[i].Status.ProviderID] = true
+		waiting[launchGroup(&claims[i])] = waiting[launchGroup(&claims[i])] || claims[i].Status.ProviderID == ""
+	}
+	var ids []string
+	for _, instance := range suspects {
+		if !claimed[instance.ProviderID] && !waiting[instance.LaunchGroup] {
+			ids = append(ids, instance.ID)
+		}
 	}
 	if len(ids) > s.most && 2*len(ids) > len(instances) && s.SweepMost < 1 {
 		s.result.Stopped = fmt.Sprintf("%d of %d instances have neither a NodeClaim nor a workflow; none is terminated. They may be another cluster's of this name. "+
@@ -158,47 +173,15 @@ func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) {
 	s.result.Terminated = ids
 }
 
-// launchState says who may have the instances of a launch group.
-type launchState struct {
-	// busy says that instances may still get a claim: the group's Launch runs, or one of its claims has a workflow that
-	// has not written its instance down yet.
-	busy bool
-	// claimed are the provider ids that claims have by now.
-	claimed map[string]bool
-}
-
-// launchState asks for the Launch first and reads the claims then: what it handed out before it ended is either written
-// on a claim or missing on one.
-func (s *sweep) launchState(ctx context.Context, group string) (*launchState, error) {
-	state := &launchState{claimed: map[string]bool{}}
-	if group != "" {
-		running, err := s.running(ctx, s.Cluster.LaunchID(group))
-		if err != nil {
-			return nil, err
-		}
-		state.busy = running
-	}
-	claims, err := s.listClaims(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range claims {
-		state.claimed[claims[i].Status.ProviderID] = true
-		state.busy = state.busy || claims[i].Status.ProviderID == "" && launchGroup(&claims[i]) == group
-	}
-	return state, nil
-}
-
 // adoptions gives claims without a workflow theirs, and tells claims whose instance is gone.
-func (s *sweep) adoptions(ctx context.Context, claims []karpv1.NodeClaim) {
-	all, launched, lost := make([]*karpv1.NodeClaim, len(claims)), 0, 0
-	for i := range claims {
-		all[i] = &claims[i]
-		if claims[i].Status.ProviderID == "" {
+func (s *sweep) adoptions(ctx context.Context, claims []*karpv1.NodeClaim) {
+	launched, lost := 0, 0
+	for _, claim := range claims {
+		if claim.Status.ProviderID == "" {
 			continue
 		}
 		launched++
-		if s.lost(&claims[i]) {
+		if s.lost(claim) {
 			lost++
 		}
 	}
@@ -207,7 +190,7 @@ func (s *sweep) adoptions(ctx context.Context, claims []karpv1.NodeClaim) {
 		s.result.Stopped = fmt.Sprintf("the cloud shows no instance for %d of %d launched NodeClaims; none is ended for that. "+
 			"Look whether the worker asks the right account and region, or run it with --sweep-most=1 if they are gone", lost, launched)
 	}
-	for _, claim := range all {
+	for _, claim := range claims {
 		if doubtful && s.lost(claim) {
 			continue
 		}
@@ -215,7 +198,7 @@ func (s *sweep) adoptions(ctx context.Context, claims []karpv1.NodeClaim) {
 			continue
 		}
 		if claim.Status.ProviderID == "" {
-			s.fail("NodeClaim "+claim.Name, s.adoptLaunch(ctx, claim, all))
+			s.fail("NodeClaim "+claim.Name, s.adoptLaunch(ctx, claim, claims))
 		} else {
 			s.fail("NodeClaim "+claim.Name, s.adoptClaim(ctx, claim))
 		}
@@ -295,10 +278,21 @@ func (s *sweep) lost(claim *karpv1.NodeClaim) bool {
 }
 
 // nodes lets Node objects go that Tenon once registered and whose claim and instance are both gone.
-func (s *sweep) nodes(ctx context.Context, list []corev1.Node) {
-	for i := range list {
-		node := &list[i]
-		if _, there := s.instances[node.Spec.ProviderID]; there || s.claims[node.Spec.ProviderID] != nil || s.now.Sub(node.CreationTimestamp.Time) < consistencyLag || ready(node) {
+func (s *sweep) nodes(ctx context.Context, list []*corev1.Node) {
+	suspects := slices.DeleteFunc(slices.Clone(list), func(node *corev1.Node) bool {
+		_, there := s.instances[node.Spec.ProviderID]
+		return there || s.claims[node.Spec.ProviderID] != nil || s.now.Sub(node.CreationTimestamp.Time) < consistencyLag || ready(node)
+	})
+	if len(suspects) == 0 {
+		return
+	}
+	claims, err := s.listClaims(ctx)
+	if err != nil {
+		s.fail("Nodes nobody owns", err)
+		return
+	}
+	for _, node := range suspects {
+		if slices.ContainsFunc(claims, func(claim karpv1.NodeClaim) bool { return claim.Status.ProviderID == node.Spec.ProviderID }) {
 			continue
 		}
 		err := s.letGo(ctx, node)
@@ -309,8 +303,12 @@ func (s *sweep) nodes(ctx context.Context, list []corev1.Node) {
 	}
 }
 
-// letGo deletes a Node object that is nobody's.
+// letGo deletes a Node object that is nobody's, unless it has become ready.
 func (s *sweep) letGo(ctx context.Context, node *corev1.Node) error {
+	node, err := s.drains.node(ctx, node.Name, string(node.UID))
+	if err != nil || node == nil || ready(node) {
+		return err
+	}
 	if _, err := s.drains.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
 		controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer)
 	}); err != nil {

@@ -106,6 +106,43 @@ func (s *sweptTemporal) SignalWithStartWorkflow(_ context.Context, id, _ string,
 type sweptMirror struct {
 	Mirror
 	nodes []*corev1.Node
+	// kube is what else it shows; nil for nothing else.
+	kube client.Client
+}
+
+func (m sweptMirror) Fresh(time.Duration) error { return nil }
+
+func (m sweptMirror) Claims() []*karpv1.NodeClaim {
+	var list karpv1.NodeClaimList
+	if err := m.kube.List(context.Background(), &list); err != nil {
+		panic(err) // the fake client knows the kind
+	}
+	claims := make([]*karpv1.NodeClaim, len(list.Items))
+	for i := range list.Items {
+		claims[i] = &list.Items[i]
+	}
+	return claims
+}
+
+func (m sweptMirror) Nodes() []*corev1.Node {
+	var list corev1.NodeList
+	if err := m.kube.List(context.Background(), &list); err != nil {
+		panic(err) // the fake client knows the kind
+	}
+	nodes := make([]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		nodes[i] = &list.Items[i]
+	}
+	return nodes
+}
+
+func (m sweptMirror) Node(name string) *corev1.Node {
+	for _, node := range m.Nodes() {
+		if node.Name == name {
+			return node
+		}
+	}
+	return nil
 }
 
 func (m sweptMirror) NodeByProviderID(id string) *corev1.Node {
@@ -271,6 +308,10 @@ func TestSweepTellsNobodyOfAClaimThatIsGone(t *testing.T) {
 
 func sweepOnce(t *testing.T, a *Activities) workflows.SweepResult {
 	t.Helper()
+	if mirror, ok := a.Mirror.(sweptMirror); ok {
+		mirror.kube = a.Kube
+		a.Mirror = mirror
+	}
 	var suite testsuite.WorkflowTestSuite
 	environment := suite.NewTestActivityEnvironment()
 	environment.RegisterActivity(a.Sweep)

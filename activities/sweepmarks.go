@@ -17,9 +17,8 @@ import (
 
 // marks takes marks off nodes that nobody takes away: those of replacements, removals and drains that were terminated by
 // a person, and those that Karpenter made before Tenon took over and never came back to.
-func (s *sweep) marks(ctx context.Context, list []corev1.Node) {
-	for i := range list {
-		node := &list[i]
+func (s *sweep) marks(ctx context.Context, list []*corev1.Node) {
+	for _, node := range list {
 		s.fail("Node "+node.Name, s.openOrphan(ctx, node))
 		s.fail("Node "+node.Name, s.unmarkOrphan(ctx, node))
 	}

@@ -95,6 +95,9 @@ func (s *sweep) strays(ctx context.Context) {
 		if !isDrain || listed.uid == "" || s.now.Sub(listed.started) < adoptAge {
 			continue
 		}
+		if shown := s.Mirror.Node(name); shown != nil && string(shown.UID) == listed.uid {
+			continue
+		}
 		node, err := s.drains.node(ctx, name, listed.uid)
 		if err != nil || node != nil {
 			s.fail("workflow "+id, err)

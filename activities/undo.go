@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"go.uber.org/zap"
@@ -37,12 +36,15 @@ func (a *Activities) UndoReplacement(ctx context.Context, in workflows.UndoInput
 			undone.Nodes = append(undone.Nodes, gone.Node)
 		}
 	}
-	claims, err := a.claimsOfReplacement(ctx, in.ID)
-	if err != nil {
-		return undone, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(claims)) {
-		claim := claims[name]
+	for i, pool := range in.Pools {
+		claim, err := a.claimOfReplacement(ctx, in.ID, pool, i)
+		if err != nil {
+			return undone, err
+		}
+		if claim == nil {
+			continue
+		}
+		name := claim.Name
 		kept, err := a.keepsReplacement(ctx, claim, len(undone.Nodes) > 0)
 		if err != nil {
 			return undone, err

@@ -21,15 +21,22 @@ import (
 type volumeWatch struct {
 	client client.WithWatch
 	node   string
+	// shown are the volumes that the mirror shows attached to the node; nil where there is no mirror.
+	shown func(node string) []string
 	// attached maps the name of a VolumeAttachment to its persistent volume; nil before the first list.
 	attached map[string]string
 	events   watch.Interface
 }
 
 // follow lists the attachments of the node and, where there are any, watches them. VolumeAttachments cannot be
-// selected by node, so nothing is watched that need not be.
+// selected by node, so nothing is listed or watched that need not be: what is attached to a node that is closed was so
+// before, and the mirror shows it.
 func (v *volumeWatch) follow(ctx context.Context) error {
 	if v.attached != nil && (v.events != nil || len(v.attached) == 0) {
+		return nil
+	}
+	if v.attached == nil && v.shown != nil && len(v.shown(v.node)) == 0 {
+		v.attached = map[string]string{}
 		return nil
 	}
 	var list storagev1.VolumeAttachmentList

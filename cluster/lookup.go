@@ -86,6 +86,13 @@ func (m *Mirror) Nodes() []*corev1.Node {
 	return nodes
 }
 
+// Attached returns the persistent volumes attached to a node, ordered by name.
+func (m *Mirror) Attached(node string) []string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return slices.Sorted(maps.Values(m.storage.attached[node]))
+}
+
 // NodePool returns the NodePool of a name, or nil.
 func (m *Mirror) NodePool(name string) *karpv1.NodePool {
 	m.mu.RLock()

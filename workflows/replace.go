@@ -46,3 +46,12 @@ func (r *Replace) claimNames() []string {
 	}
 	return names
 }
+
+// claimPools are the NodePools of the claims, in their order.
+func (r *Replace) claimPools() []string {
+	pools := make([]string, 0, len(r.Claims))
+	for i := range r.Claims {
+		pools = append(pools, r.Claims[i].NodePool)
+	}
+	return pools
+}

@@ -94,7 +94,9 @@ type MovedPods struct {
 type UndoInput struct {
 	ID    string        `json:"id"`
 	Nodes []RemovedNode `json:"nodes"`
-	Why   string        `json:"why"`
+	// Pools are the NodePools of the claims that were to be created, in their order.
+	Pools []string `json:"pools,omitempty"`
+	Why   string   `json:"why"`
 }
 
 // Undone is what was taken back.
@@ -299,7 +301,7 @@ func (r *replacement) awaitMoved(ctx workflow.Context) string {
 func (r *replacement) undo(ctx workflow.Context, why string) error {
 	r.result.Undone = why
 	r.describe(ctx, "Taking it back: "+why+".")
-	undone, err := UndoReplacementActivity.Run(ctx, UndoInput{ID: r.ID, Nodes: r.Nodes, Why: why}, "take it back")
+	undone, err := UndoReplacementActivity.Run(ctx, UndoInput{ID: r.ID, Nodes: r.Nodes, Pools: r.claimPools(), Why: why}, "take it back")
 	if err != nil {
 		return err
 	}
