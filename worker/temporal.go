@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 )
 
@@ -22,9 +21,8 @@ const (
 	awayAfter = 15 * time.Second
 )
 
-// Temporal is a Temporal server that need not answer.
-type Temporal interface {
-	client.Client
+// TemporalServer is the server behind a client, which need not answer.
+type TemporalServer interface {
 	// Ask returns an error unless the server answers for the worker's namespace.
 	Ask(ctx context.Context) error
 	// CheckAttributes returns an error where the namespace lacks search attributes.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	sdk "go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
@@ -51,8 +52,10 @@ const freshAtMost = 30 * time.Second
 // Connections are what a worker is connected to.
 type Connections struct {
 	Kubernetes *rest.Config
-	Temporal   Temporal
-	Cloud      cloud.Provider
+	Temporal   client.Client
+	// Server is where Temporal connects to.
+	Server TemporalServer
+	Cloud  cloud.Provider
 	// Interruptions is where the cloud announces that instances go; nil where it does not.
 	Interruptions starter.Interruptions
 	// Interceptors stand around every workflow and activity.
@@ -113,7 +116,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	reach, err := newReach(to.Temporal.Ask, prometheus.DefaultRegisterer, log)
+	reach, err := newReach(to.Server.Ask, prometheus.DefaultRegisterer, log)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -133,7 +136,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		if err := reach.await(ctx); err != nil {
 			return err
 		}
-		if err := to.Temporal.CheckAttributes(ctx, workflows.Attributes()); err != nil {
+		if err := to.Server.CheckAttributes(ctx, workflows.Attributes()); err != nil {
 			return err
 		}
 		return lease.run(ctx, func(ctx context.Context) error {

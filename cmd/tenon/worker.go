@@ -107,16 +107,16 @@ func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) erro
 	if err != nil {
 		return fmt.Errorf("find the Kubernetes API server (set KUBECONFIG, or run in a pod): %w", err)
 	}
-	connection, err := temporal.Connect(prometheus.DefaultRegisterer, log)
+	server, err := temporal.Connect(prometheus.DefaultRegisterer, log)
 	if err != nil {
 		return err
 	}
-	defer connection.Close()
+	defer server.Client.Close()
 	options := aws.Options{
 		Cluster: settings.Cluster, ClusterEndpoint: cloud.endpoint, ClusterCA: cloud.caBundle, VMMemoryOverhead: &cloud.memoryOverhead,
 		ReservedENIs: cloud.reservedENIs, DisableDryRun: cloud.disableDryRun, Log: log,
 	}
-	connections := worker.Connections{Kubernetes: kubernetes, Temporal: connection}
+	connections := worker.Connections{Kubernetes: kubernetes, Temporal: server.Client, Server: server}
 	if err := installFailpoints(&connections, &options, log); err != nil {
 		return err
 	}

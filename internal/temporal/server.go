@@ -14,9 +14,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// Server is a Temporal server that need not answer yet. Its client connects when it is first used.
+// Server is a Temporal server that need not answer yet.
 type Server struct {
-	client.Client
+	// Client connects when it is first used.
+	Client             client.Client
 	address, namespace string
 	log                *zap.Logger
 }
@@ -39,7 +40,7 @@ func Connect(registry prometheus.Registerer, log *zap.Logger) (*Server, error) {
 
 // Ask returns nil if the server answers for the namespace, which it reads from its database.
 func (s *Server) Ask(ctx context.Context) error {
-	_, err := s.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: s.namespace})
+	_, err := s.Client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: s.namespace})
 	if err != nil {
 		return refused(s.address, s.namespace, err)
 	}
@@ -49,7 +50,7 @@ func (s *Server) Ask(ctx context.Context) error {
 // CheckAttributes returns an error that says how to create search attributes, all of them Keywords, which the namespace
 // lacks. Where the server does not let the process ask, it finds out when it starts a workflow.
 func (s *Server) CheckAttributes(ctx context.Context, attributes []string) error {
-	known, err := s.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: s.namespace})
+	known, err := s.Client.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: s.namespace})
 	if err != nil {
 		s.log.Info("search attributes could not be checked", zap.Error(err))
 		return nil
