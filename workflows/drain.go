@@ -17,9 +17,10 @@ type DrainInput struct {
 	NodePool string `json:"nodePool,omitempty"`
 	// Deadline is when the drain ends whatever is left; zero means never.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Reason is one of the Reason constants, Note what the person who asked wrote.
+	// Reason is one of the Reason constants, Note what the person who asked wrote, and By who that is to the API server.
 	Reason string `json:"reason"`
 	Note   string `json:"note,omitempty"`
+	By     string `json:"by,omitempty"`
 	// Delete says that the NodeClaim is deleted once the node is drained. A drain that is part of a claim's own end
 	// leaves it false, as does a drain by hand that only empties the node.
 	Delete bool `json:"delete,omitempty"`
@@ -42,8 +43,10 @@ type DrainProgress struct {
 	Waiters []string `json:"waiters,omitempty"`
 	// Phase is what the search attribute shows, empty as long as it is what the drain was started with.
 	Phase string `json:"phase,omitempty"`
-	// Said is the note of the last order that had one.
+	// Said is the last order that had an author or a note.
 	Said string `json:"said,omitempty"`
+	// Started is when the first run began.
+	Started time.Time `json:"started,omitzero"`
 }
 
 // SignalDrainNotify carries a DrainWaiter to a Drain that was started by hand before its node's claim ended.

@@ -535,14 +535,32 @@ func TestDrainTellsWaiters(t *testing.T) {
 
 func TestDrainWorkflowCanceledUndoesNothing(t *testing.T) {
 	t.Parallel()
-	lab := newDrainLab(t)
-	lab.evict = untilCanceled
-	lab.RegisterDelayedCallback(lab.CancelWorkflow, time.Minute)
-	if got := lab.run(manualDrain()); got.Outcome != DrainCanceled {
-		t.Errorf("result %+v", got)
-	}
-	if lab.uncordons != 0 || len(lab.deleted) != 0 {
-		t.Errorf("%d uncordons, deleted %v", lab.uncordons, lab.deleted)
+	for reason, test := range map[string]struct {
+		in    func(*drainLab) DrainInput
+		evict func(context.Context, int, EvictInput) (EvictResult, error)
+	}{
+		"while pods are evicted": {in: func(*drainLab) DrainInput { return manualDrain() }, evict: untilCanceled},
+		"with a deadline to come": {in: func(l *drainLab) DrainInput {
+			in := manualDrain()
+			in.Deadline = l.Now().Add(time.Hour)
+			return in
+		}, evict: untilCanceled},
+		"while it waits": {in: func(*drainLab) DrainInput { return manualDrain() }, evict: func(context.Context, int, EvictInput) (EvictResult, error) {
+			return EvictResult{Left: 1, Blockers: []Blocker{{Pod: "team/web"}}, Digest: "d", Waiting: true}, nil
+		}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			lab := newDrainLab(t)
+			lab.evict = test.evict
+			lab.RegisterDelayedCallback(lab.CancelWorkflow, time.Minute)
+			if got := lab.run(test.in(lab)); got.Outcome != DrainCanceled {
+				t.Errorf("result %+v", got)
+			}
+			if lab.uncordons != 0 || len(lab.deleted) != 0 || len(lab.passes) != 1 {
+				t.Errorf("%d uncordons, deleted %v, %d passes", lab.uncordons, lab.deleted, len(lab.passes))
+			}
+		})
 	}
 }
 
@@ -554,7 +572,9 @@ func TestDrainContinuesAsNew(t *testing.T) {
 	lab.evict = func(context.Context, int, EvictInput) (EvictResult, error) {
 		return EvictResult{Evicted: 1, Left: 3, Blockers: []Blocker{webBudget}, Digest: "d1"}, nil
 	}
-	lab.ExecuteWorkflow(DrainType, manualDrain())
+	in := manualDrain()
+	in.Progress.Started = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) // by an earlier run
+	lab.ExecuteWorkflow(DrainType, in)
 	var next *workflow.ContinueAsNewError
 	if err := lab.GetWorkflowError(); !errors.As(err, &next) {
 		t.Fatalf("error %v, want to continue as new", err)
@@ -564,7 +584,7 @@ func TestDrainContinuesAsNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := manualDrain()
-	want.Progress = DrainProgress{Evicted: 1, Left: 3, Blockers: []Blocker{webBudget}, Digest: "d1", Waiters: []string{"w"}}
+	want.Progress = DrainProgress{Started: in.Progress.Started, Evicted: 1, Left: 3, Blockers: []Blocker{webBudget}, Digest: "d1", Waiters: []string{"w"}}
 	if diff := cmp.Diff(want, carried); diff != "" {
 		t.Errorf("carried over (-want +got):\n%s", diff)
 	}

@@ -36,6 +36,7 @@ func (d *drain) details() string {
 	row("Node", d.Node)
 	row("NodeClaim", d.Claim)
 	row("Reason", d.Reason)
+	row("Ordered by", d.By)
 	row("Note", d.Note)
 	row("Last order", d.Progress.Said)
 	row("Afterwards", d.afterwards())

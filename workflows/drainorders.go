@@ -28,8 +28,9 @@ const (
 
 // DrainOrder is what a person tells a drain.
 type DrainOrder struct {
-	// Note says why, for those who read the drain later.
+	// Note says why, for those who read the drain later, and By who orders it, as the API server knows them.
 	Note string `json:"note,omitempty"`
+	By   string `json:"by,omitempty"`
 	// Deadline is for UpdateDeadline only.
 	Deadline time.Time `json:"deadline,omitzero"`
 }
@@ -52,6 +53,8 @@ type DrainStatus struct {
 	Outcome DrainOutcome `json:"outcome,omitempty"`
 	Reason  string       `json:"reason"`
 	Note    string       `json:"note,omitempty"`
+	// By is who ordered the drain; empty where no person did.
+	By string `json:"by,omitempty"`
 	// Delete says that the node is terminated afterwards.
 	Delete   bool      `json:"delete,omitempty"`
 	Forced   bool      `json:"forced,omitempty"`
@@ -65,8 +68,10 @@ type DrainStatus struct {
 
 // listen registers the query and the updates.
 func (d *drain) listen(ctx workflow.Context) error {
-	started := workflow.GetInfo(ctx).WorkflowStartTime
-	if err := workflow.SetQueryHandler(ctx, QueryStatus, func() (DrainStatus, error) { return d.status(started), nil }); err != nil {
+	if d.Progress.Started.IsZero() {
+		d.Progress.Started = workflow.GetInfo(ctx).WorkflowStartTime
+	}
+	if err := workflow.SetQueryHandler(ctx, QueryStatus, func() (DrainStatus, error) { return d.status(), nil }); err != nil {
 		return fmt.Errorf("register query %s: %w", QueryStatus, err)
 	}
 	for _, update := range []struct {
@@ -82,17 +87,30 @@ func (d *drain) listen(ctx workflow.Context) error {
 	} {
 		handle := func(ctx workflow.Context, order DrainOrder) (DrainStatus, error) {
 			update.apply(ctx, order)
-			if order.Note != "" {
-				d.Progress.Said = update.name + ": " + order.Note
+			if said := order.said(update.name); said != "" {
+				d.Progress.Said = said
 			}
 			d.changed = true
-			return d.status(started), nil
+			return d.status(), nil
 		}
 		if err := workflow.SetUpdateHandlerWithOptions(ctx, update.name, handle, workflow.UpdateHandlerOptions{Validator: update.validate}); err != nil {
 			return fmt.Errorf("register update %s: %w", update.name, err)
 		}
 	}
 	return nil
+}
+
+// said is what is remembered of an order: who gave it, and why. It is empty where neither is known.
+func (o DrainOrder) said(order string) string {
+	switch {
+	case o.By == "" && o.Note == "":
+		return ""
+	case o.Note == "":
+		return order + " by " + o.By
+	case o.By == "":
+		return order + ": " + o.Note
+	}
+	return order + " by " + o.By + ": " + o.Note
 }
 
 // running is what every order needs: a drain that has not come to its end.
@@ -185,13 +203,13 @@ func (d *drain) phase() string {
 	return PhaseDraining
 }
 
-func (d *drain) status(started time.Time) DrainStatus {
+func (d *drain) status() DrainStatus {
 	note := d.Note
 	if d.Progress.Said != "" {
 		note = d.Progress.Said
 	}
-	return DrainStatus{Node: d.Node, Claim: d.Claim, NodePool: d.NodePool, Phase: d.phase(), Outcome: d.ended, Reason: d.Reason, Note: note,
-		Delete: d.Delete, Forced: d.Progress.Forced, Started: started, Deadline: d.Deadline,
+	return DrainStatus{Node: d.Node, Claim: d.Claim, NodePool: d.NodePool, Phase: d.phase(), Outcome: d.ended, Reason: d.Reason, Note: note, By: d.By,
+		Delete: d.Delete, Forced: d.Progress.Forced, Started: d.Progress.Started, Deadline: d.Deadline,
 		Evicted: d.Progress.Evicted, Left: d.Progress.Left, Blockers: d.Progress.Blockers}
 }
 

@@ -38,7 +38,8 @@ func Drain(ctx workflow.Context, in DrainInput) (DrainResult, error) {
 		if err := d.show(ctx); err != nil {
 			return DrainResult{}, err
 		}
-		if err := workflow.Await(ctx, d.news); err != nil {
+		// A cancellation makes timers ready as well, which is news of nothing.
+		if err := workflow.Await(ctx, d.news); err != nil || ctx.Err() != nil {
 			return d.stop(ctx), nil
 		}
 		d.changed = false

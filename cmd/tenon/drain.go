@@ -28,7 +28,9 @@ func newDrainCommand() *cobra.Command {
 		Short: "Empty a node, and steer drains that are under way",
 		Long: `Cordons a node and evicts its pods through the Eviction API: ordinary pods first, then those of DaemonSets, then
 critical ones, each as its disruption budgets allow. Pods that carry karpenter.sh/do-not-disrupt hold up the drain. The
-drain is a durable workflow: it goes on when this command or the worker is stopped.
+drain is a durable workflow: it goes on when this command or the worker is stopped. A node that is being drained already,
+or whose NodeClaim is being deleted, is not drained twice: the command attaches to what runs. Who gives an order is recorded
+with it, as the API server knows them.
 
 A node of Tenon's is terminated once it is drained, unless --keep is given. Any other node stays, cordoned. With a
 deadline, pods that would outlive it are deleted without regard to budgets and annotations.`,

@@ -70,7 +70,8 @@ func TestDescribeDrain(t *testing.T) {
 		"ByName":   {reason: "a claim is found by its node's name", objects: []kube.Object{node("n", ""), claim("c", "n", "")}, want: workflows.DrainInput{Claim: "c", ClaimUID: "claim-uid", Delete: true}},
 		"ByID":     {reason: "a claim whose status has no node yet is found by its instance", objects: []kube.Object{node("n", "aws:///x/i-1"), claim("c", "", "aws:///x/i-1")}, want: workflows.DrainInput{Claim: "c", ClaimUID: "claim-uid", Delete: true}},
 		"Keep":     {reason: "--keep leaves the claim alone", objects: []kube.Object{node("n", ""), claim("c", "n", "")}, flags: drainFlags{keep: true, note: "why"}, want: workflows.DrainInput{Claim: "c", ClaimUID: "claim-uid", Note: "why"}},
-		"Ending":   {reason: "a claim that ends has its own drain", objects: []kube.Object{node("n", ""), ending}, fails: "being deleted already"},
+		"Ending":   {reason: "a claim that ends has its own drain, to which the command attaches", objects: []kube.Object{node("n", ""), ending}, fails: errLeaving.Error()},
+		"Kept":     {reason: "nobody can keep a node that goes", objects: []kube.Object{node("n", ""), ending}, flags: drainFlags{keep: true}, fails: "--keep: NodeClaim ending is being deleted"},
 		"Deadline": {reason: "a wrong deadline is refused before anything is done", objects: []kube.Object{node("n", "")}, flags: drainFlags{deadline: "soon"}, fails: `deadline "soon"`},
 	} {
 		t.Run(name, func(t *testing.T) {

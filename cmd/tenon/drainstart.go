@@ -8,6 +8,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,12 +18,20 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// start starts the drain of a node, and waits for its end if that is wanted.
+// errLeaving is that a node is on its way out already.
+var errLeaving = errors.New("the node is on its way out")
+
+// start starts the drain of a node, and waits for its end if that is wanted. Where the node is being drained already, or its
+// NodeClaim deleted, it attaches to what runs.
 func (d *drains) start(ctx context.Context, node string, flags drainFlags) error {
 	in, err := d.describe(ctx, node, flags)
+	if errors.Is(err, errLeaving) {
+		return d.attach(ctx, in, flags)
+	}
 	if err != nil {
 		return err
 	}
+	in.By = d.by(ctx)
 	options := workflows.DrainOptions(in).Client()
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 	options.WorkflowExecutionErrorWhenAlreadyStarted = true
@@ -31,7 +40,7 @@ func (d *drains) start(ctx context.Context, node string, flags drainFlags) error
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case errors.As(err, &running):
-		return d.alreadyRunning(ctx, node)
+		return d.attach(ctx, in, flags)
 	case err != nil:
 		return fmt.Errorf("start the drain of %s: %w", node, err)
 	}
@@ -41,7 +50,7 @@ func (d *drains) start(ctx context.Context, node string, flags drainFlags) error
 	}
 	if d.json {
 		return d.print(workflows.DrainStatus{Node: in.Node, Claim: in.Claim, NodePool: in.NodePool, Phase: workflows.PhaseDraining, Reason: in.Reason,
-			Note: in.Note, Delete: in.Delete, Started: time.Now().UTC().Truncate(time.Second), Deadline: in.Deadline})
+			Note: in.Note, By: in.By, Delete: in.Delete, Started: time.Now().UTC().Truncate(time.Second), Deadline: in.Deadline})
 	}
 	then := "stays, cordoned"
 	if in.Delete {
@@ -74,10 +83,13 @@ func (d *drains) describe(ctx context.Context, name string, flags drainFlags) (w
 	if err != nil || claim == nil {
 		return in, err
 	}
-	if claim.DeletionTimestamp != nil {
-		return in, fmt.Errorf("NodeClaim %s of node %s is being deleted already; `tenon drain status %s` shows how far it is", claim.Name, name, name)
-	}
 	in.Claim, in.ClaimUID, in.Delete = claim.Name, string(claim.UID), !flags.keep
+	if claim.DeletionTimestamp != nil {
+		if flags.keep {
+			return in, fmt.Errorf("--keep: NodeClaim %s is being deleted, so node %s goes whatever becomes of its drain", claim.Name, name)
+		}
+		return in, errLeaving
+	}
 	return in, nil
 }
 
@@ -101,13 +113,37 @@ func claimOf(ctx context.Context, direct kube.Client, node *corev1.Node) (*karpv
 	return nil, nil
 }
 
-func (d *drains) alreadyRunning(ctx context.Context, node string) error {
-	status, err := d.status(ctx, node)
-	if err != nil {
-		return fmt.Errorf("node %s is being drained already", node)
+// attach joins the drain that runs on a node: it passes on a deadline, and waits for the end if that is wanted.
+func (d *drains) attach(ctx context.Context, in workflows.DrainInput, flags drainFlags) error {
+	status, err := d.status(ctx, in.Node)
+	switch {
+	case err != nil && in.Delete && flags.wait:
+		d.say("NodeClaim %s is being deleted; waiting until node %s is gone", in.Claim, in.Node)
+		return d.awaitGone(ctx, in)
+	case err != nil:
+		return fmt.Errorf("NodeClaim %s of node %s is being deleted, and its drain does not answer: %w", in.Claim, in.Node, err)
 	}
-	return fmt.Errorf("node %s is being drained already: %s, since %s, because of %s; `tenon drain status %[1]s --wait` follows it",
-		node, status.Phase, status.Started.Local().Format(time.TimeOnly), status.Reason)
+	d.say("node %s is being drained already, since %s, because of %s; attached to that", in.Node, status.Started.Local().Format(time.TimeOnly), status.Reason)
+	if !in.Deadline.IsZero() {
+		order := workflows.DrainOrder{Deadline: in.Deadline, Note: flags.note, By: d.by(ctx)}
+		if status, err = d.ordered(ctx, in.Node, workflows.UpdateDeadline, order); err != nil {
+			return err
+		}
+	}
+	if flags.wait {
+		return d.follow(ctx, in.Node)
+	}
+	return d.print(status)
+}
+
+// by is who the API server takes this person for; empty, with a warning, where it does not say.
+func (d *drains) by(ctx context.Context) string {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := d.kube.Create(ctx, review); err != nil {
+		_, _ = fmt.Fprintf(d.progress, "warning: the order is recorded without its author: the API server does not say who you are: %v\n", err)
+		return ""
+	}
+	return review.Status.UserInfo.Username
 }
 
 // warnWithoutWorker says so when nobody would do the work.

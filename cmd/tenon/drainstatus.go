@@ -50,6 +50,31 @@ func (d *drains) unanswered(ctx context.Context, node string, err error) error {
 
 // order gives a running drain an order and prints where that leads.
 func (d *drains) order(ctx context.Context, node, update string, order workflows.DrainOrder) error {
+	order.By = d.by(ctx)
+	status, err := d.ordered(ctx, node, update, order)
+	var ended *endedError
+	switch {
+	case errors.As(err, &ended) && update == workflows.UpdateCancel:
+		return d.giveBack(ctx, node, ended.status)
+	case err != nil:
+		return err
+	}
+	return d.print(status)
+}
+
+// endedError is that a drain had ended when it was given an order.
+type endedError struct {
+	update string
+	status workflows.DrainStatus
+}
+
+// Error names the order and how the drain ended.
+func (e *endedError) Error() string {
+	return fmt.Sprintf("%s: the drain of %s has ended: %s", e.update, e.status.Node, e.status.Outcome)
+}
+
+// ordered gives a running drain an order and returns where that leads.
+func (d *drains) ordered(ctx context.Context, node, update string, order workflows.DrainOrder) (workflows.DrainStatus, error) {
 	within, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	handle, err := d.temporal.UpdateWorkflow(within, client.UpdateWorkflowOptions{WorkflowID: d.cluster.DrainID(node), UpdateName: update,
@@ -62,19 +87,16 @@ func (d *drains) order(ctx context.Context, node, update string, order workflows
 	var missing *serviceerror.NotFound
 	switch {
 	case errors.As(err, &refused):
-		return fmt.Errorf("%s: %s", update, refused.Message())
+		return status, fmt.Errorf("%s: %s", update, refused.Message())
 	case errors.As(err, &missing):
 		if ended, statusErr := d.status(ctx, node); statusErr == nil {
-			if update == workflows.UpdateCancel {
-				return d.giveBack(ctx, node, ended)
-			}
-			return fmt.Errorf("%s: the drain of %s has ended: %s", update, node, ended.Outcome)
+			return status, &endedError{update, ended}
 		}
-		return fmt.Errorf("%s: %w", update, d.unanswered(within, node, err))
+		return status, fmt.Errorf("%s: %w", update, d.unanswered(within, node, err))
 	case err != nil:
-		return fmt.Errorf("%s: %w", update, d.unanswered(within, node, err))
+		return status, fmt.Errorf("%s: %w", update, d.unanswered(within, node, err))
 	}
-	return d.print(status)
+	return status, nil
 }
 
 // giveBack makes a node schedulable again whose drain has ended and left it where it was, as one with --keep does.
@@ -164,6 +186,7 @@ func (d *drains) print(status workflows.DrainStatus) error {
 	row("NodeClaim", status.Claim)
 	row("Phase", phase)
 	row("Reason", status.Reason)
+	row("Ordered by", status.By)
 	row("Note", status.Note)
 	row("Deadline", inWords(status.Deadline))
 	row("Evicted", fmt.Sprint(status.Evicted))

@@ -292,6 +292,9 @@ func (l *Lab) Dir() string { return l.layout.dir }
 // Cluster returns the cluster's name.
 func (l *Lab) Cluster() string { return l.state.Cluster }
 
+// AdminUser is who the API server takes the user of Kubeconfig for.
+const AdminUser = string(userAdmin)
+
 // Kubeconfig returns the path of a kubeconfig with all rights.
 func (l *Lab) Kubeconfig() string { return l.layout.kubeconfig(userAdmin) }
 

@@ -16,6 +16,7 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/lab"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -81,7 +82,12 @@ func commandDrainsAndWaits(ctx context.Context, t *testing.T, w *world) {
 		status := w.tenon(ctx, t, "drain", "status", node.Name)
 		return strings.Contains(status.out, "PodDisruptionBudget web needs 1 healthy pods and has 1"), nil
 	})
-	w.tenon(ctx, t, "drain", node.Name).must(t, 1, "", "is being drained already: Blocked")
+	attached := w.tenon(ctx, t, "drain", node.Name)
+	attached.must(t, 0, "is being drained already", "")
+	if !strings.Contains(attached.out, "Ordered by:") || !strings.Contains(attached.out, lab.AdminUser) {
+		t.Errorf("nobody knows who ordered the drain:\n%s", attached.out)
+	}
+	w.tenon(ctx, t, "drain", node.Name, "--deadline", "3h", "--note", "sooner").must(t, 0, "deadline by "+lab.AdminUser+": sooner", "")
 	w.tenon(ctx, t, "drain", "status").must(t, 0, "PodDisruptionBudget web", "")
 	w.tenon(ctx, t, "drain", "pause", node.Name, "--note", "incident").must(t, 0, "Paused", "")
 	w.tenon(ctx, t, "drain", "pause", "commanded-not").must(t, 1, "", "no drain of node commanded-not is known")
