@@ -164,8 +164,9 @@ func (a *Activities) createReplacements(ctx context.Context, in workflows.Replac
 	if len(in.Claims) == 0 {
 		return result, nil
 	}
-	groups := groupNames(in.ID, in.Claims)
-	for i, planned := range in.Claims {
+	claims := thawed(in.Claims)
+	groups := groupNames(in.ID, claims)
+	for i, planned := range claims {
 		pool := a.Mirror.NodePool(planned.NodePool)
 		if pool == nil || !pool.DeletionTimestamp.IsZero() {
 			return result, giveUp(workflows.FailureChanged, "NodePool %s is gone", planned.NodePool)

@@ -152,7 +152,7 @@ func (a *Activities) commands(found plan.Disruption, snapshot *plan.Snapshot) wo
 			}
 			continue
 		}
-		replacements = join(replacements, workflows.Replace{Reason: string(command.Reason), Nodes: named(command.Nodes, nodes), Claims: command.Replacements,
+		replacements = join(replacements, workflows.Replace{Reason: string(command.Reason), Nodes: named(command.Nodes, nodes), Claims: frozen(command.Replacements),
 			Moves: command.Moves, SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: a.waitsForReady(command.Nodes, nodes)})
 	}
 	bytes := 0

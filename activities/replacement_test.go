@@ -135,7 +135,7 @@ func replaceOf(claims int, of ...*karpv1.NodeClaim) workflows.Replace {
 		in.Nodes = append(in.Nodes, workflows.RemovedNode{Node: claim.Status.NodeName, NodeUID: "uid-node", NodePool: "p", Claim: workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}})
 	}
 	for range claims {
-		in.Claims = append(in.Claims, plan.Claim{NodePool: "p", CapacityType: "spot", InstanceTypes: []string{"m6i.large"}, Group: "alike"})
+		in.Claims = append(in.Claims, workflows.PlannedClaim{NodePool: "p", CapacityType: "spot", InstanceTypes: []string{"m6i.large"}, Group: "alike"})
 	}
 	return in
 }

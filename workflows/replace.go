@@ -1,10 +1,6 @@
 package workflows
 
-import (
-	"slices"
-
-	"github.com/tenon-sh/tenon/plan"
-)
+import "slices"
 
 // Replace is one decision as it is frozen when it is made: nodes that go, and what has to serve before they do.
 type Replace struct {
@@ -17,7 +13,7 @@ type Replace struct {
 	// Late says that what is launched is for small pods, and takes none before the large ones have found room.
 	Late bool `json:"late,omitempty"`
 	// Claims are to be created; without any, the nodes' pods fit on nodes that are there.
-	Claims []plan.Claim `json:"claims,omitempty"`
+	Claims []PlannedClaim `json:"claims,omitempty"`
 	// Moves is how many pods will have to move.
 	Moves int `json:"moves,omitempty"`
 	// SavesPerHour is in US dollars; negative where the cluster costs more afterwards.

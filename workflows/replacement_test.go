@@ -23,7 +23,6 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
-	"github.com/tenon-sh/tenon/plan"
 )
 
 // decided is a decision over nodes that replaces them by so many claims.
@@ -33,7 +32,7 @@ func decided(id string, claims int, nodes ...string) Replace {
 		replace.Nodes = append(replace.Nodes, RemovedNode{Node: "node-" + node, NodeUID: "uid-" + node, NodePool: "p", Claim: ClaimRef{node, "claim-" + node}})
 	}
 	for range claims {
-		replace.Claims = append(replace.Claims, plan.Claim{NodePool: "p", CapacityType: "spot", InstanceTypes: []string{"m6i.large"}})
+		replace.Claims = append(replace.Claims, PlannedClaim{NodePool: "p", CapacityType: "spot", InstanceTypes: []string{"m6i.large"}})
 	}
 	return replace
 }
@@ -295,7 +294,7 @@ func TestReplaceSurvivesHistory(t *testing.T) {
 	t.Parallel()
 	two := 2
 	replace := decided("r1", 0, "a")
-	replace.Claims = []plan.Claim{{
+	replace.Claims = []PlannedClaim{{
 		NodePool: "p", NodeClass: "default", CapacityType: "reserved", Reservation: "cr-1", InstanceTypes: []string{"m6i.large", "m5.large"},
 		Zones: []string{"us-east-1a"}, Labels: map[string]string{"team": "a"}, Pods: []types.UID{"pod-1"}, PricePerHour: 0.096, Group: "g", MinValuesRelaxed: true,
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")},

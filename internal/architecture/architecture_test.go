@@ -51,6 +51,11 @@ var bans = []struct {
 		direct: []string{"net", "net/http", "os", "os/exec", "syscall", "math/rand", "math/rand/v2", "crypto/rand"},
 	},
 	{
+		reason: "what histories have kept must not change with the planner",
+		tree:   "workflows",
+		reach:  []string{module + "/plan"},
+	},
+	{
 		reason: "a plan is a pure function of a snapshot",
 		tree:   "plan",
 		reach: []string{

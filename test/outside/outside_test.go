@@ -208,7 +208,7 @@ func blockedDrain(w *world.World) {
 	w.AwaitRunning("blocked", 2, 2*time.Minute)
 	w.Apply(budget("blocked", 0))
 	held := w.Pods("blocked")[0]
-	if out, err := w.Tenon("drain", held.Spec.NodeName, "--keep"); err != nil {
+	if out, err := w.Tenon("drain", held.Spec.NodeName); err != nil {
 		w.T.Fatalf("tenon drain: %v\n%s", err, out)
 	}
 	drain := workflows.Cluster(w.Lab.Cluster()).DrainID(held.Spec.NodeName)
