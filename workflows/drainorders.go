@@ -12,7 +12,8 @@ import (
 // The updates a Drain understands. Each takes a DrainOrder, is refused with the reason when it makes no sense, and
 // answers with the DrainStatus it leads to.
 const (
-	// UpdatePause stops evictions; the node stays cordoned and the deadline keeps running.
+	// UpdatePause stops evictions, and is answered when they have stopped; the node stays cordoned and the deadline keeps
+	// running.
 	UpdatePause = "pause"
 	// UpdateResume ends a pause.
 	UpdateResume = "resume"
@@ -91,6 +92,9 @@ func (d *drain) listen(ctx workflow.Context) error {
 				d.Progress.Said = said
 			}
 			d.changed = true
+			if update.name == UpdatePause {
+				return d.stopped(ctx)
+			}
 			return d.status(), nil
 		}
 		if err := workflow.SetUpdateHandlerWithOptions(ctx, update.name, handle, workflow.UpdateHandlerOptions{Validator: update.validate}); err != nil {
@@ -98,6 +102,18 @@ func (d *drain) listen(ctx workflow.Context) error {
 		}
 	}
 	return nil
+}
+
+// pauseStops marks drains whose pause is answered only when no eviction is asked for any more.
+const pauseStops = "pause-stops-evictions"
+
+// stopped answers a pause once evictions have stopped: a pass learns with its next heartbeat that it is to stop.
+func (d *drain) stopped(ctx workflow.Context) (DrainStatus, error) {
+	if workflow.GetVersion(ctx, pauseStops, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return d.status(), nil
+	}
+	err := workflow.Await(ctx, func() bool { return d.pass == nil || !d.Progress.Paused || d.ended != "" })
+	return d.status(), err
 }
 
 // said is what is remembered of an order: who gave it, and why. It is empty where neither is known.

@@ -109,6 +109,27 @@ func commandDrainsAndWaits(ctx context.Context, t *testing.T, w *world) {
 	w.tenon(ctx, t, "drain", node.Name).must(t, 1, "", "there is no node commanded")
 }
 
+// commandPauses holds that a pause is answered when evictions have stopped: nothing of the drain runs by then.
+func commandPauses(ctx context.Context, t *testing.T, w *world) {
+	node := w.node(ctx, t, "pausing")
+	w.namespace(ctx, t, "pausing")
+	w.pod(ctx, t, newPod("pausing", "batch", node.Name, annotated(karpv1.DoNotDisruptAnnotationKey, "true")))
+	w.tenon(ctx, t, "drain", node.Name).must(t, 0, "is being drained", "")
+	pending := func() int {
+		described, err := w.temporal.DescribeWorkflowExecution(ctx, cluster.DrainID(node.Name), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(described.GetPendingActivities())
+	}
+	w.await(ctx, t, "the first pass", func(context.Context) (bool, error) { return pending() == 1, nil })
+	w.tenon(ctx, t, "drain", "pause", node.Name).must(t, 0, "Paused", "")
+	if pending() > 0 {
+		t.Error("the pause was answered while pods were evicted")
+	}
+	w.tenon(ctx, t, "drain", "cancel", node.Name).must(t, 0, "", "")
+}
+
 func commandKeepsAndCancels(ctx context.Context, t *testing.T, w *world) {
 	node := w.node(ctx, t, "kept")
 	w.claim(ctx, t, "kept-claim", node)

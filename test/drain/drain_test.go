@@ -44,6 +44,7 @@ func TestDrains(t *testing.T) {
 		"a node of the same name is not touched":                   drainNamesake,
 		"the command waits until node and claim are gone":          commandDrainsAndWaits,
 		"the command keeps and cancels":                            commandKeepsAndCancels,
+		"a pause is answered when evictions have stopped":          commandPauses,
 	} {
 		checks.Go(func() {
 			t.Run(name, func(t *testing.T) { check(ctx, t, w) })

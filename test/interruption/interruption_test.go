@@ -41,7 +41,7 @@ func TestInterruptions(t *testing.T) {
 	announce(w, "spot-interruption", "i-0fffffffffffffff1")
 	t.Run("scenes", func(t *testing.T) {
 		for name, play := range map[string]func(*testing.T, *world.World){
-			"Spot": spot, "Reservation": reservation, "Kinds": kinds, "StatusChecks": statusChecks,
+			"Spot": spot, "Joining": joining, "Reservation": reservation, "Kinds": kinds, "StatusChecks": statusChecks,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -128,6 +128,37 @@ func spot(t *testing.T, w *world.World) {
 	if claims := s.claims(); len(claims) != 2 {
 		t.Errorf("%d claims in the end, want 2: pods were planned for twice", len(claims))
 	}
+}
+
+// joining has EC2 take an instance back that has not joined yet: its claim goes at once, and another comes in its place.
+func joining(t *testing.T, w *world.World) {
+	s := enter(t, w, "joining", setting{capacity: "spot", replicas: 1})
+	before := s.claims()
+	if out, err := s.Kubectl("--namespace=joining", "scale", "deployment/app", "--replicas=2"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var taken karpv1.NodeClaim
+	s.Await("an instance that boots", time.Minute, func() (bool, string) {
+		for name, claim := range s.claims() {
+			if _, old := before[name]; !old && claim.Status.ProviderID != "" {
+				taken = claim
+				return true, ""
+			}
+		}
+		return false, fmt.Sprintf("%d claims", len(s.claims()))
+	})
+	sent := announce(s.World, "spot-interruption", instance(taken))
+	s.Await("its claim to go", 5*time.Second, func() (bool, string) {
+		claim, there := s.claims()[taken.Name]
+		return !there || claim.DeletionTimestamp != nil, "it stays"
+	})
+	t.Logf("the claim went %d ms after the event", time.Since(sent).Milliseconds())
+	s.hears(taken, workflows.ReasonSpotInterrupted, sent)
+	if result := s.ends(taken.Name, time.Minute); result.Reason != workflows.ReasonSpotInterrupted {
+		t.Errorf("the life ended as %+v", result)
+	}
+	s.RecordLatest(s.life(taken.Name), "interrupted-joining")
+	s.AwaitRunning(s.name, 2, time.Minute)
 }
 
 // goesFirst checks that what takes an interrupted node away has Temporal's highest priority.
