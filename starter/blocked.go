@@ -52,11 +52,24 @@ func (s *Starter) WakeBlockedDrains(ctx context.Context) error {
 	told := blockedDrains{}
 	for {
 		wait := s.wakeBlocked(ctx, told, time.Now())
-		awaitEvents(ctx, events, wait)
+		seen := awaitEvents(ctx, events, wait)
 		if err := sleep(ctx, lookEvery); err != nil {
 			return err
 		}
-		events.Take()
+		s.tellGone(ctx, slices.Concat(seen, events.Take()))
+	}
+}
+
+// tellGone tells drains whose node is gone: one that waits would not see it. Most nodes go with their drain, which costs no
+// more than a question then.
+func (s *Starter) tellGone(ctx context.Context, seen []cluster.Event) {
+	for _, event := range seen {
+		if event.Kind != cluster.NodeChanged || s.Mirror.Node(event.Name) != nil {
+			continue
+		}
+		if err := s.notify(ctx, event.Name, workflows.DrainWaiter{Gone: true}); err != nil {
+			s.Log.Warn("could not tell a drain that its node is gone; the sweep will", zap.String("node", event.Name), zap.Error(err))
+		}
 	}
 }
 
@@ -87,7 +100,7 @@ func (s *Starter) wakeBlocked(ctx context.Context, told blockedDrains, now time.
 		free, takes, left := budgets.freePods(s.Mirror.PodsOnNode(node.Name), now)
 		due, again := told.due(node.UID, free, left, now)
 		if due {
-			if err := s.wake(ctx, node); err != nil {
+			if err := s.notify(ctx, node.Name, workflows.DrainWaiter{NodeUID: string(node.UID), Wake: true}); err != nil {
 				s.Log.Warn("could not wake a drain", zap.String("node", node.Name), zap.Error(err))
 				delete(told, node.UID)
 			}
@@ -184,12 +197,12 @@ func (a allowances) take(taken allowances) {
 	}
 }
 
-// wake tells a node's drain that what blocked it may have changed. A drain that is over needs to know nothing.
-func (s *Starter) wake(ctx context.Context, node *corev1.Node) error {
-	err := s.Temporal.SignalWorkflow(ctx, s.Cluster.DrainID(node.Name), "", workflows.SignalDrainNotify, workflows.DrainWaiter{NodeUID: string(node.UID), Wake: true})
+// notify tells the drain of a node something. One that is over needs to know nothing.
+func (s *Starter) notify(ctx context.Context, node string, fact workflows.DrainWaiter) error {
+	err := s.Temporal.SignalWorkflow(ctx, s.Cluster.DrainID(node), "", workflows.SignalDrainNotify, fact)
 	var gone *serviceerror.NotFound
 	if err != nil && !errors.As(err, &gone) {
-		return fmt.Errorf("signal %s: %w", s.Cluster.DrainID(node.Name), err)
+		return fmt.Errorf("signal %s: %w", s.Cluster.DrainID(node), err)
 	}
 	return nil
 }

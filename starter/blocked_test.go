@@ -81,8 +81,12 @@ func TestBlockedDrainsAreWokenWhenTheyMayGoOn(t *testing.T) {
 	e.mirror.pods["late"] = []*cluster.Pod{pod("agent", func(p *plan.Pod) { p.Daemon = true })}
 	step("nothing is left on one", 10*time.Second, []string{late}, takesFor)
 	delete(e.mirror.nodes, "late")
-	delete(e.mirror.nodes, "early")
+	e.mirror.nodes["early"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "early", UID: "uid-early"}}
 	step("no drain waits", time.Minute, nil, 0)
+	e.tellGone(t.Context(), []cluster.Event{{Kind: cluster.NodeChanged, Name: "early"}, {Kind: cluster.NodeChanged, Name: "late"}, {Kind: cluster.PodsChanged, Name: "late"}})
+	if last := e.temporal.all[len(e.temporal.all)-1]; last.Workflow != late || last.Fact != (workflows.DrainWaiter{Gone: true}) {
+		t.Errorf("the drain whose node is gone was told last, and not %+v", last)
+	}
 	if len(told) != 0 {
 		t.Errorf("%d drains that are over are remembered", len(told))
 	}

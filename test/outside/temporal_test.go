@@ -42,7 +42,7 @@ func temporalAway(w *world.World) {
 		return strings.Contains(ready, "Temporal has not answered") && !strings.Contains(ready, "not complete"), ready
 	})
 	id := taken.Status.ProviderID[strings.LastIndexByte(taken.Status.ProviderID, '/')+1:]
-	w.Sim(http.MethodPost, "/_sim/interrupt", map[string]any{"instances": []string{id}, "notice": "2m"}, nil)
+	w.Sim(http.MethodPost, "/_sim/event", map[string]any{"event": "spot-interruption", "instances": []string{id}}, nil)
 	w.Await("the node to be closed", 30*time.Second, func() (bool, string) {
 		for _, node := range w.Nodes() {
 			if node.Name == taken.Status.NodeName {
