@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -66,33 +67,32 @@ func (a *Activities) hurry(ctx context.Context, claim *karpv1.NodeClaim, deadlin
 	return ignoreNotFound("write the drain's deadline onto NodeClaim "+claim.Name, a.Kube.Patch(ctx, claim, client.MergeFrom(before)))
 }
 
-// ReleaseClaims deletes claims that got no instance and lets them go at once: no workflow will.
+// ReleaseClaims deletes claims that got no instance and lets them go at once: no workflow will. One that cannot be let go
+// keeps no other, and is tried again.
 func (a *Activities) ReleaseClaims(ctx context.Context, in workflows.ReleaseClaimsInput) (struct{}, error) {
 	ctx, done := attend(ctx)
 	defer done()
+	var failed []error
 	for _, ref := range in.Claims {
-		claim, err := a.claim(ctx, ref)
-		if err != nil {
-			return struct{}{}, err
-		}
-		if claim == nil {
-			continue
-		}
-		if claim.DeletionTimestamp.IsZero() {
-			if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
-				if err := ignoreNotFound("delete NodeClaim "+claim.Name, err); err != nil {
-					return struct{}{}, err
-				}
-				continue
-			}
-		}
-		a.tellReleased(claim, in)
-		if err := a.releaseClaim(ctx, claim); err != nil {
-			return struct{}{}, err
-		}
+		failed = append(failed, a.release(ctx, ref, in))
 	}
 	a.Log.Info("released claims", zap.Int("claims", len(in.Claims)), zap.String("reason", in.Reason), zap.String("message", in.Message))
-	return struct{}{}, nil
+	return struct{}{}, errors.Join(failed...)
+}
+
+// release deletes one claim that got no instance and lets it go.
+func (a *Activities) release(ctx context.Context, ref workflows.ClaimRef, in workflows.ReleaseClaimsInput) error {
+	claim, err := a.claim(ctx, ref)
+	if err != nil || claim == nil {
+		return err
+	}
+	if claim.DeletionTimestamp.IsZero() {
+		if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+			return ignoreNotFound("delete NodeClaim "+claim.Name, err)
+		}
+	}
+	a.tellReleased(claim, in)
+	return a.releaseClaim(ctx, claim)
 }
 
 // tellReleased tells people with kubectl why a claim is gone, which matters most for one they made themselves.

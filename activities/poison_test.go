@@ -196,3 +196,30 @@ func TestOneNodeNeverStopsTheOthers(t *testing.T) {
 		})
 	}
 }
+
+// TestOneClaimNeverKeepsTheOthersFromGoing has the API server refuse to delete one claim of several.
+func TestOneClaimNeverKeepsTheOthersFromGoing(t *testing.T) {
+	t.Parallel()
+	claim := func(name string) *karpv1.NodeClaim {
+		return &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Finalizers: []string{karpv1.TerminationFinalizer}}}
+	}
+	kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim("a"), claim("poison"), claim("b")).WithInterceptorFuncs(interceptor.Funcs{
+		Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if object.GetName() == "poison" {
+				return apierrors.NewInternalError(errors.New("a webhook fails"))
+			}
+			return to.Delete(ctx, object, options...)
+		}}).Build()
+	doing := New(Config{Cluster: "c", Kube: kube, Log: zap.NewNop()})
+	in := workflows.ReleaseClaimsInput{Reason: workflows.ReasonInsufficient}
+	for _, name := range []string{"a", "poison", "b"} {
+		in.Claims = append(in.Claims, workflows.ClaimRef{Name: name, UID: "uid-" + name})
+	}
+	if _, err := run(t, doing.ReleaseClaims, in); err == nil || !strings.Contains(err.Error(), "poison") {
+		t.Errorf("error %v, want to be tried again for the one that is left", err)
+	}
+	var left karpv1.NodeClaimList
+	if err := kube.List(t.Context(), &left); err != nil || len(left.Items) != 1 || left.Items[0].Name != "poison" {
+		t.Errorf("%d claims are left, %v", len(left.Items), err)
+	}
+}

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,47 +24,51 @@ const whyMost = 800
 // UndoReplacement takes a replacement back: the nodes that are still there serve on, and what was launched for them and
 // does not serve yet is deleted. What serves already is left to be removed when it is not needed, as any other node, and
 // so is everything where no node is left that could go on: somebody has ended all of them, and their pods need a place.
+// What cannot be taken back keeps nothing else from it, and is tried again.
 func (a *Activities) UndoReplacement(ctx context.Context, in workflows.UndoInput) (workflows.Undone, error) {
 	ctx, done := attend(ctx)
 	defer done()
 	var undone workflows.Undone
+	var failed []error
 	for _, gone := range in.Nodes {
 		serves, err := a.unmarkReplaced(ctx, in, gone)
-		if err != nil {
-			return undone, err
-		}
+		failed = append(failed, err)
 		if serves {
 			undone.Nodes = append(undone.Nodes, gone.Node)
 		}
 	}
+	// A node that could not be asked may serve on as well.
+	left := len(undone.Nodes) > 0 || errors.Join(failed...) != nil
 	for i, pool := range in.Pools {
 		claim, err := a.claimOfReplacement(ctx, in.ID, pool, i)
-		if err != nil {
-			return undone, err
+		if err == nil && claim != nil {
+			err = a.undoLaunch(ctx, in, claim, left, &undone)
 		}
-		if claim == nil {
-			continue
-		}
-		name := claim.Name
-		kept, err := a.keepsReplacement(ctx, claim, len(undone.Nodes) > 0)
-		if err != nil {
-			return undone, err
-		}
-		if kept {
-			undone.Kept = append(undone.Kept, name)
-			if err := a.openReplacements(ctx, []workflows.ClaimRef{{Name: name, UID: string(claim.UID)}}); err != nil {
-				return undone, err
-			}
-			continue
-		}
-		if err := a.dropReplacement(ctx, claim, in.Why); err != nil {
-			return undone, err
-		}
-		undone.Claims = append(undone.Claims, name)
+		failed = append(failed, err)
+	}
+	if err := errors.Join(failed...); err != nil {
+		return undone, err
 	}
 	a.Log.Warn("replacement taken back", zap.String("replacement", in.ID), zap.String("why", in.Why), zap.Strings("nodes", undone.Nodes),
 		zap.Strings("deleted", undone.Claims), zap.Strings("kept", undone.Kept))
 	return undone, nil
+}
+
+// undoLaunch keeps or deletes what was launched for a replacement, and says which.
+func (a *Activities) undoLaunch(ctx context.Context, in workflows.UndoInput, claim *karpv1.NodeClaim, nodesLeft bool, undone *workflows.Undone) error {
+	kept, err := a.keepsReplacement(ctx, claim, nodesLeft)
+	if err != nil {
+		return err
+	}
+	if kept {
+		undone.Kept = append(undone.Kept, claim.Name)
+		return a.openReplacements(ctx, []workflows.ClaimRef{{Name: claim.Name, UID: string(claim.UID)}})
+	}
+	if err := a.dropReplacement(ctx, claim, in.Why); err != nil {
+		return err
+	}
+	undone.Claims = append(undone.Claims, claim.Name)
+	return nil
 }
 
 // keepsReplacement says whether what was launched for a replacement is kept when that is taken back.

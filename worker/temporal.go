@@ -111,7 +111,7 @@ func (r *reach) away(now time.Time) error {
 		}
 	default:
 	}
-	return fmt.Errorf("Temporal has not answered for %s: %w", silent.Round(time.Second), r.err)
+	return fmt.Errorf("the Temporal server has not answered for %s: %w", silent.Round(time.Second), r.err)
 }
 
 // await returns when Temporal has answered once.

@@ -31,7 +31,7 @@ func TestAWorkerSaysThatTemporalIsAway(t *testing.T) {
 		{"nobody has asked yet", 0, refused, 0, "connection refused"},
 		{"it answers", time.Second, nil, 1, ""},
 		{"one answer that is missing means little", 6 * time.Second, refused, 1, ""},
-		{"some that are do", 17 * time.Second, refused, 0, "Temporal has not answered for 16s: connection refused"},
+		{"some that are do", 17 * time.Second, refused, 0, "the Temporal server has not answered for 16s: connection refused"},
 		{"it stays away", 2 * time.Minute, context.DeadlineExceeded, 0, "deadline"},
 		{"it is back", 3 * time.Minute, nil, 1, ""},
 	} {

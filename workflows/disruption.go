@@ -143,7 +143,7 @@ func Disruption(ctx workflow.Context, state DisruptionInput) error {
 		begun: workflow.GetSignalChannel(ctx, SignalReplacementBegun), ended: workflow.GetSignalChannel(ctx, SignalReplacementEnded),
 		refused: workflow.GetSignalChannel(ctx, SignalCapacityRefused)}
 	if d.Series == "" {
-		d.Series = workflow.GetInfo(ctx).OriginalRunID
+		d.Series = newSeries(ctx)
 	}
 	if err := d.listen(ctx); err != nil {
 		return err

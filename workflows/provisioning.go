@@ -150,7 +150,7 @@ func Provisioning(ctx workflow.Context, state ProvisioningInput) error {
 	p := provisioning{ProvisioningInput: state, refused: workflow.GetSignalChannel(ctx, SignalCapacityRefused),
 		pending: workflow.GetSignalChannel(ctx, SignalPodsPending)}
 	if p.Series == "" {
-		p.Series = workflow.GetInfo(ctx).OriginalRunID
+		p.Series = newSeries(ctx)
 	}
 	if err := p.listen(ctx); err != nil {
 		return err

@@ -30,7 +30,7 @@ func temporalAway(w *world.World) {
 	stopped := time.Now()
 	w.Await("the worker to say that Temporal is away", 30*time.Second, func() (bool, string) {
 		ready, up := get(w, w.Lab.WorkerHealthURL()+"/readyz"), get(w, w.Lab.WorkerMetricsURL()+"/metrics")
-		return strings.Contains(ready, "Temporal has not answered") && strings.Contains(up, "\ntenon_temporal_up 0\n"), ready
+		return strings.Contains(ready, "the Temporal server has not answered") && strings.Contains(up, "\ntenon_temporal_up 0\n"), ready
 	})
 	w.T.Logf("the worker said so after %s", time.Since(stopped).Round(time.Second))
 
@@ -39,7 +39,7 @@ func temporalAway(w *world.World) {
 	}
 	w.Await("the worker to start without Temporal", time.Minute, func() (bool, string) {
 		ready := get(w, w.Lab.WorkerHealthURL()+"/readyz")
-		return strings.Contains(ready, "Temporal has not answered") && !strings.Contains(ready, "not complete"), ready
+		return strings.Contains(ready, "the Temporal server has not answered") && !strings.Contains(ready, "not complete"), ready
 	})
 	id := taken.Status.ProviderID[strings.LastIndexByte(taken.Status.ProviderID, '/')+1:]
 	w.Sim(http.MethodPost, "/_sim/event", map[string]any{"event": "spot-interruption", "instances": []string{id}}, nil)
