@@ -29,6 +29,8 @@ type budgetList struct {
 	read    sync.Once
 	budgets []policyv1.PodDisruptionBudget
 	err     error
+	// taken is how many pods were let through to the API server since the budgets were read, by budget.
+	taken map[string]int32
 }
 
 // renew forgets what was read.
@@ -70,7 +72,8 @@ func (l *budgetLists) of(ctx context.Context, pod *corev1.Pod) ([]policyv1.PodDi
 	return covering, list.err
 }
 
-// refusal names the budgets that are certain to refuse a pod; nil where the API server has to be asked.
+// refusal names the budgets that are certain to refuse a pod; nil where the API server has to be asked, which is so for as
+// many pods as a budget allows.
 func (l *budgetLists) refusal(ctx context.Context, pod *corev1.Pod) *workflows.Blocker {
 	budgets, err := l.of(ctx, pod)
 	healthy := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
@@ -79,10 +82,25 @@ func (l *budgetLists) refusal(ctx context.Context, pod *corev1.Pod) *workflows.B
 	switch {
 	case err != nil || len(budgets) == 0 || pod.Status.Phase != corev1.PodRunning:
 		return nil
-	case len(budgets) == 1 && (!healthy || behind(&budgets[0]) || budgets[0].Status.DisruptionsAllowed > 0):
+	case len(budgets) == 1 && (!healthy || behind(&budgets[0]) || l.allows(pod.Namespace, &budgets[0])):
 		return nil
 	}
 	return blocked(pod, budgets)
+}
+
+// allows says whether a budget may let one more pod go than were let through already.
+func (l *budgetLists) allows(namespace string, budget *policyv1.PodDisruptionBudget) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := l.byName[namespace]
+	if list.taken[budget.Name] >= budget.Status.DisruptionsAllowed {
+		return false
+	}
+	if list.taken == nil {
+		list.taken = map[string]int32{}
+	}
+	list.taken[budget.Name]++
+	return true
 }
 
 // blocker names the disruption budgets that have refused a pod. The refusal itself names them only in its message. Unless

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,6 +129,7 @@ func TestAPassLeavesTheWaitingToItsWorkflow(t *testing.T) {
 		"an annotation holds one":                   {objects: []client.Object{protectedPod()}, waits: true, calls: 4},
 		"what is not Ready may go where enough are": {objects: []client.Object{webPod("a", unready), budgetOf("team", "web", 0)}, asked: 1},
 		"the budget allows one":                     {objects: []client.Object{webPod("a", nil), budgetOf("team", "web", 1)}, asked: 1},
+		"the budget allows two of ten":              {objects: append(tenPods(webPod), budgetOf("team", "web", 2)), asked: 2},
 		"the deadline is near":                      {in: soon, objects: []client.Object{webPod("a", nil), budgetOf("team", "web", 0)}},
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -138,6 +140,7 @@ func TestAPassLeavesTheWaitingToItsWorkflow(t *testing.T) {
 			}
 			in.MayWait = true
 			var calls, asked atomic.Int64
+			var taking sync.Mutex
 			count := func() { calls.Add(1) }
 			objects := append([]client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid"}}}, test.objects...)
 			d := &Drains{Log: zap.NewNop(), Client: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).
@@ -156,10 +159,12 @@ func TestAPassLeavesTheWaitingToItsWorkflow(t *testing.T) {
 						count()
 						return c.Patch(ctx, object, patch, options...)
 					},
-					SubResourceCreate: func(context.Context, client.Client, string, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+					SubResourceCreate: func(ctx context.Context, c client.Client, _ string, _, _ client.Object, _ ...client.SubResourceCreateOption) error {
 						count()
 						asked.Add(1)
-						return nil
+						taking.Lock()
+						defer taking.Unlock()
+						return takeFrom(ctx, c)
 					},
 				}).Build()}
 			var suite testsuite.WorkflowTestSuite
@@ -193,6 +198,23 @@ func TestAPassLeavesTheWaitingToItsWorkflow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// takeFrom does to a disruption budget what the API server does to it with each eviction.
+func takeFrom(ctx context.Context, c client.Client) error {
+	var budgets policyv1.PodDisruptionBudgetList
+	if err := c.List(ctx, &budgets); err != nil {
+		return err
+	}
+	for i := range budgets.Items {
+		budget := &budgets.Items[i]
+		before := budget.DeepCopy()
+		budget.Status.DisruptionsAllowed = max(0, budget.Status.DisruptionsAllowed-1)
+		if err := c.Status().Patch(ctx, budget, client.MergeFrom(before)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func tenPods(pod func(string, func(*corev1.Pod)) *corev1.Pod) []client.Object {

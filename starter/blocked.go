@@ -146,13 +146,17 @@ func (b blockedDrains) due(node types.UID, free []string, left int, now time.Tim
 	return true, 0
 }
 
-// allowances is how many pods each budget lets go in one look.
-type allowances map[*plan.DisruptionBudget]int32
+// allowances are the budgets of a look by namespace, and how many pods each still lets go.
+type allowances struct {
+	budgets map[string][]*plan.DisruptionBudget
+	allows  map[*plan.DisruptionBudget]int32
+}
 
 func newAllowances(budgets []*plan.DisruptionBudget) allowances {
-	a := allowances{}
+	a := allowances{budgets: map[string][]*plan.DisruptionBudget{}, allows: map[*plan.DisruptionBudget]int32{}}
 	for _, budget := range budgets {
-		a[budget] = budget.Allows
+		a.budgets[budget.Namespace] = append(a.budgets[budget.Namespace], budget)
+		a.allows[budget] = budget.Allows
 	}
 	return a
 }
@@ -160,8 +164,8 @@ func newAllowances(budgets []*plan.DisruptionBudget) allowances {
 // freePods are those of a node's pods that could be evicted now by what the cluster shows, by UID, what they would take of
 // their budgets, and how many pods are left that have to go. Pods of DaemonSets are left out: most stay, and the others go
 // last.
-func (a allowances) freePods(pods []*cluster.Pod, now time.Time) (free []string, takes allowances, left int) {
-	takes = allowances{}
+func (a allowances) freePods(pods []*cluster.Pod, now time.Time) (free []string, takes map[*plan.DisruptionBudget]int32, left int) {
+	takes = map[*plan.DisruptionBudget]int32{}
 	for _, pod := range pods {
 		if pod.Daemon || pod.Static || pod.Terminal {
 			continue
@@ -170,19 +174,17 @@ func (a allowances) freePods(pods []*cluster.Pod, now time.Time) (free []string,
 		if pod.Terminating() || pod.Undisruptable(now) {
 			continue
 		}
-		covering := 0
-		var by *plan.DisruptionBudget
-		for budget := range a {
-			if budget.Namespace == pod.Namespace && budget.Selector.Matches(labels.Set(pod.Labels.Set)) {
-				by = budget
-				covering++
+		var covering []*plan.DisruptionBudget
+		for _, budget := range a.budgets[pod.Namespace] {
+			if budget.Selector.Matches(labels.Set(pod.Labels.Set)) {
+				covering = append(covering, budget)
 			}
 		}
 		switch {
-		case covering == 0, covering == 1 && by.UnhealthyGo && !pod.Ready:
+		case len(covering) == 0, len(covering) == 1 && covering[0].UnhealthyGo && !pod.Ready:
 			free = append(free, string(pod.UID))
-		case covering == 1 && a[by] > takes[by]:
-			takes[by]++
+		case len(covering) == 1 && a.allows[covering[0]] > takes[covering[0]]:
+			takes[covering[0]]++
 			free = append(free, string(pod.UID))
 		}
 	}
@@ -191,9 +193,9 @@ func (a allowances) freePods(pods []*cluster.Pod, now time.Time) (free []string,
 }
 
 // take has a drain that was just woken take what its pods need.
-func (a allowances) take(taken allowances) {
+func (a allowances) take(taken map[*plan.DisruptionBudget]int32) {
 	for budget, pods := range taken {
-		a[budget] -= pods
+		a.allows[budget] -= pods
 	}
 }
 
