@@ -38,9 +38,12 @@ func (a *Activities) PrepareLaunch(ctx context.Context, group workflows.LaunchGr
 	if class == nil {
 		return workflows.PreparedLaunch{}, giveUp(workflows.FailureNodeClassNotReady, "NodeClaim %s: its EC2NodeClass does not exist", first.Name)
 	}
-	if class.Condition(karpv1.ConditionTypeReady) == nil {
+	switch resolved := class.Condition(karpv1.ConditionTypeReady); {
+	case resolved == nil || resolved.Status == metav1.ConditionUnknown:
 		// A class that was applied together with the claim is looked up in a moment: to be tried again, not given up.
 		return workflows.PreparedLaunch{}, fmt.Errorf("NodeClaim %s: EC2NodeClass %s has not been resolved yet", first.Name, class.Name)
+	case resolved.Status == metav1.ConditionFalse:
+		return workflows.PreparedLaunch{}, giveUp(workflows.FailureNodeClassNotReady, "NodeClaim %s: EC2NodeClass %s is not Ready: %s", first.Name, class.Name, resolved.Message)
 	}
 	kinds, err := a.sold(ctx, first, class)
 	if err != nil {

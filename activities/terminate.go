@@ -3,13 +3,17 @@ package activities
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
+	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -199,17 +203,29 @@ func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, p
 	return err
 }
 
-// releaseClaim takes the finalizer off the claim, which lets it go.
+// releaseTries is how often the finalizer is looked for anew where others change the list of finalizers at the same time.
+const releaseTries = 5
+
+// releaseClaim takes the finalizer off the claim, which lets it go. It touches no finalizer of somebody else's: one that was
+// taken off meanwhile must not come back, which the API server would refuse.
 func (a *Activities) releaseClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
-	if claim == nil {
-		return nil
-	}
-	before := claim.DeepCopy()
-	if !controllerutil.RemoveFinalizer(claim, karpv1.TerminationFinalizer) {
-		return nil
-	}
-	if err := a.Kube.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
-		return ignoreNotFound("take the finalizer off NodeClaim "+claim.Name, err)
+	for try := 1; claim != nil; try++ {
+		at := slices.Index(claim.Finalizers, karpv1.TerminationFinalizer)
+		if at < 0 {
+			return nil
+		}
+		path := fmt.Sprintf("/metadata/finalizers/%d", at)
+		patch, err := json.Marshal([]jsonpatch.Operation{jsonpatch.NewOperation("test", path, karpv1.TerminationFinalizer), jsonpatch.NewOperation("remove", path, nil)})
+		if err != nil {
+			return fmt.Errorf("take the finalizer off NodeClaim %s: %w", claim.Name, err)
+		}
+		err = a.Kube.Patch(ctx, claim.DeepCopy(), client.RawPatch(types.JSONPatchType, patch))
+		if err == nil || !apierrors.IsInvalid(err) || try == releaseTries {
+			return ignoreNotFound("take the finalizer off NodeClaim "+claim.Name, err)
+		}
+		if claim, err = a.claim(ctx, workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,6 +106,42 @@ func TestTerminateDeletesTheNodeOfAClaimThatNeverKnewIt(t *testing.T) {
 		var nodes corev1.NodeList
 		if err := kube.List(t.Context(), &nodes); err != nil || len(nodes.Items) != test.left {
 			t.Errorf("%s: %d Nodes are left, want %d, %v", test.reason, len(nodes.Items), test.left, err)
+		}
+	}
+}
+
+// TestReleasingAClaimLeavesOtherFinalizersAlone has somebody take a finalizer of theirs off after the claim was read: the API
+// server refuses one that comes back.
+func TestReleasingAClaimLeavesOtherFinalizersAlone(t *testing.T) {
+	t.Parallel()
+	const other = "example.com/backup"
+	for reason, test := range map[string]struct{ read, now, want []string }{
+		"nobody else has one":        {read: []string{karpv1.TerminationFinalizer}, now: []string{karpv1.TerminationFinalizer}},
+		"theirs was taken off":       {read: []string{other, karpv1.TerminationFinalizer}, now: []string{karpv1.TerminationFinalizer}},
+		"theirs stays":               {read: []string{karpv1.TerminationFinalizer, other}, now: []string{other, karpv1.TerminationFinalizer}, want: []string{other}},
+		"ours was taken off already": {read: []string{other, karpv1.TerminationFinalizer}, now: []string{other}, want: []string{other}},
+	} {
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid-a", Finalizers: test.now}}
+		kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim).WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				if patch.Type() != types.JSONPatchType {
+					t.Errorf("%s: the list of finalizers is written as a whole", reason)
+				}
+				err := to.Patch(ctx, object, patch, options...)
+				if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
+					// So the API server answers a failed test of a JSON patch; the fake one passes the bare error on.
+					return apierrors.NewInvalid(karpv1.SchemeGroupVersion.WithKind("NodeClaim").GroupKind(), "a", nil)
+				}
+				return err
+			}}).Build()
+		read := claim.DeepCopy()
+		read.Finalizers = test.read
+		if err := New(Config{Kube: kube, Log: zap.NewNop()}).releaseClaim(t.Context(), read); err != nil {
+			t.Errorf("%s: %v", reason, err)
+		}
+		var left karpv1.NodeClaim
+		if err := kube.Get(t.Context(), client.ObjectKeyFromObject(claim), &left); err != nil || !slices.Equal(left.Finalizers, test.want) {
+			t.Errorf("%s: %v are left, want %v; %v", reason, left.Finalizers, test.want, err)
 		}
 	}
 }

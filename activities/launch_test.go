@@ -1,0 +1,62 @@
+package activities
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// classMirror knows one EC2NodeClass.
+type classMirror struct {
+	Mirror
+	class *awsv1.EC2NodeClass
+}
+
+func (m classMirror) NodeClass(string) *awsv1.EC2NodeClass { return m.class }
+func (m classMirror) Attached(string) []string             { return nil }
+
+// TestAClassThatIsNotReadyLaunchesNothing holds when a launch is given up and when it is tried again. No instance type is asked
+// for: there is no cloud here.
+func TestAClassThatIsNotReadyLaunchesNothing(t *testing.T) {
+	t.Parallel()
+	for reason, test := range map[string]struct {
+		status metav1.ConditionStatus
+		gone   bool
+		fails  string
+		gives  bool
+	}{
+		"it is not Ready, and says why":    {status: metav1.ConditionFalse, fails: "is not Ready: no subnet", gives: true},
+		"it has not been looked up yet":    {fails: "has not been resolved yet"},
+		"nobody knows whether it is Ready": {status: metav1.ConditionUnknown, fails: "has not been resolved yet"},
+		"it is gone":                       {gone: true, fails: "does not exist", gives: true},
+	} {
+		class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+		if test.status != "" {
+			class.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionTypeReady, Status: test.status, Message: "no subnet"}}
+		}
+		if test.gone {
+			class = nil
+		}
+		claim := launchedClaim()
+		claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}
+		doing := New(Config{Cluster: "c", Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim).Build(), Mirror: classMirror{class: class}, Log: zap.NewNop()})
+		_, err := run(t, doing.PrepareLaunch, workflows.LaunchGroup{Group: "g", Claims: []workflows.ClaimRef{{Name: claim.Name, UID: string(claim.UID)}}})
+		var failure *temporal.ApplicationError
+		if err == nil || !strings.Contains(err.Error(), test.fails) || !errors.As(err, &failure) {
+			t.Errorf("%s: error %v, want %q", reason, err, test.fails)
+			continue
+		}
+		if gives := failure.Type() == workflows.FailureNodeClassNotReady && failure.NonRetryable(); gives != test.gives {
+			t.Errorf("%s: given up %v, want %v", reason, gives, test.gives)
+		}
+	}
+}
