@@ -37,6 +37,7 @@ func TestFromOutside(t *testing.T) {
 		{"ThrottledInTheBody", throttledInTheBody},
 		{"PoisonPool", poisonPool},
 		{"ButtonsOfADrain", buttonsOfADrain},
+		{"ButtonsOfTheOthers", buttonsOfTheOthers},
 		{"BlockedDrain", blockedDrain},
 		{"FinalizerTakenOff", finalizerTakenOff},
 		{"LeaseTaken", leaseTaken},
