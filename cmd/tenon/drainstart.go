@@ -122,6 +122,12 @@ func (d *drains) attach(ctx context.Context, in workflows.DrainInput, flags drai
 		return d.awaitGone(ctx, in)
 	case err != nil:
 		return fmt.Errorf("NodeClaim %s of node %s is being deleted, and its drain does not answer: %w", in.Claim, in.Node, err)
+	case status.Outcome != "":
+		d.say("the drain of node %s has ended (%s), and the node is on its way out", in.Node, status.Outcome)
+		if flags.wait {
+			return d.awaitGone(ctx, in)
+		}
+		return d.print(status)
 	}
 	d.say("node %s is being drained already, since %s, because of %s; attached to that", in.Node, status.Started.Local().Format(time.TimeOnly), status.Reason)
 	if !in.Deadline.IsZero() {
