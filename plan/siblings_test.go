@@ -3,6 +3,7 @@ package plan_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tenon-sh/tenon/plan"
 )
@@ -29,6 +30,7 @@ func TestSiblingsAreNotWaitedFor(t *testing.T) {
 			p.Mounts = mounting("data-" + name)
 		}
 	}
+	unseen := func(p *plan.Pod) { p.Unseen, p.Created = true, now.Add(-10*time.Second) }
 	claimed := func(p *plan.Pod) { p.Mounts = mounting("data") }
 	for _, test := range []struct {
 		reason string
@@ -49,6 +51,10 @@ func TestSiblingsAreNotWaitedFor(t *testing.T) {
 		{"a gated pod waits for something else", pod(func(p *plan.Pod) { p.Gated = true }), pod(judged), false},
 		{"a bound pod waits for nothing", pod(func(p *plan.Pod) { p.Node = "n" }), pod(judged), false},
 		{"the pods of a StatefulSet have labels and volumes of their own", pod(set("web-0")), pod(set("web-1"), judged), true},
+		{"the kube-scheduler is far behind", pod(unseen), pod(judged, func(p *plan.Pod) { p.OwnerName = "api" }), true},
+		{"the kube-scheduler has found no node for nobody", pod(unseen), pod(func(p *plan.Pod) { p.UID = "q" }), false},
+		{"the kube-scheduler will come to it", pod(unseen, func(p *plan.Pod) { p.Created = now.Add(-9 * time.Second) }), pod(judged, func(p *plan.Pod) { p.OwnerName = "api" }), false},
+		{"gated pods are not looked at", pod(unseen, func(p *plan.Pod) { p.Gated = true }), pod(judged, func(p *plan.Pod) { p.OwnerName = "api" }), false},
 		{"pods of a Deployment that mount a claim share it", pod(claimed), pod(claimed, judged), false},
 	} {
 		pods, _ := (&plan.Snapshot{Time: now, Pending: []*plan.Pod{test.other, test.pod}, Nodes: nodes}).WaitingForNode()

@@ -52,6 +52,8 @@ type Pod struct {
 	Ready bool
 	// Unschedulable says that the kube-scheduler has tried, and found no node for the pod.
 	Unschedulable bool
+	// Unseen says that the kube-scheduler, and no other, is to place the pod and has written nothing of it yet.
+	Unseen bool
 	// Gated says that the pod has scheduling gates.
 	Gated bool
 	// Daemon says that a DaemonSet owns the pod.

@@ -36,20 +36,17 @@ func (i *Interner) Pod(pod *corev1.Pod) *Pod {
 		GracePeriod:   time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 30)) * time.Second,
 		Gated:         len(pod.Spec.SchedulingGates) > 0,
 		Terminal:      pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
-		Critical: pod.Spec.PriorityClassName == "system-cluster-critical" ||
-			pod.Spec.PriorityClassName == "system-node-critical",
-	}
-	if pod.Status.StartTime != nil {
-		p.Started = pod.Status.StartTime.Time
-	}
-	if pod.DeletionTimestamp != nil {
-		p.Deletion = pod.DeletionTimestamp.Time
+		Started:       ptr.Deref(pod.Status.StartTime, metav1.Time{}).Time,
+		Deletion:      ptr.Deref(pod.DeletionTimestamp, metav1.Time{}).Time,
+		Critical:      pod.Spec.PriorityClassName == "system-cluster-critical" || pod.Spec.PriorityClassName == "system-node-critical",
+		Unseen:        pod.Spec.SchedulerName == "" || pod.Spec.SchedulerName == corev1.DefaultSchedulerName,
 	}
 	for _, condition := range pod.Status.Conditions {
 		switch condition.Type {
 		case corev1.PodReady:
 			p.Ready = condition.Status == corev1.ConditionTrue
 		case corev1.PodScheduled:
+			p.Unseen = false
 			p.Unschedulable = condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
 		}
 	}

@@ -41,13 +41,9 @@ func (s Siblings) Any() bool { return s != Siblings{} }
 // Leaving says that the node's pods will have to go elsewhere.
 func (n *Node) Leaving() bool { return n.Deleting || n.Disrupted || n.Terminating }
 
-// preempting finds, among a snapshot's pending pods, those the kube-scheduler is making room for.
-//
-// A pod may carry the name of a node for two reasons: the kube-scheduler preempts others there for it, or somebody who
-// planned it, as Tenon does, told the kube-scheduler where it is expected (Pod.NominatedNode). The field does not say
-// which. A pod of the first kind needs no node. A pod of the second kind does once its node is not to be had any more, and
-// until then its place is taken. What tells them apart is the node: only where the pod does not fit as things are, and
-// where there are pods of lower priority to make room, is it worth waiting for.
+// preempting finds, among a snapshot's pending pods, those the kube-scheduler is making room for. They need no node. A pod
+// carries a node's name also where somebody who planned it, as Tenon does, expects it there (Pod.NominatedNode). The node
+// tells them apart: the first do not fit there as things are, and there are pods of lower priority to make room.
 func (s *Snapshot) preempting() map[*Pod]bool {
 	nominated := map[string][]*Pod{}
 	for _, pod := range s.Pending {
@@ -64,8 +60,7 @@ func (s *Snapshot) preempting() map[*Pod]bool {
 	return found
 }
 
-// preemptsFor says whether a pod has no room on the node beside the others, of which some are of lower priority. A node that
-// is going or is cordoned will not take it.
+// preemptsFor says whether a pod has no room beside the others, of which some are of lower priority, on a node that stays.
 func (n *Node) preemptsFor(pod *Pod) bool {
 	var used Resources
 	outranks := false
@@ -78,8 +73,12 @@ func (n *Node) preemptsFor(pod *Pod) bool {
 	return outranks && !n.Leaving() && !n.Cordoned && !n.Allocatable.holds(pod.Class.Requests, used)
 }
 
+// unseenMost is how long the kube-scheduler may take to look at a pod. Where it takes longer, and has found no node for
+// others, what it has seen so far is a sample: plans of one sample after the other would buy more than one of all.
+const unseenMost = 10 * time.Second
+
 // WaitingForNode returns the pending pods that wait for a node which does not exist: those the kube-scheduler found none
-// for, and their siblings. It says whether there are others that may come to do so without any further change of their
+// for, their siblings, and those it should have looked at by now, which may find room where they are. It says whether there are others that may come to do so without any further change of their
 // own, because the kube-scheduler means to preempt for them on a node that may be gone before it has.
 func (s *Snapshot) WaitingForNode() (pods []*Pod, others bool) {
 	preempting := s.preempting()
@@ -90,10 +89,12 @@ func (s *Snapshot) WaitingForNode() (pods []*Pod, others bool) {
 			hopeless[pod.Siblings()] = true
 		}
 	}
+	behind := len(hopeless) > 0
 	delete(hopeless, Siblings{})
 	for _, pod := range s.Pending {
 		switch {
-		case !pod.Placeable() || !pod.Unschedulable && !hopeless[pod.Siblings()]:
+		case !pod.Placeable():
+		case !pod.Unschedulable && !hopeless[pod.Siblings()] && !(behind && pod.Unseen && s.Time.Sub(pod.Created) >= unseenMost):
 		case preempting[pod]:
 			others = true
 		default:
