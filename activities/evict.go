@@ -93,16 +93,25 @@ func newPass(d *Drains, in workflows.EvictInput, node *corev1.Node, begun, local
 // pods early, and one whose clock jumps must not either.
 func (p *pass) now() time.Time { return p.begun.Add(time.Since(p.local)) }
 
-// letLargeFirst decides how long small pods have to wait. Only a drain for which their places were planned has to know.
-func (p *pass) letLargeFirst(ctx context.Context) error {
-	if p.in.Claim == "" || !plan.PlacesPods(karpv1.DisruptionReason(p.in.Reason)) {
+// heedClaim has the Node of a claim that is being deleted go with it, and decides how long small pods have to wait. Only a
+// drain for which their places were planned has them wait.
+func (p *pass) heedClaim(ctx context.Context) error {
+	places := plan.PlacesPods(karpv1.DisruptionReason(p.in.Reason))
+	if p.in.Claim == "" || !places && !p.node.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	var claim karpv1.NodeClaim
 	if err := p.Client.Get(ctx, client.ObjectKey{Name: p.in.Claim}, &claim); err != nil {
 		return ignoreNotFound("get NodeClaim "+p.in.Claim, err)
 	}
-	if ended := claim.DeletionTimestamp; ended != nil {
+	ended := claim.DeletionTimestamp
+	if ended == nil {
+		return nil
+	}
+	if err := p.deleteNode(ctx, p.node); err != nil {
+		return err
+	}
+	if places {
 		// The API server's clock may be ahead of Temporal's, and nobody is to wait for the difference.
 		p.smallFrom = ended.Add(largeFirst)
 		if latest := p.started.Add(largeFirst); latest.Before(p.smallFrom) {
@@ -119,7 +128,7 @@ func (p *pass) close() {
 
 // run evicts until there is something to report. It fills p.result also when it returns an error or is cancelled.
 func (p *pass) run(ctx context.Context) error {
-	if err := p.letLargeFirst(ctx); err != nil {
+	if err := p.heedClaim(ctx); err != nil {
 		return err
 	}
 	if err := p.pods.list(ctx); err != nil {

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,9 +26,9 @@ import (
 )
 
 // evictEnvironment runs Evict over objects that nobody else changes.
-func evictEnvironment(objects ...client.Object) *testsuite.TestActivityEnvironment {
+func evictEnvironment(t *testing.T, objects ...client.Object) *testsuite.TestActivityEnvironment {
 	objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid"}})
-	d := &Drains{Log: zap.NewNop(), Client: fake.NewClientBuilder().WithObjects(objects...).
+	d := &Drains{Log: zap.NewNop(), Client: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).
 		WithIndex(&corev1.Pod{}, podNode, func(object client.Object) []string { return []string{object.(*corev1.Pod).Spec.NodeName} }).
 		WithIndex(&corev1.Node{}, "metadata.name", func(object client.Object) []string { return []string{object.GetName()} }).Build()}
 	var suite testsuite.WorkflowTestSuite
@@ -47,7 +48,7 @@ func evictInput() workflows.EvictInput {
 
 func TestEvictGoesOnWhereTheLastTryStopped(t *testing.T) {
 	t.Parallel()
-	environment := evictEnvironment()
+	environment := evictEnvironment(t)
 	environment.SetHeartbeatDetails(evictProgress{Started: time.Now().Add(-time.Minute), Evicted: 3})
 	value, err := environment.ExecuteActivity(workflows.EvictActivity.Name, evictInput())
 	if err != nil {
@@ -64,7 +65,7 @@ func TestEvictGoesOnWhereTheLastTryStopped(t *testing.T) {
 
 func TestEvictHandsOverWhenItsWorkerStops(t *testing.T) {
 	t.Parallel()
-	environment := evictEnvironment(protectedPod())
+	environment := evictEnvironment(t, protectedPod())
 	stopping := make(chan struct{})
 	environment.SetWorkerStopChannel(stopping)
 	close(stopping)
@@ -76,7 +77,7 @@ func TestEvictHandsOverWhenItsWorkerStops(t *testing.T) {
 
 func TestEvictReportsNewBlockersOnly(t *testing.T) {
 	t.Parallel()
-	environment := evictEnvironment(protectedPod())
+	environment := evictEnvironment(t, protectedPod())
 	value, err := environment.ExecuteActivity(workflows.EvictActivity.Name, evictInput())
 	if err != nil {
 		t.Fatal(err)
@@ -124,9 +125,9 @@ func TestAPassLeavesTheWaitingToItsWorkflow(t *testing.T) {
 		asked   int
 		calls   int
 	}{
-		"a budget holds ten pods":                   {objects: append(tenPods(webPod), budgetOf("team", "web", 0)), waits: true, calls: 5},
-		"two budgets hold one":                      {objects: []client.Object{webPod("a", nil), budgetOf("team", "web", 1), budgetOf("team", "web2", 1)}, waits: true, calls: 5},
-		"an annotation holds one":                   {objects: []client.Object{protectedPod()}, waits: true, calls: 4},
+		"a budget holds ten pods":                   {objects: append(tenPods(webPod), budgetOf("team", "web", 0)), waits: true, calls: 6},
+		"two budgets hold one":                      {objects: []client.Object{webPod("a", nil), budgetOf("team", "web", 1), budgetOf("team", "web2", 1)}, waits: true, calls: 6},
+		"an annotation holds one":                   {objects: []client.Object{protectedPod()}, waits: true, calls: 5},
 		"what is not Ready may go where enough are": {objects: []client.Object{webPod("a", unready), budgetOf("team", "web", 0)}, asked: 1},
 		"the budget allows one":                     {objects: []client.Object{webPod("a", nil), budgetOf("team", "web", 1)}, asked: 1},
 		"the budget allows two of ten":              {objects: append(tenPods(webPod), budgetOf("team", "web", 2)), asked: 2},
@@ -246,6 +247,54 @@ func heldBlockers(objects []client.Object) []workflows.Blocker {
 	return blockers
 }
 
+// TestANodeThatDrainsIsBeingDeleted holds that others see a node go by its deletionTimestamp, and that no Node is gone
+// before its instance.
+func TestANodeThatDrainsIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	for reason, test := range map[string]struct {
+		ending      bool
+		finalizers  []string
+		in          workflows.EvictInput
+		interrupted int // how often somebody else changes the Node at the same moment
+		want        bool
+	}{
+		"its claim is being deleted":              {ending: true, finalizers: []string{karpv1.TerminationFinalizer}, in: workflows.EvictInput{Claim: "claim"}, want: true},
+		"its kubelet writes at the same moment":   {ending: true, finalizers: []string{karpv1.TerminationFinalizer}, in: workflows.EvictInput{Claim: "claim"}, interrupted: 2, want: true},
+		"a drain by hand may be taken back":       {finalizers: []string{karpv1.TerminationFinalizer}, in: workflows.EvictInput{Claim: "claim", Reason: workflows.ReasonManualDrain}},
+		"without our finalizer it would go early": {ending: true, finalizers: []string{"example.com/other"}, in: workflows.EvictInput{Claim: "claim"}},
+		"it is not Tenon's":                       {ending: true, finalizers: []string{karpv1.TerminationFinalizer}},
+	} {
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Finalizers: []string{karpv1.TerminationFinalizer}}}
+		if test.ending {
+			claim.DeletionTimestamp = &now
+		}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n", Finalizers: test.finalizers}}
+		kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim, node).WithInterceptorFuncs(interceptor.Funcs{
+			Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+				if test.interrupted > 0 {
+					test.interrupted--
+					beat := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"beat": "`+strconv.Itoa(test.interrupted)+`"}}}`))
+					if err := to.Patch(ctx, node.DeepCopy(), beat); err != nil {
+						return err
+					}
+				}
+				return to.Delete(ctx, object, options...)
+			}}).Build()
+		var seen corev1.Node
+		if err := kube.Get(t.Context(), client.ObjectKey{Name: "n"}, &seen); err != nil {
+			t.Fatal(err)
+		}
+		p := newPass(&Drains{Log: zap.NewNop(), Client: kube}, test.in, &seen, time.Now(), time.Now(), evictProgress{})
+		if err := p.heedClaim(t.Context()); err != nil {
+			t.Errorf("%s: %v", reason, err)
+		}
+		if err := kube.Get(t.Context(), client.ObjectKey{Name: "n"}, &seen); err != nil || (seen.DeletionTimestamp != nil) != test.want {
+			t.Errorf("%s: being deleted %t, want %t, %v", reason, seen.DeletionTimestamp != nil, test.want, err)
+		}
+	}
+}
+
 // TestLargePodsGoFirst holds that small pods wait only where nodes go together for whose pods there is a place.
 func TestLargePodsGoFirst(t *testing.T) {
 	t.Parallel()
@@ -267,7 +316,7 @@ func TestLargePodsGoFirst(t *testing.T) {
 	} {
 		d := &Drains{Log: zap.NewNop(), Client: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim, ahead).Build()}
 		p := newPass(d, test.in, &corev1.Node{}, time.Now(), time.Now(), evictProgress{Started: started})
-		if err := p.letLargeFirst(t.Context()); err != nil || !p.smallFrom.Equal(test.want) {
+		if err := p.heedClaim(t.Context()); err != nil || !p.smallFrom.Equal(test.want) {
 			t.Errorf("%s: small pods go from %v on, want %v; %v", test.reason, p.smallFrom, test.want, err)
 		}
 	}

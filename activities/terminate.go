@@ -35,7 +35,7 @@ const (
 )
 
 // Terminate ends an instance and waits until the cloud says it is gone; only then do the Node and the NodeClaim lose
-// their finalizers, in this order. The Node goes with its owner, the claim.
+// their finalizers, in this order. The claim stays until its Node is gone, which others may hold by finalizers of theirs.
 func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput) (struct{}, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -169,8 +169,7 @@ func (a *Activities) deleteStranded(ctx context.Context, providerID string, in w
 	}
 }
 
-// releaseNode takes the finalizer off the Node. A Node whose claim is not its owner, because it joined but was never
-// registered, is deleted, as nothing else would.
+// releaseNode deletes the Node, takes the finalizer off it, and returns when it is gone.
 func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, providerID string, in workflows.TerminateInput) error {
 	node := &corev1.Node{}
 	name := in.Node
@@ -192,15 +191,36 @@ func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, p
 	if in.NodeUID != "" && string(node.UID) != in.NodeUID || providerID != "" && node.Spec.ProviderID != "" && node.Spec.ProviderID != providerID {
 		return nil // the name is another instance's by now
 	}
-	if claim == nil || !owned(node, claim) {
+	if node.DeletionTimestamp.IsZero() {
 		if err := a.Kube.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {
 			return ignoreNotFound("delete Node "+name, err)
 		}
 	}
-	_, err := a.drains.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
+	node, err := a.drains.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
 		controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer)
 	})
-	return err
+	if err != nil || len(node.Finalizers) == 0 {
+		return err
+	}
+	return a.awaitNodeGone(ctx, claim, node)
+}
+
+// awaitNodeGone returns when a Node is gone that somebody else's finalizers hold, and says which they are.
+func (a *Activities) awaitNodeGone(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
+	began, told := time.Now(), false
+	for {
+		left, err := a.drains.node(ctx, node.Name, string(node.UID))
+		if err != nil || left == nil {
+			return err
+		}
+		if !told && time.Since(began) >= tellAfter {
+			told = true
+			a.tellBoth(left, claim, corev1.EventTypeWarning, "NodeHeld", fmt.Sprintf("The instance is gone, and Node %s is held by the finalizers %v.", left.Name, left.Finalizers))
+		}
+		if err := pause(ctx, goneEvery); err != nil {
+			return fmt.Errorf("wait for Node %s, which is held by the finalizers %v: %w", left.Name, left.Finalizers, err)
+		}
+	}
 }
 
 // releaseTries is how often the finalizer is looked for anew where others change the list of finalizers at the same time.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
@@ -107,6 +108,49 @@ func TestTerminateDeletesTheNodeOfAClaimThatNeverKnewIt(t *testing.T) {
 		if err := kube.List(t.Context(), &nodes); err != nil || len(nodes.Items) != test.left {
 			t.Errorf("%s: %d Nodes are left, want %d, %v", test.reason, len(nodes.Items), test.left, err)
 		}
+	}
+}
+
+// TestAClaimOutlivesItsNode has somebody else's finalizer hold the Node: whoever waits for the claim to be gone may rely on
+// the Node being gone too.
+func TestAClaimOutlivesItsNode(t *testing.T) {
+	t.Parallel()
+	const other = "example.com/detach"
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid-a", Finalizers: []string{karpv1.TerminationFinalizer}}}
+	claim.Status.NodeName = "n"
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n", Finalizers: []string{karpv1.TerminationFinalizer, other},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodeClaim", Name: "a", UID: "uid-a"}}}}
+	kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithStatusSubresource(claim).WithObjects(node, claim).Build()
+	if err := kube.Delete(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	a := New(Config{Kube: kube, Mirror: &inhabited{}, Log: zap.NewNop()})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := run(t, a.Terminate, workflows.TerminateInput{Claim: workflows.ClaimRef{Name: "a", UID: "uid-a"}, Reason: "ClaimDeleted"})
+		ended <- err
+	}()
+	for held := node.DeepCopy(); !slices.Equal(held.Finalizers, []string{other}) || held.DeletionTimestamp == nil; time.Sleep(10 * time.Millisecond) {
+		if err := kube.Get(t.Context(), client.ObjectKeyFromObject(node), held); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("the life ended before its Node was gone: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+		t.Errorf("the claim is gone before its Node: %v", err)
+	}
+	if err := kube.Patch(t.Context(), node, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); !apierrors.IsNotFound(err) {
+		t.Errorf("the claim stays after its Node is gone: %v", err)
 	}
 }
 

@@ -124,6 +124,11 @@ func buttonsOfTheOthers(w *world.World) {
 		w.Await("the drain of "+claim.Name, time.Minute, func() (bool, string) {
 			return len(w.Executions("WorkflowId = '"+cluster.DrainID(claim.Status.NodeName)+"' AND ExecutionStatus = 'Running'")) == 1, "there is none"
 		})
+		w.Await("Node "+claim.Status.NodeName+" to be deleted too, and kept", 10*time.Second, func() (bool, string) {
+			var node corev1.Node
+			err := w.Get(w.Context(), kube.ObjectKey{Name: claim.Status.NodeName}, &node)
+			return err == nil && node.DeletionTimestamp != nil, fmt.Sprint("it is not: ", err)
+		})
 		press(b, cluster.NodeClaimID(claim.Name))
 	}
 	w.Apply(budget("others", 3))
