@@ -17,10 +17,10 @@
 //
 // # Writes
 //
-// The API server pays for every write, so a node's whole life is to cost at most twelve: create the claim; its labels
+// The API server pays for every write, so a node's whole life is to cost at most thirteen: create the claim; its labels
 // and its status after the launch; the Node's registration; the claim's status; the Node's initialized label; the
-// claim's status; delete the claim; cordon the Node; the Node's finalizer; the claim's finalizer; and, where the instance
-// takes its time to end, the claim's status once more. The Node object itself goes with its owner, the claim. A pod that
+// claim's status; delete the claim; cordon the Node; delete the Node; the Node's finalizer; the claim's finalizer; and, where the instance
+// takes its time to end, the claim's status once more. A pod that
 // is nominated to its node (nominate.go) costs one more each. Where a NodePool's consolidateAfter is neither zero nor
 // Never, the starter writes the claim's status once when the node has been quiet for a while longer, and twice for each
 // time its quiet is broken. A replacement costs three more for each node that goes and one for each that comes: marks on
@@ -139,6 +139,8 @@ type Activities struct {
 	overlaid overlaid
 	// disruptions is what the planner said last of nodes that may go.
 	disruptions disruptions
+	// places are where the pods of nodes that go with notice may go.
+	places places
 	// swept is what the sweep has told workflows.
 	swept swept
 	// confirming is held while the planner looks once more at nodes that are about to go.
@@ -155,7 +157,7 @@ func New(config Config) *Activities {
 		evicting.Client = config.Evictions
 	}
 	if config.Mirror != nil {
-		evicting.Attached = config.Mirror.Attached
+		evicting.Attached, evicting.Elsewhere = config.Mirror.Attached, a.elsewhere
 	}
 	a.evicting = &evicting
 	return a

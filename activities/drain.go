@@ -30,7 +30,10 @@ type Drains struct {
 	Events Events
 	// Attached are the volumes that a mirror shows attached to a node; nil where there is none.
 	Attached func(node string) []string
-	Log      *zap.Logger
+	// Elsewhere says which pods of nodes that go have room on a node that serves, by UID, and when the instance of a claim
+	// ends, zero where that is not known; nil where pods are not to wait for room.
+	Elsewhere func(claim string) (placed map[types.UID]bool, ends time.Time)
+	Log       *zap.Logger
 }
 
 // Events is how people hear of a drain with kubectl. A client-go record.EventRecorder is one.

@@ -27,7 +27,7 @@ func (p *pass) recordEviction(pod *corev1.Pod, deleted bool) {
 
 // report brings p.result up to date with what is left and what blocks.
 func (p *pass) report(now time.Time, s situation) {
-	blockers := slices.Clone(s.volumes)
+	blockers := slices.Concat(s.volumes, s.unplaced)
 	for _, block := range s.Blocks {
 		blockers = append(blockers, workflows.Blocker{Pod: block.Pod.Key(), Cause: string(block.Cause), By: block.By, Message: block.Message})
 	}

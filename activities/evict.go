@@ -58,7 +58,9 @@ type pass struct {
 	started, cordoned time.Time
 	// smallFrom is when pods that are easy to place may go; zero means at once.
 	smallFrom time.Time
-	evicted   atomic.Int64
+	// ends is when the instance of a node ends that goes with notice, as far as anybody knows; zero for other nodes.
+	ends    time.Time
+	evicted atomic.Int64
 
 	evictions, deletions map[types.UID]*request
 	budgets              budgetLists
@@ -93,11 +95,12 @@ func newPass(d *Drains, in workflows.EvictInput, node *corev1.Node, begun, local
 // pods early, and one whose clock jumps must not either.
 func (p *pass) now() time.Time { return p.begun.Add(time.Since(p.local)) }
 
-// heedClaim has the Node of a claim that is being deleted go with it, and decides how long small pods have to wait. Only a
-// drain for which their places were planned has them wait.
+// heedClaim has the Node of a claim that is being deleted go with it, and finds out until when pods may wait for a place
+// elsewhere, and how long small ones have to. Only a drain for which their places were planned has small ones wait.
 func (p *pass) heedClaim(ctx context.Context) error {
 	places := plan.PlacesPods(karpv1.DisruptionReason(p.in.Reason))
-	if p.in.Claim == "" || !places && !p.node.DeletionTimestamp.IsZero() {
+	notice := workflows.GivesNotice(p.in.Reason)
+	if p.in.Claim == "" || !places && !notice && !p.node.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	var claim karpv1.NodeClaim
@@ -110,6 +113,11 @@ func (p *pass) heedClaim(ctx context.Context) error {
 	}
 	if err := p.deleteNode(ctx, p.node); err != nil {
 		return err
+	}
+	if notice {
+		if p.ends = claim.EndsAt(); p.ends.IsZero() {
+			p.ends = ended.Add(waitsUnannounced)
+		}
 	}
 	if places {
 		// The API server's clock may be ahead of Temporal's, and nobody is to wait for the difference.
@@ -182,6 +190,8 @@ func (p *pass) run(ctx context.Context) error {
 type situation struct {
 	plan.DrainStep
 	volumes []workflows.Blocker
+	// unplaced are the pods that wait for a place on another node.
+	unplaced []workflows.Blocker
 	// ready is when the node may count as drained if nothing changes; zero while something is left.
 	ready time.Time
 }
@@ -196,6 +206,7 @@ func (p *pass) step(ctx context.Context) (situation, error) {
 		Now: p.now(), Deadline: p.in.Deadline, Force: p.in.Force, Cordon: cordonTaint(p.in.Claim != ""),
 		Allocatable: p.interner.Node(p.node).Allocatable, SmallFrom: p.smallFrom})}
 	if s.Left > 0 {
+		s.Evict, s.unplaced = p.awaitPlaces(s.Evict)
 		return s, nil
 	}
 	if err := p.volumes.follow(ctx); err != nil {
@@ -285,7 +296,7 @@ func (r *request) refused() bool { return r.blocker != nil && r.blocker.Cause ==
 // is, and nothing is due soon: then no pass need wait for a change.
 func (p *pass) held(now time.Time, s situation) bool {
 	soon := func(at time.Time) bool { return !at.IsZero() && at.Before(now.Add(leastRest)) }
-	if !p.in.MayWait || s.Left == 0 || len(s.Delete) > 0 || soon(s.Next) || soon(p.in.Deadline) {
+	if !p.in.MayWait || s.Left == 0 || len(s.Delete) > 0 || len(s.unplaced) > 0 || soon(s.Next) || soon(p.in.Deadline) {
 		return false
 	}
 	blocked := map[string]bool{}
@@ -365,6 +376,9 @@ func (p *pass) wake(s situation) time.Time {
 	sooner(s.Next)
 	sooner(p.in.Deadline)
 	sooner(s.ready)
+	if len(s.unplaced) > 0 {
+		sooner(p.now().Add(placesEvery))
+	}
 	for _, pod := range s.Evict {
 		sooner(p.evictions[pod.UID].next)
 	}

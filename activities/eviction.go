@@ -21,6 +21,7 @@ const (
 	blockedByBudget   = "PodDisruptionBudget"
 	blockedByVolume   = "Volume"
 	blockedByError    = "Error"
+	blockedByPlace    = "NoPlaceElsewhere"
 	blockedByShutdown = string(plan.HoldTerminating)
 )
 

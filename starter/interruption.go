@@ -153,7 +153,7 @@ func announced(kind cloud.InterruptionKind) bool {
 // on the claim first and its Node closed, so that whoever plans knows which pods will be lost, and nothing is lost while
 // Temporal is away: the claim is told from what was noted (interruptionNoted).
 func (s *Starter) interrupt(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind, at time.Time) error {
-	_, known := interruptionKinds[kind]
+	_, known := s.kind(kind)
 	late := kind == cloud.InstanceTerminating && !s.interruptions.news(claim.UID, string(cloud.InstanceTerminated))
 	if !known || late || !s.interruptions.first(claim.UID, string(kind)) {
 		return nil
@@ -179,7 +179,7 @@ func (s *Starter) interrupt(ctx context.Context, claim *karpv1.NodeClaim, kind c
 // another replica held the Lease.
 func (s *Starter) interruptionNoted(ctx context.Context, claim *karpv1.NodeClaim) error {
 	kind := cloud.InterruptionKind(claim.Annotations[karpv1.InterruptionAnnotationKey])
-	if _, known := interruptionKinds[kind]; !known || !s.interruptions.first(claim.UID, string(kind)) {
+	if _, known := s.kind(kind); !known || !s.interruptions.first(claim.UID, string(kind)) {
 		return nil
 	}
 	return s.tellEnding(ctx, claim, kind)
@@ -188,7 +188,7 @@ func (s *Starter) interruptionNoted(ctx context.Context, claim *karpv1.NodeClaim
 // tellEnding tells a claim's workflow of an interruption where that matters to it, and people. Where it fails, it counts as
 // not told.
 func (s *Starter) tellEnding(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind) error {
-	is := interruptionKinds[kind]
+	is, _ := s.kind(kind)
 	if is.ending != "" && s.matters(claim, is) {
 		ending := workflows.Ending{Reason: is.ending, Lost: is.lost, Deleting: !claim.DeletionTimestamp.IsZero()}
 		if is.forced {
@@ -208,7 +208,8 @@ func (s *Starter) tellEnding(ctx context.Context, claim *karpv1.NodeClaim, kind 
 // note writes onto a claim what the cloud has announced and when it ends the instance, unless that is known to be sooner,
 // and closes its Node to new pods. It says whether the claim shows what was announced.
 func (s *Starter) note(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind, at time.Time) (bool, error) {
-	is, serves := interruptionKinds[kind], claim.DeletionTimestamp.IsZero()
+	is, _ := s.kind(kind)
+	serves := claim.DeletionTimestamp.IsZero()
 	if !is.announces || !serves && !s.running(claim) {
 		return false, nil
 	}

@@ -221,6 +221,13 @@ func TestInterruptionsBecomeEndings(t *testing.T) {
 			reason: "nothing has happened yet", notices: []cloud.Notice{notice("1", cloud.RebalanceRecommendation, "i-a")}, deleted: []string{"1"},
 			events: []string{"SpotRebalanceRecommendation", "SpotRebalanceRecommendation"},
 		},
+		"rebalance, where that replaces": {
+			reason:  "the node is replaced before EC2 wants it, and its offering is left alone",
+			arrange: func(e *edge) { e.ReplacesAtRisk = true },
+			notices: []cloud.Notice{notice("1", cloud.RebalanceRecommendation, "i-a")}, deleted: []string{"1"}, shunned: spot,
+			endings: map[string][]workflows.Ending{"c/nodeclaim/a": {{Reason: "RebalanceRecommended"}}},
+			events:  []string{"SpotRebalanceRecommendation", "SpotRebalanceRecommendation", "TerminatingOnInterruption", "TerminatingOnInterruption"},
+		},
 		"duplicates": {
 			reason:  "SQS may deliver twice, EC2 may say the same again, and one removal has one signal",
 			notices: []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a"), notice("2", cloud.SpotInterruption, "i-a")},

@@ -30,6 +30,15 @@ type interruption struct {
 	label string
 }
 
+// kind is what an announcement leads to here, and whether it leads to anything.
+func (s *Starter) kind(announced cloud.InterruptionKind) (interruption, bool) {
+	is, known := interruptionKinds[announced]
+	if announced == cloud.RebalanceRecommendation && s.ReplacesAtRisk {
+		is.ending, is.takesBack = workflows.ReasonRebalanceRecommended, true
+	}
+	return is, known
+}
+
 // interruptionKinds are all announcements that lead to something.
 var interruptionKinds = map[cloud.InterruptionKind]interruption{
 	cloud.SpotInterruption: {ending: workflows.ReasonSpotInterrupted, takesBack: true, announces: true, notice: 2 * time.Minute,
@@ -76,7 +85,7 @@ func (s *Starter) tellInterrupted(claim *karpv1.NodeClaim, is interruption) {
 func (s *Starter) takenBack(notices []cloud.Notice) []cloud.OfferingKey {
 	var keys []cloud.OfferingKey
 	for i := range notices {
-		if !interruptionKinds[notices[i].Kind].takesBack {
+		if is, _ := s.kind(notices[i].Kind); !is.takesBack {
 			continue
 		}
 		for _, instance := range notices[i].Instances {

@@ -97,6 +97,8 @@ type Config struct {
 	Interruptions Interruptions
 	// Metrics counts what it announces; nil counts nothing.
 	Metrics *InterruptionMetrics
+	// ReplacesAtRisk has nodes replaced of which the cloud says that it may take them back soon.
+	ReplacesAtRisk bool
 	// RepairPolicies say which nodes will not recover and are ended; without any, none is.
 	RepairPolicies []cloud.RepairPolicy
 }

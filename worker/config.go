@@ -47,9 +47,17 @@ type Config struct {
 	// KubeQPS and KubeBurst bound requests to the API server, per second and at once.
 	KubeQPS   float32
 	KubeBurst int
+	// Rebalance is what EC2's recommendation to rebalance a spot instance leads to: ignore or replace.
+	Rebalance string
 	// LogLevel is debug, info, warn or error.
 	LogLevel string
 }
+
+// The values of Config.Rebalance.
+const (
+	rebalanceIgnore  = "ignore"
+	rebalanceReplace = "replace"
+)
 
 // DefaultConfig is the configuration of a worker that is told only its cluster's name.
 func DefaultConfig() Config {
@@ -60,7 +68,7 @@ func DefaultConfig() Config {
 		LeaseName: "karpenter-leader-election", LeaseNamespace: "kube-system",
 		SweepEvery: 2 * time.Minute, SweepMost: activities.SweepMost,
 		KubeQPS: 200, KubeBurst: 300,
-		LogLevel: "info",
+		Rebalance: rebalanceIgnore, LogLevel: "info",
 	}
 }
 
@@ -81,6 +89,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Identity, "identity", c.Identity, "holder's name in the Lease, to which tenon_ is put in front (default: POD_NAME, or host name and a random part)")
 	flags.DurationVar(&c.SweepEvery, "sweep-interval", c.SweepEvery, "how often cloud, cluster and workflows are compared")
 	flags.Float64Var(&c.SweepMost, "sweep-most", c.SweepMost, "share of the nodes that one sweep may end, and at least three; 1 lets it end all, also where NodeClaims have vanished at once")
+	flags.StringVar(&c.Rebalance, "rebalance", c.Rebalance, "ignore EC2's recommendation to rebalance a spot instance, which only raises an Event, or replace its node")
 	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
@@ -109,6 +118,7 @@ func (c *Config) Validate() error {
 	check(plan.Packing(c.Packing).Valid(), "--packing %q: must be cheapest or spread", c.Packing)
 	check(c.SweepEvery >= 10*time.Second, "--sweep-interval %s: must be at least 10s", c.SweepEvery)
 	check(c.SweepMost > 0 && c.SweepMost <= 1, "--sweep-most %v: must be more than 0 and at most 1, such as 0.1", c.SweepMost)
+	check(c.Rebalance == rebalanceIgnore || c.Rebalance == rebalanceReplace, "--rebalance %q: must be ignore or replace", c.Rebalance)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
 	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")
 	if c.Identity == "" {

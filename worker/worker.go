@@ -149,7 +149,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, lease, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
 			Disrupt: doing.Disrupt, Close: doing.Close, SweepEvery: config.SweepEvery, Interruptions: to.Interruptions, Metrics: metrics,
-			RepairPolicies: repairPolicies(config, to.Cloud)}, to.Cloud)
+			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud)}, to.Cloud)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("worker: %w", err)

@@ -35,7 +35,7 @@ var shapes = []struct{ name, requests string }{
 }
 
 // writesMost is how many writes to the API server the uneventful life of a node may take.
-const writesMost = 12
+const writesMost = 13
 
 // thousandPods takes an empty laboratory to a thousand pods of mixed shapes and back. No node is moved to another on the
 // way, however long pods take to come and to go on a busy machine: what is counted is uneventful lives.

@@ -3,14 +3,17 @@ package interruption_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -33,12 +36,18 @@ type setting struct {
 	// unavailable is the maxUnavailable of the pods' PodDisruptionBudget, annotations the pods'.
 	unavailable string
 	annotations string
+	// together lets the pods share nodes.
+	together bool
 }
 
 // enter sets a scene and waits until its pods run.
 func enter(t *testing.T, w *world.World, name string, as setting) *scene {
 	t.Helper()
 	s := &scene{w.For(t), name}
+	alike := name
+	if as.together {
+		alike = "nobody"
+	}
 	if as.class == "" {
 		as.class = "default"
 	}
@@ -73,10 +82,10 @@ spec:
       affinity:
         podAntiAffinity:
           requiredDuringSchedulingIgnoredDuringExecution:
-          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: %[1]s}}}
+          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: %[6]s}}}
       containers:
       - {name: app, image: app, resources: {requests: {cpu: 100m}}}
-`), name, as.class, as.capacity, as.replicas, as.annotations))
+`), name, as.class, as.capacity, as.replicas, as.annotations, alike))
 	if as.unavailable != "" {
 		s.allow(as.unavailable)
 	}
@@ -135,6 +144,34 @@ func (s *scene) runsOn(node string) corev1.Pod {
 	}
 	s.T.Fatalf("no pod of %s runs on %s", s.name, node)
 	return corev1.Pod{}
+}
+
+// watchPending follows the scene's pods that are made from now on. The function it returns says how long each of them was
+// Pending, by when that was seen.
+func (s *scene) watchPending() func() []time.Duration {
+	s.T.Helper()
+	from := time.Now()
+	var mu sync.Mutex
+	pending, waits := map[types.UID]time.Time{}, map[types.UID]time.Duration{}
+	s.Observe(map[client.Object]func(any, bool){&corev1.Pod{}: func(object any, _ bool) {
+		pod, ok := object.(*corev1.Pod)
+		if !ok || pod.Namespace != s.name || pod.CreationTimestamp.Time.Before(from.Truncate(time.Second)) {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if _, known := pending[pod.UID]; !known {
+			pending[pod.UID] = time.Now()
+		}
+		if _, ran := waits[pod.UID]; !ran && pod.Status.Phase == corev1.PodRunning {
+			waits[pod.UID] = time.Since(pending[pod.UID])
+		}
+	}})
+	return func() []time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Collect(maps.Values(waits))
+	}
 }
 
 // life is the id of a claim's workflow.

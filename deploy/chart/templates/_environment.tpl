@@ -30,6 +30,8 @@
   value: {{ .Values.settings.vmMemoryOverheadPercent | quote }}
 - name: TENON_RESERVED_ENIS
   value: {{ .Values.settings.reservedENIs | quote }}
+- name: TENON_REBALANCE
+  value: {{ .Values.settings.rebalance | quote }}
 {{- with .Values.settings.interruptionQueue }}
 - name: TENON_INTERRUPTION_QUEUE
   value: {{ . | quote }}
