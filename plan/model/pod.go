@@ -93,10 +93,7 @@ func (p *Pod) Placeable() bool {
 // Reschedulable says that the pod would need another node if its node went away. The pod of a StatefulSet does even
 // while it terminates, because its successor comes only when it is gone.
 func (p *Pod) Reschedulable() bool {
-	if p.Daemon || p.Static || p.Terminal {
-		return false
-	}
-	return !p.Terminating() || p.OwnerKind == "StatefulSet"
+	return !p.Daemon && !p.Static && !p.Terminal && (!p.Terminating() || p.OwnerKind == "StatefulSet")
 }
 
 // Undisruptable says that the pod asks not to be moved at the given time.

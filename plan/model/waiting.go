@@ -22,15 +22,12 @@ type Siblings struct {
 // need goes for them wherever their own volume is, as the plan puts those on nodes which have room in its zone. Other pods
 // with claims have no siblings: they share the claim, and often only one of them can have it.
 func (p *Pod) Siblings() Siblings {
-	s := Siblings{namespace: p.Namespace, kind: p.OwnerKind, owner: p.OwnerName, class: p.Class, labels: p.Labels, priority: p.Priority}
-	switch {
-	case p.OwnerName == "":
+	if p.OwnerName == "" || p.OwnerKind != "StatefulSet" && len(p.Mounts.Names()) > 0 {
 		return Siblings{}
-	case p.OwnerKind == "StatefulSet" || p.OwnerKind == "Job":
-		s.labels = nil
 	}
-	if p.OwnerKind != "StatefulSet" && len(p.Mounts.Names()) > 0 {
-		return Siblings{}
+	s := Siblings{namespace: p.Namespace, kind: p.OwnerKind, owner: p.OwnerName, class: p.Class, labels: p.Labels, priority: p.Priority}
+	if p.OwnerKind == "StatefulSet" || p.OwnerKind == "Job" {
+		s.labels = nil
 	}
 	return s
 }

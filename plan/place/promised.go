@@ -14,9 +14,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/solve"
 )
 
-// decides is how long the kube-scheduler is trusted to follow a nomination that it has not taken back, though what is seen
-// of the node has no room: it knows of pods that it has decided about and that are bound later. Pods that it has tried in
-// vain lose the nomination, and are planned for again at once.
+// decides is how long the kube-scheduler is trusted to follow a nomination though others were promised the room as well: it
+// knows of pods that it has decided about and that are bound later. Where those that are bound leave no room, it will not.
 const decides = time.Minute
 
 // keeper keeps the promises of earlier plans.
@@ -25,6 +24,8 @@ type keeper struct {
 	// promised are the existing nodes of pods by their UID, byName those that have a node.
 	promised map[types.UID]*ExistingNode
 	byName   map[string]*ExistingNode
+	// taken are the pods whose place others are bound in.
+	taken map[types.UID]bool
 	// average is what the pods ask for on average.
 	average model.Resources
 	// movable are the pods on each existing node that do not depend on it.
@@ -57,6 +58,13 @@ func (d *Distribution) keepPromises(podGroups []*PodGroup, virtual bool) {
 	slices.SortStableFunc(tiedFirst, func(a, b *PodGroup) int { return cmp.Compare(model.Flag(b.tied()), model.Flag(a.tied())) })
 	for _, it := range tiedFirst {
 		bare := it.bare(k.Market)
+		for _, pod := range it.Pods {
+			s := k.byName[pod.NominatedNode]
+			k.taken[pod.UID] = s != nil && s.Room(bare, 1) == 0
+		}
+	}
+	for _, it := range tiedFirst {
+		bare := it.bare(k.Market)
 		it.Pods = slices.DeleteFunc(slices.Clone(it.Pods), func(pod *model.Pod) bool { return k.keep(it, bare, pod) })
 	}
 	for _, it := range tiedFirst {
@@ -75,7 +83,7 @@ func (d *Distribution) keepPromises(podGroups []*PodGroup, virtual bool) {
 }
 
 func (d *Distribution) newKeeper() *keeper {
-	k := &keeper{Distribution: d, promised: map[types.UID]*ExistingNode{}, byName: map[string]*ExistingNode{}, average: model.AverageRequest(d.waiting),
+	k := &keeper{Distribution: d, promised: map[types.UID]*ExistingNode{}, byName: map[string]*ExistingNode{}, taken: map[types.UID]bool{}, average: model.AverageRequest(d.waiting),
 		movable: map[*ExistingNode][]waiter{}, kept: map[*PodGroup][]waiter{}}
 	for _, s := range d.Existing {
 		for _, uid := range s.Node.Promised {
@@ -91,10 +99,7 @@ func (d *Distribution) newKeeper() *keeper {
 // keep says whether a pod stays where it was promised a place, or is to be given another for sure. bare is its pod group
 // when it prefers nothing.
 func (k *keeper) keep(it, bare *PodGroup, pod *model.Pod) bool {
-	s := k.promised[pod.UID]
-	if s == nil {
-		s = k.byName[pod.NominatedNode]
-	}
+	s := cmp.Or(k.promised[pod.UID], k.byName[pod.NominatedNode])
 	if s == nil {
 		return false
 	}
@@ -128,7 +133,7 @@ func (k *keeper) stillGood(s *ExistingNode, bare *PodGroup, pod *model.Pod) bool
 	case bare.Refusal != "":
 		return false
 	case s.Room(bare, 1) == 0:
-		return pod.NominatedNode != "" && pod.NominatedNode == s.Node.Name && k.Market.Now.Sub(pod.NominatedAt) < decides
+		return !k.taken[pod.UID] && pod.NominatedNode != "" && pod.NominatedNode == s.Node.Name && k.Market.Now.Sub(pod.NominatedAt) < decides
 	}
 	return s.options != nil || s.admits(bare)
 }
