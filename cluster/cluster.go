@@ -102,6 +102,7 @@ type Mirror struct {
 	assumed  map[string]assumption
 	promises promises
 	grown    grown
+	overdue  overdue
 	daemons  daemonPods
 	buffers  buffers
 	storage  storage
@@ -124,6 +125,7 @@ func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 		assumed:   map[string]assumption{},
 		promises:  newPromises(),
 		grown:     newGrown(),
+		overdue:   newOverdue(),
 		daemons:   newDaemonPods(),
 		places:    newPlaces(),
 		waiting:   newWaiting(),
@@ -176,7 +178,8 @@ func (m *Mirror) Snapshot() *plan.Snapshot {
 	defer m.mu.Unlock()
 	now := m.clock.Now()
 	m.expireAssumptions(now)
-	if m.snapshot == nil {
+	if next := m.overdue.next; m.snapshot == nil || !next.IsZero() && !now.Before(next) {
+		m.judgeOverdue(now)
 		m.snapshot = m.build()
 	}
 	current := *m.snapshot

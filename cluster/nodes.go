@@ -164,6 +164,9 @@ func (m *Mirror) refreshClaim(name string) {
 	if exists && initialized(now) && existed && !initialized(old) {
 		m.cameUp(now)
 	}
+	if exists && initialized(now) && !(existed && initialized(old)) {
+		m.overdue.learn(now)
+	}
 	before, after := "", ""
 	if existed {
 		before = old.claim.Status.ProviderID
@@ -278,6 +281,9 @@ func (m *Mirror) buildNode(claim *promised, node *machine) *plan.Node {
 		m.hold(&built)
 	}
 	built.Promised, built.NominatedUntil = m.promisesOf(built.Key(), built.Initialized)
+	if claim != nil && m.overdue.names[claim.claim.Name] {
+		built.Cordoned, built.Promised, built.NominatedUntil = true, nil, time.Time{}
+	}
 	return &built
 }
 

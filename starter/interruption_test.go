@@ -127,7 +127,9 @@ type mirrored struct {
 	// promised are the pods that were planned for a claim, by its name.
 	promised map[string][]*cluster.Pod
 	stale    error
-	budgets  []*plan.DisruptionBudget
+	// overdue are the claims whose machines do not come.
+	overdue []*karpv1.NodeClaim
+	budgets []*plan.DisruptionBudget
 	// claimNamed is the claim that is asked for by name.
 	claimNamed *karpv1.NodeClaim
 }
@@ -140,6 +142,7 @@ func (m *mirrored) Claim(string) *karpv1.NodeClaim              { return m.claim
 func (m *mirrored) ClaimByInstance(id string) *karpv1.NodeClaim { return m.claims[id] }
 func (m *mirrored) Node(name string) *corev1.Node               { return m.nodes[name] }
 func (m *mirrored) PodsOnNode(name string) []*cluster.Pod       { return m.pods[name] }
+func (m *mirrored) Overdue() []*karpv1.NodeClaim                { return m.overdue }
 func (m *mirrored) Promised(key string) []*cluster.Pod          { return m.promised[key] }
 func (m *mirrored) Fresh(time.Duration) error                   { return m.stale }
 

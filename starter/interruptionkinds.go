@@ -112,7 +112,9 @@ const shunAgain = workflows.UnavailableFor / 3
 func (s *Starter) shun(ctx context.Context, keys []cloud.OfferingKey) {
 	var fresh []cloud.OfferingKey
 	for _, key := range keys {
-		s.Interruptions.Shun(key)
+		if s.Interruptions != nil {
+			s.Interruptions.Shun(key)
+		}
 		if s.shunned.news(key, time.Now()) {
 			fresh = append(fresh, key)
 		}

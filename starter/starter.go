@@ -74,6 +74,8 @@ type Mirror interface {
 	ClaimByInstance(id string) *karpv1.NodeClaim
 	PodsOnNode(name string) []*cluster.Pod
 	Promised(key string) []*cluster.Pod
+	// Overdue are the claims whose nodes serve later than is usual in their NodePool.
+	Overdue() []*karpv1.NodeClaim
 }
 
 // Config is what a starter works with.
@@ -156,6 +158,7 @@ func (s *Starter) Run(ctx context.Context) error {
 	group.Go(func() error { return s.announceLeaving(ctx) })
 	group.Go(func() error { return s.WakeBlockedDrains(ctx) })
 	group.Go(func() error { return s.watchExpiration(ctx) })
+	group.Go(func() error { return s.watchOverdue(ctx) })
 	if len(s.RepairPolicies) > 0 {
 		group.Go(func() error { return s.watchRepair(ctx) })
 	}

@@ -39,6 +39,7 @@ func TestFromOutside(t *testing.T) {
 		{"ButtonsOfADrain", buttonsOfADrain},
 		{"ButtonsOfTheOthers", buttonsOfTheOthers},
 		{"BlockedDrain", blockedDrain},
+		{"MachinesThatDoNotCome", machinesThatDoNotCome},
 		{"FinalizerTakenOff", finalizerTakenOff},
 		{"LeaseTaken", leaseTaken},
 		{"TemporalAway", temporalAway},
@@ -249,6 +250,31 @@ func blockedDrain(w *world.World) {
 	})
 	w.RecordLatest(drain, "blocked")
 	empty(w, "blocked")
+}
+
+// machinesThatDoNotCome launches twenty machines of which two never register: their pods are planned for elsewhere as soon as
+// it is clear that they take longer than others.
+func machinesThatDoNotCome(w *world.World) {
+	w.Faults(ec2sim.Faults{NeverRegister: []ec2sim.BootFault{{Occurrence: ec2sim.Occurrence{Times: 2}}}})
+	w.Apply(pods("overdue", 20))
+	w.AwaitRunning("overdue", 18, time.Minute)
+	others := time.Now()
+	w.AwaitRunning("overdue", 20, time.Minute)
+	w.T.Logf("all pods ran %s after the others", time.Since(others).Round(time.Second))
+	if claims := len(w.Claims()); claims != 22 {
+		w.T.Errorf("%d claims, want 22: 20 nodes that serve and 2 that do not", claims)
+	}
+	w.Heal()
+	w.Apply(pods("overdue", 0))
+	for _, claim := range w.Claims() {
+		if claim.IsTrue(karpv1.ConditionTypeInitialized) {
+			continue
+		}
+		if err := w.Delete(w.Context(), &claim); err != nil {
+			w.T.Error(err)
+		}
+	}
+	w.AwaitNothing(3 * time.Minute)
 }
 
 // finalizerTakenOff has a person take a claim's finalizer off and delete it: its node and its instance go all the same,

@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+const (
+	// bootUnknown is how long a machine may take from its launch until its node serves where no node of its NodePool is
+	// known to have done so.
+	bootUnknown = 90 * time.Second
+	// bootsKept is of how many nodes of a NodePool it is remembered how long they took.
+	bootsKept = 20
+	// slackLeast and slackMost bound how much longer than the slowest of these a machine may take, which is half as long
+	// again.
+	slackLeast, slackMost = 15 * time.Second, 45 * time.Second
+	// overdueShare is how many nodes a NodePool has for each machine that counts as overdue, the first aside. Where more do
+	// not come, they will not come in other places either: an image that does not boot, no way to the API server. Where no
+	// node has served yet, the first is the only one: all may just take long.
+	overdueShare = 5
+)
+
+// overdue are the machines that were launched and serve later than is usual in their NodePool, if ever. Nobody waits for
+// them: they have no room and no promises, so that their pods are planned for elsewhere. One that comes after all is a node
+// like any other.
+type overdue struct {
+	// boots is how long the last nodes of each NodePool took from their launch until they served.
+	boots map[string][]time.Duration
+	// names are the claims that are overdue, and next is when another one will be; zero for never.
+	names map[string]bool
+	next  time.Time
+}
+
+func newOverdue() overdue {
+	return overdue{boots: map[string][]time.Duration{}, names: map[string]bool{}}
+}
+
+// learn remembers how long a claim's node took.
+func (o *overdue) learn(claim *promised) {
+	launched, initialized := claim.claim.Condition(karpv1.ConditionTypeLaunched), claim.claim.Condition(karpv1.ConditionTypeInitialized)
+	if launched == nil || initialized == nil {
+		return
+	}
+	took := initialized.LastTransitionTime.Sub(launched.LastTransitionTime.Time)
+	if took < 0 {
+		return
+	}
+	boots := append(o.boots[poolOf(claim)], took)
+	o.boots[poolOf(claim)] = slices.Clone(boots[max(0, len(boots)-bootsKept):])
+}
+
+// patience is how long a machine of a NodePool may take from its launch until its node serves.
+func (o *overdue) patience(pool string) time.Duration {
+	boots := o.boots[pool]
+	if len(boots) == 0 {
+		return bootUnknown
+	}
+	usual := slices.Max(boots)
+	return usual + min(max(usual/2, slackLeast), slackMost)
+}
+
+// judgeOverdue finds out which machines are overdue at a moment, those first that were launched first, and when the next one
+// will be. The lock is held.
+func (m *Mirror) judgeOverdue(now time.Time) {
+	nodes, late := map[string]int{}, map[string][]*promised{}
+	m.overdue.next = time.Time{}
+	for _, claim := range m.places.claims {
+		pool := poolOf(claim)
+		nodes[pool]++
+		if !claim.plan.Launched || claim.plan.Initialized || !claim.claim.DeletionTimestamp.IsZero() {
+			continue
+		}
+		due := launchedAt(claim).Add(m.overdue.patience(pool))
+		if !now.Before(due) {
+			late[pool] = append(late[pool], claim)
+		} else if m.overdue.next.IsZero() || due.Before(m.overdue.next) {
+			m.overdue.next = due
+		}
+	}
+	names := map[string]bool{}
+	for pool, claims := range late {
+		slices.SortFunc(claims, func(a, b *promised) int {
+			return cmp.Or(launchedAt(a).Compare(launchedAt(b)), strings.Compare(a.claim.Name, b.claim.Name))
+		})
+		most := 1
+		if len(m.overdue.boots[pool]) > 0 {
+			most = max(most, nodes[pool]/overdueShare)
+		}
+		for _, claim := range claims[:min(len(claims), most)] {
+			names[claim.claim.Name] = true
+		}
+	}
+	before := m.overdue.names
+	m.overdue.names = names
+	for _, both := range []map[string]bool{before, names} {
+		for name := range both {
+			if before[name] != names[name] {
+				m.touchKey(name)
+			}
+		}
+	}
+}
+
+func launchedAt(claim *promised) time.Time {
+	return claim.claim.Condition(karpv1.ConditionTypeLaunched).LastTransitionTime.Time
+}
+
+// Overdue returns the claims whose nodes serve later than is usual in their NodePool, ordered by name. The claims are shared
+// and must not be changed.
+func (m *Mirror) Overdue() []*karpv1.NodeClaim {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.judgeOverdue(m.clock.Now())
+	var claims []*karpv1.NodeClaim
+	for _, name := range slices.Sorted(maps.Keys(m.overdue.names)) {
+		claims = append(claims, m.places.claims[name].claim)
+	}
+	return claims
+}
+
+func poolOf(claim *promised) string { return claim.claim.Labels[karpv1.NodePoolLabelKey] }

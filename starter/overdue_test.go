@@ -1,0 +1,51 @@
+package starter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// TestAnOfferingWhoseMachinesDoNotComeIsLeftAlone has one machine not come, and then another one.
+func TestAnOfferingWhoseMachinesDoNotComeIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	now := time.Now()
+	machines := newOverdueMachines()
+	overdue := func(names ...string) {
+		e.mirror.overdue = nil
+		for _, name := range names {
+			claim := interruptedClaim(name, "i-"+name)
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)})
+			e.mirror.overdue = append(e.mirror.overdue, claim)
+		}
+	}
+	spot := cloud.OfferingKey{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}
+	for _, step := range []struct {
+		reason  string
+		overdue []string
+		after   time.Duration
+		events  []string
+		shunned []cloud.OfferingKey
+	}{
+		{"one may be an accident", []string{"a"}, 0, []string{eventOverdue}, nil},
+		{"it is told once", []string{"a"}, time.Minute, nil, nil},
+		{"two are none", []string{"a", "b"}, 10 * time.Minute, []string{eventOverdue}, []cloud.OfferingKey{spot}},
+		{"one that was long ago says nothing", []string{"c"}, time.Hour, []string{eventOverdue}, nil},
+	} {
+		e.cloud.shunned = nil
+		overdue(step.overdue...)
+		e.tellOverdue(t.Context(), machines, now.Add(step.after))
+		if diff := cmp.Diff(step.events, e.told()); diff != "" {
+			t.Errorf("%s: Events (-want +got):\n%s", step.reason, diff)
+		}
+		if diff := cmp.Diff(step.shunned, e.cloud.shunned); diff != "" {
+			t.Errorf("%s: left alone (-want +got):\n%s", step.reason, diff)
+		}
+	}
+}
