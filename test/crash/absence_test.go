@@ -13,7 +13,7 @@ import (
 const awayFor = 35 * time.Second
 
 // absence kills the only worker with claims in flight. While it is away pods come, a claim is deleted, and machines boot.
-func absence(w *world.World, g *guard, _ failpoints) {
+func absence(w *world.World, g *world.Guard, _ failpoints) {
 	s := newTelling(w, g, "absence", 1)
 	s.pool(s.name, "c5.large", "")
 	s.create(crowd-3, "")
@@ -27,12 +27,12 @@ func absence(w *world.World, g *guard, _ failpoints) {
 	s.AwaitRunning(s.namespace, crowd, awaitMost)
 	s.Await("claim "+doomed+" gone", awaitMost, func() (bool, string) { return s.claim(doomed) == nil, "" })
 	s.scaleToZero()
-	g.awaitQuiet(w)
+	g.AwaitQuiet(w)
 }
 
 // twoWorkers has a second worker beside the laboratory's. One dies during a scale-out, the other, which holds the Lease,
 // during a drain under a disruption budget.
-func twoWorkers(w *world.World, g *guard, f failpoints) {
+func twoWorkers(w *world.World, g *world.Guard, f failpoints) {
 	s := newTelling(w, g, "two", 1)
 	s.pool(s.name, "c5.large", "")
 	second := startWorker(w, f, "second")
@@ -46,7 +46,7 @@ func twoWorkers(w *world.World, g *guard, f failpoints) {
 	second = startWorker(w, f, "second")
 	defer second.end()
 	second.awaitWork(w)
-	release := g.budget(w, s.namespace, crowd-1)
+	release := g.Budget(w, s.namespace, crowd-1)
 	node := s.node()
 	s.tenon("drain", node)
 	s.Await("node "+node+" cordoned", awaitMost, func() (bool, string) { return s.cordoned(node), "" })
@@ -56,7 +56,7 @@ func twoWorkers(w *world.World, g *guard, f failpoints) {
 	release()
 	s.scaleToZero()
 	s.bringBack()
-	g.awaitQuiet(w)
+	g.AwaitQuiet(w)
 }
 
 // killForGood kills the laboratory's worker, and has nobody start it again.

@@ -16,11 +16,11 @@ func TestCrash(t *testing.T) {
 	f := newFailpoints(t)
 	w := world.Start(t, world.Options{Worker: []string{sweeping}, WorkerEnv: f.env})
 	impatient(w)
-	g := watchOver(w)
-	defer g.end(t)
+	g := w.Guard()
+	defer g.End(t)
 	for _, part := range []struct {
 		name string
-		run  func(*world.World, *guard, failpoints)
+		run  func(*world.World, *world.Guard, failpoints)
 	}{
 		{"Points", walk},
 		{"PowerCut", powerCut},

@@ -72,7 +72,7 @@ func points() []string {
 const rounds = 2
 
 // walk tells the stories, with the worker dying at one point after the other, until each has struck.
-func walk(w *world.World, g *guard, f failpoints) {
+func walk(w *world.World, g *world.Guard, f failpoints) {
 	began := time.Now()
 	// The laboratory takes its time to start a worker again that dies all the time.
 	if err := w.Lab.Halt(lab.Worker); err != nil {
@@ -110,8 +110,8 @@ func walk(w *world.World, g *guard, f failpoints) {
 	}
 	w.Heal()
 	w.AwaitNothing(awaitMost)
-	g.awaitQuiet(w)
-	g.onlyDeletedByDeadline(w)
+	g.AwaitQuiet(w)
+	onlyDeletedByDeadline(w)
 }
 
 // report prints the table, and fails the test where a point has not struck.
@@ -128,4 +128,15 @@ func report(t testing.TB, struck map[string]time.Time, began time.Time) {
 		fmt.Fprintf(&table, "%6.1fs  %s\n", at.Sub(began).Seconds(), name)
 	}
 	t.Log(table.String())
+}
+
+// onlyDeletedByDeadline makes sure that pods were evicted, and deleted outright only in the story where a deadline asks
+// for it.
+func onlyDeletedByDeadline(w *world.World) {
+	w.T.Helper()
+	for _, write := range w.Writes() {
+		if write.Verb == "delete" && write.Resource == "pods" && !strings.HasPrefix(write.Name, "deadline-") {
+			w.T.Errorf("pod %s was deleted without asking its budget", write.Name)
+		}
+	}
 }

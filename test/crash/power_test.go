@@ -39,7 +39,7 @@ func slow(action string) ec2sim.Faults {
 }
 
 // powerCut kills everything in the middle of a scale-out and starts it again on what is left on disk.
-func powerCut(w *world.World, g *guard, _ failpoints) {
+func powerCut(w *world.World, g *world.Guard, _ failpoints) {
 	for i, cut := range cuts {
 		s := newTelling(w, g, "powercut-"+cut.moment, i)
 		s.pool(s.name, "c5.large", "")
@@ -52,18 +52,16 @@ func powerCut(w *world.World, g *guard, _ failpoints) {
 		s.AwaitRunning(s.namespace, crowd, awaitMost)
 		s.grewOnce()
 		s.scaleToZero()
-		g.awaitQuiet(w)
+		g.AwaitQuiet(w)
 	}
 }
 
 // grewOnce makes sure that exactly the claims a scale-out needs were ever made.
 func (s *telling) grewOnce() {
 	s.T.Helper()
-	s.guard.mu.Lock()
-	defer s.guard.mu.Unlock()
 	ever := 0
-	for _, claim := range s.guard.claims {
-		if strings.HasPrefix(claim.name, s.name+"-") {
+	for _, claim := range s.guard.Ever() {
+		if strings.HasPrefix(claim, s.name+"-") {
 			ever++
 		}
 	}

@@ -34,7 +34,7 @@ func replaced(s *telling) {
 	s.annotatePool("true")
 	s.run(6, "")
 	old := s.claimNames()
-	release := s.guard.replacements(s, 1)
+	release := s.replacements(1)
 	s.replacing("c5d.large")
 	s.awaitReplaced(old)
 	s.AwaitRunning(s.namespace, 6, awaitMost)
@@ -59,7 +59,7 @@ func (s *telling) takenBackFor(instanceType string) {
 	s.replacing("c5.large")
 	s.run(2, "")
 	old := s.claimNames()
-	release := s.guard.replacements(s, 1)
+	release := s.replacements(1)
 	s.replacing(instanceType)
 	s.awaitMarked(old[0])
 	s.replacing("c5.large")
@@ -208,7 +208,7 @@ func marked(node *corev1.Node) bool {
 
 // replacements counts, until release is called, the story's nodes that are marked as going or deleted and whose machine
 // has not been ended, and accuses whoever lets more of them go at once than the budget of the pool.
-func (g *guard) replacements(s *telling, most int) (release func()) {
+func (s *telling) replacements(most int) (release func()) {
 	s.T.Helper()
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -221,13 +221,11 @@ func (g *guard) replacements(s *telling, most int) (release func()) {
 			}
 			var claims karpv1.NodeClaimList
 			var nodes corev1.NodeList
-			if g.kube.List(s.Context(), &claims) != nil || g.kube.List(s.Context(), &nodes) != nil {
+			if s.List(s.Context(), &claims) != nil || s.List(s.Context(), &nodes) != nil {
 				continue
 			}
 			if going := goingOf(s.name, claims.Items, nodes.Items); len(going) > most {
-				g.mu.Lock()
-				g.accuse("%d nodes of %s are disrupted at once, and its budget allows %d: %s", len(going), s.name, most, strings.Join(going, ", "))
-				g.mu.Unlock()
+				s.guard.Accuse("%d nodes of %s are disrupted at once, and its budget allows %d: %s", len(going), s.name, most, strings.Join(going, ", "))
 			}
 		}
 	}()

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -62,7 +63,7 @@ func refusing() ec2sim.Faults {
 func drained(s *telling) {
 	s.pool(s.name, "c5.large", "")
 	s.run(6, "")
-	release := s.guard.budget(s.World, s.namespace, 5)
+	release := s.guard.Budget(s.World, s.namespace, 5)
 	node := s.node()
 	s.tenon("drain", node)
 	s.awaitNoNode(node)
@@ -75,7 +76,7 @@ func drained(s *telling) {
 func deleted(s *telling) {
 	s.pool(s.name, "c5.large", "")
 	s.run(6, "")
-	release := s.guard.budget(s.World, s.namespace, 5)
+	release := s.guard.Budget(s.World, s.namespace, 5)
 	node := s.node()
 	s.deleteClaimOf(node)
 	s.awaitNoNode(node)
@@ -130,7 +131,7 @@ spec:
 func takenBack(s *telling) {
 	s.pool(s.name, "c5.large", "")
 	s.run(2, "")
-	release := s.guard.budget(s.World, s.namespace, 2)
+	release := s.guard.Budget(s.World, s.namespace, 2)
 	node := s.node()
 	s.tenon("drain", node, "--keep")
 	s.Await("node "+node+" cordoned", awaitMost, func() (bool, string) { return s.cordoned(node), "" })
@@ -197,12 +198,12 @@ func (s *telling) launched() int {
 // telling is one story being told once.
 type telling struct {
 	*world.World
-	guard           *guard
+	guard           *world.Guard
 	name, namespace string
 	round           int
 }
 
-func newTelling(w *world.World, g *guard, name string, round int) *telling {
+func newTelling(w *world.World, g *world.Guard, name string, round int) *telling {
 	return &telling{w, g, name, fmt.Sprintf("%s-%d", name, round), round}
 }
 
@@ -376,3 +377,5 @@ func (s *telling) ownInstances() []ec2sim.Instance {
 		return !strings.HasPrefix(instance.Tags[karpv1.NodePoolLabelKey], s.name)
 	})
 }
+
+func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }

@@ -1,4 +1,4 @@
-package crash_test
+package world
 
 import (
 	"context"
@@ -20,15 +20,18 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
-	"github.com/tenon-sh/tenon/test/world"
 )
 
-// unownedMost is how long an instance that nobody owns may live.
-const unownedMost = 2 * time.Minute
+const (
+	// unownedMost is how long an instance that nobody owns may live.
+	unownedMost = 2 * time.Minute
+	// quietWithin is how long a guard waits for anything. Nothing is proved by its being shorter.
+	quietWithin = 5 * time.Minute
+)
 
-// guard watches the laboratory from outside and remembers everything it has ever seen, so that what must never happen is
+// Guard watches the laboratory from outside and remembers everything it has ever seen, so that what must never happen is
 // noticed even where it was put right a moment later. It goes on through crashes of the whole laboratory.
-type guard struct {
+type Guard struct {
 	kube client.WithWatch
 	sim  string
 
@@ -51,10 +54,10 @@ type claimSeen struct {
 	there                   bool
 }
 
-// watchOver starts a guard that watches until end.
-func watchOver(w *world.World) *guard {
+// Guard starts a guard that watches until End.
+func (w *World) Guard() *Guard {
 	ctx, stop := context.WithCancel(context.Background())
-	g := &guard{kube: w.WithWatch, sim: w.Lab.EC2SimURL(), claims: map[types.UID]*claimSeen{}, instances: map[string]ec2sim.Instance{},
+	g := &Guard{kube: w.WithWatch, sim: w.Lab.EC2SimURL(), claims: map[types.UID]*claimSeen{}, instances: map[string]ec2sim.Instance{},
 		claimOf: map[string]types.UID{}, unowned: map[string]time.Time{}, known: map[string]bool{}, stop: stop}
 	g.ended.Go(func() {
 		for ctx.Err() == nil {
@@ -66,16 +69,16 @@ func watchOver(w *world.World) *guard {
 	return g
 }
 
-// end stops the guard and tells what it saw.
-func (g *guard) end(t testing.TB) {
+// End stops the guard and tells what it saw.
+func (g *Guard) End(t testing.TB) {
 	g.stop()
 	g.ended.Wait()
-	g.check(t)
+	g.Check(t)
 	t.Logf("the guard has seen %d claims and %d instances", len(g.claims), len(g.instances))
 }
 
-// check fails the test for everything that went wrong since it was last asked.
-func (g *guard) check(t testing.TB) {
+// Check fails the test for everything that went wrong since it was last asked.
+func (g *Guard) Check(t testing.TB) {
 	t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,8 +88,26 @@ func (g *guard) check(t testing.TB) {
 	g.wrong = nil
 }
 
-// accuse notes something that must not happen, once.
-func (g *guard) accuse(format string, args ...any) {
+// Accuse notes something that must not happen, once.
+func (g *Guard) Accuse(format string, args ...any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.accuse(format, args...)
+}
+
+// Ever are the names of all claims that were ever seen.
+func (g *Guard) Ever() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var names []string
+	for _, claim := range g.claims {
+		names = append(names, claim.name)
+	}
+	return names
+}
+
+// accuse is Accuse. The lock is held.
+func (g *Guard) accuse(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !g.known[text] {
 		g.known[text] = true
@@ -95,7 +116,7 @@ func (g *guard) accuse(format string, args ...any) {
 }
 
 // look compares machines and claims once. The machines are read first: a claim is older than its machine.
-func (g *guard) look(ctx context.Context) error {
+func (g *Guard) look(ctx context.Context) error {
 	instances, err := g.readInstances(ctx)
 	if err != nil {
 		return err
@@ -124,7 +145,7 @@ func (g *guard) look(ctx context.Context) error {
 	return nil
 }
 
-func (g *guard) readInstances(ctx context.Context) ([]ec2sim.Instance, error) {
+func (g *Guard) readInstances(ctx context.Context) ([]ec2sim.Instance, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.sim+"/_sim/instances", nil)
 	if err != nil {
 		return nil, err
@@ -139,7 +160,7 @@ func (g *guard) readInstances(ctx context.Context) ([]ec2sim.Instance, error) {
 }
 
 // seeClaim notes a claim. Once it has a machine it keeps it, and no other claim ever has the same.
-func (g *guard) seeClaim(claim *karpv1.NodeClaim) {
+func (g *Guard) seeClaim(claim *karpv1.NodeClaim) {
 	seen := g.claims[claim.UID]
 	if seen == nil {
 		seen = &claimSeen{name: claim.Name, group: claim.Annotations[karpv1.LaunchGroupAnnotationKey]}
@@ -164,7 +185,7 @@ func (g *guard) seeClaim(claim *karpv1.NodeClaim) {
 }
 
 // count holds the machines ever launched for a group against the claims ever made in it.
-func (g *guard) count(launched map[string]int) {
+func (g *Guard) count(launched map[string]int) {
 	wanted := map[string]int{}
 	for _, claim := range g.claims {
 		wanted[claim.group]++
@@ -177,7 +198,7 @@ func (g *guard) count(launched map[string]int) {
 }
 
 // seeUnowned notes how long machines have lived without a claim that has them or may still get them.
-func (g *guard) seeUnowned(instances []ec2sim.Instance) {
+func (g *Guard) seeUnowned(instances []ec2sim.Instance) {
 	waiting := map[string]bool{}
 	for _, claim := range g.claims {
 		if claim.there && claim.providerID == "" {
@@ -193,15 +214,15 @@ func (g *guard) seeUnowned(instances []ec2sim.Instance) {
 		since, known := g.unowned[instance.ID]
 		if !known {
 			g.unowned[instance.ID] = time.Now()
-		} else if time.Since(since) > world.Patience(unownedMost) {
+		} else if time.Since(since) > Patience(unownedMost) {
 			g.accuse("machine %s has lived for %s without a claim", instance.ID, unownedMost)
 		}
 	}
 }
 
-// budget puts a PodDisruptionBudget on a namespace in which that many pods and more are available, and accuses whoever
+// Budget puts a PodDisruptionBudget on a namespace in which that many pods and more are available, and accuses whoever
 // leaves fewer, until release is called.
-func (g *guard) budget(w *world.World, namespace string, least int) (release func()) {
+func (g *Guard) Budget(w *World, namespace string, least int) (release func()) {
 	w.T.Helper()
 	fewest := intstr.FromInt(least)
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "guard"},
@@ -209,7 +230,7 @@ func (g *guard) budget(w *world.World, namespace string, least int) (release fun
 	if err := w.Create(w.Context(), budget); err != nil {
 		w.T.Fatalf("create the disruption budget: %v", err)
 	}
-	w.Await("the disruption budget counts its pods", awaitMost, func() (bool, string) {
+	w.Await("the disruption budget counts its pods", quietWithin, func() (bool, string) {
 		if err := w.Get(w.Context(), client.ObjectKeyFromObject(budget), budget); err != nil {
 			return false, err.Error()
 		}
@@ -229,7 +250,7 @@ func (g *guard) budget(w *world.World, namespace string, least int) (release fun
 }
 
 // followPods counts the available pods of a namespace after every single change, until the watch ends.
-func (g *guard) followPods(ctx context.Context, namespace string, least int) {
+func (g *Guard) followPods(ctx context.Context, namespace string, least int) {
 	var list corev1.PodList
 	if err := g.kube.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return
@@ -276,28 +297,15 @@ func isAvailable(pod *corev1.Pod) bool {
 	return false
 }
 
-// awaitQuiet waits until no workflow of a node is left.
-func (g *guard) awaitQuiet(w *world.World) {
+// AwaitQuiet waits until no workflow of a node is left.
+func (g *Guard) AwaitQuiet(w *World) {
 	w.T.Helper()
-	w.Await("every workflow of a node over", awaitMost, func() (bool, string) {
+	w.Await("every workflow of a node over", quietWithin, func() (bool, string) {
 		var running []string
 		for _, workflow := range w.Executions("ExecutionStatus = 'Running' AND WorkflowType IN ('Launch', 'NodeClaim', 'Drain', 'Replacement')") {
 			running = append(running, workflow.GetExecution().GetWorkflowId())
 		}
 		return len(running) == 0, strings.Join(running, ", ")
 	})
-	g.check(w.T)
+	g.Check(w.T)
 }
-
-// onlyDeletedByDeadline makes sure that pods were evicted, and deleted outright only in the story where a deadline asks
-// for it.
-func (g *guard) onlyDeletedByDeadline(w *world.World) {
-	w.T.Helper()
-	for _, write := range w.Writes() {
-		if write.Verb == "delete" && write.Resource == "pods" && !strings.HasPrefix(write.Name, "deadline-") {
-			w.T.Errorf("pod %s was deleted without asking its budget", write.Name)
-		}
-	}
-}
-
-func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
