@@ -42,6 +42,11 @@ test: lab build bin/helm ## Run every test, the end-to-end tests included.
 	$(GO) test -timeout 30m ./...
 	$(GO) test -C tools/temporal/cliext ./...
 
+HOURS ?=
+.PHONY: walk
+walk: lab ## Take random walks: five minutes, or HOURS=3. A seed that goes wrong is shrunk.
+	TENON_WALK=$(if $(HOURS),$(HOURS)h,5m) TENON_WALK_SHRINK=1 $(GO) test -count=1 -v -timeout $(if $(HOURS),$$(($(HOURS) + 3))h,2h) -run TestWalk ./test/walk
+
 # The chart's and the policies' tests are among the deploy tests: lint, render, and a dry run on the lab's API server.
 .PHONY: check
 check: lab tools ## Check the code, the generated files and the chart without running the tests.

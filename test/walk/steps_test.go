@@ -1,0 +1,261 @@
+package walk_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	temporal "go.temporal.io/sdk/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/internal/lab"
+)
+
+// step is something that happens. Its own seed decides about the rest: the same step does the same, whatever came before.
+type step struct {
+	deed  int
+	seed  uint64
+	pause time.Duration
+}
+
+// steps are the way of a leg.
+func steps(seed uint64, count int) []step {
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a walk is to be walked again
+	way := make([]step, count)
+	for i := range way {
+		way[i] = step{deed: random.IntN(len(deeds)), seed: random.Uint64(), pause: time.Duration(random.IntN(5000)) * time.Millisecond}
+	}
+	return way
+}
+
+// deeds are what can happen. Each says what it has done; what cannot be done at the moment is no matter.
+var deeds = []func(w *walker, random *rand.Rand) string{
+	scale, scale, scale, closeBudget, openBudget,
+	drain, cancelDrain, deleteClaim, deleteNode, takeFinalizerOff, editPool,
+	takeBack, takeBack, kill, fault, fault, fault,
+	killWorker, stopWorker, killSecond, killTemporal, killAPIServer, killEtcd,
+	press, press, stealLease,
+}
+
+func scale(w *walker, random *rand.Rand) string {
+	name := workloads[random.IntN(len(workloads))]
+	w.wanted[name] = random.IntN(6)
+	return fmt.Sprintf("scale %s to %d: %v", name, w.wanted[name], w.TryApply(workload(name, w.wanted[name])))
+}
+
+func closeBudget(w *walker, random *rand.Rand) string {
+	name := workloads[random.IntN(len(workloads))]
+	most := random.IntN(2)
+	return fmt.Sprintf("let %d pods of %s be away: %v", most, name, w.TryApply(budget(name, most)))
+}
+
+func openBudget(w *walker, random *rand.Rand) string {
+	name := workloads[random.IntN(len(workloads))]
+	return fmt.Sprintf("let all pods of %s be away: %v", name, w.TryApply(budget(name, 100)))
+}
+
+func drain(w *walker, random *rand.Rand) string {
+	node, order := w.anyNode(random), []string{"drain"}
+	if node == "" {
+		return "drain nothing"
+	}
+	order = append(order, node)
+	if random.IntN(3) == 0 {
+		order = append(order, "--deadline=20s")
+	}
+	out, err := w.Tenon(order...)
+	return fmt.Sprintf("tenon %s: %s %v", strings.Join(order, " "), firstLine(out), err)
+}
+
+func cancelDrain(w *walker, random *rand.Rand) string {
+	for _, running := range w.executions("WorkflowType = 'Drain' AND ExecutionStatus = 'Running'") {
+		node := running[strings.LastIndexByte(running, '/')+1:]
+		out, err := w.Tenon("drain", "cancel", node)
+		return fmt.Sprintf("tenon drain cancel %s: %s %v", node, firstLine(out), err)
+	}
+	return "cancel no drain"
+}
+
+func deleteClaim(w *walker, random *rand.Rand) string {
+	claim := w.anyClaim(random)
+	if claim == nil {
+		return "delete no claim"
+	}
+	return fmt.Sprintf("delete NodeClaim %s: %v", claim.Name, w.Delete(w.Context(), claim))
+}
+
+func deleteNode(w *walker, random *rand.Rand) string {
+	name := w.anyNode(random)
+	if name == "" {
+		return "delete no node"
+	}
+	out, err := w.Kubectl("delete", "node", name, "--wait=false")
+	return fmt.Sprintf("kubectl delete node %s: %s %v", name, firstLine(out), err)
+}
+
+func takeFinalizerOff(w *walker, random *rand.Rand) string {
+	claim := w.anyClaim(random)
+	if claim == nil {
+		return "take no finalizer off"
+	}
+	before := claim.DeepCopy()
+	claim.Finalizers = nil
+	err := w.Patch(w.Context(), claim, client.MergeFrom(before))
+	if err == nil {
+		err = w.Delete(w.Context(), claim)
+	}
+	return fmt.Sprintf("take the finalizer off NodeClaim %s and delete it: %v", claim.Name, err)
+}
+
+func editPool(w *walker, random *rand.Rand) string {
+	value := random.IntN(1000)
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"template": {"metadata": {"labels": {"edited": "%d"}}}}}`, value))
+	return fmt.Sprintf("edit the NodePool, which makes all nodes drift: %v", w.Patch(w.Context(), &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, patch))
+}
+
+func takeBack(w *walker, random *rand.Rand) string {
+	claim := w.anyClaim(random)
+	if claim == nil || claim.Status.ProviderID == "" {
+		return "take no instance back"
+	}
+	id := claim.Status.ProviderID[strings.LastIndexByte(claim.Status.ProviderID, '/')+1:]
+	notice := []string{"5s", "30s", "2m"}[random.IntN(3)]
+	return fmt.Sprintf("EC2 takes %s of %s back in %s: %v", id, claim.Name, notice, w.ask("/_sim/interrupt", fmt.Sprintf(`{"instances": [%q], "notice": %q}`, id, notice)))
+}
+
+// kill ends an instance at once, as a failure of its host would.
+func kill(w *walker, random *rand.Rand) string {
+	claim := w.anyClaim(random)
+	if claim == nil || claim.Status.ProviderID == "" {
+		return "kill no instance"
+	}
+	id := claim.Status.ProviderID[strings.LastIndexByte(claim.Status.ProviderID, '/')+1:]
+	return fmt.Sprintf("the host of %s of %s fails: %v", id, claim.Name, w.ask("/_sim/kill", fmt.Sprintf(`{"instances": [%q]}`, id)))
+}
+
+// ask asks the simulated EC2 for something that it may refuse.
+func (w *walker) ask(path, question string) error {
+	request, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.Lab.EC2SimURL()+path, strings.NewReader(question))
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("EC2 says %s", response.Status)
+	}
+	return nil
+}
+
+func fault(w *walker, random *rand.Rand) string {
+	once := ec2sim.Occurrence{Times: 1}
+	faults := []struct {
+		name string
+		ec2sim.Faults
+	}{
+		{"EC2 is as it should be", ec2sim.Faults{}},
+		{"there is no capacity", ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{Code: "InsufficientInstanceCapacity"}}}},
+		{"EC2 throttles in bodies", ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{Code: "RequestLimitExceeded"}}}},
+		{"EC2 throttles as published", ec2sim.Faults{Throttle: 0.5}},
+		{"the answer to a launch is lost", ec2sim.Faults{Lost: []ec2sim.ReplyFault{{Action: "CreateFleet", Occurrence: once}}}},
+		{"the answer to a termination is lost", ec2sim.Faults{Lost: []ec2sim.ReplyFault{{Action: "TerminateInstances", Occurrence: once}}}},
+		{"EC2 says things late", ec2sim.Faults{DescribeLag: ec2sim.Duration(8 * time.Second)}},
+		{"a machine never registers", ec2sim.Faults{NeverRegister: []ec2sim.BootFault{{Occurrence: once}}}},
+		{"a machine never becomes ready", ec2sim.Faults{NeverReady: []ec2sim.BootFault{{Occurrence: once}}}},
+	}
+	chosen := faults[random.IntN(len(faults))]
+	w.Faults(chosen.Faults)
+	return chosen.name
+}
+
+func killWorker(w *walker, _ *rand.Rand) string {
+	return fmt.Sprintf("kill the first worker: %v", w.Lab.Kill(lab.Worker, syscall.SIGKILL))
+}
+
+func stopWorker(w *walker, random *rand.Rand) string {
+	pause := time.Duration(2+random.IntN(20)) * time.Second
+	err := w.Lab.Kill(lab.Worker, syscall.SIGSTOP)
+	w.later(pause, func() { _ = w.Lab.Kill(lab.Worker, syscall.SIGCONT) })
+	return fmt.Sprintf("stop the first worker for %s: %v", pause, err)
+}
+
+func killSecond(w *walker, _ *rand.Rand) string {
+	w.second.kill()
+	return "kill the second worker"
+}
+
+func killTemporal(w *walker, _ *rand.Rand) string {
+	return fmt.Sprintf("kill Temporal: %v", w.Lab.Kill(lab.Temporal, syscall.SIGKILL))
+}
+
+func killAPIServer(w *walker, _ *rand.Rand) string {
+	return fmt.Sprintf("kill the API server: %v", w.Lab.Kill(lab.APIServer, syscall.SIGKILL))
+}
+
+func killEtcd(w *walker, _ *rand.Rand) string {
+	return fmt.Sprintf("kill etcd: %v", w.Lab.Kill(lab.Etcd, syscall.SIGKILL))
+}
+
+// press presses a button of Temporal's UI on some workflow.
+func press(w *walker, random *rand.Rand) string {
+	running := w.executions("ExecutionStatus = 'Running'")
+	if len(running) == 0 {
+		return "press no button"
+	}
+	id := running[random.IntN(len(running))]
+	var err error
+	button := []string{"cancel", "terminate", "reset"}[random.IntN(3)]
+	switch button {
+	case "cancel":
+		err = w.Temporal.CancelWorkflow(w.Context(), id, "")
+	case "terminate":
+		err = w.Temporal.TerminateWorkflow(w.Context(), id, "", "a person")
+	default:
+		err = w.reset(id)
+	}
+	return fmt.Sprintf("%s %s: %v", button, id, err)
+}
+
+// reset has a workflow begin again after its first workflow task.
+func (w *walker) reset(id string) error {
+	events := w.Temporal.GetWorkflowHistory(w.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return err
+		}
+		if event.GetEventType() != enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+			continue
+		}
+		_, err = w.Temporal.ResetWorkflowExecution(w.Context(), &workflowservice.ResetWorkflowExecutionRequest{Namespace: temporal.DefaultNamespace,
+			WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}, Reason: "a person", WorkflowTaskFinishEventId: event.GetEventId(), RequestId: uuid.NewString()})
+		return err
+	}
+	return nil
+}
+
+// stealLease has another controller hold the Lease for a while.
+func stealLease(w *walker, random *rand.Rand) string {
+	held := time.Duration(2+random.IntN(15)) * time.Second
+	err := w.hold("karpenter-76f8d_5e1a", held)
+	return fmt.Sprintf("another controller holds the Lease for %s: %v", held, err)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}

@@ -1,0 +1,247 @@
+package walk_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// queueName is the queue EventBridge puts interruptions into.
+const queueName = "interruptions"
+
+// workerFlags are those of both workers.
+var workerFlags = []string{"--sweep-interval=10s", "--interruption-queue=" + queueName, "--sweep-most=1"}
+
+// workloads are Deployments in namespaces of their names, with a NodePool's machines to themselves.
+var workloads = []string{"api", "batch", "web"}
+
+// walker walks in a laboratory.
+type walker struct {
+	*world.World
+	guard  *world.Guard
+	second *secondWorker
+	// wanted is how many pods each workload is to have, story what has happened.
+	wanted map[string]int
+	story  []string
+	// pending is what will happen by itself.
+	pending sync.WaitGroup
+}
+
+// enter starts a laboratory with two workers, where nodes that are not needed go at once.
+func enter(t *testing.T) *walker {
+	t.Helper()
+	w := &walker{World: world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: workerFlags}), wanted: map[string]int{}}
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	for _, patch := range []client.Patch{
+		client.RawPatch(types.MergePatchType, []byte(`{"spec": {"disruption": {"consolidateAfter": "5s", "budgets": [{"nodes": "50%"}]}}}`)),
+		client.RawPatch(types.JSONPatchType, []byte(`[{"op": "test", "path": "/spec/template/spec/requirements/2/key", "value": "karpenter.sh/capacity-type"},
+			{"op": "replace", "path": "/spec/template/spec/requirements/2/values", "value": ["spot"]}]`)),
+	} {
+		if err := w.Patch(t.Context(), pool, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.second = startSecond(w.World)
+	w.guard = w.Guard()
+	t.Cleanup(func() {
+		w.pending.Wait()
+		w.second.end()
+		w.guard.End(t)
+	})
+	return w
+}
+
+// walk takes the steps of a leg and then waits until everything is at rest. It says what went wrong; empty if nothing did.
+func (w *walker) walk(way []step) (wrong string) {
+	w.story = nil
+	for i, s := range way {
+		random := rand.New(rand.NewPCG(s.seed, 0)) //nolint:gosec // a walk is to be walked again
+		w.story = append(w.story, fmt.Sprintf("%2d. %s %s", i+1, time.Now().UTC().Format("15:04:05"), deeds[s.deed](w, random)))
+		time.Sleep(s.pause)
+	}
+	w.pending.Wait()
+	return w.rest()
+}
+
+// later has something happen by itself.
+func (w *walker) later(after time.Duration, what func()) {
+	w.pending.Go(func() {
+		time.Sleep(after)
+		what()
+	})
+}
+
+// anyClaim is some NodeClaim that is not on its way out, nil if there is none or nobody can be asked.
+func (w *walker) anyClaim(random *rand.Rand) *karpv1.NodeClaim {
+	var list karpv1.NodeClaimList
+	if err := w.List(w.Context(), &list); err != nil || len(list.Items) == 0 {
+		return nil
+	}
+	return &list.Items[random.IntN(len(list.Items))]
+}
+
+// anyNode is the name of some Node, empty if there is none or nobody can be asked.
+func (w *walker) anyNode(random *rand.Rand) string {
+	var list corev1.NodeList
+	if err := w.List(w.Context(), &list); err != nil || len(list.Items) == 0 {
+		return ""
+	}
+	return list.Items[random.IntN(len(list.Items))].Name
+}
+
+// executions are the ids of workflows; none if nobody can be asked.
+func (w *walker) executions(query string) []string {
+	asking, stop := context.WithTimeout(w.Context(), 5*time.Second)
+	defer stop()
+	list, err := w.Temporal.ListWorkflow(asking, &workflowservice.ListWorkflowExecutionsRequest{Query: query})
+	if err != nil {
+		return nil
+	}
+	var ids []string
+	for _, execution := range list.GetExecutions() {
+		ids = append(ids, execution.GetExecution().GetWorkflowId())
+	}
+	return ids
+}
+
+// leaseName is the Lease that says who acts.
+const leaseName = "karpenter-leader-election"
+
+// hold has somebody hold the Lease for a while, renewing it, and then let go.
+func (w *walker) hold(holder string, held time.Duration) error {
+	take := func(holder string, lasts int32) error {
+		var lease coordinationv1.Lease
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: "kube-system", Name: leaseName}, &lease); err != nil {
+			return err
+		}
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &holder, &metav1.MicroTime{Time: time.Now()}, &lasts
+		return w.Update(w.Context(), &lease)
+	}
+	err := take(holder, 15)
+	w.pending.Go(func() {
+		for end := time.Now().Add(held); time.Now().Before(end); time.Sleep(time.Second) {
+			_ = take(holder, 15)
+		}
+		w.release()
+	})
+	return err
+}
+
+// release has whoever holds the Lease let go of it, if that is nobody of ours.
+func (w *walker) release() {
+	var lease coordinationv1.Lease
+	for range 10 {
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: "kube-system", Name: leaseName}, &lease); err == nil {
+			holder := lease.Spec.HolderIdentity
+			if holder == nil || *holder == "" || strings.HasPrefix(*holder, "tenon_") {
+				return
+			}
+			lease.Spec.HolderIdentity = new("")
+			if w.Update(w.Context(), &lease) == nil {
+				return
+			}
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// secondWorker is a worker beside the laboratory's own. It is started again whenever it dies.
+type secondWorker struct {
+	mu      sync.Mutex
+	cmd     *exec.Cmd
+	stopped bool
+	ended   sync.WaitGroup
+}
+
+func startSecond(w *world.World) *secondWorker {
+	s := &secondWorker{}
+	s.ended.Go(func() {
+		for {
+			s.mu.Lock()
+			if s.stopped {
+				s.mu.Unlock()
+				return
+			}
+			s.cmd = w.Command(append([]string{"worker", "--metrics-address=", "--health-probe-address=", "--leader-election-namespace=kube-system", "--identity=second"}, workerFlags...)...)
+			s.cmd.Env = append(s.cmd.Env, "KUBECONFIG="+filepath.Join(w.Lab.Dir(), "config", "tenon.kubeconfig"))
+			log, err := os.OpenFile(filepath.Join(w.Lab.Dir(), "logs", "second-worker.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			if err == nil {
+				s.cmd.Stdout, s.cmd.Stderr = log, log
+				err = s.cmd.Start()
+			}
+			s.mu.Unlock()
+			if err == nil {
+				_ = s.cmd.Wait()
+			}
+			_ = log.Close()
+			time.Sleep(time.Second)
+		}
+	})
+	return s
+}
+
+// kill kills it; it comes back.
+func (s *secondWorker) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd != nil && s.cmd.Process != nil {
+		_ = s.cmd.Process.Kill()
+	}
+}
+
+// end kills it for good.
+func (s *secondWorker) end() {
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
+	s.kill()
+	s.ended.Wait()
+}
+
+// workload is a Deployment; the pods of api need a machine each.
+func workload(name string, replicas int) string {
+	apart := ""
+	if name == "api" {
+		apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: api}}}]}}"
+	}
+	return fmt.Sprintf(strings.TrimSpace(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: %[1]s, name: app}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      %[3]s
+      containers: [{name: app, image: app, resources: {requests: {cpu: 700m, memory: 1Gi}}}]
+`), name, replicas, apart)
+}
+
+// budget lets so many pods of a workload be away.
+func budget(name string, most int) string {
+	return fmt.Sprintf("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {namespace: %[1]s, name: app}\nspec: {maxUnavailable: %[2]d, selector: {matchLabels: {app: %[1]s}}}\n", name, most)
+}
