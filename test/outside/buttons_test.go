@@ -8,13 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,24 +33,13 @@ var buttons = []button{
 	{"terminate", func(ctx context.Context, w *world.World, id string) error {
 		return w.Temporal.TerminateWorkflow(ctx, id, "", "a person")
 	}},
-	{"reset", reset},
-}
-
-// reset has a workflow begin again after its first workflow task.
-func reset(ctx context.Context, w *world.World, id string) error {
-	var first int64
-	w.Await("the first workflow task of "+id, time.Minute, func() (bool, string) {
-		for _, event := range w.History(id, "") {
-			if event.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
-				first = event.GetEventId()
-				break
-			}
-		}
-		return first > 0, "it has not been completed"
-	})
-	_, err := w.Temporal.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{Namespace: client.DefaultNamespace,
-		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}, Reason: "a person", WorkflowTaskFinishEventId: first, RequestId: uuid.NewString()})
-	return err
+	{"reset", func(ctx context.Context, w *world.World, id string) (err error) {
+		w.Await("the first workflow task of "+id, time.Minute, func() (bool, string) {
+			err = w.Reset(ctx, id)
+			return !errors.Is(err, world.ErrNotBegun), "it has not been completed"
+		})
+		return err
+	}},
 }
 
 // buttonsOfTheOthers presses every button on workflows of every type but drains: nodes serve on, pods get nodes, what goes

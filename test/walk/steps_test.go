@@ -8,11 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/uuid"
-	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/workflowservice/v1"
-	temporal "go.temporal.io/sdk/client"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -225,27 +220,9 @@ func press(w *walker, random *rand.Rand) string {
 	case "terminate":
 		err = w.Temporal.TerminateWorkflow(w.Context(), id, "", "a person")
 	default:
-		err = w.reset(id)
+		err = w.Reset(w.Context(), id)
 	}
 	return fmt.Sprintf("%s %s: %v", button, id, err)
-}
-
-// reset has a workflow begin again after its first workflow task.
-func (w *walker) reset(id string) error {
-	events := w.Temporal.GetWorkflowHistory(w.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for events.HasNext() {
-		event, err := events.Next()
-		if err != nil {
-			return err
-		}
-		if event.GetEventType() != enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
-			continue
-		}
-		_, err = w.Temporal.ResetWorkflowExecution(w.Context(), &workflowservice.ResetWorkflowExecutionRequest{Namespace: temporal.DefaultNamespace,
-			WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}, Reason: "a person", WorkflowTaskFinishEventId: event.GetEventId(), RequestId: uuid.NewString()})
-		return err
-	}
-	return nil
 }
 
 // stealLease has another controller hold the Lease for a while.

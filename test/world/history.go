@@ -3,6 +3,7 @@ package world
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,10 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	temporal "go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
@@ -157,4 +161,25 @@ func (w *World) Record(run Run, what string) {
 	if err := errors.Join(err, zip.Close(), os.WriteFile(file, packed.Bytes(), 0o644)); err != nil {
 		w.T.Fatal(err)
 	}
+}
+
+// ErrNotBegun says that a workflow has nothing to go back to.
+var ErrNotBegun = errors.New("the workflow has completed no workflow task")
+
+// Reset has a workflow begin again after its first workflow task, as the button of Temporal's UI does.
+func (w *World) Reset(ctx context.Context, id string) error {
+	events := w.Temporal.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return err
+		}
+		if event.GetEventType() != enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+			continue
+		}
+		_, err = w.Temporal.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{Namespace: temporal.DefaultNamespace,
+			WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}, Reason: "a person", WorkflowTaskFinishEventId: event.GetEventId(), RequestId: uuid.NewString()})
+		return err
+	}
+	return ErrNotBegun
 }
