@@ -30,6 +30,8 @@ const (
 	tellAfter = 5 * time.Second
 	// tellAgain is how long an instance may stay as it was after it was told to end.
 	tellAgain = 10 * time.Second
+	// lostWithin is how long EC2 may say that an instance runs which it has just said to be gone.
+	lostWithin = 10 * time.Second
 	// goneEvery is how often the cloud is asked whether an instance has gone.
 	goneEvery = 2 * time.Second
 )
@@ -46,6 +48,11 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 	providerID := ""
 	if claim != nil {
 		providerID = claim.Status.ProviderID
+	}
+	if in.Lost {
+		if err := a.checkLost(ctx, in); err != nil {
+			return struct{}{}, err
+		}
 	}
 	if in.Instance != "" {
 		seen, err := a.endInstance(ctx, claim, in)
@@ -64,6 +71,29 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 	}
 	a.Log.Info("terminated", zap.String("claim", in.Claim.Name), zap.String("node", in.Node), zap.String("instance", in.Instance), zap.String("reason", in.Reason))
 	return struct{}{}, nil
+}
+
+// checkLost makes sure that an instance is gone of which somebody has said so: signals come from whoever may write to the
+// Temporal namespace. What EC2 says may be some seconds behind. An instance whose Node is gone needs no drain in any case.
+func (a *Activities) checkLost(ctx context.Context, in workflows.TerminateInput) error {
+	for began := time.Now(); ; {
+		node, err := a.drains.node(ctx, in.Node, in.NodeUID)
+		if err != nil || node == nil || in.Instance == "" {
+			return err
+		}
+		found, err := a.Cloud.Instances(ctx, cloud.Query{IDs: []string{in.Instance}})
+		switch {
+		case err != nil:
+			return cloudFailure("look for "+in.Instance, err)
+		case len(found) == 0:
+			return nil
+		case time.Since(began) >= lostWithin:
+			return giveUp(workflows.FailureNotLost, "instance %s of node %s runs, though somebody has said that it is gone", in.Instance, in.Node)
+		}
+		if err := pause(ctx, goneEvery); err != nil {
+			return fmt.Errorf("wait for EC2 to say that %s is gone: %w", in.Instance, err)
+		}
+	}
 }
 
 // tellTerminating writes onto the claim how its drain ended and that its instance is going.

@@ -111,6 +111,31 @@ func TestTerminateDeletesTheNodeOfAClaimThatNeverKnewIt(t *testing.T) {
 	}
 }
 
+// TestWhatRunsIsNotTerminatedUndrained has somebody signal that an instance is gone.
+func TestWhatRunsIsNotTerminatedUndrained(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}, Spec: corev1.NodeSpec{ProviderID: "aws:///z/i-1"}}
+	in := workflows.TerminateInput{Claim: workflows.ClaimRef{Name: "a", UID: "uid-a"}, Instance: "i-1", Node: "n", NodeUID: "uid-n", Reason: workflows.ReasonInstanceGone, Lost: true}
+	for reason, test := range map[string]struct {
+		instances []cloud.Instance
+		nodes     []client.Object
+		want      string
+	}{
+		"EC2 does not know it":                {nodes: []client.Object{node}},
+		"its Node is gone":                    {instances: []cloud.Instance{{ID: "i-1", ProviderID: "aws:///z/i-1", State: "running"}}},
+		"EC2 says that it runs, all the time": {instances: []cloud.Instance{{ID: "i-1", ProviderID: "aws:///z/i-1", State: "running"}}, nodes: []client.Object{node}, want: workflows.FailureNotLost},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(test.nodes...).Build()
+			a := New(Config{Kube: kube, Mirror: &inhabited{}, Cloud: &sweptCloud{instances: test.instances}, Log: zap.NewNop()})
+			if err := a.checkLost(t.Context(), in); workflows.FailureType(err) != test.want {
+				t.Errorf("got %v, want the failure %q", err, test.want)
+			}
+		})
+	}
+}
+
 // TestAClaimOutlivesItsNode has somebody else's finalizer hold the Node: whoever waits for the claim to be gone may rely on
 // the Node being gone too.
 func TestAClaimOutlivesItsNode(t *testing.T) {

@@ -26,6 +26,8 @@ const (
 	FailureInsufficientCapacity = "InsufficientCapacity"
 	// FailureChanged means that what was decided does not fit the cluster any more.
 	FailureChanged = "Changed"
+	// FailureNotLost means that an instance runs of which somebody has said that it is gone.
+	FailureNotLost = "NotLost"
 )
 
 // prepareTries bounds how often a launch is prepared anew because something its request names was gone by the time it

@@ -99,6 +99,8 @@ type TerminateInput struct {
 	Reason   string   `json:"reason"`
 	// Outcome is how the drain ended, for the claim's conditions.
 	Outcome DrainOutcome `json:"outcome,omitempty"`
+	// Lost says that the node was not drained because somebody has said that the instance is gone.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // NodeClaimResult is what a NodeClaim workflow returns: the one recorded reason for which its node went away.
@@ -237,27 +239,33 @@ func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 		}
 		n.Ending.Deadline, n.Ending.Deleting = ending.Deadline, true
 	}
-	if err := n.lookForNode(ctx); err != nil {
+	for {
+		if err := n.lookForNode(ctx); err != nil {
+			return result, err
+		}
+		result.Node = n.Joined.Node
+		var err error
+		switch {
+		case n.Joined.Node != "" && !n.lost():
+			var drain DrainResult
+			drain, err = n.drain(ctx)
+			result.Drain = drain.Outcome
+		case n.DrainTells:
+			err = n.tell(ctx, PhaseTerminating)
+		}
+		if err != nil {
+			return result, err
+		}
+		n.describe(ctx, PhaseTerminating, "Terminating the instance.")
+		_, err = TerminateActivity.Run(ctx, TerminateInput{Claim: n.Claim, Instance: n.Instance.ID, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID,
+			Reason: n.Ending.Reason, Outcome: result.Drain, Lost: n.lost()}, "terminate "+n.Instance.ID)
+		if FailureType(err) == FailureNotLost {
+			n.Ending.Lost = false // whoever said so was wrong: its pods are drained as any
+			continue
+		}
+		n.describe(ctx, "Terminated", "The node is gone: "+n.Ending.Reason+".")
 		return result, err
 	}
-	result.Node = n.Joined.Node
-	var err error
-	switch {
-	case n.Joined.Node != "" && !n.lost():
-		var drain DrainResult
-		drain, err = n.drain(ctx)
-		result.Drain = drain.Outcome
-	case n.DrainTells:
-		err = n.tell(ctx, PhaseTerminating)
-	}
-	if err != nil {
-		return result, err
-	}
-	n.describe(ctx, PhaseTerminating, "Terminating the instance.")
-	_, err = TerminateActivity.Run(ctx, TerminateInput{Claim: n.Claim, Instance: n.Instance.ID, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID,
-		Reason: n.Ending.Reason, Outcome: result.Drain}, "terminate "+n.Instance.ID)
-	n.describe(ctx, "Terminated", "The node is gone: "+n.Ending.Reason+".")
-	return result, err
 }
 
 // tell shows by search attributes why the life ends and how far that has come.

@@ -217,6 +217,20 @@ func TestNodeClaimStopsADrainWhoseInstanceIsGone(t *testing.T) {
 	}
 }
 
+// A signal says that the instance is gone, and EC2 that it runs.
+func TestNodeClaimDrainsWhatIsNotLost(t *testing.T) {
+	t.Parallel()
+	got := live(t, JoinResult{Node: "n", NodeUID: "u", Initialized: true}, func(env *testsuite.TestWorkflowEnvironment) {
+		lost := func(want bool) any { return mock.MatchedBy(func(in TerminateInput) bool { return in.Lost == want }) }
+		env.OnActivity(TerminateActivity.Name, anything, lost(true)).Return(struct{}{}, temporal.NewNonRetryableApplicationError("it runs", FailureNotLost, nil)).Once()
+		env.OnActivity(TerminateActivity.Name, anything, lost(false)).Return(struct{}{}, nil).Once()
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEnding, Ending{Reason: ReasonInstanceGone, Lost: true}) }, time.Minute)
+	}, nil)
+	if want := (NodeClaimResult{Reason: ReasonInstanceGone, Node: "n", Drain: Drained}); got.result != want || len(got.drains) != 1 {
+		t.Errorf("result %+v after %d drains, want %+v: pods that run are evicted", got.result, len(got.drains), want)
+	}
+}
+
 func TestNodeClaimDrainsAgainAfterACancelledDrain(t *testing.T) {
 	t.Parallel()
 	tries := 0
