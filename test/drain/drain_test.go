@@ -29,6 +29,7 @@ func TestDrains(t *testing.T) {
 	for name, check := range map[string]func(context.Context, *testing.T, *world){
 		"an empty node costs one activity and one write":           drainEmpty,
 		"pods go in order and daemons last":                        drainInOrder,
+		"hooks and grace periods are waited for":                   drainWithHooks,
 		"a budget is named and its relaxation frees the drain":     drainUnderBudget,
 		"two budgets on a pod are both named":                      drainUnderTwoBudgets,
 		"a protected pod holds up the drain until it is free":      drainProtected,
@@ -108,6 +109,57 @@ func drainInOrder(ctx context.Context, t *testing.T, w *world) {
 	}
 	if err := w.Get(ctx, kube.ObjectKey{Namespace: "ordered", Name: "stays"}, &corev1.Pod{}); err != nil {
 		t.Errorf("the pod that tolerates everything: %v", err)
+	}
+}
+
+// drainWithHooks has pods take the time that their pre-stop hooks and grace periods say: what is critical goes when all others
+// are gone, not when they are told to.
+func drainWithHooks(ctx context.Context, t *testing.T, w *world) {
+	node := w.node(ctx, t, "hooks")
+	w.namespace(ctx, t, "hooks")
+	ends := func(hook, grace int64, class string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Spec.PriorityClassName, pod.Spec.TerminationGracePeriodSeconds = class, &grace
+			if hook > 0 {
+				pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: hook}}}
+			}
+		}
+	}
+	w.pod(ctx, t, newPod("hooks", "patient", node.Name, ends(5, 30, "")))
+	w.pod(ctx, t, newPod("hooks", "stubborn", node.Name, ends(60, 3, "")))
+	w.pod(ctx, t, newPod("hooks", "critical", node.Name, ends(0, 30, "system-cluster-critical")))
+	told, gone := map[string]time.Time{}, map[string]time.Time{}
+	run := w.drain(ctx, t, node, "claim-hooks", nil)
+	w.await(ctx, t, "all pods to be gone", func(ctx context.Context) (bool, error) {
+		var pods corev1.PodList
+		if err := w.List(ctx, &pods, kube.InNamespace("hooks")); err != nil {
+			return false, err
+		}
+		there := map[string]bool{}
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			there[pod.Name] = true
+			if _, known := told[pod.Name]; !known && pod.DeletionTimestamp != nil {
+				told[pod.Name] = time.Now()
+			}
+		}
+		for _, name := range []string{"patient", "stubborn", "critical"} {
+			if _, known := gone[name]; !known && !there[name] {
+				gone[name] = time.Now()
+			}
+		}
+		return len(gone) == 3, nil
+	})
+	if got := result(ctx, t, run); got.Outcome != workflows.Drained || got.Evicted != 3 {
+		t.Errorf("result %+v, want three pods evicted", got)
+	}
+	for name, least := range map[string]time.Duration{"patient": 5 * time.Second, "stubborn": 2 * time.Second} {
+		if took := gone[name].Sub(told[name]); took < least {
+			t.Errorf("%s was gone %s after it was told, want its hook and grace period played", name, took)
+		}
+		if !told["critical"].After(gone[name]) {
+			t.Errorf("critical was told to go %s before %s was gone", gone[name].Sub(told["critical"]), name)
+		}
 	}
 }
 

@@ -34,6 +34,11 @@ func (w *walker) rest() (wrong string) {
 		}
 	}
 	for _, name := range workloads {
+		if wanted, some := w.wanted[name]; some { // the API server may have been away when it was scaled
+			if err := w.TryApply(workload(name, wanted)); err != nil {
+				return "scale " + name + ": " + err.Error()
+			}
+		}
 		budget := &policyv1.PodDisruptionBudget{}
 		budget.Namespace, budget.Name = name, "app"
 		if err := w.Delete(w.Context(), budget); client.IgnoreNotFound(err) != nil {

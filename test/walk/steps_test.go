@@ -1,6 +1,7 @@
 package walk_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -24,23 +25,39 @@ type step struct {
 	pause time.Duration
 }
 
-// steps are the way of a leg.
+// steps are the way of a leg: there are pods first, of which the first nodes are given time to serve.
 func steps(seed uint64, count int) []step {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a walk is to be walked again
-	way := make([]step, count)
-	for i := range way {
-		way[i] = step{deed: random.IntN(len(deeds)), seed: random.Uint64(), pause: time.Duration(random.IntN(5000)) * time.Millisecond}
+	way := make([]step, 0, count)
+	for i := range count {
+		next := step{deed: random.IntN(len(deeds)), seed: random.Uint64(), pause: time.Duration(random.IntN(3000)) * time.Millisecond}
+		if i == 0 {
+			next.deed, next.pause = crowd, 8*time.Second
+		}
+		way = append(way, next)
 	}
 	return way
 }
 
+// crowd is the deed by which there are pods of every workload.
+const crowd = 0
+
 // deeds are what can happen. Each says what it has done; what cannot be done at the moment is no matter.
 var deeds = []func(w *walker, random *rand.Rand) string{
-	scale, scale, scale, closeBudget, openBudget,
+	scaleAll, scale, scale, closeBudget, openBudget,
 	drain, cancelDrain, deleteClaim, deleteNode, takeFinalizerOff, editPool,
 	takeBack, takeBack, kill, fault, fault, fault,
 	killWorker, stopWorker, killSecond, killTemporal, killAPIServer, killEtcd,
 	press, press, stealLease,
+}
+
+func scaleAll(w *walker, random *rand.Rand) string {
+	var errs []error
+	for _, name := range workloads {
+		w.wanted[name] = 2 + random.IntN(4)
+		errs = append(errs, w.TryApply(workload(name, w.wanted[name])))
+	}
+	return fmt.Sprintf("scale to %v: %v", w.wanted, errors.Join(errs...))
 }
 
 func scale(w *walker, random *rand.Rand) string {

@@ -20,10 +20,10 @@ import (
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 8)) }
 
 const (
-	// walkFor is how long is walked where the environment variable TENON_WALK does not say otherwise: two legs or three.
+	// walkFor is how long is walked where the environment variable TENON_WALK does not say otherwise: two legs.
 	walkFor = 3 * time.Minute
 	// legSteps is how many steps a leg has before everything has to come to rest.
-	legSteps = 12
+	legSteps = 20
 	// shrinkTries is how often a leg that went wrong is walked again to find out which of its steps matter.
 	shrinkTries = 16
 )
