@@ -50,7 +50,7 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 		providerID = claim.Status.ProviderID
 	}
 	if in.Lost {
-		if err := a.checkLost(ctx, in); err != nil {
+		if err := a.checkLost(ctx, claim, in); err != nil {
 			return struct{}{}, err
 		}
 	}
@@ -75,10 +75,14 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 
 // checkLost makes sure that an instance is gone of which somebody has said so: signals come from whoever may write to the
 // Temporal namespace. What EC2 says may be some seconds behind. An instance whose Node is gone needs no drain in any case.
-func (a *Activities) checkLost(ctx context.Context, in workflows.TerminateInput) error {
-	for began := time.Now(); ; {
-		node, err := a.drains.node(ctx, in.Node, in.NodeUID)
-		if err != nil || node == nil || in.Instance == "" {
+func (a *Activities) checkLost(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
+	name := in.Node
+	if name == "" && claim != nil {
+		name = claim.Status.NodeName
+	}
+	for began := time.Now(); name != "" && in.Instance != ""; {
+		node, err := a.drains.node(ctx, name, in.NodeUID)
+		if err != nil || node == nil {
 			return err
 		}
 		found, err := a.Cloud.Instances(ctx, cloud.Query{IDs: []string{in.Instance}})
@@ -88,12 +92,13 @@ func (a *Activities) checkLost(ctx context.Context, in workflows.TerminateInput)
 		case len(found) == 0:
 			return nil
 		case time.Since(began) >= lostWithin:
-			return giveUp(workflows.FailureNotLost, "instance %s of node %s runs, though somebody has said that it is gone", in.Instance, in.Node)
+			return giveUp(workflows.FailureNotLost, "instance %s of node %s runs, though somebody has said that it is gone", in.Instance, name)
 		}
 		if err := pause(ctx, goneEvery); err != nil {
 			return fmt.Errorf("wait for EC2 to say that %s is gone: %w", in.Instance, err)
 		}
 	}
+	return nil
 }
 
 // tellTerminating writes onto the claim how its drain ended and that its instance is going.

@@ -115,21 +115,29 @@ func TestTerminateDeletesTheNodeOfAClaimThatNeverKnewIt(t *testing.T) {
 func TestWhatRunsIsNotTerminatedUndrained(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}, Spec: corev1.NodeSpec{ProviderID: "aws:///z/i-1"}}
-	in := workflows.TerminateInput{Claim: workflows.ClaimRef{Name: "a", UID: "uid-a"}, Instance: "i-1", Node: "n", NodeUID: "uid-n", Reason: workflows.ReasonInstanceGone, Lost: true}
+	told := workflows.TerminateInput{Claim: workflows.ClaimRef{Name: "a", UID: "uid-a"}, Instance: "i-1", Node: "n", NodeUID: "uid-n", Reason: workflows.ReasonInstanceGone, Lost: true}
+	untold := told
+	untold.Node, untold.NodeUID = "", ""
+	runs := []cloud.Instance{{ID: "i-1", ProviderID: "aws:///z/i-1", State: "running"}}
 	for reason, test := range map[string]struct {
+		in        workflows.TerminateInput
+		registers string // the Node that the claim names
 		instances []cloud.Instance
 		nodes     []client.Object
 		want      string
 	}{
-		"EC2 does not know it":                {nodes: []client.Object{node}},
-		"its Node is gone":                    {instances: []cloud.Instance{{ID: "i-1", ProviderID: "aws:///z/i-1", State: "running"}}},
-		"EC2 says that it runs, all the time": {instances: []cloud.Instance{{ID: "i-1", ProviderID: "aws:///z/i-1", State: "running"}}, nodes: []client.Object{node}, want: workflows.FailureNotLost},
+		"it has never registered":             {in: untold, instances: runs},
+		"the life was not told of its Node":   {in: untold, registers: "n", instances: runs, nodes: []client.Object{node}, want: workflows.FailureNotLost},
+		"EC2 does not know it":                {in: told, nodes: []client.Object{node}},
+		"its Node is gone":                    {in: told, instances: runs},
+		"EC2 says that it runs, all the time": {in: told, instances: runs, nodes: []client.Object{node}, want: workflows.FailureNotLost},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(test.nodes...).Build()
 			a := New(Config{Kube: kube, Mirror: &inhabited{}, Cloud: &sweptCloud{instances: test.instances}, Log: zap.NewNop()})
-			if err := a.checkLost(t.Context(), in); workflows.FailureType(err) != test.want {
+			claim := &karpv1.NodeClaim{Status: karpv1.NodeClaimStatus{NodeName: test.registers}}
+			if err := a.checkLost(t.Context(), claim, test.in); workflows.FailureType(err) != test.want {
 				t.Errorf("got %v, want the failure %q", err, test.want)
 			}
 		})
