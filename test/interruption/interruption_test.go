@@ -307,8 +307,8 @@ func kinds(t *testing.T, w *world.World) {
 		{"stopping", workflows.ReasonInstanceStopping, "InstanceStopping", workflows.Drained},
 		{"scheduled-change", workflows.ReasonScheduledChange, "InstanceUnhealthy", workflows.Drained},
 		{"shutting-down", workflows.ReasonInstanceTerminated, "InstanceTerminating", workflows.Drained},
-		// Nothing is left to drain on a machine that is gone.
-		{"terminated", workflows.ReasonInstanceTerminated, "InstanceTerminating", ""},
+		// EC2 itself says that the machine runs, and it is believed more than a message.
+		{"terminated", workflows.ReasonInstanceTerminated, "InstanceTerminating", workflows.Drained},
 	}
 	sent := make([]time.Time, len(rows))
 	for i, row := range rows {
