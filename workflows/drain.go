@@ -92,7 +92,7 @@ type DrainResult struct {
 type Blocker struct {
 	// Pod is namespace/name.
 	Pod string `json:"pod"`
-	// Cause is PodDisruptionBudget, DoNotDisrupt, Terminating, Volume or Error.
+	// Cause is PodDisruptionBudget, DoNotDisrupt, NoPlaceElsewhere, Terminating, Volume or Error.
 	Cause string `json:"cause"`
 	// By names the budget, annotation, finalizer or volume.
 	By string `json:"by,omitempty"`
