@@ -225,7 +225,6 @@ func TestSweep(t *testing.T) {
 			[]*corev1.Node{sweptNode("n", "i-1", false, old)}, nil, workflows.SweepResult{}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
 			var objects []client.Object
 			for _, claim := range test.claims {
 				objects = append(objects, claim.DeepCopy())

@@ -11,17 +11,20 @@ import (
 )
 
 const (
-	// bootUnknown is how long a machine may take from its launch until its node serves where no node of its NodePool is
-	// known to have done so.
+	// bootUnknown is how long a machine may take from its launch until its node serves, at least, where fewer than bootsFew
+	// nodes of its NodePool are known to have done so: one or two may have been quick by chance.
 	bootUnknown = 90 * time.Second
+	bootsFew    = 5
 	// bootsKept is of how many nodes of a NodePool it is remembered how long they took.
 	bootsKept = 20
 	// slackLeast and slackMost bound how much longer than the slowest of these a machine may take, which is half as long
 	// again.
-	slackLeast, slackMost = 15 * time.Second, 45 * time.Second
+	slackLeast, slackMost = 20 * time.Second, 45 * time.Second
 	// overdueShare is how many nodes a NodePool has for each machine that counts as overdue, the first aside. Where more do
 	// not come, they will not come in other places either: an image that does not boot, no way to the API server. Where no
-	// node has served yet, the first is the only one: all may just take long.
+	// node has served yet, the first is the only one: all may just take long. No machine counts as overdue while more than
+	// this share are on their way in time: those that have come are the quickest of their launch and say little about the
+	// others.
 	overdueShare = 5
 )
 
@@ -56,18 +59,21 @@ func (o *overdue) learn(claim *promised) {
 
 // patience is how long a machine of a NodePool may take from its launch until its node serves.
 func (o *overdue) patience(pool string) time.Duration {
-	boots := o.boots[pool]
-	if len(boots) == 0 {
-		return bootUnknown
+	var usual time.Duration
+	for _, took := range o.boots[pool] {
+		usual = max(usual, took)
 	}
-	usual := slices.Max(boots)
-	return usual + min(max(usual/2, slackLeast), slackMost)
+	patience := usual + min(max(usual/2, slackLeast), slackMost)
+	if len(o.boots[pool]) < bootsFew {
+		return max(patience, bootUnknown)
+	}
+	return patience
 }
 
 // judgeOverdue finds out which machines are overdue at a moment, those first that were launched first, and when the next one
 // will be. The lock is held.
 func (m *Mirror) judgeOverdue(now time.Time) {
-	nodes, late := map[string]int{}, map[string][]*promised{}
+	nodes, coming, late := map[string]int{}, map[string]int{}, map[string][]*promised{}
 	m.overdue.next = time.Time{}
 	for _, claim := range m.places.claims {
 		pool := poolOf(claim)
@@ -78,7 +84,10 @@ func (m *Mirror) judgeOverdue(now time.Time) {
 		due := launchedAt(claim).Add(m.overdue.patience(pool))
 		if !now.Before(due) {
 			late[pool] = append(late[pool], claim)
-		} else if m.overdue.next.IsZero() || due.Before(m.overdue.next) {
+			continue
+		}
+		coming[pool]++
+		if m.overdue.next.IsZero() || due.Before(m.overdue.next) {
 			m.overdue.next = due
 		}
 	}
@@ -90,6 +99,9 @@ func (m *Mirror) judgeOverdue(now time.Time) {
 		most := 1
 		if len(m.overdue.boots[pool]) > 0 {
 			most = max(most, nodes[pool]/overdueShare)
+		}
+		if coming[pool] > most {
+			continue
 		}
 		for _, claim := range claims[:min(len(claims), most)] {
 			names[claim.claim.Name] = true

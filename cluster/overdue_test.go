@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,24 +17,31 @@ import (
 // TestNobodyWaitsForAMachineThatDoesNotCome launches machines of which some never serve.
 func TestNobodyWaitsForAMachineThatDoesNotCome(t *testing.T) {
 	t.Parallel()
+	ten := []time.Duration{10 * time.Second}
 	for reason, test := range map[string]struct {
 		boots   []time.Duration // of the nodes before
 		pool    string          // of these, where it is another one
 		serving int             // further nodes of the NodePool that serve
 		silent  int             // machines that do not come
+		coming  int             // machines that were launched five seconds before the look
 		after   time.Duration
 		want    int // are overdue
 	}{
-		"nothing is known, and it is early":            {silent: 1, after: 89 * time.Second},
-		"nothing is known, and it is late":             {silent: 1, after: 90 * time.Second, want: 1},
-		"what other NodePools do says nothing":         {boots: []time.Duration{10 * time.Second}, pool: "other", silent: 1, after: 60 * time.Second},
-		"others took ten seconds":                      {boots: []time.Duration{8 * time.Second, 10 * time.Second}, silent: 1, after: 25 * time.Second, want: 1},
-		"it may take a little longer":                  {boots: []time.Duration{8 * time.Second, 10 * time.Second}, silent: 1, after: 24 * time.Second},
-		"others took five minutes":                     {boots: []time.Duration{5 * time.Minute}, silent: 1, after: 5*time.Minute + 44*time.Second},
-		"five minutes and what it may take longer":     {boots: []time.Duration{5 * time.Minute}, silent: 1, after: 5*time.Minute + 45*time.Second, want: 1},
-		"where none comes, the next would not either":  {silent: 25, after: 2 * time.Minute, want: 1},
-		"two of many are not all":                      {boots: []time.Duration{10 * time.Second}, serving: 17, silent: 2, after: time.Minute, want: 2},
-		"a fifth of the NodePool is as much as counts": {boots: []time.Duration{10 * time.Second}, serving: 14, silent: 5, after: time.Minute, want: 4},
+		"nothing is known, and it is early":              {silent: 1, after: 89 * time.Second},
+		"nothing is known, and it is late":               {silent: 1, after: 90 * time.Second, want: 1},
+		"what other NodePools do says nothing":           {boots: slices.Repeat(ten, 5), pool: "other", silent: 1, after: 60 * time.Second},
+		"four may have been quick by chance":             {boots: slices.Repeat(ten, 4), silent: 1, after: 89 * time.Second},
+		"five took ten seconds":                          {boots: slices.Repeat(ten, 5), silent: 1, after: 30 * time.Second, want: 1},
+		"it may take a little longer":                    {boots: slices.Repeat(ten, 5), silent: 1, after: 29 * time.Second},
+		"one that took a minute is a measure":            {boots: append(slices.Repeat(ten, 5), time.Minute), silent: 1, after: 89 * time.Second},
+		"one took five minutes":                          {boots: []time.Duration{5 * time.Minute}, silent: 1, after: 5*time.Minute + 44*time.Second},
+		"five minutes and what it may take longer":       {boots: []time.Duration{5 * time.Minute}, silent: 1, after: 5*time.Minute + 45*time.Second, want: 1},
+		"where none comes, the next would not either":    {silent: 25, after: 2 * time.Minute, want: 1},
+		"two of many are not all":                        {serving: 17, silent: 2, after: time.Minute, want: 2},
+		"a fifth of the NodePool is as much as counts":   {serving: 15, silent: 5, after: time.Minute, want: 4},
+		"a few that come in time change nothing":         {serving: 17, silent: 2, coming: 4, after: time.Minute, want: 2},
+		"while most are on their way, nobody knows":      {serving: 17, silent: 2, coming: 5, after: time.Minute},
+		"a NodePool of two: while one comes, that is it": {boots: slices.Repeat(ten, 5), silent: 1, coming: 1, after: time.Minute, want: 1},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +82,11 @@ func TestNobodyWaitsForAMachineThatDoesNotCome(t *testing.T) {
 			}
 			m.Promise("silent-0", []types.UID{"uid-a"}, clock.Now().Add(time.Hour))
 			m.Snapshot()
-			clock.Step(test.after)
+			clock.Step(test.after - 5*time.Second)
+			for i := range test.coming {
+				launch(fmt.Sprint("coming-", i), "web", 0)
+			}
+			clock.Step(5 * time.Second)
 			closed, promised := inFlight(m.Snapshot())
 			if closed != test.want || len(m.Overdue()) != test.want {
 				t.Errorf("%d machines have no room and %d are overdue, want %d", closed, len(m.Overdue()), test.want)
