@@ -26,13 +26,17 @@ const (
 	// for all of those together: pods that go at the same time do not end at the same time, and one evaluation costs as
 	// much for all their nodes as for one. Karpenter looks every ten seconds.
 	gatherFor, gatherMost = 3 * time.Second, 6 * time.Second
+	// idleLookEvery is how often nodes are looked at though nothing has changed in the cluster: what is for sale changes without
+	// an event of it. An offering that had no capacity is tried again minutes later, and prices move. A look that finds
+	// nothing costs Temporal nothing.
+	idleLookEvery = time.Minute
 	// freshEnough is how old the mirror may be for a node to be called unneeded.
 	freshEnough = 30 * time.Second
 )
 
 // watchDisruption signals Disruption when there is something to take away. Whether there is is a pure question over the
-// mirror, so it is asked here, after every change and at the moment the answer may change by itself; Temporal hears of
-// it only when the answer is yes.
+// mirror, so it is asked here, after every change, at the moment the answer may change by itself, and now and then;
+// Temporal hears of it only when the answer is yes.
 func (s *Starter) watchDisruption(ctx context.Context) error {
 	events := s.Mirror.Subscribe(cluster.NodeEmptied, cluster.NodeChanged, cluster.ClaimChanged, cluster.PoolChanged, cluster.PodsChanged,
 		cluster.BuffersChanged, cluster.BudgetsChanged, cluster.ClassChanged, cluster.DaemonSetsChanged)
@@ -97,7 +101,7 @@ func (s *signalled) news(now time.Time, found plan.Disruption) (news bool, wait 
 	return true, s.again
 }
 
-// disrupt signals if something is due, and returns when to look again; zero means only after a change.
+// disrupt signals if something is due, and returns when to look again though nothing changes.
 func (s *Starter) disrupt(ctx context.Context, last *signalled) time.Duration {
 	if err := s.Mirror.Fresh(freshEnough); err != nil {
 		return evaluateEvery
@@ -115,9 +119,9 @@ func (s *Starter) disrupt(ctx context.Context, last *signalled) time.Duration {
 			next = tellAt
 		}
 		if next.IsZero() {
-			return 0
+			return idleLookEvery
 		}
-		return max(time.Until(next), settle)
+		return min(max(time.Until(next), settle), idleLookEvery)
 	}
 	if wait := last.gather(time.Now(), found); wait > 0 {
 		return wait

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -76,6 +77,32 @@ func TestGather(t *testing.T) {
 			if wait := last.gather(now, found); wait != look.wait {
 				t.Errorf("%s: look %d waits %s, want %s", test.reason, i, wait, look.wait)
 			}
+		}
+	}
+}
+
+// TestWhatIsForSaleAgainIsSeen has an offering be for sale again, of which no object of the cluster says anything.
+func TestWhatIsForSaleAgainIsSeen(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	var found plan.Disruption
+	e.Disrupt = func(context.Context, *plan.Snapshot) plan.Disruption { return found }
+	var last signalled
+	for _, step := range []struct {
+		reason  string
+		found   plan.Disruption
+		signals int
+	}{
+		{"nothing can be replaced, and nothing says when", plan.Disruption{}, 0},
+		{"the next look is an hour away", plan.Disruption{NextLook: time.Now().Add(time.Hour)}, 0},
+		{"a replacement is for sale", plan.Disruption{Commands: []plan.Command{{Reason: karpv1.DisruptionReasonDrifted, Nodes: []string{"a"}}}}, 1},
+	} {
+		found = step.found
+		if wait := e.disrupt(t.Context(), &last); wait <= 0 || wait > idleLookEvery {
+			t.Errorf("%s: the next look is in %s, want one within %s", step.reason, wait, idleLookEvery)
+		}
+		if got := len(e.temporal.all); got != step.signals {
+			t.Errorf("%s: %d signals, want %d", step.reason, got, step.signals)
 		}
 	}
 }
