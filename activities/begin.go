@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +39,7 @@ func (a *Activities) BeginReplacement(ctx context.Context, in workflows.Replace)
 	if err != nil {
 		return workflows.BeginResult{}, err
 	}
-	if err := a.markAll(ctx, in); err != nil {
+	if err := a.markAll(ctx, in, in.Apart && activity.GetInfo(ctx).Attempt >= triesEach); err != nil {
 		return workflows.BeginResult{}, err
 	}
 	a.Log.Info("replacement begun", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Int("nodes", len(in.Nodes)),
@@ -46,23 +47,23 @@ func (a *Activities) BeginReplacement(ctx context.Context, in workflows.Replace)
 	return result, nil
 }
 
-// markAll marks the nodes. Of nodes that go each for itself, those are left out that have changed.
-func (a *Activities) markAll(ctx context.Context, in workflows.Replace) error {
-	changed := make([]error, len(in.Nodes))
+// markAll marks the nodes. Of nodes that go each for itself, those are left out that have changed, and with oneStays those
+// that the API server does not let be marked.
+func (a *Activities) markAll(ctx context.Context, in workflows.Replace, oneStays bool) error {
+	left := make([]error, len(in.Nodes))
 	err := inParallel(ctx, len(in.Nodes), func(ctx context.Context, i int) error {
 		claim, node, err := a.candidate(ctx, in.ID, in.Nodes[i])
+		if err == nil {
+			err = a.markReplaced(ctx, in, cmp.Or(in.Nodes[i].Why, in.Why, "being replaced"), claim, node)
+		}
 		var failure *temporal.ApplicationError
-		if in.Apart && errors.As(err, &failure) && failure.Type() == workflows.FailureChanged {
-			changed[i] = err
-			return nil
+		if in.Apart && errors.As(err, &failure) && failure.Type() == workflows.FailureChanged || oneStays && ctx.Err() == nil {
+			left[i], err = err, nil
 		}
-		if err != nil {
-			return err
-		}
-		return a.markReplaced(ctx, in, cmp.Or(in.Nodes[i].Why, in.Why, "being replaced"), claim, node)
+		return err
 	})
-	if err == nil && !slices.Contains(changed, nil) {
-		return changed[0]
+	if err == nil && !slices.Contains(left, nil) {
+		return left[0]
 	}
 	return err
 }

@@ -197,6 +197,96 @@ func TestOneNodeNeverStopsTheOthers(t *testing.T) {
 	}
 }
 
+// TestOneNodeNeverStopsTheOthersOfAReplacement has the API server refuse to mark one node of three that go each for
+// itself, or to delete its claim.
+func TestOneNodeNeverStopsTheOthersOfAReplacement(t *testing.T) {
+	t.Parallel()
+	type step func(context.Context, *Activities, workflows.Replace, bool) (workflows.RetireResult, error)
+	retire := func(ctx context.Context, doing *Activities, in workflows.Replace, oneStays bool) (workflows.RetireResult, error) {
+		return doing.retire(ctx, workflows.RetireInput{ID: in.ID, Reason: in.Reason, Nodes: in.Nodes, Apart: true}, oneStays)
+	}
+	begin := func(ctx context.Context, doing *Activities, in workflows.Replace, oneStays bool) (workflows.RetireResult, error) {
+		return workflows.RetireResult{}, doing.markAll(ctx, in, oneStays)
+	}
+	for _, test := range []struct {
+		reason   string
+		do       step
+		poison   string // what the API server refuses to change or delete
+		oneStays bool
+		deleted  []string
+		blocked  string
+	}{
+		{reason: "a node that cannot be marked is tried again", do: begin, poison: "node-poison"},
+		{reason: "and left out in the end", do: begin, poison: "node-poison", oneStays: true},
+		{reason: "a node that cannot be marked as going is tried again", do: retire, poison: "node-poison"},
+		{reason: "and keeps no other in the end", do: retire, poison: "node-poison", oneStays: true, deleted: []string{"a", "b"}, blocked: "node-poison: it cannot be let go: "},
+		{reason: "a claim that cannot be deleted is tried again", do: retire, poison: "poison", deleted: []string{"a", "b"}},
+		{reason: "and keeps no other in the end either", do: retire, poison: "poison", oneStays: true, deleted: []string{"a", "b"}, blocked: "node-poison: it cannot be let go: delete NodeClaim poison"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			objects := []client.Object{poolP()}
+			var claims []*karpv1.NodeClaim
+			for _, name := range []string{"a", "poison", "b"} {
+				claim, node := serving(name)
+				node.Annotations = map[string]string{karpv1.ReplacementAnnotationKey: "r1"}
+				objects, claims = append(objects, claim, node), append(claims, claim)
+			}
+			r := newReplacing(t, nil, objects...)
+			refuses := func(object client.Object) error {
+				if object.GetName() == test.poison {
+					return errors.New("a webhook says no")
+				}
+				return nil
+			}
+			r.WithWatch = interceptor.NewClient(r.WithWatch, interceptor.Funcs{
+				Delete: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+					if err := refuses(object); err != nil {
+						return err
+					}
+					return to.Delete(ctx, object, options...)
+				},
+				Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+					if err := refuses(object); err != nil {
+						return err
+					}
+					return to.Patch(ctx, object, patch, options...)
+				},
+				Update: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+					if err := refuses(object); err != nil {
+						return err
+					}
+					return to.Update(ctx, object, options...)
+				}})
+			r.doing = New(Config{Cluster: "c", Kube: r.WithWatch, Mirror: r, Temporal: &sweptTemporal{}, Events: r.events, Log: zap.NewNop()})
+			in := replaceOf(0, claims...)
+			in.Apart = true
+			result, err := test.do(t.Context(), r.doing, in, test.oneStays)
+			if (err == nil) != test.oneStays {
+				t.Errorf("error %v", err)
+			}
+			var deleted []string
+			for _, claim := range r.claims() {
+				if !claim.DeletionTimestamp.IsZero() {
+					deleted = append(deleted, claim.Name)
+				}
+			}
+			if !slices.Equal(deleted, test.deleted) {
+				t.Errorf("%q are deleted, want %q", deleted, test.deleted)
+			}
+			if test.blocked == "" {
+				if len(result.Blocked) > 0 {
+					t.Errorf("blocked: %q", result.Blocked)
+				}
+				return
+			}
+			if len(result.Blocked) != 1 || !strings.HasPrefix(result.Blocked[0], test.blocked) || !result.ForGood || len(result.Left) != 1 || result.Left[0].Node != "node-poison" {
+				t.Errorf("blocked %q, for good %t, left %v", result.Blocked, result.ForGood, result.Left)
+			}
+		})
+	}
+}
+
 // TestOneClaimNeverKeepsTheOthersFromGoing has the API server refuse to delete one claim of several.
 func TestOneClaimNeverKeepsTheOthersFromGoing(t *testing.T) {
 	t.Parallel()

@@ -21,8 +21,8 @@ import (
 const (
 	// removers is how many nodes of a removal are worked on at once.
 	removers = 16
-	// removeTries is how often a node is tried that cannot be removed. Disruption waits for it meanwhile.
-	removeTries = 3
+	// triesEach is how often a node is tried that cannot be marked or removed, while others wait for it.
+	triesEach = 3
 )
 
 // Remove takes away the nodes of one evaluation. Before it does, the API server itself is asked whether the reason still
@@ -31,7 +31,7 @@ const (
 func (a *Activities) Remove(ctx context.Context, removal workflows.Removal) (workflows.RemovalResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	return a.removeNodes(ctx, removal, activity.GetInfo(ctx).Attempt >= removeTries)
+	return a.removeNodes(ctx, removal, activity.GetInfo(ctx).Attempt >= triesEach)
 }
 
 // removeNodes removes nodes. What cannot be removed is an error, and with the last try a reason for which a node is kept.

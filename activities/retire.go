@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,12 @@ const ownersMost = 200
 func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (workflows.RetireResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
+	return a.retire(ctx, in, in.Apart && activity.GetInfo(ctx).Attempt >= triesEach)
+}
+
+// retire lets nodes go. A node that the API server does not let go is an error, or, where each goes for itself and it was
+// tried often enough, one that has to stay.
+func (a *Activities) retire(ctx context.Context, in workflows.RetireInput, oneStays bool) (workflows.RetireResult, error) {
 	var result workflows.RetireResult
 	candidates, stages := make([]candidate, len(in.Nodes)), make([]stage, len(in.Nodes))
 	if err := inParallel(ctx, len(in.Nodes), func(ctx context.Context, i int) (err error) {
@@ -67,7 +74,7 @@ func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (work
 			return result, err
 		}
 	}
-	if err := a.let(ctx, in, going, &result); err != nil {
+	if err := a.let(ctx, in, going, oneStays, &result); err != nil {
 		return result, err
 	}
 	a.Log.Info("replacement lets nodes go", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Strings("claims", result.Retired), zap.Strings("gone", result.Gone))
@@ -83,12 +90,19 @@ func (a *Activities) open(ctx context.Context, in workflows.RetireInput) error {
 }
 
 // let deletes the claims of nodes that may go, all as good as at once: the large pods of all of them move before the small
-// pods of any.
-func (a *Activities) let(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) error {
-	kept, claims := make([]string, len(going)), make([]*karpv1.NodeClaim, len(going))
+// pods of any. With oneStays, one that cannot be let go keeps no other from it.
+func (a *Activities) let(ctx context.Context, in workflows.RetireInput, going []candidate, oneStays bool, result *workflows.RetireResult) error {
+	kept, claims, failed := make([]string, len(going)), make([]*karpv1.NodeClaim, len(going)), make([]error, len(going))
+	tolerate := func(i int, err error) error {
+		if err == nil || !oneStays || ctx.Err() != nil {
+			return err
+		}
+		claims[i], failed[i] = nil, err
+		return nil
+	}
 	err := inParallel(ctx, len(going), func(ctx context.Context, i int) (err error) {
 		claims[i], kept[i], err = a.ready(ctx, going[i].gone, in.Reason)
-		return err
+		return tolerate(i, err)
 	})
 	if err != nil {
 		return err
@@ -97,12 +111,17 @@ func (a *Activities) let(ctx context.Context, in workflows.RetireInput, going []
 		if claims[i] == nil {
 			return nil
 		}
-		return a.end(ctx, claims[i], going[i].gone, in.Reason)
+		return tolerate(i, a.end(ctx, claims[i], going[i].gone, in.Reason))
 	})
 	if err != nil {
 		return err
 	}
 	for i, c := range going {
+		if failed[i] != nil {
+			result.Blocked, result.ForGood = append(result.Blocked, c.gone.Node+": it cannot be let go: "+failed[i].Error()), true
+			result.Left = append(result.Left, c.gone)
+			continue
+		}
 		if kept[i] != "" {
 			result.Gone = append(result.Gone, c.gone.Claim.Name)
 			continue
