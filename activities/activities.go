@@ -126,6 +126,8 @@ type Config struct {
 	SweepMetrics *SweepMetrics
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpot bool
+	// Rate bounds how many nodes of the cluster begin to be disrupted within a time; nil bounds nothing.
+	Rate *karpv1.DisruptionRate
 }
 
 // Activities implements workflows.Activities.
@@ -139,6 +141,8 @@ type Activities struct {
 	overlaid overlaid
 	// disruptions is what the planner said last of nodes that may go.
 	disruptions disruptions
+	// lately is what the last evaluation knew of the nodes that began to be disrupted.
+	lately lately
 	// places are where the pods of nodes that go with notice may go.
 	places places
 	// swept is what the sweep has told workflows.

@@ -21,7 +21,7 @@ type disruptions struct {
 }
 
 // answer asks the planner, unless it has just answered the same. What the snapshot does not show is asked about anew: what
-// is held, and what is settling, is judged each time.
+// is held, what is settling and what rates count is judged each time.
 func (d *disruptions) answer(in plan.Input) plan.Disruption {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -29,7 +29,7 @@ func (d *disruptions) answer(in plan.Input) plan.Disruption {
 		d.list, d.found = nil, plan.Disruption{}
 		return plan.Disrupt(in)
 	}
-	if len(in.Unavailable)+len(in.Held)+len(in.Settling) > 0 {
+	if len(in.Unavailable)+len(in.Held)+len(in.Settling)+len(in.Begun) > 0 {
 		return plan.Disrupt(in)
 	}
 	list, age := &in.Snapshot.Nodes[0], in.Snapshot.Time.Sub(d.at)

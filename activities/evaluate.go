@@ -42,11 +42,14 @@ func (a *Activities) Evaluate(ctx context.Context, in workflows.EvaluateInput) (
 	snapshot := a.Mirror.Snapshot()
 	overlay(snapshot, going(running, in.Leaving))
 	input := a.input(ctx, snapshot, in.Unavailable)
-	input.Held, input.Settling = holds(in.Held, snapshot), settling(running)
+	disrupted := a.counted(snapshot, in.Disrupted)
+	input.Held, input.Settling, input.Begun = holds(in.Held, snapshot), settling(running), begun(disrupted)
 	found := a.disruptions.answer(input)
 	result := a.commands(found, snapshot)
 	result.ClusterUID, result.Anew = a.ClusterUID, anew
 	result.Over, result.NextLook, result.Note, result.Again = over, found.NextLook, verdictNote(found), result.Again || found.Again
+	result.Disrupted = disrupted
+	a.lately.set(a.counted(snapshot, result.Begun(snapshot.Time)))
 	a.Log.Debug("evaluated", zap.Int("nodes", len(snapshot.Nodes)), zap.Int("removals", len(result.Commands)), zap.Int("replacements", len(result.Replacements)),
 		zap.Int("underWay", len(running)))
 	return result, nil
@@ -55,7 +58,9 @@ func (a *Activities) Evaluate(ctx context.Context, in workflows.EvaluateInput) (
 // Disrupt asks the planner what may be taken away. Whoever watches the cluster asks it too, so that no workflow is woken
 // for nothing.
 func (a *Activities) Disrupt(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption {
-	return a.disruptions.answer(a.input(ctx, snapshot, nil))
+	input := a.input(ctx, snapshot, nil)
+	input.Begun = begun(a.counted(snapshot, a.lately.get()))
+	return a.disruptions.answer(input)
 }
 
 // underWay tells the replacements that run from those whose workflow is over without having said so, as when a person

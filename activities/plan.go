@@ -124,7 +124,7 @@ func (a *Activities) created(ctx context.Context, id string) (workflows.PlanResu
 // input is what the planner is to know.
 func (a *Activities) input(ctx context.Context, snapshot *plan.Snapshot, refused []workflows.Unavailable) plan.Input {
 	return plan.Input{Snapshot: snapshot, Pools: a.pools(ctx), Unavailable: unavailable(refused), MinValues: a.MinValues, Preferences: a.Preferences,
-		Nominates: a.Nominator.Works(), SpotToSpot: a.SpotToSpot}
+		Nominates: a.Nominator.Works(), SpotToSpot: a.SpotToSpot, Rate: a.Rate}
 }
 
 // unavailable turns what Provisioning remembers into what the planner reads.

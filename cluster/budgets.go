@@ -24,8 +24,8 @@ func (m *Mirror) reduceBudget(obj any) (*podBudget, error) {
 }
 
 func (m *Mirror) budgetChanged(old, now *podBudget, existed, exists bool) {
-	if existed && exists && old.Same(now.DisruptionBudget) {
-		return
+	if existed && exists && old.Allows == now.Allows && old.UnhealthyGo == now.UnhealthyGo && old.Selector.String() == now.Selector.String() {
+		return // both versions decide the same
 	}
 	m.budgetList = nil
 	m.changed()

@@ -63,8 +63,6 @@ type (
 
 // What becomes of nodes that are there or lacking.
 type (
-	Headroom   = place.Headroom
-	Repairs    = lifecycle.Repairs
 	Shortage   = lifecycle.Shortage
 	DrainPod   = model.DrainPod
 	DrainStep  = lifecycle.DrainStep
@@ -141,10 +139,10 @@ func DisruptionReasons() []karpv1.DisruptionReason { return disrupt.DisruptionRe
 func Drain(pods []DrainPod, terms DrainTerms) DrainStep { return lifecycle.Drain(pods, terms) }
 
 // FindHeadroom finds room for the virtual pods of buffers on the nodes that are there or on their way.
-func FindHeadroom(snapshot *Snapshot) Headroom { return place.FindHeadroom(snapshot) }
+func FindHeadroom(snapshot *Snapshot) place.Headroom { return place.FindHeadroom(snapshot) }
 
 // FindRepairs finds the nodes that a policy calls unhealthy and no longer tolerates.
-func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Time) Repairs {
+func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Time) lifecycle.Repairs {
 	return lifecycle.FindRepairs(machines, policies, now)
 }
 

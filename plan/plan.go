@@ -30,8 +30,7 @@
 //     that has not helped for long, unless it has more than a hundred machines (solve/improve.go). How many pods of a kind a
 //     node may have is a resource there, unless many more nodes than that asks for are needed anyway (place/caps.go).
 //  5. Where the kube-scheduler will not be told where each pod goes, ways to buy are compared by what they cost when it
-//     has placed the pods, counting a second round of machines (solve/rehearse.go). The plan may then be at most 5 % dearer
-//     than the cheapest.
+//     has placed the pods, counting a second round of machines (solve/rehearse.go); they may be 5 % dearer at most.
 //  6. Pods get their machines, those first that mind which others are there. What cannot be together is bought for again.
 //     At the end the binding of all pods is played, and what could not be bound is given back (place/audit.go).
 //  7. Machines of the same type become one launch group, with the alternatives that hold the content of each
@@ -60,21 +59,19 @@
 //
 // A claim on spot then leaves out the spot pools (instance type and zone) that carry more than a third of one of its
 // workloads, running pods included, where what remains costs almost the same. Where fewer than three pools do, those that
-// are up to 1.5 % dearer count as well (place/spotpools.go). All others stay in the list: EC2 takes the pool with the most
-// to spare, which nobody else knows, and the longer the list, the better it can choose. Where EC2 goes is its own choice,
-// so of nodes that are planned together more than a third of a workload may end in one pool all the same.
+// are up to 1.5 % dearer count as well (place/spotpools.go). All others stay in the list, so that EC2 can take the pool with
+// the most to spare: of nodes that are planned together more than a third of a workload may end in one pool all the same.
 //
 // Among pools of one weight the cheapest machine wins, whichever pool it is of; among equally cheap ones the pool whose
-// name comes first. The same input gives the same plan. (Karpenter opens the pool whose name comes last, whatever it
-// costs.)
+// name comes first. The same input gives the same plan.
 //
 // # Reserved capacity
 //
 // A machine of a capacity reservation is a machine of its own, and the reservation is counted (market/reservation.go):
 // over the whole batch, over all pools that may use it, and over claims in flight that were made for it. Where Karpenter,
 // in its strict mode, leaves pods that find the reservation used up to a later round, the rest of a batch goes on to spot
-// and on-demand in the same plan. Nothing is gained by waiting: the reservation is exactly as full a round later, and the
-// pods would have waited. Who wants to wait for reserved capacity says so with a requirement on the capacity type.
+// and on-demand in the same plan: the reservation is exactly as full a round later. Who wants to wait for reserved capacity
+// says so with a requirement on the capacity type.
 //
 // # Limits and priority
 //
@@ -90,20 +87,18 @@
 //
 // What a CapacityBuffer asks for waits as virtual pods, behind all others (model/virtual.go). They are placed on room
 // that nobody else wants, and bought for where there is none; where limits leave real pods out, they are planned apart.
-// Nothing that a virtual pod fits on has to be bought again: as long as the room is there, each plan finds it. Nodes that
-// hold it are not empty (place/headroom.go).
+// Nodes that hold such room are not empty (place/headroom.go).
 //
 // # Static pools
 //
 // A NodePool with replicas keeps that many nodes, whatever the pods want (lifecycle/static.go). What it lacks is decided
-// beside Pack and launched with it; what it has too many of goes with the empty nodes (disrupt/disrupt.go). Pods use
-// its nodes as any other.
+// beside Pack and launched with it; what it has too many of goes with the empty nodes (disrupt/disrupt.go).
 //
 // # Who may go
 //
 // Disrupt judges every node of a NodePool for every reason (disrupt/disrupt.go): first by what the node, its pods, their
-// PodDisruptionBudgets and its pool say (disrupt/candidate.go, disrupt/pdb.go), then by the budgets of the pool, which
-// count all commands of one evaluation beside what is leaving already (disrupt/budgetbook.go), then by room and price.
+// PodDisruptionBudgets and its pool say (disrupt/candidate.go, disrupt/pdb.go), then by the pool's budgets, which count all
+// commands beside what is leaving already, and by the rates of pool and cluster (disrupt/budgetbook.go), then by room and price.
 // What keeps a node is a Verdict with a cause, a sentence and, where only time is in the way, its end; the earliest of
 // these is when it is worth asking again. Reasons are asked in an order, and a node goes for the first that lets it:
 // surplus of static pools, empty nodes (disrupt/empty.go), expired and drifted ones (disrupt/renew.go), underutilized
@@ -124,24 +119,20 @@
 //
 // Karpenter replaces a node whenever that is a cent cheaper. Here a replacement has to save a fifth of what it replaces,
 // or, for each pod it moves, a quarter of what the cluster costs for each of its pods; it is never of the type and
-// capacity type that it replaces. A node that needs no replacement may go for any saving. On a simulated day of forty
-// Deployments that moved three fourths of the pods that Karpenter did, for a lower bill: what a small saving earns until
-// demand changes again is worth less than the moves, and room that is left alone is room for who comes next.
+// capacity type that it replaces. A node that needs no replacement may go for any saving. What a small saving earns until
+// demand changes again is worth less than the moves.
 //
 // # Looking again
 //
-// A cluster is looked at after every change, and most of it is as it was. Each look begins anew all the same: most nodes
-// of a cluster that is well packed need no trial, since one of their pods fits on no other node, or what their pods need
-// at least costs as much as they do (disrupt/opening.go). A look at 5,000 full nodes takes 0.6 s of one core, more than
-// half of it to read the snapshot, which answers that are remembered would not save.
+// Each look at a cluster begins anew: most nodes of one that is well packed need no trial, since one of their pods fits on
+// no other node, or what their pods need at least costs as much as they do (disrupt/opening.go).
 //
 // # Devices
 //
 // Machines with devices are bought for pods that ask for a device, and for others only where a pool has nothing else to
 // offer; not when the others are at their limit. Nodes with devices that exist, or are bought for others, take plain pods
 // when nothing else does, after the pods that ask for devices. Bare metal is bought only where nothing else would do. All
-// that may be launched follows one rule (market/launchable.go). Pods that ask for devices by dynamic resource allocation
-// are left with that reason rather than misplaced.
+// that may be launched follows one rule (market/launchable.go). Pods with ResourceClaims are left, with that as the reason.
 //
 // # Reasons and disagreement
 //
@@ -194,7 +185,6 @@
 //   - verdict: why a node stays, as far as one reason goes
 //   - command: nodes to take away for one reason, and what replaces them
 //   - simulation: the cluster, made ready to be asked what becomes of it without some nodes
-//   - simulated node: a node in a simulation
 //   - successor: the claim that replaces a node
 //   - headroom: the room that CapacityBuffers keep free
 //   - shortage: how many nodes a static pool lacks

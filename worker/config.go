@@ -49,6 +49,9 @@ type Config struct {
 	KubeBurst int
 	// Rebalance is what EC2's recommendation to rebalance a spot instance leads to: ignore or replace.
 	Rebalance string
+	// DisruptionRate bounds how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m; empty bounds
+	// nothing.
+	DisruptionRate string
 	// LogLevel is debug, info, warn or error.
 	LogLevel string
 }
@@ -90,9 +93,19 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.SweepEvery, "sweep-interval", c.SweepEvery, "how often cloud, cluster and workflows are compared")
 	flags.Float64Var(&c.SweepMost, "sweep-most", c.SweepMost, "share of the nodes that one sweep may end, and at least three; 1 lets it end all, also where NodeClaims have vanished at once")
 	flags.StringVar(&c.Rebalance, "rebalance", c.Rebalance, "ignore EC2's recommendation to rebalance a spot instance, which only raises an Event, or replace its node")
+	flags.StringVar(&c.DisruptionRate, "disruption-rate", c.DisruptionRate, "how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m or 20/1h; NodePools may have their own beside it ("+karpv1.DisruptionRateAnnotationKey+")")
 	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
+}
+
+// rate is DisruptionRate as it is used; nil where it is empty.
+func (c *Config) rate() (*karpv1.DisruptionRate, error) {
+	if c.DisruptionRate == "" {
+		return nil, nil
+	}
+	rate, err := karpv1.ParseDisruptionRate(c.DisruptionRate)
+	return &rate, err
 }
 
 var clusterName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
@@ -119,6 +132,8 @@ func (c *Config) Validate() error {
 	check(c.SweepEvery >= 10*time.Second, "--sweep-interval %s: must be at least 10s", c.SweepEvery)
 	check(c.SweepMost > 0 && c.SweepMost <= 1, "--sweep-most %v: must be more than 0 and at most 1, such as 0.1", c.SweepMost)
 	check(c.Rebalance == rebalanceIgnore || c.Rebalance == rebalanceReplace, "--rebalance %q: must be ignore or replace", c.Rebalance)
+	_, err := c.rate()
+	check(err == nil, "--disruption-rate %v", err)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
 	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")
 	if c.Identity == "" {

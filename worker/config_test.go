@@ -20,6 +20,8 @@ func TestValidatePlanning(t *testing.T) {
 		"Infinite":  {reason: "no plan could be compared with another", set: func(c *Config) { c.NodePrice = math.Inf(1) }, fails: "--node-price +Inf"},
 		"Cheapest":  {reason: "people with batch jobs want it", set: func(c *Config) { c.Packing = "cheapest" }},
 		"Packing":   {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.Packing = "tight" }, fails: `--packing "tight": must be cheapest or spread`},
+		"Rate":      {reason: "no more nodes than this go in an hour", set: func(c *Config) { c.DisruptionRate = "10%/1h" }},
+		"NoTime":    {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.DisruptionRate = "10%" }, fails: `--disruption-rate "10%" must be nodes and a time of at most 24h0m0s, such as 30%/10m or 5/1h`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -103,10 +103,14 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
+	rate, err := config.rate()
+	if err != nil {
+		return fmt.Errorf("worker: --disruption-rate: %w", err)
+	}
 	doing := activities.New(activities.Config{
 		Cluster: name, ClusterUID: uid, Kube: direct, Evictions: evictions, Mirror: mirror, Cloud: to.Cloud, Temporal: to.Temporal, Events: events, Log: log,
 		Nominator: nominator, Growth: growth, BatchIdle: config.BatchIdle, BatchMost: config.BatchMost, MinValues: plan.MinValuesPolicy(config.MinValues), Preferences: plan.PreferencePolicy(config.Preferences),
-		SweepMost: config.SweepMost, SweepMetrics: sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation,
+		SweepMost: config.SweepMost, SweepMetrics: sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate,
 	})
 	metrics, err := starter.NewInterruptionMetrics(prometheus.DefaultRegisterer)
 	if err != nil {

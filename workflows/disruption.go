@@ -37,6 +37,8 @@ type DisruptionInput struct {
 	Held []Held `json:"held,omitempty"`
 	// Unavailable are the offerings that replacements were refused lately, or that the cloud has taken back.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
+	// Disrupted are the nodes that began to be disrupted, as long as a rate of disruptions has to know of them.
+	Disrupted []Disrupted `json:"disrupted,omitempty"`
 	// SeenVersion is the resource version of the newest claim a replacement has created.
 	SeenVersion string `json:"seenVersion,omitempty"`
 	// Stable and Patience are handed to every Replacement, for tests; zero leaves them as they are.
@@ -58,6 +60,13 @@ type Running struct {
 type Leaving struct {
 	Claim string    `json:"claim"`
 	Until time.Time `json:"until"`
+}
+
+// Disrupted are nodes of a NodePool that began to be disrupted at a moment, also where that was taken back later.
+type Disrupted struct {
+	NodePool string    `json:"nodePool"`
+	Nodes    int       `json:"nodes"`
+	At       time.Time `json:"at"`
 }
 
 // Held is a node that is left alone until a moment.
@@ -88,6 +97,7 @@ type EvaluateInput struct {
 	Leaving     []Leaving     `json:"leaving,omitempty"`
 	Held        []Held        `json:"held,omitempty"`
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
+	Disrupted   []Disrupted   `json:"disrupted,omitempty"`
 	// SeenVersion is a resource version that the evaluation has to have seen, and ClusterUID the cluster it is of.
 	SeenVersion string `json:"seenVersion,omitempty"`
 	ClusterUID  string `json:"clusterUID,omitempty"`
@@ -99,6 +109,8 @@ type Evaluation struct {
 	Commands []Removal `json:"commands,omitempty"`
 	// Replacements are everything else that is to be done. They have no ID yet.
 	Replacements []Replace `json:"replacements,omitempty"`
+	// Disrupted are those of the question that a rate still has to know of.
+	Disrupted []Disrupted `json:"disrupted,omitempty"`
 	// Over are replacements that were said to be running and are not.
 	Over     []string  `json:"over,omitempty"`
 	NextLook time.Time `json:"nextLook,omitzero"`
@@ -109,6 +121,27 @@ type Evaluation struct {
 	// ClusterUID and Anew are those of a PlanResult.
 	ClusterUID string `json:"clusterUID,omitempty"`
 	Anew       bool   `json:"anew,omitempty"`
+}
+
+// Begun are the nodes that began to be disrupted before and, at a moment, by this evaluation.
+func (e Evaluation) Begun(now time.Time) []Disrupted {
+	disrupted := slices.Clone(e.Disrupted)
+	begin := func(nodes []RemovedNode) {
+		for _, node := range nodes {
+			at := slices.IndexFunc(disrupted, func(d Disrupted) bool { return d.NodePool == node.NodePool && d.At.Equal(now) })
+			if at < 0 {
+				at, disrupted = len(disrupted), append(disrupted, Disrupted{NodePool: node.NodePool, At: now})
+			}
+			disrupted[at].Nodes++
+		}
+	}
+	for _, command := range e.Commands {
+		begin(command.Nodes)
+	}
+	for _, command := range e.Replacements {
+		begin(command.Nodes)
+	}
+	return disrupted
 }
 
 // Removal is a set of nodes that go for one reason.
@@ -216,7 +249,7 @@ func (d *disruption) evaluate(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	d.Pending, d.NextLook, d.Last = found.Again, found.NextLook, found.Note
+	d.Pending, d.NextLook, d.Last, d.Disrupted = found.Again, found.NextLook, found.Note, found.Begun(workflow.Now(ctx))
 	if found.Anew {
 		d.SeenVersion = ""
 	}

@@ -393,6 +393,56 @@ func TestDisruptionReplaces(t *testing.T) {
 	}
 }
 
+// TestDisruptionRemembersWhatBegan has Disruption decide for nodes of two NodePools, of which only one has a rate.
+func TestDisruptionRemembersWhatBegan(t *testing.T) {
+	t.Parallel()
+	f := carriedOut(&acted{})
+	f.remove = func(removal Removal) RemovalResult { return RemovalResult{Removed: len(removal.Nodes)} }
+	var asked []EvaluateInput
+	f.asked = func(in EvaluateInput) { asked = append(asked, in) }
+	f.look = func() Evaluation {
+		switch len(asked) {
+		case 1:
+			removed := func(pool, name string) RemovedNode {
+				return RemovedNode{Node: "node-" + name, NodePool: pool, Claim: ClaimRef{name, "claim-" + name}}
+			}
+			return Evaluation{Commands: []Removal{{Reason: "Empty", Nodes: []RemovedNode{removed("p", "a"), removed("q", "b"), removed("p", "c")}}},
+				Replacements: []Replace{decided("", 0, "d")}, Again: true}
+		case 2:
+			return Evaluation{Disrupted: asked[1].Disrupted[:1]}
+		default:
+			return Evaluation{Disrupted: asked[len(asked)-1].Disrupted}
+		}
+	}
+	env := environment(t, f)
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "c/disruption", TaskQueue: "c"})
+	env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEvaluate, nil) }, time.Minute)
+	env.RegisterDelayedCallback(func() {
+		env.SetContinueAsNewSuggested(true)
+		env.SignalWorkflow(SignalEvaluate, nil)
+	}, 2*time.Minute)
+	env.ExecuteWorkflow(DisruptionType, DisruptionInput{Cluster: "c", Pending: true, Series: "12345678-9"})
+	var next *workflow.ContinueAsNewError
+	if err := env.GetWorkflowError(); !errors.As(err, &next) {
+		t.Fatalf("Disruption ended: %v", err)
+	}
+	var carried DisruptionInput
+	if err := json.Unmarshal(next.Input.GetPayloads()[0].GetData(), &carried); err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]map[string]int{}
+	for name, disrupted := range map[string][]Disrupted{"at first": asked[0].Disrupted, "next": asked[1].Disrupted, "then": asked[2].Disrupted, "carried on": carried.Disrupted} {
+		told[name] = map[string]int{}
+		for _, d := range disrupted {
+			told[name][d.NodePool] += d.Nodes
+		}
+	}
+	p := map[string]int{"p": 3}
+	if diff := cmp.Diff(map[string]map[string]int{"at first": {}, "next": {"p": 3, "q": 1}, "then": p, "carried on": p}, told); diff != "" {
+		t.Errorf("what an evaluation begins is told to the next one, for as long as that wants (-want +got):\n%s", diff)
+	}
+}
+
 // TestDisruptionDecidesAnewWhatWasOvertaken has Disruption decide again and again for a node whose pods are leaving.
 func TestDisruptionDecidesAnewWhatWasOvertaken(t *testing.T) {
 	t.Parallel()

@@ -89,5 +89,5 @@ func (d *disruption) listen(ctx workflow.Context) error {
 
 // evaluateInput is what Disruption knows and the mirror may not.
 func (d *disruption) evaluateInput() EvaluateInput {
-	return EvaluateInput{Running: d.Running, Leaving: d.Leaving, Held: d.Held, Unavailable: d.Unavailable, SeenVersion: d.SeenVersion, ClusterUID: d.ClusterUID}
+	return EvaluateInput{Running: d.Running, Leaving: d.Leaving, Held: d.Held, Unavailable: d.Unavailable, Disrupted: d.Disrupted, SeenVersion: d.SeenVersion, ClusterUID: d.ClusterUID}
 }

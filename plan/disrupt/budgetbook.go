@@ -13,6 +13,7 @@ import (
 type budgets struct {
 	now   time.Time
 	pools map[string]*poolBudget
+	rate  permission // what the rate of the whole cluster still allows to begin
 }
 
 // poolBudget is the account of one pool.
@@ -23,13 +24,14 @@ type poolBudget struct {
 	allowed                   map[karpv1.DisruptionReason]permission
 	// waits says that the pool wants one step at a time, stepped that there was one.
 	waits, stepped bool
+	rate           permission // what the pool's rate still allows to begin
 }
 
-// permission is what a pool's budgets say of one reason.
+// permission is what a pool's budgets say of one reason, or what a rate says.
 type permission struct {
 	most int
 	err  error
-	// opens is when the pool's schedules may next allow more; zero if they do not.
+	// opens is when more may be allowed; zero if nothing is known of that.
 	opens time.Time
 }
 
@@ -54,6 +56,13 @@ func newBudgets(in *model.Input, pools map[string]*karpv1.NodePool) *budgets {
 			of.disrupting++
 		}
 	}
+	all, begun := 0, []karpv1.Begun(nil)
+	for name, of := range b.pools {
+		rate, _ := of.pool.DisruptionRate() // one that cannot be read allows no disruptions, as its budgets say
+		of.rate.most, of.rate.opens = rate.Left(of.nodes, in.Begun[name], b.now)
+		all, begun = all+of.nodes, append(begun, in.Begun[name]...)
+	}
+	b.rate.most, b.rate.opens = in.Rate.Left(all, begun, b.now)
 	return b
 }
 
@@ -70,7 +79,7 @@ func (b *budgets) permission(of *poolBudget, reason karpv1.DisruptionReason) per
 // left is how many more nodes of a pool may go for a reason.
 func (b *budgets) left(pool string, reason karpv1.DisruptionReason) int {
 	of := b.pools[pool]
-	left := max(0, b.permission(of, reason).most-of.disrupting)
+	left := max(0, min(b.permission(of, reason).most-of.disrupting, of.rate.most, b.rate.most))
 	switch {
 	case !of.waits || reason == karpv1.DisruptionReasonEmpty:
 		return left
@@ -84,6 +93,8 @@ func (b *budgets) left(pool string, reason karpv1.DisruptionReason) int {
 func (b *budgets) take(pool string, reason karpv1.DisruptionReason, nodes int) {
 	if of := b.pools[pool]; of != nil {
 		of.disrupting += nodes
+		of.rate.most -= nodes
+		b.rate.most -= nodes
 		of.stepped = of.stepped || reason != karpv1.DisruptionReasonEmpty
 	}
 }
@@ -96,6 +107,10 @@ func (b *budgets) refusal(pool string, reason karpv1.DisruptionReason) *model.Ve
 		return nil
 	case allowed.err != nil:
 		return staysUntil(allowed.opens, model.CauseBudget, "its NodePool's budgets cannot be read: %s", strings.ReplaceAll(allowed.err.Error(), "\n", "; "))
+	case of.rate.most <= 0:
+		return staysUntil(of.rate.opens, model.CauseBudget, "as many nodes of its NodePool began to be disrupted lately as its rate allows (%s)", karpv1.DisruptionRateAnnotationKey)
+	case b.rate.most <= 0:
+		return staysUntil(b.rate.opens, model.CauseBudget, "as many nodes of the cluster began to be disrupted lately as its rate allows")
 	case allowed.most > of.disrupting && of.waits:
 		return staysUntil(allowed.opens, model.CauseQuiet, "its NodePool replaces one node after the other, each when the pods that were moved are Ready (%s)", karpv1.WaitForReadyAnnotationKey)
 	default:

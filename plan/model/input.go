@@ -68,6 +68,9 @@ type Input struct {
 	// Settling are the NodePools in which Disrupt begins nothing, because pods that were moved are not Ready yet and the
 	// pool wants them to be (annotation tenon.sh/wait-for-ready).
 	Settling map[string]bool
+	// Begun are the nodes that began to be disrupted lately, by NodePool, and Rate is how many of all may; nil for any.
+	Begun map[string][]karpv1.Begun
+	Rate  *karpv1.DisruptionRate
 }
 
 // Hold keeps a node from being disrupted until a moment, whatever speaks for it.

@@ -55,10 +55,5 @@ func Anchor(selector labels.Selector) [2]string {
 	return [2]string{}
 }
 
-// Same says that two versions of a budget decide the same.
-func (b *DisruptionBudget) Same(other *DisruptionBudget) bool {
-	return b.Allows == other.Allows && b.UnhealthyGo == other.UnhealthyGo && b.Selector.String() == other.Selector.String()
-}
-
 // String is namespace/name.
 func (b *DisruptionBudget) String() string { return b.Namespace + "/" + b.Name }

@@ -49,6 +49,8 @@ func budgetScenarios(*laboratory) []scenario {
 			steps: []step{deploy(three), scale("web", 0), serve(3), mark, windowNow, keeps(everyNode, "Empty", "Budget", ""), serve(0)},
 			takes: takes{"Empty": 3},
 		},
+		row("budget-rate", "a rate lets one node after the other begin to go, each so long after the last",
+			pool{annotations: "tenon.sh/disruption-rate: 1/20s", budgets: all}, serve(0), apart(20*time.Second)),
 		row("budget-timezone", "a NodePool's time zone is that of its budgets' schedules",
 			pool{annotations: "tenon.sh/budget-timezone: Asia/Kolkata", budgets: all + ", " + daily(now.In(far).Add(-2*time.Minute), 60)},
 			keeps(everyNode, "Empty", "Budget", ""), changePools(`{"metadata":{"annotations":{"tenon.sh/budget-timezone":null}}}`), serve(0)),

@@ -86,6 +86,29 @@ func notBefore(after time.Duration) step {
 	}
 }
 
+// apart holds that nodes began to go one after the other, each at least so long after the last. Disruption counts from its
+// decision, and what is seen of it follows a moment later.
+func apart(least time.Duration) step {
+	return func(p *play) {
+		p.T.Helper()
+		var began []time.Time
+		for _, l := range p.view.of(p.name) {
+			if !l.began.IsZero() {
+				began = append(began, l.began)
+			}
+		}
+		slices.SortFunc(began, time.Time.Compare)
+		for i := 1; i < len(began); i++ {
+			if between := began[i].Sub(began[i-1]); between < least-seenLate {
+				p.T.Errorf("node %d began to go %s after the one before, want at least %s", i+1, between, least)
+			}
+		}
+	}
+}
+
+// seenLate is how much later one node is seen to begin to go than another, though both were decided for as long before.
+const seenLate = 5 * time.Second
+
 // old holds that no marked claim's node began to go before the claim had reached an age.
 func old(age time.Duration) step {
 	return func(p *play) {

@@ -50,6 +50,10 @@ const (
 	// BudgetTimezoneAnnotationKey on a NodePool names the time zone (such as Europe/Zurich) that the schedules of its
 	// budgets are in. It is UTC where it is absent.
 	BudgetTimezoneAnnotationKey = "tenon.sh/budget-timezone"
+	// DisruptionRateAnnotationKey on a NodePool bounds how many of its nodes begin to be disrupted within a time, such as
+	// 30%/10m or 5/1h, beside its budgets, which bound how many are disrupted at once. It governs the same disruptions as they
+	// do. While it cannot be read, none begins.
+	DisruptionRateAnnotationKey = "tenon.sh/disruption-rate"
 	// MinimumNodeAgeAnnotationKey on a NodePool is how old (a Go duration such as 2h, counted from the creation of the
 	// claim) a node has to be before it goes for being Empty or Underutilized. Drift and expiry, which say that the node
 	// itself is not what it should be, do not wait for it. While it cannot be read, no node goes for these reasons.

@@ -17,7 +17,7 @@ const Unbounded = math.MaxInt32
 
 // AllowedDisruptions returns how many of a pool's numNodes nodes may be under disruption for a reason at a moment: the
 // smallest answer of the budgets that apply, or Unbounded if none does. What is under disruption already is for the
-// caller to subtract. A budget that cannot be read allows nothing, and is named in the error; so is a time zone that
+// caller to subtract. A budget that cannot be read allows nothing, and is named in the error; so is a rate, and a time zone that
 // nobody knows, where there are schedules to be read in it.
 func (in *NodePool) AllowedDisruptions(now time.Time, numNodes int, reason DisruptionReason) (int, error) {
 	zone, zoneErr := in.BudgetTimezone()
@@ -39,6 +39,9 @@ func (in *NodePool) AllowedDisruptions(now time.Time, numNodes int, reason Disru
 			errs = append(errs, fmt.Errorf("spec.disruption.budgets[%d]: %w", i, err))
 		}
 		allowed = min(allowed, n)
+	}
+	if _, err := in.DisruptionRate(); err != nil {
+		allowed, errs = 0, append(errs, err)
 	}
 	return allowed, errors.Join(errs...)
 }

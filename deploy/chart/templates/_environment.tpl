@@ -32,6 +32,10 @@
   value: {{ .Values.settings.reservedENIs | quote }}
 - name: TENON_REBALANCE
   value: {{ .Values.settings.rebalance | quote }}
+{{- with .Values.settings.disruptionRate }}
+- name: TENON_DISRUPTION_RATE
+  value: {{ . | quote }}
+{{- end }}
 {{- with .Values.settings.interruptionQueue }}
 - name: TENON_INTERRUPTION_QUEUE
   value: {{ . | quote }}

@@ -1,0 +1,61 @@
+package activities
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// counted are those of the nodes that began to be disrupted which a rate counts still: that of their NodePool or that of
+// the cluster. A rate that cannot be read may count all of them once it can.
+func (a *Activities) counted(snapshot *plan.Snapshot, disrupted []workflows.Disrupted) []workflows.Disrupted {
+	within := map[string]time.Duration{}
+	for _, pool := range snapshot.NodePools {
+		switch rate, err := pool.DisruptionRate(); {
+		case err != nil:
+			within[pool.Name] = karpv1.DisruptionRateMost
+		case rate != nil:
+			within[pool.Name] = rate.Within
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(disrupted), func(d workflows.Disrupted) bool {
+		most := within[d.NodePool]
+		if a.Rate != nil {
+			most = max(most, a.Rate.Within)
+		}
+		return !d.At.Add(most).After(snapshot.Time)
+	})
+}
+
+// begun turns what Disruption remembers into what the planner reads.
+func begun(disrupted []workflows.Disrupted) map[string][]karpv1.Begun {
+	pools := map[string][]karpv1.Begun{}
+	for _, d := range disrupted {
+		pools[d.NodePool] = append(pools[d.NodePool], karpv1.Begun{Nodes: d.Nodes, At: d.At})
+	}
+	return pools
+}
+
+// lately is what the last evaluation of this process knew, and began. Whoever watches the cluster asks the planner with it,
+// and so does not wake Disruption for what a rate keeps. Where another process evaluates it wakes it for nothing, and less
+// and less often.
+type lately struct {
+	mu        sync.Mutex
+	disrupted []workflows.Disrupted
+}
+
+func (l *lately) set(disrupted []workflows.Disrupted) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.disrupted = disrupted
+}
+
+func (l *lately) get() []workflows.Disrupted {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.disrupted
+}
