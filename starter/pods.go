@@ -15,11 +15,14 @@ import (
 const (
 	// signalEvery spaces the signals of a burst: the plan waits for the burst's end anyway.
 	signalEvery = time.Second
-	// retryFirst and retryMost bound how often pods that no plan could place are planned again: Karpenter's ten seconds
-	// at first, and ever less often, so that a pod that fits nowhere costs little. Capacity that is back is noticed
-	// within retryMost.
+	// retryFirst is how soon pods that no plan could place are planned again: after Karpenter's ten seconds. It is done ever
+	// less often, so that a pod that fits nowhere costs little: every minute (retryLong), and where nothing was news for
+	// longer than ten times that after a tenth (1/retryShare) of the time it was not, at most every five minutes
+	// (retryMost). Capacity that is back is noticed within that time.
 	retryFirst = 10 * time.Second
-	retryMost  = time.Minute
+	retryLong  = time.Minute
+	retryMost  = 5 * time.Minute
+	retryShare = 10
 )
 
 // pending decides when Provisioning hears of pending pods. Its methods are pure but for the fields.
@@ -27,6 +30,8 @@ type pending struct {
 	announced map[types.UID]bool
 	signalled time.Time
 	retry     time.Duration
+	// news is when there was news last.
+	news time.Time
 }
 
 // due says whether to signal now, and otherwise when to look again; zero means only after a change. Pods that a plan has
@@ -57,7 +62,7 @@ func (p *pending) decide(now time.Time, waiting map[types.UID]bool, news bool) (
 		p.announced, p.retry = nil, 0
 		return false, 0
 	case !news && p.retry == 0:
-		p.retry, p.signalled = retryFirst, now
+		p.retry, p.signalled, p.news = retryFirst, now, now
 		return false, retryFirst
 	}
 	pause := p.retry
@@ -67,9 +72,9 @@ func (p *pending) decide(now time.Time, waiting map[types.UID]bool, news bool) (
 	if rest := pause - now.Sub(p.signalled); rest > 0 {
 		return false, rest
 	}
-	p.retry = min(max(2*p.retry, retryFirst), retryMost)
+	p.retry = min(2*p.retry, max(retryLong, min(now.Sub(p.news)/retryShare, retryMost)))
 	if news {
-		p.retry = retryFirst
+		p.retry, p.news = retryFirst, now
 	}
 	p.announced, p.signalled = waiting, now
 	return true, p.retry

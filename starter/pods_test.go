@@ -92,3 +92,25 @@ func TestPendingPodsAreAnnounced(t *testing.T) {
 		})
 	}
 }
+
+// TestAPodThatFitsNowhereCostsLittle plays six hours in which nothing happens but that a pod waits. A signal is two actions
+// of Temporal, with the plan that follows.
+func TestAPodThatFitsNowhereCostsLittle(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var p pending
+	var hours [6]int
+	for at, news := time.Duration(0), true; at < 6*time.Hour; news = false {
+		signal, wait := p.due(&plan.Snapshot{Time: start.Add(at), Pending: waitingPods("a")}, news)
+		if signal {
+			hours[int(at/time.Hour)]++
+		}
+		if wait <= 0 || wait > retryMost {
+			t.Fatalf("after %s the next look is in %s", at, wait)
+		}
+		at += wait
+	}
+	if hours[0] > 35 || hours[5] > 12 {
+		t.Errorf("signals by the hour: %v, want at most 35 in the first and 12 in the last", hours)
+	}
+}
