@@ -26,6 +26,9 @@ const (
 	// this share are on their way in time: those that have come are the quickest of their launch and say little about the
 	// others.
 	overdueShare = 5
+	// overdueFew machines count as overdue in any case where one that was launched after them serves: then it is they that do
+	// not come, and not all machines of the NodePool.
+	overdueFew = 3
 )
 
 // overdue are the machines that were launched and serve later than is usual in their NodePool, if ever. Nobody waits for
@@ -74,10 +77,14 @@ func (o *overdue) patience(pool string) time.Duration {
 // will be. The lock is held.
 func (m *Mirror) judgeOverdue(now time.Time) {
 	nodes, coming, late := map[string]int{}, map[string]int{}, map[string][]*promised{}
+	served := map[string]time.Time{} // when the last machine was launched that serves
 	m.overdue.next = time.Time{}
 	for _, claim := range m.places.claims {
 		pool := poolOf(claim)
 		nodes[pool]++
+		if launched := launchedAt(claim); claim.plan.Initialized && launched.After(served[pool]) {
+			served[pool] = launched
+		}
 		if !claim.plan.Launched || claim.plan.Initialized || !claim.claim.DeletionTimestamp.IsZero() {
 			continue
 		}
@@ -100,6 +107,13 @@ func (m *Mirror) judgeOverdue(now time.Time) {
 		if len(m.overdue.boots[pool]) > 0 {
 			most = max(most, nodes[pool]/overdueShare)
 		}
+		passed := 0
+		for _, claim := range claims {
+			if launchedAt(claim).Before(served[pool]) {
+				passed++
+			}
+		}
+		most = max(most, min(passed, overdueFew))
 		if coming[pool] > most {
 			continue
 		}
@@ -118,8 +132,12 @@ func (m *Mirror) judgeOverdue(now time.Time) {
 	}
 }
 
+// launchedAt is when a claim's machine was launched; zero where it was not.
 func launchedAt(claim *promised) time.Time {
-	return claim.claim.Condition(karpv1.ConditionTypeLaunched).LastTransitionTime.Time
+	if launched := claim.claim.Condition(karpv1.ConditionTypeLaunched); launched != nil {
+		return launched.LastTransitionTime.Time
+	}
+	return time.Time{}
 }
 
 // Overdue returns the claims whose nodes serve later than is usual in their NodePool, ordered by name. The claims are shared

@@ -23,6 +23,7 @@ func TestNobodyWaitsForAMachineThatDoesNotCome(t *testing.T) {
 		pool    string          // of these, where it is another one
 		serving int             // further nodes of the NodePool that serve
 		silent  int             // machines that do not come
+		passed  bool            // one that was launched after those that do not come serves
 		coming  int             // machines that were launched five seconds before the look
 		after   time.Duration
 		want    int // are overdue
@@ -41,6 +42,9 @@ func TestNobodyWaitsForAMachineThatDoesNotCome(t *testing.T) {
 		"a fifth of the NodePool is as much as counts":   {serving: 15, silent: 5, after: time.Minute, want: 4},
 		"a few that come in time change nothing":         {serving: 17, silent: 2, coming: 4, after: time.Minute, want: 2},
 		"while most are on their way, nobody knows":      {serving: 17, silent: 2, coming: 5, after: time.Minute},
+		"three that a later one has passed":              {silent: 3, passed: true, after: 2 * time.Minute, want: 3},
+		"no more than three":                             {silent: 4, passed: true, after: 2 * time.Minute, want: 3},
+		"two that no later one has passed":               {boots: slices.Repeat(ten, 5), silent: 2, after: 2 * time.Minute, want: 1},
 		"a NodePool of two: while one comes, that is it": {boots: slices.Repeat(ten, 5), silent: 1, coming: 1, after: time.Minute, want: 1},
 	} {
 		t.Run(reason, func(t *testing.T) {
@@ -76,6 +80,10 @@ func TestNobodyWaitsForAMachineThatDoesNotCome(t *testing.T) {
 			}
 			for i := range test.silent {
 				launch(fmt.Sprint("silent-", i), "web", 0)
+			}
+			if test.passed {
+				clock.Step(time.Second)
+				launch("passed", "web", 10*time.Second)
 			}
 			if err := m.pods.Update(testPod("a", "", unschedulable)); err != nil {
 				t.Fatal(err)
