@@ -13,6 +13,8 @@ import (
 const DisruptionRateMost = 24 * time.Hour
 
 // DisruptionRate bounds how many nodes begin to be disrupted within a time, as "30%/10m" or "5/1h" says it.
+//
+// +kubebuilder:object:generate=false
 type DisruptionRate struct {
 	// Nodes is a number of nodes, or a percentage of those there are, rounded up as in budgets.
 	Nodes intstr.IntOrString
@@ -55,6 +57,8 @@ func (r DisruptionRate) Most(nodes int) int {
 }
 
 // Begun are nodes that began to be disrupted at a moment.
+//
+// +kubebuilder:object:generate=false
 type Begun struct {
 	Nodes int
 	At    time.Time
