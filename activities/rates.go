@@ -10,6 +10,10 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
+// mergedShare is what share of a rate's time lies between two moments that are remembered apart. What began in between
+// counts from the later one, so that a NodePool has about twenty of them for each rate, however long that spans.
+const mergedShare = 20
+
 // counted are those of the nodes that began to be disrupted which a rate counts still: that of their NodePool or that of
 // the cluster. A rate that cannot be read may count all of them once it can.
 func (a *Activities) counted(snapshot *plan.Snapshot, disrupted []workflows.Disrupted) []workflows.Disrupted {
@@ -22,13 +26,28 @@ func (a *Activities) counted(snapshot *plan.Snapshot, disrupted []workflows.Disr
 			within[pool.Name] = rate.Within
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(disrupted), func(d workflows.Disrupted) bool {
-		most := within[d.NodePool]
+	var counted []workflows.Disrupted
+	last := map[string]int{} // the place in counted of a NodePool's last
+	for _, d := range slices.SortedStableFunc(slices.Values(disrupted), func(a, b workflows.Disrupted) int { return a.At.Compare(b.At) }) {
+		spans := []time.Duration{within[d.NodePool]}
 		if a.Rate != nil {
-			most = max(most, a.Rate.Within)
+			spans = append(spans, a.Rate.Within)
 		}
-		return !d.At.Add(most).After(snapshot.Time)
-	})
+		slices.Sort(spans)
+		// What the shorter rate counts no more is remembered as the longer one needs it.
+		counts := slices.IndexFunc(spans, func(span time.Duration) bool { return d.At.Add(span).After(snapshot.Time) })
+		if counts < 0 {
+			continue
+		}
+		at, some := last[d.NodePool]
+		if moment := spans[counts] / mergedShare; some && counted[at].At.Truncate(moment).Equal(d.At.Truncate(moment)) {
+			counted[at].Nodes, counted[at].At = counted[at].Nodes+d.Nodes, d.At
+			continue
+		}
+		last[d.NodePool] = len(counted)
+		counted = append(counted, d)
+	}
+	return counted
 }
 
 // begun turns what Disruption remembers into what the planner reads.

@@ -1,6 +1,8 @@
 package activities
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -51,5 +53,49 @@ func TestWhatRatesCountIsRemembered(t *testing.T) {
 		if diff := cmp.Diff(before, disrupted); diff != "" {
 			t.Errorf("%s: the question is changed:\n%s", test.reason, diff)
 		}
+	}
+}
+
+// TestARateNeverFillsAPayload has a node of each of many NodePools begin to be disrupted every half minute for a day. Half of
+// the NodePools have a rate of their own beside the cluster's.
+func TestARateNeverFillsAPayload(t *testing.T) {
+	t.Parallel()
+	const each, own = 30 * time.Second, 10 * time.Minute
+	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	rate := karpv1.DisruptionRate{Within: 24 * time.Hour}
+	doing := New(Config{Rate: &rate})
+	snapshot := &plan.Snapshot{}
+	for i := range 50 {
+		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pool-with-a-name-%d", i)}}
+		if i%2 == 0 {
+			pool.Annotations = map[string]string{karpv1.DisruptionRateAnnotationKey: "30%/10m"}
+		}
+		snapshot.NodePools = append(snapshot.NodePools, pool)
+	}
+	var remembered []workflows.Disrupted
+	for range rate.Within / each {
+		now = now.Add(each)
+		for _, pool := range snapshot.NodePools {
+			remembered = append(remembered, workflows.Disrupted{NodePool: pool.Name, Nodes: 1, At: now})
+		}
+		snapshot.Time = now
+		remembered = doing.counted(snapshot, remembered)
+	}
+	encoded, err := json.Marshal(remembered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, lately := 0, 0
+	for _, d := range remembered {
+		all += d.Nodes
+		if d.NodePool == snapshot.NodePools[0].Name && d.At.Add(own).After(now) {
+			lately += d.Nodes
+		}
+	}
+	if want := 50 * int(rate.Within/each); len(encoded) > 250<<10 || all != want {
+		t.Errorf("%d nodes in %d bytes, want all %d that began in a day in 250 KiB", all, len(encoded), want)
+	}
+	if want := int(own / each); lately < want || lately > want+want/mergedShare+1 {
+		t.Errorf("%d nodes count for the NodePool's own rate, want %d and at most a twentieth more", lately, want)
 	}
 }
