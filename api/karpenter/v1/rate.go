@@ -84,14 +84,3 @@ func (r *DisruptionRate) Left(nodes int, begun []Begun, now time.Time) (left int
 	}
 	return max(0, left), opens
 }
-
-// String is the rate as it is written in an annotation.
-func (r DisruptionRate) String() string {
-	within := r.Within.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(within, zero) {
-			within = within[:len(within)-2]
-		}
-	}
-	return r.Nodes.String() + "/" + within
-}
