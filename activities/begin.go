@@ -57,10 +57,14 @@ func (a *Activities) markAll(ctx context.Context, in workflows.Replace, oneStays
 			err = a.markReplaced(ctx, in, cmp.Or(in.Nodes[i].Why, in.Why, "being replaced"), claim, node)
 		}
 		var failure *temporal.ApplicationError
-		if in.Apart && errors.As(err, &failure) && failure.Type() == workflows.FailureChanged || oneStays && ctx.Err() == nil {
-			left[i], err = err, nil
+		switch changed := errors.As(err, &failure) && failure.Type() == workflows.FailureChanged; {
+		case err == nil, !in.Apart, !changed && (!oneStays || ctx.Err() != nil):
+			return err
+		case !changed:
+			a.Log.Warn("a node cannot be marked, and is left out of its replacement", zap.String("replacement", in.ID), zap.String("node", in.Nodes[i].Node), zap.Error(err))
 		}
-		return err
+		left[i] = err
+		return nil
 	})
 	if err == nil && !slices.Contains(left, nil) {
 		return left[0]

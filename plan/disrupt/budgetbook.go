@@ -110,7 +110,7 @@ func (b *budgets) refusal(pool string, reason karpv1.DisruptionReason) *model.Ve
 	case of.rate.most <= 0:
 		return staysUntil(of.rate.opens, model.CauseBudget, "as many nodes of its NodePool began to be disrupted lately as its rate allows (%s)", karpv1.DisruptionRateAnnotationKey)
 	case b.rate.most <= 0:
-		return staysUntil(b.rate.opens, model.CauseBudget, "as many nodes of the cluster began to be disrupted lately as its rate allows")
+		return staysUntil(b.rate.opens, model.CauseBudget, "as many nodes of the cluster began to be disrupted lately as its rate allows (--disruption-rate)")
 	case allowed.most > of.disrupting && of.waits:
 		return staysUntil(allowed.opens, model.CauseQuiet, "its NodePool replaces one node after the other, each when the pods that were moved are Ready (%s)", karpv1.WaitForReadyAnnotationKey)
 	default:
