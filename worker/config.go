@@ -40,6 +40,8 @@ type Config struct {
 	FeatureGates FeatureGates
 	// LeaseName, LeaseNamespace and Identity say who acts on the cluster.
 	LeaseName, LeaseNamespace, Identity string
+	// BuildID is the build's name as a version of the cluster's Worker Deployment.
+	BuildID string
 	// SweepEvery is how often cloud, cluster and workflows are compared.
 	SweepEvery time.Duration
 	// SweepMost is the share of the nodes that one sweep may end, and at least three nodes; 1 lets it end all of them.
@@ -90,6 +92,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.LeaseName, "leader-election-name", c.LeaseName, "Lease that says who acts on the cluster; Karpenter's own by default, so that both never do")
 	flags.StringVar(&c.LeaseNamespace, "leader-election-namespace", c.LeaseNamespace, "namespace of the Lease")
 	flags.StringVar(&c.Identity, "identity", c.Identity, "holder's name in the Lease, to which tenon_ is put in front (default: POD_NAME, or host name and a random part)")
+	flags.StringVar(&c.BuildID, "build-id", c.BuildID, "name by which Temporal tells builds apart (default: the program's version, and its hash where that is no release)")
 	flags.DurationVar(&c.SweepEvery, "sweep-interval", c.SweepEvery, "how often cloud, cluster and workflows are compared")
 	flags.Float64Var(&c.SweepMost, "sweep-most", c.SweepMost, "share of the nodes that one sweep may end, and at least three; 1 lets it end all, also where NodeClaims have vanished at once")
 	flags.StringVar(&c.Rebalance, "rebalance", c.Rebalance, "ignore EC2's recommendation to rebalance a spot instance, which only raises an Event, or replace its node")
@@ -110,6 +113,8 @@ func (c *Config) rate() (*karpv1.DisruptionRate, error) {
 
 var clusterName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 
+var buildID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._+-]{0,127}$`)
+
 // ValidCluster says whether EKS could have a cluster of that name. It becomes a part of tags, workflow ids and queries.
 func ValidCluster(name string) bool { return clusterName.MatchString(name) }
 
@@ -129,6 +134,7 @@ func (c *Config) Validate() error {
 	check(c.Preferences == string(plan.PreferencesRespect) || c.Preferences == string(plan.PreferencesIgnore), "--preference-policy %q: must be Respect or Ignore", c.Preferences)
 	check(c.NodePrice >= 0 && !math.IsInf(c.NodePrice, 1), "--node-price %v: must be US dollars per hour, such as 0.01, and not negative", c.NodePrice)
 	check(plan.Packing(c.Packing).Valid(), "--packing %q: must be cheapest or spread", c.Packing)
+	check(buildID.MatchString(c.BuildID), "--build-id %q: must have 1 to 128 letters, digits, dots, hyphens, underscores and plus signs, and begin with a letter or digit", c.BuildID)
 	check(c.SweepEvery >= 10*time.Second, "--sweep-interval %s: must be at least 10s", c.SweepEvery)
 	check(c.SweepMost > 0 && c.SweepMost <= 1, "--sweep-most %v: must be more than 0 and at most 1, such as 0.1", c.SweepMost)
 	check(c.Rebalance == rebalanceIgnore || c.Rebalance == rebalanceReplace, "--rebalance %q: must be ignore or replace", c.Rebalance)

@@ -13,7 +13,7 @@ func TestValidatePlanning(t *testing.T) {
 		set    func(*Config)
 		fails  string
 	}{
-		"Defaults":  {reason: "a cluster's name is enough", set: func(*Config) {}},
+		"Defaults":  {reason: "names of cluster and build are enough", set: func(*Config) {}},
 		"NodePrice": {reason: "agents are paid for by the node", set: func(c *Config) { c.NodePrice = 0.02 }},
 		"Negative":  {reason: "a node never pays", set: func(c *Config) { c.NodePrice = -0.02 }, fails: "--node-price -0.02: must be US dollars per hour"},
 		"NaN":       {reason: "a flag's text may be no number", set: func(c *Config) { c.NodePrice = math.NaN() }, fails: "--node-price NaN"},
@@ -21,12 +21,14 @@ func TestValidatePlanning(t *testing.T) {
 		"Cheapest":  {reason: "people with batch jobs want it", set: func(c *Config) { c.Packing = "cheapest" }},
 		"Packing":   {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.Packing = "tight" }, fails: `--packing "tight": must be cheapest or spread`},
 		"Rate":      {reason: "no more nodes than this go in an hour", set: func(c *Config) { c.DisruptionRate = "10%/1h" }},
+		"Image":     {reason: "an image's tag may be a build's name", set: func(c *Config) { c.BuildID = "v0.1.0-3-gabcdef0+arm" }},
+		"Slash":     {reason: "the mistake names the flag", set: func(c *Config) { c.BuildID = "release/1" }, fails: `--build-id "release/1"`},
 		"NoTime":    {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.DisruptionRate = "10%" }, fails: `--disruption-rate "10%" must be nodes and a time of at most 24h0m0s, such as 30%/10m or 5/1h`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config := DefaultConfig()
-			config.Cluster = "blue"
+			config.Cluster, config.BuildID = "blue", "0.1.0"
 			test.set(&config)
 			err := config.Validate()
 			if (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {

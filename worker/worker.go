@@ -8,7 +8,7 @@
 // A worker holds nothing that a crash could lose: what was decided is in Temporal's histories, what was made is in the
 // API server and in EC2. It is ready once its mirror is synchronized. It acts only while this deployment holds the Lease
 // and the API server is heard (fence.go), and ends when its cluster turns out to be another one of the same name
-// (identity.go).
+// (identity.go). Its build is a version to Temporal, and the leader's is the one that gets the work (versions.go).
 package worker
 
 import (
@@ -124,10 +124,15 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
+	versions, err := newVersions(temporalRouter{to.Temporal, name}, route{name.Deployment(), config.BuildID}, prometheus.DefaultRegisterer, log)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return mirror.Run(ctx) })
 	group.Go(func() error { return reach.run(ctx) })
 	group.Go(func() error { return watchIdentity(ctx, direct, uid) })
+	group.Go(func() error { return versions.follow(ctx) })
 	probes := &probes{mirror: mirror, reach: reach}
 	group.Go(func() error { return probes.serve(ctx, config.HealthProbeAddress) })
 	group.Go(func() error { return serveMetrics(ctx, config.MetricsAddress) })
@@ -146,12 +151,14 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		return lease.run(ctx, func(ctx context.Context) error {
 			acting, ctx := errgroup.WithContext(ctx)
 			acting.Go(func() error { return nominator.Run(ctx) })
-			acting.Go(func() error { return poll(ctx, name, to, doing) })
+			acting.Go(func() error {
+				return versions.during(ctx, func(ctx context.Context, as sdk.DeploymentOptions) error { return poll(ctx, name, to, doing, as) })
+			})
 			return acting.Wait()
 		})
 	})
 	group.Go(func() error {
-		return lead(ctx, config, restConfig, mirror, lease, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
+		return lead(ctx, config, restConfig, mirror, lease, versions, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
 			Disrupt: doing.Disrupt, Close: doing.Close, SweepEvery: config.SweepEvery, Interruptions: to.Interruptions, Metrics: metrics,
 			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud)}, to.Cloud)
 	})
@@ -186,9 +193,9 @@ func newNominator(restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logg
 	return activities.NewNominator(direct, mirror, versions.ServerVersion, limit, log), nil
 }
 
-// poll runs workflows and activities until ctx ends. Activities wait for nodes and drains, so there may be thousands at
+// poll runs workflows and activities as a version, or without one, until ctx ends. Activities wait for nodes and drains, so there may be thousands at
 // once, each of them a goroutine that sleeps.
-func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *activities.Activities) error {
+func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *activities.Activities, as sdk.DeploymentOptions) error {
 	failed := make(chan error, 1)
 	w := sdk.New(to.Temporal, name.TaskQueue(), sdk.Options{
 		MaxConcurrentActivityExecutionSize: 5000,
@@ -197,6 +204,7 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *ac
 		MaxHeartbeatThrottleInterval:       5 * time.Second,
 		WorkerStopTimeout:                  10 * time.Second,
 		Interceptors:                       to.Interceptors,
+		DeploymentOptions:                  as,
 		OnFatalError:                       func(err error) { failed <- err },
 	})
 	workflows.Register(w)
@@ -214,7 +222,7 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *ac
 }
 
 // lead runs the starter and the status controllers whenever this replica holds the Lease.
-func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, edges starter.Config, provider cloud.Provider) error {
+func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, versions *versions, edges starter.Config, provider cloud.Provider) error {
 	caBundle, err := starter.ClusterCA(restConfig)
 	if err != nil {
 		return err
@@ -223,6 +231,7 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 	for {
 		err := starter.Lead(ctx, restConfig, lease, edges.Log, func(ctx context.Context) error {
 			group, ctx := errgroup.WithContext(ctx)
+			group.Go(func() error { return versions.lead(ctx) })
 			group.Go(func() error { return starter.New(edges).Run(ctx) })
 			group.Go(func() error { return starter.NewNodePoolStatus(edges.Kube, mirror, edges.Log).Run(ctx) })
 			if config.FeatureGates.NodeOverlay {

@@ -22,6 +22,9 @@ type Cluster string
 // TaskQueue is the one task queue of the cluster's workflows and activities.
 func (c Cluster) TaskQueue() string { return string(c) }
 
+// Deployment is the Worker Deployment whose versions are the builds that work for the cluster.
+func (c Cluster) Deployment() string { return string(c) }
+
 // ProvisioningID is the id of the cluster's only Provisioning workflow.
 func (c Cluster) ProvisioningID() string { return string(c) + "/provisioning" }
 

@@ -1,9 +1,15 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
+	"os"
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -52,4 +58,30 @@ func currentVersion() buildVersion {
 		}
 	}
 	return v
+}
+
+// notInBuildID is what tags of git may have in them and names of builds may not.
+var notInBuildID = regexp.MustCompile(`[^0-9A-Za-z._+-]`)
+
+// buildID tells this program from other builds of it. A release is told by its version, so that its images for several
+// architectures are one build. Others of one version differ, and are told by their hash.
+func buildID(version string) (string, error) {
+	id := notInBuildID.ReplaceAllString(version, "-")
+	if version != "dev" && !strings.HasSuffix(version, "-dirty") {
+		return id, nil
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program (or set --build-id): %w", err)
+	}
+	program, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("read this program (or set --build-id): %w", err)
+	}
+	defer func() { _ = program.Close() }()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, program); err != nil {
+		return "", fmt.Errorf("read this program (or set --build-id): %w", err)
+	}
+	return id + "-" + hex.EncodeToString(hash.Sum(nil)[:6]), nil
 }

@@ -77,6 +77,13 @@ through AWS's, and Kubernetes through KUBECONFIG or the pod's service account.`,
 			if err := fromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
+			if settings.BuildID == "" {
+				build, err := buildID(version)
+				if err != nil {
+					return err
+				}
+				settings.BuildID = build
+			}
 			if err := settings.Validate(); err != nil {
 				return err
 			}
