@@ -88,7 +88,7 @@ func (o *ownWorker) start(w *world.World, f failpoints, identity string) (runnin
 	cmd.Env = append(cmd.Env, "KUBECONFIG="+filepath.Join(w.Lab.Dir(), "config", "tenon.kubeconfig"))
 	cmd.Env = append(cmd.Env, f.env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = dieTogether()
+	cmd.SysProcAttr = world.DieTogether()
 	if err := cmd.Start(); err != nil {
 		return false, err
 	}

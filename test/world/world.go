@@ -41,8 +41,8 @@ type World struct {
 
 // Options are what a test wants to be different.
 type Options struct {
-	// Worker and Simulator are further flags of tenon worker and tenon ec2sim.
-	Worker, Simulator []string
+	// Worker, Simulator and Temporal are further flags of tenon worker, tenon ec2sim and the Temporal server.
+	Worker, Simulator, Temporal []string
 	// WorkerEnv are further environment variables of the worker, as NAME=VALUE.
 	WorkerEnv []string
 	// BootDelay is how long an instance takes to boot; two seconds when zero.
@@ -87,7 +87,7 @@ func Start(t testing.TB, o Options) *World {
 		Dir: dir, Bin: bin, Tenon: build(t, filepath.Dir(bin), dir), BootDelay: o.BootDelay, SchedulerQPS: o.SchedulerQPS,
 		Args: map[lab.Component][]string{
 			lab.APIServer: {"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(dir, "audit.log")},
-			lab.Worker:    o.Worker, lab.EC2Sim: o.Simulator,
+			lab.Worker:    o.Worker, lab.EC2Sim: o.Simulator, lab.Temporal: o.Temporal,
 		},
 		Env: map[lab.Component][]string{lab.Worker: o.WorkerEnv},
 	}}

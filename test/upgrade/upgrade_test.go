@@ -1,0 +1,305 @@
+// Package upgrade_test rolls Tenon out and back: from workers without versions to build n, to n+1, back to n and back to
+// workers without versions. At every step machines boot, a node is being replaced and a drain waits for a budget. All of it
+// has to end with whoever works then.
+package upgrade_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	temporal "go.temporal.io/sdk/client"
+	policyv1 "k8s.io/api/policy/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+func TestMain(m *testing.M) { os.Exit(world.Main(m, 1)) }
+
+const (
+	// The builds, and the name of none.
+	older, newer, none = "n", "n+1", ""
+	// boot is how long a machine boots: longer than it takes to begin a step, so that machines boot in the middle of it.
+	boot = 8 * time.Second
+	// most is how long anything may take. Nothing is proved by its being shorter.
+	most = 2 * time.Minute
+)
+
+// switchedOff has Temporal refuse versions of workers, as a server does that is too old for them.
+func switchedOff(off bool) string {
+	return fmt.Sprintf("--dynamic-config-value=system.enableDeploymentVersions=%t", !off)
+}
+
+func TestUpgradeAndRollback(t *testing.T) {
+	w := &stage{World: world.Start(t, world.Options{Worker: []string{"--build-id=" + older}, Temporal: []string{switchedOff(true)}, BootDelay: boot})}
+	g := w.Guard()
+	defer g.End(t)
+	w.DeletePool("default")
+	w.Apply(pool("kept", 0) + workload("kept", 2))
+	w.AwaitRunning("kept", 2, most)
+	release := g.Budget(w.World, "kept", 2)
+	w.drained = w.Pods("kept")[0].Spec.NodeName
+	if out, err := w.Tenon("drain", w.drained); err != nil {
+		t.Fatalf("tenon drain: %v: %s", err, out)
+	}
+	w.Apply(pool("drifts", 0) + workload("drifts", 1) + pool("grows", 0))
+	w.AwaitRunning("drifts", 1, most)
+
+	w.step("from workers without versions to n, all workers being stopped meanwhile", older, func() {
+		w.halt(lab.Worker)
+		w.reconfigure(lab.Temporal, switchedOff(false))
+		w.resume(lab.Worker)
+	})
+	var second *process
+	w.step("from n to n+1, which runs beside it until it is stopped", newer, func() {
+		second = w.run("--build-id=" + newer)
+		w.Await("n+1 to be known to Temporal", most, func() (bool, string) {
+			_, err := w.deployment().DescribeVersion(w.Context(), temporal.WorkerDeploymentDescribeVersionOptions{BuildID: newer})
+			return err == nil, fmt.Sprint(err)
+		})
+		if current := w.current(); current != older {
+			t.Errorf("tasks go to %q while n leads", current)
+		}
+		w.halt(lab.Worker)
+	})
+	w.step("from n+1, which is killed, back to n", older, func() {
+		w.resume(lab.Worker)
+		if current := w.current(); current != newer {
+			t.Errorf("tasks go to %q while n+1 leads", current)
+		}
+		second.kill()
+	})
+	w.step("from n back to workers without versions", none, func() {
+		w.halt(lab.Worker)
+		// As deploy/temporal/README.md says.
+		command := exec.CommandContext(w.Context(), filepath.Join("..", "..", "bin", "temporal"), "worker", "deployment", "set-current-version",
+			"--address", w.Lab.TemporalAddress(), "--deployment-name", w.Lab.Cluster(), "--unversioned", "--ignore-missing-task-queues", "--yes")
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		w.reconfigure(lab.Temporal, switchedOff(true))
+		w.resume(lab.Worker)
+	})
+
+	release()
+	budget := &policyv1.PodDisruptionBudget{}
+	budget.Namespace, budget.Name = "kept", "guard"
+	if err := w.Delete(w.Context(), budget); err != nil {
+		t.Fatal(err)
+	}
+	w.Await("the drain that began before all builds to end", most, func() (bool, string) {
+		for _, node := range w.Nodes() {
+			if node.Name == w.drained {
+				return false, fmt.Sprint(node.Spec.Taints)
+			}
+		}
+		return true, ""
+	})
+	w.drained = ""
+	w.awaitRest()
+}
+
+// stage is the laboratory with its play.
+type stage struct {
+	*world.World
+	// steps counts the steps, and drained is the node whose drain waits meanwhile.
+	steps   int
+	drained string
+}
+
+// step begins a launch and a replacement, changes the workers in the middle of both, and waits until tasks go to workers of the
+// build that is to come and everything has ended.
+func (w *stage) step(what, build string, change func()) {
+	w.T.Helper()
+	w.steps++
+	began := time.Now()
+	w.Apply(workload("grows", w.steps) + pool("drifts", w.steps))
+	w.Await("a launch and a replacement in flight", most, func() (bool, string) {
+		launching := slices.ContainsFunc(w.Claims(), func(c karpv1.NodeClaim) bool {
+			return c.Labels[karpv1.NodePoolLabelKey] == "grows" && c.Status.ProviderID != "" && !c.IsTrue(karpv1.ConditionTypeInitialized)
+		})
+		replacing := len(w.Executions("WorkflowType = 'Replacement' AND ExecutionStatus = 'Running'"))
+		return launching && replacing > 0, fmt.Sprintf("launch %t, %d replacements", launching, replacing)
+	})
+	change()
+	changed := time.Now()
+	w.Await("tasks to go to build "+build, most, func() (bool, string) { current := w.current(); return current == build, current })
+	took := time.Since(changed)
+	w.awaitRest()
+	w.T.Logf("%s: in flight after %s, tasks went to the build %s after the change, and everything had ended %s after it", what,
+		changed.Sub(began).Round(time.Second), took.Round(100*time.Millisecond), time.Since(changed).Round(time.Second))
+}
+
+// awaitRest waits until nothing is in flight but the drain.
+func (w *stage) awaitRest() {
+	w.T.Helper()
+	w.AwaitRunning("kept", 2, most)
+	w.AwaitRunning("drifts", 1, most)
+	w.AwaitRunning("grows", w.steps, most)
+	w.Await("everything but the drain to end", most, func() (bool, string) {
+		claims, living := w.Claims(), w.Living()
+		for i := range claims {
+			if !claims[i].IsTrue(karpv1.ConditionTypeInitialized) || !claims[i].DeletionTimestamp.IsZero() && claims[i].Status.NodeName != w.drained {
+				return false, "claim " + claims[i].Name + " comes or goes"
+			}
+		}
+		if open := w.Executions("WorkflowType IN ('Launch', 'Replacement') AND ExecutionStatus = 'Running'"); len(open) > 0 {
+			return false, open[0].GetExecution().GetWorkflowId() + " runs"
+		}
+		lives, drains := w.Executions("WorkflowType = 'NodeClaim' AND ExecutionStatus = 'Running'"), w.Executions("WorkflowType = 'Drain' AND ExecutionStatus = 'Running'")
+		wanted := 0
+		if w.drained != "" {
+			wanted = 1
+		}
+		return len(lives) == len(claims) && len(living) == len(claims) && len(drains) == wanted,
+			fmt.Sprintf("%d claims, %d instances, %d workflows of claims, %d drains", len(claims), len(living), len(lives), len(drains))
+	})
+	for _, stuck := range w.Executions("ExecutionStatus = 'Running' AND TemporalReportedProblems IS NOT NULL") {
+		w.T.Errorf("%s does not go on", stuck.GetExecution().GetWorkflowId())
+	}
+	for _, failed := range w.Executions("TenonCluster = '" + w.Lab.Cluster() + "' AND ExecutionStatus IN ('Failed', 'TimedOut', 'Terminated')") {
+		w.T.Errorf("%s %s", failed.GetExecution().GetWorkflowId(), failed.GetStatus())
+	}
+	for _, running := range w.Executions("TenonCluster = '" + w.Lab.Cluster() + "'") {
+		if behavior := running.GetVersioningInfo().GetBehavior(); behavior == enumspb.VERSIONING_BEHAVIOR_PINNED {
+			w.T.Errorf("%s is pinned", running.GetExecution().GetWorkflowId())
+		}
+	}
+	if w.drained == "" {
+		return
+	}
+	if out, err := w.Tenon("drain", "status", w.drained); err != nil || !strings.Contains(out, "PodDisruptionBudget guard") {
+		w.T.Errorf("the drain says %v: %s", err, out)
+	}
+}
+
+// current is the build to which Temporal sends the cluster's tasks.
+func (w *stage) current() string {
+	w.T.Helper()
+	queue, err := w.Temporal.DescribeTaskQueue(w.Context(), w.Lab.Cluster(), enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+	if err != nil {
+		return err.Error()
+	}
+	return queue.GetVersioningInfo().GetCurrentDeploymentVersion().GetBuildId()
+}
+
+func (w *stage) deployment() temporal.WorkerDeploymentHandle {
+	return w.Temporal.WorkerDeploymentClient().GetHandle(w.Lab.Cluster())
+}
+
+func (w *stage) halt(c lab.Component) {
+	w.T.Helper()
+	if err := w.Lab.Halt(c); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+func (w *stage) resume(c lab.Component) {
+	w.T.Helper()
+	ctx, stop := context.WithTimeout(w.Context(), world.Patience(most))
+	defer stop()
+	if err := w.Lab.Resume(ctx, c); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+func (w *stage) reconfigure(c lab.Component, flags ...string) {
+	w.T.Helper()
+	ctx, stop := context.WithTimeout(w.Context(), world.Patience(most))
+	defer stop()
+	if err := w.Lab.Reconfigure(ctx, c, flags...); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// process is a second worker, beside the laboratory's.
+type process struct {
+	cmd   *exec.Cmd
+	ended sync.WaitGroup
+}
+
+// run starts a worker with the rights of the laboratory's own.
+func (w *stage) run(flags ...string) *process {
+	w.T.Helper()
+	log, err := os.Create(filepath.Join(w.Lab.Dir(), "logs", "second-worker.log"))
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	p := &process{cmd: w.Command(append([]string{"worker", "--metrics-address=", "--health-probe-address=", "--identity=second"}, flags...)...)}
+	p.cmd.Env = append(p.cmd.Env, "KUBECONFIG="+filepath.Join(w.Lab.Dir(), "config", "tenon.kubeconfig"))
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = log, log, world.DieTogether()
+	began := make(chan error)
+	p.ended.Go(func() {
+		// The kernel kills the worker when the thread that started it ends.
+		runtime.LockOSThread()
+		defer func() { _ = log.Close() }()
+		err := p.cmd.Start()
+		began <- err
+		if err == nil {
+			_ = p.cmd.Wait()
+		}
+	})
+	if err := <-began; err != nil {
+		w.T.Fatal(err)
+	}
+	w.T.Cleanup(p.kill)
+	return p
+}
+
+// kill kills the worker, which has no chance to let its Lease go.
+func (p *process) kill() {
+	_ = p.cmd.Process.Signal(syscall.SIGKILL)
+	p.ended.Wait()
+}
+
+// pool is a NodePool whose nodes go for drift only; another generation lets them drift.
+func pool(name string, generation int) string {
+	return fmt.Sprintf(`
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: %[1]s}
+spec:
+  disruption: {consolidateAfter: Never, budgets: [{nodes: "100%%"}]}
+  template:
+    metadata: {labels: {pool: %[1]s, generation: "%[2]d"}}
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}]
+---
+`, name, generation)
+}
+
+// workload is a Deployment each of whose pods has a node of the pool of its name.
+func workload(name string, replicas int) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: %[1]s, name: %[1]s}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      nodeSelector: {pool: %[1]s}
+      terminationGracePeriodSeconds: 1
+      containers: [{name: c, image: nginx, resources: {requests: {cpu: "1500m"}}}]
+---
+`, name, replicas)
+}
