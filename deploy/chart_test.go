@@ -247,6 +247,9 @@ func TestNotesNameWhatHasNoEffect(t *testing.T) {
 			t.Errorf("the notes do not say that %s has no effect:\n%s", setting, out)
 		}
 	}
+	if ask := "temporal worker deployment describe --namespace tenon --name blue\n"; !strings.Contains(out, ask) {
+		t.Errorf("the notes do not say which build gets the work: no line %q", ask)
+	}
 	if ignored := regexp.MustCompile(`settings\.(clusterName|reservedENIs|preferencePolicy|interruptionQueue|featureGates)`).FindString(out); ignored != "" {
 		t.Errorf("the notes say that %s has no effect, but it has", ignored)
 	}

@@ -57,10 +57,8 @@ func TestUpgradeAndRollback(t *testing.T) {
 	w.Apply(pool("drifts", 0) + workload("drifts", 1) + pool("grows", 0))
 	w.AwaitRunning("drifts", 1, most)
 
-	w.step("from workers without versions to n, all workers being stopped meanwhile", older, func() {
-		w.halt(lab.Worker)
+	w.step("from workers without versions to n, which is so while it runs", older, func() {
 		w.reconfigure(lab.Temporal, switchedOff(false))
-		w.resume(lab.Worker)
 	})
 	var second *process
 	w.step("from n to n+1, which runs beside it until it is stopped", newer, func() {
