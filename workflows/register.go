@@ -19,6 +19,12 @@
 // Workflows know neither Kubernetes nor AWS. What they do to the world are activities, named in policies.go with their
 // types, timeouts and retries; package activities implements them. Payloads are names and numbers.
 //
+// # Which build runs them
+//
+// All of them upgrade automatically: at its next task a workflow goes on with the build that is current then, older or newer.
+// None is pinned to the build that began it, since nobody keeps the workers of that one until it ends (package worker says
+// why). So a change of what a workflow does is marked with workflow.GetVersion, and recorded histories are replayed.
+//
 // # What it costs
 //
 // An uneventful node life is budgeted at 12 actions and 50 history events including its drain and its share of the

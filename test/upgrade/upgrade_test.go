@@ -24,6 +24,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/internal/lab"
 	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
 )
 
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 1)) }
@@ -31,6 +32,8 @@ func TestMain(m *testing.M) { os.Exit(world.Main(m, 1)) }
 const (
 	// The builds, and the name of none.
 	older, newer, none = "n", "n+1", ""
+	// steps is how many steps there are.
+	steps = 4
 	// boot is how long a machine boots: longer than it takes to begin a step, so that machines boot in the middle of it.
 	boot = 8 * time.Second
 	// most is how long anything may take. Nothing is proved by its being shorter.
@@ -54,8 +57,13 @@ func TestUpgradeAndRollback(t *testing.T) {
 	if out, err := w.Tenon("drain", w.drained); err != nil {
 		t.Fatalf("tenon drain: %v: %s", err, out)
 	}
-	w.Apply(pool("drifts", 0) + workload("drifts", 1) + pool("grows", 0))
-	w.AwaitRunning("drifts", 1, most)
+	w.Apply(pool("grows", 0))
+	for step := range steps {
+		w.Apply(pool(drifts(step), 0) + workload(drifts(step), 1))
+	}
+	for step := range steps {
+		w.AwaitRunning(drifts(step), 1, most)
+	}
 
 	w.step("from workers without versions to n, which is so while it runs", older, func() {
 		w.reconfigure(lab.Temporal, switchedOff(false))
@@ -72,6 +80,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 		}
 		w.halt(lab.Worker)
 	})
+	w.awaitRest()
 	w.step("from n+1, which is killed, back to n", older, func() {
 		w.resume(lab.Worker)
 		if current := w.current(); current != newer {
@@ -90,6 +99,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 		w.reconfigure(lab.Temporal, switchedOff(true))
 		w.resume(lab.Worker)
 	})
+	w.awaitRest()
 
 	release()
 	budget := &policyv1.PodDisruptionBudget{}
@@ -105,6 +115,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 		}
 		return true, ""
 	})
+	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).DrainID(w.drained), "upgraded")
 	w.drained = ""
 	w.awaitRest()
 }
@@ -112,40 +123,52 @@ func TestUpgradeAndRollback(t *testing.T) {
 // stage is the laboratory with its play.
 type stage struct {
 	*world.World
-	// steps counts the steps, and drained is the node whose drain waits meanwhile.
-	steps   int
+	// taken counts the steps, and drained is the node whose drain waits meanwhile.
+	taken   int
 	drained string
+	// replaced are the nodes that had to go so far, and ended those of them that were gone at the last rest.
+	replaced, ended []string
 }
 
+// drifts is the pool whose node is replaced in a step.
+func drifts(step int) string { return fmt.Sprintf("drifts-%d", step) }
+
 // step begins a launch and a replacement, changes the workers in the middle of both, and waits until tasks go to workers of the
-// build that is to come and everything has ended.
+// build that is to come. What it has begun may end in a later step.
 func (w *stage) step(what, build string, change func()) {
 	w.T.Helper()
-	w.steps++
-	began := time.Now()
-	w.Apply(workload("grows", w.steps) + pool("drifts", w.steps))
+	began, pooled := time.Now(), drifts(w.taken)
+	w.replaced = append(w.replaced, w.Pods(pooled)[0].Spec.NodeName)
+	w.taken++
+	w.Apply(workload("grows", w.taken) + pool(pooled, 1))
 	w.Await("a launch and a replacement in flight", most, func() (bool, string) {
 		launching := slices.ContainsFunc(w.Claims(), func(c karpv1.NodeClaim) bool {
 			return c.Labels[karpv1.NodePoolLabelKey] == "grows" && c.Status.ProviderID != "" && !c.IsTrue(karpv1.ConditionTypeInitialized)
 		})
-		replacing := len(w.Executions("WorkflowType = 'Replacement' AND ExecutionStatus = 'Running'"))
-		return launching && replacing > 0, fmt.Sprintf("launch %t, %d replacements", launching, replacing)
+		replacing := len(w.Executions("WorkflowType = 'Replacement' AND ExecutionStatus = 'Running' AND NodePool = '" + pooled + "'"))
+		return launching && replacing == 1, fmt.Sprintf("launch %t, %d replacements", launching, replacing)
 	})
 	change()
 	changed := time.Now()
 	w.Await("tasks to go to build "+build, most, func() (bool, string) { current := w.current(); return current == build, current })
-	took := time.Since(changed)
-	w.awaitRest()
-	w.T.Logf("%s: in flight after %s, tasks went to the build %s after the change, and everything had ended %s after it", what,
-		changed.Sub(began).Round(time.Second), took.Round(100*time.Millisecond), time.Since(changed).Round(time.Second))
+	w.T.Logf("%s: changed within %s, and tasks went to the build %s later", what, changed.Sub(began).Round(time.Second), time.Since(changed).Round(100*time.Millisecond))
+	// Drains that are over answer too, whichever build they ended with.
+	for _, node := range w.ended {
+		if out, err := w.Tenon("drain", "status", node); err != nil || !strings.Contains(out, "Drained") {
+			w.T.Errorf("the drain of %s, which is over, says %v: %s", node, err, out)
+		}
+	}
 }
 
 // awaitRest waits until nothing is in flight but the drain.
 func (w *stage) awaitRest() {
 	w.T.Helper()
+	began := time.Now()
 	w.AwaitRunning("kept", 2, most)
-	w.AwaitRunning("drifts", 1, most)
-	w.AwaitRunning("grows", w.steps, most)
+	w.AwaitRunning("grows", w.taken, most)
+	for step := range steps {
+		w.AwaitRunning(drifts(step), 1, most)
+	}
 	w.Await("everything but the drain to end", most, func() (bool, string) {
 		claims, living := w.Claims(), w.Living()
 		for i := range claims {
@@ -164,6 +187,13 @@ func (w *stage) awaitRest() {
 		return len(lives) == len(claims) && len(living) == len(claims) && len(drains) == wanted,
 			fmt.Sprintf("%d claims, %d instances, %d workflows of claims, %d drains", len(claims), len(living), len(lives), len(drains))
 	})
+	w.T.Logf("everything had ended after %s", time.Since(began).Round(time.Second))
+	for _, node := range w.Nodes() {
+		if slices.Contains(w.replaced, node.Name) {
+			w.T.Errorf("node %s was to be replaced, and is still there", node.Name)
+		}
+	}
+	w.ended = slices.Clone(w.replaced)
 	for _, stuck := range w.Executions("ExecutionStatus = 'Running' AND TemporalReportedProblems IS NOT NULL") {
 		w.T.Errorf("%s does not go on", stuck.GetExecution().GetWorkflowId())
 	}
