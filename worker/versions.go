@@ -176,14 +176,14 @@ func (v *versions) take(ctx context.Context) bool {
 		v.first(now)
 		return false
 	}
-	v.say(ctx, "Temporal refuses versions of workers: all builds share the task queue", err)
 	if now != (route{}) {
-		if err := v.router.Send(ctx, ""); err != nil {
-			v.say(ctx, "tasks go to another version, and Temporal does not let this build change it", err)
+		if back := v.router.Send(ctx, ""); back != nil {
+			v.say(ctx, "tasks go to another version, and Temporal does not let this build change it", errors.Join(err, back))
 			v.first(now)
 			return false
 		}
 	}
+	v.say(ctx, "Temporal refuses versions of workers: all builds share the task queue", err)
 	v.arrived(route{})
 	return true
 }
@@ -202,11 +202,11 @@ func refused(err error) bool {
 
 // say logs a trouble once.
 func (v *versions) say(ctx context.Context, what string, err error) {
-	if text := what + err.Error(); errors.Is(ctx.Err(), context.Canceled) || text == v.said {
+	text := what + ": " + err.Error()
+	if errors.Is(ctx.Err(), context.Canceled) || text == v.said {
 		return
-	} else {
-		v.said = text
 	}
+	v.said = text
 	v.log.Warn(what, zap.String("deployment", v.mine.deployment), zap.String("build", v.mine.build), zap.Error(err))
 }
 
