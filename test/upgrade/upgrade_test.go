@@ -24,7 +24,6 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/internal/lab"
 	"github.com/tenon-sh/tenon/test/world"
-	"github.com/tenon-sh/tenon/workflows"
 )
 
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 1)) }
@@ -115,7 +114,6 @@ func TestUpgradeAndRollback(t *testing.T) {
 		}
 		return true, ""
 	})
-	w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).DrainID(w.drained), "upgraded")
 	w.drained = ""
 	w.awaitRest()
 }
