@@ -22,7 +22,7 @@ import (
 const (
 	// orphanAge is how old an instance without a claim must be before it counts as nobody's: Karpenter's thirty seconds.
 	orphanAge = 30 * time.Second
-	// adoptAge is how old a claim without a workflow must be before it is adopted.
+	// adoptAge is how old a claim without instance and workflow must be before it is adopted: its Launch is on the way.
 	adoptAge = time.Minute
 	// tagMost bounds the names written onto instances in one sweep; EC2 grants few such calls.
 	tagMost = 50
@@ -52,11 +52,12 @@ func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflo
 	claims := a.Mirror.Claims()
 	nodes := slices.DeleteFunc(a.Mirror.Nodes(), func(node *corev1.Node) bool { return node.Labels[karpv1.NodeRegisteredLabelKey] == "" })
 	s := sweep{Activities: a, now: time.Now(), instances: map[string]cloud.Instance{}, claims: map[string]*karpv1.NodeClaim{},
-		named:  map[string]*karpv1.NodeClaim{},
+		named: map[string]*karpv1.NodeClaim{}, alive: map[string]bool{},
 		most:   sweepMost(a.SweepMost, len(instances)),
 		result: workflows.SweepResult{Instances: len(instances), Claims: len(claims)}}
 	for _, instance := range instances {
 		s.instances[instance.ProviderID] = instance
+		s.alive[instance.ID] = true
 	}
 	for _, claim := range claims {
 		s.named[claim.Name] = claim
@@ -93,7 +94,9 @@ type sweep struct {
 	// listed are the workflows that run according to Temporal's list, which may lag: what it lacks is asked for by id.
 	listed    map[string]listedWorkflow
 	instances map[string]cloud.Instance
-	claims    map[string]*karpv1.NodeClaim
+	// alive has the ids of all instances.
+	alive  map[string]bool
+	claims map[string]*karpv1.NodeClaim
 	// named are all claims by name.
 	named map[string]*karpv1.NodeClaim
 	// most is how many nodes this sweep may still end.
@@ -194,7 +197,9 @@ func (s *sweep) adoptions(ctx context.Context, claims []*karpv1.NodeClaim) {
 		if doubtful && s.lost(claim) {
 			continue
 		}
-		if s.now.Sub(claim.CreationTimestamp.Time) < adoptAge {
+		// Our own claims have their workflow before it writes down their instance. One that has an instance and no workflow
+		// was launched by another controller, and is adopted however young it is.
+		if s.now.Sub(claim.CreationTimestamp.Time) < adoptAge && (claim.Status.ProviderID == "" || s.lost(claim)) {
 			continue
 		}
 		if claim.Status.ProviderID == "" {

@@ -207,6 +207,8 @@ func TestSweep(t *testing.T) {
 			[]*karpv1.NodeClaim{sweptClaim("a", "h", "", adoptAge/2)}, nil, nil, workflows.SweepResult{Terminated: []string{"i-1"}}},
 		{"a claim without a workflow is adopted", []cloud.Instance{sweptInstance("i-1", "g", old)}, []*karpv1.NodeClaim{sweptClaim("a", "g", "i-1", old)}, nil, nil,
 			workflows.SweepResult{Adopted: []string{"a"}}},
+		{"one that another controller has just launched is adopted at once", []cloud.Instance{sweptInstance("i-1", "", orphanAge/2)},
+			[]*karpv1.NodeClaim{sweptClaim("a", "", "i-1", orphanAge/2)}, nil, nil, workflows.SweepResult{Adopted: []string{"a"}}},
 		{"claims without instance and workflow are launched together", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "", old), sweptClaim("b", "g", "", old)}, nil,
 			[]string{"c/launch/h"}, workflows.SweepResult{Adopted: []string{"a", "b"}}},
 		{"a claim whose launch runs is not adopted", nil, []*karpv1.NodeClaim{sweptClaim("a", "g", "", old)}, nil, []string{"c/launch/g"}, workflows.SweepResult{}},

@@ -33,7 +33,8 @@ func (s *sweep) spend(nodes int) (over int) {
 }
 
 // vanished stops the sweep from ending anything where the claims of most workflows are gone that belong to this cluster.
-// Those of a cluster that had its name before do not count. A share of 1 says that it is meant.
+// Those of a cluster that had its name before do not count, nor those whose instances are gone as well. A share of 1 says
+// that it is meant.
 func (s *sweep) vanished() {
 	if s.SweepMost >= 1 {
 		return
@@ -41,7 +42,7 @@ func (s *sweep) vanished() {
 	gone, lives := 0, 0
 	for id, listed := range s.listed {
 		name, isLife := strings.CutPrefix(id, s.Cluster.NodeClaimID(""))
-		if !isLife || s.foreign(listed) {
+		if !isLife || !s.endsNode(listed) {
 			continue
 		}
 		lives++
@@ -53,6 +54,12 @@ func (s *sweep) vanished() {
 		s.result.Stopped = fmt.Sprintf("the NodeClaims of %d of %d running NodeClaim workflows are gone; no node is ended for that. "+
 			"Bring the claims back, or run the worker with --sweep-most=1 if their nodes are to go", gone, lives)
 	}
+}
+
+// endsNode says that a node of this cluster ends with a workflow. Where another controller has had the cluster for a while,
+// claims have gone together with their instances, and only their workflows are left.
+func (s *sweep) endsNode(listed listedWorkflow) bool {
+	return !s.foreign(listed) && (listed.instance == "" || s.alive[listed.instance])
 }
 
 // foreign says that a workflow belongs to another cluster of this one's name.

@@ -75,7 +75,7 @@ func (s *sweep) lives(ctx context.Context) {
 			s.fail("workflow "+id, err)
 			continue
 		}
-		if !s.foreign(listed) && s.spend(1) > 0 || !s.swept.news(id+listed.run, s.now) {
+		if s.endsNode(listed) && s.spend(1) > 0 || !s.swept.news(id+listed.run, s.now) {
 			continue
 		}
 		ending := workflows.Ending{Reason: s.reasonGone(listed), Deleting: true}

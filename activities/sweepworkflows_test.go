@@ -132,7 +132,9 @@ func TestSweepEndsWorkflowsOfClaimsThatAreGone(t *testing.T) {
 		lives  int
 		gone   func(i int) bool
 		change func(l *life)
-		most   float64
+		// alone says that the claims' instances are gone with them.
+		alone bool
+		most  float64
 		// told are how many workflows are told why.
 		told     int
 		why      string
@@ -149,11 +151,12 @@ func TestSweepEndsWorkflowsOfClaimsThatAreGone(t *testing.T) {
 				l.uid = "uid-before"
 			}
 		}, told: 1, why: workflows.ReasonClaimGone},
-		"a workflow of before there were memos goes by its name": {lives: 20, gone: func(int) bool { return false }, change: func(l *life) { l.uid, l.clusterUID = "", "" }},
-		"few are ended at a time":                                {lives: 20, gone: func(i int) bool { return i < 8 }, told: 3, withheld: 5, why: workflows.ReasonClaimGone},
-		"a tenth of many":                                        {lives: 90, gone: func(i int) bool { return i < 20 }, told: 9, withheld: 11, why: workflows.ReasonClaimGone},
-		"most claims vanish at once":                             {lives: 20, gone: func(i int) bool { return i < 19 }, stopped: true},
-		"and that is meant":                                      {lives: 20, gone: func(i int) bool { return i < 19 }, most: 1, told: 19, why: workflows.ReasonClaimGone},
+		"a workflow of before there were memos goes by its name":        {lives: 20, gone: func(int) bool { return false }, change: func(l *life) { l.uid, l.clusterUID = "", "" }},
+		"few are ended at a time":                                       {lives: 20, gone: func(i int) bool { return i < 8 }, told: 3, withheld: 5, why: workflows.ReasonClaimGone},
+		"a tenth of many":                                               {lives: 90, gone: func(i int) bool { return i < 20 }, told: 9, withheld: 11, why: workflows.ReasonClaimGone},
+		"most claims vanish at once":                                    {lives: 20, gone: func(i int) bool { return i < 19 }, stopped: true},
+		"another controller has ended most nodes, claims and instances": {lives: 20, gone: func(i int) bool { return i < 19 }, alone: true, told: 19, why: workflows.ReasonClaimGone},
+		"and that is meant":                                             {lives: 20, gone: func(i int) bool { return i < 19 }, most: 1, told: 19, why: workflows.ReasonClaimGone},
 		"the cluster was made again under its old name": {lives: 20, gone: func(int) bool { return true },
 			change: func(l *life) { l.clusterUID = "before" }, told: 20, why: workflows.ReasonClusterGone},
 		"one that cannot be told keeps no other from it": {lives: 20, gone: func(i int) bool { return i < 2 }, change: func(l *life) {
@@ -167,6 +170,9 @@ func TestSweepEndsWorkflowsOfClaimsThatAreGone(t *testing.T) {
 				if test.change != nil {
 					test.change(&lives[i])
 				}
+			}
+			if test.alone {
+				instances = instances[len(lives)-len(claims):]
 			}
 			server, provider := &livesServer{lives: lives, told: map[string]any{}}, &sweptCloud{instances: instances}
 			got := sweepOnce(t, New(Config{Cluster: "c", ClusterUID: "own", SweepMost: max(test.most, SweepMost), Temporal: server, Cloud: provider, Mirror: sweptMirror{}, Log: zap.NewNop(),
