@@ -25,6 +25,12 @@ bin/staticcheck bin/workflowcheck &: tools/lint/go.mod tools/lint/go.sum
 	@$(GO) build -C tools/lint -o $(CURDIR)/bin/ tool
 	@touch bin/staticcheck bin/workflowcheck
 
+# Karpenter as it is, for the test that hands a cluster over.
+bin/karpenter: tools/karpenter/go.mod tools/karpenter/go.sum
+	@echo "building karpenter, about five minutes when nothing is cached"
+	@$(GO) build -C tools/karpenter -ldflags "-s -w" -o $(CURDIR)/bin/karpenter github.com/aws/karpenter-provider-aws/cmd/controller
+	@touch $@
+
 .PHONY: tools
 tools: bin/helm bin/staticcheck bin/workflowcheck ## Build the tools that check: helm, staticcheck, workflowcheck.
 
@@ -37,10 +43,17 @@ demo: lab build ## Tell the whole story on a laboratory of its own, and check it
 	bin/tenon demo
 
 .PHONY: test
-test: lab build bin/helm ## Run every test, the end-to-end tests included.
+test: lab build bin/helm bin/karpenter ## Run every test, the end-to-end tests included.
 	@tools/chromium.sh
 	$(GO) test -timeout 30m ./...
 	$(GO) test -C tools/temporal/cliext ./...
+
+# How long Karpenter and Tenon have the cluster each time.
+EACH ?= 10m
+
+.PHONY: handover
+handover: lab bin/karpenter ## Let Karpenter and Tenon have one cluster in turn, ten minutes each time and twice each (EACH=10m).
+	TENON_HANDOVER=$(EACH) $(GO) test -count=1 -v -timeout 3h ./test/handover
 
 HOURS ?=
 .PHONY: walk
