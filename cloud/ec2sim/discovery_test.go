@@ -215,6 +215,10 @@ func TestPrices(t *testing.T) {
 			t.Errorf("spot price of m5.large in %s is %s, want 20 to 105 %% of 0.096", *s.AvailabilityZone, price)
 		}
 	}
+	all, err := a.ec2.DescribeSpotPriceHistory(ctx(t), &ec2.DescribeSpotPriceHistoryInput{ProductDescriptions: []string{"Linux/UNIX"}, MaxResults: aws.Int32(2000)})
+	if err != nil || len(all.SpotPriceHistory) <= 1000 {
+		t.Errorf("%d spot prices on a page of 2,000, as Karpenter asks for them: %v", len(all.SpotPriceHistory), err)
+	}
 }
 
 func term(field, value string) pricingtypes.Filter {

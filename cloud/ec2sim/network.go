@@ -231,6 +231,9 @@ type describeSpotPricesXML struct {
 	Next   string         `xml:"nextToken"`
 }
 
+// spotPricesPerPage is how many prices come at once where the caller does not say.
+const spotPricesPerPage = 1000
+
 // describeSpotPriceHistory reports the price each pool has at the moment, and none of those it had.
 func describeSpotPriceHistory(s *Server, c *call) (any, error) {
 	types, products := c.form.strings("InstanceType"), c.form.strings("ProductDescription")
@@ -260,7 +263,12 @@ func describeSpotPriceHistory(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf(c.form, all, 1, 1000, func(p spotPriceXML) string { return p.Type + "\x00" + p.Zone + "\x00" + p.Product })
+	// EC2 has no bound for the pages of this call, unlike for others: Karpenter asks for 2,000 prices at once.
+	size, err := c.form.integer("MaxResults", spotPricesPerPage)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := pageOf(c.form, all, 1, max(size, spotPricesPerPage), func(p spotPriceXML) string { return p.Type + "\x00" + p.Zone + "\x00" + p.Product })
 	return describeSpotPricesXML{page, next}, err
 }
 
