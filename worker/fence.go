@@ -2,18 +2,25 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"github.com/tenon-sh/tenon/starter"
 )
 
 // The Lease says who acts on the cluster: this deployment, or another controller such as Karpenter. One replica holds it,
 // and all of them act while one of theirs does: they poll the task queue, so that workflows decide and activities write,
 // and nominate pods. Otherwise a worker only keeps its mirror. What was under way stays where it is in Temporal.
+//
+// What is stopped takes a moment to stop, and a process that was stopped itself, with its machine, does not know that time
+// has passed. So each write to the API server passes the fence as well, and is refused where the Lease may be another's.
 
 const (
 	// holderPrefix begins the identity of every holder of Tenon's.
@@ -32,8 +39,9 @@ type fence struct {
 	gauge prometheus.Gauge
 
 	mu sync.Mutex
-	// holder is who held the Lease when it was last looked at.
+	// holder is who held the Lease when it was last seen to be taken, renewed or let go, which was at seen.
 	holder string
+	seen   time.Time
 }
 
 // newFence returns a fence that is closed.
@@ -46,25 +54,55 @@ func newFence(heard func(most time.Duration) error, registry prometheus.Register
 	return f, nil
 }
 
-// see takes in who holds the Lease.
-func (f *fence) see(holder string) {
+// see takes in who held the Lease at an instant.
+func (f *fence) see(holder string, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.holder = holder
+	f.holder, f.seen = holder, at
 }
 
 // closed says why the worker may not act; nil if it may.
 func (f *fence) closed() error {
-	f.mu.Lock()
-	holder := f.holder
-	f.mu.Unlock()
-	switch {
-	case holder == "":
-		return fmt.Errorf("nobody holds the Lease yet")
-	case !strings.HasPrefix(holder, holderPrefix):
-		return fmt.Errorf("%s holds the Lease", holder)
+	if err := f.others(); err != nil {
+		return err
 	}
 	return f.heard(heardWithin)
+}
+
+// others says why the Lease is not Tenon's, or may not be by now; nil if it is for certain.
+func (f *fence) others() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.holder == "":
+		return errors.New("nobody holds the Lease yet")
+	case !strings.HasPrefix(f.holder, holderPrefix):
+		return fmt.Errorf("%s holds the Lease", f.holder)
+	case time.Since(f.seen) >= starter.LeaseFor:
+		return fmt.Errorf("%s has not renewed the Lease for %s", f.holder, starter.LeaseFor)
+	}
+	return nil
+}
+
+// guard has requests to the API server pass the fence: those that write are refused while the Lease is not Tenon's.
+func (f *fence) guard(next http.RoundTripper) http.RoundTripper { return guarded{f, next} }
+
+type guarded struct {
+	fence *fence
+	next  http.RoundTripper
+}
+
+// RoundTrip sends a request, unless it is refused.
+func (g guarded) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet {
+		if err := g.fence.others(); err != nil {
+			if request.Body != nil {
+				_ = request.Body.Close()
+			}
+			return nil, fmt.Errorf("this worker only observes: %w", err)
+		}
+	}
+	return g.next.RoundTrip(request)
 }
 
 // run does something while the worker may act, and again whenever it may once more. What is done ends with its context.

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +52,7 @@ func TestFenceClosesForOthers(t *testing.T) {
 			{"it answers again", "tenon_b", nil, 1},
 			{"the holder has let it go", "", nil, 0},
 		} {
-			fence.see(step.holder)
+			fence.see(step.holder, time.Now())
 			deaf = step.deaf
 			time.Sleep(2 * fenceEvery)
 			synctest.Wait()
@@ -73,9 +74,58 @@ func TestFenceReturnsWhatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fence.see("tenon_a")
+	fence.see("tenon_a", time.Now())
 	broken := errors.New("the namespace is gone")
 	if err := fence.run(t.Context(), func(context.Context) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("ended with %v", err)
 	}
 }
+
+// TestNothingIsWrittenWithoutTheLease sends requests while the Lease is Tenon's, another's, and Tenon's no longer for
+// certain: a process that was stopped wakes up with what it was about to write.
+func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fence, err := newFence(func(time.Duration) error { return nil }, prometheus.NewRegistry(), zap.NewNop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := 0
+		transport := fence.guard(roundTrip(func(*http.Request) (*http.Response, error) {
+			sent++
+			return &http.Response{StatusCode: http.StatusOK}, nil
+		}))
+		for _, step := range []struct {
+			reason, holder, method string
+			after                  time.Duration
+			want                   int
+		}{
+			{"nobody is known to hold the Lease", "", http.MethodPost, 0, 0},
+			{"this replica holds it", "tenon_a", http.MethodPost, 0, 1},
+			{"another one does", "tenon_b", http.MethodPatch, 10 * time.Second, 1},
+			{"Karpenter holds it", "karpenter-7d9f_1b2c", http.MethodDelete, 0, 0},
+			{"reading is for everybody", "karpenter-7d9f_1b2c", http.MethodGet, 0, 1},
+			{"this process has slept", "tenon_a", http.MethodPut, 15 * time.Second, 0},
+		} {
+			fence.see(step.holder, time.Now())
+			time.Sleep(step.after)
+			sent = 0
+			request, err := http.NewRequest(step.method, "https://127.0.0.1/api/v1/nodes", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := transport.RoundTrip(request)
+			if sent != step.want || (err == nil) != (sent == 1) {
+				t.Errorf("%s: %d requests were sent, want %d: %v", step.reason, sent, step.want, err)
+			}
+			if err == nil && response.StatusCode != http.StatusOK {
+				t.Errorf("%s: %d", step.reason, response.StatusCode)
+			}
+		}
+	})
+}
+
+// roundTrip answers requests.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

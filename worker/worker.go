@@ -67,20 +67,27 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	restConfig := rest.CopyConfig(to.Kubernetes)
 	restConfig.QPS, restConfig.Burst = config.KubeQPS, config.KubeBurst
 	restConfig.UserAgent = "tenon"
-	direct, err := kube.NewWithWatch(restConfig, kube.Options{Scheme: Scheme()})
-	if err != nil {
-		return fmt.Errorf("worker: Kubernetes client: %w", err)
-	}
-	// Drains that are blocked or hurry must not keep claims from being created.
-	evictions, err := kube.NewWithWatch(restConfig, kube.Options{Scheme: Scheme()})
-	if err != nil {
-		return fmt.Errorf("worker: Kubernetes client for evictions: %w", err)
-	}
 	mirror, err := cluster.NewMirror(restConfig, cluster.Options{Log: log, NodeOverlays: config.FeatureGates.NodeOverlay})
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	events, stopEvents, err := recorder(restConfig)
+	lease, err := newFence(mirror.Fresh, prometheus.DefaultRegisterer, log)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	// Everything but the Lease itself is written through the fence.
+	fenced := rest.CopyConfig(restConfig)
+	fenced.Wrap(lease.guard)
+	direct, err := kube.NewWithWatch(fenced, kube.Options{Scheme: Scheme()})
+	if err != nil {
+		return fmt.Errorf("worker: Kubernetes client: %w", err)
+	}
+	// Drains that are blocked or hurry must not keep claims from being created.
+	evictions, err := kube.NewWithWatch(fenced, kube.Options{Scheme: Scheme()})
+	if err != nil {
+		return fmt.Errorf("worker: Kubernetes client for evictions: %w", err)
+	}
+	events, stopEvents, err := recorder(fenced)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -99,7 +106,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	nominator, err := newNominator(restConfig, mirror, log)
+	nominator, err := newNominator(fenced, mirror, log)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -113,10 +120,6 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		SweepMost: config.SweepMost, SweepMetrics: sweeps, NodePrice: config.NodePrice, Packing: plan.Packing(config.Packing), SpotToSpot: config.FeatureGates.SpotToSpotConsolidation, Rate: rate,
 	})
 	metrics, err := starter.NewInterruptionMetrics(prometheus.DefaultRegisterer)
-	if err != nil {
-		return fmt.Errorf("worker: %w", err)
-	}
-	lease, err := newFence(mirror.Fresh, prometheus.DefaultRegisterer, log)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -136,7 +139,9 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	probes := &probes{mirror: mirror, reach: reach}
 	group.Go(func() error { return probes.serve(ctx, config.HealthProbeAddress) })
 	group.Go(func() error { return serveMetrics(ctx, config.MetricsAddress) })
+	settled := make(chan struct{})
 	group.Go(func() error {
+		defer close(settled)
 		if err := mirror.WaitSynced(ctx); err != nil {
 			return fmt.Errorf("wait for the mirror: %w", err)
 		}
@@ -158,7 +163,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 		})
 	})
 	group.Go(func() error {
-		return lead(ctx, config, restConfig, mirror, lease, versions, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
+		return lead(ctx, config, restConfig, mirror, lease, versions, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
 			Disrupt: doing.Disrupt, Close: doing.Close, SweepEvery: config.SweepEvery, Interruptions: to.Interruptions, Metrics: metrics,
 			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud)}, to.Cloud)
 	})
@@ -221,13 +226,15 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *ac
 	}
 }
 
-// lead runs the starter and the status controllers whenever this replica holds the Lease.
-func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, versions *versions, edges starter.Config, provider cloud.Provider) error {
+// lead runs the starter and the status controllers whenever this replica holds the Lease. A worker that is told to end lets
+// the Lease go once it has settled, when nothing acts any more.
+func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, versions *versions, settled <-chan struct{}, edges starter.Config, provider cloud.Provider) error {
 	caBundle, err := starter.ClusterCA(restConfig)
 	if err != nil {
 		return err
 	}
-	lease := starter.Lease{Name: config.LeaseName, Namespace: config.LeaseNamespace, Identity: config.Identity, Held: fence.see}
+	lease := starter.Lease{Name: config.LeaseName, Namespace: config.LeaseNamespace, Identity: config.Identity, Held: fence.see,
+		Settle: func() { <-settled }}
 	for {
 		err := starter.Lead(ctx, restConfig, lease, edges.Log, func(ctx context.Context) error {
 			group, ctx := errgroup.WithContext(ctx)
