@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -193,6 +194,7 @@ func (s *sweep) adoptions(ctx context.Context, claims []*karpv1.NodeClaim) {
 		s.result.Stopped = fmt.Sprintf("the cloud shows no instance for %d of %d launched NodeClaims; none is ended for that. "+
 			"Look whether the worker asks the right account and region, or run it with --sweep-most=1 if they are gone", lost, launched)
 	}
+	var strange []*karpv1.NodeClaim
 	for _, claim := range claims {
 		if doubtful && s.lost(claim) {
 			continue
@@ -202,12 +204,17 @@ func (s *sweep) adoptions(ctx context.Context, claims []*karpv1.NodeClaim) {
 		if s.now.Sub(claim.CreationTimestamp.Time) < adoptAge && (claim.Status.ProviderID == "" || s.lost(claim)) {
 			continue
 		}
-		if claim.Status.ProviderID == "" {
+		_, lives := s.listed[s.Cluster.NodeClaimID(claim.Name)]
+		switch {
+		case claim.Status.ProviderID == "":
 			s.fail("NodeClaim "+claim.Name, s.adoptLaunch(ctx, claim, claims))
-		} else {
-			s.fail("NodeClaim "+claim.Name, s.adoptClaim(ctx, claim))
+		case s.lost(claim):
+			s.fail("NodeClaim "+claim.Name, s.tellLost(ctx, claim))
+		case !lives:
+			strange = append(strange, claim)
 		}
 	}
+	s.adoptClaims(ctx, strange)
 }
 
 // adoptLaunch has a claim launched that has neither instance nor workflow. One that was made for a replacement which is
@@ -231,23 +238,50 @@ func (s *sweep) adoptLaunch(ctx context.Context, claim *karpv1.NodeClaim, all []
 	return nil
 }
 
-// adoptClaim starts the workflow of a launched claim that has none, and tells it when its instance is gone.
-func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
+// adoptAtOnce is how many claims are adopted at the same time. Each takes three questions, and after another controller
+// there may be thousands.
+const adoptAtOnce = 32
+
+// adoptClaims starts the workflows of launched claims that have none.
+func (s *sweep) adoptClaims(ctx context.Context, claims []*karpv1.NodeClaim) {
+	adopted, failed := make([]bool, len(claims)), make([]error, len(claims))
+	var group errgroup.Group
+	group.SetLimit(adoptAtOnce)
+	for i, claim := range claims {
+		group.Go(func() error {
+			adopted[i], failed[i] = s.adoptClaim(ctx, claim)
+			return nil
+		})
+	}
+	_ = group.Wait() // each says for itself why it failed
+	for i, claim := range claims {
+		s.fail("NodeClaim "+claim.Name, failed[i])
+		if adopted[i] {
+			s.result.Adopted = append(s.result.Adopted, claim.Name)
+		}
+	}
+}
+
+// adoptClaim starts the workflow of a launched claim, unless it runs or the claim is gone by now.
+func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	in := ClaimInput(s.Cluster, s.ClusterUID, claim)
 	options := workflows.NodeClaimOptions(in)
-	if !s.lost(claim) {
-		if running, err := s.running(ctx, options.ID); running || err != nil {
-			return err
-		}
-		if there, err := s.claim(ctx, in.Claim); there == nil || err != nil {
-			return err
-		}
-		if _, err := s.Temporal.ExecuteWorkflow(ctx, options.Client(), workflows.NodeClaimType, in); err != nil {
-			return fmt.Errorf("adopt NodeClaim %s: %w", claim.Name, err)
-		}
-		s.result.Adopted = append(s.result.Adopted, claim.Name)
-		return nil
+	if running, err := s.runs(ctx, options.ID); running || err != nil {
+		return false, err
 	}
+	if there, err := s.claim(ctx, in.Claim); there == nil || err != nil {
+		return false, err
+	}
+	if _, err := s.Temporal.ExecuteWorkflow(ctx, options.Client(), workflows.NodeClaimType, in); err != nil {
+		return false, fmt.Errorf("adopt NodeClaim %s: %w", claim.Name, err)
+	}
+	return true, nil
+}
+
+// tellLost tells the workflow of a launched claim, which is started where there is none, that its instance is gone.
+func (s *sweep) tellLost(ctx context.Context, claim *karpv1.NodeClaim) error {
+	in := ClaimInput(s.Cluster, s.ClusterUID, claim)
+	options := workflows.NodeClaimOptions(in)
 	ending := workflows.Ending{Reason: workflows.ReasonInstanceGone, Lost: true, Deleting: !claim.DeletionTimestamp.IsZero()}
 	err := s.Temporal.SignalWorkflow(ctx, options.ID, "", workflows.SignalEnding, ending)
 	var missing *serviceerror.NotFound

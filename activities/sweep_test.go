@@ -2,7 +2,10 @@ package activities
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,7 +64,11 @@ type sweptTemporal struct {
 	temporal.Client
 	running []string
 	// asked is called whenever somebody asks for a workflow.
-	asked    func(id string)
+	asked func(id string)
+	// together holds workflows up until so many are being started at once; zero holds none up.
+	together int
+	enough   chan struct{}
+	mu       sync.Mutex
 	started  []string
 	signaled map[string]workflows.Ending
 }
@@ -81,8 +88,20 @@ func (s *sweptTemporal) DescribeWorkflowExecution(_ context.Context, id, _ strin
 		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}}, nil
 }
 
-func (s *sweptTemporal) ExecuteWorkflow(_ context.Context, options temporal.StartWorkflowOptions, _ any, _ ...any) (temporal.WorkflowRun, error) {
+func (s *sweptTemporal) ExecuteWorkflow(ctx context.Context, options temporal.StartWorkflowOptions, _ any, _ ...any) (temporal.WorkflowRun, error) {
+	s.mu.Lock()
 	s.started = append(s.started, options.ID)
+	if s.together > 0 && len(s.started) == s.together {
+		close(s.enough)
+	}
+	s.mu.Unlock()
+	if s.together > 0 {
+		select {
+		case <-s.enough:
+		case <-time.After(20 * time.Second):
+			return nil, errors.New("nobody else is started")
+		}
+	}
 	return nil, nil
 }
 
@@ -253,6 +272,24 @@ func TestSweep(t *testing.T) {
 				t.Errorf("started %v", server.started)
 			}
 		})
+	}
+}
+
+// TestSweepAdoptsManyAtOnce takes over a cluster from another controller.
+func TestSweepAdoptsManyAtOnce(t *testing.T) {
+	t.Parallel()
+	var objects []client.Object
+	var instances []cloud.Instance
+	for i := range 2 * adoptAtOnce {
+		name := fmt.Sprintf("a%02d", i)
+		objects = append(objects, sweptClaim(name, "", "i-"+name, old))
+		instances = append(instances, sweptInstance("i-"+name, "", old))
+	}
+	server := &sweptTemporal{together: adoptAtOnce, enough: make(chan struct{})}
+	kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).Build()
+	got := sweepOnce(t, New(Config{Cluster: "c", Kube: kube, Cloud: &sweptCloud{instances: instances}, Temporal: server, Mirror: sweptMirror{}, Log: zap.NewNop()}))
+	if len(got.Adopted) != len(objects) || !slices.IsSorted(got.Adopted) || got.Failures > 0 {
+		t.Errorf("%d of %d claims were adopted: %v; failed: %v", len(got.Adopted), len(objects), got.Adopted, got.Failed)
 	}
 }
 
