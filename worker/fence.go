@@ -20,7 +20,8 @@ import (
 // and nominate pods. Otherwise a worker only keeps its mirror. What was under way stays where it is in Temporal.
 //
 // What is stopped takes a moment to stop, and a process that was stopped itself, with its machine, does not know that time
-// has passed. So each write to the API server passes the fence as well, and is refused where the Lease may be another's.
+// has passed. So each write to the API server and each change in the cloud passes the fence as well (guard, fencedCloud),
+// and is refused where the Lease may be another's.
 
 const (
 	// holderPrefix begins the identity of every holder of Tenon's.

@@ -75,9 +75,10 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	// Everything but the Lease itself is written through the fence.
+	// Everything but the Lease itself is changed through the fence.
 	fenced := rest.CopyConfig(restConfig)
 	fenced.Wrap(lease.guard)
+	to.Cloud = fencedCloud{to.Cloud, lease}
 	direct, err := kube.NewWithWatch(fenced, kube.Options{Scheme: Scheme()})
 	if err != nil {
 		return fmt.Errorf("worker: Kubernetes client: %w", err)
