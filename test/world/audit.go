@@ -13,14 +13,20 @@ import (
 type Write struct {
 	Verb string
 	// Resource is the resource and, where there is one, the subresource: nodeclaims/status.
-	Resource string
-	Name     string
-	Code     int
-	At       time.Time
+	Resource        string
+	Namespace, Name string
+	Code            int
+	At              time.Time
 }
 
 // Writes returns the writes Tenon's worker has made so far, refused ones included.
 func (w *World) Writes() []Write {
+	w.T.Helper()
+	return w.WritesOf("tenon")
+}
+
+// WritesOf returns the writes that a user of the API server has made so far, refused ones included.
+func (w *World) WritesOf(user string) []Write {
 	w.T.Helper()
 	file, err := os.Open(filepath.Join(w.Lab.Dir(), "audit.log"))
 	if err != nil {
@@ -40,6 +46,7 @@ func (w *World) Writes() []Write {
 			ObjectRef struct {
 				Resource    string `json:"resource"`
 				Subresource string `json:"subresource"`
+				Namespace   string `json:"namespace"`
 				Name        string `json:"name"`
 			} `json:"objectRef"`
 			ResponseStatus struct {
@@ -49,11 +56,11 @@ func (w *World) Writes() []Write {
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			w.T.Fatalf("audit log: %v", err)
 		}
-		if event.User.Username != "tenon" {
+		if event.User.Username != user {
 			continue
 		}
 		resource := strings.TrimSuffix(event.ObjectRef.Resource+"/"+event.ObjectRef.Subresource, "/")
-		writes = append(writes, Write{event.Verb, resource, event.ObjectRef.Name, event.ResponseStatus.Code, event.At})
+		writes = append(writes, Write{event.Verb, resource, event.ObjectRef.Namespace, event.ObjectRef.Name, event.ResponseStatus.Code, event.At})
 	}
 	if err := lines.Err(); err != nil {
 		w.T.Fatalf("audit log: %v", err)

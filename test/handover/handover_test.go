@@ -1,0 +1,247 @@
+// Package handover_test has Karpenter and Tenon take turns on one cluster: the real Karpenter, as its authors release it, on
+// the same API server and the same simulated AWS. Both run all the time; the Lease says who acts.
+//
+// While one has the cluster it does everything there is to do: nodes come, nodes go, a node is drained that the other has
+// launched, and a drain is finished that the other has begun. Meanwhile the other writes nothing, which the API server's
+// audit log shows. Pods that nobody asked to move stay where they are for the whole time.
+//
+// TENON_HANDOVER says how long each has the cluster: `make handover` gives each ten minutes.
+package handover_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+func TestMain(m *testing.M) { os.Exit(world.Main(m, 1)) }
+
+const (
+	queueName = "interruptions"
+	// eachVariable names the environment variable that says how long each has the cluster, eachLeast is the least that
+	// what is done in a turn is given.
+	eachVariable = "TENON_HANDOVER"
+	eachLeast    = 30 * time.Second
+	// adoptedWithin is how long a worker has for adopting every NodeClaim, from when it took the Lease.
+	adoptedWithin = 15 * time.Second
+	// takenWithin is how long a Lease takes to change hands where its holder was killed.
+	takenWithin = 40 * time.Second
+	// nodesWithin is how long nodes may take to come or to go.
+	nodesWithin = 2 * time.Minute
+)
+
+// story is one cluster and the two who have it in turn.
+type story struct {
+	*world.World
+	karpenter *karpenter
+	holders   *holders
+	guard     *world.Guard
+	// steady are the pods that nobody has a reason to move, by UID, with the node each runs on.
+	steady map[types.UID]string
+	// begun is a claim that was deleted in the turn before and whose pod a budget holds; nil when there is none.
+	begun *karpv1.NodeClaim
+}
+
+func TestHandover(t *testing.T) {
+	each := eachLeast
+	if text := os.Getenv(eachVariable); text != "" {
+		var err error
+		if each, err = time.ParseDuration(text); err != nil {
+			t.Fatalf("%s: %v", eachVariable, err)
+		}
+	}
+	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{"--interruption-queue=" + queueName}})
+	s := &story{World: w, karpenter: newKarpenter(w), holders: watchHolders(w), guard: w.Guard(), steady: map[types.UID]string{}}
+	began := time.Now()
+
+	// The laboratory starts Tenon first. It has nothing to do yet.
+	s.awaitHolder(byTenon, takenWithin)
+	s.halt()
+	s.karpenter.start()
+	s.awaitHolder(byKarpenter, takenWithin)
+	s.resume()
+	s.Apply(scene)
+	s.settle()
+	s.turn(byKarpenter, each)
+
+	t.Log("Karpenter is stopped in order")
+	s.karpenter.stop()
+	s.adopted()
+	s.karpenter.start()
+	s.turn(byTenon, each)
+
+	t.Log("Tenon is stopped in order")
+	s.halt()
+	s.awaitHolder(byKarpenter, takenWithin)
+	s.resume()
+	s.turn(byKarpenter, each)
+
+	t.Log("Karpenter is killed")
+	s.karpenter.kill()
+	s.adopted()
+	s.karpenter.start()
+	s.turn(byTenon, eachLeast)
+
+	t.Log("Tenon's worker is stopped without knowing it, and wakes up when the Lease is another's")
+	s.signal(syscall.SIGSTOP)
+	s.awaitHolder(byKarpenter, takenWithin)
+	s.signal(syscall.SIGCONT)
+	s.finish()
+	s.unmoved()
+
+	s.guard.End(t)
+	if unclaimed := s.guard.Unclaimed(); len(unclaimed) > 0 {
+		t.Errorf("instances were launched that no claim ever had: %v", unclaimed)
+	}
+	s.checkWrites(map[controller]string{byKarpenter: karpenterUser, byTenon: "tenon"}, began)
+}
+
+// turn is one's time with the cluster: it finishes what the other has begun, and begins what the other will have to finish.
+func (s *story) turn(who controller, each time.Duration) {
+	s.T.Helper()
+	began := time.Now()
+	until := began.Add(each)
+	s.observes(who == byKarpenter)
+	s.finish()
+	s.scaleDown()
+	s.drain(who)
+	s.T.Logf("%s has done everything after %s", who, time.Since(began).Round(100*time.Millisecond))
+	for time.Now().Add(each / 4).Before(until) {
+		time.Sleep(each / 8)
+		s.scaleUp()
+		s.scaleDown()
+	}
+	time.Sleep(time.Until(until))
+	s.unmoved()
+	s.begin()
+	if now := s.holders.now(); now.who != who {
+		s.T.Errorf("%q holds the Lease in %s's turn", now.who, who)
+	}
+	s.guard.Check(s.T)
+}
+
+// observes waits until Tenon's worker says that it only observes, or that it acts.
+func (s *story) observes(want bool) {
+	s.T.Helper()
+	line := map[bool]string{true: "tenon_acting 0", false: "tenon_acting 1"}[want]
+	s.Await("the worker to say "+line, adoptedWithin, func() (bool, string) {
+		response, err := http.Get(s.Lab.WorkerMetricsURL() + "/metrics")
+		if err != nil {
+			return false, err.Error()
+		}
+		defer func() { _ = response.Body.Close() }()
+		text, err := io.ReadAll(response.Body)
+		return err == nil && slices.Contains(strings.Split(string(text), "\n"), line), fmt.Sprint(err)
+	})
+}
+
+// adopted waits until Tenon has the Lease and every NodeClaim has its workflow.
+func (s *story) adopted() {
+	s.T.Helper()
+	since := s.awaitHolder(byTenon, takenWithin)
+	claims := s.Claims()
+	s.Await("every NodeClaim to have its workflow", nodesWithin, func() (bool, string) {
+		for i := range claims {
+			if !s.lives(&claims[i]) {
+				return false, fmt.Sprintf("NodeClaim %s has none %s after the Lease was taken", claims[i].Name, time.Since(since).Round(time.Second))
+			}
+		}
+		return true, ""
+	})
+	took := time.Since(since)
+	s.T.Logf("Tenon has adopted %d NodeClaims within %s of taking the Lease", len(claims), took.Round(10*time.Millisecond))
+	if took > world.Patience(adoptedWithin) {
+		s.T.Errorf("adoption took %s, want at most %s", took, adoptedWithin)
+	}
+}
+
+// lives says whether a claim's workflow runs, or the claim is gone by now.
+func (s *story) lives(claim *karpv1.NodeClaim) bool {
+	id := workflows.Cluster(s.Lab.Cluster()).NodeClaimID(claim.Name)
+	described, err := s.Temporal.DescribeWorkflowExecution(s.Context(), id, "")
+	if err == nil && described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return true
+	}
+	var now karpv1.NodeClaim
+	return client.IgnoreNotFound(s.Get(s.Context(), client.ObjectKeyFromObject(claim), &now)) == nil && now.UID != claim.UID
+}
+
+// halt stops Tenon's worker in order, resume starts it again.
+func (s *story) halt() {
+	s.T.Helper()
+	if err := s.Lab.Halt(lab.Worker); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+func (s *story) resume() {
+	s.T.Helper()
+	if err := s.Lab.Resume(s.Context(), lab.Worker); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+func (s *story) signal(signal syscall.Signal) {
+	s.T.Helper()
+	if err := s.Lab.Kill(lab.Worker, signal); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// settle waits for the first pods and remembers those that have to stay.
+func (s *story) settle() {
+	s.T.Helper()
+	s.AwaitRunning("steady", steadyPods, nodesWithin)
+	s.AwaitRunning("wave", wavePods, nodesWithin)
+	s.AwaitRunning("held", 1, nodesWithin)
+	for _, pod := range s.Pods("steady") {
+		s.steady[pod.UID] = pod.Spec.NodeName
+	}
+}
+
+// unmoved fails unless the steady pods are all there, on their nodes, as they were, and no claim is to be replaced.
+func (s *story) unmoved() {
+	s.T.Helper()
+	left := len(s.steady)
+	for _, pod := range s.Pods("steady") {
+		node, known := s.steady[pod.UID]
+		switch {
+		case !known:
+			s.T.Errorf("pod %s is new", pod.Name)
+			continue
+		case pod.Spec.NodeName != node || pod.Status.Phase != corev1.PodRunning || !pod.DeletionTimestamp.IsZero():
+			s.T.Errorf("pod %s was running on %s and is %s on %s", pod.Name, node, pod.Status.Phase, pod.Spec.NodeName)
+		}
+		for _, container := range pod.Status.ContainerStatuses {
+			if container.RestartCount > 0 {
+				s.T.Errorf("pod %s was restarted", pod.Name)
+			}
+		}
+		left--
+	}
+	if left > 0 {
+		s.T.Errorf("%d of %d steady pods are gone", left, len(s.steady))
+	}
+	for _, claim := range s.Claims() {
+		if drifted := claim.Condition(karpv1.ConditionTypeDrifted); drifted != nil && drifted.Status == metav1.ConditionTrue {
+			s.T.Errorf("NodeClaim %s has drifted: %s: %s", claim.Name, drifted.Reason, drifted.Message)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package handover_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+const (
+	// karpenterUser is who the API server takes Karpenter for: a service account, as in production.
+	karpenterUser = "system:serviceaccount:" + leaseNamespace + ":karpenter"
+	// tokenSeconds is how long Karpenter's token is good for, longer than any test.
+	tokenSeconds = 24 * 60 * 60
+	// stopsWithin is how long Karpenter may take to stop in order.
+	stopsWithin = 30 * time.Second
+)
+
+// karpenter is the real controller as a process of its own.
+type karpenter struct {
+	w       *world.World
+	program string
+	env     []string
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// newKarpenter gives Karpenter an identity in the cluster and points it at the simulated AWS. It does not start it.
+func newKarpenter(w *world.World) *karpenter {
+	w.T.Helper()
+	program, err := filepath.Abs(filepath.Join("..", "..", "bin", "karpenter"))
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	if _, err := os.Stat(program); err != nil {
+		w.T.Fatalf("Karpenter is not built (make bin/karpenter): %v", err)
+	}
+	k := &karpenter{w: w, program: program, env: slices.DeleteFunc(w.Command().Env, func(variable string) bool { return strings.HasPrefix(variable, "KUBECONFIG=") })}
+	config, err := w.Lab.RESTConfig()
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	k.env = append(k.env,
+		"KUBECONFIG="+k.kubeconfig(),
+		"CLUSTER_NAME="+w.Lab.Cluster(), "CLUSTER_ENDPOINT="+config.Host,
+		"LEADER_ELECTION_NAMESPACE="+leaseNamespace, "LEADER_ELECTION_NAME="+leaseName,
+		"INTERRUPTION_QUEUE="+queueName,
+		"METRICS_PORT=0", "HEALTH_PROBE_PORT=0", // any that are free
+		// A profile of the person at this machine must not reach the SDK.
+		"AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
+	)
+	w.T.Cleanup(k.kill)
+	return k
+}
+
+// kubeconfig makes a service account with all rights, and returns the path of a kubeconfig with a token for it.
+func (k *karpenter) kubeconfig() string {
+	w := k.w
+	w.T.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: "karpenter"}}
+	if err := w.Create(w.Context(), account); err != nil {
+		w.T.Fatalf("create Karpenter's service account: %v", err)
+	}
+	if err := w.Create(w.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "karpenter"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}}); err != nil {
+		w.T.Fatalf("give Karpenter its rights: %v", err)
+	}
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
+	if err := w.SubResource("token").Create(w.Context(), account, token); err != nil {
+		w.T.Fatalf("ask for Karpenter's token: %v", err)
+	}
+	config, err := clientcmd.LoadFromFile(w.Lab.Kubeconfig())
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	path := filepath.Join(w.Lab.Dir(), "config", "karpenter.kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		w.T.Fatal(err)
+	}
+	return path
+}
+
+// start starts Karpenter. It takes the Lease once that is free.
+func (k *karpenter) start() {
+	k.w.T.Helper()
+	log, err := os.OpenFile(filepath.Join(k.w.Lab.Dir(), "logs", "karpenter.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		k.w.T.Fatal(err)
+	}
+	cmd := exec.Command(k.program)
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = k.env, log, log, dieTogether()
+	ended, started := make(chan struct{}), make(chan error)
+	go func() {
+		defer close(ended)
+		defer func() { _ = log.Close() }()
+		// The kernel kills the process when the thread that started it ends.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		k.w.T.Fatalf("start Karpenter: %v", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cmd, k.ended = cmd, ended
+}
+
+// running says whether the process has not ended.
+func (k *karpenter) running() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cmd == nil {
+		return false
+	}
+	select {
+	case <-k.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// stop has Karpenter end in order, which lets the Lease go.
+func (k *karpenter) stop() {
+	k.w.T.Helper()
+	k.signal(syscall.SIGTERM)
+	k.w.Await("Karpenter to stop", stopsWithin, func() (bool, string) { return !k.running(), "it runs" })
+}
+
+// kill ends Karpenter at once: the Lease stays its own until it has run out.
+func (k *karpenter) kill() {
+	k.signal(syscall.SIGKILL)
+	if k.ended != nil {
+		<-k.ended
+	}
+}
+
+func (k *karpenter) signal(signal syscall.Signal) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cmd != nil {
+		_ = k.cmd.Process.Signal(signal)
+	}
+}

@@ -1,0 +1,160 @@
+package handover_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// The Lease that both take.
+const (
+	leaseNamespace = "kube-system"
+	leaseName      = "karpenter-leader-election"
+)
+
+// controller is one of the two, or nobody.
+type controller string
+
+const (
+	nobody      controller = ""
+	byTenon     controller = "tenon"
+	byKarpenter controller = "karpenter"
+)
+
+// controllerOf tells whose an identity in the Lease is. Karpenter's is the name of its host and a random part.
+func controllerOf(identity string) controller {
+	switch {
+	case identity == "":
+		return nobody
+	case strings.HasPrefix(identity, "tenon_"):
+		return byTenon
+	}
+	return byKarpenter
+}
+
+// holding is a time during which one held the Lease, or nobody did.
+type holding struct {
+	who  controller
+	from time.Time
+}
+
+// holders is who has held the Lease since when.
+type holders struct {
+	mu       sync.Mutex
+	holdings []holding
+}
+
+// watchHolders begins to note who holds the Lease.
+func watchHolders(w *world.World) *holders {
+	h := &holders{}
+	w.Observe(map[client.Object]func(any, bool){&coordinationv1.Lease{}: func(object any, deleted bool) {
+		if lease, ok := object.(*coordinationv1.Lease); ok && !deleted && lease.Namespace == leaseNamespace && lease.Name == leaseName {
+			h.see(lease)
+		}
+	}})
+	return h
+}
+
+// see notes a change. Whoever takes the Lease writes down when it does so, before it acts; that one lets go is noted when
+// it is seen, a moment later.
+func (h *holders) see(lease *coordinationv1.Lease) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	identity := ""
+	if lease.Spec.HolderIdentity != nil {
+		identity = *lease.Spec.HolderIdentity
+	}
+	who := controllerOf(identity)
+	if len(h.holdings) > 0 && h.holdings[len(h.holdings)-1].who == who {
+		return
+	}
+	from := time.Now()
+	if who != nobody && lease.Spec.AcquireTime != nil {
+		from = lease.Spec.AcquireTime.Time
+	}
+	h.holdings = append(h.holdings, holding{who, from})
+}
+
+// now is who holds the Lease, since when.
+func (h *holders) now() holding {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.holdings) == 0 {
+		return holding{}
+	}
+	return h.holdings[len(h.holdings)-1]
+}
+
+// all is who has held the Lease since when, the first first.
+func (h *holders) all() []holding {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.holdings)
+}
+
+// at is who held the Lease at an instant.
+func (h *holders) at(t time.Time) holding {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := holding{}
+	for _, holding := range h.holdings {
+		if !holding.from.After(t) {
+			held = holding
+		}
+	}
+	return held
+}
+
+// awaitHolder waits until one holds the Lease and returns since when.
+func (s *story) awaitHolder(who controller, limit time.Duration) time.Time {
+	s.T.Helper()
+	s.Await(fmt.Sprintf("%s to hold the Lease", who), limit, func() (bool, string) {
+		return s.holders.now().who == who, fmt.Sprintf("%q holds it", s.holders.now().who)
+	})
+	return s.holders.now().from
+}
+
+// isOfLease says whether a write is an attempt to take or renew the Lease, or the Event that says who took or lost it:
+// the one thing that those may write who do not hold it.
+func isOfLease(write world.Write) bool {
+	switch write.Resource {
+	case "leases":
+		return write.Namespace == leaseNamespace && write.Name == leaseName || write.Verb == "create" && write.Name == ""
+	case "events":
+		return strings.HasPrefix(write.Name, leaseName+".")
+	}
+	return false
+}
+
+// checkWrites holds every write of the two since a time against who held the Lease when it was made, and says how many
+// there were.
+func (s *story) checkWrites(users map[controller]string, since time.Time) {
+	s.T.Helper()
+	counts := map[holding]map[controller]int{}
+	for who, user := range users {
+		for _, write := range s.WritesOf(user) {
+			if write.At.Before(since) || isOfLease(write) {
+				continue
+			}
+			held := s.holders.at(write.At)
+			if counts[held] == nil {
+				counts[held] = map[controller]int{}
+			}
+			counts[held][who]++
+			if held.who != who {
+				s.T.Errorf("%s wrote without the Lease: %s %s %s/%s (%d) at %s, %s after %q got it", who, write.Verb, write.Resource, write.Namespace, write.Name,
+					write.Code, write.At.Format("15:04:05.000"), write.At.Sub(held.from).Round(time.Millisecond), held.who)
+			}
+		}
+	}
+	for _, held := range s.holders.all() {
+		s.T.Logf("from %s %9q held the Lease: %4d writes of Karpenter, %4d of Tenon", held.from.UTC().Format("15:04:05"), held.who, counts[held][byKarpenter], counts[held][byTenon])
+	}
+}
