@@ -118,6 +118,35 @@ func TestFindInstances(t *testing.T) {
 	}
 }
 
+// TestTheInstanceOfTheClaimCounts has Karpenter launch a claim that Tenon was launching when it lost the Lease.
+func TestTheInstanceOfTheClaimCounts(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason     string
+		claim      *karpv1.NodeClaim
+		others     []client.Object
+		began      string
+		want       string
+		terminated []string
+	}{
+		{"a claim is launched once", groupClaim("a", "g", "i-1"), nil, "i-1", "i-1", nil},
+		{"a claim that names no instance yet will name this one", groupClaim("a", "g", ""), nil, "i-1", "i-1", nil},
+		{"a claim that is gone names none", nil, nil, "i-1", "i-1", nil},
+		{"Karpenter has launched it as well", groupClaim("a", "g", "i-2"), nil, "i-1", "i-2", []string{"i-1"}},
+		{"another claim has ours", groupClaim("a", "g", "i-2"), []client.Object{groupClaim("b", "g", "i-1")}, "i-1", "i-2", nil},
+	} {
+		provider := &sweptCloud{}
+		a := New(Config{Cluster: "c", Cloud: provider, Log: zap.NewNop(), Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(test.others...).Build()})
+		own, err := a.ownInstance(t.Context(), test.claim, workflows.Instance{ID: test.began})
+		if err != nil || own.ID != test.want {
+			t.Errorf("%s: its instance is %s, want %s: %v", test.reason, own.ID, test.want, err)
+		}
+		if diff := cmp.Diff(test.terminated, provider.terminated); diff != "" {
+			t.Errorf("%s: terminated (-want +got):\n%s", test.reason, diff)
+		}
+	}
+}
+
 // startingTemporal starts workflows, but for one, which it first refuses to.
 type startingTemporal struct {
 	temporal.Client

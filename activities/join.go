@@ -39,6 +39,9 @@ func (a *Activities) Join(ctx context.Context, in workflows.JoinInput) (workflow
 	if err != nil {
 		return workflows.JoinResult{}, err
 	}
+	if in.Instance, err = a.ownInstance(ctx, claim, in.Instance); err != nil {
+		return workflows.JoinResult{}, err
+	}
 	if claim == nil || !claim.DeletionTimestamp.IsZero() {
 		return a.leaving(ctx, claim, in.Instance)
 	}

@@ -45,6 +45,11 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 	if err != nil {
 		return struct{}{}, err
 	}
+	own, err := a.ownInstance(ctx, claim, workflows.Instance{ID: in.Instance})
+	if err != nil {
+		return struct{}{}, err
+	}
+	in.Instance = own.ID
 	providerID := ""
 	if claim != nil {
 		providerID = claim.Status.ProviderID

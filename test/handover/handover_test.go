@@ -41,7 +41,7 @@ const (
 	eachLeast    = 30 * time.Second
 	// adoptedWithin is how long a worker has for adopting every NodeClaim, from when it took the Lease.
 	adoptedWithin = 15 * time.Second
-	// takenWithin is how long a Lease takes to change hands where its holder was killed.
+	// takenWithin is how long a Lease takes to change hands where its holder does not let it go.
 	takenWithin = 40 * time.Second
 	// nodesWithin is how long nodes may take to come or to go.
 	nodesWithin = 2 * time.Minute
@@ -81,13 +81,13 @@ func TestHandover(t *testing.T) {
 	s.settle()
 	s.turn(byKarpenter, each)
 
-	t.Log("Karpenter is stopped in order")
+	t.Log("Karpenter is stopped")
 	s.karpenter.stop()
 	s.adopted()
 	s.karpenter.start()
 	s.turn(byTenon, each)
 
-	t.Log("Tenon is stopped in order")
+	t.Log("Tenon is stopped")
 	s.halt()
 	s.awaitHolder(byKarpenter, takenWithin)
 	s.resume()

@@ -26,7 +26,7 @@ const (
 	karpenterUser = "system:serviceaccount:" + leaseNamespace + ":karpenter"
 	// tokenSeconds is how long Karpenter's token is good for, longer than any test.
 	tokenSeconds = 24 * 60 * 60
-	// stopsWithin is how long Karpenter may take to stop in order.
+	// stopsWithin is how long Karpenter may take to stop.
 	stopsWithin = 30 * time.Second
 )
 
@@ -144,14 +144,15 @@ func (k *karpenter) running() bool {
 	}
 }
 
-// stop has Karpenter end in order, which lets the Lease go.
+// stop has Karpenter end as Kubernetes ends a pod. It does not let the Lease go even then: others wait until that has run
+// out.
 func (k *karpenter) stop() {
 	k.w.T.Helper()
 	k.signal(syscall.SIGTERM)
 	k.w.Await("Karpenter to stop", stopsWithin, func() (bool, string) { return !k.running(), "it runs" })
 }
 
-// kill ends Karpenter at once: the Lease stays its own until it has run out.
+// kill ends Karpenter without a word.
 func (k *karpenter) kill() {
 	k.signal(syscall.SIGKILL)
 	if k.ended != nil {
