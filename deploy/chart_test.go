@@ -134,9 +134,40 @@ func TestEnvironmentIsTheWorkers(t *testing.T) {
 		case slices.Contains(aws, name), name == "cluster":
 		case flag == nil:
 			t.Errorf("%s: the worker has no flag --%s", env.Name, name)
+		case env.ValueFrom != nil:
 		case flag.DefValue != env.Value:
 			t.Errorf("%s=%s by default, the worker's own default is %s", env.Name, env.Value, flag.DefValue)
 		}
+	}
+}
+
+// TestTheWorkerLearnsItsMemoryLimit holds that the memory the worker keeps within is its container's.
+func TestTheWorkerLearnsItsMemoryLimit(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		values string
+		want   *corev1.ResourceFieldSelector
+	}{
+		"by default":     {want: &corev1.ResourceFieldSelector{ContainerName: "worker", Resource: "limits.memory"}},
+		"another name":   {values: "controller: {containerName: tenon}", want: &corev1.ResourceFieldSelector{ContainerName: "tenon", Resource: "limits.memory"}},
+		"without limits": {values: "controller: {resources: {limits: null}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			deployment := find[appsv1.Deployment](t, render(t, "settings: {clusterName: blue}\n"+test.values), "Deployment", "tenon")
+			var got *corev1.ResourceFieldSelector
+			for _, env := range deployment.Spec.Template.Spec.Containers[0].Env {
+				switch env.Name {
+				case "TENON_MEMORY_LIMIT":
+					got = env.ValueFrom.ResourceFieldRef
+				case "GOMEMLIMIT":
+					t.Error("GOMEMLIMIT is set beside the limit, and would stand whatever that is")
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("where the worker's limit comes from (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -49,6 +50,8 @@ type Config struct {
 	// KubeQPS and KubeBurst bound requests to the API server, per second and at once.
 	KubeQPS   float32
 	KubeBurst int
+	// MemoryLimit is the limit of the worker's container; zero means that it has none.
+	MemoryLimit resource.QuantityValue
 	// Rebalance is what EC2's recommendation to rebalance a spot instance leads to: ignore or replace.
 	Rebalance string
 	// DisruptionRate bounds how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m; empty bounds
@@ -99,6 +102,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.DisruptionRate, "disruption-rate", c.DisruptionRate, "how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m or 20/1h; NodePools may have their own beside it ("+karpv1.DisruptionRateAnnotationKey+")")
 	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
+	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector works towards nine tenths of it unless GOMEMLIMIT says otherwise, and as many workflows are kept in memory as three tenths hold (default: none)")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }
 
@@ -141,6 +145,7 @@ func (c *Config) Validate() error {
 	_, err := c.rate()
 	check(err == nil, "--disruption-rate %v", err)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
+	check(c.MemoryLimit.IsZero() || c.MemoryLimit.Value() >= memoryLeast, "--memory-limit %s: must be at least %dMi", c.MemoryLimit.String(), memoryLeast>>20)
 	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")
 	if c.Identity == "" {
 		c.Identity = os.Getenv("POD_NAME")

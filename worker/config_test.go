@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 func TestValidatePlanning(t *testing.T) {
@@ -20,6 +22,8 @@ func TestValidatePlanning(t *testing.T) {
 		"Infinite":  {reason: "no plan could be compared with another", set: func(c *Config) { c.NodePrice = math.Inf(1) }, fails: "--node-price +Inf"},
 		"Cheapest":  {reason: "people with batch jobs want it", set: func(c *Config) { c.Packing = "cheapest" }},
 		"Packing":   {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.Packing = "tight" }, fails: `--packing "tight": must be cheapest or spread`},
+		"Memory":    {reason: "the container's limit, in bytes as Kubernetes tells it", set: func(c *Config) { c.MemoryLimit.Quantity = resource.MustParse("536870912") }},
+		"NoMemory":  {reason: "512 is not 512Mi", set: func(c *Config) { c.MemoryLimit.Quantity = resource.MustParse("512") }, fails: "--memory-limit 512: must be at least 64Mi"},
 		"Rate":      {reason: "no more nodes than this go in an hour", set: func(c *Config) { c.DisruptionRate = "10%/1h" }},
 		"Image":     {reason: "an image's tag may be a build's name", set: func(c *Config) { c.BuildID = "v0.1.0-3-gabcdef0+arm" }},
 		"Slash":     {reason: "the mistake names the flag", set: func(c *Config) { c.BuildID = "release/1" }, fails: `--build-id "release/1"`},

@@ -107,6 +107,7 @@ func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) erro
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(workerGCPercent)
 	}
+	settings.LimitMemory(log)
 	klog.SetLogger(zapr.NewLogger(log))
 	logf.SetLogger(zapr.NewLogger(log))
 	log.Info("configuration", zap.String("version", currentVersion().Version), zap.Any("worker", settings), zap.Any("aws", fmt.Sprintf("%+v", cloud)))

@@ -52,6 +52,13 @@
   value: {{ printf ":%v" .Values.controller.metrics.port | quote }}
 - name: TENON_HEALTH_PROBE_ADDRESS
   value: {{ printf ":%v" .Values.controller.healthProbe.port | quote }}
+{{- if dig "limits" "memory" "" (.Values.controller.resources | default dict) }}
+- name: TENON_MEMORY_LIMIT
+  valueFrom:
+    resourceFieldRef:
+      containerName: {{ .Values.controller.containerName }}
+      resource: limits.memory
+{{- end }}
 - name: TENON_LOG_LEVEL
   value: {{ .Values.logLevel | quote }}
 {{- end }}

@@ -1,0 +1,51 @@
+package worker
+
+import (
+	"os"
+	"runtime/debug"
+
+	sdk "go.temporal.io/sdk/worker"
+	"go.uber.org/zap"
+)
+
+const (
+	// heapShare is the part of the limit that Go's garbage collector works towards. The rest is for what it does not count,
+	// the program's text above all.
+	heapShare = 0.9
+	// workflowShare is the part of the limit that workflows may take which are kept in memory between two of their tasks.
+	workflowShare = 0.3
+	// workflowSize is what one of them takes: measured for NodeClaims that serve, which are most of them.
+	workflowSize = 40 << 10
+	// memoryLeast is about what a worker of an empty cluster takes. A limit below it is a mistake, such as 512 for 512Mi.
+	memoryLeast = 64 << 20
+	// workflowsMost is Temporal's own limit. workflowsLeast are enough for what happens at once in a small cluster.
+	workflowsMost, workflowsLeast = 10_000, 500
+)
+
+// memory is how a worker divides the memory it may use. A workflow that is not kept costs time, not correctness: its
+// history is read again when something happens to it.
+type memory struct {
+	// heap is what the garbage collector works towards, in bytes; zero where nothing bounds it.
+	heap int64
+	// workflows is how many are kept.
+	workflows int
+}
+
+// memoryWithin divides a limit in bytes; zero is none.
+func memoryWithin(limit int64) memory {
+	if limit <= 0 {
+		return memory{workflows: workflowsMost}
+	}
+	share := func(of float64) int64 { return int64(of * float64(limit)) }
+	return memory{heap: share(heapShare), workflows: int(min(max(share(workflowShare)/workflowSize, workflowsLeast), workflowsMost))}
+}
+
+// LimitMemory has this process keep within Config.MemoryLimit. It is called before Run. A person's GOMEMLIMIT stands.
+func (c *Config) LimitMemory(log *zap.Logger) {
+	m := memoryWithin(c.MemoryLimit.Value())
+	if m.heap > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(m.heap)
+	}
+	sdk.SetStickyWorkflowCacheSize(m.workflows)
+	log.Info("memory", zap.Stringer("limit", &c.MemoryLimit), zap.Int64("heap", debug.SetMemoryLimit(-1)), zap.Int("workflowsKept", m.workflows))
+}
