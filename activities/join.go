@@ -250,7 +250,7 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 		}
 		if reason, _ := initialization(node, claim); reason != "" {
 			// Devices may be long in coming, and pods that ask for none need not wait for them.
-			if _, err := a.Nominator.Open(ctx, claim, node.Name, func() error {
+			if _, err := a.Nominator.Open(ctx, claim, node, func() error {
 				_, err := a.drains.change(ctx, node, "open", open)
 				return err
 			}); err != nil {
@@ -285,7 +285,7 @@ func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *k
 	}
 	nominated := 0
 	if expecting(node) && !reserved {
-		nominated, err = a.Nominator.Open(ctx, claim, node.Name, label)
+		nominated, err = a.Nominator.Open(ctx, claim, node, label)
 	} else {
 		err = label()
 	}

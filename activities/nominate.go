@@ -38,9 +38,12 @@ const (
 	nominationsMost = 8192
 	// expectingMost is how long a node that may take pods is kept closed for nominations, its own and those of nodes that
 	// are before it in line. At the usual rate there are four thousand of them in this time. dependentMost is how long it is
-	// kept closed for those of its pods that depend on it.
+	// kept closed for those of its pods that depend on it. Both count from when it became Ready: an activity that is tried
+	// again does not begin anew, or nodes would never open where Temporal is too slow for heartbeats. turnLeast is how long
+	// each try has all the same.
 	expectingMost = time.Minute
 	dependentMost = 3 * time.Minute
+	turnLeast     = 5 * time.Second
 	// persistence is how often a nomination is tried at once that the API server has no time for, and persistencePause the
 	// pause after the first try, which doubles.
 	persistence      = 5
@@ -288,13 +291,18 @@ func (n *Nominator) Expects(claim *karpv1.NodeClaim) bool {
 // that is tried after it was nominated, and before its node is open, loses the nomination, so this time has to be short.
 // A node whose turn does not come in time is opened for those pods that depend on it, and the others are told of when it
 // is open. It takes a bounded time: what is not nominated by then is left to chance, and to repeat.
-func (n *Nominator) Open(ctx context.Context, claim *karpv1.NodeClaim, node string, open func() error) (int, error) {
+func (n *Nominator) Open(ctx context.Context, claim *karpv1.NodeClaim, of *corev1.Node, open func() error) (int, error) {
 	if !n.Works() {
 		return 0, open()
 	}
-	limited, stop := context.WithTimeout(ctx, expectingMost)
+	node, now := of.Name, time.Now()
+	since := readySince(of, now)
+	within := func(most time.Duration) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, max(since.Add(most).Sub(now), turnLeast))
+	}
+	limited, stop := within(expectingMost)
 	defer stop()
-	patient, cease := context.WithTimeout(ctx, dependentMost)
+	patient, cease := within(dependentMost)
 	defer cease()
 	select {
 	case n.turn <- struct{}{}:
@@ -321,6 +329,16 @@ func (n *Nominator) Open(ctx context.Context, claim *karpv1.NodeClaim, node stri
 		n.mu.Unlock()
 	}
 	return len(told), open()
+}
+
+// readySince is when a node became Ready, now where it does not say so.
+func readySince(node *corev1.Node, now time.Time) time.Time {
+	for _, c := range node.Status.Conditions {
+		if at := c.LastTransitionTime.Time; c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && !at.IsZero() && at.Before(now) {
+			return at
+		}
+	}
+	return now
 }
 
 // nominateAll nominates pods to a node, and returns those whose nomination was taken.

@@ -100,6 +100,31 @@ func claimNamed(name string) *karpv1.NodeClaim {
 	return &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
+func nodeNamed(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// TestATurnIsNotWaitedForAnew has a node wait for its turn in tries that end early, as they do where Temporal loses
+// heartbeats: the node opens when it has been Ready for as long as pods may be waited for, not that long after each try.
+func TestATurnIsNotWaitedForAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		nominator := (&nominations{}).add("claim", "a").nominator(t)
+		nominator.turn <- struct{}{} // another node has it for ever
+		node, began := nodeNamed("node"), time.Now()
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(began)}}
+		opened := false
+		for try := 1; !opened && try <= 10; try++ {
+			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+			_, _ = nominator.Open(ctx, claimNamed("claim"), node, func() error { opened = ctx.Err() == nil; return ctx.Err() })
+			stop()
+		}
+		if took := time.Since(began); !opened || took > dependentMost+turnLeast {
+			t.Errorf("opened %t, %s after it was Ready", opened, took)
+		}
+	})
+}
+
 func TestOpenNominates(t *testing.T) {
 	t.Parallel()
 	world := (&nominations{}).add("claim-1", "a", "b", "c").add("claim-2", "a")
@@ -110,7 +135,7 @@ func TestOpenNominates(t *testing.T) {
 	opens := func(claim, node string) int {
 		t.Helper()
 		before := opened
-		got, err := nominator.Open(t.Context(), claimNamed(claim), node, func() error { opened++; return nil })
+		got, err := nominator.Open(t.Context(), claimNamed(claim), nodeNamed(node), func() error { opened++; return nil })
 		if err != nil || opened != before+1 {
 			t.Errorf("%s was opened %d times, and %v", node, opened-before, err)
 		}
@@ -141,7 +166,7 @@ func TestLostNominationsAreRepeated(t *testing.T) {
 		world.pods["default/alone"].Class = &plan.Class{HostPorts: []plan.HostPort{{Port: 80}}}
 		world.nodes["node"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 		nominator := world.nominator(t)
-		if _, err := nominator.Open(t.Context(), claimNamed("claim"), "node", func() error { return nil }); err != nil {
+		if _, err := nominator.Open(t.Context(), claimNamed("claim"), nodeNamed("node"), func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		// This API server shows no nomination, as if each were taken back before the node was open.
@@ -185,7 +210,7 @@ func TestBusyAPIServerIsAskedAgain(t *testing.T) {
 			}
 			return nil
 		}}).add("claim", "a")
-		got, err := world.nominator(t).Open(t.Context(), claimNamed("claim"), "node", func() error { return nil })
+		got, err := world.nominator(t).Open(t.Context(), claimNamed("claim"), nodeNamed("node"), func() error { return nil })
 		if got != 1 || err != nil {
 			t.Errorf("%d pods are nominated (%v), want the one that was refused twice", got, err)
 		}
@@ -208,7 +233,7 @@ func TestNominationsMayBeRefused(t *testing.T) {
 		world := (&nominations{refuse: func(string) error { return test.err }}).add("claim", "a")
 		nominator := world.nominator(t)
 		opened := false
-		if got, err := nominator.Open(t.Context(), claimNamed("claim"), "node", func() error { opened = true; return nil }); got != 0 || err != nil || !opened {
+		if got, err := nominator.Open(t.Context(), claimNamed("claim"), nodeNamed("node"), func() error { opened = true; return nil }); got != 0 || err != nil || !opened {
 			t.Errorf("%s: %d nominations are counted, and the node was opened %t (%v)", test.reason, got, opened, err)
 		}
 		if nominator.Works() != test.works || nominator.Expects(claimNamed("claim")) != test.works {
@@ -221,7 +246,7 @@ func TestNobodyNominates(t *testing.T) {
 	t.Parallel()
 	var nobody *Nominator
 	opened := errors.New("opened")
-	if got, err := nobody.Open(t.Context(), claimNamed("claim"), "node", func() error { return opened }); got != 0 || !errors.Is(err, opened) {
+	if got, err := nobody.Open(t.Context(), claimNamed("claim"), nodeNamed("node"), func() error { return opened }); got != 0 || !errors.Is(err, opened) {
 		t.Errorf("nobody has nominated %d pods, and opening a node returned %v", got, err)
 	}
 	if nobody.Works() || nobody.Expects(claimNamed("claim")) {

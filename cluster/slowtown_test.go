@@ -257,7 +257,7 @@ func (w *town) raise(ctx context.Context, claim *karpv1.NodeClaim, typeName, zon
 	if sleeping(ctx, time.Second) != nil {
 		return
 	}
-	told, _ := w.nominator.Open(ctx, claim, node.Name, func() error {
+	told, _ := w.nominator.Open(ctx, claim, node, func() error {
 		time.Sleep(w.pace.patch)
 		open := node.DeepCopy()
 		open.Spec.Taints = nil
