@@ -27,6 +27,8 @@ type Config struct {
 	Cluster string
 	// HealthProbeAddress is where /healthz and /readyz are served, MetricsAddress where /metrics is; empty turns it off.
 	HealthProbeAddress, MetricsAddress string
+	// EnableProfiling serves /debug/pprof/ beside /metrics.
+	EnableProfiling bool
 	// BatchIdle and BatchMost are the window in which pending pods are collected.
 	BatchIdle, BatchMost time.Duration
 	// MinValues is Strict or BestEffort.
@@ -85,6 +87,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Cluster, "cluster", c.Cluster, "name of the EKS cluster; required")
 	flags.StringVar(&c.HealthProbeAddress, "health-probe-address", c.HealthProbeAddress, "address of /healthz and /readyz; empty turns them off")
 	flags.StringVar(&c.MetricsAddress, "metrics-address", c.MetricsAddress, "address of /metrics; empty turns it off")
+	flags.BoolVar(&c.EnableProfiling, "enable-profiling", c.EnableProfiling, "serve Go's profiles at /debug/pprof/ beside /metrics")
 	flags.DurationVar(&c.BatchIdle, "batch-idle-duration", c.BatchIdle, "plan once no further pod has become pending for this long")
 	flags.DurationVar(&c.BatchMost, "batch-max-duration", c.BatchMost, "plan after this long even if pods keep coming")
 	flags.StringVar(&c.MinValues, "min-values-policy", c.MinValues, "Strict or BestEffort")
@@ -102,7 +105,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.DisruptionRate, "disruption-rate", c.DisruptionRate, "how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m or 20/1h; NodePools may have their own beside it ("+karpv1.DisruptionRateAnnotationKey+")")
 	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
-	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector works towards nine tenths of it unless GOMEMLIMIT says otherwise, and as many workflows are kept in memory as three tenths hold (default: none)")
+	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector works towards what the program's text leaves of it unless GOMEMLIMIT says otherwise, and as many workflows are kept in memory as a tenth holds (default: none)")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }
 

@@ -12,11 +12,12 @@ func TestMemoryIsDividedByTheLimit(t *testing.T) {
 		limit int64
 		want  memory
 	}{
-		"no limit":              {want: memory{workflows: 10_000}},
-		"of a container of 1Gi": {limit: 1 << 30, want: memory{heap: 966_367_641, workflows: 7864}},
-		"of the chart":          {limit: 512 << 20, want: memory{heap: 483_183_820, workflows: 3932}},
-		"of a small one":        {limit: 64 << 20, want: memory{heap: 60_397_977, workflows: 500}},
-		"of a large one":        {limit: 8 << 30, want: memory{heap: 7_730_941_132, workflows: 10_000}},
+		"no limit":                  {want: memory{workflows: 10_000}},
+		"of 2,000 nodes":            {limit: 350 << 20, want: memory{heap: 264_765_440, workflows: 896}},
+		"of the chart":              {limit: 512 << 20, want: memory{heap: 426_141_286, workflows: 1310}},
+		"of 10,000 nodes":           {limit: 1 << 30, want: memory{heap: 936_168_652, workflows: 2621}},
+		"as little as there may be": {limit: 64 << 20, want: memory{heap: 32 << 20, workflows: 500}},
+		"more than can be used":     {limit: 64 << 30, want: memory{heap: 65_199_616_819, workflows: 10_000}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

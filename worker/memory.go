@@ -9,11 +9,15 @@ import (
 )
 
 const (
-	// heapShare is the part of the limit that Go's garbage collector works towards. The rest is for what it does not count,
-	// the program's text above all.
-	heapShare = 0.9
+	// programSize is what the garbage collector does not count: the program's text, of which so much is in use. heapShare is
+	// the part of the limit that both together may take, and heapLeast the part that the garbage collector works towards
+	// where the text would leave too little: the kernel can drop text and read it again.
+	programSize = 80 << 20
+	heapShare   = 0.95
+	heapLeast   = 0.5
 	// workflowShare is the part of the limit that workflows may take which are kept in memory between two of their tasks.
-	workflowShare = 0.3
+	// Most are those of nodes that serve, to which nothing happens for days.
+	workflowShare = 0.1
 	// workflowSize is what one of them takes: measured for NodeClaims that serve, which are most of them.
 	workflowSize = 40 << 10
 	// memoryLeast is about what a worker of an empty cluster takes. A limit below it is a mistake, such as 512 for 512Mi.
@@ -37,7 +41,7 @@ func memoryWithin(limit int64) memory {
 		return memory{workflows: workflowsMost}
 	}
 	share := func(of float64) int64 { return int64(of * float64(limit)) }
-	return memory{heap: share(heapShare), workflows: int(min(max(share(workflowShare)/workflowSize, workflowsLeast), workflowsMost))}
+	return memory{heap: max(share(heapShare)-programSize, share(heapLeast)), workflows: int(min(max(share(workflowShare)/workflowSize, workflowsLeast), workflowsMost))}
 }
 
 // LimitMemory has this process keep within Config.MemoryLimit. It is called before Run. A person's GOMEMLIMIT stands.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"sync/atomic"
 	"time"
 
@@ -44,10 +45,15 @@ func (p *probes) ready() error {
 	return errors.Join(p.mirror.Fresh(freshAtMost), p.reach.away(time.Now()))
 }
 
-func serveMetrics(ctx context.Context, address string) error {
+// metricsHandler answers Prometheus, and with profiles also who looks for what takes memory or time.
+func metricsHandler(profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.Handler())
-	return serve(ctx, address, mux)
+	if profiles {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	}
+	return mux
 }
 
 // serve serves until ctx ends; without an address it only waits.

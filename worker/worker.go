@@ -139,8 +139,8 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	group.Go(func() error { return versions.follow(ctx) })
 	probes := &probes{mirror: mirror, reach: reach}
 	group.Go(func() error { return probes.serve(ctx, config.HealthProbeAddress) })
-	group.Go(func() error { return serveMetrics(ctx, config.MetricsAddress) })
 	settled := make(chan struct{})
+	group.Go(func() error { return serve(ctx, config.MetricsAddress, metricsHandler(config.EnableProfiling)) })
 	group.Go(func() error {
 		defer close(settled)
 		if err := mirror.WaitSynced(ctx); err != nil {

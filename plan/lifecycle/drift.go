@@ -74,7 +74,7 @@ func templateChanges(claim *karpv1.NodeClaim, template *karpv1.NodeClaimTemplate
 	changed := func(field, is, was string) {
 		changes = append(changes, fmt.Sprintf("spec.template.%s is %s and was %s", field, is, was))
 	}
-	ours := func(key string) bool { return karpv1.RestrictedLabel(key) != nil || karpv1.WellKnownLabels().Has(key) }
+	ours := func(key string) bool { return karpv1.RestrictedLabel(key) != nil || karpv1.WellKnownLabel(key) }
 	mapChanges("metadata.labels", template.Labels, claim.Labels, func(key string) bool {
 		return ours(key) || slices.ContainsFunc(claim.Spec.Requirements, func(r karpv1.NodeSelectorRequirementWithMinValues) bool { return r.Key == key })
 	}, changed)

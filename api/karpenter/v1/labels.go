@@ -46,8 +46,16 @@ const AWSLabelDomain = "karpenter.k8s.aws"
 
 // WellKnownLabels returns the keys whose values a provider knows for every instance type or offering, so that a
 // requirement on them narrows what is launched. Any other key is a custom label, which exists only where a NodePool
-// defines it. The set is a copy.
-func WellKnownLabels() sets.Set[string] {
+// defines it. The set is a copy; who asks for one key alone calls WellKnownLabel.
+func WellKnownLabels() sets.Set[string] { return wellKnownLabels.Clone() }
+
+// WellKnownLabel says whether a key is one of WellKnownLabels.
+func WellKnownLabel(key string) bool { return wellKnownLabels.Has(key) }
+
+// wellKnownLabels is made once: every label of every claim is looked up in it, again and again.
+var wellKnownLabels = makeWellKnownLabels()
+
+func makeWellKnownLabels() sets.Set[string] {
 	return sets.New(
 		NodePoolLabelKey,
 		CapacityTypeLabelKey,
@@ -126,7 +134,7 @@ func NodeClassLabelKey(class schema.GroupKind) string {
 // kubernetes.io and k8s.io are the kubelet's and the node controllers', except for kops.k8s.io, node.kubernetes.io and
 // node-restriction.kubernetes.io, which Kubernetes leaves to operators.
 func RestrictedLabel(key string) error {
-	if WellKnownLabels().Has(key) {
+	if WellKnownLabel(key) {
 		return nil
 	}
 	if key == corev1.LabelHostname {

@@ -32,3 +32,13 @@ func TestNormalizedLabelKey(t *testing.T) {
 		}
 	}
 }
+
+// TestLabelsAreLookedUpWithoutGarbage holds that a look at a label makes nothing: every label of every NodeClaim is looked at
+// whenever anything changes.
+func TestLabelsAreLookedUpWithoutGarbage(t *testing.T) {
+	for _, key := range []string{"karpenter.k8s.aws/instance-cpu", "topology.kubernetes.io/zone", "example.com/team"} {
+		if made := testing.AllocsPerRun(100, func() { _ = v1.RestrictedLabel(key) }); made > 0 {
+			t.Errorf("%s: %.0f allocations", key, made)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package worker
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+func TestProfilesAreServedToWhoAsksForThem(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		profiles bool
+		path     string
+		want     int
+	}{
+		{false, "/metrics", http.StatusOK},
+		{false, "/debug/pprof/heap", http.StatusNotFound},
+		{true, "/metrics", http.StatusOK},
+		{true, "/debug/pprof/heap", http.StatusOK},
+	} {
+		answer := httptest.NewRecorder()
+		metricsHandler(test.profiles).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, test.path, nil))
+		if answer.Code != test.want {
+			t.Errorf("profiles %t: %s is answered with %d, want %d", test.profiles, test.path, answer.Code, test.want)
+		}
+	}
+}
