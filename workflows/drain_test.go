@@ -268,6 +268,26 @@ func TestABlockedDrainWaits(t *testing.T) {
 	}
 }
 
+// TestABlockedDrainCostsLittle has a budget hold a node's pods for a day on which nothing changes, and counts what Temporal
+// Cloud would bill: activities, timers, and upserts of search attributes.
+func TestABlockedDrainCostsLittle(t *testing.T) {
+	t.Parallel()
+	const hours, most = 24, 6
+	l := newDrainLab(t)
+	began, timers := l.Now(), 0
+	l.SetOnTimerScheduledListener(func(string, time.Duration) { timers++ })
+	l.evict = func(_ context.Context, _ int, in EvictInput) (EvictResult, error) {
+		if l.Now().Sub(began) >= hours*time.Hour {
+			return EvictResult{Done: true}, nil
+		}
+		return EvictResult{Left: 1, Blockers: []Blocker{webBudget}, Digest: "d", Waiting: true}, nil
+	}
+	l.run(DrainInput{Cluster: "c", Node: "n", NodeUID: "uid", Reason: ReasonManualDrain})
+	if actions := len(l.passes) + timers + len(l.phases); timers < hours || actions > hours*most {
+		t.Errorf("%d actions in %d hours (%d activities, %d timers, %d upserts), want at most %d an hour", actions, hours, len(l.passes), timers, len(l.phases), most)
+	}
+}
+
 func TestDrainDetailsNameTheBlocker(t *testing.T) {
 	t.Parallel()
 	d := drain{DrainInput: manualDrain()}
