@@ -46,6 +46,7 @@ func (l *Lab) writeFiles() error {
 		"NodeLeaseSeconds":    int(l.opts.NodeLease.Seconds()),
 		"SchedulerQPS":        cmp.Or(l.opts.SchedulerQPS, 1000),
 		"SchedulerBurst":      cmp.Or(l.opts.SchedulerQPS, 2000),
+		"Large":               l.opts.Large,
 	}
 	for file, text := range map[string]string{schedulerConfig: schedulerTemplate, kwokConfig: kwokTemplate} {
 		// The configurations hold templates of their own, so ours has other delimiters.

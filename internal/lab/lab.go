@@ -97,6 +97,10 @@ type Options struct {
 	// SchedulerQPS is how many requests the kube-scheduler may make in a second, a thousand when zero. It writes down at this
 	// rate for which pods it found no node, and binds pods.
 	SchedulerQPS int
+	// Large spares the machine what thousands of nodes cost and nobody looks at: leases of nodes are hardly renewed, no node
+	// that falls silent is noticed, the kube-scheduler scores a tenth of the nodes and spreads pods only where they ask for
+	// it, and the control plane trades memory for time. Where pods end up is different from a cluster without it.
+	Large bool
 	// Args are further command-line arguments of a component, Env further variables as NAME=VALUE.
 	Args map[Component][]string
 	Env  map[Component][]string
@@ -345,6 +349,9 @@ func (o *Options) complete() error {
 	}
 	if o.NodeLease == 0 {
 		o.NodeLease = 40 * time.Second
+		if o.Large {
+			o.NodeLease = 2 * time.Hour
+		}
 	}
 	if o.Tenon == "" {
 		o.Tenon = filepath.Join(o.Bin, "tenon")

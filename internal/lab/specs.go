@@ -19,10 +19,24 @@ func (l *Lab) specs() []spec {
 		if slices.Contains(ControlPlane(), s.name) { // programs of a multi-call binary
 			s.args = append([]string{string(s.name)}, s.args...)
 		}
+		if l.opts.Large {
+			s.spare()
+		}
 		s.args = append(s.args, l.opts.Args[s.name]...)
 		s.env = slices.Concat(inheritedEnv(), []string{directoryVariable + "=" + l.layout.dir}, s.env, l.opts.Env[s.name])
 	}
 	return specs
+}
+
+// spare has a component of the control plane spare the machine (Options.Large).
+func (s *spec) spare() {
+	if slices.Contains(ControlPlane(), s.name) {
+		s.env = append(s.env, "GOGC=300")
+	}
+	if s.name == ControllerManager {
+		// Of two flags of one name the last one counts.
+		s.args = append(s.args, "--node-monitor-grace-period=6h", "--node-monitor-period=10s")
+	}
 }
 
 // inheritedEnv is this process's environment without what could lead a component to another cluster, another Temporal

@@ -186,7 +186,7 @@ func fleetCalls(w *world.World) []ec2sim.Call {
 
 // writesPerLife groups writes by what was written, per node. The Lease is renewed however many nodes there are, and
 // nominations are counted apart, as there are pods and not nodes.
-func writesPerLife(writes []world.Write, nodes int) (per map[string]float64, nominations int) {
+func writesPerLife(writes []world.Request, nodes int) (per map[string]float64, nominations int) {
 	per = map[string]float64{}
 	for _, write := range writes {
 		switch write.Resource {

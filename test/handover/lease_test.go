@@ -123,7 +123,7 @@ func (s *story) awaitHolder(who controller, limit time.Duration) time.Time {
 
 // isOfLease says whether a write is an attempt to take or renew the Lease, or the Event that says who took or lost it:
 // the one thing that those may write who do not hold it.
-func isOfLease(write world.Write) bool {
+func isOfLease(write world.Request) bool {
 	switch write.Resource {
 	case "leases":
 		return write.Namespace == leaseNamespace && write.Name == leaseName || write.Verb == "create" && write.Name == ""

@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Write is one write to the API server, as its audit log has it.
-type Write struct {
+// Request is one request to the API server, as its audit log has it.
+type Request struct {
 	Verb string
+	// URI is the path and the query that were asked for.
+	URI string
 	// Resource is the resource and, where there is one, the subresource: nodeclaims/status.
 	Resource        string
 	Namespace, Name string
@@ -19,26 +22,49 @@ type Write struct {
 	At              time.Time
 }
 
+// Reads says whether the request only reads.
+func (r Request) Reads() bool { return r.Verb == "get" || r.Verb == "list" || r.Verb == "watch" }
+
+// OfAll says whether the request asks for all objects of a resource, be it to list or to watch them: neither for those of
+// one namespace nor for those that a selector admits.
+func (r Request) OfAll() bool {
+	path, query, _ := strings.Cut(r.URI, "?")
+	return (r.Verb == "list" || r.Verb == "watch") && !strings.Contains(path, "/namespaces/") && !strings.Contains(query, "Selector=")
+}
+
 // Writes returns the writes Tenon's worker has made so far, refused ones included.
-func (w *World) Writes() []Write {
+func (w *World) Writes() []Request {
 	w.T.Helper()
 	return w.WritesOf("tenon")
 }
 
 // WritesOf returns the writes that a user of the API server has made so far, refused ones included.
-func (w *World) WritesOf(user string) []Write {
+func (w *World) WritesOf(user string) []Request {
+	w.T.Helper()
+	return slices.DeleteFunc(w.requestsOf(user), func(r Request) bool { return r.Reads() })
+}
+
+// Requests returns the requests Tenon's workers have made so far: all of them where Options.Reads asks for that, otherwise
+// the writes alone. A watch is there once it has ended.
+func (w *World) Requests() []Request {
+	w.T.Helper()
+	return w.requestsOf("tenon")
+}
+
+func (w *World) requestsOf(user string) []Request {
 	w.T.Helper()
 	file, err := os.Open(filepath.Join(w.Lab.Dir(), "audit.log"))
 	if err != nil {
 		w.T.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	var writes []Write
+	var requests []Request
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var event struct {
 			Verb string    `json:"verb"`
+			URI  string    `json:"requestURI"`
 			At   time.Time `json:"requestReceivedTimestamp"`
 			User struct {
 				Username string `json:"username"`
@@ -60,10 +86,10 @@ func (w *World) WritesOf(user string) []Write {
 			continue
 		}
 		resource := strings.TrimSuffix(event.ObjectRef.Resource+"/"+event.ObjectRef.Subresource, "/")
-		writes = append(writes, Write{event.Verb, resource, event.ObjectRef.Namespace, event.ObjectRef.Name, event.ResponseStatus.Code, event.At})
+		requests = append(requests, Request{event.Verb, event.URI, resource, event.ObjectRef.Namespace, event.ObjectRef.Name, event.ResponseStatus.Code, event.At})
 	}
 	if err := lines.Err(); err != nil {
 		w.T.Fatalf("audit log: %v", err)
 	}
-	return writes
+	return requests
 }

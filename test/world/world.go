@@ -49,6 +49,10 @@ type Options struct {
 	BootDelay time.Duration
 	// SchedulerQPS slows the kube-scheduler down (lab.Options).
 	SchedulerQPS int
+	// Reads has the API server note also what the workers read, for Requests.
+	Reads bool
+	// Large spares the machine what thousands of nodes cost (lab.Options).
+	Large bool
 }
 
 // auditPolicy has the API server note every write, with who asked for it, and nothing else.
@@ -58,6 +62,16 @@ omitStages: [RequestReceived]
 rules:
 - level: Metadata
   verbs: [create, update, patch, delete, deletecollection]
+- level: None
+`
+
+// auditReads has it note everything that Tenon's workers ask for, and nothing else.
+const auditReads = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: Metadata
+  users: [tenon]
 - level: None
 `
 
@@ -77,16 +91,20 @@ func Start(t testing.TB, o Options) *World {
 		t.Fatal(err)
 	}
 	policy := filepath.Join(dir, "audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+	noted := auditPolicy
+	if o.Reads {
+		noted = auditReads
+	}
+	if err := os.WriteFile(policy, []byte(noted), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if o.BootDelay == 0 {
 		o.BootDelay = 2 * time.Second
 	}
 	w := &World{T: t, options: lab.Options{
-		Dir: dir, Bin: bin, Tenon: build(t, filepath.Dir(bin), dir), BootDelay: o.BootDelay, SchedulerQPS: o.SchedulerQPS,
+		Dir: dir, Bin: bin, Tenon: build(t, filepath.Dir(bin), dir), BootDelay: o.BootDelay, SchedulerQPS: o.SchedulerQPS, Large: o.Large,
 		Args: map[lab.Component][]string{
-			lab.APIServer: {"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(dir, "audit.log")},
+			lab.APIServer: {"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(dir, "audit.log"), "--audit-log-maxsize=4096"},
 			lab.Worker:    o.Worker, lab.EC2Sim: o.Simulator, lab.Temporal: o.Temporal,
 		},
 		Env: map[lab.Component][]string{lab.Worker: o.WorkerEnv},
