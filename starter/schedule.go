@@ -20,10 +20,15 @@ const sweepTimeout = 10 * time.Minute
 
 // keepSchedule makes the sweep's Schedule exist, as this worker is configured and not paused, and has it run once now:
 // whoever has just become the leader does not know what was missed before. It is looked after for as long as the worker
-// leads, since it is the net under everything else.
+// leads, since it is the net under everything else, and runs more often while things change (unrest.go).
 func (s *Starter) keepSchedule(ctx context.Context) error {
+	var seen unrest
 	for pause, first := time.Second, true; ; {
-		err := s.ensureSchedule(ctx, first)
+		print, unknown := s.fingerprint(ctx)
+		if unknown != nil && ctx.Err() == nil {
+			s.Log.Warn("whether there is anything to sweep is not known", zap.Error(unknown))
+		}
+		err := s.ensureSchedule(ctx, first || unknown == nil && seen.due(print, time.Now(), s.SweepEvery))
 		wait := s.SweepEvery
 		switch {
 		case ctx.Err() != nil:
@@ -83,7 +88,7 @@ func upToDate(there *client.Schedule, want client.ScheduleOptions) bool {
 func (s *Starter) scheduleOptions() client.ScheduleOptions {
 	return client.ScheduleOptions{
 		ID:      s.Cluster.SweepID(),
-		Spec:    client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: s.SweepEvery}}},
+		Spec:    client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Duration(netEvery) * s.SweepEvery}}},
 		Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
 		// A sweep that could not run is not worth making up for: the next one sees the same.
 		CatchupWindow: s.SweepEvery,

@@ -93,8 +93,10 @@ type Config struct {
 	Disrupt func(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption
 	// Close keeps new pods off a Node that the cloud takes away.
 	Close func(ctx context.Context, node *corev1.Node) error
-	// SweepEvery is how often the sweep runs.
+	// SweepEvery is how often the sweep runs while anything that it compares changes.
 	SweepEvery time.Duration
+	// Instances are the cloud's.
+	Instances func(context.Context, cloud.Query) ([]cloud.Instance, error)
 	// Interruptions is where the cloud announces that instances go; nil where it does not.
 	Interruptions Interruptions
 	// Metrics counts what it announces; nil counts nothing.

@@ -45,7 +45,8 @@ type Config struct {
 	LeaseName, LeaseNamespace, Identity string
 	// BuildID is the build's name as a version of the cluster's Worker Deployment.
 	BuildID string
-	// SweepEvery is how often cloud, cluster and workflows are compared.
+	// SweepEvery is how often cloud, cluster and workflows are compared while any of them changes; otherwise it is a fifth as
+	// often.
 	SweepEvery time.Duration
 	// SweepMost is the share of the nodes that one sweep may end, and at least three nodes; 1 lets it end all of them.
 	SweepMost float64
@@ -99,7 +100,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.LeaseNamespace, "leader-election-namespace", c.LeaseNamespace, "namespace of the Lease")
 	flags.StringVar(&c.Identity, "identity", c.Identity, "holder's name in the Lease, to which tenon_ is put in front (default: POD_NAME, or host name and a random part)")
 	flags.StringVar(&c.BuildID, "build-id", c.BuildID, "name by which Temporal tells builds apart (default: the program's version, and its hash where that is no release)")
-	flags.DurationVar(&c.SweepEvery, "sweep-interval", c.SweepEvery, "how often cloud, cluster and workflows are compared")
+	flags.DurationVar(&c.SweepEvery, "sweep-interval", c.SweepEvery, "how often cloud, cluster and workflows are compared while any of them changes; otherwise a fifth as often")
 	flags.Float64Var(&c.SweepMost, "sweep-most", c.SweepMost, "share of the nodes that one sweep may end, and at least three; 1 lets it end all, also where NodeClaims have vanished at once")
 	flags.StringVar(&c.Rebalance, "rebalance", c.Rebalance, "ignore EC2's recommendation to rebalance a spot instance, which only raises an Event, or replace its node")
 	flags.StringVar(&c.DisruptionRate, "disruption-rate", c.DisruptionRate, "how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m or 20/1h; NodePools may have their own beside it ("+karpv1.DisruptionRateAnnotationKey+")")

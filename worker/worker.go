@@ -165,7 +165,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	})
 	group.Go(func() error {
 		return lead(ctx, config, restConfig, mirror, lease, versions, settled, starter.Config{Cluster: name, ClusterUID: uid, Mirror: mirror, Kube: direct, Temporal: to.Temporal, Log: log, Events: events,
-			Disrupt: doing.Disrupt, Close: doing.Close, SweepEvery: config.SweepEvery, Interruptions: to.Interruptions, Metrics: metrics,
+			Disrupt: doing.Disrupt, Close: doing.Close, SweepEvery: config.SweepEvery, Instances: to.Cloud.Instances, Interruptions: to.Interruptions, Metrics: metrics,
 			ReplacesAtRisk: config.Rebalance == rebalanceReplace, RepairPolicies: repairPolicies(config, to.Cloud)}, to.Cloud)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {

@@ -84,6 +84,8 @@ const (
 	// RegistrationTimeout is Karpenter's: a claim whose node has not registered by then, counted from the launch, is
 	// deleted. The Join activity keeps it, since it knows when the claim was launched.
 	RegistrationTimeout = 15 * time.Minute
-	// SweepInterval is how often cloud, cluster and workflows are compared.
+	// SweepInterval is how often cloud, cluster and workflows are compared while any of them changes, and SweepNet how often
+	// in any case.
 	SweepInterval = 2 * time.Minute
+	SweepNet      = 5 * SweepInterval
 )

@@ -15,10 +15,13 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// What DESIGN.md allows an uneventful node life to cost.
+// What DESIGN.md allows an uneventful node life to cost, and what it may cost together with its heartbeats. idlePerHour are
+// the actions of an hour in which nothing happens.
 const (
 	actionsPerLife = 12
+	beatenPerLife  = 20
 	eventsPerLife  = 50
+	idlePerHour    = 30
 )
 
 // alikeNodes lets twenty alike nodes live an uneventful life: they are launched together, serve, and leave when they are
@@ -71,6 +74,9 @@ func count(t *testing.T, w *world.World, before map[string]int, nodes int) {
 	if share(total.Actions) > actionsPerLife || share(total.Events) > eventsPerLife {
 		t.Errorf("a node life costs %.2f actions and %.2f events, want at most %d and %d", share(total.Actions), share(total.Events), actionsPerLife, eventsPerLife)
 	}
+	if beaten := share(total.Actions + total.Heartbeats); beaten > beatenPerLife {
+		t.Errorf("a node life costs up to %.2f actions with its heartbeats, want at most %d", beaten, beatenPerLife)
+	}
 }
 
 // record keeps a history of every workflow that has taken part.
@@ -87,9 +93,9 @@ func record(w *world.World, pool string) {
 	w.Record(w.Runs(fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Completed'", workflows.SweepType))[0], "uneventful")
 }
 
-// idle watches a cluster in which nothing happens for as long as four sweeps take.
+// idle watches a cluster in which nothing happens for as long as two sweeps take.
 func idle(t *testing.T, w *world.World) {
-	const sweeps = 4
+	const sweeps = 2
 	// A timer that a signal has overtaken still fires once; nothing is decided for it.
 	disruption := workflows.Cluster(w.Lab.Cluster()).DisruptionID()
 	w.Await("no timer of Disruption left", 3*time.Minute, func() (bool, string) {
@@ -97,7 +103,7 @@ func idle(t *testing.T, w *world.World) {
 		return n == 0, fmt.Sprintf("%d timers run", n)
 	})
 	before, began := eventsOf(w), time.Now()
-	w.Await("four sweeps while nothing happens", 3*time.Minute, func() (bool, string) {
+	w.Await("two sweeps while nothing happens", 3*time.Minute, func() (bool, string) {
 		closed := 0
 		for _, run := range w.Executions(fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Completed'", workflows.SweepType)) {
 			if before[run.GetExecution().GetRunId()] == 0 {
@@ -117,9 +123,12 @@ func idle(t *testing.T, w *world.World) {
 		}
 	}
 	perSweep := float64(cost.Actions) / float64(cost.Runs)
-	perHour := perSweep * float64(time.Hour/workflows.SweepInterval)
+	perHour := perSweep * float64(time.Hour/workflows.SweepNet)
 	t.Logf("idle for %.0fs: no action but the sweep's, which are %.1f actions and %.1f events each, that is %.0f actions per hour at its interval of %s",
-		watched.Seconds(), perSweep, float64(cost.Events)/float64(cost.Runs), perHour, workflows.SweepInterval)
+		watched.Seconds(), perSweep, float64(cost.Events)/float64(cost.Runs), perHour, workflows.SweepNet)
+	if perHour > idlePerHour {
+		t.Errorf("an idle hour costs %.0f actions, want at most %d", perHour, idlePerHour)
+	}
 }
 
 // openTimers counts the timers of a workflow that have neither fired nor been cancelled.
