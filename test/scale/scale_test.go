@@ -56,14 +56,14 @@ func setting(name string, short int) int {
 	return short
 }
 
-// TestNodesComeDriftAndGo plays the story with one worker and with two.
+// TestNodesComeDriftAndGo plays the story with one worker and with two, in its short form with two alone.
 func TestNodesComeDriftAndGo(t *testing.T) {
 	for replicas := 1; replicas <= 2; replicas++ {
-		if only := setting("REPLICAS", 0); only != 0 && only != replicas {
+		if only := setting("REPLICAS", 2); only != 0 && only != replicas {
 			continue
 		}
 		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
-			w := world.Start(t, world.Options{Reads: true, Large: true, BootDelay: 10 * time.Second})
+			w := world.Start(t, world.Options{Reads: true, Large: true, BootDelay: time.Duration(setting("BOOT", 2)) * time.Second})
 			s := &story{World: w, nodes: setting("NODES", 40), pods: setting("PODS", 400), budget: fmt.Sprintf("%d%%", setting("BUDGET", 100))}
 			s.replicas, s.meter = startReplicas(t, w, replicas)
 			s.scaleOutDriftAndIn(time.Hour)
