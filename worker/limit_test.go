@@ -13,11 +13,11 @@ func TestMemoryIsDividedByTheLimit(t *testing.T) {
 		want  memory
 	}{
 		"no limit":                  {want: memory{workflows: 10_000}},
-		"of 2,000 nodes":            {limit: 350 << 20, want: memory{heap: 264_765_440, workflows: 896}},
-		"of the chart":              {limit: 512 << 20, want: memory{heap: 426_141_286, workflows: 1310}},
-		"of 10,000 nodes":           {limit: 1 << 30, want: memory{heap: 936_168_652, workflows: 2621}},
+		"of 2,000 nodes":            {limit: 350 << 20, want: memory{heap: 247_988_224, workflows: 896}},
+		"of the chart":              {limit: 512 << 20, want: memory{heap: 409_364_070, workflows: 1310}},
+		"of 10,000 nodes":           {limit: 1 << 30, want: memory{heap: 919_391_436, workflows: 2621}},
 		"as little as there may be": {limit: 64 << 20, want: memory{heap: 32 << 20, workflows: 500}},
-		"more than can be used":     {limit: 64 << 30, want: memory{heap: 65_199_616_819, workflows: 10_000}},
+		"more than can be used":     {limit: 64 << 30, want: memory{heap: 65_182_839_603, workflows: 10_000}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@ const (
 	// programSize is what the garbage collector does not count: the program's text, of which so much is in use. heapShare is
 	// the part of the limit that both together may take, and heapLeast the part that the garbage collector works towards
 	// where the text would leave too little: the kernel can drop text and read it again.
-	programSize = 80 << 20
+	programSize = 96 << 20
 	heapShare   = 0.95
 	heapLeast   = 0.5
 	// workflowShare is the part of the limit that workflows may take which are kept in memory between two of their tasks.
