@@ -132,9 +132,11 @@ bench-burst: lab ## Count the nodes that Tenon and Karpenter buy while everythin
 	$(GO) run -C bench ./burst -apart $(APART) -large $(LARGE) -small $(SMALL) -boot $(BOOT) -scheduler-qps $(SCHEDULER_QPS) -out out/burst.json
 
 # How large the clusters of make bench-scale are: on the laboratory, fed without an API server, and beside blocked drains.
-# REPLICAS=1 or 2 plays the laboratory with one worker or two alone; BUDGET is the share of the nodes that may drift at once.
+# REPLICAS=1 or 2 plays the laboratory with one worker or two alone; STEP is how many pods come at once, the next when those
+# are Ready, and BUDGET the share of the nodes that may drift at once.
 NODES ?= 2000
 PODS ?= 20000
+STEP ?= 2500
 REPLICAS ?= 0
 BUDGET ?= 25
 FED_NODES ?= 10000
@@ -144,7 +146,7 @@ SAMPLES ?= 40
 
 .PHONY: bench-scale
 bench-scale: lab ## Measure workers at 2,000 nodes on the laboratory, fed with 10,000, and beside 300 blocked drains, and write bench/out/scale.json (about two hours; NODES=200 PODS=2000 takes twenty minutes).
-	TENON_SCALE_OUT=$(CURDIR)/bench/out/scale.json TENON_SCALE_STRICT=1 TENON_SCALE_NODES=$(NODES) TENON_SCALE_PODS=$(PODS) TENON_SCALE_REPLICAS=$(REPLICAS) \
+	TENON_SCALE_OUT=$(CURDIR)/bench/out/scale.json TENON_SCALE_STRICT=1 TENON_SCALE_NODES=$(NODES) TENON_SCALE_PODS=$(PODS) TENON_SCALE_STEP=$(STEP) TENON_SCALE_REPLICAS=$(REPLICAS) \
 		TENON_SCALE_BUDGET=$(BUDGET) TENON_SCALE_BOOT=10 TENON_SCALE_FED_NODES=$(FED_NODES) TENON_SCALE_FED_PODS=$(FED_PODS) TENON_SCALE_DRAINS=$(DRAINS) TENON_SCALE_SAMPLES=$(SAMPLES) \
 		$(GO) test -count=1 -v -timeout 6h ./test/scale
 

@@ -64,10 +64,10 @@ func TestNodesComeDriftAndGo(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
 			w := world.Start(t, world.Options{Reads: true, Large: true, BootDelay: time.Duration(setting("BOOT", 2)) * time.Second})
-			s := &story{World: w, nodes: setting("NODES", 40), pods: setting("PODS", 400), budget: fmt.Sprintf("%d%%", setting("BUDGET", 100))}
+			s := &story{World: w, nodes: setting("NODES", 40), pods: setting("PODS", 400), step: setting("STEP", 2500), budget: fmt.Sprintf("%d%%", setting("BUDGET", 100))}
 			s.replicas, s.meter = startReplicas(t, w, replicas)
 			s.scaleOutDriftAndIn(time.Hour)
-			keep(t, fmt.Sprintf("lab-%d-replicas", replicas), map[string]any{"nodes": s.nodes, "pods": s.pods, "replicas": replicas, "memoryLimit": memoryLimit, "driftBudget": s.budget, "phases": s.phases})
+			keep(t, fmt.Sprintf("lab-%d-replicas", replicas), map[string]any{"nodes": s.nodes, "pods": s.pods, "replicas": replicas, "memoryLimit": memoryLimit, "podsAtOnce": s.step, "driftBudget": s.budget, "phases": s.phases})
 			for _, p := range s.phases {
 				for i, peak := range p.PeakMiB {
 					if peak > labPeakMiB {
