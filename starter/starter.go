@@ -17,7 +17,7 @@
 //	an instance is taken away    → its NodeClaim workflow is signalled (interruption.go)
 //	a node will not recover      → its NodeClaim workflow is signalled (repair.go)
 //	expiry is no longer graceful → the workflows of claims that have expired are signalled (expiration.go)
-//	every two minutes            → a Schedule starts the Sweep, which finds what all of this has missed (schedule.go)
+//	every ten minutes, and two while anything changes → a Schedule starts the Sweep, which finds what all of this has missed (schedule.go, unrest.go)
 //
 // What only people and kubectl read needs no workflow, and is written by loops beside these: the status of NodePools
 // (nodepool.go), EC2NodeClasses (nodeclass.go) and NodeOverlays (nodeoverlay.go), the conditions of NodeClaims (claimconditions.go), and Events about

@@ -41,7 +41,7 @@ type SweepResult struct {
 }
 
 // Sweep compares cloud, cluster and workflows once, and puts right what a bug or a person has left behind. A Schedule
-// starts it every SweepInterval.
+// starts it every SweepNet, and whoever leads every SweepInterval while anything that it compares changes.
 func Sweep(ctx workflow.Context, in SweepInput) (SweepResult, error) {
 	result, err := SweepActivity.Run(ctx, in, "compare cloud, cluster and workflows")
 	if err != nil {
