@@ -28,7 +28,7 @@ func (s *Starter) keepSchedule(ctx context.Context) error {
 		if unknown != nil && ctx.Err() == nil {
 			s.Log.Warn("whether there is anything to sweep is not known", zap.Error(unknown))
 		}
-		err := s.ensureSchedule(ctx, first || unknown == nil && seen.due(print, time.Now(), s.SweepEvery))
+		err := s.ensureSchedule(ctx, seen.due(print, unknown == nil, time.Now(), s.SweepEvery) || first)
 		wait := s.SweepEvery
 		switch {
 		case ctx.Err() != nil:

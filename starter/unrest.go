@@ -34,9 +34,13 @@ type unrest struct {
 	changed time.Time
 }
 
-// due takes in what there is now and says whether a sweep is to run.
-func (u *unrest) due(print uint64, now time.Time, every time.Duration) bool {
-	if print != u.print {
+// due takes in what there is now, where that is known, and says whether a sweep is to run. Where it is not known, it is: who
+// could not look now has not seen what changed meanwhile either.
+func (u *unrest) due(print uint64, known bool, now time.Time, every time.Duration) bool {
+	switch {
+	case !known:
+		u.changed = now
+	case print != u.print:
 		u.print, u.changed = print, now
 	}
 	return now.Sub(u.changed) <= max(restlessFor, 2*every)
