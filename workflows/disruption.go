@@ -317,12 +317,8 @@ func (d *disruption) replace(ctx workflow.Context, decided []Replace) error {
 	})
 }
 
-// see notes the newest claim that the next evaluation has to know of. Versions count up, and have no other meaning here.
-func (d *disruption) see(version string) {
-	if len(version) > len(d.SeenVersion) || len(version) == len(d.SeenVersion) && version > d.SeenVersion {
-		d.SeenVersion = version
-	}
-}
+// see notes the newest claim that the next evaluation has to know of.
+func (d *disruption) see(version string) { d.SeenVersion = newerVersion(d.SeenVersion, version) }
 
 // end takes in that a replacement is over. Where it was taken back, its nodes are left alone for a while; for want of
 // capacity only the second time, since there may be other offerings, and likewise where what was decided was overtaken

@@ -380,10 +380,14 @@ func (n *nodeClaim) lost() bool {
 	return n.Ending.Lost
 }
 
+// receive takes in what was signalled. An end has a reason: a signal without one is a mistake of who sent it, and must not
+// give the end that comes later its deadline, or the word that the instance is lost.
 func (n *nodeClaim) receive() {
 	var ending Ending
 	for n.signals.ReceiveAsync(&ending) {
-		n.leave(ending)
+		if ending.Reason != "" {
+			n.leave(ending)
+		}
 		ending = Ending{}
 	}
 }

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -200,6 +201,19 @@ func TestNodeClaimPassesTheDeadlineOn(t *testing.T) {
 	}, nil)
 	if !got.drains[0].Deadline.Equal(deadline) {
 		t.Errorf("drain has deadline %s, want the claim's %s", got.drains[0].Deadline, deadline)
+	}
+}
+
+// TestNodeClaimIgnoresAnEndWithoutAReason sends what a person may by hand, before the claim is deleted.
+func TestNodeClaimIgnoresAnEndWithoutAReason(t *testing.T) {
+	t.Parallel()
+	soon := time.Date(2026, 1, 2, 5, 0, 0, 0, time.UTC)
+	got := live(t, JoinResult{Node: "n", NodeUID: "u", Initialized: true}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEnding, Ending{Lost: true, Deleting: true, Deadline: soon}) }, time.Minute)
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEnding, Ending{Reason: ReasonExpired}) }, time.Hour)
+	}, nil)
+	if want := []string{ReasonExpired}; !slices.Equal(got.deleted, want) || len(got.drains) != 1 || !got.drains[0].Deadline.IsZero() || got.terminated[0].Lost {
+		t.Errorf("deleted for %v, drains %+v, terminated %+v; want one for %v without a deadline, of an instance that is not lost", got.deleted, got.drains, got.terminated, want)
 	}
 }
 

@@ -220,8 +220,11 @@ func (p *provisioning) receive(ctx workflow.Context) {
 	}
 }
 
-// newerVersion returns the later of two resource versions, the second where they cannot be compared.
+// newerVersion returns the later of two resource versions. One that is none, as somebody may have sent it, is not waited for.
 func newerVersion(a, b string) string {
+	if _, err := resourceversion.CompareResourceVersion(b, b); err != nil {
+		return a
+	}
 	if order, err := resourceversion.CompareResourceVersion(a, b); err == nil && order > 0 {
 		return a
 	}

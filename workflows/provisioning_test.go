@@ -250,6 +250,23 @@ func TestProvisioningRemembersGrowth(t *testing.T) {
 	}
 }
 
+func TestNewerVersion(t *testing.T) {
+	t.Parallel()
+	for reason, test := range map[string]struct{ a, b, want string }{
+		"versions count up":              {"99", "100", "100"},
+		"whatever order they come in":    {"100", "99", "100"},
+		"the first that is known":        {"", "7", "7"},
+		"none is no news":                {"7", "", "7"},
+		"what is no version is not news": {"7", "yesterday", "7"},
+		"nor where nothing is known yet": {"", "yesterday", ""},
+		"a version replaces what is not": {"yesterday", "7", "7"},
+	} {
+		if got := newerVersion(test.a, test.b); got != test.want {
+			t.Errorf("%s: the newer of %q and %q is %q, want %q", reason, test.a, test.b, got, test.want)
+		}
+	}
+}
+
 // TestProvisioningForgetsAnotherClustersVersions has a plan find that what was seen is of a cluster that had this one's name
 // before, or of this one before a backup was restored.
 func TestProvisioningForgetsAnotherClustersVersions(t *testing.T) {
