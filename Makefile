@@ -58,7 +58,7 @@ handover: lab bin/karpenter ## Let Karpenter and Tenon have one cluster in turn,
 HOURS ?=
 .PHONY: walk
 walk: lab ## Take random walks: five minutes, or HOURS=3. A seed that goes wrong is shrunk.
-	TENON_WALK=$(if $(HOURS),$(HOURS)h,5m) TENON_WALK_SHRINK=1 $(GO) test -count=1 -v -timeout $(if $(HOURS),$$(($(HOURS) + 3))h,2h) -run TestWalk ./test/walk
+	TENON_WALK=$(if $(HOURS),$(HOURS)h,5m) TENON_WALK_SHRINK=1 TENON_WALK_CLOCKS=1 $(GO) test -count=1 -v -timeout $(if $(HOURS),$$(($(HOURS) + 3))h,2h) -run TestWalk ./test/walk
 
 # The chart's and the policies' tests are among the deploy tests: lint, render, and a dry run on the lab's API server.
 .PHONY: check

@@ -27,6 +27,7 @@ import (
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/internal/temporal"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/test/world"
 	"github.com/tenon-sh/tenon/worker"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -80,8 +81,8 @@ func feed(t testing.TB, nodes, pods int, limit string) fedFigures {
 			DrainTells: true})
 	}
 	front, address := newFrontend(t, inputs)
-	meters := map[string]*meter{"api": newMeter(t, strings.TrimPrefix(listener.URL, "http://")), "temporal": newMeter(t, address), "ec2": newMeter(t, strings.TrimPrefix(sim.URL(), "http://"))}
-	child := startFed(t, fedWorker{APIServer: "http://" + meters["api"].address(), Temporal: meters["temporal"].address(), EC2: "http://" + meters["ec2"].address(), MemoryLimit: limit})
+	meters := map[string]*world.Wire{"api": world.NewWire(t, strings.TrimPrefix(listener.URL, "http://")), "temporal": world.NewWire(t, address), "ec2": world.NewWire(t, strings.TrimPrefix(sim.URL(), "http://"))}
+	child := startFed(t, fedWorker{APIServer: "http://" + meters["api"].Address(), Temporal: meters["temporal"].Address(), EC2: "http://" + meters["ec2"].Address(), MemoryLimit: limit})
 
 	began := time.Now()
 	child.await(t, "synchronized")
@@ -111,14 +112,14 @@ func feed(t testing.TB, nodes, pods int, limit string) fedFigures {
 	for range 3 {
 		before := map[string]int64{}
 		for name, m := range meters {
-			before[name] = m.bytes.Load()
+			before[name] = m.Bytes()
 		}
 		var swept workflows.SweepResult
 		figures.SweepSeconds = max(figures.SweepSeconds, front.do(t, workflows.SweepActivity.Name, workflows.SweepInput{}, &swept).Seconds())
 		if swept.Instances != nodes || swept.Claims != nodes || len(swept.Terminated)+len(swept.Adopted)+len(swept.Lost)+len(swept.Ended)+len(swept.Failed)+len(swept.Nodes) > 0 || swept.Stopped != "" {
 			t.Fatalf("a sweep of a cluster in which all is well: %+v", swept)
 		}
-		passed := func(name string) float64 { return float64(meters[name].bytes.Load()-before[name]) / (1 << 20) }
+		passed := func(name string) float64 { return float64(meters[name].Bytes()-before[name]) / (1 << 20) }
 		figures.SweepAPIServer = max(figures.SweepAPIServer, passed("api"))
 		figures.SweepTemporal = max(figures.SweepTemporal, passed("temporal"))
 		figures.SweepEC2 = max(figures.SweepEC2, passed("ec2"))

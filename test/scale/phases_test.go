@@ -56,7 +56,7 @@ type story struct {
 	// budget is how many nodes may be disrupted at once while all of them drift.
 	budget   string
 	replicas []*replica
-	meter    *meter
+	meter    *world.Wire
 	phases   []phase
 	// profiled is how large the heap was of which there is a profile.
 	profiled map[string]float64
@@ -161,7 +161,7 @@ func (s *story) count(kind string, selector client.MatchingLabels) int {
 // play does something, waits until it is done and notes what that has cost.
 func (s *story) play(name string, patience time.Duration, begin func(), done func() (bool, string)) {
 	s.T.Helper()
-	before, bytes := len(s.Requests()), s.meter.bytes.Load()
+	before, bytes := len(s.Requests()), s.meter.Bytes()
 	cpu := make([]time.Duration, len(s.replicas))
 	for i, r := range s.replicas {
 		r.forgetPeak(s.T)
@@ -186,7 +186,7 @@ func (s *story) play(name string, patience time.Duration, begin func(), done fun
 		}
 		return ok, state
 	})
-	p := phase{Name: name, Seconds: time.Since(began).Seconds(), PeakMiB: s.peaks(), MiB: float64(s.meter.bytes.Load()-bytes) / (1 << 20),
+	p := phase{Name: name, Seconds: time.Since(began).Seconds(), PeakMiB: s.peaks(), MiB: float64(s.meter.Bytes()-bytes) / (1 << 20),
 		Requests: map[string]int{}, ListsOfAll: map[string]int{}}
 	for i, r := range s.replicas {
 		p.CPUSeconds = append(p.CPUSeconds, (r.cpu(s.T) - cpu[i]).Seconds())

@@ -34,7 +34,7 @@ type replica struct {
 
 // startReplicas stops the laboratory's own worker and starts others in its place, which reach the API server through a
 // meter and are told a limit as the chart tells it.
-func startReplicas(t testing.TB, w *world.World, count int) ([]*replica, *meter) {
+func startReplicas(t testing.TB, w *world.World, count int) ([]*replica, *world.Wire) {
 	t.Helper()
 	if err := w.Lab.Halt(lab.Worker); err != nil {
 		t.Fatal(err)
@@ -43,10 +43,10 @@ func startReplicas(t testing.TB, w *world.World, count int) ([]*replica, *meter)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var passed *meter
+	var passed *world.Wire
 	for _, cluster := range config.Clusters {
-		passed = newMeter(t, cluster.Server[len("https://"):])
-		cluster.Server = "https://" + passed.address()
+		passed = world.NewWire(t, cluster.Server[len("https://"):])
+		cluster.Server = "https://" + passed.Address()
 	}
 	kubeconfig := filepath.Join(w.Lab.Dir(), "config", "metered.kubeconfig")
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {

@@ -16,6 +16,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/test/world"
 )
 
 // step is something that happens. Its own seed decides about the rest: the same step does the same, whatever came before.
@@ -48,7 +49,7 @@ var deeds = []func(w *walker, random *rand.Rand) string{
 	drain, cancelDrain, deleteClaim, deleteNode, takeFinalizerOff, editPool,
 	takeBack, takeBack, kill, fault, fault, fault,
 	killWorker, stopWorker, killSecond, killTemporal, killAPIServer, killEtcd,
-	press, press, stealLease,
+	press, press, stealLease, cutOff, cutOff, rollSecond, stepClock,
 }
 
 func scaleAll(w *walker, random *rand.Rand) string {
@@ -247,6 +248,43 @@ func stealLease(w *walker, random *rand.Rand) string {
 	held := time.Duration(2+random.IntN(15)) * time.Second
 	err := w.hold("karpenter-76f8d_5e1a", held)
 	return fmt.Sprintf("another controller holds the Lease for %s: %v", held, err)
+}
+
+// rollSecond has the second worker be replaced by another version of Tenon, or by the first worker's again.
+func rollSecond(w *walker, _ *rand.Rand) string {
+	if build := w.second.roll(); build != "" {
+		return "replace the second worker by one of build " + build
+	}
+	return "replace the second worker by one of the first one's build"
+}
+
+// stepClock steps the second worker's clock, by up to ten minutes either way, and back after a while.
+func stepClock(w *walker, random *rand.Rand) string {
+	ahead, lasts := time.Duration(random.IntN(1200)-600)*time.Second, time.Duration(5+random.IntN(40))*time.Second
+	clock := w.second.clock
+	if clock == nil {
+		return "step no clock"
+	}
+	err := clock.step(ahead)
+	w.later(lasts, func() { _ = clock.step(0) })
+	return fmt.Sprintf("step the second worker's clock by %s for %s: %v", ahead, lasts, err)
+}
+
+// cutOff cuts the second worker off from the API server, from Temporal, or from both for a while.
+func cutOff(w *walker, random *rand.Rand) string {
+	pause := time.Duration(2+random.IntN(40)) * time.Second
+	wires, from := []*world.Wire{w.second.apiServer, w.second.temporal}, "the API server and Temporal"
+	switch random.IntN(3) {
+	case 0:
+		wires, from = wires[:1], "the API server"
+	case 1:
+		wires, from = wires[1:], "Temporal"
+	}
+	for _, wire := range wires {
+		wire.Cut()
+		w.later(pause, wire.Mend)
+	}
+	return fmt.Sprintf("cut the second worker off from %s for %s", from, pause)
 }
 
 func firstLine(text string) string {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -162,16 +164,38 @@ func (w *walker) release() {
 	}
 }
 
-// secondWorker is a worker beside the laboratory's own. It is started again whenever it dies.
+// secondWorker is a worker beside the laboratory's own. It is started again whenever it dies. Its ways to the API server and
+// to Temporal can be cut.
 type secondWorker struct {
-	mu      sync.Mutex
-	cmd     *exec.Cmd
+	apiServer, temporal *world.Wire
+	// clock is its own; nil where it has this machine's.
+	clock *clock
+
+	mu  sync.Mutex
+	cmd *exec.Cmd
+	// build is the version of Tenon that it is next; empty for the first worker's.
+	build   string
 	stopped bool
 	ended   sync.WaitGroup
 }
 
 func startSecond(w *world.World) *secondWorker {
-	s := &secondWorker{}
+	w.T.Helper()
+	config, err := clientcmd.LoadFromFile(filepath.Join(w.Lab.Dir(), "config", "tenon.kubeconfig"))
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	s := &secondWorker{apiServer: world.NewWire(w.T, strings.TrimPrefix(w.Lab.APIServerURL(), "https://")), temporal: world.NewWire(w.T, w.Lab.TemporalAddress())}
+	for _, cluster := range config.Clusters {
+		cluster.Server = "https://" + s.apiServer.Address()
+	}
+	kubeconfig := filepath.Join(w.Lab.Dir(), "config", "second.kubeconfig")
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		w.T.Fatal(err)
+	}
+	if os.Getenv("TENON_WALK_CLOCKS") != "" {
+		s.clock = buildWithClock(w.T)
+	}
 	s.ended.Go(func() {
 		for {
 			s.mu.Lock()
@@ -179,8 +203,12 @@ func startSecond(w *world.World) *secondWorker {
 				s.mu.Unlock()
 				return
 			}
-			s.cmd = w.Command(append([]string{"worker", "--metrics-address=", "--health-probe-address=", "--leader-election-namespace=kube-system", "--identity=second"}, workerFlags...)...)
-			s.cmd.Env = append(s.cmd.Env, "KUBECONFIG="+filepath.Join(w.Lab.Dir(), "config", "tenon.kubeconfig"))
+			s.cmd = w.Command(append([]string{"worker", "--metrics-address=", "--health-probe-address=", "--leader-election-namespace=kube-system", "--identity=second", "--build-id=" + s.build}, workerFlags...)...)
+			if s.clock != nil {
+				s.cmd.Path = s.clock.program
+				s.cmd.Env = append(s.cmd.Env, "WALK_CLOCK="+s.clock.file)
+			}
+			s.cmd.Env = append(s.cmd.Env, "KUBECONFIG="+kubeconfig, "TEMPORAL_ADDRESS="+s.temporal.Address())
 			log, err := os.OpenFile(filepath.Join(w.Lab.Dir(), "logs", "second-worker.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 			if err == nil {
 				s.cmd.Stdout, s.cmd.Stderr = log, log
@@ -204,6 +232,21 @@ func (s *secondWorker) kill() {
 	if s.cmd != nil && s.cmd.Process != nil {
 		_ = s.cmd.Process.Kill()
 	}
+}
+
+// roll ends it in order; what comes back is another build, or the first worker's again.
+func (s *secondWorker) roll() (build string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.build == "" {
+		s.build = "next"
+	} else {
+		s.build = ""
+	}
+	if s.cmd != nil && s.cmd.Process != nil {
+		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	return s.build
 }
 
 // end kills it for good.
