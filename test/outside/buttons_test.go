@@ -6,16 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/internal/lab"
 	"github.com/tenon-sh/tenon/test/world"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -128,6 +133,99 @@ func buttonsOfTheOthers(w *world.World) {
 		press(b, cluster.DisruptionID())
 	}
 	w.AwaitNothing(4 * time.Minute)
+}
+
+// buttonsOfWhatJoins presses every button on the life of a node whose machine boots.
+func buttonsOfWhatJoins(w *world.World) {
+	for i, b := range buttons {
+		w.Apply(pods("joining", 1+i))
+		var life string
+		w.Await("the life of a node that has not joined", time.Minute, func() (bool, string) {
+			for _, claim := range w.Claims() {
+				id := workflows.Cluster(w.Lab.Cluster()).NodeClaimID(claim.Name)
+				if !claim.IsTrue(karpv1.ConditionTypeInitialized) && len(w.Executions("WorkflowId = '"+id+"' AND ExecutionStatus = 'Running'")) == 1 {
+					life = id
+				}
+			}
+			return life != "", "there is none"
+		})
+		if err := b.press(w.Context(), w, life); err != nil {
+			w.T.Fatalf("%s %s: %v", b.name, life, err)
+		}
+		w.AwaitRunning("joining", 1+i, 3*time.Minute)
+		lives(w, 1+i)
+	}
+	empty(w, "joining")
+}
+
+// buttonsOfReplacements presses every button on the replacement of a node that drifts, while the machine that is to take its
+// pod boots. The old node is replaced all the same, or serves on until it is looked at again.
+func buttonsOfReplacements(w *world.World) {
+	w.Apply(pods("replaced", 1))
+	w.AwaitRunning("replaced", 1, 2*time.Minute)
+	for i, b := range buttons {
+		patch := kube.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"template": {"metadata": {"labels": {"edited": "%d"}}}}}`, i))
+		if err := w.Patch(w.Context(), &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, patch); err != nil {
+			w.T.Fatal(err)
+		}
+		var replacement string
+		w.Await("a replacement", 3*time.Minute, func() (bool, string) {
+			for _, running := range w.Executions("WorkflowType = 'Replacement' AND ExecutionStatus = 'Running'") {
+				replacement = running.GetExecution().GetWorkflowId()
+			}
+			return replacement != "" && len(w.Claims()) == 2, "there is none"
+		})
+		if err := b.press(w.Context(), w, replacement); err != nil {
+			w.T.Fatalf("%s %s: %v", b.name, replacement, err)
+		}
+		w.Await("one node that serves after "+b.name, 3*time.Minute, func() (bool, string) {
+			claims, nodes := w.Claims(), w.Nodes()
+			if len(claims) != 1 || len(nodes) != 1 || len(w.Living()) != 1 {
+				return false, fmt.Sprintf("%d claims, %d nodes, %d instances", len(claims), len(nodes), len(w.Living()))
+			}
+			if claims[0].DeletionTimestamp != nil || slices.ContainsFunc(nodes[0].Spec.Taints, isDisrupted) {
+				return false, nodes[0].Name + " is on its way out"
+			}
+			return len(w.Executions("WorkflowType = 'Replacement' AND ExecutionStatus = 'Running'")) == 0, replacement + " runs"
+		})
+		w.AwaitRunning("replaced", 1, time.Minute)
+		lives(w, 1)
+	}
+	empty(w, "replaced")
+}
+
+// buttonsOfSweeps presses every button on sweeps that run, and then has a sweep find what nobody owns.
+func buttonsOfSweeps(w *world.World) {
+	sweep := workflows.Cluster(w.Lab.Cluster()).SweepID()
+	for _, b := range buttons {
+		// A sweep of so small a cluster is over at once, unless EC2 does not answer.
+		if err := w.Lab.Kill(lab.EC2Sim, syscall.SIGSTOP); err != nil {
+			w.T.Fatal(err)
+		}
+		var pressed string
+		w.Await("a sweep that runs", time.Minute, func() (bool, string) {
+			_ = w.Temporal.ScheduleClient().GetHandle(w.Context(), sweep).Trigger(w.Context(), client.ScheduleTriggerOptions{})
+			for _, e := range w.Executions("WorkflowType = 'Sweep' AND ExecutionStatus = 'Running'") {
+				pressed = e.GetExecution().GetWorkflowId()
+			}
+			return pressed != "", "there is none"
+		})
+		err := b.press(w.Context(), w, pressed)
+		if err := errors.Join(err, w.Lab.Kill(lab.EC2Sim, syscall.SIGCONT)); err != nil {
+			w.T.Fatalf("%s %s: %v", b.name, pressed, err)
+		}
+		w.Await("sweeps that end after "+b.name, 3*time.Minute, func() (bool, string) {
+			running := len(w.Executions("WorkflowType = 'Sweep' AND ExecutionStatus = 'Running'"))
+			return running == 0, fmt.Sprintf("%d run", running)
+		})
+	}
+	w.Apply(pods("swept", 1))
+	w.AwaitRunning("swept", 1, 2*time.Minute)
+	if err := w.Temporal.TerminateWorkflow(w.Context(), workflows.Cluster(w.Lab.Cluster()).NodeClaimID(w.Claims()[0].Name), "", "a person"); err != nil {
+		w.T.Fatal(err)
+	}
+	lives(w, 1)
+	empty(w, "swept")
 }
 
 func uids(pods []corev1.Pod) []types.UID {

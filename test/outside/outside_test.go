@@ -1,6 +1,6 @@
 // Package outside_test does to a cluster, to Temporal and to EC2 what others do: another controller takes the Lease,
 // somebody presses the buttons of Temporal's UI or takes a finalizer off, EC2 throttles, Temporal goes away or loses what it
-// knew, and the cluster is made again under its old name. The parts share a laboratory; the last one leaves another cluster.
+// knew, and the cluster is made again under its old name. The parts of a test share a laboratory; the last one leaves another cluster.
 package outside_test
 
 import (
@@ -27,17 +27,27 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 16)) }
 
+// TestButtons presses the buttons of Temporal's UI on workflows of every type.
+func TestButtons(t *testing.T) {
+	t.Parallel()
+	w := world.Start(t, world.Options{Worker: []string{"--sweep-interval=10s"}})
+	impatient(w)
+	inTurn(t, w, []part{
+		{"OfADrain", buttonsOfADrain},
+		{"OfTheOthers", buttonsOfTheOthers},
+		{"OfWhatJoins", buttonsOfWhatJoins},
+		{"OfReplacements", buttonsOfReplacements},
+		{"OfSweeps", buttonsOfSweeps},
+	})
+}
+
 func TestFromOutside(t *testing.T) {
+	t.Parallel()
 	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{"--sweep-interval=10s", "--interruption-queue=" + queueName}})
 	impatient(w)
-	for _, part := range []struct {
-		name string
-		run  func(*world.World)
-	}{
+	inTurn(t, w, []part{
 		{"ThrottledInTheBody", throttledInTheBody},
 		{"PoisonPool", poisonPool},
-		{"ButtonsOfADrain", buttonsOfADrain},
-		{"ButtonsOfTheOthers", buttonsOfTheOthers},
 		{"BlockedDrain", blockedDrain},
 		{"MachinesThatDoNotCome", machinesThatDoNotCome},
 		{"FinalizerTakenOff", finalizerTakenOff},
@@ -46,10 +56,22 @@ func TestFromOutside(t *testing.T) {
 		{"TemporalLost", temporalLost},
 		{"TemporalRestored", temporalRestored},
 		{"Rebuilt", rebuilt},
-	} {
+	})
+}
+
+// part is a part of a test.
+type part struct {
+	name string
+	run  func(*world.World)
+}
+
+// inTurn runs parts that share a laboratory.
+func inTurn(t *testing.T, w *world.World, parts []part) {
+	t.Helper()
+	for _, part := range parts {
 		if !t.Run(part.name, func(t *testing.T) {
 			own := w.For(t)
-			defer func() { w.Lab = own.Lab }() // the last part starts it once more
+			defer func() { w.Lab = own.Lab }() // a part may start it once more
 			part.run(own)
 		}) {
 			return // what is left behind would only blur the parts that follow
