@@ -108,7 +108,7 @@ func (k *karpenter) start() {
 		k.w.T.Fatal(err)
 	}
 	cmd := exec.Command(k.program)
-	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = k.env, log, log, dieTogether()
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = k.env, log, log, world.DieTogether()
 	ended, started := make(chan struct{}), make(chan error)
 	go func() {
 		defer close(ended)

@@ -43,10 +43,11 @@ type waitingFigures struct {
 	Before float64 `json:"secondsBefore"`
 	While  float64 `json:"secondsWhile"`
 	// QuietSeconds is for how long the drains were watched while nothing changed, QuietEvents what their histories grew by and
-	// QuietCalls what they asked the API server meanwhile.
-	QuietSeconds float64 `json:"quietSeconds"`
-	QuietEvents  int     `json:"quietEvents"`
-	QuietCalls   int     `json:"quietCalls"`
+	// QuietCalls what they asked the API server meanwhile; QuietRequests says what those requests were.
+	QuietSeconds  float64        `json:"quietSeconds"`
+	QuietEvents   int            `json:"quietEvents"`
+	QuietCalls    int            `json:"quietCalls"`
+	QuietRequests map[string]int `json:"quietRequests,omitempty"`
 	// Actions and Calls are what a drain costs in an hour in which nothing changes.
 	Actions int `json:"actionsAnHour"`
 	Calls   int `json:"callsAnHour"`
@@ -125,10 +126,12 @@ func measureWaiting(t *testing.T, drains, samples int) waitingFigures {
 	for id, events := range b.histories() {
 		figures.QuietEvents += events - histories[id]
 	}
-	nodes := b.heldNodes()
+	nodes := b.drainingNodes()
+	figures.QuietRequests = map[string]int{}
 	for _, request := range b.Requests()[requests:] {
 		if slices.ContainsFunc(nodes, func(node corev1.Node) bool { return about(request, node.Name) }) || strings.Contains(request.URI, "/namespaces/held/") && request.Resource != "events" {
 			figures.QuietCalls++
+			figures.QuietRequests[request.Verb+" "+request.Resource]++
 		}
 	}
 	for _, node := range nodes[:3] {
@@ -154,13 +157,14 @@ func (b *blocked) awaitBudgets(pods int) {
 	})
 }
 
-func (b *blocked) heldNodes() []corev1.Node {
+// drainingNodes are the nodes whose drains wait. The NodePool has others as well: those that were launched for the pods on them.
+func (b *blocked) drainingNodes() []corev1.Node {
 	b.T.Helper()
 	var list corev1.NodeList
 	if err := b.List(b.Context(), &list, client.MatchingLabels{karpv1.NodePoolLabelKey: "held"}); err != nil {
 		b.T.Fatal(err)
 	}
-	return list.Items
+	return slices.DeleteFunc(list.Items, func(node corev1.Node) bool { return node.Annotations[activities.DrainBlockedAnnotation] == "" })
 }
 
 // order deletes the claims of all nodes that are held, and waits until every drain waits.
@@ -170,13 +174,7 @@ func (b *blocked) order(drains int) {
 		b.T.Fatalf("%v\n%s", err, out)
 	}
 	b.Await("every drain waits", 5*time.Minute, func() (bool, string) {
-		waiting := 0
-		for _, node := range b.heldNodes() {
-			if node.Annotations[activities.DrainBlockedAnnotation] != "" {
-				waiting++
-			}
-		}
-		resting := 0
+		waiting, resting := len(b.drainingNodes()), 0
 		if waiting == drains {
 			resting = len(b.Executions(fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Running' AND Phase = %q", workflows.DrainType, workflows.PhaseBlocked)))
 		}

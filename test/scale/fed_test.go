@@ -155,7 +155,7 @@ func startFed(t testing.TB, how fedWorker) *fedProcess {
 	}
 	cmd := exec.CommandContext(t.Context(), executable)
 	cmd.Env = append(os.Environ(), fedVariable+"="+string(said))
-	cmd.Stderr, cmd.SysProcAttr = os.Stderr, dieTogether()
+	cmd.Stderr, cmd.SysProcAttr = os.Stderr, world.DieTogether()
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func TestBlockedDrainsKeepNobodyWaiting(t *testing.T) {
 	}
 	hours := float64(f.Drains) * f.QuietSeconds / 3600
 	if float64(f.QuietCalls) > callsAnHour*hours+1 {
-		t.Errorf("waiting-calls-an-hour: %d requests of drains that wait in %.2f hours of them, want at most %d an hour", f.QuietCalls, hours, callsAnHour)
+		t.Errorf("waiting-calls-an-hour: %d requests of drains that wait in %.2f hours of them, want at most %d an hour: %v", f.QuietCalls, hours, callsAnHour, f.QuietRequests)
 	}
 	if float64(f.QuietEvents) > 3*actionsAnHour*hours+1 {
 		t.Errorf("waiting-actions-an-hour: the histories of drains that wait grew by %d events in %.2f hours of them", f.QuietEvents, hours)

@@ -69,7 +69,7 @@ func startReplica(t testing.TB, w *world.World, kubeconfig, name string) *replic
 	r := &replica{name: name, metrics: metrics, cmd: w.Command("worker", "--identity="+name, "--metrics-address="+metrics, "--enable-profiling", "--health-probe-address=", "--leader-election-namespace=kube-system"), died: make(chan error, 1)}
 	r.cmd.Env = append(r.cmd.Env, "KUBECONFIG="+kubeconfig, "TENON_MEMORY_LIMIT="+memoryLimit)
 	r.cmd.Stdout, r.cmd.Stderr = log, log
-	r.cmd.SysProcAttr = dieTogether()
+	r.cmd.SysProcAttr = world.DieTogether()
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
