@@ -14,6 +14,12 @@
 // where an hour has brought it. Spot prices and pool depths follow from names and the hour since the server
 // began (market.go), so runs repeat.
 //
+// # What exists
+//
+// AWS's published model decides which operations, parameters, values and filters there are (model.go): a request is held
+// against it before its handler runs, so that the simulator does not agree with a client's mistakes. What it takes beyond the
+// model is listed with the reason (modelexceptions.go). Parameters that exist and that no handler reads have no effect.
+//
 // # The account
 //
 // Region us-east-1 with zones a, b and c; a VPC, a private /19 subnet per zone and the cluster's security group, tagged

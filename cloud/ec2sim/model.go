@@ -11,8 +11,8 @@ import (
 )
 
 // publishedModel is what AWS's published service models say of requests: operations, parameters, their names on the wire,
-// required ones, enums, limits, patterns, and the filter names that the documentation of a call lists. It was taken from the
-// models of 2026 (botocore's service-2.json); the enum of instance types is left out, since EC2 knows types before it does.
+// required ones, enums, limits, patterns, and the filter names that the documentation of a call lists. It is the models of 2026,
+// less what is said of answers, and less the enum of instance types: EC2 sells types before that names them.
 //
 //go:embed model.json
 var publishedModel []byte
@@ -52,16 +52,15 @@ var models = sync.OnceValue(func() map[string]*serviceModel {
 		panic(fmt.Sprintf("the service model that is built in: %v", err))
 	}
 	for _, service := range read {
-		for name, s := range service.Shapes {
+		for _, s := range service.Shapes {
 			if s.Pattern == "" {
 				continue
 			}
-			// Botocore writes ranges beyond the basic plane as Java does, which Go's expressions do not have; and its code points
-			// as \uXXXX, which they spell \x{XXXX}.
+			// The models write code points as \uXXXX, which Go spells \x{XXXX}, and ranges beyond the basic plane in a way that
+			// Go's expressions do not have.
 			text := surrogates.ReplaceAllString(s.Pattern, "")
 			text = codePoint.ReplaceAllString(text, `\x{$1}`)
 			s.pattern = regexp.MustCompile("^(?:" + text + ")$")
-			service.Shapes[name] = s
 		}
 	}
 	return read
