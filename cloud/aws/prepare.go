@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 
 	"golang.org/x/sync/errgroup"
@@ -112,7 +113,7 @@ type choice struct {
 // 60 types. What makes sense to launch is for the caller to say: what it lists is launched.
 func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]awsv1.Subnet, market market) []choice {
 	var out []choice
-	types := make(map[string]bool)
+	chosen := make(map[string]bool)
 	for _, key := range spec.Offerings {
 		node, ok := resolved.byName[key.InstanceType]
 		subnet, reachable := subnets[key.Zone]
@@ -121,10 +122,10 @@ func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]a
 			price = own
 		}
 		if !ok || !reachable || !priced || key.CapacityType != spec.CapacityType || market.unavailable.offering(key) ||
-			key.ReservationID != "" && market.room[key.ReservationID] <= 0 || !types[key.InstanceType] && len(types) == maxTypes {
+			key.ReservationID != "" && market.room[key.ReservationID] <= 0 || !chosen[key.InstanceType] && len(chosen) == maxTypes {
 			continue
 		}
-		types[key.InstanceType] = true
+		chosen[key.InstanceType] = true
 		if out = append(out, choice{node, key, subnet.ID, price}); len(out) == maxOverrides {
 			break
 		}
@@ -187,7 +188,11 @@ func (p *Provider) withTemplates(ctx context.Context, spec cloud.LaunchSpec, cho
 func (p *Provider) templateFor(ctx context.Context, class *awsv1.EC2NodeClass, nodePool string, labels map[string]string, taints []corev1.Taint,
 	key templateKey,
 ) (template, error) {
-	userData, err := p.userData(ctx, class, labels, taints, key.pods)
+	cluster, _, err := p.cluster.get(ctx)
+	if err != nil {
+		return template{}, err
+	}
+	userData, err := userData(cluster, class, labels, taints, key.pods)
 	if err != nil {
 		return template{}, err
 	}
@@ -196,21 +201,21 @@ func (p *Provider) templateFor(ctx context.Context, class *awsv1.EC2NodeClass, n
 		tags[awsv1.NodePoolTagKey] = nodePool
 	}
 	made := newTemplate(class, key.image, userData, tags)
+	templateNetwork(class, cluster.ipv6(), made.Data)
+	if cluster.ipv6() && class.Spec.MetadataOptions == nil {
+		made.Data.MetadataOptions.HttpProtocolIpv6 = types.LaunchTemplateInstanceMetadataProtocolIpv6Enabled
+	}
 	made.reserve(class, key.reservation)
 	return made, nil
 }
 
 // userData renders the user data of a class's nodes in the way of its AMI family.
-func (p *Provider) userData(ctx context.Context, class *awsv1.EC2NodeClass, labels map[string]string, taints []corev1.Taint, pods int64) (string, error) {
+func userData(cluster clusterFacts, class *awsv1.EC2NodeClass, labels map[string]string, taints []corev1.Taint, pods int64) (string, error) {
 	custom := aws.ToString(class.Spec.UserData)
 	text := custom
 	switch family := class.AMIFamily(); family {
 	case awsv1.AMIFamilyCustom:
 	case awsv1.AMIFamilyAL2023:
-		cluster, _, err := p.cluster.get(ctx)
-		if err != nil {
-			return "", err
-		}
 		kubelet, err := kubeletSettings(class.Spec.Kubelet)
 		if err != nil {
 			return "", err
