@@ -3,6 +3,8 @@ package aws
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,7 +26,7 @@ type clusterFacts struct {
 	version string
 }
 
-// describeCluster asks EKS for what the options leave open.
+// describeCluster asks the API server for its version, and EKS for what the options leave open besides.
 func describeCluster(ctx context.Context, api *eks.Client, options Options) (clusterFacts, error) {
 	facts := clusterFacts{
 		name:        options.Cluster,
@@ -32,6 +34,13 @@ func describeCluster(ctx context.Context, api *eks.Client, options Options) (clu
 		authority:   options.ClusterCA,
 		serviceCIDR: options.ServiceCIDR,
 		version:     options.KubernetesVersion,
+	}
+	if facts.version == "" && options.ServerVersion != nil {
+		version, err := options.ServerVersion(ctx)
+		if err != nil {
+			return clusterFacts{}, fmt.Errorf("version of the API server: %w", err)
+		}
+		facts.version = version
 	}
 	if facts.endpoint != "" && facts.authority != "" && facts.serviceCIDR != "" && facts.version != "" {
 		return facts, nil
@@ -53,6 +62,12 @@ func describeCluster(ctx context.Context, api *eks.Client, options Options) (clu
 		setDefault(&facts.serviceCIDR, aws.ToString(network.ServiceIpv6Cidr))
 	}
 	return facts, nil
+}
+
+// ipv6 reports whether the cluster's services, and so its nodes and pods, have IPv6 addresses.
+func (c *clusterFacts) ipv6() bool {
+	prefix, err := netip.ParsePrefix(c.serviceCIDR)
+	return err == nil && prefix.Addr().Is6()
 }
 
 func setDefault(field *string, value string) {

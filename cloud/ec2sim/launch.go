@@ -76,6 +76,12 @@ func (s *Server) prepare(spec *launchSpec) (*launchOrder, error) {
 		return nil, refuse("Unsupported", "Your requested instance type (%s) is not supported in your requested Availability Zone (%s).",
 			o.itype.Name, o.subnet.Zone)
 	}
+	if err := checkMachine(spec, o.itype); err != nil {
+		return nil, err
+	}
+	if err := checkAddresses(spec, o.subnet); err != nil {
+		return nil, err
+	}
 	if o.groups, err = s.launchGroups(spec); err != nil {
 		return nil, err
 	}
@@ -93,6 +99,9 @@ func (s *Server) launchImage(id string, t *InstanceType) (*image, error) {
 	im := s.image(id)
 	if im == nil {
 		return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+	}
+	if !im.visible() {
+		return nil, notAuthorized(im)
 	}
 	if im.Arch != t.ec2Arch() {
 		return nil, invalidValue("The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again.", t.ec2Arch(), im.Arch)
@@ -234,7 +243,7 @@ func (s *Server) newInstance(o *launchOrder, index int, now time.Time) *instance
 		i.Metadata.merge(spec.Metadata)
 	}
 	i.Volumes = newVolumes(spec)
-	i.Interfaces = newInterfaces(spec, o.groups)
+	i.Interfaces = newInterfaces(spec, o.groups, o.subnet)
 	i.BootAt = now.Add(s.opts.BootDelay)
 	i.ReadyAt = i.BootAt.Add(s.opts.ReadyDelay)
 	s.bootFaults(i, now)
@@ -283,7 +292,7 @@ func newVolumes(spec *launchSpec) []volume {
 	return volumes
 }
 
-func newInterfaces(spec *launchSpec, groups []string) []networkInterface {
+func newInterfaces(spec *launchSpec, groups []string, in *subnet) []networkInterface {
 	if len(spec.Interfaces) == 0 {
 		return []networkInterface{{ID: newID("eni"), Type: "interface", Groups: groups}}
 	}
@@ -292,6 +301,10 @@ func newInterfaces(spec *launchSpec, groups []string) []networkInterface {
 		i := networkInterface{
 			ID: newID("eni"), DeviceIndex: n.DeviceIndex, CardIndex: n.CardIndex, Type: n.Type, Groups: n.Groups, Description: n.Description,
 		}
+		for range n.Ipv6Count {
+			i.IPv6 = append(i.IPv6, in.newIPv6())
+		}
+		i.PrimaryIPv6 = n.PrimaryIPv6
 		setDefault(&i.Type, "interface")
 		if i.Groups == nil {
 			i.Groups = groups
