@@ -50,9 +50,15 @@ func newReservationPool(api *ec2.Client, now func() time.Time) *reservationPool 
 	return &reservationPool{api: api, now: now, room: make(map[string]reservationRoom)}
 }
 
-// reservationFilters turns selector terms into one set of filters per query: the ids go together.
-func reservationFilters(terms []awsv1.CapacityReservationSelectorTerm) [][]types.Filter {
-	var queries [][]types.Filter
+// reservationQuery is one question for reservations: these, or those that pass the filters.
+type reservationQuery struct {
+	ids     []string
+	filters []types.Filter
+}
+
+// reservationQueries turns selector terms into queries: the ids go together.
+func reservationQueries(terms []awsv1.CapacityReservationSelectorTerm) []reservationQuery {
+	var queries []reservationQuery
 	var ids []string
 	for _, term := range terms {
 		if term.ID != "" {
@@ -67,11 +73,11 @@ func reservationFilters(terms []awsv1.CapacityReservationSelectorTerm) [][]types
 			filters = append(filters, filter("instance-match-criteria", term.InstanceMatchCriteria))
 		}
 		if len(filters) > 0 {
-			queries = append(queries, filters)
+			queries = append(queries, reservationQuery{filters: filters})
 		}
 	}
 	for chunk := range slices.Chunk(ids, maxFilterValues) {
-		queries = append(queries, []types.Filter{filter("capacity-reservation-id", chunk...)})
+		queries = append(queries, reservationQuery{ids: chunk})
 	}
 	return queries
 }
@@ -79,8 +85,8 @@ func reservationFilters(terms []awsv1.CapacityReservationSelectorTerm) [][]types
 // selectReservations returns the active reservations that any term matches, ordered by id.
 func (r *reservationPool) selectReservations(ctx context.Context, terms []awsv1.CapacityReservationSelectorTerm) ([]awsv1.CapacityReservation, error) {
 	found := make(map[string]awsv1.CapacityReservation)
-	for _, filters := range reservationFilters(terms) {
-		reservations, err := r.describe(ctx, filters)
+	for _, query := range reservationQueries(terms) {
+		reservations, err := r.describe(ctx, query)
 		if err != nil {
 			return nil, err
 		}
@@ -92,24 +98,50 @@ func (r *reservationPool) selectReservations(ctx context.Context, terms []awsv1.
 	return slices.SortedFunc(maps.Values(found), func(a, b awsv1.CapacityReservation) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
-// describe reads active reservations and takes over their numbers.
-func (r *reservationPool) describe(ctx context.Context, filters []types.Filter) ([]types.CapacityReservation, error) {
-	var out []types.CapacityReservation
-	pages := ec2.NewDescribeCapacityReservationsPaginator(r.api, &ec2.DescribeCapacityReservationsInput{
-		Filters:    append(slices.Clone(filters), filter("state", string(types.CapacityReservationStateActive))),
-		MaxResults: aws.Int32(1000),
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, classify("DescribeCapacityReservations", err)
+// describe reads active reservations and takes over their numbers. EC2 answers nothing where it does not know one of several
+// ids, so each of them is asked for alone then.
+func (r *reservationPool) describe(ctx context.Context, query reservationQuery) ([]types.CapacityReservation, error) {
+	found, err := r.read(ctx, query)
+	if hasCode(err, "InvalidCapacityReservationId.NotFound") {
+		found, err = nil, nil
+		for _, id := range query.ids {
+			if len(query.ids) == 1 {
+				break
+			}
+			alone, err := r.describe(ctx, reservationQuery{ids: []string{id}})
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, alone...)
 		}
-		out = append(out, page.CapacityReservations...)
+	}
+	if err != nil {
+		return nil, classify("DescribeCapacityReservations", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range out {
-		r.set(aws.ToString(out[i].CapacityReservationId), int(aws.ToInt32(out[i].AvailableInstanceCount)))
+	for i := range found {
+		r.set(aws.ToString(found[i].CapacityReservationId), int(aws.ToInt32(found[i].AvailableInstanceCount)))
+	}
+	return found, nil
+}
+
+// read asks EC2. Ids and the size of a page exclude each other (API reference, DescribeCapacityReservations, MaxResults).
+func (r *reservationPool) read(ctx context.Context, query reservationQuery) ([]types.CapacityReservation, error) {
+	input := &ec2.DescribeCapacityReservationsInput{
+		CapacityReservationIds: query.ids,
+		Filters:                append(slices.Clone(query.filters), filter("state", string(types.CapacityReservationStateActive))),
+	}
+	if len(query.ids) == 0 {
+		input.MaxResults = aws.Int32(1000)
+	}
+	var out []types.CapacityReservation
+	for pages := ec2.NewDescribeCapacityReservationsPaginator(r.api, input); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page.CapacityReservations...)
 	}
 	return out, nil
 }
@@ -182,7 +214,7 @@ func (r *reservationPool) stale(reservations []awsv1.CapacityReservation) []stri
 func (r *reservationPool) refresh(ctx context.Context, ids []string) error {
 	seen := make(map[string]bool, len(ids))
 	for chunk := range slices.Chunk(ids, maxFilterValues) {
-		found, err := r.describe(ctx, []types.Filter{filter("capacity-reservation-id", chunk...)})
+		found, err := r.describe(ctx, reservationQuery{ids: chunk})
 		if err != nil {
 			return err
 		}

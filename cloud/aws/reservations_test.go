@@ -72,6 +72,8 @@ func TestReservationsAreSelected(t *testing.T) {
 		{"by id", []awsv1.CapacityReservationSelectorTerm{{ID: red}}, []string{red}},
 		{"by tag", []awsv1.CapacityReservationSelectorTerm{{Tags: map[string]string{"team": "blue"}}}, []string{blue, block}},
 		{"by any value of a tag", []awsv1.CapacityReservationSelectorTerm{{Tags: map[string]string{"team": "*"}}}, []string{blue, red, block}},
+		{"by ids of which one is gone", []awsv1.CapacityReservationSelectorTerm{{ID: red}, {ID: "cr-0123456789abcdef0"}, {ID: blue}}, []string{blue, red}},
+		{"by an id that is gone", []awsv1.CapacityReservationSelectorTerm{{ID: "cr-0123456789abcdef0"}}, nil},
 		{"by several terms", []awsv1.CapacityReservationSelectorTerm{{ID: red}, {ID: blue}}, []string{blue, red}},
 		{"by who may use it", []awsv1.CapacityReservationSelectorTerm{{InstanceMatchCriteria: "open", OwnerID: "123456789012"}}, []string{red}},
 		{"of somebody else", []awsv1.CapacityReservationSelectorTerm{{OwnerID: "999999999999"}}, nil},

@@ -66,7 +66,7 @@ func TestLaunchIsRefused(t *testing.T) {
 		code   string
 	}{
 		"no such template": {func(in *ec2.CreateFleetInput) {
-			in.LaunchTemplateConfigs[0].LaunchTemplateSpecification.LaunchTemplateName = aws.String("nobody's")
+			in.LaunchTemplateConfigs[0].LaunchTemplateSpecification.LaunchTemplateName = aws.String("nobody")
 		}, "InvalidLaunchTemplateName.NotFoundException"},
 		"no such version": {func(in *ec2.CreateFleetInput) {
 			in.LaunchTemplateConfigs[0].LaunchTemplateSpecification.Version = aws.String("7")

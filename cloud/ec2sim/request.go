@@ -89,6 +89,10 @@ func (s *Server) answer(r *http.Request, c *call, plan faultPlan) (reply, *apiEr
 	if plan.refusal != nil {
 		return p.failure(c, plan.refusal), plan.refusal
 	}
+	if err := checkModel(c); err != nil {
+		e := asAPIError(err)
+		return p.failure(c, e), e
+	}
 	var value any
 	run := func(time.Time) error {
 		var err error

@@ -266,8 +266,6 @@ func describeCapacityReservations(s *Server, c *call) (any, error) {
 	found, err := sift(found, parseFilters(c.form), func(r *capacityReservation) attributes {
 		return tagged(r.Tags, func(name string) ([]string, bool) {
 			switch name {
-			case "capacity-reservation-id":
-				return []string{r.ID}, true
 			case "instance-type":
 				return []string{r.Type}, true
 			case "availability-zone":
@@ -278,8 +276,6 @@ func describeCapacityReservations(s *Server, c *call) (any, error) {
 				return []string{r.Match}, true
 			case "state":
 				return []string{r.state(c.at)}, true
-			case "reservation-type":
-				return []string{r.Kind}, true
 			}
 			return nil, false
 		})

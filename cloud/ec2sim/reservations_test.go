@@ -30,7 +30,7 @@ func TestCapacityReservations(t *testing.T) {
 	available := func(id string) int32 {
 		t.Helper()
 		out, err := a.ec2.DescribeCapacityReservations(ctx(t), &ec2.DescribeCapacityReservationsInput{
-			Filters: []ec2types.Filter{filterOf("tag:team", "blue"), filterOf("state", "active"), filterOf("capacity-reservation-id", id)}})
+			CapacityReservationIds: []string{id}, Filters: []ec2types.Filter{filterOf("tag:team", "blue"), filterOf("state", "active")}})
 		if err != nil || len(out.CapacityReservations) != 1 {
 			t.Fatalf("reservation %s: %+v, %v", id, out, err)
 		}

@@ -1,0 +1,179 @@
+package ec2sim
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// publishedModel is what AWS's published service models say of requests: operations, parameters, their names on the wire,
+// required ones, enums, limits, patterns, and the filter names that the documentation of a call lists. It was taken from the
+// models of 2026 (botocore's service-2.json); the enum of instance types is left out, since EC2 knows types before it does.
+//
+//go:embed model.json
+var publishedModel []byte
+
+// serviceModel is what a service's requests look like.
+type serviceModel struct {
+	Protocol   string // ec2, query, json or rest-json
+	Operations map[string]struct{ Input string }
+	Shapes     map[string]*shape
+}
+
+// shape is the type of a parameter. Limits are of a number's value, a text's length in characters or a list's length.
+type shape struct {
+	Type      string
+	Members   map[string]*memberShape // of a structure
+	Required  []string                // names of members
+	Member    *memberShape            // of a list
+	Flattened bool                    // a list without the level "member"
+	Enum      []string
+	Min, Max  *float64
+	Pattern   string
+
+	pattern *regexp.Regexp
+}
+
+type memberShape struct {
+	Shape        string
+	LocationName string
+	QueryName    string
+	Filters      []string
+}
+
+// models returns the models by the name of their service.
+var models = sync.OnceValue(func() map[string]*serviceModel {
+	var read map[string]*serviceModel
+	if err := json.Unmarshal(publishedModel, &read); err != nil {
+		panic(fmt.Sprintf("the service model that is built in: %v", err))
+	}
+	for _, service := range read {
+		for name, s := range service.Shapes {
+			if s.Pattern == "" {
+				continue
+			}
+			// Botocore writes ranges beyond the basic plane as Java does, which Go's expressions do not have; and its code points
+			// as \uXXXX, which they spell \x{XXXX}.
+			text := surrogates.ReplaceAllString(s.Pattern, "")
+			text = codePoint.ReplaceAllString(text, `\x{$1}`)
+			s.pattern = regexp.MustCompile("^(?:" + text + ")$")
+			service.Shapes[name] = s
+		}
+	}
+	return read
+})
+
+var (
+	surrogates = regexp.MustCompile(`\\u[0-9A-F]{5,}-\\u[0-9A-F]{5,}`)
+	codePoint  = regexp.MustCompile(`\\u([0-9A-Fa-f]{4})`)
+)
+
+// checkModel refuses a request that the published model does not have: an operation, a parameter, a value or a filter. It
+// says so in the words of EC2 or of the service's protocol.
+func checkModel(c *call) error {
+	service := models()[c.service]
+	if service == nil {
+		return nil // protocolOf refuses it
+	}
+	input := service.Shapes[service.Operations[c.action].Input]
+	if input == nil {
+		return nil // beyondModel, as a test holds
+	}
+	m := modelCheck{service: service, call: c}
+	switch service.Protocol {
+	case "ec2", "query":
+		return m.structure("", c.form, input, "Action", "Version")
+	case "json":
+		var body any
+		if err := json.Unmarshal(c.body, &body); err != nil {
+			return refuse("SerializationException", "%v", err)
+		}
+		return m.jsonValue("", body, input)
+	}
+	return nil // what a REST request says is in its path
+}
+
+// modelCheck checks one request.
+type modelCheck struct {
+	service *serviceModel
+	call    *call
+}
+
+// text checks a scalar.
+func (m modelCheck) text(name, value string, s *shape) error {
+	if len(s.Enum) > 0 && !slices.Contains(s.Enum, value) {
+		return m.invalid("Value (%s) for parameter %s is invalid. Valid values: %s", value, name, strings.Join(s.Enum, ", "))
+	}
+	if s.pattern != nil && !s.pattern.MatchString(value) {
+		return m.invalid("Value (%s) for parameter %s is invalid. It has to match %s", value, name, s.Pattern)
+	}
+	return m.within(name, float64(len([]rune(value))), s)
+}
+
+// within checks a number, or a length, against the limits of a shape.
+func (m modelCheck) within(name string, n float64, s *shape) error {
+	if s.Min != nil && n < *s.Min {
+		return m.invalid("Value (%g) for parameter %s is invalid. It has to be at least %g", n, name, *s.Min)
+	}
+	if s.Max != nil && n > *s.Max {
+		return m.invalid("Value (%g) for parameter %s is invalid. It may be at most %g", n, name, *s.Max)
+	}
+	return nil
+}
+
+// filterName checks the name of a filter against those that the documentation of its call lists.
+func (m modelCheck) filterName(name string, documented []string) error {
+	if len(documented) == 0 {
+		return nil // the model lists none: what they may be is the handler's affair
+	}
+	known := slices.Concat(documented, undocumentedFilters[m.call.action])
+	if key, isTag := strings.CutPrefix(name, "tag:"); isTag && key != "" && (slices.Contains(known, "tag:<key>") || slices.Contains(known, "tag")) {
+		return nil
+	}
+	if name != "tag" && slices.Contains(known, name) {
+		return nil
+	}
+	return invalidValue("The filter '%s' is invalid", name)
+}
+
+// invalid, unknown and missing refuse in the words of the protocol.
+func (m modelCheck) invalid(format string, args ...any) error {
+	if m.service.Protocol == "ec2" {
+		return invalidValue(format, args...)
+	}
+	return refuse(validationCode(m.call.service), format, args...)
+}
+
+func (m modelCheck) unknown(name string) error {
+	switch m.service.Protocol {
+	case "ec2":
+		return refuse("UnknownParameter", "The parameter %s is not recognized", name)
+	case "json":
+		return refuse("SerializationException", "Unexpected field %s", name)
+	}
+	return refuse("MalformedInput", "The parameter %s is not recognized", name)
+}
+
+func (m modelCheck) missing(name string) error {
+	if m.service.Protocol == "ec2" {
+		return missingParameter(name)
+	}
+	return refuse(validationCode(m.call.service), "Value at '%s' failed to satisfy constraint: Member must not be null", name)
+}
+
+// validationCode is what a service calls a request that breaks a constraint (each service's reference, "Common errors").
+func validationCode(service string) string {
+	switch service {
+	case "iam", "sts":
+		return "ValidationError"
+	case "sqs":
+		return "InvalidParameterValue"
+	case "pricing":
+		return "InvalidParameterException"
+	}
+	return "ValidationException"
+}
