@@ -77,6 +77,8 @@ type Options struct {
 	ReservedENIs int
 	// DisableDryRun makes ResolveNodeClass trust the permissions instead of testing them with dry runs.
 	DisableDryRun bool
+	// IsolatedVPC says that only AWS services with a VPC endpoint are reached: neither IAM nor Pricing is called.
+	IsolatedVPC bool
 	// Load are further options of the SDK's configuration, such as credentials or an endpoint.
 	Load []func(*config.LoadOptions) error
 	// Log receives what is worth knowing; nil logs nothing.
@@ -196,6 +198,9 @@ func build(cfg aws.Config, options Options) *Provider {
 		return discoverMachines(ctx, p.ec2, cfg.Region)
 	})
 	p.onDemand = refresh(p, "on-demand prices", refreshCatalogue, func(ctx context.Context) (map[string]float64, error) {
+		if options.IsolatedVPC {
+			return nil, nil // the table has to do
+		}
 		return loadOnDemandPrices(ctx, pricingAPI, cfg.Region)
 	})
 	p.spot = refresh(p, "spot prices", refreshCatalogue, func(ctx context.Context) (map[spotPool]float64, error) {
@@ -203,6 +208,7 @@ func build(cfg aws.Config, options Options) *Provider {
 	})
 	// Without prices there is still the table of on-demand ones; without instance types or the cluster there is nothing.
 	p.onDemand.optional, p.spot.optional = true, true
+	p.onDemand.patience = pricePatience
 	return p
 }
 

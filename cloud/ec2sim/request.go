@@ -21,10 +21,10 @@ type call struct {
 	action  string
 	// accessKey tells the principal, region the one that the request was signed for.
 	accessKey, region string
-	form      *params         // Query protocols
-	body      json.RawMessage // JSON protocols
-	host      string
-	at        time.Time
+	form              *params         // Query protocols
+	body              json.RawMessage // JSON protocols
+	host              string
+	at                time.Time
 }
 
 // reply is a finished answer.
