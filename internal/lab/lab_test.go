@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -57,6 +59,7 @@ func TestControlPlane(t *testing.T) {
 	t.Run("a simulated node becomes ready when told", func(t *testing.T) { nodeBecomesReady(ctx, t, clients) })
 	t.Run("an evicted pod goes, if its budget allows", func(t *testing.T) { evict(ctx, t, clients) })
 	t.Run("a job finishes", func(t *testing.T) { finishJob(ctx, t, clients) })
+	t.Run("a pod is ready again after its kubelet was late", func(t *testing.T) { readyAgain(ctx, t, clients) })
 	t.Run("a volume is attached", func(t *testing.T) { attachVolume(ctx, t, clients) })
 	t.Run("a dead component comes back", func(t *testing.T) { comeBack(ctx, t, l) })
 	t.Run("a crash loses nothing", func(t *testing.T) {
@@ -141,6 +144,24 @@ func readyCondition(node *corev1.Node) corev1.NodeCondition {
 		}
 	}
 	return corev1.NodeCondition{}
+}
+
+// readyAgain does to a pod what the node lifecycle controller does when a kubelet is late.
+func readyAgain(ctx context.Context, t *testing.T, clients kubernetes.Interface) {
+	pod := createPod(ctx, t, clients, "late", "simulated", nil)
+	notReady := []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`)
+	pods := clients.CoreV1().Pods(pod.Namespace)
+	marked, err := pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, notReady, metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if podReady(marked) {
+		t.Fatal("the pod is ready though it was marked not ready")
+	}
+	await(ctx, t, "the pod is ready again", func(ctx context.Context) (bool, error) {
+		pod, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		return err == nil && podReady(pod), err
+	})
 }
 
 func evict(ctx context.Context, t *testing.T, clients kubernetes.Interface) {
@@ -251,14 +272,15 @@ func createPod(ctx context.Context, t *testing.T, clients kubernetes.Interface, 
 		if err != nil {
 			return false, err
 		}
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-				return pod.Status.Phase == corev1.PodRunning, nil
-			}
-		}
-		return false, nil
+		return pod.Status.Phase == corev1.PodRunning && podReady(pod), nil
 	})
 	return pod
+}
+
+func podReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func containers() []corev1.Container {
