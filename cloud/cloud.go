@@ -190,11 +190,13 @@ type LaunchRequest struct {
 	CapacityType string `json:"capacityType"`
 	// CapacityBlock says that the reservation to launch into is a capacity block.
 	CapacityBlock bool `json:"capacityBlock,omitempty"`
+	// Interruptible says that the owner of the reservation to launch into may take it back.
+	Interruptible bool `json:"interruptible,omitempty"`
 	// Prioritized has the cloud choose by the prices of the overrides instead of its own.
 	Prioritized bool `json:"prioritized,omitempty"`
 	// Overrides are the pools of capacity to choose from, the preferred first.
 	Overrides []Override `json:"overrides"`
-	// Tags are put on every instance, volume and network interface at creation.
+	// Tags are put on every instance and volume at creation.
 	Tags map[string]string `json:"tags"`
 	// Context is EC2's reserved request context, from the node class.
 	Context string `json:"context,omitempty"`

@@ -38,9 +38,12 @@ type Error struct {
 	Operation string
 	// RetryAfter is how long to wait at least; zero leaves it to the caller.
 	RetryAfter time.Duration
-	// Answered says that the cloud has answered the request for good, and launched nothing: sent again with the same token,
-	// it brings the same answer.
+	// Answered says that the cloud has answered the request, and launched nothing: its token is spent, and sent again it may
+	// bring the same answer for ever.
 	Answered bool
+	// Unsure says, of an answer, that something may have been launched all the same: it has to be looked for before the launch
+	// is asked for with another token.
+	Unsure bool
 	// Err is the cause.
 	Err error
 }
@@ -78,4 +81,10 @@ func ReasonOf(err error) string {
 func Answered(err error) bool {
 	var classified *Error
 	return errors.As(err, &classified) && classified.Answered
+}
+
+// Unsure reports whether a provider's error leaves it open what an answered request has launched.
+func Unsure(err error) bool {
+	var classified *Error
+	return errors.As(err, &classified) && classified.Unsure
 }

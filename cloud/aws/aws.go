@@ -13,7 +13,7 @@
 //     (instancetypes.go);
 //   - offerings that had no capacity, for three minutes (unavailable.go);
 //   - how much room capacity reservations have, for a minute, less what was launched into them (reservations.go);
-//   - launch templates, which are named by a hash of their content, so that making one twice is making it once
+//   - launch templates, which are named by a hash of their content and the half hour, so that making one twice is making it once
 //     (template.go);
 //   - answers of dry runs, of SSM and IAM, for minutes.
 //
@@ -179,7 +179,7 @@ func build(cfg aws.Config, options Options) *Provider {
 		validated:   newTTLCache[string, finding](validationTTL, 256, options.Now),
 		profiles:    newTTLCache[string, struct{}](15*time.Minute, 256, options.Now),
 		oldProfiles: newTTLCache[string, time.Time](24*time.Hour, 256, options.Now),
-		cleaned:     newTTLCache[string, struct{}](templateIdle/3, 256, options.Now),
+		cleaned:     newTTLCache[string, struct{}](templatePeriod/3, 256, options.Now),
 		launched:    newTTLCache[string, struct{}](time.Hour, 4096, options.Now),
 	}
 	p.subnets = newSubnetPool(p.ec2, options.Now)

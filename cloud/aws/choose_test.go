@@ -110,7 +110,7 @@ func TestVerdicts(t *testing.T) {
 		{"InvalidAMIID.NotFound", "", cloud.StaleRequest, "AMINotFound"},
 		{"InvalidParameterValue", "Value (x) for parameter iamInstanceProfile.name is invalid.", cloud.Transient, "InstanceProfileNameInvalid"},
 		{"InvalidParameterValue", "something else", cloud.Invalid, "LaunchFailed"},
-		{"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "", cloud.Forbidden, "SpotSLRCreationFailed"},
+		{"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "", cloud.InsufficientCapacity, "SpotSLRCreationFailed"},
 		{"NeverHeardOf", "", cloud.Transient, "LaunchFailed"},
 	} {
 		if got := verdictOfCode(tc.code, tc.message); got.kind != tc.kind || got.reason != tc.reason {

@@ -32,7 +32,6 @@ var verdicts = map[string]verdict{
 	"OptInRequired":               {cloud.Forbidden, "Unauthorized"},
 	"UnrecognizedClientException": {cloud.Forbidden, "Unauthorized"},
 	"InvalidClientTokenId":        {cloud.Forbidden, "Unauthorized"},
-	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": {cloud.Forbidden, "SpotSLRCreationFailed"},
 
 	"RequestLimitExceeded":     {cloud.Throttled, "RequestLimitExceeded"},
 	"Throttling":               {cloud.Throttled, "RequestLimitExceeded"},
@@ -89,7 +88,16 @@ var capacityCodes = map[string]string{
 	"InstanceLimitExceeded":                 "VCPULimitExceeded",
 	"MaxFleetCountExceeded":                 "FleetQuotaExceeded",
 	"InsufficientFreeAddressesInSubnet":     "InsufficientFreeAddressesInSubnet",
+	// Without the role nothing can be bought as spot, and everything else can (Karpenter, pkg/providers/instance/instance.go).
+	noSpotRole: spotRoleFailed,
 }
+
+const (
+	// noSpotRole is the code of spot launches in an account that lacks the role for them and where it may not be made.
+	noSpotRole = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+	// spotRoleFailed is Karpenter's reason for it.
+	spotRoleFailed = "SpotSLRCreationFailed"
+)
 
 // classify turns an SDK error of an operation into a cloud.Error; nil and errors already classified stay as they are.
 func classify(operation string, err error) error {

@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"go.uber.org/zap"
 
 	"github.com/tenon-sh/tenon/cloud"
@@ -30,13 +33,19 @@ func (p *Provider) Launch(ctx context.Context, request cloud.LaunchRequest) (clo
 	if len(request.Overrides) == 0 {
 		return cloud.LaunchResult{}, invalid("CreateFleet", errors.New("the request has no overrides"))
 	}
-	reply, err := p.ec2.CreateFleet(ctx, fleet(request))
+	reply, err := p.ec2.CreateFleet(ctx, fleet(request), sendOnce)
 	if err != nil {
-		err = classify("CreateFleet", err)
+		err = answered(classify("CreateFleet", err))
 		p.learn(request, err)
 		return cloud.LaunchResult{}, err
 	}
 	result := cloud.LaunchResult{Instances: p.launchedInstances(request, reply.Instances)}
+	if len(result.Instances) == 0 && len(reply.Errors) == 0 {
+		return result, &cloud.Error{
+			Kind: cloud.Transient, Reason: "LaunchFailed", Operation: "CreateFleet", Answered: true, Unsure: true,
+			Err: fmt.Errorf("fleet %s has neither instances nor errors", aws.ToString(reply.FleetId)),
+		}
+	}
 	failure := p.refusals(request, reply.Errors, &result)
 	if len(result.Instances) == 0 {
 		p.learn(request, failure)
@@ -48,12 +57,31 @@ func (p *Provider) Launch(ctx context.Context, request cloud.LaunchRequest) (clo
 	return result, nil
 }
 
+// sendOnce keeps the SDK from sending a launch again by itself: a token that was answered is not to be used once more, and who
+// sends it again because the reply was lost has to know that it is not the first time.
+func sendOnce(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
+
+// answered says of an error of CreateFleet whether EC2 has answered with it, and whether that leaves open what was launched,
+// as an error of EC2's own does (developer guide, "Ensuring idempotency in Amazon EC2 API requests": 5xx).
+func answered(err error) error {
+	var api smithy.APIError
+	var classified *cloud.Error
+	if !errors.As(err, &classified) || !errors.As(err, &api) {
+		return err
+	}
+	var response *smithyhttp.ResponseError
+	broken := errors.As(err, &response) && response.HTTPStatusCode() >= http.StatusInternalServerError
+	out := *classified
+	out.Answered, out.Unsure = true, broken && out.Kind != cloud.Throttled
+	return &out
+}
+
 // learn draws the conclusions from a launch that brought nothing.
 func (p *Provider) learn(request cloud.LaunchRequest, err error) {
 	switch {
 	case cloud.KindOf(err) == cloud.StaleRequest:
 		p.templates.forget(request)
-	case cloud.ReasonOf(err) == "SpotSLRCreationFailed":
+	case cloud.ReasonOf(err) == spotRoleFailed:
 		p.unavailable.markCapacityType(karpenterv1.CapacityTypeSpot)
 	}
 }
@@ -70,9 +98,8 @@ func fleet(request cloud.LaunchRequest) *ec2.CreateFleetInput {
 			DefaultTargetCapacityType: targetType(request),
 		},
 	}
-	for _, resource := range []types.ResourceType{
-		types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface, types.ResourceTypeFleet,
-	} {
+	// Network interfaces and spot requests are tagged by the launch template, as Karpenter does it.
+	for _, resource := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeFleet} {
 		input.TagSpecifications = append(input.TagSpecifications, types.TagSpecification{ResourceType: resource, Tags: tags})
 	}
 	if request.Context != "" {
@@ -83,20 +110,27 @@ func fleet(request cloud.LaunchRequest) *ec2.CreateFleetInput {
 		spot, onDemand = types.SpotAllocationStrategyCapacityOptimizedPrioritized, types.FleetOnDemandAllocationStrategyPrioritized
 		prioritize(input.LaunchTemplateConfigs, request.Overrides)
 	}
-	if request.CapacityType == karpenterv1.CapacityTypeSpot {
+	switch {
+	case request.CapacityType == karpenterv1.CapacityTypeSpot:
 		input.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: spot}
-	} else {
+	case request.Interruptible:
+		input.ReservedCapacityOptions = &types.ReservedCapacityOptionsRequest{
+			ReservationTypes: []types.FleetReservationType{types.FleetReservationTypeInterruptibleCapacityReservation},
+		}
+	case !request.CapacityBlock:
 		input.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: onDemand}
 	}
 	return input
 }
 
 // targetType is what EC2 calls the capacity type. Reserved capacity is on-demand capacity that was bought before; only
-// capacity blocks have a market of their own.
+// capacity blocks and interruptible reservations have markets of their own.
 func targetType(request cloud.LaunchRequest) types.DefaultTargetCapacityType {
 	switch {
 	case request.CapacityBlock:
 		return types.DefaultTargetCapacityTypeCapacityBlock
+	case request.Interruptible:
+		return types.DefaultTargetCapacityTypeReservedCapacity
 	case request.CapacityType == karpenterv1.CapacityTypeReserved:
 		return types.DefaultTargetCapacityTypeOnDemand
 	}
@@ -211,6 +245,8 @@ func (p *Provider) refusals(request cloud.LaunchRequest, failures []types.Create
 		}
 		key := cloud.OfferingKey{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: request.CapacityType, ReservationID: override.Reservation}
 		switch code {
+		case noSpotRole:
+			p.unavailable.markCapacityType(karpenterv1.CapacityTypeSpot)
 		case "InsufficientFreeAddressesInSubnet":
 			p.unavailable.markSubnet(override.Subnet)
 		case "ReservationCapacityExceeded":

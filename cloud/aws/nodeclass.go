@@ -160,15 +160,15 @@ func (p *Provider) resolveProfile(ctx context.Context, class *awsv1.EC2NodeClass
 	return fine, nil
 }
 
-// cleanTemplates removes the unused launch templates of a class now and then. They cost nothing, so that a failure is
+// cleanTemplates removes the old launch templates of a class now and then. They cost nothing, so that a failure is
 // no more than worth a line.
 func (p *Provider) cleanTemplates(ctx context.Context, class string) {
 	if _, recently := p.cleaned.get(class); recently {
 		return
 	}
 	p.cleaned.put(class, struct{}{})
-	if err := p.templates.clean(ctx, class, templateIdle); err != nil {
-		p.log.Warn("unused launch templates stay for now", zap.String("nodeClass", class), zap.Error(err))
+	if err := p.templates.clean(ctx, class, templateKept); err != nil {
+		p.log.Warn("old launch templates stay for now", zap.String("nodeClass", class), zap.Error(err))
 	}
 }
 

@@ -144,10 +144,10 @@ func TestLaunchTemplatesAreSharedAndCleanedUp(t *testing.T) {
 	if again := a.sim.CallCounts()["CreateLaunchTemplate"].Total; again > made+1 {
 		t.Errorf("a new worker made %d templates that were there", again-made-1)
 	}
-	a.Advance(31 * time.Minute)
+	a.Advance(181 * time.Minute)
 	a.resolve(restarted, class)
 	if names := a.templates(); len(names) != 0 {
-		t.Errorf("templates %v are left half an hour after their last use", names)
+		t.Errorf("templates %v are left three hours after they were made", names)
 	}
 	second.Token = "token"
 	_, err = restarted.Launch(t.Context(), second)

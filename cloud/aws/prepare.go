@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 
 	"golang.org/x/sync/errgroup"
@@ -78,7 +79,8 @@ func (p *Provider) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cl
 		Tags:          tags,
 		Context:       aws.ToString(spec.Class.Spec.Context),
 		Prioritized:   len(spec.Prices) > 0,
-		CapacityBlock: isBlock(spec.Class, choice[0].key.ReservationID),
+		CapacityBlock: marketOf(spec.Class, choice[0].key.ReservationID) == types.MarketTypeCapacityBlock,
+		Interruptible: marketOf(spec.Class, choice[0].key.ReservationID) == types.MarketTypeInterruptibleCapacityReservation,
 	}, nil
 }
 
@@ -109,10 +111,11 @@ type choice struct {
 }
 
 // choose narrows the offerings of a launch to what CreateFleet gets: what can be had at the moment, and of that the first
-// 60 types. What makes sense to launch is for the caller to say: what it lists is launched.
+// 60 types. What makes sense to launch is for the caller to say: what it lists is launched. One fleet buys in one market, which
+// is that of the first offering.
 func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]awsv1.Subnet, market market) []choice {
 	var out []choice
-	types := make(map[string]bool)
+	chosen := make(map[string]bool)
 	for _, key := range spec.Offerings {
 		node, ok := resolved.byName[key.InstanceType]
 		subnet, reachable := subnets[key.Zone]
@@ -121,10 +124,11 @@ func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]a
 			price = own
 		}
 		if !ok || !reachable || !priced || key.CapacityType != spec.CapacityType || market.unavailable.offering(key) ||
-			key.ReservationID != "" && market.room[key.ReservationID] <= 0 || !types[key.InstanceType] && len(types) == maxTypes {
+			key.ReservationID != "" && market.room[key.ReservationID] <= 0 || !chosen[key.InstanceType] && len(chosen) == maxTypes ||
+			len(out) > 0 && marketOf(spec.Class, key.ReservationID) != marketOf(spec.Class, out[0].key.ReservationID) {
 			continue
 		}
-		types[key.InstanceType] = true
+		chosen[key.InstanceType] = true
 		if out = append(out, choice{node, key, subnet.ID, price}); len(out) == maxOverrides {
 			break
 		}
@@ -161,6 +165,9 @@ func (p *Provider) withTemplates(ctx context.Context, spec cloud.LaunchSpec, cho
 			template, err := p.templateFor(ctx, spec.Class, spec.NodePool, spec.Labels, spec.Taints, key)
 			if err != nil {
 				return err
+			}
+			if spec.CapacityType == karpenterv1.CapacityTypeSpot {
+				template.tagSpotRequests()
 			}
 			*names[key], err = p.templates.ensure(ctx, template)
 			return err

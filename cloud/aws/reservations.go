@@ -290,9 +290,19 @@ func (p *Provider) resolveReservations(ctx context.Context, class *awsv1.EC2Node
 	return fine, nil
 }
 
-// isBlock says whether a class's reservation is a capacity block, which is bought in a market of its own.
-func isBlock(class *awsv1.EC2NodeClass, id string) bool {
-	return slices.ContainsFunc(class.Status.CapacityReservations, func(r awsv1.CapacityReservation) bool {
-		return r.ID == id && r.ReservationType == awsv1.CapacityReservationTypeCapacityBlock
-	})
+// marketOf is the market in which a class's reservation is used; empty where that is on-demand, and without a reservation.
+func marketOf(class *awsv1.EC2NodeClass, id string) types.MarketType {
+	if id == "" {
+		return ""
+	}
+	at := slices.IndexFunc(class.Status.CapacityReservations, func(r awsv1.CapacityReservation) bool { return r.ID == id })
+	switch {
+	case at < 0:
+		return ""
+	case class.Status.CapacityReservations[at].ReservationType == awsv1.CapacityReservationTypeCapacityBlock:
+		return types.MarketTypeCapacityBlock
+	case class.Status.CapacityReservations[at].Interruptible:
+		return types.MarketTypeInterruptibleCapacityReservation
+	}
+	return ""
 }

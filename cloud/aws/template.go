@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -23,9 +24,11 @@ import (
 const (
 	// templatePrefix begins the names of our launch templates; a hash of the content follows.
 	templatePrefix = "tenon.sh/"
-	// templateIdle is how long a launch template is kept after its last use. A launch that is prepared and not sent
-	// for longer finds it gone and is prepared again.
-	templateIdle = 30 * time.Minute
+	// templatePeriod is for how long launches are prepared with one template, at most.
+	templatePeriod = 30 * time.Minute
+	// templateKept is how long a template is there: one period; one hour for the workers' clocks to differ, either way; and half
+	// an hour for what was prepared to be sent. A launch that is sent later finds it gone and is prepared again.
+	templateKept = 3 * time.Hour
 )
 
 // template is a launch template before it has a name.
@@ -34,9 +37,9 @@ type template struct {
 	Tags []types.Tag
 }
 
-// name returns a name that two templates share only if they are equal.
-func (t template) name() (string, error) {
-	content, err := json.Marshal(t)
+// name returns a name that two templates share only if they are equal and of the same period.
+func (t template) name(now time.Time) (string, error) {
+	content, err := json.Marshal([]any{t, now.Unix() / int64(templatePeriod/time.Second)})
 	if err != nil {
 		return "", fmt.Errorf("hash launch template: %w", err)
 	}
@@ -57,7 +60,7 @@ func newTemplate(class *awsv1.EC2NodeClass, image, userData string, tags map[str
 		Monitoring:      &types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(aws.ToBool(class.Spec.DetailedMonitoring))},
 		UserData:        aws.String(base64.StdEncoding.EncodeToString([]byte(userData))),
 		TagSpecifications: []types.LaunchTemplateTagSpecificationRequest{
-			{ResourceType: types.ResourceTypeSpotInstancesRequest, Tags: list},
+			{ResourceType: types.ResourceTypeNetworkInterface, Tags: list},
 		},
 	}
 	if options := class.Spec.CPUOptions; options != nil && options.NestedVirtualization != nil {
@@ -67,6 +70,14 @@ func newTemplate(class *awsv1.EC2NodeClass, image, userData string, tags map[str
 	}
 	templateNetwork(class, data)
 	return template{Data: data, Tags: list}
+}
+
+// tagSpotRequests tags the spot requests of the template's instances. EC2 refuses that of instances that are not spot
+// (aws/karpenter-provider-aws, issue 5850).
+func (t template) tagSpotRequests() {
+	t.Data.TagSpecifications = append(t.Data.TagSpecifications, types.LaunchTemplateTagSpecificationRequest{
+		ResourceType: types.ResourceTypeSpotInstancesRequest, Tags: t.Tags,
+	})
 }
 
 // reserve makes the template's instances run in one capacity reservation and nowhere else, or, without one, in none: what
@@ -79,8 +90,8 @@ func (t template) reserve(class *awsv1.EC2NodeClass, id string) {
 			CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
 			CapacityReservationTarget:     &types.CapacityReservationTarget{CapacityReservationId: aws.String(id)},
 		}
-		if isBlock(class, id) {
-			t.Data.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}
+		if market := marketOf(class, id); market != "" {
+			t.Data.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: market}
 		}
 	case len(class.Spec.CapacityReservationSelectorTerms) > 0:
 		t.Data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
@@ -154,7 +165,9 @@ func templateNetwork(class *awsv1.EC2NodeClass, data *types.RequestLaunchTemplat
 	}
 }
 
-// templateStore makes launch templates, knows which exist, and removes those nobody uses.
+// templateStore makes launch templates, knows which exist, and removes those that are old. Several workers share them without
+// telling each other what they use, so it is by its age that a template goes: its name counts the periods, and nobody prepares a
+// launch with one of an earlier period than his own.
 type templateStore struct {
 	api     *ec2.Client
 	cluster string
@@ -162,21 +175,18 @@ type templateStore struct {
 
 	flight singleflight.Group
 	mu     sync.Mutex
-	used   map[string]time.Time // of templates known to exist, when they were last used or first seen
+	known  map[string]time.Time // of templates known to exist, since when
 }
 
 func newTemplateStore(api *ec2.Client, cluster string, now func() time.Time) *templateStore {
-	return &templateStore{api: api, cluster: cluster, now: now, used: make(map[string]time.Time)}
+	return &templateStore{api: api, cluster: cluster, now: now, known: make(map[string]time.Time)}
 }
 
 // ensure makes the template exist and returns its name.
 func (s *templateStore) ensure(ctx context.Context, t template) (string, error) {
-	name, err := t.name()
-	if err != nil {
-		return "", err
-	}
-	if s.touch(name) {
-		return name, nil
+	name, err := t.name(s.now())
+	if err != nil || s.knows(name) {
+		return name, err
 	}
 	_, err, _ = s.flight.Do(name, func() (any, error) {
 		_, err := s.api.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
@@ -188,23 +198,26 @@ func (s *templateStore) ensure(ctx context.Context, t template) (string, error) 
 		if err != nil && !hasCode(err, "InvalidLaunchTemplateName.AlreadyExistsException") {
 			return nil, classify("CreateLaunchTemplate", err)
 		}
-		s.mu.Lock()
-		s.used[name] = s.now()
-		s.mu.Unlock()
+		s.learn(name)
 		return nil, nil
 	})
 	return name, err
 }
 
-// touch says that a template is being used; false when it is not known to exist.
-func (s *templateStore) touch(name string) bool {
+func (s *templateStore) knows(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.used[name]
-	if ok {
-		s.used[name] = s.now()
-	}
+	_, ok := s.known[name]
 	return ok
+}
+
+// learn notes that a template exists, and forgets those of periods that are over.
+func (s *templateStore) learn(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	maps.DeleteFunc(s.known, func(_ string, since time.Time) bool { return now.Sub(since) > templatePeriod })
+	s.known[name] = now
 }
 
 // forget takes back that the templates of a request exist.
@@ -212,13 +225,12 @@ func (s *templateStore) forget(request cloud.LaunchRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, override := range request.Overrides {
-		delete(s.used, override.LaunchTemplate)
+		delete(s.known, override.LaunchTemplate)
 	}
 }
 
-// clean removes the templates of a class that have not been used for idle. A template that this process has not seen
-// before counts as used just now: another one may be using it.
-func (s *templateStore) clean(ctx context.Context, class string, idle time.Duration) error {
+// clean removes the templates of a class that were made at least so long ago.
+func (s *templateStore) clean(ctx context.Context, class string, age time.Duration) error {
 	pages := ec2.NewDescribeLaunchTemplatesPaginator(s.api, &ec2.DescribeLaunchTemplatesInput{
 		Filters: []types.Filter{
 			filter("tag:"+awsv1.ClusterTagKey(s.cluster), owned),
@@ -227,20 +239,21 @@ func (s *templateStore) clean(ctx context.Context, class string, idle time.Durat
 		},
 		MaxResults: aws.Int32(200),
 	})
-	var unused []string
+	var old []string
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return classify("DescribeLaunchTemplates", err)
 		}
 		for _, found := range page.LaunchTemplates {
-			name := aws.ToString(found.LaunchTemplateName)
-			if s.idle(name) >= idle {
-				unused = append(unused, name)
+			if name := aws.ToString(found.LaunchTemplateName); age == 0 || s.now().Sub(aws.ToTime(found.CreateTime)) >= age {
+				old = append(old, name)
+			} else {
+				s.learn(name)
 			}
 		}
 	}
-	for _, name := range unused {
+	for _, name := range old {
 		if err := s.remove(ctx, name); err != nil {
 			return err
 		}
@@ -248,21 +261,10 @@ func (s *templateStore) clean(ctx context.Context, class string, idle time.Durat
 	return nil
 }
 
-func (s *templateStore) idle(name string) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last, ok := s.used[name]
-	if !ok {
-		last = s.now()
-		s.used[name] = last
-	}
-	return s.now().Sub(last)
-}
-
 // remove deletes a template; one that is gone already is fine.
 func (s *templateStore) remove(ctx context.Context, name string) error {
 	s.mu.Lock()
-	delete(s.used, name)
+	delete(s.known, name)
 	s.mu.Unlock()
 	_, err := s.api.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
 	if err != nil && !hasCode(err, "InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound") {

@@ -68,7 +68,11 @@ often a fault strikes:
    "zonesOut":      ["us-east-1b"],
    "throttle":      0.1,              EC2's published request buckets, times this; 0 turns throttling off
    "errors":        [{"action":"Describe*","code":"InternalError","message":"...","status":500,"times":3}],
-   "lost":          [{"action":"CreateFleet","times":1}],         done, but the answer never arrives
+   "fleet":         [{"zone":"us-east-1a","code":"InternalError","times":1}],   the answer of a fleet says it of its pools;
+                                     without a code they give nothing, and it does not say why
+  "templateLag":   "5s",             launches learn of launch templates this late, and with "profileLag" of instance profiles
+  "inFlight":      "...",            code for a token whose first request is still being answered; "" gives the same answer
+  "lost":          [{"action":"CreateFleet","times":1}],         done, but the answer never arrives
    "slow":          [{"action":"*","delay":"2s","probability":0.5}],
    "describeLag":   "30s",            Describe calls learn of launches and ends this late
    "neverRegister": [{"instanceType":"c5.*","times":1}],          booted, but no Node appears

@@ -3,6 +3,7 @@ package ec2sim_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,15 +134,28 @@ func TestInstanceStatusOnDemand(t *testing.T) {
 func TestReservationIsTakenBack(t *testing.T) {
 	t.Parallel()
 	a := start(t, ec2sim.Options{Queues: []string{"q"}})
-	if _, err := a.sim.Reserve(ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 1, Interruptible: true}); err != nil {
+	reservation, err := a.sim.Reserve(ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 1, Interruptible: true})
+	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := a.ec2.CreateFleet(ctx(t), fleetInput(a.template(t, "x86_64"), 2, onDemand, a.override(t, "m5.large", "us-east-1a")))
+	name := a.changedTemplate(t, "interruptible", func(data *ec2types.RequestLaunchTemplateData) {
+		data.InstanceMarketOptions = &ec2types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: ec2types.MarketTypeInterruptibleCapacityReservation}
+		data.CapacityReservationSpecification = &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{
+			CapacityReservationTarget: &ec2types.CapacityReservationTarget{CapacityReservationId: aws.String(reservation)}}
+	})
+	in := fleetInput(name, 1, ec2types.DefaultTargetCapacityTypeReservedCapacity, a.override(t, "m5.large", "us-east-1a"))
+	in.ReservedCapacityOptions = &ec2types.ReservedCapacityOptionsRequest{
+		ReservationTypes: []ec2types.FleetReservationType{ec2types.FleetReservationTypeInterruptibleCapacityReservation}}
+	inside, err := a.ec2.CreateFleet(ctx(t), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside, err := a.ec2.CreateFleet(ctx(t), fleetInput(a.template(t, "x86_64"), 1, onDemand, a.override(t, "m5.large", "us-east-1a")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var refused int
-	for _, id := range launched(out) {
+	for _, id := range slices.Concat(launched(inside), launched(outside)) {
 		if err := a.sim.Interrupt(2*time.Minute, id); err != nil {
 			refused++
 		}

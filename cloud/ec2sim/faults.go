@@ -2,10 +2,12 @@ package ec2sim
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"path"
+	"slices"
 	"time"
 )
 
@@ -19,6 +21,14 @@ type Faults struct {
 	Throttle float64 `json:"throttle,omitempty"`
 	// Errors are refusals by action.
 	Errors []ErrorFault `json:"errors,omitempty"`
+	// Fleet are refusals in the answers of fleets: the request is answered, and its pools are not.
+	Fleet []FleetFault `json:"fleet,omitempty"`
+	// TemplateLag and ProfileLag are how long launches do not know of a launch template or an instance profile that was made.
+	TemplateLag Duration `json:"templateLag,omitempty"`
+	ProfileLag  Duration `json:"profileLag,omitempty"`
+	// InFlight is the code that a request gets whose client token is that of a request which is still being answered. Empty:
+	// it gets the same answer. AWS documents neither.
+	InFlight string `json:"inFlight,omitempty"`
 	// Lost are answers that never arrive: the operation happens, then the connection is dropped.
 	Lost []ReplyFault `json:"lost,omitempty"`
 	// Slow are answers that arrive late. The operation itself happens at once.
@@ -70,6 +80,34 @@ type ErrorFault struct {
 	Code    string `json:"code"`
 	Message string `json:"message,omitempty"`
 	Status  int    `json:"status,omitempty"` // HTTP status; default 400, and 503 or 500 for the codes that mean them
+}
+
+// FleetFault has pools of a fleet answered with a code, each of them as often as the fault strikes fleets.
+type FleetFault struct {
+	Occurrence
+	PoolPattern
+	// Code of the refusal. Empty: the pool gives nothing, and the answer does not say why.
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// errSilent is why a pool is dry of which the answer says nothing.
+var errSilent = errors.New("not said")
+
+// fleetFaults puts the refusals that were asked for into the candidates of a fleet.
+func (s *Server) fleetFaults(candidates []*fleetCandidate) {
+	for n, fault := range s.faults().Fleet {
+		hit := slices.DeleteFunc(slices.Clone(candidates), func(k *fleetCandidate) bool { return k.refusal != nil || !fault.matches(k.order.pool()) })
+		if len(hit) == 0 || !s.strikes(fault.Occurrence, "fleet", n) {
+			continue
+		}
+		for _, k := range hit {
+			k.dry = errSilent
+			if fault.Code != "" {
+				k.dry = ErrorFault{Code: fault.Code, Message: fault.Message}.refusal()
+			}
+		}
+	}
 }
 
 // ReplyFault loses or delays the answers to an action.
@@ -187,6 +225,7 @@ func (s *Server) faultPlan(c *call) faultPlan {
 			plan.delay = time.Duration(l.Delay)
 		}
 	}
+	c.answeredAt = c.at.Add(plan.delay)
 	return plan
 }
 

@@ -1,6 +1,7 @@
 package ec2sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,6 +42,8 @@ type fleetCandidate struct {
 type fleetRequest struct {
 	candidates     []*fleetCandidate
 	onDemand, spot int
+	reserved       int    // of capacity blocks and interruptible reservations, which have markets of their own
+	market         string // of what is reserved: kindBlock or marketInterruptible
 	onDemandPlan   allocationPlan
 	spotPlan       allocationPlan
 	tags           map[string]map[string]string
@@ -100,10 +103,7 @@ func createFleet(s *Server, c *call) (any, error) {
 		if *orFalse(c.form.flag("DryRun")) {
 			return nil, errDryRun
 		}
-		if err := s.spendLaunches(r.onDemand + r.spot); err != nil {
-			return nil, err
-		}
-		return s.fillFleet(c, r), nil
+		return s.fillFleet(c, r, s.spendLaunches(r.onDemand+r.spot+r.reserved)), nil
 	})
 }
 
@@ -117,7 +117,12 @@ func (s *Server) parseFleet(c *call) (*fleetRequest, error) {
 	if r.tags, err = parseTagSpecifications(p); err != nil {
 		return nil, err
 	}
-	if r.onDemand, r.spot, err = parseCapacity(p.sub("TargetCapacitySpecification")); err != nil {
+	for kind := range r.tags {
+		if !slices.Contains(fleetTagKinds, kind) {
+			return nil, invalidValue("'%s' is not a valid taggable resource type for this operation.", kind)
+		}
+	}
+	if err := r.parseCapacity(p); err != nil {
 		return nil, err
 	}
 	if r.onDemandPlan, err = parseAllocation(p.sub("OnDemandOptions"), "lowest-price", "lowest-price", "prioritized"); err != nil {
@@ -133,7 +138,7 @@ func (s *Server) parseFleet(c *call) (*fleetRequest, error) {
 	}
 	for _, config := range configs {
 		ref := config.sub("LaunchTemplateSpecification")
-		t, version, err := s.findTemplate(ref, ref.str("Version"))
+		t, version, err := s.launchedFrom(ref, c.at)
 		if err != nil {
 			return nil, err
 		}
@@ -148,6 +153,9 @@ func (s *Server) parseFleet(c *call) (*fleetRequest, error) {
 			}
 			r.candidates = append(r.candidates, candidate)
 		}
+		if hasDuplicatePools(r.candidates[len(r.candidates)-len(overrides):]) {
+			return nil, refuse("InvalidFleetConfig", "The fleet configuration contains duplicate instance pools.")
+		}
 	}
 	if len(r.candidates) > maxFleetOverrides {
 		return nil, invalidValue("The number of launch template overrides (%d) exceeds the limit of %d", len(r.candidates), maxFleetOverrides)
@@ -155,26 +163,68 @@ func (s *Server) parseFleet(c *call) (*fleetRequest, error) {
 	return r, nil
 }
 
-func parseCapacity(p *params) (onDemand, spot int, err error) {
+// fleetTagKinds are the resources that an instant fleet tags (API reference, CreateFleet, TagSpecification.N).
+var fleetTagKinds = []string{"fleet", "instance", "volume", "network-interface"}
+
+// hasDuplicatePools says whether overrides of one launch template name an instance type twice in one zone, in whatever
+// subnets (aws-samples/aws-plugin-for-slurm, issue 19; github-aws-runners/terraform-aws-github-runner, issue 5297). Karpenter
+// names a pool once for each reservation in it, which are launch templates of their own.
+func hasDuplicatePools(candidates []*fleetCandidate) bool {
+	seen := map[[3]string]bool{}
+	for _, k := range candidates {
+		if k.refusal != nil {
+			continue
+		}
+		pool := [3]string{k.order.itype.Name, k.order.subnet.Zone, k.order.image.ID}
+		if seen[pool] {
+			return true
+		}
+		seen[pool] = true
+	}
+	return false
+}
+
+// marketReserved is the target capacity type of interruptible reservations.
+const marketReserved = "reserved-capacity"
+
+// parseCapacity reads how much is wanted of which kind. What has a market of its own takes no options of another kind: the
+// documentation does not say what EC2 makes of them, Karpenter sends none (its pkg/providers/instance/types.go), and the
+// simulator is on the strict side.
+func (r *fleetRequest) parseCapacity(request *params) error {
+	p := request.sub("TargetCapacitySpecification")
 	var n numbers
 	total := n.read(p, "TotalTargetCapacity")
-	onDemand, spot = n.read(p, "OnDemandTargetCapacity"), n.read(p, "SpotTargetCapacity")
+	r.onDemand, r.spot = n.read(p, "OnDemandTargetCapacity"), n.read(p, "SpotTargetCapacity")
 	if n.err != nil {
-		return 0, 0, n.err
+		return n.err
 	}
-	if total < 1 || total > maxFleetCapacity || onDemand+spot > total {
-		return 0, 0, refuse("InvalidTargetCapacitySpecification", "TotalTargetCapacity %d is not valid", total)
+	if total < 1 || total > maxFleetCapacity || r.onDemand+r.spot > total {
+		return refuse("InvalidTargetCapacitySpecification", "TotalTargetCapacity %d is not valid", total)
 	}
-	rest := total - onDemand - spot
-	switch kind := p.str("DefaultTargetCapacityType"); kind {
-	case "", capacityOnDemand, kindBlock:
-		onDemand += rest
+	rest := total - r.onDemand - r.spot
+	kind, reservations := p.str("DefaultTargetCapacityType"), request.sub("ReservedCapacityOptions").strings("ReservationType")
+	switch kind {
+	case "", capacityOnDemand:
+		r.onDemand += rest
 	case capacitySpot:
-		spot += rest
+		r.spot += rest
+	case kindBlock:
+		r.reserved, r.market = rest, kindBlock
+	case marketReserved:
+		if !slices.Contains(reservations, marketInterruptible) {
+			return refuse("InvalidFleetConfig", "This simulator takes reserved capacity of the type %s only", marketInterruptible)
+		}
+		r.reserved, r.market = rest, marketInterruptible
 	default:
-		return 0, 0, refuse("InvalidTargetCapacitySpecification", "DefaultTargetCapacityType %s is not valid", kind)
+		return refuse("InvalidTargetCapacitySpecification", "DefaultTargetCapacityType %s is not valid", kind)
 	}
-	return onDemand, spot, nil
+	if r.market != "" && (request.has("OnDemandOptions") || request.has("SpotOptions")) {
+		return refuse("InvalidFleetConfig", "OnDemandOptions and SpotOptions are not for the target capacity type %s", kind)
+	}
+	if kind != marketReserved && request.has("ReservedCapacityOptions") {
+		return refuse("InvalidFleetConfig", "ReservedCapacityOptions are for the target capacity type %s only", marketReserved)
+	}
+	return nil
 }
 
 func (s *Server) parseCandidate(p *params, t *launchTemplate, version *templateVersion) (*fleetCandidate, error) {
@@ -223,19 +273,28 @@ func (s *Server) parseCandidate(p *params, t *launchTemplate, version *templateV
 	return c, nil
 }
 
-// fillFleet takes instances from the candidates and reports what it got and what each dry pool said.
-func (s *Server) fillFleet(c *call, r *fleetRequest) createFleetXML {
+// fillFleet takes instances from the candidates and reports what it got and what each dry pool said. That the launches of
+// an instant fleet are throttled is in its answer, for each pool (aws/karpenter-provider-aws, pull request 8936).
+func (s *Server) fillFleet(c *call, r *fleetRequest, throttled error) createFleetXML {
 	f := &fleet{ID: newFleetID(), Tags: r.tags["fleet"], CreatedAt: c.at}
 	out := createFleetXML{FleetID: f.ID}
 	for _, half := range []struct {
 		target    int
 		lifecycle string
+		market    string
 		plan      allocationPlan
-	}{{r.onDemand, capacityOnDemand, r.onDemandPlan}, {r.spot, capacitySpot, r.spotPlan}} {
+	}{
+		{r.onDemand, capacityOnDemand, "", r.onDemandPlan}, {r.spot, capacitySpot, capacitySpot, r.spotPlan},
+		{r.reserved, capacityOnDemand, r.market, r.onDemandPlan},
+	} {
 		if half.target == 0 {
 			continue
 		}
-		candidates := s.candidatesFor(c, f, r, half.lifecycle)
+		candidates := s.candidatesFor(c, f, r, half.market)
+		for _, k := range candidates {
+			k.dry = cmp.Or(throttled, k.dry)
+		}
+		s.fleetFaults(candidates)
 		fill(half.target, half.plan, candidates, func(k *fleetCandidate) error {
 			i, err := s.obtain(k.order, len(f.Instances), c.at)
 			if err == nil {
@@ -253,14 +312,14 @@ func (s *Server) fillFleet(c *call, r *fleetRequest) createFleetXML {
 	return out
 }
 
-// candidatesFor copies the request's candidates for one half of the fleet.
-func (s *Server) candidatesFor(c *call, f *fleet, r *fleetRequest, lifecycle string) []*fleetCandidate {
+// candidatesFor copies the request's candidates for one part of the fleet, which is bought in one market.
+func (s *Server) candidatesFor(c *call, f *fleet, r *fleetRequest, market string) []*fleetCandidate {
 	var out []*fleetCandidate
 	for _, candidate := range r.candidates {
 		k := *candidate
 		if k.refusal == nil {
 			order := *k.order
-			order.spot, order.fleet, order.token = lifecycle == capacitySpot, f.ID, c.form.str("ClientToken")
+			order.spot, order.fleet, order.token = market == capacitySpot, f.ID, c.form.str("ClientToken")
 			order.reservation = newID("r")
 			order.fleetTags = r.tags["instance"]
 			spec := *order.spec
@@ -271,6 +330,9 @@ func (s *Server) candidatesFor(c *call, f *fleet, r *fleetRequest, lifecycle str
 			k.depth = spotDepth(order.itype, order.subnet.Zone)
 			if k.maxPrice > 0 && order.spot && k.price > k.maxPrice {
 				k.refusal = refuse("SpotMaxPriceTooLow", "Your Spot request price of %g is lower than the minimum required Spot request fulfillment price of %g.", k.maxPrice, k.price)
+			}
+			if k.refusal == nil {
+				k.refusal = order.checkMarket(market)
 			}
 		}
 		k.dry = k.refusal
@@ -308,7 +370,7 @@ func report(out *createFleetXML, candidates []*fleetCandidate, lifecycle string)
 			}
 			out.Instances = append(out.Instances, item)
 		}
-		if k.dry != nil {
+		if k.dry != nil && k.dry != errSilent {
 			e := asAPIError(k.dry)
 			out.Errors = append(out.Errors, fleetErrorXML{Config: k.xml, Lifecycle: lifecycle, Code: e.code, Message: e.message})
 		}

@@ -12,6 +12,8 @@ type savedReply struct {
 	Hash  string // of the parameters
 	Inner string // XML inside the root element
 	At    time.Time
+	// Answered is when the first request is answered; until then it is in flight.
+	Answered time.Time
 }
 
 // idempotent runs an action at most once per client token. Refused requests leave no trace: their token can be used again.
@@ -30,6 +32,9 @@ func (s *Server) idempotent(c *call, run func() (any, error)) (any, error) {
 		if saved.Hash != hash {
 			return nil, refuse("IdempotentParameterMismatch", "The request uses the same client token as a previous, but non-identical request.")
 		}
+		if code := s.faults().InFlight; code != "" && c.at.Before(saved.Answered) {
+			return nil, ErrorFault{Code: code}.refusal()
+		}
 		return rawXML(saved.Inner), nil
 	}
 	value, err := run()
@@ -40,7 +45,7 @@ func (s *Server) idempotent(c *call, run func() (any, error)) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.replies.put(key, &savedReply{Hash: hash, Inner: string(inner), At: c.at})
+	s.replies.put(key, &savedReply{Hash: hash, Inner: string(inner), At: c.at, Answered: c.answeredAt})
 	s.forget(c.at)
 	return inner, nil
 }

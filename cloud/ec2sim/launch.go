@@ -40,6 +40,22 @@ func (o *launchOrder) pool() pool {
 	return p
 }
 
+// checkMarket refuses a launch whose launch template does not fit the market in which it is bought: "" for on-demand, spot,
+// or that of a reservation.
+func (o *launchOrder) checkMarket(market string) error {
+	// aws/karpenter-provider-aws, issue 5850.
+	if o.spec.Tags["spot-instances-request"] != nil && market != capacitySpot {
+		return invalidValue("You cannot specify tags for Spot instances requests if there are no Spot instances requests being created by the request.")
+	}
+	// User guide, "Launch instances using Capacity Blocks" and "Interruptible Capacity Reservations": the market type has to
+	// be that of the reservation. A fleet buys spot and on-demand by its target capacity (API reference,
+	// TargetCapacitySpecificationRequest), not by its launch template.
+	if of := o.spec.MarketType; of != market && !(of == "" && market == capacitySpot) {
+		return refuse("InvalidParameterCombination", "The market type '%s' is not that of the request, '%s'", of, market)
+	}
+	return nil
+}
+
 // newID makes an EC2 id: a prefix and 17 hexadecimal digits.
 func newID(prefix string) string { return fmt.Sprintf("%s-0%016x", prefix, rand.Uint64()) }
 
@@ -148,11 +164,11 @@ func (s *Server) launchProfile(spec *launchSpec) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	p := s.profiles.rows[name]
+	p, lag := s.profiles.rows[name], time.Duration(s.faults().ProfileLag)
 	switch {
 	case p == nil && spec.ProfileARN != "":
 		return "", invalidValue("Value (%s) for parameter iamInstanceProfile.arn is invalid. Invalid IAM Instance Profile ARN", spec.ProfileARN)
-	case p == nil:
+	case p == nil || lag > 0 && s.now().Before(p.CreatedAt.Add(lag)):
 		return "", invalidValue("Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", name)
 	case p.Role == "":
 		return "", invalidValue("IAM Instance Profile \"%s\" has no associated IAM Roles", p.arn())

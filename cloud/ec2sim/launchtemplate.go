@@ -85,6 +85,16 @@ func (s *Server) findTemplate(p *params, version string) (*launchTemplate, *temp
 	return t, v, nil
 }
 
+// launchedFrom looks up a template for a launch, which learns of it later than other calls: EC2's API is eventually consistent
+// (developer guide, "Eventual consistency in the Amazon EC2 API").
+func (s *Server) launchedFrom(p *params, now time.Time) (*launchTemplate, *templateVersion, error) {
+	t, v, err := s.findTemplate(p, p.str("Version"))
+	if lag := time.Duration(s.faults().TemplateLag); err == nil && lag > 0 && now.Before(t.CreatedAt.Add(lag)) {
+		return nil, nil, refuse("InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name %s, does not exist.", t.Name)
+	}
+	return t, v, err
+}
+
 func (s *Server) templateByName(name string) *launchTemplate {
 	for _, t := range s.templates.rows {
 		if t.Name == name {

@@ -23,6 +23,8 @@ type call struct {
 	body    json.RawMessage // JSON protocols
 	host    string
 	at      time.Time
+	// answeredAt is when the answer is sent, faults considered.
+	answeredAt time.Time
 }
 
 // reply is a finished answer.

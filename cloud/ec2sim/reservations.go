@@ -21,12 +21,26 @@ type capacityReservation struct {
 }
 
 const (
-	matchOpen        = "open"
-	matchTargeted    = "targeted"
-	kindDefault      = "default"
-	kindBlock        = "capacity-block"
-	reservationsOnly = "capacity-reservations-only"
+	matchOpen     = "open"
+	matchTargeted = "targeted"
+	kindDefault   = "default"
+	kindBlock     = "capacity-block"
+	// marketInterruptible is the market of reservations that their owner may take back.
+	marketInterruptible = "interruptible-capacity-reservation"
+	reservationsOnly    = "capacity-reservations-only"
 )
+
+// market is the market type of launches into the reservation, empty where none is named (user guide, "Launch instances using
+// Capacity Blocks" and "Interruptible Capacity Reservations").
+func (r *capacityReservation) market() string {
+	switch {
+	case r.Kind == kindBlock:
+		return kindBlock
+	case r.Interruptible:
+		return marketInterruptible
+	}
+	return ""
+}
 
 func (r *capacityReservation) state(now time.Time) string {
 	switch {
@@ -115,7 +129,7 @@ func (s *Server) reservationFor(o *launchOrder, now time.Time) (*capacityReserva
 			return nil, nil
 		}
 		for _, r := range s.reservations.sorted() {
-			if r.Match == matchOpen && r.Type == o.itype.Name && r.Zone == o.subnet.Zone && r.state(now) == "active" && s.used(r) < r.Total {
+			if r.Match == matchOpen && r.market() == "" && r.Type == o.itype.Name && r.Zone == o.subnet.Zone && r.state(now) == "active" && s.used(r) < r.Total {
 				return r, nil
 			}
 		}
@@ -132,6 +146,8 @@ func (s *Server) reservationFor(o *launchOrder, now time.Time) (*capacityReserva
 		return nil, refuse("ReservationCapacityExceeded", "The capacity reservation '%s' is not compatible with the request.", r.ID)
 	case r.state(now) != "active":
 		return nil, refuse("InvalidCapacityReservationState", "The capacity reservation '%s' is %s.", r.ID, r.state(now))
+	case r.market() != o.spec.MarketType:
+		return nil, refuse("InvalidParameterCombination", "The capacity reservation '%s' is used with the market type '%s', not with '%s'.", r.ID, r.market(), o.spec.MarketType)
 	case s.used(r) >= r.Total:
 		return nil, refuse("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
 	}

@@ -58,7 +58,7 @@ func (s *Server) runOrder(c *call) (*launchOrder, error) {
 	var t *launchTemplate
 	number := 0
 	if ref := c.form.sub("LaunchTemplate"); ref != nil {
-		template, version, err := s.findTemplate(ref, ref.str("Version"))
+		template, version, err := s.launchedFrom(ref, c.at)
 		if err != nil {
 			return nil, err
 		}
@@ -70,6 +70,9 @@ func (s *Server) runOrder(c *call) (*launchOrder, error) {
 		return nil, err
 	}
 	order.template, order.version = t, number
+	if err := order.checkMarket(spec.MarketType); err != nil {
+		return nil, err
+	}
 	order.spot, order.token, order.reservation = spec.MarketType == "spot", c.form.str("ClientToken"), newID("r")
 	return order, nil
 }
