@@ -120,29 +120,22 @@ func (a *Activities) CreateFleet(ctx context.Context, in workflows.CreateFleetIn
 		a.Log.Info("fleet", zap.String("group", in.Request.Group), zap.Int("wanted", in.Request.Count), zap.Int("launched", len(result.Instances)),
 			zap.Int("refused", len(result.Refused)))
 		return fleet(result, in.Request), nil
-	case cloud.StaleRequest:
-		return workflows.Fleet{}, askAnew(in.Request.Group, activity.GetInfo(ctx).Attempt, err)
 	case cloud.ParameterMismatch:
 		return workflows.Fleet{}, giveUp(workflows.FailureTokenSpent, "launch %s: %w", in.Request.Group, err)
 	}
 	a.tellLaunchRefsFailed(ctx, in.Claims, err)
-	if !cloud.Answered(err) {
+	if cloud.KindOf(err) != cloud.StaleRequest && !cloud.Answered(err) {
 		return workflows.Fleet{}, cloudFailure("launch "+in.Request.Group, err)
 	}
-	// The same question would bring the same answer, however long ago its cause has passed.
-	if err := pause(ctx, askAnewAfter); err != nil {
-		return workflows.Fleet{}, fmt.Errorf("launch %s: %w", in.Request.Group, err)
-	}
+	// The same question would bring the same answer, however long ago its cause has passed. The workflow waits before it
+	// asks anew: here, a worker that is killed meanwhile would have the same token sent again.
 	return workflows.Fleet{}, askAnew(in.Request.Group, activity.GetInfo(ctx).Attempt, err)
 }
 
-// askAnewAfter is how long the cloud is left alone that has answered a launch with an error and no instance.
-const askAnewAfter = 5 * time.Second
-
 // askAnew has a launch prepared and sent once more under another token, since this try has launched nothing. Nobody knows
-// that of an earlier try whose reply was lost: then the cloud is searched first.
+// that where the cloud does not say so, nor of an earlier try whose reply was lost: then the cloud is searched first.
 func askAnew(group string, attempt int32, cause error) error {
-	if attempt > 1 {
+	if attempt > 1 || cloud.Unsure(cause) {
 		return giveUp(workflows.FailureTokenSpent, "launch %s: %w", group, cause)
 	}
 	return giveUp(workflows.FailureStaleRequest, "launch %s: %w", group, cause)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -30,9 +31,26 @@ const (
 	FailureNotLost = "NotLost"
 )
 
-// prepareTries bounds how often a launch is prepared anew because something its request names was gone by the time it
-// was sent.
-const prepareTries = 3
+// Karpenter asks again for as long as it gives a launch, with a request of its own each time. The waits between are longer
+// and longer, so that a cause which passes is noticed soon and one that stays costs little history.
+const (
+	firstAskAnew = 2 * time.Second
+	mostAskAnew  = 20 * time.Second
+	// prepareTries is how often runs from before the waits ask.
+	prepareTries = 3
+)
+
+// askAnew waits before a launch is prepared and sent again, and says whether there is time for that.
+func askAnew(ctx workflow.Context, began time.Time, try int) bool {
+	if workflow.GetVersion(ctx, "launch-asks-anew", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return try < prepareTries
+	}
+	wait := min(firstAskAnew<<min(try-1, 8), mostAskAnew)
+	if workflow.Now(ctx).Add(wait).Sub(began) >= launchTimeout {
+		return false
+	}
+	return workflow.Sleep(ctx, wait) == nil
+}
 
 // mostChildren is how many NodeClaim workflows a Launch starts as its children.
 const mostChildren = 2
@@ -173,6 +191,7 @@ func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 		}
 		in.Claims = found.Claims
 	}
+	began := workflow.Now(ctx)
 	for try := 1; ; try++ {
 		prepared, err := PrepareLaunchActivity.Run(ctx, in.LaunchGroup, fmt.Sprintf("prepare %d claims", len(in.Claims)))
 		if err != nil {
@@ -188,7 +207,7 @@ func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 		if err == nil {
 			return prepared.Claims, fleet, nil
 		}
-		if FailureType(err) == FailureStaleRequest && try < prepareTries {
+		if FailureType(err) == FailureStaleRequest && askAnew(ctx, began, try) {
 			continue
 		}
 		// Nobody knows whether the last request was received, so nothing is given back before the cloud was searched.
@@ -196,7 +215,7 @@ func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 		if findErr != nil {
 			return nil, Fleet{}, findErr
 		}
-		if FailureType(err) == FailureTokenSpent && len(found.Instances) == 0 && len(found.Claims) > 0 && try < prepareTries {
+		if FailureType(err) == FailureTokenSpent && len(found.Instances) == 0 && len(found.Claims) > 0 && askAnew(ctx, began, try) {
 			continue
 		}
 		return found.Claims, found.Fleet, err
