@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -53,6 +54,12 @@ func describeCluster(ctx context.Context, api *eks.Client, options Options) (clu
 		setDefault(&facts.serviceCIDR, aws.ToString(network.ServiceIpv6Cidr))
 	}
 	return facts, nil
+}
+
+// ipv6 reports whether the cluster's services, and so its nodes and pods, have IPv6 addresses.
+func (c *clusterFacts) ipv6() bool {
+	prefix, err := netip.ParsePrefix(c.serviceCIDR)
+	return err == nil && prefix.Addr().Is6()
 }
 
 func setDefault(field *string, value string) {

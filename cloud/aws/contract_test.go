@@ -37,9 +37,16 @@ func newAccount(t testing.TB) *account { return newAccountWith(t, "testdata/cata
 // newAccountWith has the instance types of a catalogue file, the simulator's own if it is empty.
 func newAccountWith(t testing.TB, catalogue string) *account {
 	t.Helper()
+	return startAccount(t, ec2sim.Options{CatalogueFile: catalogue})
+}
+
+// startAccount has what the options say besides its cluster and its clock.
+func startAccount(t testing.TB, options ec2sim.Options) *account {
+	t.Helper()
 	a := &account{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	options.Cluster, options.Now, options.Queues = "blue", a.Now, []string{"blue"}
 	var err error
-	if a.sim, err = ec2sim.New(ec2sim.Options{Cluster: "blue", CatalogueFile: catalogue, Now: a.Now, Queues: []string{"blue"}}); err != nil {
+	if a.sim, err = ec2sim.New(options); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.sim.Start(); err != nil {
@@ -62,7 +69,17 @@ func newAccountWith(t testing.TB, catalogue string) *account {
 // newProvider is a worker that has just started.
 func (a *account) newProvider() *aws.Provider {
 	a.t.Helper()
-	provider, err := aws.New(a.t.Context(), aws.Options{Cluster: "blue", Load: a.load(), Now: a.Now})
+	return a.newProviderOf(func(*options) {})
+}
+
+type options = aws.Options
+
+// newProviderOf is a worker that has just started with options of its own.
+func (a *account) newProviderOf(change func(*options)) *aws.Provider {
+	a.t.Helper()
+	o := options{Cluster: "blue", Load: a.load(), Now: a.Now}
+	change(&o)
+	provider, err := aws.New(a.t.Context(), o)
 	if err != nil {
 		a.t.Fatal(err)
 	}

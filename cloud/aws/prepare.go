@@ -194,7 +194,11 @@ func (p *Provider) withTemplates(ctx context.Context, spec cloud.LaunchSpec, cho
 func (p *Provider) templateFor(ctx context.Context, class *awsv1.EC2NodeClass, nodePool string, labels map[string]string, taints []corev1.Taint,
 	key templateKey,
 ) (template, error) {
-	userData, err := p.userData(ctx, class, labels, taints, key.pods)
+	cluster, _, err := p.cluster.get(ctx)
+	if err != nil {
+		return template{}, err
+	}
+	userData, err := userData(cluster, class, labels, taints, key.pods)
 	if err != nil {
 		return template{}, err
 	}
@@ -203,21 +207,21 @@ func (p *Provider) templateFor(ctx context.Context, class *awsv1.EC2NodeClass, n
 		tags[awsv1.NodePoolTagKey] = nodePool
 	}
 	made := newTemplate(class, key.image, userData, tags)
+	templateNetwork(class, cluster.ipv6(), made.Data)
+	if cluster.ipv6() && class.Spec.MetadataOptions == nil {
+		made.Data.MetadataOptions.HttpProtocolIpv6 = types.LaunchTemplateInstanceMetadataProtocolIpv6Enabled
+	}
 	made.reserve(class, key.reservation)
 	return made, nil
 }
 
 // userData renders the user data of a class's nodes in the way of its AMI family.
-func (p *Provider) userData(ctx context.Context, class *awsv1.EC2NodeClass, labels map[string]string, taints []corev1.Taint, pods int64) (string, error) {
+func userData(cluster clusterFacts, class *awsv1.EC2NodeClass, labels map[string]string, taints []corev1.Taint, pods int64) (string, error) {
 	custom := aws.ToString(class.Spec.UserData)
 	text := custom
 	switch family := class.AMIFamily(); family {
 	case awsv1.AMIFamilyCustom:
 	case awsv1.AMIFamilyAL2023:
-		cluster, _, err := p.cluster.get(ctx)
-		if err != nil {
-			return "", err
-		}
 		kubelet, err := kubeletSettings(class.Spec.Kubelet)
 		if err != nil {
 			return "", err

@@ -68,7 +68,6 @@ func newTemplate(class *awsv1.EC2NodeClass, image, userData string, tags map[str
 			NestedVirtualization: types.NestedVirtualizationSpecification(*options.NestedVirtualization),
 		}
 	}
-	templateNetwork(class, data)
 	return template{Data: data, Tags: list}
 }
 
@@ -124,45 +123,6 @@ func templateMetadata(options *awsv1.MetadataOptions) *types.LaunchTemplateInsta
 		request.HttpTokens = types.LaunchTemplateHttpTokensState(*options.HTTPTokens)
 	}
 	return request
-}
-
-// templateNetwork sets the security groups, on the instance where EC2 may choose its one interface, and on interfaces
-// of their own where the class says anything about them.
-func templateNetwork(class *awsv1.EC2NodeClass, data *types.RequestLaunchTemplateData) {
-	var groups []string
-	for _, group := range class.Status.SecurityGroups {
-		groups = append(groups, group.ID)
-	}
-	spec := &class.Spec
-	devices := spec.NetworkInterfaces
-	if len(devices) == 0 {
-		if spec.AssociatePublicIPAddress == nil && spec.IPPrefixCount == nil && spec.ConnectionTracking == nil {
-			data.SecurityGroupIds = groups
-			return
-		}
-		devices = []*awsv1.NetworkInterface{{InterfaceType: awsv1.InterfaceTypeInterface}}
-	}
-	for _, device := range devices {
-		request := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
-			DeleteOnTermination: aws.Bool(true),
-			DeviceIndex:         aws.Int32(device.DeviceIndex),
-			NetworkCardIndex:    aws.Int32(device.NetworkCardIndex),
-			InterfaceType:       aws.String(string(device.InterfaceType)),
-			Groups:              groups,
-		}
-		if device.DeviceIndex == 0 && device.NetworkCardIndex == 0 {
-			request.AssociatePublicIpAddress = spec.AssociatePublicIPAddress
-			request.Ipv4PrefixCount = spec.IPPrefixCount
-		}
-		if tracking := spec.ConnectionTracking; tracking != nil && device.InterfaceType == awsv1.InterfaceTypeInterface {
-			request.ConnectionTrackingSpecification = &types.ConnectionTrackingSpecificationRequest{
-				TcpEstablishedTimeout: tracking.TCPEstablishedTimeout,
-				UdpStreamTimeout:      tracking.UDPStreamTimeout,
-				UdpTimeout:            tracking.UDPTimeout,
-			}
-		}
-		data.NetworkInterfaces = append(data.NetworkInterfaces, request)
-	}
 }
 
 // templateStore makes launch templates, knows which exist, and removes those that are old. Several workers share them without

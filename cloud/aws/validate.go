@@ -115,7 +115,7 @@ func (p *Provider) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fin
 			p.log.Warn("the launch template of a validation stays for now", zap.String("launchTemplate", name), zap.Error(err))
 		}
 	}()
-	return p.dryRuns(ctx, class, resolved, node, name)
+	return p.dryRuns(ctx, class, resolved, node, name, launch.Data.NetworkInterfaces)
 }
 
 // ordinary returns the node a rehearsal launches: m5.large or m6g.large where they are among the class's, else the
@@ -138,7 +138,9 @@ func ordinary(resolved *resolvedClass) *classNode {
 }
 
 // dryRuns asks EC2 with CreateFleet, and with RunInstances in one subnet after the other until one would work.
-func (p *Provider) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, resolved *resolvedClass, node *classNode, launchTemplate string) (finding, error) {
+func (p *Provider) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, resolved *resolvedClass, node *classNode, launchTemplate string,
+	interfaces []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest,
+) (finding, error) {
 	tags := classTags(p.options.Cluster, class)
 	tags[awsv1.NodePoolTagKey], tags[launchGroupTag] = rehearsal, rehearsal
 	var subnets []awsv1.Subnet
@@ -160,7 +162,7 @@ func (p *Provider) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, resol
 	}
 	found := fine
 	for _, subnet := range subnets {
-		_, err := p.ec2.RunInstances(ctx, dryInstance(class, request, subnet.ID))
+		_, err := p.ec2.RunInstances(ctx, dryInstance(request, subnet.ID, interfaces))
 		if err == nil || isDryRun(err) {
 			return fine, nil
 		}
@@ -173,7 +175,7 @@ func (p *Provider) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, resol
 
 // dryInstance renders the RunInstances dry run of a rehearsal. A template with interfaces of its own wants the subnet
 // on the interface.
-func dryInstance(class *awsv1.EC2NodeClass, request cloud.LaunchRequest, subnet string) *ec2.RunInstancesInput {
+func dryInstance(request cloud.LaunchRequest, subnet string, interfaces []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) *ec2.RunInstancesInput {
 	override := request.Overrides[0]
 	input := &ec2.RunInstancesInput{
 		DryRun:   aws.Bool(true),
@@ -186,14 +188,13 @@ func dryInstance(class *awsv1.EC2NodeClass, request cloud.LaunchRequest, subnet 
 	for _, resource := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface} {
 		input.TagSpecifications = append(input.TagSpecifications, types.TagSpecification{ResourceType: resource, Tags: tagList(request.Tags)})
 	}
-	var data types.RequestLaunchTemplateData
-	templateNetwork(class, &data)
-	if len(data.NetworkInterfaces) == 0 {
+	if len(interfaces) == 0 {
 		input.SubnetId = aws.String(subnet)
 		return input
 	}
 	primary := types.InstanceNetworkInterfaceSpecification{
-		DeviceIndex: aws.Int32(0), NetworkCardIndex: aws.Int32(0), SubnetId: aws.String(subnet), Groups: data.NetworkInterfaces[0].Groups,
+		DeviceIndex: aws.Int32(0), NetworkCardIndex: aws.Int32(0), SubnetId: aws.String(subnet), Groups: interfaces[0].Groups,
+		PrimaryIpv6: interfaces[0].PrimaryIpv6, Ipv6AddressCount: interfaces[0].Ipv6AddressCount,
 	}
 	input.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{primary}
 	return input

@@ -12,7 +12,9 @@ const (
 	amazonAccountID = "602401143452" // owns the EKS images in us-east-1
 	vpcID           = "vpc-0a5e7e0000000001"
 	vpcCIDR         = "192.168.0.0/16"
+	vpcIPv6         = "2600:1f18:5e7e:ab00::" // a /56, of which every subnet has a /64
 	serviceCIDR     = "10.96.0.0/16"
+	serviceIPv6CIDR = "fd5e:7e00:0:a::/108"
 )
 
 // subnet is one private subnet per zone: a /19, of which EC2 keeps five addresses to itself.
@@ -21,6 +23,7 @@ type subnet struct {
 	Zone   string
 	ZoneID string
 	Prefix netip.Prefix
+	IPv6   netip.Prefix // not valid where the account has IPv4 only
 	Tags   map[string]string
 }
 
@@ -40,6 +43,15 @@ type securityGroup struct {
 	Name        string
 	Description string
 	Tags        map[string]string
+}
+
+// addIPv6 gives every subnet a /64 of the VPC's IPv6 block.
+func (a *account) addIPv6() {
+	for i, n := range a.subnets {
+		base := netip.MustParseAddr(vpcIPv6).As16()
+		base[7] = byte(i + 1)
+		n.IPv6 = netip.PrefixFrom(netip.AddrFrom16(base), 64)
+	}
 }
 
 // account is what exists before the first request and does not change.

@@ -1,5 +1,11 @@
 package ec2sim
 
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+)
+
 // addressCounter remembers the last address handed out in a subnet, so that an address, and with it a host name, is not
 // reused at once.
 type addressCounter struct{ Last int }
@@ -47,4 +53,25 @@ func (s *Server) takeAddress(n *subnet) string {
 	s.addresses.put(n.ID, &counter)
 	s.holdAddress(n.ID, ip)
 	return ip
+}
+
+// newIPv6 hands out an IPv6 address of the subnet: EC2 takes any of its /64.
+func (n *subnet) newIPv6() string {
+	address := n.IPv6.Addr().As16()
+	binary.BigEndian.PutUint64(address[8:], rand.Uint64())
+	return netip.AddrFrom16(address).String()
+}
+
+// checkAddresses refuses what EC2 refuses of IPv6 addresses (EC2 User Guide, "Launch instance parameters", IPv6 IPs: the
+// subnet must have an IPv6 CIDR block; "Primary IPv6 IP" wants an address of the interface).
+func checkAddresses(spec *launchSpec, in *subnet) error {
+	for _, n := range spec.Interfaces {
+		switch {
+		case n.Ipv6Count+n.Ipv6PrefixCount > 0 && !in.IPv6.IsValid():
+			return invalidValue("The subnet '%s' has no associated IPv6 CIDR block", in.ID)
+		case n.PrimaryIPv6 && n.Ipv6Count == 0:
+			return refuse("InvalidParameterCombination", "A primary IPv6 address requires an IPv6 address on the network interface")
+		}
+	}
+	return nil
 }

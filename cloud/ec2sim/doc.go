@@ -24,7 +24,7 @@
 //
 // Region us-east-1 with zones a, b and c; a VPC, a private /19 subnet per zone and the cluster's security group, tagged
 // karpenter.sh/discovery=<cluster>; Amazon's AL2023 and Bottlerocket images with their SSM parameters; any IAM role;
-// one EKS cluster; capacity reservations as they are made; no placement groups. The instance types are real ones (catalogue.txt).
+// one EKS cluster, of IPv4 or of IPv6; capacity reservations as they are made; no placement groups. The instance types are real ones (catalogue.txt).
 //
 // # Nodes
 //

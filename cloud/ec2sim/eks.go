@@ -18,6 +18,10 @@ func describeCluster(s *Server, c *call) (any, error) {
 	for _, n := range s.account.subnets {
 		subnets = append(subnets, n.ID)
 	}
+	network := map[string]any{"serviceIpv4Cidr": serviceCIDR, "ipFamily": "ipv4"}
+	if s.opts.IPv6 {
+		network = map[string]any{"serviceIpv6Cidr": serviceIPv6CIDR, "ipFamily": "ipv6"}
+	}
 	return map[string]any{"cluster": map[string]any{
 		"name":            s.opts.Cluster,
 		"arn":             s.account.arn("eks", "cluster/"+s.opts.Cluster),
@@ -31,7 +35,7 @@ func describeCluster(s *Server, c *call) (any, error) {
 			"subnetIds": subnets, "securityGroupIds": []string{}, "clusterSecurityGroupId": s.account.groups[0].ID, "vpcId": vpcID,
 			"endpointPublicAccess": true, "endpointPrivateAccess": true, "publicAccessCidrs": []string{"0.0.0.0/0"},
 		},
-		"kubernetesNetworkConfig": map[string]any{"serviceIpv4Cidr": serviceCIDR, "ipFamily": "ipv4"},
+		"kubernetesNetworkConfig": network,
 		"certificateAuthority":    map[string]any{"data": base64.StdEncoding.EncodeToString(s.opts.ClusterCA)},
 		"tags":                    map[string]string{},
 	}}, nil

@@ -76,6 +76,8 @@ type networkInterface struct {
 	Type        string
 	Groups      []string
 	Description string
+	IPv6        []string `json:",omitempty"`
+	PrimaryIPv6 bool     `json:",omitempty"` // the first IPv6 address never changes
 }
 
 // nodePhase is how far the machine's kubelet is.
@@ -153,4 +155,14 @@ func (i *instance) due(keepTerminated time.Duration) time.Time {
 	consider(i.InterruptAt)
 	consider(i.DieAt)
 	return next
+}
+
+// ipv6 is the instance's IPv6 address: the first of its primary interface, empty if it has none.
+func (i *instance) ipv6() string {
+	for _, n := range i.Interfaces {
+		if n.DeviceIndex == 0 && n.CardIndex == 0 && len(n.IPv6) > 0 {
+			return n.IPv6[0]
+		}
+	}
+	return ""
 }

@@ -48,6 +48,7 @@ type attachedInterfaceXML struct {
 	PrivateIP   string     `xml:"privateIpAddress,omitempty"`
 	PrivateDNS  string     `xml:"privateDnsName,omitempty"`
 	Groups      []groupXML `xml:"groupSet>item"`
+	IPv6        []ipv6XML  `xml:"ipv6AddressesSet>item,omitempty"`
 	Attachment  struct {
 		DeviceIndex         int    `xml:"deviceIndex"`
 		CardIndex           int    `xml:"networkCardIndex"`
@@ -55,6 +56,11 @@ type attachedInterfaceXML struct {
 		AttachedAt          string `xml:"attachTime"`
 		DeleteOnTermination bool   `xml:"deleteOnTermination"`
 	} `xml:"attachment"`
+}
+
+type ipv6XML struct {
+	Address string `xml:"ipv6Address"`
+	Primary bool   `xml:"isPrimaryIpv6"`
 }
 
 type instanceXML struct {
@@ -73,6 +79,7 @@ type instanceXML struct {
 	SubnetID       string                 `xml:"subnetId,omitempty"`
 	VPCID          string                 `xml:"vpcId,omitempty"`
 	PrivateIP      string                 `xml:"privateIpAddress,omitempty"`
+	IPv6           string                 `xml:"ipv6Address,omitempty"`
 	SourceCheck    bool                   `xml:"sourceDestCheck"`
 	Groups         []groupXML             `xml:"groupSet>item,omitempty"`
 	Architecture   string                 `xml:"architecture"`
@@ -160,7 +167,7 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 		return x // EC2 forgets the network and the disks
 	}
 	x.SubnetID, x.VPCID, x.PrivateIP, x.PrivateDNS = i.Subnet, vpcID, i.PrivateIP, s.account.privateDNS(i.PrivateIP)
-	x.Groups = s.groupsXML(i.Groups)
+	x.Groups, x.IPv6 = s.groupsXML(i.Groups), i.ipv6()
 	for _, v := range i.Volumes {
 		a := attachedVolumeXML{Device: v.Device}
 		a.EBS.ID, a.EBS.Status, a.EBS.AttachedAt, a.EBS.DeleteOnTermination = v.ID, "attached", timestamp(i.LaunchedAt), !v.Keep
@@ -179,6 +186,9 @@ func (s *Server) attachedInterfaceXML(i *instance, n networkInterface) attachedI
 	}
 	if n.DeviceIndex == 0 && n.CardIndex == 0 {
 		a.PrivateIP, a.PrivateDNS = i.PrivateIP, s.account.privateDNS(i.PrivateIP)
+	}
+	for at, ip := range n.IPv6 {
+		a.IPv6 = append(a.IPv6, ipv6XML{ip, n.PrimaryIPv6 && at == 0})
 	}
 	a.Attachment.DeviceIndex, a.Attachment.CardIndex = n.DeviceIndex, n.CardIndex
 	a.Attachment.Status, a.Attachment.AttachedAt, a.Attachment.DeleteOnTermination = "attached", timestamp(i.LaunchedAt), true

@@ -206,3 +206,39 @@ func TestPendingBootsSurviveARestart(t *testing.T) {
 		t.Errorf("%d nodes, want 2", got)
 	}
 }
+
+func TestAnIPv6ClusterWantsIPv6Addresses(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		why   string
+		count int32
+		phase string
+	}{
+		{"a kubelet without an IPv6 address does not come up", 0, "failed"},
+		{"with one it joins by it", 1, "joined"},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			t.Parallel()
+			client := fake.NewClientset()
+			a := startJoining(t, client, ec2sim.Options{ClusterEndpoint: "https://api", IPv6: true})
+			text := strings.ReplaceAll(strings.ReplaceAll(nodeConfig, "ENDPOINT", "https://api"), "10.96.0.0/16", "fd00::/108")
+			network := ec2types.InstanceNetworkInterfaceSpecification{DeviceIndex: aws.Int32(0), SubnetId: aws.String(a.subnets(t)["us-east-1a"])}
+			if tc.count > 0 {
+				network.Ipv6AddressCount, network.PrimaryIpv6 = aws.Int32(tc.count), aws.Bool(true)
+			}
+			_, err := a.ec2.RunInstances(ctx(t), &ec2.RunInstancesInput{
+				MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: "m5.large", ImageId: aws.String(a.image(t, "x86_64")),
+				UserData: aws.String(base64.StdEncoding.EncodeToString([]byte(text))), NetworkInterfaces: []ec2types.InstanceNetworkInterfaceSpecification{network},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			await(t, "the kubelet has tried", a.allNodes(tc.phase))
+			for _, n := range nodes(t, client) {
+				if ip := n.Status.Addresses[0].Address; !strings.Contains(ip, ":") {
+					t.Errorf("the node's address is %s", ip)
+				}
+			}
+		})
+	}
+}

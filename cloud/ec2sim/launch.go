@@ -76,6 +76,9 @@ func (s *Server) prepare(spec *launchSpec) (*launchOrder, error) {
 		return nil, refuse("Unsupported", "Your requested instance type (%s) is not supported in your requested Availability Zone (%s).",
 			o.itype.Name, o.subnet.Zone)
 	}
+	if err := checkAddresses(spec, o.subnet); err != nil {
+		return nil, err
+	}
 	if o.groups, err = s.launchGroups(spec); err != nil {
 		return nil, err
 	}
@@ -234,7 +237,7 @@ func (s *Server) newInstance(o *launchOrder, index int, now time.Time) *instance
 		i.Metadata.merge(spec.Metadata)
 	}
 	i.Volumes = newVolumes(spec)
-	i.Interfaces = newInterfaces(spec, o.groups)
+	i.Interfaces = newInterfaces(spec, o.groups, o.subnet)
 	i.BootAt = now.Add(s.opts.BootDelay)
 	i.ReadyAt = i.BootAt.Add(s.opts.ReadyDelay)
 	s.bootFaults(i, now)
@@ -283,7 +286,7 @@ func newVolumes(spec *launchSpec) []volume {
 	return volumes
 }
 
-func newInterfaces(spec *launchSpec, groups []string) []networkInterface {
+func newInterfaces(spec *launchSpec, groups []string, in *subnet) []networkInterface {
 	if len(spec.Interfaces) == 0 {
 		return []networkInterface{{ID: newID("eni"), Type: "interface", Groups: groups}}
 	}
@@ -292,6 +295,10 @@ func newInterfaces(spec *launchSpec, groups []string) []networkInterface {
 		i := networkInterface{
 			ID: newID("eni"), DeviceIndex: n.DeviceIndex, CardIndex: n.CardIndex, Type: n.Type, Groups: n.Groups, Description: n.Description,
 		}
+		for range n.Ipv6Count {
+			i.IPv6 = append(i.IPv6, in.newIPv6())
+		}
+		i.PrimaryIPv6 = n.PrimaryIPv6
 		setDefault(&i.Type, "interface")
 		if i.Groups == nil {
 			i.Groups = groups

@@ -48,7 +48,9 @@ type interfaceSpec struct {
 	Description         string   `json:",omitempty"`
 	PublicIP            *bool    `json:",omitempty"`
 	DeleteOnTermination *bool    `json:",omitempty"`
+	PrimaryIPv6         bool     `json:",omitempty"`
 	Ipv6Count           int      `json:",omitempty"`
+	Ipv6PrefixCount     int      `json:",omitempty"`
 	Ipv4PrefixCount     int      `json:",omitempty"`
 }
 
@@ -109,6 +111,7 @@ func parseLaunchSpec(p *params) (*launchSpec, error) {
 			DeviceIndex: n.read(item, "DeviceIndex"), CardIndex: n.read(item, "NetworkCardIndex"), Type: item.str("InterfaceType"),
 			Groups: item.strings("SecurityGroupId"), SubnetID: item.str("SubnetId"), Description: item.str("Description"),
 			PublicIP: item.flag("AssociatePublicIpAddress"), DeleteOnTermination: item.flag("DeleteOnTermination"),
+			PrimaryIPv6: *orFalse(item.flag("PrimaryIpv6")), Ipv6PrefixCount: n.read(item, "Ipv6PrefixCount"),
 			Ipv6Count: n.read(item, "Ipv6AddressCount"), Ipv4PrefixCount: n.read(item, "Ipv4PrefixCount"),
 		})
 	}

@@ -3,6 +3,7 @@ package ec2sim
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 type zoneXML struct {
@@ -84,6 +85,21 @@ type subnetXML struct {
 	DefaultFor bool     `xml:"defaultForAz"`
 	PublicIP   bool     `xml:"mapPublicIpOnLaunch"`
 	Tags       []tagXML `xml:"tagSet>item,omitempty"`
+
+	IPv6 []subnetIPv6XML `xml:"ipv6CidrBlockAssociationSet>item,omitempty"`
+}
+
+type subnetIPv6XML struct {
+	ID    string `xml:"associationId"`
+	CIDR  string `xml:"ipv6CidrBlock"`
+	State string `xml:"ipv6CidrBlockState>state"`
+}
+
+func (n *subnet) ipv6XML() []subnetIPv6XML {
+	if !n.IPv6.IsValid() {
+		return nil
+	}
+	return []subnetIPv6XML{{"subnet-cidr-assoc-" + strings.TrimPrefix(n.ID, "subnet-"), n.IPv6.String(), "associated"}}
 }
 
 type describeSubnetsXML struct {
@@ -116,7 +132,7 @@ func describeSubnets(s *Server, c *call) (any, error) {
 	for _, n := range page {
 		out.Subnets = append(out.Subnets, subnetXML{
 			ID: n.ID, ARN: s.account.arn("ec2", "subnet/"+n.ID), State: "available", OwnerID: accountID, VPCID: vpcID,
-			CIDR: n.Prefix.String(), Free: s.freeAddresses(n), Zone: n.Zone, ZoneID: n.ZoneID, Tags: tagsXML(s.seededTags(n.ID)),
+			CIDR: n.Prefix.String(), Free: s.freeAddresses(n), Zone: n.Zone, ZoneID: n.ZoneID, Tags: tagsXML(s.seededTags(n.ID)), IPv6: n.ipv6XML(),
 		})
 	}
 	return out, nil

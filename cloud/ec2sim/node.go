@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -71,7 +72,7 @@ func (m *machine) node() (*corev1.Node, error) {
 		Status: corev1.NodeStatus{
 			Capacity: capacity, Allocatable: allocatable, Conditions: bootConditions(i.BootAt),
 			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: i.PrivateIP}, {Type: corev1.NodeInternalDNS, Address: m.hostname},
+				{Type: corev1.NodeInternalIP, Address: m.nodeIP(setup)}, {Type: corev1.NodeInternalDNS, Address: m.hostname},
 				{Type: corev1.NodeHostName, Address: m.hostname},
 			},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
@@ -82,6 +83,19 @@ func (m *machine) node() (*corev1.Node, error) {
 			},
 		},
 	}, nil
+}
+
+// nodeIP is the kubelet's node IP, of the family of the cluster's services.
+func (m *machine) nodeIP(k *kubeletSetup) string {
+	if isIPv6(k.cidr) {
+		return m.instance.ipv6()
+	}
+	return m.instance.PrivateIP
+}
+
+func isIPv6(cidr string) bool {
+	prefix, err := netip.ParsePrefix(cidr)
+	return err == nil && prefix.Addr().Is6()
 }
 
 func uname(arch string) string {
@@ -100,6 +114,9 @@ func (m *machine) check(k *kubeletSetup) error {
 		return errors.New("nodeadm: Apiserver endpoint is missing in cluster configuration")
 	case !k.caGiven && m.caKnown:
 		return errors.New("nodeadm: Certificate authority is missing in cluster configuration")
+	case isIPv6(k.cidr) && m.instance.ipv6() == "":
+		// nodeadm asks the instance metadata for the interface's IPv6 address, which the kubelet gets as its node IP.
+		return errors.New("nodeadm: no IPv6 address on the primary network interface, but the cluster's service range is an IPv6 one")
 	case m.endpoint != "" && strings.TrimSuffix(k.endpoint, "/") != strings.TrimSuffix(m.endpoint, "/"):
 		return fmt.Errorf("kubelet: registers with %s, which is not this cluster's %s", k.endpoint, m.endpoint)
 	}

@@ -21,6 +21,8 @@ type Options struct {
 	Region string
 	// Zones are zone names of the region. Default: a, b and c.
 	Zones []string
+	// IPv6 makes the cluster an IPv6 one: its subnets have IPv6 blocks, and its services have IPv6 addresses alone.
+	IPv6 bool
 	// Listen is the address Start listens on. Default "127.0.0.1:0".
 	Listen string
 	// StateFile keeps the state over restarts. Empty keeps it in memory only.
@@ -152,6 +154,9 @@ func New(opts Options) (*Server, error) {
 	account, err := newAccount(opts.Cluster, opts.Region, opts.Zones)
 	if err != nil {
 		return nil, err
+	}
+	if opts.IPv6 {
+		account.addIPv6()
 	}
 	j := newJournal(opts.StateFile)
 	s := &Server{

@@ -1,0 +1,59 @@
+package aws
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+// templateNetwork sets the security groups, on the instance where EC2 may choose its one interface, and on interfaces
+// of their own where the class says anything about them or where they need IPv6 addresses. The nodes of an IPv6 cluster
+// take one for each interface that has addresses at all, and keep the first for as long as they live.
+func templateNetwork(class *awsv1.EC2NodeClass, ipv6 bool, data *types.RequestLaunchTemplateData) {
+	var groups []string
+	for _, group := range class.Status.SecurityGroups {
+		groups = append(groups, group.ID)
+	}
+	spec := &class.Spec
+	devices := spec.NetworkInterfaces
+	if len(devices) == 0 {
+		if spec.AssociatePublicIPAddress == nil && spec.IPPrefixCount == nil && spec.ConnectionTracking == nil && !ipv6 {
+			data.SecurityGroupIds = groups
+			return
+		}
+		devices = []*awsv1.NetworkInterface{{InterfaceType: awsv1.InterfaceTypeInterface}}
+	}
+	for _, device := range devices {
+		request := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
+			DeleteOnTermination: aws.Bool(true),
+			DeviceIndex:         aws.Int32(device.DeviceIndex),
+			NetworkCardIndex:    aws.Int32(device.NetworkCardIndex),
+			InterfaceType:       aws.String(string(device.InterfaceType)),
+			Groups:              groups,
+		}
+		if device.DeviceIndex == 0 && device.NetworkCardIndex == 0 {
+			request.AssociatePublicIpAddress = spec.AssociatePublicIPAddress
+		}
+		if device.InterfaceType == awsv1.InterfaceTypeInterface {
+			addresses(&request, spec.IPPrefixCount, ipv6)
+		}
+		if tracking := spec.ConnectionTracking; tracking != nil && device.InterfaceType == awsv1.InterfaceTypeInterface {
+			request.ConnectionTrackingSpecification = &types.ConnectionTrackingSpecificationRequest{
+				TcpEstablishedTimeout: tracking.TCPEstablishedTimeout,
+				UdpStreamTimeout:      tracking.UDPStreamTimeout,
+				UdpTimeout:            tracking.UDPTimeout,
+			}
+		}
+		data.NetworkInterfaces = append(data.NetworkInterfaces, request)
+	}
+}
+
+// addresses sets what an interface has besides its private IPv4 address.
+func addresses(request *types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, prefixes *int32, ipv6 bool) {
+	if !ipv6 {
+		request.Ipv4PrefixCount = prefixes
+		return
+	}
+	request.PrimaryIpv6, request.Ipv6AddressCount, request.Ipv6PrefixCount = aws.Bool(true), aws.Int32(1), prefixes
+}
