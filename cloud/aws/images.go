@@ -57,11 +57,14 @@ func (p *Provider) imagesOf(ctx context.Context, term awsv1.AMISelectorTerm) ([]
 	case term.ID != "":
 		return p.describeImages(ctx, nil, filter("image-id", term.ID))
 	default:
+		// Anybody may publish an image with any name, but only this account's own tags on an image are visible to it: so a
+		// name means the images of this account and of Amazon, while tags alone find those that others share as well.
 		filters := tagFilters(term.Tags)
+		var owners []string
 		if term.Name != "" {
 			filters = append(filters, filter("name", term.Name))
+			owners = []string{"self", "amazon"}
 		}
-		owners := []string{"self", "amazon"}
 		if term.Owner != "" {
 			owners = []string{term.Owner}
 		}

@@ -1,15 +1,18 @@
 package ec2sim
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 type imageXML struct {
 	ID             string           `xml:"imageId"`
 	Location       string           `xml:"imageLocation"`
 	State          string           `xml:"imageState"`
 	OwnerID        string           `xml:"imageOwnerId"`
-	OwnerAlias     string           `xml:"imageOwnerAlias"`
+	OwnerAlias     string           `xml:"imageOwnerAlias,omitempty"`
 	Created        string           `xml:"creationDate"`
-	Deprecated     string           `xml:"deprecationTime"`
+	Deprecated     string           `xml:"deprecationTime,omitempty"`
 	Public         bool             `xml:"isPublic"`
 	Arch           string           `xml:"architecture"`
 	Type           string           `xml:"imageType"`
@@ -22,6 +25,7 @@ type imageXML struct {
 	Hypervisor     string           `xml:"hypervisor"`
 	ENA            bool             `xml:"enaSupport"`
 	Platform       string           `xml:"platformDetails"`
+	Tags           []tagXML         `xml:"tagSet>item,omitempty"`
 }
 
 type imageDeviceXML struct {
@@ -31,15 +35,23 @@ type imageDeviceXML struct {
 
 func (im *image) xml() imageXML {
 	yes := true
-	return imageXML{
-		ID: im.ID, Location: "amazon/" + im.Name, State: "available", OwnerID: amazonAccountID, OwnerAlias: "amazon",
-		Created: timestamp(im.Created), Deprecated: timestamp(im.deprecated()), Public: true, Arch: im.Arch, Type: "machine", Name: im.Name,
+	x := imageXML{
+		ID: im.ID, Location: im.Owner + "/" + im.Name, State: "available", OwnerID: im.Owner, OwnerAlias: im.Alias,
+		Created: timestamp(im.Created), Public: im.Public, Tags: tagsXML(im.Tags), Arch: im.Arch, Type: "machine", Name: im.Name,
 		Description: "EKS-optimized Kubernetes node based on " + im.Family + ", (k8s: " + im.Kubernetes + ")", RootDeviceType: "ebs", RootDeviceName: rootDevice,
 		Devices: []imageDeviceXML{{rootDevice, ebsXML{
 			SizeGiB: rootSizeGiB, Type: "gp3", Snapshot: "snap" + im.ID[3:], DeleteOnTermination: &yes, Encrypted: new(bool), IOPS: 3000, Throughput: 125,
 		}}},
 		Virtualization: "hvm", Hypervisor: "xen", ENA: true, Platform: "Linux/UNIX",
 	}
+	if end := im.deprecated(); !end.IsZero() {
+		x.Deprecated = timestamp(end)
+	}
+	return x
+}
+
+func notAuthorized(im *image) error {
+	return refuse("AuthFailure", "Not authorized for images: [%s]", im.ID)
 }
 
 func (s *Server) image(id string) *image {
@@ -62,16 +74,23 @@ func describeImages(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// EC2 User Guide, "Troubleshoot EC2 AMIs": naming an image that is not shared is not authorized.
+	for _, im := range found {
+		if c.form.has("ImageId") && !im.visible() {
+			return nil, notAuthorized(im)
+		}
+	}
 	owners := c.form.strings("Owner")
 	deprecatedToo := *orFalse(c.form.flag("IncludeDeprecated")) || c.form.has("ImageId")
 	found = slices.DeleteFunc(slices.Clone(found), func(im *image) bool {
-		foreign := len(owners) > 0 && !slices.Contains(owners, "amazon") && !slices.Contains(owners, amazonAccountID)
-		return foreign || !deprecatedToo && c.at.After(im.deprecated())
+		foreign := len(owners) > 0 && !slices.ContainsFunc(owners, im.ownedBy)
+		// An owner sees its deprecated images whatever it asks (API reference, DescribeImages, IncludeDeprecated).
+		return foreign || !im.visible() || !deprecatedToo && im.Owner != accountID && im.outdated(c.at)
 	})
 	found, err = sift(found, parseFilters(c.form), func(im *image) attributes {
-		return tagged(nil, oneOf(map[string]string{
-			"image-id": im.ID, "name": im.Name, "architecture": im.Arch, "owner-id": amazonAccountID, "owner-alias": "amazon",
-			"state": "available", "is-public": "true", "image-type": "machine", "virtualization-type": "hvm", "root-device-type": "ebs",
+		return tagged(im.Tags, oneOf(map[string]string{
+			"image-id": im.ID, "name": im.Name, "architecture": im.Arch, "owner-id": im.Owner, "owner-alias": im.Alias,
+			"state": "available", "is-public": strconv.FormatBool(im.Public), "image-type": "machine", "virtualization-type": "hvm", "root-device-type": "ebs",
 			"root-device-name": rootDevice, "hypervisor": "xen", "ena-support": "true", "creation-date": timestamp(im.Created),
 			"description": im.xml().Description, "platform-details": "Linux/UNIX",
 		}))

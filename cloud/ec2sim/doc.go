@@ -23,7 +23,8 @@
 // # The account
 //
 // Region us-east-1 with zones a, b and c; a VPC, a private /19 subnet per zone and the cluster's security group, tagged
-// karpenter.sh/discovery=<cluster>; Amazon's AL2023 and Bottlerocket images with their SSM parameters; any IAM role;
+// karpenter.sh/discovery=<cluster>; Amazon's AL2023 and Bottlerocket images with their SSM parameters, and images of its own or of other accounts as
+// Options.Images has them; any IAM role;
 // one EKS cluster, of IPv4 or of IPv6; capacity reservations as they are made; no placement groups. The instance types are real ones (catalogue.txt).
 //
 // # Nodes

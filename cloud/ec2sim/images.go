@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// image is one Amazon Machine Image of Amazon's own account, found through its SSM parameters.
+// image is one Amazon Machine Image. Those of Amazon's own account are found through their SSM parameters.
 type image struct {
 	ID         string
 	Name       string
@@ -15,6 +15,49 @@ type image struct {
 	Parameters []string // SSM parameter names that lead to it
 	Family     string
 	Kubernetes string // version, "1.36"
+	Owner      string // account id
+	Alias      string // the owner's alias, "amazon" or empty
+	Public     bool
+	Shared     bool // with this account by its owner
+	Tags       map[string]string
+	Deprecated time.Time
+}
+
+// Image is an image that the account has besides Amazon's, with Amazon Linux 2023 in it.
+type Image struct {
+	Name string
+	// Arch is the architecture as EC2 says it: x86_64 or arm64.
+	Arch string
+	// Owner is the account it belongs to; empty for the simulated one.
+	Owner string
+	// Public images everybody sees; Shared ones this account sees, whoever owns them; others only their owner.
+	Public, Shared bool
+	// Tags are those this account has put on it: nobody sees the tags of another account (EC2 User Guide, "Tag your
+	// Amazon EC2 resources").
+	Tags map[string]string
+	// Created is when it was made; Deprecated, if it is not zero, when it became deprecated.
+	Created, Deprecated time.Time
+}
+
+// ImageID is the id of an image with that name, Amazon's or one of Options.Images.
+func ImageID(name string) string { return imageID(name) }
+
+// add makes an image of the account's options.
+func (i Image) add(kubernetes string) *image {
+	owner := i.Owner
+	setDefault(&owner, accountID)
+	return &image{
+		ID: imageID(i.Name), Name: i.Name, Arch: i.Arch, Created: i.Created, Family: "AL2023", Kubernetes: kubernetes,
+		Owner: owner, Public: i.Public, Shared: i.Shared, Tags: i.Tags, Deprecated: i.Deprecated,
+	}
+}
+
+// visible says whether this account may see the image and launch from it.
+func (im *image) visible() bool { return im.Public || im.Shared || im.Owner == accountID }
+
+// ownedBy matches an owner of DescribeImages: self, an alias, or an account id.
+func (im *image) ownedBy(owner string) bool {
+	return owner == im.Owner || owner != "" && owner == im.Alias || owner == "self" && im.Owner == accountID
 }
 
 // imageReleases are the two releases each image line has; the last is the recommended one.
@@ -56,7 +99,7 @@ func newAL2023Image(minor, arch, variant string, release time.Time, latest bool)
 	name := fmt.Sprintf("amazon-eks-node-al2023-%s-%s-%s-v%s", arch, variant, minor, release.Format("20060102"))
 	base := fmt.Sprintf("/aws/service/eks/optimized-ami/%s/amazon-linux-2023/%s/%s/", minor, arch, variant)
 	im := &image{
-		ID: imageID(name), Name: name, Arch: arch, Created: release, Family: "AL2023", Kubernetes: minor,
+		ID: imageID(name), Name: name, Arch: arch, Created: release, Owner: amazonAccountID, Alias: "amazon", Public: true, Family: "AL2023", Kubernetes: minor,
 		Parameters: []string{base + name + "/image_id"},
 	}
 	if latest {
@@ -70,7 +113,7 @@ func newBottlerocketImage(minor, arch string, n int, release time.Time, latest b
 	name := fmt.Sprintf("bottlerocket-aws-k8s-%s-%s-v%s", minor, strings.ReplaceAll(arch, "arm64", "aarch64"), version)
 	base := fmt.Sprintf("/aws/service/bottlerocket/aws-k8s-%s/%s/", minor, arch)
 	im := &image{
-		ID: imageID(name), Name: name, Arch: arch, Created: release, Family: "Bottlerocket", Kubernetes: minor,
+		ID: imageID(name), Name: name, Arch: arch, Created: release, Owner: amazonAccountID, Alias: "amazon", Public: true, Family: "Bottlerocket", Kubernetes: minor,
 		Parameters: []string{base + version + "/image_id"},
 	}
 	if latest {
@@ -83,4 +126,17 @@ func imageID(name string) string {
 	return fmt.Sprintf("ami-0%016x", uint64(unit("image", name)*(1<<53)))
 }
 
-func (im *image) deprecated() time.Time { return im.Created.AddDate(2, 0, 0) }
+// deprecated is when the image is or was deprecated: public images two years after they were made (EC2 User Guide,
+// "Deprecate an Amazon EC2 AMI"), others when their owner says so; zero means never.
+func (im *image) deprecated() time.Time {
+	if im.Deprecated.IsZero() && im.Public {
+		return im.Created.AddDate(2, 0, 0)
+	}
+	return im.Deprecated
+}
+
+// outdated says whether the image is deprecated at an instant.
+func (im *image) outdated(at time.Time) bool {
+	end := im.deprecated()
+	return !end.IsZero() && at.After(end)
+}

@@ -97,6 +97,9 @@ func (s *Server) launchImage(id string, t *InstanceType) (*image, error) {
 	if im == nil {
 		return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 	}
+	if !im.visible() {
+		return nil, notAuthorized(im)
+	}
 	if im.Arch != t.ec2Arch() {
 		return nil, invalidValue("The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again.", t.ec2Arch(), im.Arch)
 	}

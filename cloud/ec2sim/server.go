@@ -23,6 +23,8 @@ type Options struct {
 	Zones []string
 	// IPv6 makes the cluster an IPv6 one: its subnets have IPv6 blocks, and its services have IPv6 addresses alone.
 	IPv6 bool
+	// Images are those of the account, or shared with it, besides Amazon's own.
+	Images []Image
 	// Listen is the address Start listens on. Default "127.0.0.1:0".
 	Listen string
 	// StateFile keeps the state over restarts. Empty keeps it in memory only.
@@ -170,6 +172,9 @@ func New(opts Options) (*Server, error) {
 		reservations: newTable[capacityReservation](j, "reservation"),
 		userData:     newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),
 		inUse: map[string]map[string]bool{}, buckets: map[string]*bucket{}, hits: map[string]int{}, posted: make(chan struct{}),
+	}
+	for _, i := range opts.Images {
+		s.images = append(s.images, i.add(opts.KubernetesVersion))
 	}
 	if err := j.open(); err != nil {
 		return nil, err
