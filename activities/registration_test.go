@@ -47,6 +47,8 @@ func TestRegister(t *testing.T) {
 		{"the claim's taints come where the one that kept pods away was", joinedNode(unregistered, notReady), nil, []corev1.Taint{notReady, dedicated, agent}},
 		{"a taint the kubelet has set is not set twice", joinedNode(dedicated, unregistered), nil, []corev1.Taint{dedicated, agent}},
 		{"a startup taint that was removed after the registration stays away", joinedNode(dedicated), map[string]string{karpv1.NodeRegisteredLabelKey: "true"}, []corev1.Taint{dedicated}},
+		{"a startup taint that its owner removed before a late registration stays away", joinedNode(unregistered, dedicated),
+			map[string]string{karpv1.NodeDoNotSyncTaintsLabelKey: "true"}, []corev1.Taint{dedicated}},
 		{"a node may ask for its taints to be left alone", joinedNode(unregistered), map[string]string{karpv1.NodeDoNotSyncTaintsLabelKey: "true"}, []corev1.Taint{}},
 	} {
 		node := test.node

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/mail"
@@ -70,7 +71,7 @@ func (b *bootstrap) nodeConfig() (string, error) {
 		},
 		"kubelet": map[string]any{
 			"config": kubelet,
-			"flags":  []string{"--node-labels=" + nodeLabels(b.labels)},
+			"flags":  []string{"--node-labels=" + nodeLabels(registeredAs(b.labels))},
 		},
 	}
 	if b.raid0 {
@@ -92,6 +93,18 @@ func withUnregistered(taints []corev1.Taint) []corev1.Taint {
 		}
 	}
 	return out
+}
+
+// registeredAs adds to the labels of a node that its kubelet sets all its taints itself. Registration then leaves them
+// alone: it may come late, and would put back a startup taint that its owner has taken away by then
+// (https://github.com/kubernetes-sigs/karpenter/issues/1772).
+func registeredAs(labels map[string]string) map[string]string {
+	all := maps.Clone(labels)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[karpenterv1.NodeDoNotSyncTaintsLabelKey] = "true"
+	return all
 }
 
 // nodeLabels writes labels for the kubelet's --node-labels, sorted. A kubelet may not give itself labels of

@@ -49,7 +49,7 @@ func TestNodeConfig(t *testing.T) {
 					},
 				},
 				// A kubelet may not label itself in Kubernetes' own domains.
-				"flags": []any{"--node-labels=karpenter.sh/nodepool=default,team=a,topology.k8s.aws/zone-id=use1-az1"},
+				"flags": []any{"--node-labels=karpenter.sh/do-not-sync-taints=true,karpenter.sh/nodepool=default,team=a,topology.k8s.aws/zone-id=use1-az1"},
 			},
 			"instance": map[string]any{"localStorage": map[string]any{"strategy": "RAID0"}},
 		},
