@@ -201,15 +201,18 @@ func dryInstance(request cloud.LaunchRequest, subnet string, interfaces []types.
 }
 
 // refusal judges a failed rehearsal: missing permissions and bad parameters are the class's fault, a want of capacity
-// is nobody's, and everything else is asked again.
+// is nobody's, and everything else is asked again, such as what EC2 does not find: its parts agree only after a while.
 func refusal(reason string, err error) (finding, error) {
 	switch cloud.KindOf(err) {
 	case "", cloud.InsufficientCapacity:
 		return fine, nil
 	case cloud.Forbidden:
 		return bad(reason, "%v", err), nil
-	case cloud.Invalid, cloud.StaleRequest:
+	case cloud.Invalid:
 		return bad(cloud.ReasonOf(err), "%v", err), nil
+	case cloud.StaleRequest:
+		// Part of EC2 does not know yet, or no longer, what the class was resolved to a moment ago.
+		return finding{metav1.ConditionUnknown, cloud.ReasonOf(err), err.Error()}, nil
 	}
 	if cloud.ReasonOf(err) == "InstanceProfileNameInvalid" {
 		return finding{metav1.ConditionUnknown, "InstanceProfileNameInvalid", "EC2 does not know the instance profile yet"}, nil
