@@ -66,7 +66,7 @@ const DefaultVMMemoryOverhead = 0.075
 type Options struct {
 	// Cluster is the name of the EKS cluster: whose instances these are. Required.
 	Cluster string
-	// Region overrides the region of the SDK's configuration.
+	// Region overrides the region of the SDK's configuration, which is the machine's own where nothing else says it.
 	Region string
 	// ClusterEndpoint, ClusterCA (base64 of PEM), ServiceCIDR and KubernetesVersion (such as 1.34) override what EKS
 	// says of the cluster. When all are set EKS is not asked.
@@ -123,6 +123,8 @@ var _ cloud.Provider = (*Provider)(nil)
 // New returns the provider of one cluster in one region. It reads the SDK's configuration and calls nothing yet.
 func New(ctx context.Context, options Options) (*Provider, error) {
 	load := []func(*config.LoadOptions) error{
+		// On a machine of EC2, a region that is configured nowhere is the machine's own.
+		config.WithEC2IMDSRegion(),
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(transport *http.Transport) {
 			transport.ResponseHeaderTimeout = attemptTimeout
 		})),
