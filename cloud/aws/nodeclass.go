@@ -77,6 +77,7 @@ func (p *Provider) ResolveNodeClass(ctx context.Context, class *awsv1.EC2NodeCla
 	return work.Status, nil
 }
 
+// The messages for what a selector does not find are Karpenter's, word for word: alerts match on them.
 func (p *Provider) resolveImages(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
 	class.Status.AMIs = nil
 	if alias, ok := class.Alias(); ok {
@@ -94,7 +95,7 @@ func (p *Provider) resolveImages(ctx context.Context, class *awsv1.EC2NodeClass)
 	}
 	class.Status.AMIs = images
 	if len(images) == 0 {
-		return bad("AMINotFound", "spec.amiSelectorTerms did not match any AMIs"), nil
+		return bad("AMINotFound", "AMISelector did not match any AMIs"), nil
 	}
 	return fine, nil
 }
@@ -113,7 +114,7 @@ func (p *Provider) resolveSubnets(ctx context.Context, class *awsv1.EC2NodeClass
 		return finding{}, err
 	}
 	if len(subnets) == 0 {
-		return bad("SubnetsNotFound", "spec.subnetSelectorTerms did not match any subnets"), nil
+		return bad("SubnetsNotFound", "SubnetSelector did not match any Subnets"), nil
 	}
 	return fine, nil
 }
@@ -125,7 +126,7 @@ func (p *Provider) resolveSecurityGroups(ctx context.Context, class *awsv1.EC2No
 		return finding{}, err
 	}
 	if len(groups) == 0 {
-		return bad("SecurityGroupsNotFound", "spec.securityGroupSelectorTerms did not match any security groups"), nil
+		return bad("SecurityGroupsNotFound", "SecurityGroupSelector did not match any SecurityGroups"), nil
 	}
 	return fine, nil
 }
