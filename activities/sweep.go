@@ -356,8 +356,8 @@ func (s *sweep) letGo(ctx context.Context, node *corev1.Node) error {
 	return ignoreNotFound("delete Node "+node.Name, s.Kube.Delete(ctx, node, client.Preconditions{UID: &node.UID}))
 }
 
-// nameInstances writes onto instances which node and claim they are, a few in each sweep. It is for people only, so a
-// failure is logged and nothing more.
+// nameInstances writes onto instances which node and claim they are, a few in each sweep. A Name that the
+// node class or a person has given stays. It is for people only, so a failure is logged and nothing more.
 func (s *sweep) nameInstances(ctx context.Context) {
 	ids := make([]string, 0, len(s.instances))
 	for id, instance := range s.instances {
@@ -368,7 +368,11 @@ func (s *sweep) nameInstances(ctx context.Context) {
 	slices.Sort(ids)
 	for _, id := range ids[:min(len(ids), tagMost)] {
 		claim := s.claims[id]
-		if err := s.Cloud.Tag(ctx, s.instances[id].ID, map[string]string{tagName: claim.Status.NodeName, tagClaim: claim.Name}); err != nil {
+		tags := map[string]string{tagClaim: claim.Name}
+		if _, named := s.instances[id].Tags[tagName]; !named {
+			tags[tagName] = claim.Status.NodeName
+		}
+		if err := s.Cloud.Tag(ctx, s.instances[id].ID, tags); err != nil {
 			s.Log.Warn("could not name an instance", zap.String("instance", s.instances[id].ID), zap.String("claim", claim.Name), zap.Error(err))
 			return
 		}

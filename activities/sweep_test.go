@@ -41,11 +41,12 @@ func testScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// sweptCloud has instances and remembers which it was told to terminate.
+// sweptCloud has instances and remembers which it was told to terminate, and the tags it was told to add.
 type sweptCloud struct {
 	cloud.Provider
 	instances  []cloud.Instance
 	terminated []string
+	tagged     map[string]map[string]string
 }
 
 func (c *sweptCloud) Instances(context.Context, cloud.Query) ([]cloud.Instance, error) {
@@ -57,7 +58,13 @@ func (c *sweptCloud) Terminate(_ context.Context, ids []string) error {
 	return nil
 }
 
-func (c *sweptCloud) Tag(context.Context, string, map[string]string) error { return nil }
+func (c *sweptCloud) Tag(_ context.Context, id string, tags map[string]string) error {
+	if c.tagged == nil {
+		c.tagged = map[string]map[string]string{}
+	}
+	c.tagged[id] = tags
+	return nil
+}
 
 // sweptTemporal knows the running workflows and remembers which were started or signalled.
 type sweptTemporal struct {
