@@ -121,7 +121,7 @@ func TestEnvironmentIsTheWorkers(t *testing.T) {
 	flags := pflag.NewFlagSet("worker", pflag.ContinueOnError)
 	config.Flags(flags)
 	// The AWS provider's flags belong to the command, not to the worker.
-	aws := []string{"cluster-endpoint", "cluster-ca-bundle", "vm-memory-overhead-percent", "reserved-enis", "disable-dry-run"}
+	aws := []string{"cluster-endpoint", "cluster-ca-bundle", "cluster-service-cidr", "vm-memory-overhead-percent", "reserved-enis", "disable-dry-run"}
 	deployment := find[appsv1.Deployment](t, render(t, "settings: {clusterName: blue}"), "Deployment", "tenon")
 	for _, env := range deployment.Spec.Template.Spec.Containers[0].Env {
 		name, ours := strings.CutPrefix(env.Name, "TENON_")
@@ -175,6 +175,7 @@ func TestSettingsReachTheWorker(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ settings, variable, want string }{
 		{"", "TENON_INTERRUPTION_QUEUE", ""},
+		{"clusterServiceCIDR: 10.100.0.0/16", "TENON_CLUSTER_SERVICE_CIDR", "10.100.0.0/16"},
 		{"interruptionQueue: blue", "TENON_INTERRUPTION_QUEUE", "blue"},
 		{"interruptionQueue: 'https://sqs.us-east-1.amazonaws.com/111122223333/blue'", "TENON_INTERRUPTION_QUEUE", "https://sqs.us-east-1.amazonaws.com/111122223333/blue"},
 		{"nodePrice: 0.01", "TENON_NODE_PRICE", "0.01"},

@@ -71,6 +71,9 @@ type Options struct {
 	// ClusterEndpoint, ClusterCA (base64 of PEM), ServiceCIDR and KubernetesVersion (such as 1.34) override what EKS
 	// says of the cluster. When all are set EKS is not asked.
 	ClusterEndpoint, ClusterCA, ServiceCIDR, KubernetesVersion string
+	// ServerVersion asks the API server for its minor version, such as 1.34, where KubernetesVersion is empty. Nil leaves it
+	// to EKS.
+	ServerVersion func(context.Context) (string, error)
 	// VMMemoryOverhead is the share of memory that is not the node's; nil means DefaultVMMemoryOverhead.
 	VMMemoryOverhead *float64
 	// ReservedENIs are the network interfaces of each instance whose addresses pods do not get.

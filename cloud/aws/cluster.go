@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -25,7 +26,7 @@ type clusterFacts struct {
 	version string
 }
 
-// describeCluster asks EKS for what the options leave open.
+// describeCluster asks the API server for its version, and EKS for what the options leave open besides.
 func describeCluster(ctx context.Context, api *eks.Client, options Options) (clusterFacts, error) {
 	facts := clusterFacts{
 		name:        options.Cluster,
@@ -33,6 +34,13 @@ func describeCluster(ctx context.Context, api *eks.Client, options Options) (clu
 		authority:   options.ClusterCA,
 		serviceCIDR: options.ServiceCIDR,
 		version:     options.KubernetesVersion,
+	}
+	if facts.version == "" && options.ServerVersion != nil {
+		version, err := options.ServerVersion(ctx)
+		if err != nil {
+			return clusterFacts{}, fmt.Errorf("version of the API server: %w", err)
+		}
+		facts.version = version
 	}
 	if facts.endpoint != "" && facts.authority != "" && facts.serviceCIDR != "" && facts.version != "" {
 		return facts, nil

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -13,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	kubeconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -30,6 +34,7 @@ const workerGCPercent = 50
 // awsFlags are the settings of the AWS provider. The names are those of Karpenter's own options.
 type awsFlags struct {
 	endpoint, caBundle string
+	serviceCIDR        string
 	memoryOverhead     float64
 	reservedENIs       int
 	disableDryRun      bool
@@ -39,6 +44,7 @@ type awsFlags struct {
 func (a *awsFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&a.endpoint, "cluster-endpoint", "", "API server nodes join (default: what EKS says)")
 	flags.StringVar(&a.caBundle, "cluster-ca-bundle", "", "the API server's CA, base64 of PEM (default: what EKS says)")
+	flags.StringVar(&a.serviceCIDR, "cluster-service-cidr", "", "range of the cluster's service addresses (default: what EKS says)")
 	flags.Float64Var(&a.memoryOverhead, "vm-memory-overhead-percent", aws.DefaultVMMemoryOverhead, "share of an instance's memory that is not the node's, 0 to 1")
 	flags.IntVar(&a.reservedENIs, "reserved-enis", 0, "network interfaces of each instance whose addresses pods do not get")
 	flags.BoolVar(&a.disableDryRun, "disable-dry-run", false, "do not test an EC2NodeClass's permissions with dry runs")
@@ -52,6 +58,8 @@ func (a *awsFlags) validate() error {
 		return fmt.Errorf("--vm-memory-overhead-percent %v: must be from 0 to below 1", a.memoryOverhead)
 	case a.reservedENIs < 0:
 		return fmt.Errorf("--reserved-enis %d: must not be negative", a.reservedENIs)
+	case a.serviceCIDR != "" && !isPrefix(a.serviceCIDR):
+		return fmt.Errorf("--cluster-service-cidr %q: must be a range of addresses such as 10.100.0.0/16", a.serviceCIDR)
 	case a.interruptionQueue != "" && !aws.ValidQueue(a.interruptionQueue):
 		return fmt.Errorf("--interruption-queue %q: must be the name of an SQS queue (letters, digits, hyphens and underscores) or its URL", a.interruptionQueue)
 	}
@@ -121,7 +129,8 @@ func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) erro
 	}
 	defer server.Client.Close()
 	options := aws.Options{
-		Cluster: settings.Cluster, ClusterEndpoint: cloud.endpoint, ClusterCA: cloud.caBundle, VMMemoryOverhead: &cloud.memoryOverhead,
+		Cluster: settings.Cluster, ClusterEndpoint: cloud.endpoint, ClusterCA: cloud.caBundle, ServiceCIDR: cloud.serviceCIDR,
+		ServerVersion: serverVersion(kubernetes), VMMemoryOverhead: &cloud.memoryOverhead,
 		ReservedENIs: cloud.reservedENIs, DisableDryRun: cloud.disableDryRun, Log: log,
 	}
 	connections := worker.Connections{Kubernetes: kubernetes, Temporal: server.Client, Server: server}
@@ -134,6 +143,27 @@ func runWorker(ctx context.Context, settings worker.Config, cloud awsFlags) erro
 	}
 	connections.Cloud, connections.Interruptions = provider, provider.Interruptions(cloud.interruptionQueue)
 	return worker.Run(ctx, settings, connections, log)
+}
+
+// serverVersion asks the API server for its minor version.
+func serverVersion(kubernetes *rest.Config) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) {
+		client, err := discovery.NewDiscoveryClientForConfig(kubernetes)
+		if err != nil {
+			return "", err
+		}
+		info, err := client.ServerVersion()
+		if err != nil {
+			return "", err
+		}
+		// EKS writes the minor version with a plus sign: 34+.
+		return info.Major + "." + strings.TrimSuffix(info.Minor, "+"), nil
+	}
+}
+
+func isPrefix(text string) bool {
+	_, err := netip.ParsePrefix(text)
+	return err == nil
 }
 
 // installFailpoints has the worker die where a test asks for it through the environment.

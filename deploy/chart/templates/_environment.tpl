@@ -10,6 +10,10 @@
 - name: TENON_CLUSTER_ENDPOINT
   value: {{ . | quote }}
 {{- end }}
+{{- with .Values.settings.clusterServiceCIDR }}
+- name: TENON_CLUSTER_SERVICE_CIDR
+  value: {{ . | quote }}
+{{- end }}
 {{- with .Values.settings.clusterCABundle }}
 - name: TENON_CLUSTER_CA_BUNDLE
   value: {{ . | quote }}
