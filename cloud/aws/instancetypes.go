@@ -114,7 +114,7 @@ func resolveKey(class *awsv1.EC2NodeClass, machines uint64) (string, error) {
 	subnets := slices.SortedFunc(slices.Values(class.Status.Subnets), func(a, b awsv1.Subnet) int { return cmp.Compare(a.ID, b.ID) })
 	key, err := json.Marshal([]any{
 		machines, class.AMIFamily(), class.Spec.Kubelet, class.Spec.BlockDeviceMappings, class.Spec.InstanceStorePolicy,
-		class.Spec.NetworkInterfaces, class.Status.AMIs, subnets, class.Status.CapacityReservations,
+		class.Spec.NetworkInterfaces, class.Spec.ConnectionTracking, class.Spec.CPUOptions, class.Status.AMIs, subnets, class.Status.CapacityReservations,
 	})
 	if err != nil {
 		return "", fmt.Errorf("key of node class %s: %w", class.Name, err)
@@ -133,8 +133,7 @@ func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape) (*
 	}
 	images := imageSelectors(class.Status.AMIs)
 	for _, m := range machines {
-		if size.family == awsv1.AMIFamilyAL2023 && m.labels[awsv1.LabelInstanceFamily] == "a1" {
-			// Amazon Linux 2023 does not run on the first Graviton.
+		if !m.compatible(class) {
 			continue
 		}
 		if !slices.ContainsFunc(m.zones, func(zone string) bool { return len(resolved.zones[zone]) > 0 }) {

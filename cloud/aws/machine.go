@@ -34,6 +34,11 @@ type machine struct {
 	// enis are those of the default network card, the only one the VPC CNI gives pods addresses from.
 	enis       int64
 	ipv4PerENI int64
+	// cards are how many network interfaces each network card takes; nil where the type has no ENA.
+	cards map[int32]int32
+	// efas is how many EFA interfaces it takes, nested says whether it runs virtual machines of its own.
+	efas   int32
+	nested bool
 	// usage is the set of capacity types it is sold as.
 	usage []string
 	// zones are the names of the zones it is offered in, sorted.
@@ -123,7 +128,15 @@ func reduce(info *types.InstanceTypeInfo, zones []string) (*machine, bool) {
 		ipv4PerENI: int64(aws.ToInt32(info.NetworkInfo.Ipv4AddressesPerInterface)),
 		zones:      zones,
 	}
+	m.efas = efaInterfaces(info.NetworkInfo)
+	m.nested = slices.Contains(info.ProcessorInfo.SupportedFeatures, types.SupportedAdditionalProcessorFeatureNestedVirtualization)
+	if info.NetworkInfo.EnaSupport != types.EnaSupportUnsupported {
+		m.cards = make(map[int32]int32, len(info.NetworkInfo.NetworkCards))
+	}
 	for _, card := range info.NetworkInfo.NetworkCards {
+		if m.cards != nil {
+			m.cards[aws.ToInt32(card.NetworkCardIndex)] = aws.ToInt32(card.MaximumNetworkInterfaces)
+		}
 		if aws.ToInt32(card.NetworkCardIndex) == aws.ToInt32(info.NetworkInfo.DefaultNetworkCardIndex) {
 			m.enis = int64(aws.ToInt32(card.MaximumNetworkInterfaces))
 		}
@@ -139,6 +152,14 @@ func reduce(info *types.InstanceTypeInfo, zones []string) (*machine, bool) {
 	slices.Sort(m.usage)
 	m.labels = machineLabels(info, m)
 	return m, true
+}
+
+// efaInterfaces is how many EFA interfaces a type takes.
+func efaInterfaces(network *types.NetworkInfo) int32 {
+	if network.EfaInfo == nil {
+		return 0
+	}
+	return aws.ToInt32(network.EfaInfo.MaximumEfaInterfaces)
 }
 
 // devices are the extended resources the device plugins of EKS announce for a type.

@@ -270,3 +270,35 @@ func TestSubnetAddressesGoDown(t *testing.T) {
 		t.Errorf("7 instances have %d host names", len(ips))
 	}
 }
+
+func TestLaunchesThatDoNotFitTheType(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{})
+	device := func(card, index int32, kind string) ec2types.InstanceNetworkInterfaceSpecification {
+		return ec2types.InstanceNetworkInterfaceSpecification{
+			NetworkCardIndex: aws.Int32(card), DeviceIndex: aws.Int32(index), InterfaceType: aws.String(kind), SubnetId: aws.String(a.subnets(t)["us-east-1a"]),
+		}
+	}
+	tracked := device(0, 0, "interface")
+	tracked.ConnectionTrackingSpecification = &ec2types.ConnectionTrackingSpecificationRequest{UdpTimeout: aws.Int32(45)}
+	for _, tc := range []struct {
+		why, itype string
+		interfaces []ec2types.InstanceNetworkInterfaceSpecification
+		cpu        *ec2types.CpuOptionsRequest
+		code       string
+	}{
+		{"one network card", "m5.large", []ec2types.InstanceNetworkInterfaceSpecification{device(0, 0, "interface"), device(1, 1, "interface")}, nil, "InvalidParameterCombination"},
+		{"three interfaces", "m5.large", []ec2types.InstanceNetworkInterfaceSpecification{device(0, 0, "interface"), device(0, 3, "interface")}, nil, "AttachmentLimitExceeded"},
+		{"no EFA", "m5.24xlarge", []ec2types.InstanceNetworkInterfaceSpecification{device(0, 0, "interface"), device(0, 1, "efa-only")}, nil, "InvalidParameterCombination"},
+		{"no Nitro", "m4.large", []ec2types.InstanceNetworkInterfaceSpecification{tracked}, nil, "InvalidParameterCombination"},
+		{"no nested virtualization", "m5.large", []ec2types.InstanceNetworkInterfaceSpecification{device(0, 0, "interface")},
+			&ec2types.CpuOptionsRequest{NestedVirtualization: ec2types.NestedVirtualizationSpecificationEnabled}, "InvalidParameterCombination"},
+	} {
+		_, err := a.ec2.RunInstances(ctx(t), &ec2.RunInstancesInput{
+			MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: ec2types.InstanceType(tc.itype), ImageId: aws.String(a.image(t, "x86_64")),
+			NetworkInterfaces: tc.interfaces, CpuOptions: tc.cpu,
+		})
+		t.Log(tc.why)
+		wantCode(t, err, tc.code)
+	}
+}

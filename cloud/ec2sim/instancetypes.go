@@ -39,6 +39,7 @@ type processorXML struct {
 	Architectures []string `xml:"supportedArchitectures>item"`
 	GHz           float64  `xml:"sustainedClockSpeedInGhz,omitempty"`
 	Manufacturer  string   `xml:"manufacturer"`
+	Features      []string `xml:"supportedFeatures>item,omitempty"`
 }
 
 type vcpuXML struct {
@@ -144,7 +145,7 @@ func (t *InstanceType) xml() instanceTypeXML {
 	x := instanceTypeXML{
 		Type: t.Name, CurrentGeneration: t.CurrentGeneration, FreeTier: t.Name == "t2.micro" || t.Name == "t3.micro",
 		UsageClasses: t.UsageClasses, RootDevices: []string{"ebs"}, Virtualization: []string{"hvm"}, BareMetal: t.BareMetal,
-		Hypervisor: t.Hypervisor, Processor: processorXML{[]string{t.ec2Arch()}, t.ClockGHz, t.CPUManufacturer},
+		Hypervisor: t.Hypervisor, Processor: processorXML{[]string{t.ec2Arch()}, t.ClockGHz, t.CPUManufacturer, t.processorFeatures()},
 		VCPU: vcpuXML{t.VCPUs, cpu.Cores, cpu.Threads}, MemoryMiB: t.MemoryMiB, Placement: []string{"cluster", "partition", "spread"},
 		Burstable: t.Burstable, DedicatedHosts: !t.Burstable, AutoRecovery: t.NVMeGB+t.DiskGB == 0, BootModes: []string{"legacy-bios", "uefi"},
 		Enclaves: "unsupported", Network: t.networkXML(), EBS: t.ebsXML(),

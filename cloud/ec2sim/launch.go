@@ -76,6 +76,9 @@ func (s *Server) prepare(spec *launchSpec) (*launchOrder, error) {
 		return nil, refuse("Unsupported", "Your requested instance type (%s) is not supported in your requested Availability Zone (%s).",
 			o.itype.Name, o.subnet.Zone)
 	}
+	if err := checkMachine(spec, o.itype); err != nil {
+		return nil, err
+	}
 	if err := checkAddresses(spec, o.subnet); err != nil {
 		return nil, err
 	}

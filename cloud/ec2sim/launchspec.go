@@ -21,6 +21,7 @@ type launchSpec struct {
 	PlacementGroup string                       `json:",omitempty"`
 	Tenancy        string                       `json:",omitempty"`
 	MarketType     string                       `json:",omitempty"`
+	Nested         string                       `json:",omitempty"` // nested virtualization
 	EBSOptimized   *bool                        `json:",omitempty"`
 	Monitoring     *bool                        `json:",omitempty"`
 	Metadata       *metadataOptions             `json:",omitempty"`
@@ -48,6 +49,7 @@ type interfaceSpec struct {
 	Description         string   `json:",omitempty"`
 	PublicIP            *bool    `json:",omitempty"`
 	DeleteOnTermination *bool    `json:",omitempty"`
+	Tracking            bool     `json:",omitempty"` // timeouts of connection tracking are given
 	PrimaryIPv6         bool     `json:",omitempty"`
 	Ipv6Count           int      `json:",omitempty"`
 	Ipv6PrefixCount     int      `json:",omitempty"`
@@ -90,7 +92,7 @@ func parseLaunchSpec(p *params) (*launchSpec, error) {
 		GroupIDs: p.strings("SecurityGroupId"), GroupNames: p.strings("SecurityGroup"),
 		SubnetID: p.str("SubnetId"), Zone: p.sub("Placement").str("AvailabilityZone"),
 		PlacementGroup: p.sub("Placement").str("GroupName"), Tenancy: p.sub("Placement").str("Tenancy"),
-		MarketType: p.sub("InstanceMarketOptions").str("MarketType"), EBSOptimized: p.flag("EbsOptimized"),
+		MarketType: p.sub("InstanceMarketOptions").str("MarketType"), Nested: p.sub("CpuOptions").str("NestedVirtualization"), EBSOptimized: p.flag("EbsOptimized"),
 		Monitoring:     p.sub("Monitoring").flag("Enabled"),
 		Reservation:    p.sub("CapacityReservationSpecification").sub("CapacityReservationTarget").str("CapacityReservationId"),
 		ReservationUse: p.sub("CapacityReservationSpecification").str("CapacityReservationPreference"),
@@ -111,6 +113,7 @@ func parseLaunchSpec(p *params) (*launchSpec, error) {
 			DeviceIndex: n.read(item, "DeviceIndex"), CardIndex: n.read(item, "NetworkCardIndex"), Type: item.str("InterfaceType"),
 			Groups: item.strings("SecurityGroupId"), SubnetID: item.str("SubnetId"), Description: item.str("Description"),
 			PublicIP: item.flag("AssociatePublicIpAddress"), DeleteOnTermination: item.flag("DeleteOnTermination"),
+			Tracking:    item.sub("ConnectionTrackingSpecification") != nil,
 			PrimaryIPv6: *orFalse(item.flag("PrimaryIpv6")), Ipv6PrefixCount: n.read(item, "Ipv6PrefixCount"),
 			Ipv6Count: n.read(item, "Ipv6AddressCount"), Ipv4PrefixCount: n.read(item, "Ipv4PrefixCount"),
 		})
@@ -161,7 +164,7 @@ func (s *launchSpec) overlay(over *launchSpec) *launchSpec {
 	}{
 		{&out.ImageID, over.ImageID}, {&out.InstanceType, over.InstanceType}, {&out.KeyName, over.KeyName},
 		{&out.UserData, over.UserData}, {&out.SubnetID, over.SubnetID}, {&out.Zone, over.Zone},
-		{&out.PlacementGroup, over.PlacementGroup}, {&out.Tenancy, over.Tenancy}, {&out.MarketType, over.MarketType},
+		{&out.PlacementGroup, over.PlacementGroup}, {&out.Tenancy, over.Tenancy}, {&out.MarketType, over.MarketType}, {&out.Nested, over.Nested},
 		{&out.Reservation, over.Reservation}, {&out.ReservationUse, over.ReservationUse},
 	} {
 		if f.from != "" {

@@ -1,0 +1,60 @@
+package aws_test
+
+import (
+	"slices"
+	"testing"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+func TestTypesThatTheClassFits(t *testing.T) {
+	t.Parallel()
+	device := func(card, index int32, kind awsv1.InterfaceType) *awsv1.NetworkInterface {
+		return &awsv1.NetworkInterface{NetworkCardIndex: card, DeviceIndex: index, InterfaceType: kind}
+	}
+	primary := device(0, 0, awsv1.InterfaceTypeInterface)
+	for _, tc := range []struct {
+		why       string
+		say       func(*awsv1.EC2NodeClassSpec)
+		fits, not string
+	}{
+		{"a second network card", func(s *awsv1.EC2NodeClassSpec) {
+			s.NetworkInterfaces = []*awsv1.NetworkInterface{primary, device(1, 1, awsv1.InterfaceTypeInterface)}
+		}, "p5.48xlarge", "m5.large"},
+		{"more interfaces on a card than a small type takes", func(s *awsv1.EC2NodeClassSpec) {
+			s.NetworkInterfaces = []*awsv1.NetworkInterface{primary, device(0, 3, awsv1.InterfaceTypeInterface)}
+		}, "m5.xlarge", "m5.large"},
+		{"an EFA device", func(s *awsv1.EC2NodeClassSpec) {
+			s.NetworkInterfaces = []*awsv1.NetworkInterface{primary, device(0, 1, awsv1.InterfaceTypeEFAOnly)}
+		}, "m5n.24xlarge", "m5.24xlarge"},
+		{"timeouts of connection tracking", func(s *awsv1.EC2NodeClassSpec) {
+			s.ConnectionTracking = &awsv1.ConnectionTracking{UDPTimeout: awssdk.Int32(45)}
+		}, "m5.large", "m4.large"},
+		{"nothing in particular", func(*awsv1.EC2NodeClassSpec) {}, "m4.large", "a1.large"},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			t.Parallel()
+			a := newAccountWith(t, "")
+			class := a.NodeClass()
+			tc.say(&class.Spec)
+			a.resolve(a.provider, class)
+			if !class.IsTrue("Ready") {
+				t.Fatalf("the class is not ready: %+v", class.Status.Conditions)
+			}
+			found, err := a.provider.InstanceTypes(t.Context(), class)
+			if err != nil {
+				t.Fatal(err)
+			}
+			has := func(name string) bool {
+				return slices.ContainsFunc(found, func(i *cloud.InstanceType) bool { return i.Name == name })
+			}
+			if !has(tc.fits) || has(tc.not) {
+				t.Errorf("%s is there: %t, %s is there: %t; want the first alone", tc.fits, has(tc.fits), tc.not, has(tc.not))
+			}
+		})
+	}
+}
