@@ -136,8 +136,7 @@ func matrixClaims() []*karpv1.NodeClaim {
 	return claims
 }
 
-// TestAnsweredFailures answers a launch with failures for ten seconds, in each of the ways EC2 has, and disturbs it on the way:
-// within thirty seconds of healing the claims have their instances, there are no others, and no token was sent again but where
+// TestAnsweredFailures answers a launch with failures for a while, in each of the ways EC2 has, and disturbs it on the way: within thirty seconds of healing the claims have their instances, there are no others, and no token was sent again but where
 // its answer had not arrived.
 func TestAnsweredFailures(t *testing.T) {
 	t.Parallel()
@@ -154,6 +153,10 @@ func TestAnsweredFailures(t *testing.T) {
 				Capacity: []ec2sim.CapacityFault{{PoolPattern: ec2sim.PoolPattern{Zone: "us-east-1b"}}, {PoolPattern: ec2sim.PoolPattern{Zone: "us-east-1c"}}},
 			},
 		} {
+			t.Run(fmt.Sprintf("%s %s, for long", code, where), func(t *testing.T) {
+				t.Parallel()
+				answeredFailure(t, faults, 40*time.Second, killed{})
+			})
 			for disturbed, with := range map[string]killed{
 				"nothing else": {}, "a lost reply": {}, "killed before": {before: true}, "killed after": {after: true},
 			} {
@@ -162,14 +165,15 @@ func TestAnsweredFailures(t *testing.T) {
 					if disturbed == "a lost reply" {
 						faults.Lost = []ec2sim.ReplyFault{{Action: "CreateFleet", Occurrence: ec2sim.Occurrence{Times: 1}}}
 					}
-					answeredFailure(t, faults, with)
+					answeredFailure(t, faults, 10*time.Second, with)
 				})
 			}
 		}
 	}
 }
 
-func answeredFailure(t *testing.T, faults ec2sim.Faults, with killed) {
+func answeredFailure(t *testing.T, faults ec2sim.Faults, heals time.Duration, with killed) {
+	t.Helper()
 	sim, provider, class := matrixCloud(t)
 	claims := matrixClaims()
 	builder := fake.NewClientBuilder().WithScheme(testScheme(t)).WithStatusSubresource(&karpv1.NodeClaim{})
@@ -192,7 +196,7 @@ func answeredFailure(t *testing.T, faults ec2sim.Faults, with killed) {
 		return workflows.NodeClaimResult{}, nil
 	})
 	env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(errors.New("not there"))
-	const heals, within = 10 * time.Second, 30 * time.Second
+	const within = 30 * time.Second
 	if err := sim.SetFaults(faults); err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,11 @@ func ec2Faults(t *testing.T, w *world.World) {
 	}{
 		{"the replies to launches are lost, more often than one call is tried again",
 			ec2sim.Faults{Lost: []ec2sim.ReplyFault{{Action: "CreateFleet", Occurrence: ec2sim.Occurrence{Times: 5}}}}, mixed, lost},
+		{"launches are answered with errors, of the API and of their pools",
+			ec2sim.Faults{
+				Errors: []ec2sim.ErrorFault{{Action: "CreateFleet", Code: "RequestLimitExceeded", Occurrence: ec2sim.Occurrence{Times: 2}}},
+				Fleet:  []ec2sim.FleetFault{{Code: "InternalError", Occurrence: ec2sim.Occurrence{Times: 3}}},
+			}, mixed, answered},
 		{"the account has a tenth of EC2's request rates", ec2sim.Faults{Throttle: 0.1}, choosy(), nil},
 		{"all types but one are out of capacity, and that one is left in one zone", dryBut(), mixed, onlyOneType},
 		{"what is launched and ended shows late", ec2sim.Faults{DescribeLag: ec2sim.Duration(10 * time.Second)}, mixed, nil},
@@ -116,6 +121,31 @@ func lost(t *testing.T, w *world.World) {
 		w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).LaunchID(claim.Annotations["tenon.sh/launch-group"]), "replies-lost")
 	}
 	t.Logf("%d CreateFleet calls, %d replies lost, %d instances by %d tokens", counts["CreateFleet"].Total, counts["CreateFleet"].Lost, len(w.Living()), len(byToken))
+}
+
+// answered wants no token to be sent again after its answer. Dry runs have none.
+func answered(t *testing.T, w *world.World) {
+	var calls []ec2sim.Call
+	w.Sim(http.MethodGet, "/_sim/calls?action=CreateFleet", nil, &calls)
+	sent, refused := map[string]bool{}, 0
+	for _, call := range calls {
+		if call.ClientToken == "" {
+			continue
+		}
+		if sent[call.ClientToken] {
+			t.Errorf("token %s was sent again", call.ClientToken)
+		}
+		sent[call.ClientToken] = true
+		if call.Code != "" {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("no launch was refused")
+	}
+	for _, claim := range w.Claims() {
+		w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).LaunchID(claim.Annotations["tenon.sh/launch-group"]), "answered-with-errors")
+	}
 }
 
 // dryBut leaves one type in one zone of those the default NodePool allows.
