@@ -55,7 +55,7 @@ type Provider interface {
 	// class's status the error is NodeClassNotReady.
 	InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*InstanceType, error)
 
-	// VolumePrice is what the volumes of one node of a class cost, in US dollars per hour. It asks the cloud nothing.
+	// VolumePrice is what the volumes of one node of a class cost per hour, in the currency of the region's prices. It asks the cloud nothing.
 	VolumePrice(class *awsv1.EC2NodeClass) float64
 
 	// Drift finds, for claims launched from a class and the instances they became, in what each differs from what the
@@ -121,7 +121,7 @@ type Offering struct {
 	Zone string `json:"zone"`
 	// ZoneID is the zone's identity across accounts, such as use1-az1.
 	ZoneID string `json:"zoneID,omitempty"`
-	// Price is in US dollars per hour.
+	// Price is per hour, in the region's currency: US dollars, and yuan in China.
 	Price float64 `json:"price"`
 	// Overlaid says that the price is that of a NodeOverlay. A provider leaves it false.
 	Overlaid bool `json:"overlaid,omitempty"`

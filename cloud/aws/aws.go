@@ -201,6 +201,9 @@ func build(cfg aws.Config, options Options) *Provider {
 		return discoverMachines(ctx, p.ec2, cfg.Region)
 	})
 	p.onDemand = refresh(p, "on-demand prices", refreshCatalogue, func(ctx context.Context) (map[string]float64, error) {
+		if !hasPricing(cfg.Region) {
+			return nil, nil // the built-in table is all there is
+		}
 		return loadOnDemandPrices(ctx, pricingAPI, cfg.Region)
 	})
 	p.spot = refresh(p, "spot prices", refreshCatalogue, func(ctx context.Context) (map[spotPool]float64, error) {

@@ -15,7 +15,7 @@ func (m *machine) compatible(class *awsv1.EC2NodeClass) bool {
 		return false
 	case class.Spec.ConnectionTracking != nil && m.labels[awsv1.LabelInstanceHypervisor] != string(types.InstanceTypeHypervisorNitro):
 		return false
-	case cpu != nil && cpu.NestedVirtualization != nil && string(*cpu.NestedVirtualization) == string(types.NestedVirtualizationSpecificationEnabled) && !m.nested:
+	case cpu != nil && cpu.NestedVirtualization != nil && *cpu.NestedVirtualization == string(types.NestedVirtualizationSpecificationEnabled) && !m.nested:
 		return false
 	}
 	return m.takes(class.Spec.NetworkInterfaces)

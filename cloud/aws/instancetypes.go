@@ -65,7 +65,7 @@ func (p *Provider) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass)
 	resolved.mu.Lock()
 	defer resolved.mu.Unlock()
 	if resolved.offerings == nil || resolved.version != version {
-		market := market{onDemand: onDemand, spot: spot, unavailable: p.unavailable, room: rooms}
+		market := market{region: p.region, onDemand: onDemand, spot: spot, unavailable: p.unavailable, room: rooms}
 		resolved.offerings, resolved.version = resolved.price(market), version
 	}
 	return slices.Clone(resolved.offerings), nil
@@ -158,6 +158,7 @@ func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape) (*
 
 // market is what things cost and what can be had at the moment.
 type market struct {
+	region      string
 	onDemand    map[string]float64
 	spot        map[spotPool]float64
 	unavailable *unavailable
@@ -179,6 +180,7 @@ func (m market) price(key cloud.OfferingKey) (float64, bool) {
 	price, ok := m.onDemand[key.InstanceType]
 	if !ok {
 		price, ok = staticPrice(key.InstanceType)
+		price = inCurrency(m.region, price)
 	}
 	if key.CapacityType == karpenterv1.CapacityTypeReserved {
 		price /= reservedDiscount

@@ -55,7 +55,7 @@ func (p *Provider) PrepareLaunch(ctx context.Context, spec cloud.LaunchSpec) (cl
 	if err != nil {
 		return cloud.LaunchRequest{}, err
 	}
-	choice := choose(spec, resolved, subnets, market{onDemand: onDemand, spot: spot, unavailable: p.unavailable, room: rooms})
+	choice := choose(spec, resolved, subnets, market{region: p.region, onDemand: onDemand, spot: spot, unavailable: p.unavailable, room: rooms})
 	if len(choice) == 0 {
 		return cloud.LaunchRequest{}, &cloud.Error{
 			Kind: cloud.InsufficientCapacity, Reason: "InsufficientCapacity", Operation: "PrepareLaunch",

@@ -38,6 +38,28 @@ func pricingRegion(region string) string {
 	}
 }
 
+// hasPricing reports whether a region's credentials are good for a Pricing API: of AWS's partitions only the commercial one
+// and China have one (AWS Billing User Guide, "AWS Price List Query API endpoints").
+func hasPricing(region string) bool {
+	for _, prefix := range []string{"us-gov-", "us-iso", "eu-iso", "eusc-"} {
+		if strings.HasPrefix(region, prefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// inChina reports whether a region charges in yuan.
+func inChina(region string) bool { return strings.HasPrefix(region, "cn-") }
+
+// currency is what a region's prices are in, as the price list writes it.
+func currency(region string) string {
+	if inChina(region) {
+		return "CNY"
+	}
+	return "USD"
+}
+
 // loadOnDemandPrices reads the prices of the region's Linux instances: the shared ones, and bare metal, which the
 // price list counts as dedicated.
 func loadOnDemandPrices(ctx context.Context, api *pricing.Client, region string) (map[string]float64, error) {
@@ -61,7 +83,7 @@ func loadOnDemandPrices(ctx context.Context, api *pricing.Client, region string)
 				return nil, classify("GetProducts", err)
 			}
 			for _, document := range page.PriceList {
-				name, price, err := parseProduct(document)
+				name, price, err := parseProduct(document, currency(region))
 				if err != nil {
 					return nil, err
 				}
@@ -97,27 +119,25 @@ type product struct {
 	} `json:"terms"`
 }
 
-// parseProduct returns the instance type of a price list document and its price in dollars per hour (in the China
-// regions, yuan), 0 where the document has none.
-func parseProduct(document string) (string, float64, error) {
+// parseProduct returns the instance type of a price list document and its price per hour in a currency, 0 where the
+// document has none.
+func parseProduct(document, currency string) (string, float64, error) {
 	var p product
 	if err := json.Unmarshal([]byte(document), &p); err != nil {
 		return "", 0, fmt.Errorf("price list document: %w", err)
 	}
 	for _, offer := range p.Terms.OnDemand {
 		for _, dimension := range offer.PriceDimensions {
-			for _, currency := range []string{"USD", "CNY"} {
-				amount, ok := dimension.PricePerUnit[currency]
-				if !ok {
-					continue
-				}
-				price, err := strconv.ParseFloat(amount, 64)
-				if err != nil {
-					return "", 0, fmt.Errorf("price of %s: %w", p.Product.Attributes.InstanceType, err)
-				}
-				if price > 0 {
-					return p.Product.Attributes.InstanceType, price, nil
-				}
+			amount, ok := dimension.PricePerUnit[currency]
+			if !ok {
+				continue
+			}
+			price, err := strconv.ParseFloat(amount, 64)
+			if err != nil {
+				return "", 0, fmt.Errorf("price of %s: %w", p.Product.Attributes.InstanceType, err)
+			}
+			if price > 0 {
+				return p.Product.Attributes.InstanceType, price, nil
 			}
 		}
 	}

@@ -25,12 +25,12 @@ func TestParseProduct(t *testing.T) {
 		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"pricePerUnit":{"USD":"0.0"}}}}}}}`,
 			"m5.large", 0, "a price of zero is a placeholder"},
 	} {
-		name, price, err := parseProduct(tc.document)
+		name, price, err := parseProduct(tc.document, "USD")
 		if err != nil || name != tc.name || price != tc.price {
 			t.Errorf("parseProduct = %q, %v, %v; want %q, %v (%s)", name, price, err, tc.name, tc.price, tc.why)
 		}
 	}
-	if _, _, err := parseProduct("{"); err == nil {
+	if _, _, err := parseProduct("{", "USD"); err == nil {
 		t.Error("parseProduct took a broken document")
 	}
 }

@@ -88,7 +88,20 @@ func largesIn(size string) (float64, bool) {
 	return 2 * float64(n), true
 }
 
-// staticPrice returns the price the built-in table has for an instance type.
+// yuanPerDollar is what a machine costs in yuan in the China regions where it costs a dollar in us-east-1: c5.large 0.739 in
+// cn-north-1 and 0.085 (https://www.amazonaws.cn/en/ec2/pricing). It is no rate of exchange.
+const yuanPerDollar = 8.7
+
+// inCurrency turns a built-in price, which is one of us-east-1, into the currency of a region, so that prices of different
+// currencies are never compared.
+func inCurrency(region string, dollars float64) float64 {
+	if inChina(region) {
+		return dollars * yuanPerDollar
+	}
+	return dollars
+}
+
+// staticPrice returns the price the built-in table has for an instance type, in US dollars.
 func staticPrice(instanceType string) (float64, bool) {
 	families, err := staticPrices()
 	if err != nil {

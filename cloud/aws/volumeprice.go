@@ -53,7 +53,9 @@ func VolumePrice(class *awsv1.EC2NodeClass) float64 {
 }
 
 // VolumePrice implements cloud.Provider.
-func (p *Provider) VolumePrice(class *awsv1.EC2NodeClass) float64 { return VolumePrice(class) }
+func (p *Provider) VolumePrice(class *awsv1.EC2NodeClass) float64 {
+	return inCurrency(p.region, VolumePrice(class))
+}
 
 // volumeMonth is what a volume costs a month. Where its type is not given it is EC2's default, gp2.
 func volumeMonth(volume *awsv1.BlockDevice) float64 {

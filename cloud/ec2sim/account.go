@@ -173,6 +173,14 @@ func (a *account) privateDNS(ip string) string {
 	return host + "." + a.region + ".compute.internal"
 }
 
+// currency is what the region's prices are in, and how much of it stands for a dollar here.
+func (a *account) currency() (code string, perDollar float64) {
+	if strings.HasPrefix(a.region, "cn-") {
+		return "CNY", 9
+	}
+	return "USD", 1
+}
+
 func (a *account) arn(service, resource string) string {
 	return fmt.Sprintf("arn:aws:%s:%s:%s:%s", service, a.region, accountID, resource)
 }

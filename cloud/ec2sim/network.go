@@ -254,6 +254,7 @@ const spotPricesPerPage = 1000
 func describeSpotPriceHistory(s *Server, c *call) (any, error) {
 	types, products := c.form.strings("InstanceType"), c.form.strings("ProductDescription")
 	zoneName := c.form.str("AvailabilityZone")
+	_, perDollar := s.account.currency()
 	var all []spotPriceXML
 	for _, t := range s.catalogue.types {
 		if !t.Supports(capacitySpot) || t.PriceUSD == 0 || len(types) > 0 && !slices.Contains(types, t.Name) {
@@ -263,7 +264,7 @@ func describeSpotPriceHistory(s *Server, c *call) (any, error) {
 			if !s.account.offered(t, z.name) || zoneName != "" && zoneName != z.name {
 				continue
 			}
-			price := strconv.FormatFloat(s.market.spotPrice(t, z.name, c.at), 'f', 6, 64)
+			price := strconv.FormatFloat(perDollar*s.market.spotPrice(t, z.name, c.at), 'f', 6, 64)
 			for _, product := range []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"} {
 				if len(products) == 0 && product == "Linux/UNIX" || slices.Contains(products, product) {
 					all = append(all, spotPriceXML{t.Name, product, price, timestamp(s.market.since(c.at)), z.name, z.id})

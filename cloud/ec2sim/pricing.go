@@ -13,7 +13,8 @@ type product struct {
 	sku        string
 	family     string
 	attributes map[string]string
-	usd        float64
+	price      float64
+	currency   string
 }
 
 // windowsPerVCPU is what a Windows licence adds to an instance, per vCPU and hour.
@@ -39,13 +40,14 @@ func (s *Server) products(t *InstanceType) []product {
 		"marketoption": "OnDemand", "networkPerformance": t.NetworkText, "processorArchitecture": map[bool]string{true: "64-bit", false: "32-bit or 64-bit"}[t.Arch == "arm64"],
 		"licenseModel": "No License required", "preInstalledSw": "NA", "instanceFamily": "General purpose",
 	}
+	code, perDollar := s.account.currency()
 	variant := func(os, tenancy, status string, usd float64) product {
 		a := maps.Clone(attributes)
 		a["operatingSystem"], a["tenancy"], a["capacitystatus"] = os, tenancy, status
 		a["operation"] = map[string]string{"Linux": "RunInstances", "Windows": "RunInstances:0002"}[os]
 		a["usagetype"] = map[string]string{"Shared": "BoxUsage:", "Dedicated": "DedicatedUsage:"}[tenancy] + t.Name
 		sku := strings.ToUpper(strconv.FormatUint(uint64(unit("sku", t.Name, os, tenancy, status)*(1<<53)), 36))
-		return product{fmt.Sprintf("%016s", sku), family, a, roundPrice(usd)}
+		return product{fmt.Sprintf("%016s", sku), family, a, roundPrice(usd * perDollar), code}
 	}
 	if t.BareMetal {
 		return []product{
@@ -75,8 +77,8 @@ func (p product) json() (string, error) {
 		"terms": map[string]any{"OnDemand": map[string]any{term: map[string]any{
 			"priceDimensions": map[string]any{rate: map[string]any{
 				"unit": "Hrs", "endRange": "Inf", "beginRange": "0", "appliesTo": []string{}, "rateCode": rate,
-				"description":  fmt.Sprintf("$%g per On Demand %s %s Instance Hour", p.usd, p.attributes["operatingSystem"], p.attributes["instanceType"]),
-				"pricePerUnit": map[string]string{"USD": strconv.FormatFloat(p.usd, 'f', 10, 64)},
+				"description":  fmt.Sprintf("$%g per On Demand %s %s Instance Hour", p.price, p.attributes["operatingSystem"], p.attributes["instanceType"]),
+				"pricePerUnit": map[string]string{p.currency: strconv.FormatFloat(p.price, 'f', 10, 64)},
 			}},
 			"sku": p.sku, "effectiveDate": "2026-11-01T00:00:00Z", "offerTermCode": "JRTCKXETXF", "termAttributes": map[string]any{},
 		}}},

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// Cluster is the name of the EKS cluster and the value of the discovery tags. Default "tenon".
 	Cluster string
-	// Region defaults to us-east-1; prices are those of us-east-1 everywhere.
+	// Region defaults to us-east-1; prices are those of us-east-1 everywhere, in yuan in China.
 	Region string
 	// Zones are zone names of the region. Default: a, b and c.
 	Zones []string
