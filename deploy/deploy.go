@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-//go:embed crds examples chart/rbac
+//go:embed crds examples chart/rbac iam/*.json
 var files embed.FS
 
 // clusterPlaceholder stands for the cluster's name in the examples. It is written so that envsubst knows it too.

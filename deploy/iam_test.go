@@ -43,7 +43,7 @@ func (l *list) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(l))
 }
 
-type policy struct {
+type document struct {
 	Version   string
 	Statement []statement
 }
@@ -129,6 +129,30 @@ func TestPassRoleIsForOneRoleAndEC2(t *testing.T) {
 	t.Error("no statement passes the node role")
 }
 
+// TestTrustIsForOneCluster: without the conditions, any cluster of the account could hand the worker's role to its pods.
+func TestTrustIsForOneCluster(t *testing.T) {
+	t.Parallel()
+	for _, s := range readPolicy(t, "controller-trust-pod-identity").Statement {
+		if got := s.Condition["StringEquals"]["aws:SourceAccount"]; !slices.Equal(got, []string{"${AWS_ACCOUNT_ID}"}) {
+			t.Errorf("Pod Identity of the accounts %q may assume the worker's role", got)
+		}
+		want := []string{"arn:${AWS_PARTITION}:eks:${AWS_REGION}:${AWS_ACCOUNT_ID}:cluster/${CLUSTER_NAME}"}
+		if got := s.Condition["ArnEquals"]["aws:SourceArn"]; !slices.Equal(got, want) {
+			t.Errorf("Pod Identity of the clusters %q may assume the worker's role", got)
+		}
+	}
+}
+
+// TestNodesOfAllPartitionsGetTheirRole: EC2 goes by another name in China.
+func TestNodesOfAllPartitionsGetTheirRole(t *testing.T) {
+	t.Parallel()
+	for _, s := range readPolicy(t, "node-trust").Statement {
+		if got := s.Principal["Service"]; !slices.Equal(got, []string{"ec2.amazonaws.com", "ec2.amazonaws.com.cn"}) {
+			t.Errorf("the node role is for %q", got)
+		}
+	}
+}
+
 // TestPolicyFits holds the documents to what IAM accepts: 6,144 characters without white space, and no placeholder that
 // the README does not explain.
 func TestPolicyFits(t *testing.T) {
@@ -185,12 +209,12 @@ func readOnly(actions []string) bool {
 	})
 }
 
-func readPolicy(t *testing.T, name string) policy {
+func readPolicy(t *testing.T, name string) document {
 	t.Helper()
 	return readDocument(t, filepath.Join("iam", name+".json"))
 }
 
-func readDocument(t *testing.T, name string) policy {
+func readDocument(t *testing.T, name string) document {
 	t.Helper()
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -198,7 +222,7 @@ func readDocument(t *testing.T, name string) policy {
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	var p policy
+	var p document
 	if err := dec.Decode(&p); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}

@@ -141,7 +141,7 @@ func TestTerraformUsesTheDocuments(t *testing.T) {
 	module := regexp.MustCompile(`[ \t]+`).ReplaceAllString(string(data), " ")
 	for _, line := range []string{
 		`events = jsondecode(file("${path.module}/events.json"))`, `policy = templatefile("${path.module}/queue-policy.json", {`,
-		`event_pattern = jsonencode(each.value)`, `name = var.cluster_name`, `name = "${var.cluster_name}-${each.key}"`, `arn = aws_sqs_queue.interruption.arn`,
+		`event_pattern = jsonencode(each.value)`, `name = var.cluster_name`, `message_retention_seconds = 3600`, `name = "${var.cluster_name}-${each.key}"`, `arn = aws_sqs_queue.interruption.arn`,
 	} {
 		if !strings.Contains(module, line) {
 			t.Errorf("main.tf does not say %s", line)

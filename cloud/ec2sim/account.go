@@ -182,5 +182,21 @@ func (a *account) currency() (code string, perDollar float64) {
 }
 
 func (a *account) arn(service, resource string) string {
-	return fmt.Sprintf("arn:aws:%s:%s:%s:%s", service, a.region, accountID, resource)
+	return fmt.Sprintf("arn:%s:%s:%s:%s:%s", a.partition(), service, a.region, accountID, resource)
+}
+
+// publicARN is the ARN of what belongs to no account, such as images, snapshots and Amazon's parameters.
+func (a *account) publicARN(service, resource string) string {
+	return fmt.Sprintf("arn:%s:%s:%s::%s", a.partition(), service, a.region, resource)
+}
+
+// partition is the part of AWS that the region belongs to (AWS General Reference, "Amazon Resource Names").
+func (a *account) partition() string {
+	switch {
+	case strings.HasPrefix(a.region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(a.region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
 }

@@ -19,10 +19,12 @@ type call struct {
 	id      string // request id
 	service string // ec2, iam, ssm, ...: as in the signature's credential scope
 	action  string
-	form    *params         // Query protocols
-	body    json.RawMessage // JSON protocols
-	host    string
-	at      time.Time
+	// accessKey tells the principal, region the one that the request was signed for.
+	accessKey, region string
+	form              *params         // Query protocols
+	body              json.RawMessage // JSON protocols
+	host              string
+	at                time.Time
 	// answeredAt is when the answer is sent, faults considered.
 	answeredAt time.Time
 }
@@ -95,8 +97,10 @@ func (s *Server) answer(r *http.Request, c *call, plan faultPlan) (reply, *apiEr
 	}
 	var value any
 	run := func(time.Time) error {
-		var err error
-		value, err = h(s, c)
+		err := s.authorize(c)
+		if err == nil {
+			value, err = h(s, c)
+		}
 		return err
 	}
 	err := s.locked(run)
@@ -123,7 +127,8 @@ func readCall(r *http.Request) (*call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read request: %w", err)
 	}
-	c := &call{id: uuid.NewString(), service: credentialService(r), host: r.Host}
+	c := &call{id: uuid.NewString(), host: r.Host}
+	c.accessKey, c.region, c.service = credentialScope(r)
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
 		prefix, action, _ := strings.Cut(target, ".")
 		c.service, c.action, c.body = jsonServices[prefix], action, body
@@ -142,16 +147,16 @@ func readCall(r *http.Request) (*call, error) {
 	return c, nil
 }
 
-// credentialService reads the service out of "Credential=KEY/DATE/REGION/SERVICE/aws4_request".
-func credentialService(r *http.Request) string {
+// credentialScope reads access key, region and service out of "Credential=KEY/DATE/REGION/SERVICE/aws4_request".
+func credentialScope(r *http.Request) (accessKey, region, service string) {
 	credential := r.URL.Query().Get("X-Amz-Credential")
 	if _, after, ok := strings.Cut(r.Header.Get("Authorization"), "Credential="); ok {
 		credential, _, _ = strings.Cut(after, ",")
 	}
 	if parts := strings.Split(credential, "/"); len(parts) >= 5 {
-		return parts[len(parts)-2]
+		return parts[0], parts[len(parts)-3], parts[len(parts)-2]
 	}
-	return ""
+	return "", "", ""
 }
 
 // protocol is one of AWS's ways to put an answer into HTTP.

@@ -61,6 +61,9 @@ type Options struct {
 	// Queues are the names of the SQS queues the account has from the start.
 	Queues []string
 
+	// Policies say what principals may do. By default everybody may do everything.
+	Policies Policies
+
 	// Faults are the faults to start with. Faults kept in the state file win over them.
 	Faults Faults
 
@@ -146,7 +149,7 @@ func New(opts Options) (*Server, error) {
 			return nil, fmt.Errorf("%s %v is negative", name, d)
 		}
 	}
-	if err := opts.Faults.validate(); err != nil {
+	if err := errors.Join(opts.Faults.validate(), opts.Policies.validate()); err != nil {
 		return nil, err
 	}
 	catalogue, err := loadCatalogue(opts.CatalogueFile)

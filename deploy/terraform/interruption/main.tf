@@ -37,8 +37,8 @@ locals {
 
 resource "aws_sqs_queue" "interruption" {
   name = var.cluster_name
-  # A warning that is five minutes old is about an instance that is gone.
-  message_retention_seconds = 300
+  # A worker that was away for an hour still learns what has happened.
+  message_retention_seconds = 3600
   sqs_managed_sse_enabled   = true
   tags                      = var.tags
 }

@@ -1,0 +1,168 @@
+package ec2sim
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
+)
+
+// ec2Needs is what a call of EC2 needs, resource by resource ("Actions, resources, and condition keys for Amazon EC2").
+func (s *Server) ec2Needs(c *call) []policy.Request {
+	switch c.action {
+	case "CreateFleet":
+		return s.fleetNeeds(c)
+	case "RunInstances":
+		return s.runNeeds(c)
+	case "CreateLaunchTemplate":
+		tags, err := parseTagSpecifications(c.form)
+		if err != nil {
+			return nil // the handler says what is wrong with the request
+		}
+		l := launchNeeds{s: s, action: c.action}
+		l.creates("launch-template", tags["launch-template"])
+		return l.needs
+	case "DeleteLaunchTemplate":
+		t, _, err := s.findTemplate(c.form, "")
+		if err != nil {
+			return nil
+		}
+		return []policy.Request{{Action: "ec2:" + c.action, Resource: s.account.arn("ec2", "launch-template/"+t.ID), Keys: onResourceTags("ec2", t.Tags)}}
+	case "TerminateInstances":
+		var needs []policy.Request
+		for _, id := range c.form.strings("InstanceId") {
+			if i := s.instances.rows[id]; i != nil {
+				needs = append(needs, policy.Request{Action: "ec2:" + c.action, Resource: s.account.arn("ec2", "instance/"+id), Keys: onResourceTags("ec2", i.Tags)})
+			}
+		}
+		return needs
+	case "CreateTags", "DeleteTags":
+		return s.tagNeeds(c)
+	}
+	return []policy.Request{{Action: "ec2:" + c.action, Resource: "*"}}
+}
+
+func (s *Server) tagNeeds(c *call) []policy.Request {
+	tags := map[string]string{}
+	for _, item := range c.form.items("Tag") {
+		tags[item.str("Key")] = item.str("Value")
+	}
+	var needs []policy.Request
+	for _, id := range c.form.strings("ResourceId") {
+		r, err := s.taggable(c, id)
+		if err != nil {
+			continue // the handler says that there is no such resource
+		}
+		keys := onRequestTags(tags)
+		maps.Copy(keys, onResourceTags("ec2", r.tags))
+		needs = append(needs, policy.Request{Action: "ec2:" + c.action, Resource: s.account.arn("ec2", r.kind+"/"+id), Keys: keys})
+	}
+	return needs
+}
+
+// launchNeeds collects what a launch needs, each resource once.
+type launchNeeds struct {
+	s      *Server
+	action string
+	needs  []policy.Request
+	seen   map[string]bool
+}
+
+// fleetNeeds: an instant fleet is authorised as CreateFleet, and what it launches as RunInstances too, since EC2 Fleet
+// launches with the caller's permissions (EC2 User Guide, "EC2 Fleet prerequisites": CreateFleet, RunInstances, CreateTags
+// and PassRole). A request that cannot be read launches nothing; its handler says why.
+func (s *Server) fleetNeeds(c *call) []policy.Request {
+	fleet := launchNeeds{s: s, action: "CreateFleet"}
+	r, err := s.parseFleet(c)
+	if err != nil {
+		fleet.add(s.account.arn("ec2", "fleet/*"), nil)
+		return fleet.needs
+	}
+	fleet.creates("fleet", r.tags["fleet"])
+	run := launchNeeds{s: s, action: "RunInstances"}
+	for _, candidate := range r.candidates {
+		if candidate.refusal != nil {
+			continue // it is not launched, and the reply says why
+		}
+		order := *candidate.order
+		order.spot = r.spot > 0
+		tags := mergeTagSpecifications(order.spec.Tags, r.tags)
+		fleet.uses(&order, tags)
+		run.uses(&order, tags)
+	}
+	return append(fleet.needs, run.needs...)
+}
+
+func (s *Server) runNeeds(c *call) []policy.Request {
+	l := launchNeeds{s: s, action: "RunInstances"}
+	order, err := s.runOrder(c)
+	if err != nil {
+		l.add(s.account.arn("ec2", "instance/*"), nil)
+		return l.needs
+	}
+	l.uses(order, order.spec.Tags)
+	return l.needs
+}
+
+// uses adds what one order uses and makes. Tags that the launch template gives count as the request's ("Grant permission to
+// tag Amazon EC2 resources during creation").
+func (l *launchNeeds) uses(o *launchOrder, tags map[string]map[string]string) {
+	a := l.s.account
+	l.add(a.publicARN("ec2", "image/"+o.image.ID), nil)
+	l.add(a.arn("ec2", "subnet/"+o.subnet.ID), onResourceTags("ec2", l.s.seededTags(o.subnet.ID)))
+	for _, group := range o.groups {
+		l.add(a.arn("ec2", "security-group/"+group), onResourceTags("ec2", l.s.seededTags(group)))
+	}
+	for _, device := range o.spec.Devices {
+		if device.Snapshot != "" {
+			l.add(a.publicARN("ec2", "snapshot/"+device.Snapshot), nil)
+		}
+	}
+	if o.template != nil {
+		l.add(a.arn("ec2", "launch-template/"+o.template.ID), onResourceTags("ec2", o.template.Tags))
+	}
+	if r := l.s.reservations.rows[o.spec.Reservation]; r != nil {
+		l.add(a.arn("ec2", "capacity-reservation/"+r.ID), onResourceTags("ec2", r.Tags))
+	}
+	for _, kind := range []string{"instance", "volume", "network-interface"} {
+		l.creates(kind, tags[kind])
+	}
+	if o.spot {
+		l.creates("spot-instances-request", tags["spot-instances-request"])
+	}
+	if o.profileARN == "" {
+		return
+	}
+	if p := l.s.profiles.rows[o.profileARN[strings.LastIndexByte(o.profileARN, '/')+1:]]; p != nil && p.Role != "" {
+		l.put(l.s.passRole(p.Role))
+	}
+}
+
+// creates adds a resource that the call makes: with tags, ec2:CreateTags is asked for as well, for the call that makes it.
+func (l *launchNeeds) creates(kind string, tags map[string]string) {
+	arn := l.s.account.arn("ec2", kind+"/*")
+	l.add(arn, onRequestTags(tags))
+	if len(tags) == 0 {
+		return
+	}
+	keys := onRequestTags(tags)
+	keys["ec2:CreateAction"] = []string{l.action}
+	l.put(policy.Request{Action: "ec2:CreateTags", Resource: arn, Keys: keys})
+}
+
+func (l *launchNeeds) add(arn string, keys map[string][]string) {
+	l.put(policy.Request{Action: "ec2:" + l.action, Resource: arn, Keys: keys})
+}
+
+// put adds a need once: the orders of a fleet mostly need the same.
+func (l *launchNeeds) put(need policy.Request) {
+	if l.seen == nil {
+		l.seen = map[string]bool{}
+	}
+	key := fmt.Sprint(need.Action, need.Resource, need.Keys) // fmt prints maps in the order of their keys
+	if !l.seen[key] {
+		l.seen[key] = true
+		l.needs = append(l.needs, need)
+	}
+}

@@ -1,0 +1,210 @@
+// Package policy evaluates IAM identity policies: whether a principal with some documents may do an action on a resource.
+// It is pure, and it is strict: what it does not know (an element of a statement, a condition operator, a condition key, a
+// policy variable) is an error when the document is parsed, so that nothing is allowed because it was not understood.
+//
+// The rules are those of the IAM User Guide: "Policy evaluation logic", "IAM JSON policy elements: Condition operators",
+// "Multivalued context keys" and "Amazon Resource Names (ARNs) and wildcards".
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Document is one parsed policy.
+type Document struct{ statements []statement }
+
+type statement struct {
+	deny      bool
+	actions   []string
+	resources []string
+	// conditions must all hold.
+	conditions []condition
+}
+
+// Request is one thing to be authorised.
+type Request struct {
+	// Action is the service's prefix and the operation, such as ec2:CreateFleet.
+	Action string
+	// Resource is an ARN, or * for actions that have no resource types.
+	Resource string
+	// Keys are the condition keys of the request with their values, such as aws:RequestTag/team. Their names are compared
+	// without case, as IAM does.
+	Keys map[string][]string
+}
+
+// Decision is what documents say of a request.
+type Decision int
+
+// The decisions. A request that no statement is about is denied implicitly.
+const (
+	ImplicitDeny Decision = iota
+	ExplicitDeny
+	Allow
+)
+
+// words is a JSON value that may be one string or several.
+type words []string
+
+func (w *words) UnmarshalJSON(data []byte) error {
+	if bytes.HasPrefix(data, []byte(`"`)) {
+		var one string
+		err := json.Unmarshal(data, &one)
+		*w = words{one}
+		return err
+	}
+	return json.Unmarshal(data, (*[]string)(w))
+}
+
+type statementJSON struct {
+	Sid       string
+	Effect    string
+	Action    words
+	Resource  words
+	Condition map[string]map[string]words
+}
+
+// Parse reads an identity policy. It refuses whatever it could not evaluate.
+func Parse(data []byte) (*Document, error) {
+	var in struct {
+		Version   string
+		Statement []statementJSON
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		return nil, fmt.Errorf("read policy: %w", err)
+	}
+	if in.Version != "2012-10-17" {
+		return nil, fmt.Errorf("policy version %q is not 2012-10-17", in.Version)
+	}
+	out := &Document{}
+	for i := range in.Statement {
+		s, err := parseStatement(&in.Statement[i])
+		if err != nil {
+			return nil, fmt.Errorf("statement %d (%s): %w", i+1, in.Statement[i].Sid, err)
+		}
+		out.statements = append(out.statements, s)
+	}
+	return out, nil
+}
+
+func parseStatement(in *statementJSON) (statement, error) {
+	s := statement{deny: in.Effect == "Deny", actions: in.Action, resources: in.Resource}
+	if in.Effect != "Allow" && in.Effect != "Deny" {
+		return s, fmt.Errorf("effect %q is neither Allow nor Deny", in.Effect)
+	}
+	if len(in.Action) == 0 || len(in.Resource) == 0 {
+		return s, fmt.Errorf("a statement needs actions and resources")
+	}
+	for _, action := range in.Action {
+		if action != "*" && !strings.Contains(action, ":") {
+			return s, fmt.Errorf("action %q has no service", action)
+		}
+	}
+	for _, resource := range in.Resource {
+		if resource != "*" && len(strings.SplitN(resource, ":", arnParts)) != arnParts {
+			return s, fmt.Errorf("resource %q is neither * nor an ARN", resource)
+		}
+		if err := noVariable(resource); err != nil {
+			return s, err
+		}
+	}
+	for operator, keys := range in.Condition {
+		for key, values := range keys {
+			c, err := parseCondition(operator, key, values)
+			if err != nil {
+				return s, err
+			}
+			s.conditions = append(s.conditions, c)
+		}
+	}
+	return s, nil
+}
+
+// noVariable refuses policy variables, and with them placeholders that nobody has filled in.
+func noVariable(text string) error {
+	if strings.Contains(text, "${") {
+		return fmt.Errorf("%q has a policy variable, which is not supported", text)
+	}
+	return nil
+}
+
+// Decide evaluates a request: any matching Deny wins, then any matching Allow.
+func Decide(documents []*Document, r Request) Decision {
+	keys := make(map[string][]string, len(r.Keys))
+	for key, values := range r.Keys {
+		keys[strings.ToLower(key)] = values
+	}
+	decision := ImplicitDeny
+	for _, d := range documents {
+		for i := range d.statements {
+			s := &d.statements[i]
+			if !s.matches(r, keys) {
+				continue
+			}
+			if s.deny {
+				return ExplicitDeny
+			}
+			decision = Allow
+		}
+	}
+	return decision
+}
+
+func (s *statement) matches(r Request, keys map[string][]string) bool {
+	return anyOf(s.actions, func(pattern string) bool { return matchWildcard(strings.ToLower(pattern), strings.ToLower(r.Action)) }) &&
+		anyOf(s.resources, func(pattern string) bool { return matchARN(pattern, r.Resource) }) &&
+		!anyOf(s.conditions, func(c condition) bool { return !c.holds(keys) })
+}
+
+func anyOf[T any](list []T, f func(T) bool) bool {
+	for _, item := range list {
+		if f(item) {
+			return true
+		}
+	}
+	return false
+}
+
+// arnParts are the parts of an ARN, which colons separate; the last may have colons of its own.
+const arnParts = 6
+
+// matchARN compares part by part, because a wildcard does not reach over a colon.
+func matchARN(pattern, arn string) bool {
+	if pattern == "*" {
+		return true
+	}
+	patterns, parts := strings.SplitN(pattern, ":", arnParts), strings.SplitN(arn, ":", arnParts)
+	if len(patterns) != len(parts) {
+		return false
+	}
+	for i := range patterns {
+		if !matchWildcard(patterns[i], parts[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// matchWildcard compares text with a pattern in which * is any text, also none, and ? is any one character.
+func matchWildcard(pattern, text string) bool {
+	p, t, star, mark := 0, 0, -1, 0
+	for t < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, t
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
+			p, t = p+1, t+1
+		case star >= 0:
+			mark++
+			p, t = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
