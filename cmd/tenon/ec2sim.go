@@ -16,7 +16,7 @@ import (
 // newEC2SimCommand runs a simulated AWS account as a process.
 func newEC2SimCommand() *cobra.Command {
 	opts := ec2sim.Options{}
-	var kubeconfig string
+	var kubeconfig, policies string
 	cmd := &cobra.Command{
 		Use:   "ec2sim",
 		Short: "Play an AWS account over HTTP",
@@ -25,9 +25,13 @@ Point any AWS SDK or the AWS CLI at it with AWS_ENDPOINT_URL and any credentials
 
 With --kubeconfig, an instance that boots joins that cluster as a Node, as its kubelet would.
 
+With --policies, callers are limited to IAM policies: POLICIES/worker/launch.json is one of whoever signs with the access
+key "worker". Access keys without a directory may do everything.
+
 ` + ec2sim.ControlHelp,
 		Example: `  tenon ec2sim --listen 127.0.0.1:4566 --state /tmp/sim/state --kubeconfig $KUBECONFIG --cluster tenon
   AWS_ENDPOINT_URL=http://127.0.0.1:4566 aws ec2 describe-instances
+  tenon ec2sim --policies /tmp/policies   # and AWS_ACCESS_KEY_ID=worker for /tmp/policies/worker/*.json
   curl -X PUT 127.0.0.1:4566/_sim/faults -d '{"capacity":[{"instanceType":"m5.*","zone":"us-east-1a"}]}'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,6 +43,11 @@ With --kubeconfig, an instance that boots joins that cluster as a Node, as its k
 				return fmt.Errorf("logger: %w", err)
 			}
 			opts.Log = log
+			if policies != "" {
+				if opts.Policies, err = ec2sim.LoadPolicies(policies); err != nil {
+					return err
+				}
+			}
 			if err := joinCluster(&opts, kubeconfig); err != nil {
 				return err
 			}
@@ -58,6 +67,7 @@ With --kubeconfig, an instance that boots joins that cluster as a Node, as its k
 	f.StringVar(&opts.Listen, "listen", "127.0.0.1:4566", "address to listen on; port 0 picks a free one, and the URL is printed")
 	f.StringVar(&opts.StateFile, "state", "", "file that keeps the account over restarts; empty keeps nothing")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "cluster that instances join; empty: none do")
+	f.StringVar(&policies, "policies", "", "directory of IAM policies, ACCESS-KEY/NAME.json; empty: everybody may do everything")
 	f.StringVar(&opts.Cluster, "cluster", "tenon", "name of the EKS cluster, and value of the discovery tags")
 	f.StringVar(&opts.Region, "region", "us-east-1", "region to play; prices are those of us-east-1")
 	f.StringSliceVar(&opts.Zones, "zones", nil, "availability zones (default a, b and c of the region)")

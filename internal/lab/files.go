@@ -5,9 +5,12 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/tenon-sh/tenon/deploy"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -28,6 +31,35 @@ var kwokTemplate string
 // these and no others.
 const SimulatedNodeLabel = "tenon.sh/simulated-node"
 
+const (
+	// workerAccessKey is what the worker signs its calls of AWS with: the simulator holds it to its IAM policies. Everybody
+	// else has all rights.
+	workerAccessKey = "worker"
+	// simulatedAccount and simulatedRegion are those of the simulator.
+	simulatedAccount = "123456789012"
+	simulatedRegion  = "us-east-1"
+)
+
+// writePolicies writes the worker's IAM policies for the simulator.
+func (l *Lab) writePolicies() error {
+	policies, err := deploy.WorkerPolicies(deploy.PolicyValues{
+		Partition: "aws", Region: simulatedRegion, AccountID: simulatedAccount, Cluster: l.state.Cluster,
+	})
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(l.layout.policies(), workerAccessKey)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making the directory of IAM policies: %w", err)
+	}
+	for name, data := range policies {
+		if err := writeAtomically(filepath.Join(dir, name+".json"), data); err != nil {
+			return fmt.Errorf("writing IAM policy %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // writeFiles writes everything that is derived from the options, the keys and the ports.
 func (l *Lab) writeFiles() error {
 	tokens, err := readTokens(l.layout)
@@ -38,6 +70,9 @@ func (l *Lab) writeFiles() error {
 		if err := l.writeKubeconfig(u, tokens[u]); err != nil {
 			return err
 		}
+	}
+	if err := l.writePolicies(); err != nil {
+		return err
 	}
 	values := map[string]any{
 		"SchedulerKubeconfig": l.layout.kubeconfig(userScheduler),
@@ -97,11 +132,21 @@ func (l *Lab) Env() map[string]string {
 		"TENON_UI_URL":          l.UIURL(),
 		"TENON_EC2SIM_URL":      l.EC2SimURL(),
 		"AWS_ENDPOINT_URL":      l.EC2SimURL(),
-		"AWS_REGION":            "us-east-1",
-		"AWS_DEFAULT_REGION":    "us-east-1", // the AWS CLI before version 2 knows this name only
+		"AWS_REGION":            simulatedRegion,
+		"AWS_DEFAULT_REGION":    simulatedRegion, // the AWS CLI before version 2 knows this name only
 		"AWS_ACCESS_KEY_ID":     "test",
 		"AWS_SECRET_ACCESS_KEY": "test",
 	}
+}
+
+// WorkerEnv is Env for a worker: it has the rights in AWS that deploy/iam gives it, and no profile of the person at this
+// machine reaches its SDK.
+func (l *Lab) WorkerEnv() map[string]string {
+	env := l.Env()
+	env["AWS_ACCESS_KEY_ID"] = workerAccessKey
+	env["AWS_CONFIG_FILE"], env["AWS_SHARED_CREDENTIALS_FILE"] = os.DevNull, os.DevNull
+	env["AWS_EC2_METADATA_DISABLED"] = "true"
+	return env
 }
 
 // envFile renders Env for a shell.

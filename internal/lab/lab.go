@@ -24,7 +24,7 @@
 // # What is different from a cluster in production
 //
 // Every component has its own user in the API server, which shows in audit logs. Tenon's worker has the rights that the
-// Helm chart grants it; the simulator and kwok, which have no counterpart in production, have all. etcd does not wait
+// Helm chart grants it, and in the simulated AWS those of deploy/iam; the simulator and kwok, which have no counterpart in production, have all. etcd does not wait
 // for the disk: a power cut may lose data, a killed process does not. Nodes exist only where the simulated cloud
 // created them: kwok manages nodes labelled SimulatedNodeLabel and no others.
 package lab

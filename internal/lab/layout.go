@@ -23,6 +23,7 @@ func (l layout) log(c Component) string      { return l.path("logs", string(c)+"
 func (l layout) pidFile(name string) string  { return l.path("pids", name+".pid") }
 func (l layout) pki(file string) string      { return l.path("pki", file) }
 func (l layout) config(file string) string   { return l.path("config", file) }
+func (l layout) policies() string            { return l.path("config", "policies") }
 func (l layout) etcdData() string            { return l.path("etcd") }
 func (l layout) temporalDB() string          { return l.path("temporal.db") }
 func (l layout) ec2simState() string         { return l.path("ec2sim.json") }

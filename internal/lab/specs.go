@@ -232,6 +232,7 @@ func (l *Lab) ec2sim() spec {
 		"--state=" + l.layout.ec2simState(),
 		"--kubeconfig=" + l.layout.kubeconfig(userEC2Sim),
 		"--cluster=" + l.state.Cluster,
+		"--policies=" + l.layout.policies(),
 	}
 	if l.opts.BootDelay > 0 {
 		args = append(args, "--boot-delay="+l.opts.BootDelay.String())
@@ -247,15 +248,18 @@ func (l *Lab) ec2sim() spec {
 
 func (l *Lab) worker() spec {
 	health := l.state.address(portWorkerHealth)
-	env := append(l.workerEnv(),
-		"KUBECONFIG="+l.layout.kubeconfig(userTenon),
-		"TENON_HEALTH_PROBE_ADDRESS="+health,
-		"TENON_METRICS_ADDRESS="+l.state.address(portWorkerMetrics),
-		"TENON_LEADER_ELECTION_NAMESPACE="+leaseNamespace,
-		"TENON_LEADER_ELECTION_NAME="+leaseName,
+	env := []string{
+		"KUBECONFIG=" + l.layout.kubeconfig(userTenon),
+		"TENON_HEALTH_PROBE_ADDRESS=" + health,
+		"TENON_METRICS_ADDRESS=" + l.state.address(portWorkerMetrics),
+		"TENON_LEADER_ELECTION_NAMESPACE=" + leaseNamespace,
+		"TENON_LEADER_ELECTION_NAME=" + leaseName,
 		// A stable identity lets the successor of a killed worker take over its Lease at once.
-		"TENON_IDENTITY="+l.state.Cluster+"-worker",
-	)
+		"TENON_IDENTITY=" + l.state.Cluster + "-worker",
+	}
+	for name, value := range l.WorkerEnv() {
+		env = append(env, name+"="+value)
+	}
 	return spec{
 		name:           Worker,
 		ports:          []port{portWorkerHealth, portWorkerMetrics},
@@ -265,16 +269,6 @@ func (l *Lab) worker() spec {
 		env:            env,
 		healthy:        httpOK("http://" + health + "/readyz"),
 	}
-}
-
-// workerEnv is the part of the environment that the worker shares with people.
-func (l *Lab) workerEnv() []string {
-	env := make([]string, 0, len(l.Env())+3)
-	for name, value := range l.Env() {
-		env = append(env, name+"="+value)
-	}
-	// A profile of the person at this machine must not reach the SDK.
-	return append(env, "AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_EC2_METADATA_DISABLED=true")
 }
 
 // allOf succeeds when every check does.

@@ -3,10 +3,12 @@ package disruption_test
 import (
 	"net/http"
 	"strings"
+
+	"github.com/tenon-sh/tenon/internal/lab"
 )
 
 // queueName is the queue that the cloud puts its announcements into.
-const queueName = "interruptions"
+const queueName = lab.DefaultCluster // the one that deploy/iam lets the worker read
 
 // interruptionScenarios are about machines that the cloud takes away. What a machine of one type and zone meets makes
 // others of it unavailable for a while, so that each scenario with spot has types of its own.

@@ -34,7 +34,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 1)) }
 
 const (
-	queueName = "interruptions"
+	queueName = lab.DefaultCluster // the one that deploy/iam lets the worker read
 	// eachVariable names the environment variable that says how long each has the cluster, eachLeast is the least that
 	// what is done in a turn is given.
 	eachVariable = "TENON_HANDOVER"

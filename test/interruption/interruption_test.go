@@ -21,12 +21,13 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/internal/lab"
 	"github.com/tenon-sh/tenon/test/world"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
 // queueName is the queue EventBridge puts events into.
-const queueName = "interruptions"
+const queueName = lab.DefaultCluster // the one that deploy/iam lets the worker read
 
 // soonEnough is how late a claim may hear of its interruption here. It takes some twenty milliseconds and is promised
 // within a second; the machine of a test may be busy with others.

@@ -17,7 +17,7 @@ import (
 )
 
 // queueName is the queue EventBridge puts interruptions into.
-const queueName = "interruptions"
+const queueName = lab.DefaultCluster // the one that deploy/iam lets the worker read
 
 // temporalAway has Temporal stop while a node serves. The worker says so, is killed and starts without it; a node whose spot
 // instance is taken back is closed at once; pods come. When Temporal is back, everything is done within half a minute.

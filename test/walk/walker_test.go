@@ -22,11 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/internal/lab"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
 // queueName is the queue EventBridge puts interruptions into.
-const queueName = "interruptions"
+const queueName = lab.DefaultCluster // the one that deploy/iam lets the worker read
 
 // workerFlags are those of both workers.
 var workerFlags = []string{"--sweep-interval=10s", "--interruption-queue=" + queueName, "--sweep-most=1"}

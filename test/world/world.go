@@ -380,14 +380,18 @@ func (w *World) Tenon(args ...string) (string, error) {
 	return string(out), err
 }
 
-// Command is the tenon command with the environment of the laboratory, and nothing of this machine's own that leads
+// Command is the tenon command with the environment of the laboratory, as a worker with the rights of one in AWS, and nothing of this machine's own that leads
 // elsewhere, to be started. It ends with the test.
 func (w *World) Command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.Context(), w.options.Tenon, args...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "AWS_") || strings.HasPrefix(variable, "KUBE") || strings.HasPrefix(variable, "TEMPORAL_")
 	})
-	for name, value := range w.Lab.Env() {
+	env := w.Lab.Env()
+	if len(args) > 0 && args[0] == "worker" {
+		env = w.Lab.WorkerEnv()
+	}
+	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	return cmd
