@@ -80,6 +80,8 @@ type Options struct {
 	ReservedENIs int
 	// DisableDryRun makes ResolveNodeClass trust the permissions instead of testing them with dry runs.
 	DisableDryRun bool
+	// IsolatedVPC says that only AWS services with a VPC endpoint are reached: neither IAM nor Pricing is called.
+	IsolatedVPC bool
 	// Load are further options of the SDK's configuration, such as credentials or an endpoint.
 	Load []func(*config.LoadOptions) error
 	// Log receives what is worth knowing; nil logs nothing.
@@ -201,7 +203,7 @@ func build(cfg aws.Config, options Options) *Provider {
 		return discoverMachines(ctx, p.ec2, cfg.Region)
 	})
 	p.onDemand = refresh(p, "on-demand prices", refreshCatalogue, func(ctx context.Context) (map[string]float64, error) {
-		if !hasPricing(cfg.Region) {
+		if options.IsolatedVPC || !hasPricing(cfg.Region) {
 			return nil, nil // the built-in table is all there is
 		}
 		return loadOnDemandPrices(ctx, pricingAPI, cfg.Region)
@@ -211,6 +213,7 @@ func build(cfg aws.Config, options Options) *Provider {
 	})
 	// Without prices there is still the table of on-demand ones; without instance types or the cluster there is nothing.
 	p.onDemand.optional, p.spot.optional = true, true
+	p.onDemand.patience = pricePatience
 	return p
 }
 

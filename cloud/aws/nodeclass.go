@@ -134,21 +134,15 @@ func (p *Provider) resolveSecurityGroups(ctx context.Context, class *awsv1.EC2No
 func (p *Provider) resolveProfile(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
 	class.Status.InstanceProfile = ""
 	if given := class.Spec.InstanceProfile; given != nil && *given != "" {
-		if _, ok := p.profiles.get(*given); !ok {
-			_, err := p.getProfile(ctx, *given)
-			if hasCode(err, "NoSuchEntity") {
-				return bad("InstanceProfileNotFound", "spec.instanceProfile: there is no instance profile %q", *given), nil
-			}
-			if err != nil {
-				return finding{}, err
-			}
-			p.profiles.put(*given, struct{}{})
-		}
+		// IAM is not asked: private clusters do not reach it. Whether there is such a profile, the dry runs tell.
 		class.Status.InstanceProfile = *given
 		return fine, nil
 	}
 	if class.Spec.Role == "" {
 		return bad("InstanceProfileNotFound", "one of spec.role and spec.instanceProfile is required"), nil
+	}
+	if p.options.IsolatedVPC {
+		return bad("IAMUnreachable", "spec.role: an isolated VPC does not reach IAM, which makes instance profiles; use spec.instanceProfile"), nil
 	}
 	name, err := p.ensureProfile(ctx, class)
 	if hasCode(err, "NoSuchEntity") {
@@ -178,14 +172,8 @@ func (p *Provider) ReleaseNodeClass(ctx context.Context, class *awsv1.EC2NodeCla
 	if err := p.templates.clean(ctx, class.Name, 0); err != nil {
 		return err
 	}
-	profiles, err := p.profilesOf(ctx, class)
-	if err != nil {
+	if err := p.releaseProfiles(ctx, class); err != nil {
 		return err
-	}
-	for i := range profiles {
-		if err := p.removeProfile(ctx, &profiles[i]); err != nil {
-			return err
-		}
 	}
 	p.resolved.remove(resolvedName(class))
 	return nil

@@ -56,9 +56,6 @@ func TestBrokenNodeClasses(t *testing.T) {
 		{"AL2 on a Kubernetes that has none", func(c *awsv1.EC2NodeClass) {
 			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2@latest"}}
 		}, nil, awsv1.ConditionTypeAMIsReady, "UnsupportedAlias"},
-		{"an instance profile nobody made", func(c *awsv1.EC2NodeClass) {
-			c.Spec.Role, c.Spec.InstanceProfile = "", awssdk.String("no-such-profile")
-		}, nil, awsv1.ConditionTypeInstanceProfileReady, "InstanceProfileNotFound"},
 		{"a placement group", func(c *awsv1.EC2NodeClass) {
 			c.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: awssdk.String("pg")}
 		}, nil, awsv1.ConditionTypePlacementGroupReady, "PlacementGroupsNotSupported"},

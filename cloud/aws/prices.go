@@ -18,6 +18,10 @@ import (
 // refreshCatalogue is how long instance types, offerings and prices stay as they are.
 const refreshCatalogue = 12 * time.Hour
 
+// pricePatience is how long planning waits for the first price list: the table has to do where Pricing, which has endpoints
+// in a few regions only, is not reached.
+const pricePatience = 5 * time.Second
+
 // linux is the product that spot prices are asked for.
 const linux = "Linux/UNIX"
 

@@ -177,3 +177,36 @@ func (p *Provider) removeProfile(ctx context.Context, profile *types.InstancePro
 	}
 	return classify("DeleteInstanceProfile", err)
 }
+
+// iamPatience is how long the release of a class that has no role waits for IAM.
+const iamPatience = 5 * time.Second
+
+// releaseProfiles deletes the profiles made for a class. One that names a profile of somebody else's has some only if it once
+// had a role: a cluster that does not reach IAM, or has no permissions there, can do without the look.
+func (p *Provider) releaseProfiles(ctx context.Context, class *awsv1.EC2NodeClass) error {
+	if p.options.IsolatedVPC {
+		return nil
+	}
+	if class.Spec.Role != "" {
+		return p.removeProfiles(ctx, class)
+	}
+	brief, cancel := context.WithTimeout(ctx, iamPatience)
+	defer cancel()
+	if err := p.removeProfiles(brief, class); err != nil {
+		p.log.Warn("instance profiles of a former role, if there are any, stay", zap.String("nodeClass", class.Name), zap.Error(err))
+	}
+	return ctx.Err()
+}
+
+func (p *Provider) removeProfiles(ctx context.Context, class *awsv1.EC2NodeClass) error {
+	profiles, err := p.profilesOf(ctx, class)
+	if err != nil {
+		return err
+	}
+	for i := range profiles {
+		if err := p.removeProfile(ctx, &profiles[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -47,13 +47,18 @@ type refreshed[T any] struct {
 	bg   *background
 	// optional values are empty when their first load fails; it is then retried like a failed refresh.
 	optional bool
+	// patience, where it is set, is how long callers wait for the first load, in all. Then they get an empty value until it
+	// is there.
+	patience time.Duration
 
 	flight singleflight.Group
 	mu     sync.Mutex
-	value  T
-	seq    uint64 // counts the loads; 0 before the first
-	next   time.Time
-	busy   bool
+	// lost is closed when the patience is at an end; nil before the first call.
+	lost  chan struct{}
+	value T
+	seq   uint64 // counts the loads; 0 before the first
+	next  time.Time
+	busy  bool
 }
 
 // get returns the value and the number of its load, which changes whenever the value does.
@@ -67,6 +72,13 @@ func (r *refreshed[T]) get(ctx context.Context) (T, uint64, error) {
 		}
 		return r.value, r.seq, nil
 	}
+	if r.lost == nil {
+		r.lost = make(chan struct{})
+		if r.patience > 0 {
+			time.AfterFunc(r.patience, func() { close(r.lost) })
+		}
+	}
+	lost := r.lost
 	r.mu.Unlock()
 	// The load outlives a caller who gives up, because others may be waiting for it.
 	done := r.flight.DoChan("", func() (any, error) {
@@ -90,6 +102,8 @@ func (r *refreshed[T]) get(ctx context.Context) (T, uint64, error) {
 	select {
 	case <-ctx.Done():
 		return zero, 0, ctx.Err()
+	case <-lost:
+		return zero, 0, nil
 	case result := <-done:
 		if result.Err != nil {
 			return zero, 0, result.Err

@@ -75,6 +75,7 @@ often a fault strikes:
   "inFlight":      "...",            code for a token whose first request is still being answered; "" gives the same answer
   "lost":          [{"action":"CreateFleet","times":1}],         done, but the answer never arrives
    "slow":          [{"action":"*","delay":"2s","probability":0.5}],
+                     {"service":"pricing","delay":"10m"} hangs
    "describeLag":   "30s",            Describe calls learn of launches and ends this late
    "neverRegister": [{"instanceType":"c5.*","times":1}],          booted, but no Node appears
    "neverReady":    [{"zone":"us-east-1c"}],

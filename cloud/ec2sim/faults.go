@@ -110,11 +110,17 @@ func (s *Server) fleetFaults(candidates []*fleetCandidate) {
 	}
 }
 
-// ReplyFault loses or delays the answers to an action.
+// ReplyFault loses or delays the answers to an action, or to all of a service. A delay longer than any client waits plays a
+// service that hangs, as one without an endpoint in an isolated VPC does.
 type ReplyFault struct {
 	Occurrence
-	Action string   `json:"action"`          // a pattern with * and ?
-	Delay  Duration `json:"delay,omitempty"` // slow answers only
+	Action  string   `json:"action,omitempty"`  // a pattern with * and ?; empty means any, of a service
+	Service string   `json:"service,omitempty"` // such as ec2, iam or pricing; empty means any, of an action
+	Delay   Duration `json:"delay,omitempty"`   // slow answers only
+}
+
+func (r ReplyFault) matches(c *call) bool {
+	return anyOr(r.Action, c.action) && anyOr(r.Service, c.service)
 }
 
 // BootFault strikes instances as they are launched.
@@ -173,8 +179,8 @@ func (f *Faults) validate() error {
 		}
 	}
 	for _, r := range append(append([]ReplyFault{}, f.Lost...), f.Slow...) {
-		if r.Action == "" {
-			return fmt.Errorf("a lost or slow reply needs an action")
+		if r.Action == "" && r.Service == "" {
+			return fmt.Errorf("a lost or slow reply needs an action or a service")
 		}
 	}
 	if f.Throttle < 0 {
@@ -216,12 +222,12 @@ func (s *Server) faultPlan(c *call) faultPlan {
 		}
 	}
 	for n, l := range f.Lost {
-		if !plan.lost && wildcard(l.Action, c.action) {
+		if !plan.lost && l.matches(c) {
 			plan.lost = s.strikes(l.Occurrence, "lost", n)
 		}
 	}
 	for n, l := range f.Slow {
-		if plan.delay == 0 && wildcard(l.Action, c.action) && s.strikes(l.Occurrence, "slow", n) {
+		if plan.delay == 0 && l.matches(c) && s.strikes(l.Occurrence, "slow", n) {
 			plan.delay = time.Duration(l.Delay)
 		}
 	}

@@ -48,6 +48,8 @@
   value: {{ printf "NodeRepair=%t,SpotToSpotConsolidation=%t,NodeOverlay=%t" .Values.settings.featureGates.nodeRepair .Values.settings.featureGates.spotToSpotConsolidation .Values.settings.featureGates.nodeOverlay | quote }}
 - name: TENON_DISABLE_DRY_RUN
   value: {{ .Values.settings.disableDryRun | quote }}
+- name: TENON_ISOLATED_VPC
+  value: {{ .Values.settings.isolatedVPC | quote }}
 - name: TENON_LEADER_ELECTION_NAME
   value: {{ .Values.leaderElection.name | quote }}
 - name: TENON_LEADER_ELECTION_NAMESPACE
