@@ -16,6 +16,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud/aws"
 	"github.com/tenon-sh/tenon/cloud/cloudtest"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
+	"github.com/tenon-sh/tenon/deploy"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 )
@@ -45,6 +47,7 @@ func startAccount(t testing.TB, options ec2sim.Options) *account {
 	t.Helper()
 	a := &account{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	options.Cluster, options.Now, options.Queues = "blue", a.Now, []string{"blue"}
+	options.Policies = ec2sim.Policies{workerKey: workerPolicies(t)}
 	var err error
 	if a.sim, err = ec2sim.New(options); err != nil {
 		t.Fatal(err)
@@ -58,7 +61,7 @@ func startAccount(t testing.TB, options ec2sim.Options) *account {
 		}
 	})
 	a.provider = a.newProvider()
-	cfg, err := config.LoadDefaultConfig(t.Context(), a.load()...)
+	cfg, err := config.LoadDefaultConfig(t.Context(), a.admin()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,9 +94,41 @@ func (a *account) load() []func(*config.LoadOptions) error {
 	return []func(*config.LoadOptions) error{
 		config.WithRegion("us-east-1"),
 		config.WithBaseEndpoint(a.sim.URL()),
-		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "")),
+		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(workerKey, "secret", "")),
 		config.WithSharedConfigFiles(nil), config.WithSharedCredentialsFiles(nil),
 	}
+}
+
+// admin is the configuration of somebody with all rights.
+func (a *account) admin() []func(*config.LoadOptions) error {
+	return append(a.load(), config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("admin", "secret", "")))
+}
+
+// workerKey is the access key of the provider, which has the rights of deploy/iam.
+const workerKey = "worker"
+
+// further lets the worker pass the role that a class of the tests is changed to, as deploy/iam's README asks for, and look for
+// a queue that is not there.
+const further = `{"Version": "2012-10-17", "Statement": [
+	{"Effect": "Allow", "Action": "iam:PassRole", "Resource": "arn:aws:iam::123456789012:role/another-role"},
+	{"Effect": "Allow", "Action": "sqs:GetQueueUrl", "Resource": "arn:aws:sqs:us-east-1:123456789012:none"}]}`
+
+func workerPolicies(t testing.TB) []*policy.Document {
+	t.Helper()
+	texts, err := deploy.WorkerPolicies(deploy.PolicyValues{Partition: "aws", Region: "us-east-1", AccountID: "123456789012", Cluster: "blue"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts["further"] = []byte(further)
+	var documents []*policy.Document
+	for name, text := range texts {
+		document, err := policy.Parse(text)
+		if err != nil {
+			t.Fatalf("policy %s: %v", name, err)
+		}
+		documents = append(documents, document)
+	}
+	return documents
 }
 
 func (a *account) Now() time.Time {

@@ -20,7 +20,7 @@ import (
 // isolate makes an instance profile, and then IAM and Pricing hang. It returns a class that names the profile.
 func (a *account) isolate() *awsv1.EC2NodeClass {
 	a.t.Helper()
-	cfg, err := config.LoadDefaultConfig(a.t.Context(), a.load()...)
+	cfg, err := config.LoadDefaultConfig(a.t.Context(), a.admin()...)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func (a *account) isolate() *awsv1.EC2NodeClass {
 	if _, err := api.CreateInstanceProfile(a.t.Context(), &iam.CreateInstanceProfileInput{InstanceProfileName: name}); err != nil {
 		a.t.Fatal(err)
 	}
-	if _, err := api.AddRoleToInstanceProfile(a.t.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: name, RoleName: awssdk.String("nodes")}); err != nil {
+	if _, err := api.AddRoleToInstanceProfile(a.t.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: name, RoleName: awssdk.String("KarpenterNodeRole-blue")}); err != nil {
 		a.t.Fatal(err)
 	}
 	a.change(func(f *ec2sim.Faults) {

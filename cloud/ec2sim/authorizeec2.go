@@ -76,8 +76,7 @@ func (s *Server) fleetNeeds(c *call) []policy.Request {
 	fleet := launchNeeds{s: s, action: "CreateFleet"}
 	r, err := s.parseFleet(c)
 	if err != nil {
-		fleet.add(s.account.arn("ec2", "fleet/*"), nil)
-		return fleet.needs
+		return fleet.unreadable(c, "fleet")
 	}
 	fleet.creates("fleet", r.tags["fleet"])
 	run := launchNeeds{s: s, action: "RunInstances"}
@@ -98,10 +97,19 @@ func (s *Server) runNeeds(c *call) []policy.Request {
 	l := launchNeeds{s: s, action: "RunInstances"}
 	order, err := s.runOrder(c)
 	if err != nil {
-		l.add(s.account.arn("ec2", "instance/*"), nil)
-		return l.needs
+		return l.unreadable(c, "instance")
 	}
 	l.uses(order, order.spec.Tags)
+	return l.needs
+}
+
+// unreadable is what a launch needs that names what there is not: its handler says so to those who may launch at all.
+func (l *launchNeeds) unreadable(c *call, kind string) []policy.Request {
+	tags, err := parseTagSpecifications(c.form)
+	if err != nil {
+		return nil
+	}
+	l.creates(kind, tags[kind])
 	return l.needs
 }
 
