@@ -50,7 +50,7 @@ const (
 // story is one cluster and the two who have it in turn.
 type story struct {
 	*world.World
-	karpenter *karpenter
+	karpenter *world.Karpenter
 	holders   *holders
 	guard     *world.Guard
 	// steady are the pods that nobody has a reason to move, by UID, with the node each runs on.
@@ -68,13 +68,13 @@ func TestHandover(t *testing.T) {
 		}
 	}
 	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{"--interruption-queue=" + queueName}})
-	s := &story{World: w, karpenter: newKarpenter(w), holders: watchHolders(w), guard: w.Guard(), steady: map[types.UID]string{}}
+	s := &story{World: w, karpenter: w.NewKarpenter(queueName), holders: watchHolders(w), guard: w.Guard(), steady: map[types.UID]string{}}
 	began := time.Now()
 
 	// The laboratory starts Tenon first. It has nothing to do yet.
 	s.awaitHolder(byTenon, takenWithin)
 	s.halt()
-	s.karpenter.start()
+	s.karpenter.Start()
 	s.awaitHolder(byKarpenter, takenWithin)
 	s.resume()
 	s.Apply(scene)
@@ -82,9 +82,9 @@ func TestHandover(t *testing.T) {
 	s.turn(byKarpenter, each)
 
 	t.Log("Karpenter is stopped")
-	s.karpenter.stop()
+	s.karpenter.Stop()
 	s.adopted()
-	s.karpenter.start()
+	s.karpenter.Start()
 	s.turn(byTenon, each)
 
 	t.Log("Tenon is stopped")
@@ -94,9 +94,9 @@ func TestHandover(t *testing.T) {
 	s.turn(byKarpenter, each)
 
 	t.Log("Karpenter is killed")
-	s.karpenter.kill()
+	s.karpenter.Kill()
 	s.adopted()
-	s.karpenter.start()
+	s.karpenter.Start()
 	s.turn(byTenon, eachLeast)
 
 	t.Log("Tenon's worker is stopped without knowing it, and wakes up when the Lease is another's")
@@ -110,7 +110,7 @@ func TestHandover(t *testing.T) {
 	if unclaimed := s.guard.Unclaimed(); len(unclaimed) > 0 {
 		t.Errorf("instances were launched that no claim ever had: %v", unclaimed)
 	}
-	s.checkWrites(map[controller]string{byKarpenter: karpenterUser, byTenon: "tenon"}, began)
+	s.checkWrites(map[controller]string{byKarpenter: world.KarpenterUser, byTenon: "tenon"}, began)
 }
 
 // turn is one's time with the cluster: it finishes what the other has begun, and begins what the other will have to finish.

@@ -13,12 +13,6 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// The Lease that both take.
-const (
-	leaseNamespace = "kube-system"
-	leaseName      = "karpenter-leader-election"
-)
-
 // controller is one of the two, or nobody.
 type controller string
 
@@ -55,7 +49,7 @@ type holders struct {
 func watchHolders(w *world.World) *holders {
 	h := &holders{}
 	w.Observe(map[client.Object]func(any, bool){&coordinationv1.Lease{}: func(object any, deleted bool) {
-		if lease, ok := object.(*coordinationv1.Lease); ok && !deleted && lease.Namespace == leaseNamespace && lease.Name == leaseName {
+		if lease, ok := object.(*coordinationv1.Lease); ok && !deleted && lease.Namespace == world.LeaseNamespace && lease.Name == world.LeaseName {
 			h.see(lease)
 		}
 	}})
@@ -126,9 +120,9 @@ func (s *story) awaitHolder(who controller, limit time.Duration) time.Time {
 func isOfLease(write world.Request) bool {
 	switch write.Resource {
 	case "leases":
-		return write.Namespace == leaseNamespace && write.Name == leaseName || write.Verb == "create" && write.Name == ""
+		return write.Namespace == world.LeaseNamespace && write.Name == world.LeaseName || write.Verb == "create" && write.Name == ""
 	case "events":
-		return strings.HasPrefix(write.Name, leaseName+".")
+		return strings.HasPrefix(write.Name, world.LeaseName+".")
 	}
 	return false
 }

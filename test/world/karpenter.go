@@ -1,4 +1,4 @@
-package handover_test
+package world
 
 import (
 	"os"
@@ -17,22 +17,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
 
-	"github.com/tenon-sh/tenon/test/world"
+// The Lease that Karpenter and Tenon take in the laboratory.
+const (
+	LeaseNamespace = "kube-system"
+	LeaseName      = "karpenter-leader-election"
 )
 
 const (
-	// karpenterUser is who the API server takes Karpenter for: a service account, as in production.
-	karpenterUser = "system:serviceaccount:" + leaseNamespace + ":karpenter"
+	// KarpenterUser is who the API server takes Karpenter for: a service account, as in production.
+	KarpenterUser = "system:serviceaccount:" + LeaseNamespace + ":karpenter"
 	// tokenSeconds is how long Karpenter's token is good for, longer than any test.
 	tokenSeconds = 24 * 60 * 60
 	// stopsWithin is how long Karpenter may take to stop.
 	stopsWithin = 30 * time.Second
 )
 
-// karpenter is the real controller as a process of its own.
-type karpenter struct {
-	w       *world.World
+// Karpenter is the real controller, as its authors release it, as a process of its own.
+type Karpenter struct {
+	w       *World
 	program string
 	env     []string
 
@@ -41,8 +45,9 @@ type karpenter struct {
 	ended chan struct{}
 }
 
-// newKarpenter gives Karpenter an identity in the cluster and points it at the simulated AWS. It does not start it.
-func newKarpenter(w *world.World) *karpenter {
+// NewKarpenter gives Karpenter an identity in the cluster and points it at the simulated AWS and, unless it is empty, at an
+// interruption queue. It does not start it. It needs the program, which make bin/karpenter builds.
+func (w *World) NewKarpenter(queue string) *Karpenter {
 	w.T.Helper()
 	program, err := filepath.Abs(filepath.Join("..", "..", "bin", "karpenter"))
 	if err != nil {
@@ -51,7 +56,7 @@ func newKarpenter(w *world.World) *karpenter {
 	if _, err := os.Stat(program); err != nil {
 		w.T.Fatalf("Karpenter is not built (make bin/karpenter): %v", err)
 	}
-	k := &karpenter{w: w, program: program, env: slices.DeleteFunc(w.Command().Env, func(variable string) bool { return strings.HasPrefix(variable, "KUBECONFIG=") })}
+	k := &Karpenter{w: w, program: program, env: slices.DeleteFunc(w.Command().Env, func(variable string) bool { return strings.HasPrefix(variable, "KUBECONFIG=") })}
 	config, err := w.Lab.RESTConfig()
 	if err != nil {
 		w.T.Fatal(err)
@@ -59,21 +64,21 @@ func newKarpenter(w *world.World) *karpenter {
 	k.env = append(k.env,
 		"KUBECONFIG="+k.kubeconfig(),
 		"CLUSTER_NAME="+w.Lab.Cluster(), "CLUSTER_ENDPOINT="+config.Host,
-		"LEADER_ELECTION_NAMESPACE="+leaseNamespace, "LEADER_ELECTION_NAME="+leaseName,
-		"INTERRUPTION_QUEUE="+queueName,
+		"LEADER_ELECTION_NAMESPACE="+LeaseNamespace, "LEADER_ELECTION_NAME="+LeaseName,
+		"INTERRUPTION_QUEUE="+queue,
 		"METRICS_PORT=0", "HEALTH_PROBE_PORT=0", // any that are free
 		// A profile of the person at this machine must not reach the SDK.
 		"AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
 	)
-	w.T.Cleanup(k.kill)
+	w.T.Cleanup(k.Kill)
 	return k
 }
 
 // kubeconfig makes a service account with all rights, and returns the path of a kubeconfig with a token for it.
-func (k *karpenter) kubeconfig() string {
+func (k *Karpenter) kubeconfig() string {
 	w := k.w
 	w.T.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: "karpenter"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: LeaseNamespace, Name: "karpenter"}}
 	if err := w.Create(w.Context(), account); err != nil {
 		w.T.Fatalf("create Karpenter's service account: %v", err)
 	}
@@ -100,15 +105,15 @@ func (k *karpenter) kubeconfig() string {
 	return path
 }
 
-// start starts Karpenter. It takes the Lease once that is free.
-func (k *karpenter) start() {
+// Start starts Karpenter. It takes the Lease once that is free.
+func (k *Karpenter) Start() {
 	k.w.T.Helper()
 	log, err := os.OpenFile(filepath.Join(k.w.Lab.Dir(), "logs", "karpenter.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		k.w.T.Fatal(err)
 	}
 	cmd := exec.Command(k.program)
-	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = k.env, log, log, world.DieTogether()
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = k.env, log, log, DieTogether()
 	ended, started := make(chan struct{}), make(chan error)
 	go func() {
 		defer close(ended)
@@ -130,7 +135,7 @@ func (k *karpenter) start() {
 }
 
 // running says whether the process has not ended.
-func (k *karpenter) running() bool {
+func (k *Karpenter) running() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.cmd == nil {
@@ -144,23 +149,23 @@ func (k *karpenter) running() bool {
 	}
 }
 
-// stop has Karpenter end as Kubernetes ends a pod. It does not let the Lease go even then: others wait until that has run
+// Stop has Karpenter end as Kubernetes ends a pod. It does not let the Lease go even then: others wait until that has run
 // out.
-func (k *karpenter) stop() {
+func (k *Karpenter) Stop() {
 	k.w.T.Helper()
 	k.signal(syscall.SIGTERM)
 	k.w.Await("Karpenter to stop", stopsWithin, func() (bool, string) { return !k.running(), "it runs" })
 }
 
-// kill ends Karpenter without a word.
-func (k *karpenter) kill() {
+// Kill ends Karpenter without a word.
+func (k *Karpenter) Kill() {
 	k.signal(syscall.SIGKILL)
 	if k.ended != nil {
 		<-k.ended
 	}
 }
 
-func (k *karpenter) signal(signal syscall.Signal) {
+func (k *Karpenter) signal(signal syscall.Signal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.cmd != nil {
