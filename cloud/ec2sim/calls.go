@@ -14,6 +14,8 @@ type Call struct {
 	Code        string    `json:"code,omitempty"` // error code; empty is success
 	Lost        bool      `json:"lost,omitempty"` // the answer was dropped
 	ClientToken string    `json:"clientToken,omitempty"`
+	// Parameters are those of a Query protocol by their dotted names, as they came, where they are to be kept.
+	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
 // maxCalls bounds the log; the oldest calls are forgotten, but still counted.
@@ -32,6 +34,7 @@ type callLog struct {
 	mu     sync.Mutex
 	calls  []Call
 	counts map[string]CallCount
+	kept   []string // patterns of the actions whose parameters are kept
 }
 
 func newCallLog() *callLog { return &callLog{counts: map[string]CallCount{}} }
@@ -40,6 +43,12 @@ func (l *callLog) record(c *call, failure *apiError, lost bool) {
 	entry := Call{At: c.at, Service: c.service, Action: c.action, Lost: lost, ClientToken: c.form.str("ClientToken")}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for _, pattern := range l.kept {
+		if wildcard(pattern, c.action) {
+			entry.Parameters = c.form.flat()
+			break
+		}
+	}
 	count := l.counts[c.action]
 	count.Total++
 	switch {
@@ -65,6 +74,14 @@ func (l *callLog) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls, l.counts = nil, map[string]CallCount{}
+}
+
+// KeepParameters has the calls from now on carry their parameters where the action matches one of the patterns, which
+// replace those given before. A CreateFleet may have a thousand parameters, so by default none are kept.
+func (s *Server) KeepParameters(patterns ...string) {
+	s.calls.mu.Lock()
+	defer s.calls.mu.Unlock()
+	s.calls.kept = slices.Clone(patterns)
 }
 
 // Calls returns the requests whose action matches the pattern, oldest first; an empty pattern is all.

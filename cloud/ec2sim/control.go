@@ -234,11 +234,21 @@ func (s *Server) orders() map[string]func(*http.Request) (any, error) {
 	}
 	return map[string]func(*http.Request) (any, error){
 		"POST /_sim/calls/reset": func(*http.Request) (any, error) { s.calls.reset(); return struct{}{}, nil },
-		"POST /_sim/reset":       func(*http.Request) (any, error) { return struct{}{}, s.Reset() },
-		"POST /_sim/interrupt":   instances(func(in instancesRequest) error { return s.Interrupt(time.Duration(in.Notice), in.Instances...) }),
-		"POST /_sim/rebalance":   instances(func(in instancesRequest) error { return s.Rebalance(in.Instances...) }),
-		"POST /_sim/kill":        instances(func(in instancesRequest) error { return s.Kill(in.Instances...) }),
-		"POST /_sim/event":       instances(func(in instancesRequest) error { return s.Announce(in.Event, in.Instances...) }),
+		"POST /_sim/calls/keep": func(r *http.Request) (any, error) {
+			var in struct {
+				Actions []string `json:"actions"`
+			}
+			if err := decodeControl(r, &in); err != nil {
+				return nil, err
+			}
+			s.KeepParameters(in.Actions...)
+			return struct{}{}, nil
+		},
+		"POST /_sim/reset":     func(*http.Request) (any, error) { return struct{}{}, s.Reset() },
+		"POST /_sim/interrupt": instances(func(in instancesRequest) error { return s.Interrupt(time.Duration(in.Notice), in.Instances...) }),
+		"POST /_sim/rebalance": instances(func(in instancesRequest) error { return s.Rebalance(in.Instances...) }),
+		"POST /_sim/kill":      instances(func(in instancesRequest) error { return s.Kill(in.Instances...) }),
+		"POST /_sim/event":     instances(func(in instancesRequest) error { return s.Announce(in.Event, in.Instances...) }),
 		"POST /_sim/message": func(r *http.Request) (any, error) {
 			var in struct {
 				Body string `json:"body"`

@@ -46,6 +46,7 @@ const ControlHelp = `Control and inspection, JSON over HTTP below /_sim/:
   GET    /_sim/calls           per action: total, throttled, failed, lost; since the start or the last reset
   GET    /_sim/calls?action=P  the calls themselves, with time, error code and client token; P may have * and ?
   POST   /_sim/calls/reset     forget the calls
+  POST   /_sim/calls/keep      {"actions":["Create*"]}: from now on, calls of these actions carry their parameters, as sent
   GET    /_sim/faults          the faults in force
   PUT    /_sim/faults          replace them (below)
   DELETE /_sim/faults          heal everything

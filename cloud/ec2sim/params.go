@@ -127,3 +127,21 @@ func (p *params) canonical(without ...string) string {
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
+
+// flat spells the tree with dotted keys again, as the request did.
+func (p *params) flat() map[string]string {
+	out := map[string]string{}
+	var walk func(prefix string, node *params)
+	walk = func(prefix string, node *params) {
+		if prefix != "" && (node.value != "" || len(node.children) == 0) {
+			out[prefix] = node.value
+		}
+		for key, child := range node.children {
+			walk(strings.TrimPrefix(prefix+"."+key, "."), child)
+		}
+	}
+	if p != nil {
+		walk("", p)
+	}
+	return out
+}
