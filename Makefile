@@ -25,7 +25,7 @@ bin/staticcheck bin/workflowcheck &: tools/lint/go.mod tools/lint/go.sum
 	@$(GO) build -C tools/lint -o $(CURDIR)/bin/ tool
 	@touch bin/staticcheck bin/workflowcheck
 
-# Karpenter as it is, for the test that hands a cluster over.
+# Karpenter as it is, for the tests that hand a cluster over and that compare the two.
 bin/karpenter: tools/karpenter/go.mod tools/karpenter/go.sum
 	@echo "building karpenter, about five minutes when nothing is cached"
 	@$(GO) build -C tools/karpenter -ldflags "-s -w" -o $(CURDIR)/bin/karpenter github.com/aws/karpenter-provider-aws/cmd/controller
@@ -54,6 +54,10 @@ EACH ?= 10m
 .PHONY: handover
 handover: lab bin/karpenter ## Let Karpenter and Tenon have one cluster in turn, ten minutes each time and twice each (EACH=10m).
 	TENON_HANDOVER=$(EACH) $(GO) test -count=1 -v -timeout 3h ./test/handover
+
+.PHONY: oracle
+oracle: lab bin/karpenter ## Compare what Karpenter and Tenon ask AWS for the same manifests, all of them (about fifteen minutes).
+	TENON_ORACLE=all $(GO) test -count=1 -v -timeout 1h ./test/oracle
 
 HOURS ?=
 .PHONY: walk

@@ -1,0 +1,218 @@
+package oracle_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// scene is what both controllers are given at a time: manifests, and for each NodePool in them one pod that needs a node.
+type scene struct {
+	name      string
+	manifests string
+	// pod are further lines of the pods' specification.
+	pod string
+	// reserve is a capacity reservation that is there before.
+	reserve *ec2sim.Reservation
+	// profile is an instance profile of somebody else that is there before.
+	profile string
+	// short says that the scene is part of the short form.
+	short bool
+}
+
+// providerModule is the module whose examples are played, as tools/karpenter names its version.
+const providerModule = "github.com/aws/karpenter-provider-aws"
+
+// notPlayed are the examples that are left out, with the reason.
+var notPlayed = map[string]string{
+	"al2-custom-ami":           "Tenon has no AL2 family, and there are no AL2 images for the Kubernetes versions it supports",
+	"bottlerocket":             "Tenon has no Bottlerocket family, and says so in the EC2NodeClass's condition",
+	"br-custom-userdata":       "as bottlerocket",
+	"custom-family":            "its user data calls a bootstrap.sh for a cluster of another name, so its nodes do not join",
+	"custom-family-with-alias": "as custom-family",
+	"windows-2019":             "Tenon has no Windows families, and says so in the EC2NodeClass's condition",
+	"windows-2022":             "as windows-2019",
+	"windows-2025":             "as windows-2019",
+	"windows-custom-userdata":  "as windows-2019",
+}
+
+// standIns are what the examples leave to the reader, and a release of AL2023 that is older than the simulated account.
+var standIns = strings.NewReplacer("al2023@v20240625", "al2023@v20261102")
+
+// examples are the provider's own manifests, read where the Go command keeps its module.
+func examples(t *testing.T, cluster string) []scene {
+	t.Helper()
+	download := exec.Command("go", "mod", "download", "-json", providerModule)
+	download.Dir = filepath.Join("..", "..", "tools", "karpenter")
+	out, err := download.Output()
+	if err != nil {
+		t.Fatalf("find the module of Karpenter's provider: %v", err)
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal(out, &module); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(module.Dir, "examples", "v1", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples in %s: %v", module.Dir, err)
+	}
+	var scenes []scene
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		if notPlayed[name] != "" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifests := standIns.Replace(strings.ReplaceAll(string(text), "${CLUSTER_NAME}", cluster))
+		scenes = append(scenes, scene{name: "example " + name, manifests: manifests, short: slices.Contains([]string{"al2023-custom-userdata"}, name)})
+	}
+	return scenes
+}
+
+// pool is a NodePool of the class ours, for one instance type.
+func pool(instanceType, capacityType string) string {
+	return fmt.Sprintf(`
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: ours}
+spec:
+  template:
+    metadata: {labels: {team: search}, annotations: {example.com/owner: search}}
+    spec:
+      taints: [{key: example.com/ours, value: "yes", effect: NoSchedule}]
+      startupTaints: [{key: example.com/starting, effect: NoExecute}]
+      requirements:
+      - {key: node.kubernetes.io/instance-type, operator: In, values: [%s]}
+      - {key: karpenter.sh/capacity-type, operator: In, values: [%s]}
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: ours}
+---
+`, instanceType, capacityType)
+}
+
+// class is the EC2NodeClass ours with further fields, each line indented by two.
+func class(cluster, fields string) string {
+	return fmt.Sprintf(`
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: ours}
+spec:
+  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: %[1]s}}]
+  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: %[1]s}}]
+`, cluster) + fields
+}
+
+// Lines that most of our classes have.
+const (
+	role   = "  role: node-role\n"
+	al2023 = "  amiSelectorTerms: [{alias: al2023@latest}]\n"
+)
+
+// everyField has every field of an EC2NodeClass that goes well with all the others.
+const everyField = `
+  tags: {example.com/team: search, Name: searcher}
+  associatePublicIPAddress: false
+  ipPrefixCount: 2
+  detailedMonitoring: true
+  instanceStorePolicy: RAID0
+  context: example-context
+  connectionTracking: {tcpEstablishedTimeout: 600, udpStreamTimeout: 120, udpTimeout: 45}
+  metadataOptions: {httpEndpoint: enabled, httpProtocolIPv6: disabled, httpPutResponseHopLimit: 2, httpTokens: optional}
+  blockDeviceMappings:
+  - deviceName: /dev/xvda
+    rootVolume: true
+    ebs: {volumeSize: 40Gi, volumeType: gp3, iops: 4000, throughput: 200, encrypted: true, kmsKeyID: "1234abcd-12ab-34cd-56ef-1234567890ab", deleteOnTermination: true}
+  - deviceName: /dev/xvdb
+    ebs: {volumeSize: 10Gi, volumeType: io2, iops: 500, deleteOnTermination: false}
+  kubelet:
+    clusterDNS: [10.96.0.10]
+    maxPods: 42
+    podsPerCore: 20
+    cpuCFSQuota: true
+    kubeReserved: {cpu: 200m, memory: 300Mi, ephemeral-storage: 2Gi}
+    systemReserved: {cpu: 100m, memory: 100Mi}
+    evictionHard: {memory.available: 5%, nodefs.available: 10%}
+    evictionSoft: {memory.available: 500Mi}
+    evictionSoftGracePeriod: {memory.available: 1m}
+    evictionMaxPodGracePeriod: 30
+    imageGCHighThresholdPercent: 80
+    imageGCLowThresholdPercent: 70
+  userData: |
+    #!/bin/bash
+    echo "before the node joins"
+`
+
+// ours are scenes for what the examples leave out.
+func ours(cluster string) []scene {
+	nodeConfig := "  userData: |\n    apiVersion: node.eks.aws/v1alpha1\n    kind: NodeConfig\n    spec:\n      kubelet:\n        config: {shutdownGracePeriod: 30s}\n"
+	return []scene{
+		{name: "every field", manifests: pool("m5d.large", "on-demand") + class(cluster, role+al2023+everyField), short: true},
+		{name: "spot of one type", manifests: pool("m5.large", "spot") + class(cluster, role+al2023), short: true},
+		{name: "own profile", manifests: pool("m5.large", "on-demand") + class(cluster, "  instanceProfile: their-profile\n"+al2023), profile: "their-profile"},
+		{name: "user data is a NodeConfig", manifests: pool("m5.large", "on-demand") + class(cluster, role+al2023+nodeConfig)},
+		{name: "image by name", manifests: pool("m5.large", "on-demand") +
+			class(cluster, role+"  amiFamily: AL2023\n  amiSelectorTerms: [{name: amazon-eks-node-al2023-x86_64-standard-1.3*-v20261102, owner: amazon}]\n")},
+		{name: "reserved", manifests: pool("m5.large", "reserved") + class(cluster, role+al2023+"  capacityReservationSelectorTerms: [{tags: {for: oracle}}]\n"),
+			reserve: &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Tags: map[string]string{"for": "oracle"}}, short: true},
+		{name: "on demand beside reservations", manifests: pool("m5.large", "on-demand") + class(cluster, role+al2023+"  capacityReservationSelectorTerms: [{tags: {for: oracle}}]\n"),
+			reserve: &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Tags: map[string]string{"for": "oracle"}}},
+		{name: "EFA", manifests: pool("c5n.18xlarge", "on-demand") + class(cluster, role+al2023), pod: `vpc.amazonaws.com/efa: "1"`},
+		{name: "several network cards", manifests: pool("p4d.24xlarge", "on-demand") + class(cluster, role+al2023+`  networkInterfaces:
+  - {networkCardIndex: 0, deviceIndex: 0, interfaceType: interface}
+  - {networkCardIndex: 1, deviceIndex: 1, interfaceType: efa-only}
+  - {networkCardIndex: 2, deviceIndex: 1, interfaceType: interface}
+`)},
+	}
+}
+
+// pods is a pod for each NodePool of the manifests, which its node alone can run.
+func (s scene) pods(t *testing.T) (manifests string, pools, classes []string) {
+	t.Helper()
+	objects, err := world.Objects(s.manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		switch object.GetKind() {
+		case "NodePool":
+			pools = append(pools, object.GetName())
+			manifests += podOf(object, s.pod)
+		case "EC2NodeClass":
+			classes = append(classes, object.GetName())
+		}
+	}
+	return manifests, pools, classes
+}
+
+func podOf(pool *unstructured.Unstructured, resource string) string {
+	if resource == "" {
+		resource = "memory: 256Mi"
+	}
+	limits := ""
+	if strings.Contains(resource, "/") {
+		limits = ", limits: {" + resource + "}"
+	}
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {namespace: oracle, name: %[1]s}
+spec:
+  terminationGracePeriodSeconds: 1
+  nodeSelector: {karpenter.sh/nodepool: %[1]s}
+  tolerations: [{operator: Exists}]
+  containers: [{name: app, image: app, resources: {requests: {cpu: 500m, %[2]s}%[3]s}}]
+---
+`, pool.GetName(), resource, limits)
+}

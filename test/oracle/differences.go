@@ -1,0 +1,49 @@
+package oracle
+
+import "regexp"
+
+// Allowed is a difference that stays. Empty patterns allow anything; all of them match the whole text.
+type Allowed struct {
+	Case, Action, Path string
+	// Karpenter and Tenon match the values.
+	Karpenter, Tenon string
+	// Reason says why it stays.
+	Reason string
+}
+
+// mostDifferences bounds the list: beyond it, the two are not alike any more.
+const mostDifferences = 25
+
+func (a Allowed) covers(d Difference) bool {
+	for _, field := range [][2]string{{a.Case, d.Case}, {a.Action, d.Action}, {a.Path, d.Path}, {a.Karpenter, d.Karpenter}, {a.Tenon, d.Tenon}} {
+		if field[0] != "" && !regexp.MustCompile("(?s)^(?:"+field[0]+")$").MatchString(field[1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Differences is the list.
+var Differences = []Allowed{
+	{Path: `TagSpecification\[.*\]\.Tag\[tenon\.sh/launch-group\]`, Karpenter: `\(absent\)`, Tenon: "<launch group>|tenon-validation",
+		Reason: "Tenon finds what a launch brought by this tag when the answer was lost"},
+	{Action: ".* for validation", Path: `.*TagSpecification\[.*\]\.Tag\[karpenter\.sh/nodepool\]`, Karpenter: "", Tenon: "tenon-validation",
+		Reason: "a dry run belongs to no NodePool: Karpenter leaves the name empty, Tenon gives one that policies can name"},
+	{Action: ".* for validation", Path: `InstanceType|Overrides\[.*`,
+		Reason: "Karpenter takes the dry runs' instance types from the NodePools, Tenon takes one ordinary type, so a class is validated before it has a pool"},
+	{Action: "CreateFleet", Path: `Overrides\[.*\]\.AvailabilityZone`, Karpenter: "us-east-1[abc]", Tenon: `\(absent\)`, Reason: "the subnet says it"},
+	{Action: "CreateFleet", Path: `Overrides\[.*\]\.ImageId`, Karpenter: "ami-.*", Tenon: `\(absent\)`, Reason: "the launch template says it, and it is the same image"},
+	{Action: "CreateFleet", Path: `Overrides\[.*\]\.Priority`, Karpenter: "[0-9.e-]+", Tenon: `\(absent\)`,
+		Reason: "EC2 reads priorities only with the prioritized strategies, and Tenon gives them with those"},
+	{Path: `LaunchTemplateData\.EnclaveOptions\.Enabled`, Karpenter: "false", Tenon: `\(absent\)`, Reason: "EC2's default"},
+	{Path: `LaunchTemplateData\.Placement\.Tenancy`, Karpenter: "default", Tenon: `\(absent\)`, Reason: "EC2's default"},
+	{Path: `LaunchTemplateData\.(BlockDeviceMapping\[.*\]\.Ebs|NetworkInterface\[.*\])\.DeleteOnTermination`, Karpenter: `\(absent\)`, Tenon: "true",
+		Reason: "what the image or EC2 does by default, said so that no volume or interface outlives its instance"},
+	{Path: `LaunchTemplateData\.NetworkInterface\[.*\]\.InterfaceType`, Karpenter: `\(absent\)`, Tenon: "interface", Reason: "EC2's default"},
+	{Action: "RunInstances for validation", Path: `NetworkInterface\[.*\]\.SecurityGroupId`, Karpenter: `\(absent\)`, Tenon: "sg-.*",
+		Reason: "an interface that the request names takes nothing from the template's, so Tenon says its groups again"},
+	{Path: `UserData.*\[--node-labels\]\[karpenter\.sh/capacity-type\]`, Karpenter: "on-demand|spot|reserved", Tenon: `\(absent\)`,
+		Reason: "registration sets the label, before the node takes pods"},
+	{Case: "every field", Path: `UserData.*\.maxPods`, Karpenter: "42", Tenon: "40",
+		Reason: "with podsPerCore the kubelet takes the smaller of the two, which Tenon has worked out"},
+}

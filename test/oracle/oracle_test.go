@@ -1,0 +1,160 @@
+package oracle_test
+
+import (
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/test/oracle"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+func TestMain(m *testing.M) { os.Exit(world.Main(m, 1)) }
+
+const (
+	// allVariable names the environment variable that has every scene played, not only the short ones.
+	allVariable = "TENON_ORACLE"
+	// within is how long nodes may take to come or to go.
+	within = 2 * time.Minute
+	// joinWithin is how long the nodes of a scene may take to join.
+	joinWithin = 60 * time.Second
+)
+
+// stage is the laboratory on which the scenes are played.
+type stage struct {
+	*world.World
+	t *testing.T
+}
+
+// TestOracle plays the scenes with Tenon and then with Karpenter, and compares what they asked AWS.
+func TestOracle(t *testing.T) {
+	s := &stage{World: world.Start(t, world.Options{}), t: t}
+	all := os.Getenv(allVariable) != ""
+	var scenes []scene
+	for _, scene := range append(examples(t, s.Lab.Cluster()), ours(s.Lab.Cluster())...) {
+		if all || scene.short {
+			scenes = append(scenes, scene)
+		}
+	}
+	s.clear([]string{"default"}, []string{"default"})
+	s.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: oracle}\n")
+	s.Sim(http.MethodPost, "/_sim/calls/keep", map[string]any{"actions": oracle.Actions}, nil)
+
+	tenon := s.play(scenes)
+	if err := s.Lab.Halt(lab.Worker); err != nil {
+		t.Fatal(err)
+	}
+	s.NewKarpenter("").Start()
+	karpenter := s.play(scenes)
+
+	var found []oracle.Difference
+	for i := range scenes {
+		found = append(found, oracle.Compare(scenes[i].name, karpenter[i], tenon[i])...)
+	}
+	unlisted, stale := oracle.Judge(found, oracle.Differences)
+	for _, difference := range unlisted {
+		t.Errorf("not in the list: %s", difference)
+	}
+	for _, allowed := range stale {
+		if all {
+			t.Errorf("listed, and no longer so: %+v", allowed)
+		}
+	}
+	t.Logf("%d scenes, %d differences, %d rows", len(scenes), len(found), len(oracle.Differences))
+}
+
+// play plays the scenes and returns what each had the controller ask.
+func (s *stage) play(scenes []scene) []map[string][]oracle.Document {
+	s.t.Helper()
+	var out []map[string][]oracle.Document
+	for _, scene := range scenes {
+		began := time.Now()
+		s.Sim(http.MethodPost, "/_sim/reset", nil, nil)
+		if scene.reserve != nil {
+			s.Sim(http.MethodPost, "/_sim/reserve", scene.reserve, nil)
+		}
+		if scene.profile != "" {
+			s.makeProfile(scene.profile)
+		}
+		pods, pools, classes := scene.pods(s.t)
+		s.Apply(scene.manifests + "\n---\n" + pods)
+		s.joins(scene.name, len(pools))
+		if out, err := s.Kubectl("delete", "pods", "--all", "-n", "oracle", "--wait=false"); err != nil {
+			s.t.Fatalf("delete the pods: %v\n%s", err, out)
+		}
+		s.clear(pools, classes)
+		var calls []ec2sim.Call
+		for _, action := range oracle.Actions {
+			var some []ec2sim.Call
+			s.Sim(http.MethodGet, "/_sim/calls?action="+action, nil, &some)
+			calls = append(calls, some...)
+		}
+		out = append(out, oracle.Canonical(calls))
+		s.t.Logf("%s: %d calls, %s", scene.name, len(calls), time.Since(began).Round(time.Second))
+	}
+	return out
+}
+
+// makeProfile makes an instance profile that somebody else has.
+func (s *stage) makeProfile(name string) {
+	s.t.Helper()
+	api := iam.New(iam.Options{Region: "us-east-1", BaseEndpoint: aws.String(s.Lab.EC2SimURL()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
+	if _, err := api.CreateInstanceProfile(s.Context(), &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name)}); err != nil {
+		s.t.Fatalf("make instance profile %s: %v", name, err)
+	}
+	if _, err := api.AddRoleToInstanceProfile(s.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String("node-role")}); err != nil {
+		s.t.Fatalf("give instance profile %s its role: %v", name, err)
+	}
+}
+
+// joins waits until the pods run on nodes of their own. Where they do not, the scene has failed, and the next is played.
+func (s *stage) joins(name string, pods int) {
+	s.t.Helper()
+	running := 0
+	for deadline := time.Now().Add(world.Patience(joinWithin)); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		running = 0
+		for _, pod := range s.Pods("oracle") {
+			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero() {
+				running++
+			}
+		}
+		if running == pods {
+			return
+		}
+	}
+	said, _ := s.Kubectl("describe", "pods,ec2nodeclasses,nodeclaims,nodepools", "-n", "oracle")
+	s.t.Errorf("%s: %d of %d pods run:\n%s", name, running, pods, said)
+}
+
+// clear deletes NodePools and EC2NodeClasses and waits until nothing of theirs is left.
+func (s *stage) clear(pools, classes []string) {
+	s.t.Helper()
+	for _, name := range pools {
+		s.DeletePool(name)
+	}
+	s.AwaitNothing(within)
+	for _, name := range classes {
+		class := &unstructured.Unstructured{}
+		class.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClass"})
+		class.SetName(name)
+		if err := s.Delete(s.Context(), class); client.IgnoreNotFound(err) != nil {
+			s.t.Fatalf("delete EC2NodeClass %s: %v", name, err)
+		}
+		s.Await("EC2NodeClass "+name+" gone", within, func() (bool, string) {
+			err := s.Get(s.Context(), client.ObjectKeyFromObject(class), class)
+			return errors.IsNotFound(err), "it is still there"
+		})
+	}
+}
