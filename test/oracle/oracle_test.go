@@ -3,6 +3,7 @@ package oracle_test
 import (
 	"net/http"
 	"os"
+	"regexp"
 	"testing"
 	"time"
 
@@ -11,10 +12,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/internal/lab"
 	"github.com/tenon-sh/tenon/test/oracle"
@@ -24,12 +27,17 @@ import (
 func TestMain(m *testing.M) { os.Exit(world.Main(m, 1)) }
 
 const (
-	// allVariable names the environment variable that has every scene played, not only the short ones.
-	allVariable = "TENON_ORACLE"
+	// scenesVariable names the environment variable that says which scenes are played: those whose names match a pattern, or
+	// the short form where it is empty.
+	scenesVariable = "TENON_ORACLE"
+	// everyScene is the pattern that has every scene played, and no row of the list may be without an occurrence.
+	everyScene = "."
 	// within is how long nodes may take to come or to go.
 	within = 2 * time.Minute
 	// joinWithin is how long the nodes of a scene may take to join.
 	joinWithin = 60 * time.Second
+	// refusedFor is how long a refused EC2NodeClass may stay so: what a class needs may not be known to EC2 at once.
+	refusedFor = 20 * time.Second
 )
 
 // stage is the laboratory on which the scenes are played.
@@ -41,10 +49,13 @@ type stage struct {
 // TestOracle plays the scenes with Tenon and then with Karpenter, and compares what they asked AWS.
 func TestOracle(t *testing.T) {
 	s := &stage{World: world.Start(t, world.Options{}), t: t}
-	all := os.Getenv(allVariable) != ""
+	wanted, err := regexp.Compile(os.Getenv(scenesVariable))
+	if err != nil {
+		t.Fatalf("%s: %v", scenesVariable, err)
+	}
 	var scenes []scene
 	for _, scene := range append(examples(t, s.Lab.Cluster()), ours(s.Lab.Cluster())...) {
-		if all || scene.short {
+		if wanted.String() != "" && wanted.MatchString(scene.name) || wanted.String() == "" && scene.short {
 			scenes = append(scenes, scene)
 		}
 	}
@@ -68,7 +79,7 @@ func TestOracle(t *testing.T) {
 		t.Errorf("not in the list: %s", difference)
 	}
 	for _, allowed := range stale {
-		if all {
+		if wanted.String() == everyScene {
 			t.Errorf("listed, and no longer so: %+v", allowed)
 		}
 	}
@@ -122,8 +133,8 @@ func (s *stage) makeProfile(name string) {
 // joins waits until the pods run on nodes of their own. Where they do not, the scene has failed, and the next is played.
 func (s *stage) joins(name string, pods int) {
 	s.t.Helper()
-	running := 0
-	for deadline := time.Now().Add(world.Patience(joinWithin)); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	running, began := 0, time.Now()
+	for deadline := began.Add(world.Patience(joinWithin)); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		running = 0
 		for _, pod := range s.Pods("oracle") {
 			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero() {
@@ -133,9 +144,27 @@ func (s *stage) joins(name string, pods int) {
 		if running == pods {
 			return
 		}
+		if time.Since(began) > refusedFor && s.refused() {
+			break
+		}
 	}
 	said, _ := s.Kubectl("describe", "pods,ec2nodeclasses,nodeclaims,nodepools", "-n", "oracle")
 	s.t.Errorf("%s: %d of %d pods run:\n%s", name, running, pods, said)
+}
+
+// refused says whether the controller refuses an EC2NodeClass.
+func (s *stage) refused() bool {
+	s.t.Helper()
+	var classes awsv1.EC2NodeClassList
+	if err := s.List(s.Context(), &classes); err != nil {
+		s.t.Fatalf("list EC2NodeClasses: %v", err)
+	}
+	for i := range classes.Items {
+		if condition := classes.Items[i].Condition(awsv1.ConditionTypeValidationSucceeded); condition != nil && condition.Status == metav1.ConditionFalse {
+			return true
+		}
+	}
+	return false
 }
 
 // clear deletes NodePools and EC2NodeClasses and waits until nothing of theirs is left.
