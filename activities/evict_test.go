@@ -116,10 +116,8 @@ func TestAPassLeavesTheWaitingToItsWorkflow(t *testing.T) {
 		return pod
 	}
 	unready := func(pod *corev1.Pod) { pod.Status.Conditions = nil }
-	soon := evictInput()
-	soon.Deadline = time.Now().Add(40 * time.Second)
 	for reason, test := range map[string]struct {
-		in      workflows.EvictInput
+		left    time.Duration // until the deadline, where there is one
 		objects []client.Object
 		waits   bool
 		asked   int
@@ -131,15 +129,15 @@ func TestAPassLeavesTheWaitingToItsWorkflow(t *testing.T) {
 		"what is not Ready may go where enough are": {objects: []client.Object{webPod("a", unready), budgetOf("team", "web", 0)}, asked: 1},
 		"the budget allows one":                     {objects: []client.Object{webPod("a", nil), budgetOf("team", "web", 1)}, asked: 1},
 		"the budget allows two of ten":              {objects: append(tenPods(webPod), budgetOf("team", "web", 2)), asked: 2},
-		"the deadline is near":                      {in: soon, objects: []client.Object{webPod("a", nil), budgetOf("team", "web", 0)}},
+		"the deadline is near":                      {left: 40 * time.Second, objects: []client.Object{webPod("a", nil), budgetOf("team", "web", 0)}},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			in := test.in
-			if in.Node == "" {
-				in = evictInput()
-			}
+			in := evictInput()
 			in.MayWait = true
+			if test.left > 0 {
+				in.Deadline = time.Now().Add(test.left)
+			}
 			var calls, asked atomic.Int64
 			var taking sync.Mutex
 			count := func() { calls.Add(1) }

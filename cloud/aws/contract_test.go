@@ -1,6 +1,8 @@
 package aws_test
 
 import (
+	"cmp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,7 +49,7 @@ func startAccount(t testing.TB, options ec2sim.Options) *account {
 	t.Helper()
 	a := &account{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	options.Cluster, options.Now, options.Queues = "blue", a.Now, []string{"blue"}
-	options.Policies = ec2sim.Policies{workerKey: workerPolicies(t)}
+	options.Policies = ec2sim.Policies{workerKey: workerPolicies(t, options.Region)}
 	var err error
 	if a.sim, err = ec2sim.New(options); err != nil {
 		t.Fatal(err)
@@ -113,9 +115,17 @@ const further = `{"Version": "2012-10-17", "Statement": [
 	{"Effect": "Allow", "Action": "iam:PassRole", "Resource": "arn:aws:iam::123456789012:role/another-role"},
 	{"Effect": "Allow", "Action": "sqs:GetQueueUrl", "Resource": "arn:aws:sqs:us-east-1:123456789012:none"}]}`
 
-func workerPolicies(t testing.TB) []*policy.Document {
+func workerPolicies(t testing.TB, region string) []*policy.Document {
 	t.Helper()
-	texts, err := deploy.WorkerPolicies(deploy.PolicyValues{Partition: "aws", Region: "us-east-1", AccountID: "123456789012", Cluster: "blue"})
+	region = cmp.Or(region, "us-east-1")
+	partition := "aws"
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		partition = "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		partition = "aws-us-gov"
+	}
+	texts, err := deploy.WorkerPolicies(deploy.PolicyValues{Partition: partition, Region: region, AccountID: "123456789012", Cluster: "blue"})
 	if err != nil {
 		t.Fatal(err)
 	}

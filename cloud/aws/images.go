@@ -124,10 +124,10 @@ func require(key string, values ...string) corev1.NodeSelectorRequirement {
 }
 
 // preferred chooses the newest image of each set of requirements, a deprecated one only where there is no other, and
-// orders them by age, the newest first.
+// orders them by age, the newest first. Of images of one instant the lowest id wins, as with Karpenter.
 func preferred(images []image) []image {
 	slices.SortFunc(images, func(a, b image) int {
-		return cmp.Or(b.created.Compare(a.created), cmp.Compare(a.name, b.name), cmp.Compare(a.id, b.id))
+		return cmp.Or(b.created.Compare(a.created), cmp.Compare(a.id, b.id))
 	})
 	best := make(map[string]int)
 	var order []string

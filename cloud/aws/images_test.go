@@ -29,9 +29,9 @@ func TestPreferred(t *testing.T) {
 			{id: "a1", created: day(1), requirements: amd}, {id: "a2", created: day(2), deprecated: true, requirements: amd},
 			{id: "b1", created: day(3), deprecated: true, requirements: arm},
 		}, []string{"b1", "a1"}},
-		{"the name decides between equals", []image{
-			{id: "x", name: "b", created: day(1), requirements: amd}, {id: "y", name: "a", created: day(1), requirements: amd},
-		}, []string{"y"}},
+		{"the id decides between images of one instant", []image{
+			{id: "y", name: "a", created: day(1), requirements: amd}, {id: "x", name: "b", created: day(1), requirements: amd},
+		}, []string{"x"}},
 	} {
 		var got []string
 		for _, i := range preferred(tc.images) {

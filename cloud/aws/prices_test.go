@@ -19,7 +19,7 @@ func TestParseProduct(t *testing.T) {
 		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"unit":"Hrs","pricePerUnit":{"USD":"0.0960000000"}}}}}}}`,
 			"m5.large", 0.096, "an ordinary document"},
 		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"pricePerUnit":{"CNY":"0.717"}}}}}}}`,
-			"m5.large", 0.717, "China has its own currency"},
+			"m5.large", 0, "a price in another currency than the region's"},
 		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"Reserved":{}}}`,
 			"m5.large", 0, "reserved only"},
 		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"pricePerUnit":{"USD":"0.0"}}}}}}}`,

@@ -79,23 +79,22 @@ func (t template) tagSpotRequests() {
 	})
 }
 
-// reserve makes the template's instances run in one capacity reservation and nowhere else, or, without one, in none: what
-// a class has reserved is used by launches that ask for it, so that it can be counted. Classes that select no
-// reservations leave it to EC2 whether an open one is used.
+// reserve makes the template's instances run in one capacity reservation and nowhere else, or, without one, in none, open
+// ones included: reservations are used by launches that ask for them, so that they can be counted. Karpenter does the same
+// whether the class selects reservations or not.
 func (t template) reserve(class *awsv1.EC2NodeClass, id string) {
-	switch {
-	case id != "":
-		t.Data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
-			CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
-			CapacityReservationTarget:     &types.CapacityReservationTarget{CapacityReservationId: aws.String(id)},
-		}
-		if market := marketOf(class, id); market != "" {
-			t.Data.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: market}
-		}
-	case len(class.Spec.CapacityReservationSelectorTerms) > 0:
+	if id == "" {
 		t.Data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
 			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
 		}
+		return
+	}
+	t.Data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
+		CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
+		CapacityReservationTarget:     &types.CapacityReservationTarget{CapacityReservationId: aws.String(id)},
+	}
+	if market := marketOf(class, id); market != "" {
+		t.Data.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: market}
 	}
 }
 

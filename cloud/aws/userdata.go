@@ -2,6 +2,7 @@ package aws
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -173,7 +174,7 @@ func splitMIME(text string) ([]part, error) {
 	reader := multipart.NewReader(message.Body, params["boundary"])
 	for {
 		next, err := reader.NextRawPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) { // wrapped where the archive's last boundary is not a closing one
 			return parts, nil
 		}
 		if err != nil {

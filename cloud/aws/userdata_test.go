@@ -80,6 +80,8 @@ func TestUserDataKeepsTheUsersParts(t *testing.T) {
 		{"#!/bin/sh\necho", []string{shellScriptPart}, "a script"},
 		{"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n", []string{nodeConfigPart}, "a bare NodeConfig"},
 		{mime, []string{`text/cloud-config; charset="us-ascii"`, "text/x-shellscript"}, "an archive"},
+		{strings.TrimSuffix(mime, "--\n") + "\n", []string{`text/cloud-config; charset="us-ascii"`, "text/x-shellscript"},
+			"an archive whose end is not marked, as in Karpenter's example al2023-custom-userdata"},
 	} {
 		b := testBootstrap()
 		b.custom = tc.custom
