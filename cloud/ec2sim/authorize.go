@@ -107,7 +107,7 @@ func (s *Server) needs(c *call) []policy.Request {
 
 // sqsNeeds: a batch is authorised as what it is a batch of.
 func (s *Server) sqsNeeds(c *call) []policy.Request {
-	in, err := decodeJSON[struct {
+	in, err := peekJSON[struct {
 		QueueUrl  string //nolint:revive // the wire's spelling
 		QueueName string
 	}](c)
@@ -120,7 +120,7 @@ func (s *Server) sqsNeeds(c *call) []policy.Request {
 
 // ssmNeeds: parameters below /aws are Amazon's and belong to no account.
 func (s *Server) ssmNeeds(c *call) []policy.Request {
-	in, err := decodeJSON[struct {
+	in, err := peekJSON[struct {
 		Name, Path string
 		Names      []string
 	}](c)

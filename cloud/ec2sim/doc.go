@@ -18,7 +18,8 @@
 //
 // AWS's published model decides which operations, parameters, values and filters there are (model.go): a request is held
 // against it before its handler runs, so that the simulator does not agree with a client's mistakes. What it takes beyond the
-// model is listed with the reason (modelexceptions.go). Parameters that exist and that no handler reads have no effect.
+// model is listed with the reason (modelexceptions.go). A parameter that exists and that the handler does not look at is refused
+// with UnsupportedBySimulator, status 501, unless it is listed as ignored with the reason (unsupported.go).
 //
 // # The account
 //

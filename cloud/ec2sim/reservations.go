@@ -210,12 +210,22 @@ func createCapacityReservation(s *Server, c *call) (any, error) {
 			Kind: kindDefault, Tags: map[string]string{},
 		}
 		setDefault(&r.Match, matchOpen)
+		if platform := p.str("InstancePlatform"); platform != "Linux/UNIX" {
+			return nil, invalidValue("This simulator has the platform Linux/UNIX only, not '%s'", platform)
+		}
 		for _, item := range p.items("TagSpecifications") {
+			if kind := item.str("ResourceType"); kind != "capacity-reservation" {
+				return nil, invalidValue("'%s' is not a valid taggable resource type for this operation.", kind)
+			}
 			if r.Tags, err = parseTags(item); err != nil {
 				return nil, err
 			}
 		}
-		if end := p.str("EndDate"); end != "" {
+		end, kind := p.str("EndDate"), p.str("EndDateType")
+		if (kind == "limited") != (end != "") {
+			return nil, refuse("InvalidParameterCombination", "EndDate is for the end date type limited, and required there")
+		}
+		if end != "" {
 			if r.EndAt, err = time.Parse(time.RFC3339, end); err != nil {
 				return nil, invalidValue("Invalid value '%s' for EndDate.", end)
 			}

@@ -1,10 +1,6 @@
 package ec2sim
 
-import (
-	"encoding/json"
-	"net/http"
-	"strings"
-)
+import "strings"
 
 type ssmParameter struct {
 	Name             string
@@ -14,15 +10,6 @@ type ssmParameter struct {
 	LastModifiedDate float64
 	ARN              string
 	DataType         string
-}
-
-// decodeJSON reads the body of a JSON request.
-func decodeJSON[T any](c *call) (T, error) {
-	var in T
-	if err := json.Unmarshal(c.body, &in); err != nil {
-		return in, &apiError{http.StatusBadRequest, "SerializationException", err.Error()}
-	}
-	return in, nil
 }
 
 // parameters are Amazon's public parameters: one per image line and release, holding the image id.
