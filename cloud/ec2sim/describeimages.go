@@ -24,6 +24,7 @@ type imageXML struct {
 	Virtualization string           `xml:"virtualizationType"`
 	Hypervisor     string           `xml:"hypervisor"`
 	ENA            bool             `xml:"enaSupport"`
+	BootMode       string           `xml:"bootMode,omitempty"`
 	Platform       string           `xml:"platformDetails"`
 	Tags           []tagXML         `xml:"tagSet>item,omitempty"`
 }
@@ -38,11 +39,11 @@ func (im *image) xml() imageXML {
 	x := imageXML{
 		ID: im.ID, Location: im.Owner + "/" + im.Name, State: "available", OwnerID: im.Owner, OwnerAlias: im.Alias,
 		Created: timestamp(im.Created), Public: im.Public, Tags: tagsXML(im.Tags), Arch: im.Arch, Type: "machine", Name: im.Name,
-		Description: "EKS-optimized Kubernetes node based on " + im.Family + ", (k8s: " + im.Kubernetes + ")", RootDeviceType: "ebs", RootDeviceName: rootDevice,
-		Devices: []imageDeviceXML{{rootDevice, ebsXML{
-			SizeGiB: rootSizeGiB, Type: "gp3", Snapshot: "snap" + im.ID[3:], DeleteOnTermination: &yes, Encrypted: new(bool), IOPS: 3000, Throughput: 125,
+		Description: "EKS-optimized Kubernetes node based on " + im.Family + ", (k8s: " + im.Kubernetes + ")", RootDeviceType: "ebs", RootDeviceName: im.Root,
+		Devices: []imageDeviceXML{{im.Root, ebsXML{
+			SizeGiB: im.RootGiB, Type: "gp3", Snapshot: im.snapshot(), DeleteOnTermination: &yes, Encrypted: new(bool), IOPS: 3000, Throughput: 125,
 		}}},
-		Virtualization: "hvm", Hypervisor: "xen", ENA: true, Platform: "Linux/UNIX",
+		Virtualization: "hvm", Hypervisor: "xen", ENA: !im.NoENA, BootMode: im.BootMode, Platform: "Linux/UNIX",
 	}
 	if end := im.deprecated(); !end.IsZero() {
 		x.Deprecated = timestamp(end)
@@ -91,7 +92,7 @@ func describeImages(s *Server, c *call) (any, error) {
 		return tagged(im.Tags, oneOf(map[string]string{
 			"image-id": im.ID, "name": im.Name, "architecture": im.Arch, "owner-id": im.Owner, "owner-alias": im.Alias,
 			"state": "available", "is-public": strconv.FormatBool(im.Public), "image-type": "machine", "virtualization-type": "hvm", "root-device-type": "ebs",
-			"root-device-name": rootDevice, "hypervisor": "xen", "ena-support": "true", "creation-date": timestamp(im.Created),
+			"root-device-name": im.Root, "hypervisor": "xen", "ena-support": strconv.FormatBool(!im.NoENA), "creation-date": timestamp(im.Created),
 			"description": im.xml().Description, "platform-details": "Linux/UNIX",
 		}))
 	})

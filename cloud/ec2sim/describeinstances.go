@@ -139,7 +139,7 @@ func (s *Server) instanceAttributes(i *instance, now time.Time) attributes {
 		case "instance.group-id":
 			return i.Groups, true
 		case "placement-group-name":
-			return one(i.PlacementGroup)
+			return nil, true // there are none
 		case "tenancy":
 			return one("default")
 		}

@@ -21,7 +21,14 @@ type image struct {
 	Shared     bool // with this account by its owner
 	Tags       map[string]string
 	Deprecated time.Time
+	BootMode   string // legacy-bios, uefi or uefi-preferred; empty where the image does not say, as older ones
+	NoENA      bool   // it was not made for enhanced networking with ENA
+	Root       string // device name of its root volume
+	RootGiB    int    // size of the root volume's snapshot
 }
+
+// snapshot is the id of the snapshot behind the image's root volume.
+func (im *image) snapshot() string { return "snap" + im.ID[3:] }
 
 // Image is an image that the account has besides Amazon's, with Amazon Linux 2023 in it.
 type Image struct {
@@ -37,6 +44,12 @@ type Image struct {
 	Tags map[string]string
 	// Created is when it was made; Deprecated, if it is not zero, when it became deprecated.
 	Created, Deprecated time.Time
+	// BootMode is legacy-bios, uefi or uefi-preferred. Empty: the image does not say.
+	BootMode string
+	// NoENA says that the image was not made for enhanced networking with ENA, which Nitro needs.
+	NoENA bool
+	// RootGiB is the size of its root volume; 0 means that of Amazon's images.
+	RootGiB int
 }
 
 // ImageID is the id of an image with that name, Amazon's or one of Options.Images.
@@ -46,7 +59,9 @@ func ImageID(name string) string { return imageID(name) }
 func (i Image) add(kubernetes string) *image {
 	owner := i.Owner
 	setDefault(&owner, accountID)
+	setDefault(&i.RootGiB, rootSizeGiB)
 	return &image{
+		BootMode: i.BootMode, NoENA: i.NoENA, Root: rootDevice, RootGiB: i.RootGiB,
 		ID: imageID(i.Name), Name: i.Name, Arch: i.Arch, Created: i.Created, Family: "AL2023", Kubernetes: kubernetes,
 		Owner: owner, Public: i.Public, Shared: i.Shared, Tags: i.Tags, Deprecated: i.Deprecated,
 	}
@@ -58,6 +73,15 @@ func (im *image) visible() bool { return im.Public || im.Shared || im.Owner == a
 // ownedBy matches an owner of DescribeImages: self, an alias, or an account id.
 func (im *image) ownedBy(owner string) bool {
 	return owner == im.Owner || owner != "" && owner == im.Alias || owner == "self" && im.Owner == accountID
+}
+
+// bootMode is that of the images of Amazon Linux 2023 and Bottlerocket ("UEFI Preferred" and, on arm64, UEFI; AL2023 User
+// Guide, "UEFI Preferred", and the images' descriptions).
+func bootMode(arch string) string {
+	if arch == "arm64" {
+		return "uefi"
+	}
+	return "uefi-preferred"
 }
 
 // imageReleases are the two releases each image line has; the last is the recommended one.
@@ -100,6 +124,7 @@ func newAL2023Image(minor, arch, variant string, release time.Time, latest bool)
 	base := fmt.Sprintf("/aws/service/eks/optimized-ami/%s/amazon-linux-2023/%s/%s/", minor, arch, variant)
 	im := &image{
 		ID: imageID(name), Name: name, Arch: arch, Created: release, Owner: amazonAccountID, Alias: "amazon", Public: true, Family: "AL2023", Kubernetes: minor,
+		BootMode: bootMode(arch), Root: rootDevice, RootGiB: rootSizeGiB,
 		Parameters: []string{base + name + "/image_id"},
 	}
 	if latest {
@@ -114,6 +139,7 @@ func newBottlerocketImage(minor, arch string, n int, release time.Time, latest b
 	base := fmt.Sprintf("/aws/service/bottlerocket/aws-k8s-%s/%s/", minor, arch)
 	im := &image{
 		ID: imageID(name), Name: name, Arch: arch, Created: release, Owner: amazonAccountID, Alias: "amazon", Public: true, Family: "Bottlerocket", Kubernetes: minor,
+		BootMode: bootMode(arch), Root: rootDevice, RootGiB: bottlerocketGiB,
 		Parameters: []string{base + version + "/image_id"},
 	}
 	if latest {

@@ -36,7 +36,8 @@ type instance struct {
 	Metadata        metadataOptions
 	Monitoring      bool   `json:",omitempty"`
 	EBSOptimized    bool   `json:",omitempty"`
-	PlacementGroup  string `json:",omitempty"`
+	Enclave         bool   `json:",omitempty"`
+	ReservationUse  string `json:",omitempty"` // capacity reservation preference of the launch
 	Tenancy         string `json:",omitempty"`
 
 	LaunchedAt  time.Time

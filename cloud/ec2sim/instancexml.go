@@ -99,6 +99,7 @@ type instanceXML struct {
 	EBSOptimized   bool                   `xml:"ebsOptimized"`
 	ENA            bool                   `xml:"enaSupport"`
 	CPU            cpuOptionsXML          `xml:"cpuOptions"`
+	Enclaves       enabledXML             `xml:"enclaveOptions"`
 	Metadata       struct {
 		State string `xml:"state"`
 		metadataOptions
@@ -131,12 +132,13 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 	t, z := s.catalogue.Type(i.Type), s.zoneOf(i)
 	x := instanceXML{
 		ID: i.ID, ImageID: i.Image, State: stateXML{state.code, state.name}, KeyName: i.KeyName, LaunchIndex: i.LaunchIndex,
-		Type: i.Type, LaunchedAt: timestamp(i.LaunchedAt), Placement: placementXML{i.Zone, z.id, i.PlacementGroup, "default"},
+		Type: i.Type, LaunchedAt: timestamp(i.LaunchedAt), Placement: placementXML{i.Zone, z.id, "", i.Tenancy},
 		Monitoring: monitoringXML{"disabled"}, SourceCheck: true, Architecture: t.ec2Arch(), RootDeviceType: "ebs", RootDeviceName: rootDevice,
 		Virtualization: "hvm", ClientToken: i.ClientToken, Tags: tagsXML(i.Tags), Hypervisor: "xen",
 		SpotRequest: i.SpotRequest, EBSOptimized: i.EBSOptimized, ENA: true, Platform: "Linux/UNIX", CPU: cpuOptions(t),
 	}
-	setDefault(&x.Placement.Tenancy, i.Tenancy)
+	setDefault(&x.Placement.Tenancy, "default")
+	x.Enclaves.Enabled = i.Enclave
 	x.Metadata.State, x.Metadata.metadataOptions = "applied", i.Metadata
 	if i.Monitoring {
 		x.Monitoring.State = "enabled"
@@ -145,13 +147,16 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 		x.Lifecycle = "spot"
 	}
 	x.Capacity = i.Capacity
-	if r := s.reservations.rows[i.Capacity]; r != nil && r.Kind == kindBlock {
-		x.Lifecycle = kindBlock
+	if r := s.reservations.rows[i.Capacity]; r != nil && r.market() != "" {
+		x.Lifecycle = r.market()
 	}
+	// The API reference (CapacityReservationSpecificationResponse) lets one think that a target comes without the preference;
+	// Karpenter tells reserved instances by the preference (pkg/providers/instance/types.go), so it comes with both.
+	x.CapacityUse = &capacityUseXML{Preference: i.ReservationUse}
 	if i.Targeted {
-		x.CapacityUse = &capacityUseXML{Target: &reservationRef{i.Capacity}}
+		x.CapacityUse.Target = &reservationRef{i.Capacity}
 	} else if !i.Spot {
-		x.CapacityUse = &capacityUseXML{Preference: matchOpen}
+		setDefault(&x.CapacityUse.Preference, matchOpen)
 	}
 	if i.Profile != "" {
 		x.Profile = &profileRefXML{ARN: i.Profile}

@@ -79,8 +79,14 @@ func (s *Server) prepare(spec *launchSpec) (*launchOrder, error) {
 	if err := checkMachine(spec, o.itype); err != nil {
 		return nil, err
 	}
+	if err := s.checkDevices(spec, o.image); err != nil {
+		return nil, err
+	}
 	if err := checkAddresses(spec, o.subnet); err != nil {
 		return nil, err
+	}
+	if name := spec.PlacementGroup + spec.PlacementID; name != "" {
+		return nil, refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name) // there are none
 	}
 	if o.groups, err = s.launchGroups(spec); err != nil {
 		return nil, err
@@ -106,7 +112,7 @@ func (s *Server) launchImage(id string, t *InstanceType) (*image, error) {
 	if im.Arch != t.ec2Arch() {
 		return nil, invalidValue("The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again.", t.ec2Arch(), im.Arch)
 	}
-	return im, nil
+	return im, im.checkBoot(t)
 }
 
 // launchSubnet finds the subnet: named, or in the primary interface, or the one of the zone.
@@ -206,6 +212,7 @@ func (s *Server) obtain(o *launchOrder, index int, now time.Time) (*instance, er
 	} else {
 		i.Capacity, i.Targeted = capacity.ID, o.spec.Reservation != ""
 	}
+	i.ReservationUse = o.spec.ReservationUse
 	s.instances.put(i.ID, i)
 	s.notBefore(i)
 	s.wakeKubelets()
@@ -219,7 +226,7 @@ func (s *Server) newInstance(o *launchOrder, index int, now time.Time) *instance
 		Spot: o.spot, Fleet: o.fleet, Reservation: o.reservation, LaunchIndex: index, ClientToken: o.token,
 		PrivateIP: s.takeAddress(o.subnet), Groups: o.groups, Profile: o.profileARN, KeyName: spec.KeyName,
 		VolumeTags: maps.Clone(spec.Tags["volume"]), InterfaceTags: maps.Clone(spec.Tags["network-interface"]),
-		UserData: s.keepUserData(spec.UserData), PlacementGroup: spec.PlacementGroup, Tenancy: spec.Tenancy,
+		UserData: s.keepUserData(spec.UserData), Tenancy: spec.Tenancy, Enclave: spec.Enclave != nil && *spec.Enclave,
 		Metadata:   metadataOptions{Endpoint: "enabled", IPv6: "disabled", HopLimit: 2, Tokens: "required", InstanceTags: "disabled"},
 		Monitoring: spec.Monitoring != nil && *spec.Monitoring, EBSOptimized: spec.EBSOptimized != nil && *spec.EBSOptimized,
 		LaunchedAt: now, VisibleAt: now.Add(time.Duration(faults.DescribeLag)), RunningAt: now.Add(s.opts.PendingFor),
@@ -242,7 +249,7 @@ func (s *Server) newInstance(o *launchOrder, index int, now time.Time) *instance
 	if spec.Metadata != nil {
 		i.Metadata.merge(spec.Metadata)
 	}
-	i.Volumes = newVolumes(spec)
+	i.Volumes = newVolumes(spec, o.image)
 	i.Interfaces = newInterfaces(spec, o.groups, o.subnet)
 	i.BootAt = now.Add(s.opts.BootDelay)
 	i.ReadyAt = i.BootAt.Add(s.opts.ReadyDelay)
@@ -262,34 +269,6 @@ func (m *metadataOptions) merge(over *metadataOptions) {
 	if over.HopLimit > 0 {
 		m.HopLimit = over.HopLimit
 	}
-}
-
-// rootDevice is the root device of the Linux images; rootSizeGiB the size of their snapshot.
-const (
-	rootDevice  = "/dev/xvda"
-	rootSizeGiB = 20
-)
-
-func newVolumes(spec *launchSpec) []volume {
-	root := volume{ID: newID("vol"), Device: rootDevice, SizeGiB: rootSizeGiB, Type: "gp3"}
-	volumes := []volume{root}
-	for _, d := range spec.Devices {
-		if d.VirtualName != "" {
-			continue
-		}
-		v := volume{
-			ID: newID("vol"), Device: d.Name, SizeGiB: d.SizeGiB, Type: d.Type, IOPS: d.IOPS, Throughput: d.Throughput,
-			Encrypted: d.Encrypted != nil && *d.Encrypted, Keep: d.DeleteOnTermination != nil && !*d.DeleteOnTermination,
-		}
-		setDefault(&v.Type, "gp3")
-		if d.Name == rootDevice {
-			setDefault(&v.SizeGiB, rootSizeGiB)
-			volumes[0] = v
-			continue
-		}
-		volumes = append(volumes, v)
-	}
-	return volumes
 }
 
 func newInterfaces(spec *launchSpec, groups []string, in *subnet) []networkInterface {

@@ -20,7 +20,6 @@ type launchSpec struct {
 	Zone           string                       `json:",omitempty"`
 	PlacementGroup string                       `json:",omitempty"` // its name
 	PlacementID    string                       `json:",omitempty"` // its id
-	Partition      int                          `json:",omitempty"` // of the placement group
 	Tenancy        string                       `json:",omitempty"`
 	MarketType     string                       `json:",omitempty"`
 	Nested         string                       `json:",omitempty"` // nested virtualization
@@ -71,7 +70,6 @@ type deviceSpec struct {
 	DeleteOnTermination *bool  `json:",omitempty"`
 	IOPS                int    `json:",omitempty"`
 	Throughput          int    `json:",omitempty"`
-	InitializationRate  int    `json:",omitempty"` // MiB/s at which its snapshot's blocks are loaded
 }
 
 // numbers reads integers and keeps the first error, so that a long list of fields can be read without a check each.
@@ -97,7 +95,7 @@ func parseLaunchSpec(p *params) (*launchSpec, error) {
 		GroupIDs: p.strings("SecurityGroupId"), GroupNames: p.strings("SecurityGroup"),
 		SubnetID: p.str("SubnetId"), Zone: p.sub("Placement").str("AvailabilityZone"),
 		PlacementGroup: p.sub("Placement").str("GroupName"), PlacementID: p.sub("Placement").str("GroupId"),
-		Partition: n.read(p.sub("Placement"), "PartitionNumber"), Tenancy: p.sub("Placement").str("Tenancy"),
+		Tenancy:    p.sub("Placement").str("Tenancy"),
 		MarketType: p.sub("InstanceMarketOptions").str("MarketType"), Nested: p.sub("CpuOptions").str("NestedVirtualization"), EBSOptimized: p.flag("EbsOptimized"),
 		Monitoring: p.sub("Monitoring").flag("Enabled"), Enclave: p.sub("EnclaveOptions").flag("Enabled"),
 		Reservation:    p.sub("CapacityReservationSpecification").sub("CapacityReservationTarget").str("CapacityReservationId"),
@@ -131,7 +129,7 @@ func parseLaunchSpec(p *params) (*launchSpec, error) {
 			Name: item.str("DeviceName"), VirtualName: item.str("VirtualName"), SizeGiB: n.read(ebs, "VolumeSize"),
 			Type: ebs.str("VolumeType"), Snapshot: ebs.str("SnapshotId"), KMSKey: ebs.str("KmsKeyId"),
 			Encrypted: ebs.flag("Encrypted"), DeleteOnTermination: ebs.flag("DeleteOnTermination"),
-			IOPS: n.read(ebs, "Iops"), Throughput: n.read(ebs, "Throughput"), InitializationRate: n.read(ebs, "VolumeInitializationRate"),
+			IOPS: n.read(ebs, "Iops"), Throughput: n.read(ebs, "Throughput"),
 		})
 	}
 	if n.err != nil {
@@ -204,9 +202,6 @@ func (s *launchSpec) overlay(over *launchSpec) *launchSpec {
 	}
 	if over.Monitoring != nil {
 		out.Monitoring = over.Monitoring
-	}
-	if over.Partition != 0 {
-		out.Partition = over.Partition
 	}
 	if over.Enclave != nil {
 		out.Enclave = over.Enclave
