@@ -6,12 +6,14 @@ import "net/http"
 var (
 	ec2Actions = map[string]handler{
 		"CancelCapacityReservation":      cancelCapacityReservation,
+		"CopyImage":                      copyImage,
 		"CreateCapacityReservation":      createCapacityReservation,
 		"CreateFleet":                    createFleet,
 		"CreateLaunchTemplate":           createLaunchTemplate,
 		"CreateTags":                     createTags,
 		"DeleteLaunchTemplate":           deleteLaunchTemplate,
 		"DeleteTags":                     deleteTags,
+		"DeregisterImage":                deregisterImage,
 		"DescribeAvailabilityZones":      describeAvailabilityZones,
 		"DescribeCapacityReservations":   describeCapacityReservations,
 		"DescribeImages":                 describeImages,
@@ -28,6 +30,8 @@ var (
 		"DescribeSubnets":                describeSubnets,
 		"DescribeTags":                   describeTags,
 		"DescribeVpcs":                   describeVpcs,
+		"DisableImageDeprecation":        disableImageDeprecation,
+		"EnableImageDeprecation":         enableImageDeprecation,
 		"RunInstances":                   runInstances,
 		"TerminateInstances":             terminateInstances,
 	}

@@ -136,6 +136,9 @@ func (s *Server) ssmNeeds(c *call) []policy.Request {
 		if strings.HasPrefix(name, "/aws/") {
 			arn = s.account.publicARN("ssm", "parameter"+name)
 		}
+		if strings.HasPrefix(name, "arn:") {
+			arn = name
+		}
 		needs = append(needs, policy.Request{Action: "ssm:" + c.action, Resource: arn})
 	}
 	return needs

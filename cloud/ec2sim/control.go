@@ -159,9 +159,9 @@ func (s *Server) Reset() error {
 		s.profiles.clear()
 		s.tags.clear()
 		s.queues.clear()
-		for _, name := range s.opts.Queues {
-			s.makeQueue(name, nil)
-		}
+		s.ownImages.clear()
+		s.ownParameters.clear()
+		s.makeOptions()
 		s.addresses.clear()
 		s.reservations.clear()
 		s.userData.clear()
@@ -267,6 +267,21 @@ func (s *Server) orders() map[string]func(*http.Request) (any, error) {
 				return nil, err
 			}
 			return struct{}{}, s.SetStatus(in.Status, in.Instances...)
+		},
+		"POST /_sim/image": func(r *http.Request) (any, error) {
+			var made Image
+			if err := decodeControl(r, &made); err != nil {
+				return nil, err
+			}
+			id, err := s.AddImage(made)
+			return map[string]string{"id": id}, err
+		},
+		"POST /_sim/parameter": func(r *http.Request) (any, error) {
+			var in struct{ Name, Value string }
+			if err := decodeControl(r, &in); err != nil {
+				return nil, err
+			}
+			return struct{}{}, s.SetParameter(in.Name, in.Value)
 		},
 		"POST /_sim/reserve": func(r *http.Request) (any, error) {
 			var want Reservation

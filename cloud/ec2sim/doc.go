@@ -24,8 +24,8 @@
 // # The account
 //
 // Region us-east-1 with zones a, b and c; a VPC, a private /19 subnet per zone and the cluster's security group, tagged
-// karpenter.sh/discovery=<cluster>; Amazon's AL2023 and Bottlerocket images with their SSM parameters, and images of its own or of other accounts as
-// Options.Images has them; any IAM role;
+// karpenter.sh/discovery=<cluster>; Amazon's images of Amazon Linux 2023 and 2, Bottlerocket and Windows with their SSM
+// parameters, and images and parameters of its own and of other accounts as Options or the control endpoint have them; any IAM role;
 // one EKS cluster, of IPv4 or of IPv6; capacity reservations as they are made; no placement groups. The instance types are real ones (catalogue.txt).
 //
 // # Nodes
@@ -63,6 +63,10 @@ const ControlHelp = `Control and inspection, JSON over HTTP below /_sim/:
   POST   /_sim/kill            {"instances":["i-..."]}: the machines die at once
   POST   /_sim/reserve         {"type":"m5.large","zone":"us-east-1a","count":3,"targeted":true,"block":false,"tags":{}}:
                                a capacity reservation; answers its id
+  POST   /_sim/image           {"name":"...","arch":"x86_64","owner":"210987654321","public":false,"shared":true,"tags":{},
+                               "created":"2026-01-31T12:00:00Z","deprecated":"...","bootMode":"uefi","noENA":false,"rootGiB":20}:
+                               an image of this account or, with "owner", of another; answers its id
+  POST   /_sim/parameter       {"name":"/team/image","value":"ami-..."}: a parameter in Systems Manager
   POST   /_sim/reset           back to the empty account, without faults
 
 Faults, all optional; patterns have * and ?, durations are text like "30s", and "times" and "probability" limit how

@@ -137,6 +137,9 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 		Virtualization: "hvm", ClientToken: i.ClientToken, Tags: tagsXML(i.Tags), Hypervisor: "xen",
 		SpotRequest: i.SpotRequest, EBSOptimized: i.EBSOptimized, ENA: true, Platform: "Linux/UNIX", CPU: cpuOptions(t),
 	}
+	if im := s.image(i.Image); im != nil {
+		x.RootDeviceName, x.Platform = im.Root, im.platform()
+	}
 	setDefault(&x.Placement.Tenancy, "default")
 	x.Enclaves.Enabled = i.Enclave
 	x.Metadata.State, x.Metadata.metadataOptions = "applied", i.Metadata

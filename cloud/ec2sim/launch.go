@@ -106,6 +106,9 @@ func (s *Server) launchImage(id string, t *InstanceType) (*image, error) {
 	if im == nil {
 		return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 	}
+	if im.Gone {
+		return nil, refuse("InvalidAMIID.Unavailable", "The image ID '%s' is no longer available", id)
+	}
 	if !im.visible() {
 		return nil, notAuthorized(im)
 	}

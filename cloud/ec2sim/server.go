@@ -25,6 +25,8 @@ type Options struct {
 	IPv6 bool
 	// Images are those of the account, or shared with it, besides Amazon's own.
 	Images []Image
+	// Parameters are those that the account has in Systems Manager from the start.
+	Parameters map[string]string
 	// Listen is the address Start listens on. Default "127.0.0.1:0".
 	Listen string
 	// StateFile keeps the state over restarts. Empty keeps it in memory only.
@@ -107,19 +109,21 @@ type Server struct {
 	catalogue *Catalogue
 	account   *account
 	market    market
-	images    []*image
+	images    []*image // seeded
 	calls     *callLog
 
-	mu        sync.Mutex // guards everything below
-	journal   *journal
-	instances *table[instance]
-	templates *table[launchTemplate]
-	fleets    *table[fleet]
-	replies   *table[savedReply]
-	profiles  *table[instanceProfile]
-	tags      *table[tagSet]
-	queues    *table[queue]
-	addresses *table[addressCounter]
+	mu            sync.Mutex // guards everything below
+	journal       *journal
+	instances     *table[instance]
+	templates     *table[launchTemplate]
+	fleets        *table[fleet]
+	replies       *table[savedReply]
+	profiles      *table[instanceProfile]
+	tags          *table[tagSet]
+	queues        *table[queue]
+	ownImages     *table[image]
+	ownParameters *table[ssmParameter]
+	addresses     *table[addressCounter]
 	// reservations of capacity.
 	reservations *table[capacityReservation]
 	inUse        map[string]map[string]bool // private addresses of living instances, by subnet
@@ -167,11 +171,12 @@ func New(opts Options) (*Server, error) {
 	s := &Server{
 		opts: opts, log: opts.Log, now: opts.Now, catalogue: catalogue, account: account,
 		market: newMarket(opts.MarketSeed, opts.Now()),
-		images: newImages(opts.KubernetesVersion), calls: newCallLog(), journal: j,
+		images: newImages(opts.KubernetesVersion, opts.Region), calls: newCallLog(), journal: j,
 		instances: newTable[instance](j, "instance"), templates: newTable[launchTemplate](j, "template"),
 		fleets: newTable[fleet](j, "fleet"), replies: newTable[savedReply](j, "reply"),
 		profiles: newTable[instanceProfile](j, "profile"), tags: newTable[tagSet](j, "tags"),
 		queues: newTable[queue](j, "queue"), addresses: newTable[addressCounter](j, "addresses"),
+		ownImages: newTable[image](j, "image"), ownParameters: newTable[ssmParameter](j, "parameter"),
 		reservations: newTable[capacityReservation](j, "reservation"),
 		userData:     newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),
 		inUse: map[string]map[string]bool{}, buckets: map[string]*bucket{}, hits: map[string]int{}, posted: make(chan struct{}),
@@ -191,9 +196,7 @@ func New(opts Options) (*Server, error) {
 		faults := opts.Faults
 		s.faultRow.put(faultsID, &faults)
 	}
-	for _, name := range opts.Queues {
-		s.makeQueue(name, nil)
-	}
+	s.makeOptions()
 	if err := j.commit(); err != nil {
 		return nil, errors.Join(err, j.close())
 	}
@@ -201,6 +204,18 @@ func New(opts Options) (*Server, error) {
 		s.kubelets = newKubelets(s, opts.Kubernetes)
 	}
 	return s, nil
+}
+
+// makeOptions makes what the options say that the account has from the start.
+func (s *Server) makeOptions() {
+	for _, name := range s.opts.Queues {
+		s.makeQueue(name, nil)
+	}
+	for name, value := range s.opts.Parameters {
+		if s.ownParameters.rows[name] == nil {
+			s.putParameter(name, value, s.now())
+		}
+	}
 }
 
 // checkState refuses a state file that this catalogue and these images cannot explain.

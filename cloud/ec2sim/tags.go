@@ -14,7 +14,7 @@ const (
 	maxTagValue = 256
 )
 
-// tagSet holds tags of resources that are not a row of their own table: the seeded subnets and security groups.
+// tagSet holds tags of resources that are not a row of their own table: the seeded subnets and security groups, and images.
 type tagSet struct{ Tags map[string]string }
 
 type tagXML struct {
@@ -94,6 +94,10 @@ func (s *Server) taggable(c *call, id string) (*taggable, error) {
 	case "lt":
 		if t := s.templates.rows[id]; t != nil {
 			return &taggable{"launch-template", t.Tags, func(tags map[string]string) { t.Tags = tags; s.templates.put(id, t) }}, nil
+		}
+	case "ami":
+		if im := s.image(id); im != nil && im.visible() {
+			return &taggable{"image", s.imageTags(im), func(t map[string]string) { s.tags.put(id, &tagSet{t}) }}, nil
 		}
 	case "fleet":
 		if f := s.fleets.rows[id]; f != nil {
@@ -237,6 +241,11 @@ func describeTags(s *Server, c *call) (any, error) {
 	}
 	for id, f := range s.fleets.rows {
 		add(id, "fleet", f.Tags)
+	}
+	for _, im := range s.allImages() {
+		if im.visible() {
+			add(im.ID, "image", s.imageTags(im))
+		}
 	}
 	for _, n := range s.account.subnets {
 		add(n.ID, "subnet", s.seededTags(n.ID))

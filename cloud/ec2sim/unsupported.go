@@ -27,6 +27,11 @@ var ignoredParameters = map[string]map[string]string{
 		"Action":  "it is the protocol's",
 		"Version": "it is the protocol's, and there is one version",
 	},
+	"CopyImage": {
+		"Description": "the description of every image is made up",
+		"Encrypted":   "nobody looks into the snapshots of images",
+		"KmsKeyId":    "nobody looks into the snapshots of images",
+	},
 	"CreateFleet": {
 		"Context": "the API reference calls it reserved; Karpenter passes on what its user has been told by AWS",
 	},

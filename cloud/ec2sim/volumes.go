@@ -1,9 +1,6 @@
 package ec2sim
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // rootDevice is the root device of the Linux images, and rootSizeGiB the size of its snapshot; Bottlerocket's is smaller.
 const (
@@ -29,8 +26,8 @@ func (s *Server) checkDevices(spec *launchSpec, im *image) error {
 		snapshot, least := d.Snapshot, 0
 		if snapshot == "" && d.Name == im.Root {
 			snapshot, least = im.snapshot(), im.RootGiB
-		} else if at := slices.IndexFunc(s.images, func(other *image) bool { return snapshot != "" && other.snapshot() == snapshot }); at >= 0 {
-			least = s.images[at].RootGiB
+		} else if from := s.image("ami" + strings.TrimPrefix(snapshot, "snap")); snapshot != "" && from != nil {
+			least = from.RootGiB
 		}
 		switch {
 		case snapshot != "" && !strings.HasPrefix(snapshot, "snap-"):
