@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 )
 
 // The seeded account. Every simulator has the same one, so ids can be written into fixtures.
@@ -43,6 +44,7 @@ type securityGroup struct {
 	Name        string
 	Description string
 	Tags        map[string]string
+	CreatedAt   time.Time // zero for seeded ones
 }
 
 // addIPv6 gives every subnet a /64 of the VPC's IPv6 block.

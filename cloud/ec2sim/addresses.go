@@ -75,3 +75,9 @@ func checkAddresses(spec *launchSpec, in *subnet) error {
 	}
 	return nil
 }
+
+// publicAddress makes up a public address, of the range for benchmarks between networks (RFC 2544), which routes nowhere.
+func publicAddress() string {
+	n := rand.Uint32N(1 << 17)
+	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16), byte(n >> 8), byte(n)}).String()
+}

@@ -68,7 +68,7 @@ type Cost struct {
 func (s *Server) Cost() Cost {
 	c := Cost{ByType: map[string]int{}}
 	for _, i := range s.Instances() {
-		if i.EndedAt == nil {
+		if i.State == statePending.name || i.State == stateRunning.name {
 			c.Instances++
 			c.USDPerHr += i.PriceUSD
 			c.ByType[i.Type]++
@@ -160,6 +160,9 @@ func (s *Server) Reset() error {
 		s.tags.clear()
 		s.queues.clear()
 		s.ownImages.clear()
+		s.ownGroups.clear()
+		s.subnetOptions.clear()
+		s.roles.clear()
 		s.ownParameters.clear()
 		s.makeOptions()
 		s.addresses.clear()

@@ -77,7 +77,8 @@ often a fault strikes:
    "errors":        [{"action":"Describe*","code":"InternalError","message":"...","status":500,"times":3}],
    "fleet":         [{"zone":"us-east-1a","code":"InternalError","times":1}],   the answer of a fleet says it of its pools;
                                      without a code they give nothing, and it does not say why
-  "templateLag":   "5s",             launches learn of launch templates this late, and with "profileLag" of instance profiles
+  "templateLag":   "5s",             launches learn of launch templates this late; with "profileLag", "groupLag" and "imageLag"
+                                     of instance profiles, security groups and images; with "tagLag" Describe calls of tags
   "inFlight":      "...",            code for a token whose first request is still being answered; "" gives the same answer
   "lost":          [{"action":"CreateFleet","times":1}],         done, but the answer never arrives
    "slow":          [{"action":"*","delay":"2s","probability":0.5}],

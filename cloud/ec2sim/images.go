@@ -20,12 +20,13 @@ type image struct {
 	Shared     bool // with this account by its owner
 	Tags       map[string]string
 	Deprecated time.Time
-	BootMode   string // legacy-bios, uefi or uefi-preferred; empty where the image does not say, as older ones
-	NoENA      bool   // it was not made for enhanced networking with ENA
-	Root       string // device name of its root volume
-	RootGiB    int    // size of the root volume's snapshot
-	Windows    bool   `json:",omitempty"`
-	Gone       bool   `json:",omitempty"` // deregistered
+	BootMode   string    // legacy-bios, uefi or uefi-preferred; empty where the image does not say, as older ones
+	NoENA      bool      // it was not made for enhanced networking with ENA
+	Root       string    // device name of its root volume
+	RootGiB    int       // size of the root volume's snapshot
+	Windows    bool      `json:",omitempty"`
+	Gone       bool      `json:",omitempty"` // deregistered
+	MadeAt     time.Time `json:",omitzero"`  // when it came to be here, whatever its creation date says; zero for seeded ones
 }
 
 // snapshot is the id of the snapshot behind the image's root volume.

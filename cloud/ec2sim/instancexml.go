@@ -80,6 +80,7 @@ type instanceXML struct {
 	VPCID          string                 `xml:"vpcId,omitempty"`
 	PrivateIP      string                 `xml:"privateIpAddress,omitempty"`
 	IPv6           string                 `xml:"ipv6Address,omitempty"`
+	PublicIP       string                 `xml:"ipAddress,omitempty"`
 	SourceCheck    bool                   `xml:"sourceDestCheck"`
 	Groups         []groupXML             `xml:"groupSet>item,omitempty"`
 	Architecture   string                 `xml:"architecture"`
@@ -134,7 +135,7 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 		ID: i.ID, ImageID: i.Image, State: stateXML{state.code, state.name}, KeyName: i.KeyName, LaunchIndex: i.LaunchIndex,
 		Type: i.Type, LaunchedAt: timestamp(i.LaunchedAt), Placement: placementXML{i.Zone, z.id, "", i.Tenancy},
 		Monitoring: monitoringXML{"disabled"}, SourceCheck: true, Architecture: t.ec2Arch(), RootDeviceType: "ebs", RootDeviceName: rootDevice,
-		Virtualization: "hvm", ClientToken: i.ClientToken, Tags: tagsXML(i.Tags), Hypervisor: "xen",
+		Virtualization: "hvm", ClientToken: i.ClientToken, Tags: tagsXML(i.shownTags(now)), Hypervisor: "xen",
 		SpotRequest: i.SpotRequest, EBSOptimized: i.EBSOptimized, ENA: true, Platform: "Linux/UNIX", CPU: cpuOptions(t),
 	}
 	if im := s.image(i.Image); im != nil {
@@ -167,7 +168,7 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 			x.Profile.ID = p.ID
 		}
 	}
-	if state == stateShuttingDown || state == stateTerminated {
+	if state != statePending && state != stateRunning {
 		x.Reason = i.EndReason
 		x.StateReason = &stateReasonXML{i.EndCode, i.EndReason}
 	}
@@ -175,7 +176,7 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 		return x // EC2 forgets the network and the disks
 	}
 	x.SubnetID, x.VPCID, x.PrivateIP, x.PrivateDNS = i.Subnet, vpcID, i.PrivateIP, s.account.privateDNS(i.PrivateIP)
-	x.Groups, x.IPv6 = s.groupsXML(i.Groups), i.ipv6()
+	x.Groups, x.IPv6, x.PublicIP = s.groupsXML(i.Groups), i.ipv6(), i.PublicIP
 	for _, v := range i.Volumes {
 		a := attachedVolumeXML{Device: v.Device}
 		a.EBS.ID, a.EBS.Status, a.EBS.AttachedAt, a.EBS.DeleteOnTermination = v.ID, "attached", timestamp(i.LaunchedAt), !v.Keep
@@ -206,7 +207,7 @@ func (s *Server) attachedInterfaceXML(i *instance, n networkInterface) attachedI
 func (s *Server) groupsXML(ids []string) []groupXML {
 	var out []groupXML
 	for _, id := range ids {
-		if g := s.account.group(id); g != nil {
+		if g := s.group(id); g != nil {
 			out = append(out, groupXML{g.ID, g.Name})
 		}
 	}

@@ -103,7 +103,7 @@ func (s *Server) launchImage(id string, t *InstanceType) (*image, error) {
 		return nil, refuse("InvalidAMIID.Malformed", "Invalid id: \"%s\"", id)
 	}
 	im := s.image(id)
-	if im == nil {
+	if im == nil || s.late(s.faults().ImageLag, im.MadeAt) {
 		return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 	}
 	if im.Gone {
@@ -150,11 +150,12 @@ func (s *Server) launchSubnet(spec *launchSpec) (*subnet, error) {
 func (s *Server) launchGroups(spec *launchSpec) ([]string, error) {
 	ids := slices.Clone(spec.GroupIDs)
 	for _, name := range spec.GroupNames {
-		at := slices.IndexFunc(s.account.groups, func(g *securityGroup) bool { return g.Name == name })
+		groups := s.allGroups()
+		at := slices.IndexFunc(groups, func(g *securityGroup) bool { return g.Name == name })
 		if at < 0 {
 			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist in VPC '%s'", name, vpcID)
 		}
-		ids = append(ids, s.account.groups[at].ID)
+		ids = append(ids, groups[at].ID)
 	}
 	for _, n := range spec.Interfaces {
 		for _, id := range n.Groups {
@@ -164,7 +165,7 @@ func (s *Server) launchGroups(spec *launchSpec) ([]string, error) {
 		}
 	}
 	for _, id := range ids {
-		if s.account.group(id) == nil {
+		if s.launchGroup(id) == nil {
 			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
 		}
 	}
@@ -182,16 +183,16 @@ func (s *Server) launchProfile(spec *launchSpec) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	p, lag := s.profiles.rows[name], time.Duration(s.faults().ProfileLag)
+	p := s.profiles.rows[name]
 	switch {
 	case p == nil && spec.ProfileARN != "":
 		return "", invalidValue("Value (%s) for parameter iamInstanceProfile.arn is invalid. Invalid IAM Instance Profile ARN", spec.ProfileARN)
-	case p == nil || lag > 0 && s.now().Before(p.CreatedAt.Add(lag)):
+	case p == nil || s.late(s.faults().ProfileLag, p.CreatedAt):
 		return "", invalidValue("Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", name)
 	case p.Role == "":
-		return "", invalidValue("IAM Instance Profile \"%s\" has no associated IAM Roles", p.arn())
+		return "", invalidValue("IAM Instance Profile \"%s\" has no associated IAM Roles", s.account.profileARN(p.Path+p.Name))
 	}
-	return p.arn(), nil
+	return s.account.profileARN(p.Path + p.Name), nil
 }
 
 // obtain takes one instance out of a pool and makes it, or says why the pool is dry.
@@ -254,6 +255,9 @@ func (s *Server) newInstance(o *launchOrder, index int, now time.Time) *instance
 	}
 	i.Volumes = newVolumes(spec, o.image)
 	i.Interfaces = newInterfaces(spec, o.groups, o.subnet)
+	if s.public(o) {
+		i.PublicIP = publicAddress()
+	}
 	i.BootAt = now.Add(s.opts.BootDelay)
 	i.ReadyAt = i.BootAt.Add(s.opts.ReadyDelay)
 	s.bootFaults(i, now)

@@ -115,10 +115,10 @@ func describeSubnets(s *Server, c *call) (any, error) {
 		return nil, err
 	}
 	found, err = sift(found, parseFilters(c.form), func(n *subnet) attributes {
-		return tagged(s.seededTags(n.ID), oneOf(map[string]string{
+		return tagged(s.shownTags(n.ID), oneOf(map[string]string{
 			"subnet-id": n.ID, "vpc-id": vpcID, "availability-zone": n.Zone, "availabilityZone": n.Zone,
 			"availability-zone-id": n.ZoneID, "cidr-block": n.Prefix.String(), "state": "available", "owner-id": accountID,
-			"default-for-az": "false", "map-public-ip-on-launch": "false", "available-ip-address-count": strconv.Itoa(s.freeAddresses(n)),
+			"default-for-az": "false", "map-public-ip-on-launch": strconv.FormatBool(s.publicByDefault(n)), "available-ip-address-count": strconv.Itoa(s.freeAddresses(n)),
 		}))
 	})
 	if err != nil {
@@ -132,7 +132,8 @@ func describeSubnets(s *Server, c *call) (any, error) {
 	for _, n := range page {
 		out.Subnets = append(out.Subnets, subnetXML{
 			ID: n.ID, ARN: s.account.arn("ec2", "subnet/"+n.ID), State: "available", OwnerID: accountID, VPCID: vpcID,
-			CIDR: n.Prefix.String(), Free: s.freeAddresses(n), Zone: n.Zone, ZoneID: n.ZoneID, Tags: tagsXML(s.seededTags(n.ID)), IPv6: n.ipv6XML(),
+			CIDR: n.Prefix.String(), Free: s.freeAddresses(n), Zone: n.Zone, ZoneID: n.ZoneID, PublicIP: s.publicByDefault(n),
+			Tags: tagsXML(s.shownTags(n.ID)), IPv6: n.ipv6XML(),
 		})
 	}
 	return out, nil
@@ -157,7 +158,7 @@ func describeSecurityGroups(s *Server, c *call) (any, error) {
 	notFound := func(id string) error {
 		return refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
 	}
-	found, err := byID(s.account.groups, func(g *securityGroup) string { return g.ID }, c.form.strings("GroupId"), notFound)
+	found, err := byID(s.allGroups(), func(g *securityGroup) string { return g.ID }, c.form.strings("GroupId"), notFound)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func describeSecurityGroups(s *Server, c *call) (any, error) {
 		}
 	}
 	found, err = sift(found, parseFilters(c.form), func(g *securityGroup) attributes {
-		return tagged(s.seededTags(g.ID), oneOf(map[string]string{
+		return tagged(s.shownTags(g.ID), oneOf(map[string]string{
 			"group-id": g.ID, "group-name": g.Name, "vpc-id": vpcID, "owner-id": accountID, "description": g.Description,
 		}))
 	})
@@ -182,7 +183,7 @@ func describeSecurityGroups(s *Server, c *call) (any, error) {
 	for _, g := range page {
 		out.Groups = append(out.Groups, securityGroupXML{
 			ID: g.ID, ARN: s.account.arn("ec2", "security-group/"+g.ID), Name: g.Name, Description: g.Description,
-			OwnerID: accountID, VPCID: vpcID, Tags: tagsXML(s.seededTags(g.ID)),
+			OwnerID: accountID, VPCID: vpcID, Tags: tagsXML(s.shownTags(g.ID)),
 		})
 	}
 	return out, nil

@@ -34,7 +34,7 @@ func (s *Server) image(id string) *image {
 // sees (EC2 User Guide, "Tag your Amazon EC2 resources").
 func (s *Server) imageTags(im *image) map[string]string {
 	if changed := s.tags.rows[im.ID]; changed != nil {
-		return changed.Tags
+		return changed.shown(s.now())
 	}
 	return im.Tags
 }
@@ -46,6 +46,7 @@ func (s *Server) AddImage(i Image) (string, error) {
 	}
 	im := i.add(s.opts.KubernetesVersion)
 	return im.ID, s.locked(func(now time.Time) error {
+		im.MadeAt = now
 		if im.Created.IsZero() {
 			im.Created = now
 		}
@@ -76,7 +77,7 @@ func copyImage(s *Server, c *call) (any, error) {
 			return nil, err
 		}
 		copied := *from
-		copied.ID, copied.Name, copied.Created, copied.Deprecated = newID("ami"), p.str("Name"), c.at, time.Time{}
+		copied.ID, copied.Name, copied.Created, copied.MadeAt, copied.Deprecated = newID("ami"), p.str("Name"), c.at, c.at, time.Time{}
 		copied.Owner, copied.Alias, copied.Public, copied.Shared, copied.Parameters = accountID, "", false, false, nil
 		copied.Tags = tags["image"]
 		if *orFalse(p.flag("CopyImageTags")) {

@@ -122,6 +122,9 @@ type Server struct {
 	tags          *table[tagSet]
 	queues        *table[queue]
 	ownImages     *table[image]
+	ownGroups     *table[securityGroup]
+	subnetOptions *table[subnetOptions]
+	roles         *table[role]
 	ownParameters *table[ssmParameter]
 	addresses     *table[addressCounter]
 	// reservations of capacity.
@@ -176,6 +179,7 @@ func New(opts Options) (*Server, error) {
 		fleets: newTable[fleet](j, "fleet"), replies: newTable[savedReply](j, "reply"),
 		profiles: newTable[instanceProfile](j, "profile"), tags: newTable[tagSet](j, "tags"),
 		queues: newTable[queue](j, "queue"), addresses: newTable[addressCounter](j, "addresses"),
+		ownGroups: newTable[securityGroup](j, "group"), subnetOptions: newTable[subnetOptions](j, "subnet"), roles: newTable[role](j, "role"),
 		ownImages: newTable[image](j, "image"), ownParameters: newTable[ssmParameter](j, "parameter"),
 		reservations: newTable[capacityReservation](j, "reservation"),
 		userData:     newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),

@@ -48,7 +48,12 @@ var ignoredParameters = map[string]map[string]string{
 	"DescribeSpotPriceHistory": {
 		"StartTime": "the answer has the prices of the moment alone, which belong to every time span up to now",
 	},
-	// SQS and SSM.
+	// IAM, SQS and SSM.
+	"CreateRole": {
+		"Description": "nobody assumes a role here", "MaxSessionDuration": "nobody assumes a role here",
+		"PermissionsBoundary": "nobody assumes a role here", "Tags.Key": "nobody looks at the tags of roles", "Tags.Value": "nobody looks at the tags of roles",
+	},
+	"CreateQueue":         {"tags": "nobody looks at the tags of queues"},
 	"GetParameter":        {"WithDecryption": "no parameter of the simulator is a SecureString"},
 	"GetParameters":       {"WithDecryption": "no parameter of the simulator is a SecureString"},
 	"GetParametersByPath": {"WithDecryption": "no parameter of the simulator is a SecureString"},

@@ -1,6 +1,9 @@
 package ec2sim
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // rootDevice is the root device of the Linux images, and rootSizeGiB the size of its snapshot; Bottlerocket's is smaller.
 const (
@@ -62,4 +65,71 @@ func newVolumes(spec *launchSpec, im *image) []volume {
 		volumes = append(volumes, v)
 	}
 	return volumes
+}
+
+type volumeXML struct {
+	ID         string                `xml:"volumeId"`
+	SizeGiB    int                   `xml:"size"`
+	Zone       string                `xml:"availabilityZone"`
+	State      string                `xml:"status"`
+	CreatedAt  string                `xml:"createTime"`
+	Type       string                `xml:"volumeType"`
+	IOPS       int                   `xml:"iops,omitempty"`
+	Throughput int                   `xml:"throughput,omitempty"`
+	Encrypted  bool                  `xml:"encrypted"`
+	Tags       []tagXML              `xml:"tagSet>item,omitempty"`
+	Attached   []volumeAttachmentXML `xml:"attachmentSet>item"`
+}
+
+type volumeAttachmentXML struct {
+	VolumeID            string `xml:"volumeId"`
+	InstanceID          string `xml:"instanceId"`
+	Device              string `xml:"device"`
+	State               string `xml:"status"`
+	AttachedAt          string `xml:"attachTime"`
+	DeleteOnTermination bool   `xml:"deleteOnTermination"`
+}
+
+type describeVolumesXML struct {
+	Volumes []volumeXML `xml:"volumeSet>item"`
+	Next    string      `xml:"nextToken,omitempty"`
+}
+
+// describeVolumes lists the volumes of instances. There are no others: what outlives its instance is forgotten.
+func describeVolumes(s *Server, c *call) (any, error) {
+	var all []volumeXML
+	for _, i := range s.instances.rows {
+		if i.ended() || !i.visible(c.at) {
+			continue
+		}
+		at := timestamp(i.LaunchedAt)
+		for _, v := range i.Volumes {
+			all = append(all, volumeXML{
+				ID: v.ID, SizeGiB: v.SizeGiB, Zone: i.Zone, State: "in-use", CreatedAt: at, Type: v.Type, IOPS: v.IOPS, Throughput: v.Throughput,
+				Encrypted: v.Encrypted, Tags: tagsXML(i.VolumeTags), Attached: []volumeAttachmentXML{{v.ID, i.ID, v.Device, "attached", at, !v.Keep}},
+			})
+		}
+	}
+	all, err := byID(all, func(v volumeXML) string { return v.ID }, c.form.strings("VolumeId"), func(id string) error {
+		return refuse("InvalidVolume.NotFound", "The volume '%s' does not exist.", id)
+	})
+	if err != nil {
+		return nil, err
+	}
+	all, err = sift(all, parseFilters(c.form), func(v volumeXML) attributes {
+		tags := map[string]string{}
+		for _, t := range v.Tags {
+			tags[t.Key] = t.Value
+		}
+		return tagged(tags, oneOf(map[string]string{
+			"volume-id": v.ID, "availability-zone": v.Zone, "status": v.State, "volume-type": v.Type, "size": strconv.Itoa(v.SizeGiB),
+			"encrypted": strconv.FormatBool(v.Encrypted), "create-time": v.CreatedAt, "attachment.instance-id": v.Attached[0].InstanceID,
+			"attachment.device": v.Attached[0].Device, "attachment.status": v.Attached[0].State,
+		}))
+	})
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := pageOf(c.form, all, 5, 1000, func(v volumeXML) string { return v.ID })
+	return describeVolumesXML{page, next}, err
 }
