@@ -204,6 +204,9 @@ func (s *Server) obtain(o *launchOrder, index int, now time.Time) (*instance, er
 	if err := s.poolRefuses(o.pool(), capacity != nil); err != nil {
 		return nil, err
 	}
+	if z, _ := s.account.zone(o.subnet.Zone); o.spot && z.local != "" {
+		return nil, refuse("Unsupported", "Spot is not supported in your requested Availability Zone (%s).", z.name)
+	}
 	if o.spot && !o.itype.Supports("spot") {
 		return nil, refuse("InvalidFleetConfiguration", "The instance type %s is not supported for Spot", o.itype.Name)
 	}

@@ -210,6 +210,61 @@ func TestRolesAreMadeAndDeleted(t *testing.T) {
 	wantCode(t, err, "NoSuchEntity")
 }
 
+// A Local Zone is a zone with a group of its own, few types and no spot.
+func TestLocalZones(t *testing.T) {
+	t.Parallel()
+	const local = "us-east-1-bos-1a"
+	a := start(t, ec2sim.Options{Zones: []string{"us-east-1a", "us-east-1b", local}})
+	zones, err := a.ec2.DescribeAvailabilityZones(ctx(t), &ec2.DescribeAvailabilityZonesInput{Filters: []ec2types.Filter{filterOf("zone-type", "local-zone")}})
+	if err != nil || len(zones.AvailabilityZones) != 1 {
+		t.Fatalf("%+v, %v", zones, err)
+	}
+	z := zones.AvailabilityZones[0]
+	if got := []string{*z.ZoneName, *z.ZoneId, *z.GroupName, *z.RegionName, *z.ParentZoneName}; !slices.Equal(got, []string{local, "use1-bos1-az1", "us-east-1-bos-1", "us-east-1", "us-east-1a"}) {
+		t.Errorf("zone %v", got)
+	}
+	name := a.template(t, "x86_64")
+	for reason, tc := range map[string]struct {
+		kind  ec2types.DefaultTargetCapacityType
+		itype string
+		want  []string
+	}{
+		"on-demand of a family that is there":     {onDemand, "c5d.large", nil},
+		"on-demand of a family that is not there": {onDemand, "m5.large", []string{"Unsupported"}},
+		"spot": {spot, "c5d.large", []string{"Unsupported"}},
+	} {
+		out, err := a.ec2.CreateFleet(ctx(t), fleetInput(name, 1, tc.kind, a.override(t, tc.itype, local)))
+		if err != nil || !slices.Equal(codes(out), tc.want) {
+			t.Errorf("%s: %v, %v; want %v", reason, codes(out), err, tc.want)
+		}
+	}
+	prices, err := a.ec2.DescribeSpotPriceHistory(ctx(t), &ec2.DescribeSpotPriceHistoryInput{AvailabilityZone: aws.String(local)})
+	if err != nil || len(prices.SpotPriceHistory) != 0 {
+		t.Errorf("spot prices %+v, %v", prices, err)
+	}
+	if _, err := ec2sim.New(ec2sim.Options{Zones: []string{"us-east-1-boston-1a"}}); err == nil {
+		t.Error("a zone that is none was taken")
+	}
+}
+
+// Subnets that another account shares are launched into; their tags nobody sees.
+func TestSharedSubnets(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{SubnetOwner: "210987654321"})
+	out, err := a.ec2.DescribeSubnets(ctx(t), &ec2.DescribeSubnetsInput{Filters: []ec2types.Filter{filterOf("owner-id", "210987654321")}})
+	if err != nil || len(out.Subnets) != 3 || len(out.Subnets[0].Tags) != 0 || *out.Subnets[0].OwnerId != "210987654321" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if len(a.subnets(t)) != 0 {
+		t.Error("the owner's tags are seen")
+	}
+	ran, err := a.ec2.RunInstances(ctx(t), &ec2.RunInstancesInput{
+		MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: "m5.large", ImageId: aws.String(a.image(t, "x86_64")), SubnetId: out.Subnets[0].SubnetId})
+	if err != nil || *ran.OwnerId != "123456789012" {
+		t.Errorf("%+v, %v", ran, err)
+	}
+}
+
 // The ARNs and the owner of the images are those of the region's partition.
 func TestPartitions(t *testing.T) {
 	t.Parallel()

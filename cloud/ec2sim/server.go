@@ -19,8 +19,11 @@ type Options struct {
 	Cluster string
 	// Region defaults to us-east-1; prices are those of us-east-1 everywhere, in yuan in China.
 	Region string
-	// Zones are zone names of the region. Default: a, b and c.
+	// Zones are zone names of the region. Default: a, b and c. A Local Zone, such as us-east-1-bos-1a, has few instance types and
+	// no spot capacity.
 	Zones []string
+	// SubnetOwner is the account that shares the VPC's subnets with the simulated one. Default: they are its own.
+	SubnetOwner string
 	// IPv6 makes the cluster an IPv6 one: its subnets have IPv6 blocks, and its services have IPv6 addresses alone.
 	IPv6 bool
 	// Images are those of the account, or shared with it, besides Amazon's own.
@@ -166,6 +169,9 @@ func New(opts Options) (*Server, error) {
 	account, err := newAccount(opts.Cluster, opts.Region, opts.Zones)
 	if err != nil {
 		return nil, err
+	}
+	if opts.SubnetOwner != "" {
+		account.share(opts.SubnetOwner)
 	}
 	if opts.IPv6 {
 		account.addIPv6()
