@@ -2,8 +2,10 @@ package aws_test
 
 import (
 	"testing"
+	"time"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
@@ -64,5 +66,59 @@ func TestSubnetsOfAnotherAccount(t *testing.T) {
 	result, err := a.provider.Launch(t.Context(), a.prepare(a.provider, class, "g", large("on-demand", "us-east-1a")))
 	if err != nil || len(result.Instances) != 1 {
 		t.Errorf("launched %+v, %v", result, err)
+	}
+}
+
+// TestTheSubnetWithTheMostAddresses has two subnets in a zone. The one with more free addresses is launched into, until the
+// CNI plugin of its instances has taken them; one that is exhausted is not launched into for a while.
+func TestTheSubnetWithTheMostAddresses(t *testing.T) {
+	t.Parallel()
+	const small, medium = "subnet-0a5e7e0000000004", "subnet-0a5e7e0000000005"
+	a := startAccount(t, ec2sim.Options{
+		CatalogueFile: "testdata/catalogue.json", CNI: &ec2sim.CNI{WarmENIs: 1},
+		Subnets: []ec2sim.Subnet{{Zone: "us-east-1a", CIDR: "192.168.4.0/27"}, {Zone: "us-east-1a", CIDR: "192.168.5.0/26"}}})
+	class := a.NodeClass()
+	class.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{ID: small}, {ID: medium}}
+	a.resolve(a.provider, class)
+	launch := func(token string) (string, string) {
+		t.Helper()
+		result, err := a.provider.Launch(t.Context(), a.prepare(a.provider, class, token, large("on-demand", "us-east-1a")))
+		if err != nil || len(result.Instances) != 1 {
+			t.Fatalf("%s: %+v, %v", token, result, err)
+		}
+		a.Advance(2 * time.Minute) // until the numbers are read again
+		return result.Instances[0].Subnet, result.Instances[0].ID
+	}
+	subnet, first := launch("first")
+	if subnet != medium {
+		t.Errorf("the first is in %s; want the larger subnet", subnet)
+	}
+	if err := a.sim.SetPods(29, first); err != nil { // 30 of 59 addresses
+		t.Fatal(err)
+	}
+	a.Advance(2 * time.Minute)
+	if subnet, _ = launch("second"); subnet != medium {
+		t.Errorf("the second is in %s; want %s, where 29 addresses are free and not 27", subnet, medium)
+	}
+	if subnet, _ = launch("third"); subnet != small {
+		t.Errorf("the third is in %s; want %s, where 27 addresses are free and not 9", subnet, small)
+	}
+}
+
+// TestAnExhaustedSubnet takes the last address of a zone's only subnet between the look at it and the launch: that is a want of
+// capacity there, and another zone is launched into.
+func TestAnExhaustedSubnet(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	class := a.NodeClass()
+	a.resolve(a.provider, class)
+	request := a.prepare(a.provider, class, "early", large("on-demand", "us-east-1a"))
+	a.change(func(f *ec2sim.Faults) { f.FreeAddresses = map[string]int{"subnet-0a5e7e0000000001": 0} })
+	if _, err := a.provider.Launch(t.Context(), request); cloud.ReasonOf(err) != "InsufficientFreeAddressesInSubnet" || cloud.KindOf(err) != cloud.InsufficientCapacity {
+		t.Errorf("launching into an exhausted subnet: %v", err)
+	}
+	result, err := a.provider.Launch(t.Context(), a.prepare(a.provider, class, "later", large("on-demand", "us-east-1a"), large("on-demand", "us-east-1b")))
+	if err != nil || len(result.Instances) != 1 || result.Instances[0].Zone != "us-east-1b" {
+		t.Errorf("launched %+v, %v; want us-east-1b", result, err)
 	}
 }

@@ -2,6 +2,7 @@ package ec2sim
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 	"time"
@@ -120,6 +121,34 @@ func newAccount(cluster, region string, zoneNames []string) (*account, error) {
 		{ID: "sg-0a5e7e0000000002", Name: "default", Description: "default VPC security group", Tags: map[string]string{}},
 	}
 	return a, nil
+}
+
+// Subnet is a further private subnet of the VPC.
+type Subnet struct {
+	// Zone is one of Options.Zones.
+	Zone string
+	// CIDR lies in 192.168.0.0/16, outside of the /19 that the zones have from 192.168.32.0 on.
+	CIDR string
+}
+
+// add adds further subnets, which carry the tags of the others.
+func (a *account) add(subnets []Subnet) error {
+	for _, want := range subnets {
+		prefix, err := netip.ParsePrefix(want.CIDR)
+		z, known := a.zone(want.Zone)
+		if err != nil || !known || prefix != prefix.Masked() || prefix.Bits() > 28 || !netip.MustParsePrefix(vpcCIDR).Contains(prefix.Addr()) {
+			return fmt.Errorf("subnet %s in %s: it needs a zone of the account and a range of %s of 16 addresses or more", want.CIDR, want.Zone, vpcCIDR)
+		}
+		for _, n := range a.subnets {
+			if n.Prefix.Overlaps(prefix) {
+				return fmt.Errorf("subnet %s overlaps with %s", want.CIDR, n.Prefix)
+			}
+		}
+		tags := maps.Clone(a.subnets[0].Tags)
+		tags["Name"] = fmt.Sprintf("%s-private-%d", a.cluster, len(a.subnets)+1)
+		a.subnets = append(a.subnets, &subnet{ID: fmt.Sprintf("subnet-0a5e7e%010d", len(a.subnets)+1), Zone: z.name, ZoneID: z.id, Prefix: prefix, Tags: tags})
+	}
+	return nil
 }
 
 func withName(base map[string]string, name string, more map[string]string) map[string]string {

@@ -172,6 +172,7 @@ func (s *Server) Reset() error {
 		clear(s.hits)
 		clear(s.buckets)
 		clear(s.inUse)
+		clear(s.further)
 		return nil
 	})
 }
@@ -285,6 +286,16 @@ func (s *Server) orders() map[string]func(*http.Request) (any, error) {
 				return nil, err
 			}
 			return struct{}{}, s.SetParameter(in.Name, in.Value)
+		},
+		"POST /_sim/pods": func(r *http.Request) (any, error) {
+			var in struct {
+				Instances []string
+				Pods      int
+			}
+			if err := decodeControl(r, &in); err != nil {
+				return nil, err
+			}
+			return struct{}{}, s.SetPods(in.Pods, in.Instances...)
 		},
 		"POST /_sim/reserve": func(r *http.Request) (any, error) {
 			var want Reservation

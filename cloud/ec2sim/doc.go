@@ -67,6 +67,8 @@ const ControlHelp = `Control and inspection, JSON over HTTP below /_sim/:
                                "created":"2026-01-31T12:00:00Z","deprecated":"...","bootMode":"uefi","noENA":false,"rootGiB":20}:
                                an image of this account or, with "owner", of another; answers its id
   POST   /_sim/parameter       {"name":"/team/image","value":"ami-..."}: a parameter in Systems Manager
+  POST   /_sim/pods            {"instances":["i-..."],"pods":40}: so many pods with addresses of their own run on them, where the
+                               simulator plays the VPC CNI plugin
   POST   /_sim/reset           back to the empty account, without faults
 
 Faults, all optional; patterns have * and ?, durations are text like "30s", and "times" and "probability" limit how

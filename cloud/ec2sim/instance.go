@@ -24,6 +24,7 @@ type instance struct {
 	ClientToken     string `json:",omitempty"`
 	PrivateIP       string
 	PublicIP        string `json:",omitempty"`
+	Pods            int    `json:",omitempty"` // pods with addresses of their own, where the CNI plugin is played
 	Groups          []string
 	Profile         string `json:",omitempty"` // ARN
 	KeyName         string `json:",omitempty"`
@@ -83,6 +84,7 @@ type networkInterface struct {
 	Groups      []string
 	Description string
 	IPv6        []string `json:",omitempty"`
+	Secondary   int      `json:",omitempty"` // private IPv4 addresses besides the primary one, those of prefixes included
 	PrimaryIPv6 bool     `json:",omitempty"` // the first IPv6 address never changes
 }
 

@@ -210,7 +210,7 @@ func (s *Server) obtain(o *launchOrder, index int, now time.Time) (*instance, er
 	if o.spot && !o.itype.Supports("spot") {
 		return nil, refuse("InvalidFleetConfiguration", "The instance type %s is not supported for Spot", o.itype.Name)
 	}
-	if s.freeAddresses(o.subnet) < 1 {
+	if s.freeAddresses(o.subnet) < o.spec.addresses() {
 		return nil, refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", o.subnet.ID)
 	}
 	i := s.newInstance(o, index, now)
@@ -220,6 +220,7 @@ func (s *Server) obtain(o *launchOrder, index int, now time.Time) (*instance, er
 		i.Capacity, i.Targeted = capacity.ID, o.spec.Reservation != ""
 	}
 	i.ReservationUse = o.spec.ReservationUse
+	s.further[i.Subnet] += i.further()
 	s.instances.put(i.ID, i)
 	s.notBefore(i)
 	s.wakeKubelets()
@@ -293,7 +294,7 @@ func newInterfaces(spec *launchSpec, groups []string, in *subnet) []networkInter
 		for range n.Ipv6Count {
 			i.IPv6 = append(i.IPv6, in.newIPv6())
 		}
-		i.PrimaryIPv6 = n.PrimaryIPv6
+		i.PrimaryIPv6, i.Secondary = n.PrimaryIPv6, n.SecondaryCount+prefixAddresses*n.Ipv4PrefixCount
 		setDefault(&i.Type, "interface")
 		if i.Groups == nil {
 			i.Groups = groups

@@ -22,6 +22,11 @@ type Options struct {
 	// Zones are zone names of the region. Default: a, b and c. A Local Zone, such as us-east-1-bos-1a, has few instance types and
 	// no spot capacity.
 	Zones []string
+	// Subnets are further ones, besides one for each zone.
+	Subnets []Subnet
+	// CNI has instances that have booted take addresses out of their subnets as the VPC CNI plugin does. Nil: they have those
+	// they were launched with.
+	CNI *CNI
 	// SubnetOwner is the account that shares the VPC's subnets with the simulated one. Default: they are its own.
 	SubnetOwner string
 	// IPv6 makes the cluster an IPv6 one: its subnets have IPv6 blocks, and its services have IPv6 addresses alone.
@@ -132,7 +137,8 @@ type Server struct {
 	addresses     *table[addressCounter]
 	// reservations of capacity.
 	reservations *table[capacityReservation]
-	inUse        map[string]map[string]bool // private addresses of living instances, by subnet
+	inUse        map[string]map[string]bool // primary private addresses of living instances, by subnet
+	further      map[string]int             // addresses they were launched with besides, by subnet
 	userData     *table[userData]
 	faultRow     *table[Faults]
 	buckets      map[string]*bucket
@@ -170,6 +176,9 @@ func New(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := account.add(opts.Subnets); err != nil {
+		return nil, err
+	}
 	if opts.SubnetOwner != "" {
 		account.share(opts.SubnetOwner)
 	}
@@ -189,7 +198,7 @@ func New(opts Options) (*Server, error) {
 		ownImages: newTable[image](j, "image"), ownParameters: newTable[ssmParameter](j, "parameter"),
 		reservations: newTable[capacityReservation](j, "reservation"),
 		userData:     newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),
-		inUse: map[string]map[string]bool{}, buckets: map[string]*bucket{}, hits: map[string]int{}, posted: make(chan struct{}),
+		inUse: map[string]map[string]bool{}, further: map[string]int{}, buckets: map[string]*bucket{}, hits: map[string]int{}, posted: make(chan struct{}),
 	}
 	for _, i := range opts.Images {
 		s.images = append(s.images, i.add(opts.KubernetesVersion))
