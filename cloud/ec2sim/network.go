@@ -234,6 +234,7 @@ type describeNoPlacementGroupsXML struct {
 
 // describePlacementGroups answers truthfully: the account has none.
 func describePlacementGroups(_ *Server, c *call) (any, error) {
+	parseFilters(c.form) // of nothing they leave nothing
 	for _, key := range []string{"GroupName", "GroupId"} {
 		if names := c.form.strings(key); len(names) > 0 {
 			return nil, refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", names[0])

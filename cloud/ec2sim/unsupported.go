@@ -99,9 +99,11 @@ func (p *params) forget() {
 	}
 }
 
-// effective holds a call of a Query protocol to what its handler has looked at.
+// effective holds a call of a Query protocol to what its handler has looked at. Where the model has the service's requests as
+// JSON, decodeJSON does, whatever protocol the client speaks.
 func (c *call) effective() error {
-	if c.form == nil || c.replayed {
+	service := models()[c.service]
+	if c.form == nil || c.replayed || service == nil || service.Protocol != "ec2" && service.Protocol != "query" {
 		return nil
 	}
 	if name := c.unread("", c.form); name != "" {

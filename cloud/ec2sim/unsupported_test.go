@@ -7,6 +7,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
@@ -132,6 +136,14 @@ func TestTheRequestsOfKarpenterHaveEffects(t *testing.T) {
 			Owners: []string{"self", "amazon"}, IncludeDeprecated: aws.Bool(true), MaxResults: aws.Int32(1000)})),
 		"DescribeSpotPriceHistory": second(a.ec2.DescribeSpotPriceHistory(ctx(t), &ec2.DescribeSpotPriceHistoryInput{
 			ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, StartTime: aws.Time(a.clock.Now()), MaxResults: aws.Int32(2000)})),
+		"DescribePlacementGroups": second(a.ec2.DescribePlacementGroups(ctx(t), &ec2.DescribePlacementGroupsInput{
+			Filters: []ec2types.Filter{filterOf("state", "available")}})),
+		"DescribeCapacityReservations": second(a.ec2.DescribeCapacityReservations(ctx(t), &ec2.DescribeCapacityReservationsInput{
+			Filters: []ec2types.Filter{filterOf("state", "active"), filterOf("owner-id", "123456789012"), filterOf("instance-match-criteria", "targeted")}, MaxResults: aws.Int32(1000)})),
+		"GetProducts": second(a.pricing().GetProducts(ctx(t), &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), MaxResults: aws.Int32(100),
+			Filters: []pricingtypes.Filter{{Field: aws.String("marketoption"), Type: "TERM_MATCH", Value: aws.String("OnDemand")}}})),
+		"ListInstanceProfiles": second(a.iam().ListInstanceProfiles(ctx(t), &iam.ListInstanceProfilesInput{PathPrefix: aws.String("/karpenter/")})),
+		"DescribeCluster":      second(a.eks().DescribeCluster(ctx(t), &eks.DescribeClusterInput{Name: aws.String("tenon")})),
 		"DescribeInstanceStatus": second(a.ec2.DescribeInstanceStatus(ctx(t), &ec2.DescribeInstanceStatusInput{
 			IncludeAllInstances: aws.Bool(true), MaxResults: aws.Int32(1000), Filters: []ec2types.Filter{filterOf("event.code", "instance-stop")}})),
 		"ReceiveMessage": second(a.sqs().ReceiveMessage(ctx(t), &sqs.ReceiveMessageInput{QueueUrl: url.QueueUrl, MaxNumberOfMessages: 10, VisibilityTimeout: 20,
