@@ -57,6 +57,7 @@ var ignoredParameters = map[string]map[string]string{
 	"GetParameter":        {"WithDecryption": "no parameter of the simulator is a SecureString"},
 	"GetParameters":       {"WithDecryption": "no parameter of the simulator is a SecureString"},
 	"GetParametersByPath": {"WithDecryption": "no parameter of the simulator is a SecureString"},
+	"SendMessage":         {"MessageAttributes": "messages are delivered without attributes of their sender"},
 	"ReceiveMessage": {
 		"AttributeNames":              "every message carries the attributes that the simulator has",
 		"MessageAttributeNames":       "no message of the simulator has attributes of its sender",
