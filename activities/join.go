@@ -91,7 +91,7 @@ func (a *Activities) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, 
 	}
 	if err := a.changeStatus(ctx, labelled, func(launched *karpv1.NodeClaim) {
 		launched.Status.ProviderID, launched.Status.ImageID = instance.ProviderID, instance.Image
-		launched.Status.Capacity, launched.Status.Allocatable = kind.Capacity, kind.Allocatable
+		launched.Status.Capacity, launched.Status.Allocatable = hasGot(claim, kind, kind.Capacity), hasGot(claim, kind, kind.Allocatable)
 		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionTrue})
 		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeRegistered, Status: metav1.ConditionUnknown, Reason: "NodeNotFound", Message: "Node not registered with cluster"})
 		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: "NodeNotFound", Message: "Node not registered with cluster"})
@@ -101,6 +101,17 @@ func (a *Activities) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, 
 	a.Log.Info("launched", zap.String("claim", claim.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
 		zap.String("instance", instance.ID), zap.String("type", instance.InstanceType), zap.String("zone", instance.Zone))
 	return labelled, nil
+}
+
+// hasGot are the resources of a machine less those that it has only on request and that the claim has not asked for.
+func hasGot(claim *karpv1.NodeClaim, kind *cloud.InstanceType, resources corev1.ResourceList) corev1.ResourceList {
+	got := maps.Clone(resources)
+	for _, name := range kind.OnRequest {
+		if asked := claim.Spec.Resources.Requests[name]; asked.IsZero() {
+			delete(got, name)
+		}
+	}
+	return got
 }
 
 // instanceType returns what the provider says of a launched type. The machine runs whether or not its class can still be

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -56,7 +57,7 @@ func (a *Activities) PrepareLaunch(ctx context.Context, group workflows.LaunchGr
 	request, err := a.Cloud.PrepareLaunch(ctx, cloud.LaunchSpec{
 		Group: group.Group, Count: len(wanted), Class: class, NodePool: first.Labels[karpv1.NodePoolLabelKey],
 		CapacityType: offerings[0].CapacityType, Offerings: offerings, Prices: overlaidPrices(kinds, offerings),
-		Labels: registrationLabels(first), Taints: slices.Concat(first.Spec.Taints, first.Spec.StartupTaints),
+		Labels: registrationLabels(first), Taints: slices.Concat(first.Spec.Taints, first.Spec.StartupTaints), Requests: requested(wanted),
 	})
 	if err != nil {
 		a.tellLaunchFailed(ctx, wanted, err)
@@ -67,6 +68,19 @@ func (a *Activities) PrepareLaunch(ctx context.Context, group workflows.LaunchGr
 		prepared.Claims = append(prepared.Claims, workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)})
 	}
 	return prepared, nil
+}
+
+// requested are the names of the resources that any of the claims asks for, in order.
+func requested(claims []*karpv1.NodeClaim) []corev1.ResourceName {
+	names := map[corev1.ResourceName]bool{}
+	for _, claim := range claims {
+		for name, quantity := range claim.Spec.Resources.Requests {
+			if !quantity.IsZero() {
+				names[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // wantedClaims returns the claims of a group that still want an instance, in the group's order, each with the finalizer

@@ -109,6 +109,8 @@ type InstanceType struct {
 	Allocatable corev1.ResourceList
 	// Offerings are the ways in which it is sold, ordered by zone and capacity type.
 	Offerings []Offering
+	// OnRequest are the resources of Capacity that a node has only if its claim asks for them, such as vpc.amazonaws.com/efa.
+	OnRequest []corev1.ResourceName
 	// Overlaid are the extended resources that a NodeOverlay has set. A provider leaves it empty.
 	Overlaid map[corev1.ResourceName]bool
 }
@@ -174,6 +176,9 @@ type LaunchSpec struct {
 	// Labels and Taints are what the node registers with, before registration adds the rest.
 	Labels map[string]string
 	Taints []corev1.Taint
+	// Requests are the names of the resources that the claims ask for. Some devices a machine has only on request, such as
+	// vpc.amazonaws.com/efa.
+	Requests []corev1.ResourceName
 }
 
 // LaunchRequest is a launch in the cloud's terms, complete and frozen. It is recorded in a workflow's history, so it

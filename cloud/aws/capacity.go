@@ -32,8 +32,10 @@ type shape struct {
 	vmOverhead float64
 	// reservedENIs are network interfaces pods get no addresses from.
 	reservedENIs int64
-	// efas is how many EFA devices the class attaches.
-	efas int64
+	// ownInterfaces says that the class lists the interfaces of its nodes, and efas how many of them are EFA. Where it lists none,
+	// a node has as many EFA interfaces as its type takes, if its claim asks for any.
+	ownInterfaces bool
+	efas          int64
 }
 
 // shapeOf reads a class.
@@ -44,6 +46,8 @@ func shapeOf(class *awsv1.EC2NodeClass, vmOverhead float64, reservedENIs int64) 
 		rootVolume:   rootVolumeSize(class),
 		vmOverhead:   vmOverhead,
 		reservedENIs: reservedENIs,
+
+		ownInterfaces: len(class.Spec.NetworkInterfaces) > 0,
 	}
 	if k := class.Spec.Kubelet; k != nil {
 		s.maxPods, s.podsPerCore = k.MaxPods, k.PodsPerCore
@@ -98,6 +102,14 @@ func (s *shape) ephemeralStorage(m *machine) int64 {
 	return s.rootVolume
 }
 
+// efaDevices is how many EFA devices a node of the class can have (Karpenter, pkg/providers/instancetype/types.go, efas).
+func (s *shape) efaDevices(m *machine) int64 {
+	if s.ownInterfaces {
+		return s.efas
+	}
+	return int64(m.efas)
+}
+
 // resources computes capacity and allocatable of a type as a node of the class (reference section 3.5).
 func (s *shape) resources(m *machine) (capacity, allocatable corev1.ResourceList, err error) {
 	capacity = corev1.ResourceList{
@@ -112,8 +124,8 @@ func (s *shape) resources(m *machine) (capacity, allocatable corev1.ResourceList
 	if n := branchInterfaces(m.name); n > 0 {
 		capacity[awsv1.ResourceAWSPodENI] = *resource.NewQuantity(n, resource.DecimalSI)
 	}
-	if s.efas > 0 {
-		capacity[awsv1.ResourceEFA] = *resource.NewQuantity(s.efas, resource.DecimalSI)
+	if n := s.efaDevices(m); n > 0 {
+		capacity[awsv1.ResourceEFA] = *resource.NewQuantity(n, resource.DecimalSI)
 	}
 	kept, err := s.kept(m)
 	if err != nil {

@@ -111,7 +111,7 @@ func TestDevicesAreCapacity(t *testing.T) {
 	t.Parallel()
 	m := *m5large
 	m.extended = corev1.ResourceList{awsv1.ResourceNVIDIAGPU: resource.MustParse("4")}
-	s := shape{rootVolume: 20 << 30, efas: 1}
+	s := shape{rootVolume: 20 << 30, ownInterfaces: true, efas: 1}
 	capacity, allocatable, err := s.resources(&m)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package aws_test
 
 import (
-	"cmp"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +29,7 @@ type account struct {
 	sim      *ec2sim.Server
 	provider *aws.Provider
 	ec2      *ec2.Client
+	region   string
 
 	mu  sync.Mutex
 	now time.Time
@@ -49,7 +49,11 @@ func startAccount(t testing.TB, options ec2sim.Options) *account {
 	t.Helper()
 	a := &account{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	options.Cluster, options.Now, options.Queues = "blue", a.Now, []string{"blue"}
-	options.Policies = ec2sim.Policies{workerKey: workerPolicies(t, options.Region)}
+	if options.Region == "" {
+		options.Region = "us-east-1"
+	}
+	a.region = options.Region
+	options.Policies = ec2sim.Policies{workerKey: workerPolicies(t, a.region)}
 	var err error
 	if a.sim, err = ec2sim.New(options); err != nil {
 		t.Fatal(err)
@@ -94,7 +98,7 @@ func (a *account) newProviderOf(change func(*options)) *aws.Provider {
 
 func (a *account) load() []func(*config.LoadOptions) error {
 	return []func(*config.LoadOptions) error{
-		config.WithRegion("us-east-1"),
+		config.WithRegion(a.region),
 		config.WithBaseEndpoint(a.sim.URL()),
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(workerKey, "secret", "")),
 		config.WithSharedConfigFiles(nil), config.WithSharedCredentialsFiles(nil),
@@ -109,27 +113,32 @@ func (a *account) admin() []func(*config.LoadOptions) error {
 // workerKey is the access key of the provider, which has the rights of deploy/iam.
 const workerKey = "worker"
 
-// further lets the worker pass the role that a class of the tests is changed to, as deploy/iam's README asks for, and look for
-// a queue that is not there.
+// further lets the worker pass the role that a class of the tests is changed to and read the account's own parameters, as
+// deploy/iam's README asks for, and look for a queue that is not there.
 const further = `{"Version": "2012-10-17", "Statement": [
-	{"Effect": "Allow", "Action": "iam:PassRole", "Resource": "arn:aws:iam::123456789012:role/another-role"},
-	{"Effect": "Allow", "Action": "sqs:GetQueueUrl", "Resource": "arn:aws:sqs:us-east-1:123456789012:none"}]}`
+	{"Effect": "Allow", "Action": "iam:PassRole", "Resource": "arn:PARTITION:iam::123456789012:role/another-role"},
+	{"Effect": "Allow", "Action": "ssm:GetParameter", "Resource": "arn:PARTITION:ssm:REGION:123456789012:parameter/*"},
+	{"Effect": "Allow", "Action": "sqs:GetQueueUrl", "Resource": "arn:PARTITION:sqs:REGION:123456789012:none"}]}`
+
+// partitionOf is the part of AWS that a region belongs to.
+func partitionOf(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}
 
 func workerPolicies(t testing.TB, region string) []*policy.Document {
 	t.Helper()
-	region = cmp.Or(region, "us-east-1")
-	partition := "aws"
-	switch {
-	case strings.HasPrefix(region, "cn-"):
-		partition = "aws-cn"
-	case strings.HasPrefix(region, "us-gov-"):
-		partition = "aws-us-gov"
-	}
-	texts, err := deploy.WorkerPolicies(deploy.PolicyValues{Partition: partition, Region: region, AccountID: "123456789012", Cluster: "blue"})
+	values := deploy.PolicyValues{Partition: partitionOf(region), Region: region, AccountID: "123456789012", Cluster: "blue"}
+	texts, err := deploy.WorkerPolicies(values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts["further"] = []byte(further)
+	texts["further"] = []byte(strings.NewReplacer("PARTITION", values.Partition, "REGION", region).Replace(further))
 	var documents []*policy.Document
 	for name, text := range texts {
 		document, err := policy.Parse(text)

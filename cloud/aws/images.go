@@ -3,6 +3,7 @@ package aws
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -124,28 +125,29 @@ func require(key string, values ...string) corev1.NodeSelectorRequirement {
 }
 
 // preferred chooses the newest image of each set of requirements, a deprecated one only where there is no other, and
-// orders them by age, the newest first. Of images of one instant the lowest id wins, as with Karpenter.
+// orders what it has chosen by age, the newest first. Among images of one second the last name is chosen, and the first id comes
+// first, as in Karpenter (its pkg/providers/amifamily, compareAMI and AMIs.Sort).
 func preferred(images []image) []image {
-	slices.SortFunc(images, func(a, b image) int {
-		return cmp.Or(b.created.Compare(a.created), cmp.Compare(a.id, b.id))
-	})
-	best := make(map[string]int)
-	var order []string
-	for i := range images {
-		key := requirementsKey(images[i].requirements)
-		chosen, ok := best[key]
-		if !ok {
-			order = append(order, key)
-		}
-		if !ok || (images[chosen].deprecated && !images[i].deprecated) {
+	best := make(map[string]image)
+	for _, i := range images {
+		key := requirementsKey(i.requirements)
+		if chosen, ok := best[key]; !ok || i.before(chosen) {
 			best[key] = i
 		}
 	}
-	out := make([]image, 0, len(order))
-	for _, key := range order {
-		out = append(out, images[best[key]])
-	}
+	out := slices.Collect(maps.Values(best))
+	slices.SortFunc(out, func(a, b image) int {
+		return cmp.Or(cmp.Compare(b.created.Unix(), a.created.Unix()), cmp.Compare(a.id, b.id), cmp.Compare(requirementsKey(a.requirements), requirementsKey(b.requirements)))
+	})
 	return out
+}
+
+// before says whether the image is to be chosen rather than another with the same requirements.
+func (i image) before(other image) bool {
+	if i.deprecated != other.deprecated {
+		return other.deprecated
+	}
+	return cmp.Or(cmp.Compare(i.created.Unix(), other.created.Unix()), cmp.Compare(i.name, other.name), cmp.Compare(other.id, i.id)) > 0
 }
 
 func requirementsKey(requirements []corev1.NodeSelectorRequirement) string {

@@ -29,9 +29,16 @@ func TestPreferred(t *testing.T) {
 			{id: "a1", created: day(1), requirements: amd}, {id: "a2", created: day(2), deprecated: true, requirements: amd},
 			{id: "b1", created: day(3), deprecated: true, requirements: arm},
 		}, []string{"b1", "a1"}},
-		{"the id decides between images of one instant", []image{
-			{id: "y", name: "a", created: day(1), requirements: amd}, {id: "x", name: "b", created: day(1), requirements: amd},
+		{"the last name decides between images of one second", []image{
+			{id: "y", name: "a", created: day(1).Add(time.Millisecond), requirements: amd}, {id: "x", name: "b", created: day(1), requirements: amd},
 		}, []string{"x"}},
+		{"what is chosen is ordered by its own age, not by that of a deprecated one", []image{
+			{id: "a1", created: day(1), requirements: amd}, {id: "a5", created: day(5), deprecated: true, requirements: amd},
+			{id: "b3", created: day(3), requirements: arm},
+		}, []string{"b3", "a1"}},
+		{"the id orders images of one second", []image{
+			{id: "b", name: "a", created: day(1), requirements: amd}, {id: "a", name: "b", created: day(1), requirements: arm},
+		}, []string{"a", "b"}},
 	} {
 		var got []string
 		for _, i := range preferred(tc.images) {

@@ -23,6 +23,16 @@ func imagesOfSeveralAccounts() []ec2sim.Image {
 		{Name: "private", Arch: "x86_64", Owner: "666666666666", Created: day(4), Tags: team},
 		{Name: "old", Arch: "x86_64", Created: day(5), Deprecated: day(6), Tags: map[string]string{"team": "legacy"}},
 		{Name: "new", Arch: "x86_64", Created: day(4), Tags: map[string]string{"team": "legacy"}},
+		{Name: "twin-a", Arch: "x86_64", Created: day(3)}, {Name: "twin-b", Arch: "x86_64", Created: day(3)},
+		{Name: "gone", Arch: "x86_64", Created: day(1), Deprecated: day(2)},
+		{Name: "both-amd", Arch: "x86_64", Created: day(1)}, {Name: "both-arm", Arch: "arm64", Created: day(2)},
+	}
+}
+
+// parametersOfTheAccount are what somebody has put into Systems Manager.
+func parametersOfTheAccount() map[string]string {
+	return map[string]string{
+		"/team/image": ec2sim.ImageID("shared"), "plain": ec2sim.ImageID("ours"), "/team/private": ec2sim.ImageID("private"), "/team/wrong": "yesterday's",
 	}
 }
 
@@ -38,11 +48,23 @@ func TestImageTerms(t *testing.T) {
 		{"a deprecated image gives way to an older one that is not", awsv1.AMISelectorTerm{Tags: map[string]string{"team": "legacy"}}, []string{"new"}},
 		{"a name does not find what a stranger publishes under it", awsv1.AMISelectorTerm{Name: "ours*"}, []string{"ours"}},
 		{"an owner finds its own", awsv1.AMISelectorTerm{Name: "*", Owner: "210987654321"}, []string{"shared"}},
+		{"of one day, the last name", awsv1.AMISelectorTerm{Name: "twin-*"}, []string{"twin-b"}},
+		{"one that is deprecated where there is no other", awsv1.AMISelectorTerm{Name: "gone"}, []string{"gone"}},
+		{"one of each architecture", awsv1.AMISelectorTerm{Name: "both-*"}, []string{"both-amd", "both-arm"}},
+		{"a parameter of the account names the image", awsv1.AMISelectorTerm{SSMParameter: "/team/image"}, []string{"shared"}},
+		{"a parameter without a path", awsv1.AMISelectorTerm{SSMParameter: "plain"}, []string{"ours"}},
+		{"a parameter by its ARN", awsv1.AMISelectorTerm{SSMParameter: "arn:aws:ssm:us-east-1:123456789012:parameter/team/image"}, []string{"shared"}},
+		{"a parameter of Amazon's", awsv1.AMISelectorTerm{SSMParameter: "/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/arm64/standard/recommended/image_id"},
+			[]string{"amazon-eks-node-al2023-arm64-standard-1.36-v20261102"}},
+		{"a parameter that is not there", awsv1.AMISelectorTerm{SSMParameter: "/team/none"}, nil},
+		{"a parameter that names no image", awsv1.AMISelectorTerm{SSMParameter: "/team/wrong"}, nil},
+		{"a parameter that names an image of a stranger", awsv1.AMISelectorTerm{SSMParameter: "/team/private"}, nil},
+		{"an image of a stranger", awsv1.AMISelectorTerm{ID: ec2sim.ImageID("private")}, nil},
 		{"an id finds an image whoever owns it", awsv1.AMISelectorTerm{ID: ec2sim.ImageID("shared")}, []string{"shared"}},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			t.Parallel()
-			a := startAccount(t, ec2sim.Options{CatalogueFile: "testdata/catalogue.json", Images: imagesOfSeveralAccounts()})
+			a := startAccount(t, ec2sim.Options{CatalogueFile: "testdata/catalogue.json", Images: imagesOfSeveralAccounts(), Parameters: parametersOfTheAccount()})
 			class := a.NodeClass()
 			family := awsv1.AMIFamilyAL2023
 			class.Spec.AMIFamily, class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{tc.term}
@@ -55,9 +77,33 @@ func TestImageTerms(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("images (-want +got):\n%s", diff)
 			}
-			if !class.IsTrue("Ready") {
-				t.Errorf("the class is not ready: %+v", class.Status.Conditions)
+			if class.IsTrue("Ready") != (tc.want != nil) {
+				t.Errorf("ready although it has no images, or not although it has: %+v", class.Status.Conditions)
 			}
 		})
 	}
+}
+
+// An image that its owner deprecates gives way at the next look, without a change of the class.
+func TestADeprecatedImageGivesWay(t *testing.T) {
+	t.Parallel()
+	a := startAccount(t, ec2sim.Options{CatalogueFile: "testdata/catalogue.json", Images: []ec2sim.Image{
+		{Name: "golden-1", Arch: "x86_64", Created: time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)},
+		{Name: "golden-2", Arch: "x86_64", Created: time.Date(2026, 10, 2, 0, 0, 0, 0, time.UTC)},
+	}})
+	class := a.NodeClass()
+	family := awsv1.AMIFamilyAL2023
+	class.Spec.AMIFamily, class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{Name: "golden-*"}}
+	look := func(want string) {
+		t.Helper()
+		a.resolve(a.provider, class)
+		if len(class.Status.AMIs) != 1 || class.Status.AMIs[0].Name != want {
+			t.Errorf("images %+v, want %s", class.Status.AMIs, want)
+		}
+	}
+	look("golden-2")
+	if _, err := a.sim.AddImage(ec2sim.Image{Name: "golden-2", Arch: "x86_64", Created: time.Date(2026, 10, 2, 0, 0, 0, 0, time.UTC), Deprecated: time.Date(2026, 10, 3, 0, 0, 0, 0, time.UTC)}); err != nil {
+		t.Fatal(err)
+	}
+	look("golden-1")
 }

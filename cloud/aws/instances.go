@@ -126,8 +126,10 @@ func (p *Provider) readInstance(in *types.Instance) cloud.Instance {
 	if in.InstanceLifecycle == types.InstanceLifecycleTypeSpot || aws.ToString(in.SpotInstanceRequestId) != "" {
 		out.CapacityType = karpenterv1.CapacityTypeSpot
 	}
-	if use := in.CapacityReservationSpecification; use != nil && use.CapacityReservationTarget != nil && aws.ToString(in.CapacityReservationId) != "" {
-		// An instance that was not launched for a reservation may still run in an open one, which is nobody's promise.
+	// An instance that was not launched for a reservation may still run in an open one, which is nobody's promise. Which of
+	// target and preference EC2 reports of one that was, its documentation leaves open; Karpenter goes by the preference.
+	if use := in.CapacityReservationSpecification; use != nil && aws.ToString(in.CapacityReservationId) != "" &&
+		(use.CapacityReservationTarget != nil || use.CapacityReservationPreference == types.CapacityReservationPreferenceCapacityReservationsOnly) {
 		out.CapacityType, out.Reservation = karpenterv1.CapacityTypeReserved, aws.ToString(in.CapacityReservationId)
 	}
 	if in.Placement != nil {

@@ -24,6 +24,8 @@ type resolvedClass struct {
 	nodes  []classNode
 	byName map[string]*classNode
 	zones  map[string][]awsv1.Subnet
+	// onRequest are the resources that a node has only if its claim asks for them.
+	onRequest []corev1.ResourceName
 	// reservations of capacity, by instance type.
 	reservations map[string][]awsv1.CapacityReservation
 
@@ -131,6 +133,9 @@ func resolveClass(class *awsv1.EC2NodeClass, machines []*machine, size shape) (*
 	for _, reservation := range class.Status.CapacityReservations {
 		resolved.reservations[reservation.InstanceType] = append(resolved.reservations[reservation.InstanceType], reservation)
 	}
+	if !size.ownInterfaces {
+		resolved.onRequest = []corev1.ResourceName{awsv1.ResourceEFA}
+	}
 	images := imageSelectors(class.Status.AMIs)
 	for _, m := range machines {
 		if !m.compatible(class) {
@@ -199,6 +204,7 @@ func (r *resolvedClass) price(market market) []*cloud.InstanceType {
 			Capacity:    node.capacity,
 			Allocatable: node.allocatable,
 			Offerings:   r.offeringsOf(node.machine, market),
+			OnRequest:   r.onRequest,
 		}
 	}
 	return out

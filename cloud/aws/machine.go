@@ -128,7 +128,7 @@ func reduce(info *types.InstanceTypeInfo, zones []string) (*machine, bool) {
 		ipv4PerENI: int64(aws.ToInt32(info.NetworkInfo.Ipv4AddressesPerInterface)),
 		zones:      zones,
 	}
-	m.efas = efaInterfaces(info.NetworkInfo)
+	m.efas = mostEFAs(info.NetworkInfo)
 	m.nested = slices.Contains(info.ProcessorInfo.SupportedFeatures, types.SupportedAdditionalProcessorFeatureNestedVirtualization)
 	if info.NetworkInfo.EnaSupport != types.EnaSupportUnsupported {
 		m.cards = make(map[int32]int32, len(info.NetworkInfo.NetworkCards))
@@ -154,8 +154,8 @@ func reduce(info *types.InstanceTypeInfo, zones []string) (*machine, bool) {
 	return m, true
 }
 
-// efaInterfaces is how many EFA interfaces a type takes.
-func efaInterfaces(network *types.NetworkInfo) int32 {
+// mostEFAs is how many EFA interfaces a type takes.
+func mostEFAs(network *types.NetworkInfo) int32 {
 	if network.EfaInfo == nil {
 		return 0
 	}

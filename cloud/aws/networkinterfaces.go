@@ -9,14 +9,18 @@ import (
 
 // templateNetwork sets the security groups, on the instance where EC2 may choose its one interface, and on interfaces
 // of their own where the class says anything about them or where they need IPv6 addresses. The nodes of an IPv6 cluster
-// take one for each interface that has addresses at all, and keep the first for as long as they live.
-func templateNetwork(class *awsv1.EC2NodeClass, ipv6 bool, data *types.RequestLaunchTemplateData) {
+// take one for each interface that has addresses at all, and keep the first for as long as they live. With EFA interfaces
+// there is one on each network card, as far as they go.
+func templateNetwork(class *awsv1.EC2NodeClass, ipv6 bool, efas int32, data *types.RequestLaunchTemplateData) {
 	var groups []string
 	for _, group := range class.Status.SecurityGroups {
 		groups = append(groups, group.ID)
 	}
 	spec := &class.Spec
 	devices := spec.NetworkInterfaces
+	if len(devices) == 0 && efas > 0 {
+		devices = efaInterfaces(efas)
+	}
 	if len(devices) == 0 {
 		if spec.AssociatePublicIPAddress == nil && spec.IPPrefixCount == nil && spec.ConnectionTracking == nil && !ipv6 {
 			data.SecurityGroupIds = groups
@@ -35,10 +39,11 @@ func templateNetwork(class *awsv1.EC2NodeClass, ipv6 bool, data *types.RequestLa
 		if device.DeviceIndex == 0 && device.NetworkCardIndex == 0 {
 			request.AssociatePublicIpAddress = spec.AssociatePublicIPAddress
 		}
-		if device.InterfaceType == awsv1.InterfaceTypeInterface {
+		addressed := device.InterfaceType != awsv1.InterfaceTypeEFAOnly
+		if addressed {
 			addresses(&request, spec.IPPrefixCount, ipv6)
 		}
-		if tracking := spec.ConnectionTracking; tracking != nil && device.InterfaceType == awsv1.InterfaceTypeInterface {
+		if tracking := spec.ConnectionTracking; tracking != nil && addressed {
 			request.ConnectionTrackingSpecification = &types.ConnectionTrackingSpecificationRequest{
 				TcpEstablishedTimeout: tracking.TCPEstablishedTimeout,
 				UdpStreamTimeout:      tracking.UDPStreamTimeout,
@@ -47,6 +52,19 @@ func templateNetwork(class *awsv1.EC2NodeClass, ipv6 bool, data *types.RequestLa
 		}
 		data.NetworkInterfaces = append(data.NetworkInterfaces, request)
 	}
+}
+
+// interfaceEFA is an EFA interface with IP addresses, which a class cannot list but a claim can ask for.
+const interfaceEFA awsv1.InterfaceType = "efa"
+
+// efaInterfaces are EFA interfaces on the first network cards. The primary interface has the device index 0 and those of other
+// cards have 1, as EC2 wants it (EC2 User Guide, "Elastic Fabric Adapter", "Maximize network bandwidth").
+func efaInterfaces(count int32) []*awsv1.NetworkInterface {
+	var devices []*awsv1.NetworkInterface
+	for card := range count {
+		devices = append(devices, &awsv1.NetworkInterface{NetworkCardIndex: card, DeviceIndex: min(card, 1), InterfaceType: interfaceEFA})
+	}
+	return devices
 }
 
 // addresses sets what an interface has besides its private IPv4 address.

@@ -141,10 +141,17 @@ type templateKey struct {
 	image       string
 	pods        int64
 	reservation string
+	efas        int32 // EFA interfaces that the claims ask for
 }
 
-func (c *choice) template() templateKey {
-	return templateKey{c.node.image, c.node.pods, c.key.ReservationID}
+// template is the launch template of the choice. EFA interfaces are attached where a claim asks for any, and then as many as the
+// type takes (Karpenter, pkg/providers/amifamily/resolver.go), unless the class lists the interfaces itself.
+func (c *choice) template(spec cloud.LaunchSpec) templateKey {
+	key := templateKey{image: c.node.image, pods: c.node.pods, reservation: c.key.ReservationID}
+	if len(spec.Class.Spec.NetworkInterfaces) == 0 && slices.Contains(spec.Requests, awsv1.ResourceEFA) {
+		key.efas = c.node.machine.efas
+	}
+	return key
 }
 
 // withTemplates makes the launch templates of a launch exist and completes its overrides.
@@ -152,7 +159,7 @@ func (p *Provider) withTemplates(ctx context.Context, spec cloud.LaunchSpec, cho
 	names := make(map[templateKey]*string)
 	var order []templateKey
 	for _, c := range choices {
-		key := c.template()
+		key := c.template(spec)
 		if names[key] == nil && len(order) < maxTemplates {
 			names[key] = new(string)
 			order = append(order, key)
@@ -178,7 +185,7 @@ func (p *Provider) withTemplates(ctx context.Context, spec cloud.LaunchSpec, cho
 	}
 	overrides := make([]cloud.Override, 0, len(choices))
 	for _, c := range choices {
-		name := names[c.template()]
+		name := names[c.template(spec)]
 		if name == nil {
 			continue
 		}
@@ -207,7 +214,7 @@ func (p *Provider) templateFor(ctx context.Context, class *awsv1.EC2NodeClass, n
 		tags[awsv1.NodePoolTagKey] = nodePool
 	}
 	made := newTemplate(class, key.image, userData, tags)
-	templateNetwork(class, cluster.ipv6(), made.Data)
+	templateNetwork(class, cluster.ipv6(), key.efas, made.Data)
 	if cluster.ipv6() && class.Spec.MetadataOptions == nil {
 		made.Data.MetadataOptions.HttpProtocolIpv6 = types.LaunchTemplateInstanceMetadataProtocolIpv6Enabled
 	}

@@ -12,20 +12,23 @@ func TestParseProduct(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		document string
+		currency string
 		name     string
 		price    float64
 		why      string
 	}{
 		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"unit":"Hrs","pricePerUnit":{"USD":"0.0960000000"}}}}}}}`,
-			"m5.large", 0.096, "an ordinary document"},
+			"USD", "m5.large", 0.096, "an ordinary document"},
 		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"pricePerUnit":{"CNY":"0.717"}}}}}}}`,
-			"m5.large", 0, "a price in another currency than the region's"},
+			"CNY", "m5.large", 0.717, "China has its own currency"},
+		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"pricePerUnit":{"CNY":"0.717"}}}}}}}`,
+			"USD", "m5.large", 0, "which is not taken for dollars"},
 		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"Reserved":{}}}`,
-			"m5.large", 0, "reserved only"},
+			"USD", "m5.large", 0, "reserved only"},
 		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"pricePerUnit":{"USD":"0.0"}}}}}}}`,
-			"m5.large", 0, "a price of zero is a placeholder"},
+			"USD", "m5.large", 0, "a price of zero is a placeholder"},
 	} {
-		name, price, err := parseProduct(tc.document, "USD")
+		name, price, err := parseProduct(tc.document, tc.currency)
 		if err != nil || name != tc.name || price != tc.price {
 			t.Errorf("parseProduct = %q, %v, %v; want %q, %v (%s)", name, price, err, tc.name, tc.price, tc.why)
 		}

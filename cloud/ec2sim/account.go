@@ -2,8 +2,10 @@ package ec2sim
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
+	"time"
 )
 
 // The seeded account. Every simulator has the same one, so ids can be written into fixtures.
@@ -43,6 +45,7 @@ type securityGroup struct {
 	Name        string
 	Description string
 	Tags        map[string]string
+	CreatedAt   time.Time // zero for seeded ones
 }
 
 // addIPv6 gives every subnet a /64 of the VPC's IPv6 block.
@@ -56,6 +59,7 @@ func (a *account) addIPv6() {
 
 // account is what exists before the first request and does not change.
 type account struct {
+	network string // the account that the VPC and its subnets belong to
 	region  string
 	cluster string
 	zones   []zone
@@ -63,20 +67,41 @@ type account struct {
 	groups  []*securityGroup
 }
 
-type zone struct{ name, id string }
+// zone is an Availability Zone, or a Local Zone, which hangs on one.
+type zone struct{ name, id, local string } // local: the group of a Local Zone, such as us-east-1-bos-1
+
+// localZone takes the name of a Local Zone apart (AWS Local Zones User Guide, "Available Local Zones"): us-east-1-bos-1a is in
+// the group us-east-1-bos-1, and has the id use1-bos1-az1.
+func localZone(region, name string) (zone, bool) {
+	rest, ok := strings.CutPrefix(name, region+"-")
+	city, number, dashed := strings.Cut(rest, "-")
+	if !ok || !dashed || len(city) != 3 || len(number) != 2 || number[1] < 'a' || number[1] > 'z' {
+		return zone{}, false
+	}
+	id := fmt.Sprintf("%s-%s%c-az%d", shortRegion(region), city, number[0], number[1]-'a'+1)
+	return zone{name: name, id: id, local: name[:len(name)-1]}, true
+}
+
+// localFamilies are the instance families of Local Zones: few ("AWS Local Zones features" lists them for each).
+var localFamilies = []string{"t3", "c5d", "r5d", "g4dn"}
 
 func newAccount(cluster, region string, zoneNames []string) (*account, error) {
 	if len(zoneNames) > 7 {
 		return nil, fmt.Errorf("%d zones asked for, at most 7 fit the VPC", len(zoneNames))
 	}
-	a := &account{region: region, cluster: cluster}
+	a := &account{region: region, cluster: cluster, network: accountID}
 	discovery := map[string]string{"karpenter.sh/discovery": cluster}
 	for i, name := range zoneNames {
 		letter, ok := strings.CutPrefix(name, region)
-		if !ok || len(letter) != 1 || letter[0] < 'a' || letter[0] > 'z' {
+		z, local := localZone(region, name)
+		switch {
+		case local:
+			letter = strings.TrimPrefix(letter, "-")
+		case !ok || len(letter) != 1 || letter[0] < 'a' || letter[0] > 'z':
 			return nil, fmt.Errorf("zone %q is not a zone of %s", name, region)
+		default:
+			z = zone{name: name, id: fmt.Sprintf("%s-az%d", shortRegion(region), letter[0]-'a'+1)}
 		}
-		z := zone{name: name, id: fmt.Sprintf("%s-az%d", shortRegion(region), letter[0]-'a'+1)}
 		a.zones = append(a.zones, z)
 		a.subnets = append(a.subnets, &subnet{
 			ID: fmt.Sprintf("subnet-0a5e7e%010d", i+1), Zone: z.name, ZoneID: z.id,
@@ -96,6 +121,34 @@ func newAccount(cluster, region string, zoneNames []string) (*account, error) {
 		{ID: "sg-0a5e7e0000000002", Name: "default", Description: "default VPC security group", Tags: map[string]string{}},
 	}
 	return a, nil
+}
+
+// Subnet is a further private subnet of the VPC.
+type Subnet struct {
+	// Zone is one of Options.Zones.
+	Zone string
+	// CIDR lies in 192.168.0.0/16, outside of the /19 that the zones have from 192.168.32.0 on.
+	CIDR string
+}
+
+// add adds further subnets, which carry the tags of the others.
+func (a *account) add(subnets []Subnet) error {
+	for _, want := range subnets {
+		prefix, err := netip.ParsePrefix(want.CIDR)
+		z, known := a.zone(want.Zone)
+		if err != nil || !known || prefix != prefix.Masked() || prefix.Bits() > 28 || !netip.MustParsePrefix(vpcCIDR).Contains(prefix.Addr()) {
+			return fmt.Errorf("subnet %s in %s: it needs a zone of the account and a range of %s of 16 addresses or more", want.CIDR, want.Zone, vpcCIDR)
+		}
+		for _, n := range a.subnets {
+			if n.Prefix.Overlaps(prefix) {
+				return fmt.Errorf("subnet %s overlaps with %s", want.CIDR, n.Prefix)
+			}
+		}
+		tags := maps.Clone(a.subnets[0].Tags)
+		tags["Name"] = fmt.Sprintf("%s-private-%d", a.cluster, len(a.subnets)+1)
+		a.subnets = append(a.subnets, &subnet{ID: fmt.Sprintf("subnet-0a5e7e%010d", len(a.subnets)+1), Zone: z.name, ZoneID: z.id, Prefix: prefix, Tags: tags})
+	}
+	return nil
 }
 
 func withName(base map[string]string, name string, more map[string]string) map[string]string {
@@ -183,6 +236,20 @@ func (a *account) currency() (code string, perDollar float64) {
 
 func (a *account) arn(service, resource string) string {
 	return fmt.Sprintf("arn:%s:%s:%s:%s:%s", a.partition(), service, a.region, accountID, resource)
+}
+
+// share has the VPC and its subnets belong to another account, which shares them with this one. Their tags are the owner's, and
+// nobody else sees them (VPC User Guide, "Share your VPC subnets with other accounts").
+func (a *account) share(owner string) {
+	a.network = owner
+	for _, n := range a.subnets {
+		n.Tags = map[string]string{}
+	}
+}
+
+// subnetARN is the ARN of a subnet in the account that it belongs to.
+func (a *account) subnetARN(id string) string {
+	return fmt.Sprintf("arn:%s:ec2:%s:%s:subnet/%s", a.partition(), a.region, a.network, id)
 }
 
 // publicARN is the ARN of what belongs to no account, such as images, snapshots and Amazon's parameters.

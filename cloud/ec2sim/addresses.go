@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
+	"time"
 )
 
 // addressCounter remembers the last address handed out in a subnet, so that an address, and with it a host name, is not
@@ -15,6 +16,7 @@ func (s *Server) countAddresses() {
 	for _, i := range s.instances.rows {
 		if !i.ended() {
 			s.holdAddress(i.Subnet, i.PrivateIP)
+			s.further[i.Subnet] += i.further()
 		}
 	}
 }
@@ -26,15 +28,91 @@ func (s *Server) holdAddress(subnetID, ip string) {
 	s.inUse[subnetID][ip] = true
 }
 
-func (s *Server) releaseAddress(i *instance) { delete(s.inUse[i.Subnet], i.PrivateIP) }
+func (s *Server) releaseAddress(i *instance) {
+	delete(s.inUse[i.Subnet], i.PrivateIP)
+	s.further[i.Subnet] -= i.further()
+}
 
-// freeAddresses is the subnet's AvailableIpAddressCount. Each instance counts with its primary address; the further ones
-// that a CNI plugin takes are not played.
+// further is how many private IPv4 addresses an instance was launched with besides its primary one: that of every other
+// interface but EFA-only ones, secondary ones, and prefixes.
+func (i *instance) further() int {
+	n := 0
+	for _, nic := range i.Interfaces {
+		n += nic.Secondary
+		if nic.Type != "efa-only" {
+			n++
+		}
+	}
+	return max(0, n-1)
+}
+
+// addresses is how many private IPv4 addresses a launch takes.
+func (s *launchSpec) addresses() int {
+	n := 0
+	for _, nic := range s.Interfaces {
+		n += nic.SecondaryCount + prefixAddresses*nic.Ipv4PrefixCount
+		if nic.Type != "efa-only" {
+			n++
+		}
+	}
+	return max(1, n)
+}
+
+// prefixAddresses is how many addresses a prefix has: it is a /28 ("Assigning prefixes to Amazon EC2 network interfaces").
+const prefixAddresses = 16
+
+// CNI is how the VPC CNI plugin takes addresses (its README, WARM_ENI_TARGET and ENABLE_PREFIX_DELEGATION, whose defaults are 1
+// and false): whole interfaces with all their addresses, as many as its pods need and some more; or with prefixes, those that its
+// pods need and one more.
+type CNI struct {
+	WarmENIs int
+	Prefixes bool
+}
+
+// addresses is how many private IPv4 addresses an instance of the type has, on which so many pods run.
+func (c *CNI) addresses(t *InstanceType, pods int) int {
+	perENI := t.IPv4PerENI - 1 // one is the interface's own
+	if c.Prefixes {
+		enough := (pods+prefixAddresses-1)/prefixAddresses + 1
+		prefixes := min(enough, t.DefaultCardENIs*perENI)
+		return (prefixes+perENI-1)/perENI + prefixAddresses*prefixes
+	}
+	enis := max(1, (pods+perENI-1)/perENI) + c.WarmENIs
+	return min(enis, t.DefaultCardENIs) * t.IPv4PerENI
+}
+
+// pooled is how many addresses the CNI plugin of the subnet's instances has taken besides those they were launched with.
+func (s *Server) pooled(n *subnet) int {
+	if s.opts.CNI == nil {
+		return 0
+	}
+	total, now := 0, s.now()
+	for _, i := range s.instances.rows {
+		if i.Subnet == n.ID && !i.ended() && !i.BootAt.IsZero() && !now.Before(i.BootAt) {
+			total += max(0, s.opts.CNI.addresses(s.catalogue.Type(i.Type), i.Pods)-1-i.further())
+		}
+	}
+	return total
+}
+
+// SetPods says how many pods with addresses of their own run on instances.
+func (s *Server) SetPods(pods int, ids ...string) error {
+	return s.locked(func(time.Time) error {
+		found, err := s.living(ids)
+		for _, i := range found {
+			i.Pods = pods
+			s.instances.put(i.ID, i)
+		}
+		return err
+	})
+}
+
+// freeAddresses is the subnet's AvailableIpAddressCount.
 func (s *Server) freeAddresses(n *subnet) int {
 	if left, ok := s.faults().FreeAddresses[n.ID]; ok {
 		return left
 	}
-	return n.size() - len(s.inUse[n.ID])
+	return max(0, n.size()-len(s.inUse[n.ID])-s.further[n.ID]-s.pooled(n))
 }
 
 // takeAddress hands out the next address that is not in use. The caller has made sure that there is one.
@@ -74,4 +152,10 @@ func checkAddresses(spec *launchSpec, in *subnet) error {
 		}
 	}
 	return nil
+}
+
+// publicAddress makes up a public address, of the range for benchmarks between networks (RFC 2544), which routes nowhere.
+func publicAddress() string {
+	n := rand.Uint32N(1 << 17)
+	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16), byte(n >> 8), byte(n)}).String()
 }

@@ -51,9 +51,9 @@ func (s *Server) authorize(c *call) error {
 		case policy.Allow:
 			continue
 		case policy.ExplicitDeny:
-			return unauthorized(c, need, "with an explicit deny in an identity-based policy")
+			return s.unauthorized(c, need, "with an explicit deny in an identity-based policy")
 		case policy.ImplicitDeny:
-			return unauthorized(c, need, "because no identity-based policy allows the "+need.Action+" action")
+			return s.unauthorized(c, need, "because no identity-based policy allows the "+need.Action+" action")
 		}
 	}
 	return nil
@@ -61,8 +61,8 @@ func (s *Server) authorize(c *call) error {
 
 // unauthorized is a refusal as the services word it: EC2's has a message in code that only sts:DecodeAuthorizationMessage
 // reads, in the place of which ours has the request's condition keys.
-func unauthorized(c *call, need policy.Request, why string) error {
-	text := fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s %s", creator, need.Action, need.Resource, why)
+func (s *Server) unauthorized(c *call, need policy.Request, why string) error {
+	text := fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s %s", s.account.creator(), need.Action, need.Resource, why)
 	switch c.service {
 	case "ec2":
 		return &apiError{http.StatusForbidden, "UnauthorizedOperation", fmt.Sprintf(
@@ -107,7 +107,7 @@ func (s *Server) needs(c *call) []policy.Request {
 
 // sqsNeeds: a batch is authorised as what it is a batch of.
 func (s *Server) sqsNeeds(c *call) []policy.Request {
-	in, err := decodeJSON[struct {
+	in, err := peekJSON[struct {
 		QueueUrl  string //nolint:revive // the wire's spelling
 		QueueName string
 	}](c)
@@ -120,7 +120,7 @@ func (s *Server) sqsNeeds(c *call) []policy.Request {
 
 // ssmNeeds: parameters below /aws are Amazon's and belong to no account.
 func (s *Server) ssmNeeds(c *call) []policy.Request {
-	in, err := decodeJSON[struct {
+	in, err := peekJSON[struct {
 		Name, Path string
 		Names      []string
 	}](c)
@@ -135,6 +135,9 @@ func (s *Server) ssmNeeds(c *call) []policy.Request {
 		arn := s.account.arn("ssm", "parameter/"+strings.TrimPrefix(name, "/"))
 		if strings.HasPrefix(name, "/aws/") {
 			arn = s.account.publicARN("ssm", "parameter"+name)
+		}
+		if strings.HasPrefix(name, "arn:") {
+			arn = name
 		}
 		needs = append(needs, policy.Request{Action: "ssm:" + c.action, Resource: arn})
 	}
@@ -175,14 +178,14 @@ func (s *Server) iamNeeds(c *call) []policy.Request {
 	need := policy.Request{Action: "iam:" + c.action, Resource: "*"}
 	p := s.profiles.rows[name]
 	if p != nil {
-		need.Resource, need.Keys = s.profileARN(p.Path+p.Name), onResourceTags("iam", p.Tags)
+		need.Resource, need.Keys = s.account.profileARN(p.Path+p.Name), onResourceTags("iam", p.Tags)
 	} else if name != "" {
-		need.Resource = s.profileARN(path + name)
+		need.Resource = s.account.profileARN(path + name)
 	}
 	switch c.action {
 	case "CreateInstanceProfile":
 		tags := iamTags(c)
-		need.Resource, need.Keys = s.profileARN(path+name), onRequestTags(tags)
+		need.Resource, need.Keys = s.account.profileARN(path+name), onRequestTags(tags)
 		if len(tags) == 0 {
 			return []policy.Request{need}
 		}
@@ -199,7 +202,7 @@ func (s *Server) iamNeeds(c *call) []policy.Request {
 	case "AddRoleToInstanceProfile":
 		return []policy.Request{need, s.passRole(c.form.str("RoleName"))}
 	case "GetRole":
-		need.Resource = s.roleARN(c.form.str("RoleName"))
+		need.Resource = s.account.roleARN(c.form.str("RoleName"))
 	}
 	return []policy.Request{need}
 }
@@ -210,15 +213,7 @@ func (s *Server) passRole(role string) policy.Request {
 	if s.account.partition() == "aws-cn" {
 		service += ".cn" // "AWS service endpoints in China" (iam:PassedToService of the China regions)
 	}
-	return policy.Request{Action: "iam:PassRole", Resource: s.roleARN(role), Keys: map[string][]string{"iam:PassedToService": {service}}}
-}
-
-func (s *Server) profileARN(name string) string {
-	return fmt.Sprintf("arn:%s:iam::%s:instance-profile%s", s.account.partition(), accountID, name)
-}
-
-func (s *Server) roleARN(name string) string {
-	return fmt.Sprintf("arn:%s:iam::%s:role/%s", s.account.partition(), accountID, name)
+	return policy.Request{Action: "iam:PassRole", Resource: s.account.roleARN(role), Keys: map[string][]string{"iam:PassedToService": {service}}}
 }
 
 // validate refuses principals without a key.

@@ -118,7 +118,7 @@ func (l *launchNeeds) unreadable(c *call, kind string) []policy.Request {
 func (l *launchNeeds) uses(o *launchOrder, tags map[string]map[string]string) {
 	a := l.s.account
 	l.add(a.publicARN("ec2", "image/"+o.image.ID), nil)
-	l.add(a.arn("ec2", "subnet/"+o.subnet.ID), onResourceTags("ec2", l.s.seededTags(o.subnet.ID)))
+	l.add(a.subnetARN(o.subnet.ID), onResourceTags("ec2", l.s.seededTags(o.subnet.ID)))
 	for _, group := range o.groups {
 		l.add(a.arn("ec2", "security-group/"+group), onResourceTags("ec2", l.s.seededTags(group)))
 	}

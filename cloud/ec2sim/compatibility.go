@@ -1,31 +1,107 @@
 package ec2sim
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// checkMachine refuses what EC2 refuses of an instance type: network interfaces its network cards have no room for (EC2
-// User Guide, "Network cards" and "Maximum IP addresses per network interface"), more EFA interfaces than it takes ("EFA
-// interface types"), timeouts of connection tracking off Nitro ("Amazon EC2 security group connection tracking"), and
-// nested virtualization ("Use nested virtualization to run hypervisors in Amazon EC2 instances").
+// checkMachine refuses what EC2 refuses of an instance type: network interfaces its network cards have no room for, and what
+// only Nitro has. What is not documented is the code of some refusals; which launches are refused is.
 func checkMachine(spec *launchSpec, t *InstanceType) error {
-	cards, efas := t.networkXML().Cards, 0
-	for _, n := range spec.Interfaces {
+	if err := checkInterfaces(spec.Interfaces, t); err != nil {
+		return err
+	}
+	if spec.Nested == "enabled" && !t.nested() {
+		return refuse("InvalidParameterCombination", "Nested virtualization is not supported for the instance type %s", t.Name)
+	}
+	// Nitro Enclaves User Guide, "Requirements".
+	if spec.Enclave != nil && *spec.Enclave && !t.enclaves() {
+		return refuse("InvalidParameterCombination", "Enclaves are not supported for the instance type %s", t.Name)
+	}
+	return nil
+}
+
+// checkInterfaces holds interfaces to the network cards ("Network cards", "Maximum IP addresses per network interface"), EFA
+// interfaces to their number and their place, and what they ask for to Nitro.
+func checkInterfaces(interfaces []interfaceSpec, t *InstanceType) error {
+	cards, efas := t.networkXML().Cards, map[int]int{}
+	for _, n := range interfaces {
+		efaOnly := n.Type == "efa-only"
 		switch {
 		case n.CardIndex >= len(cards):
 			return refuse("InvalidParameterCombination", "Network card index %d exceeds the limit for %s", n.CardIndex, t.Name)
 		case n.DeviceIndex >= cards[n.CardIndex].MaxInterfaces:
 			return refuse("AttachmentLimitExceeded", "Interface count %d exceeds the limit for %s", n.DeviceIndex+1, t.Name)
-		case n.Tracking && t.Hypervisor != "nitro":
+		// "Amazon EC2 security group connection tracking": the timeouts are for Nitro.
+		case n.Tracking && t.Hypervisor != "nitro" && !t.BareMetal:
 			return refuse("InvalidParameterCombination", "Connection tracking timeouts are not supported for the instance type %s", t.Name)
+		// "Assigning prefixes to Amazon EC2 network interfaces": prefixes are for Nitro.
+		case n.Ipv4PrefixCount+n.Ipv6PrefixCount > 0 && t.Hypervisor == "xen":
+			return refuse("InvalidParameterCombination", "Prefixes are not supported for the instance type %s", t.Name)
+		// "Elastic Fabric Adapter for AI/ML and HPC workloads": an EFA-only interface has no IP addresses and is not the primary one.
+		case efaOnly && n.CardIndex == 0 && n.DeviceIndex == 0:
+			return refuse("InvalidParameterCombination", "The primary network interface cannot be EFA-only")
+		case efaOnly && n.addressed():
+			return invalidValue("EFA-only network interfaces do not have IP addresses")
+		// API reference, InstanceNetworkInterfaceSpecification: a public address only for a single interface with device index 0.
+		case n.PublicIP != nil && *n.PublicIP && len(interfaces) > 1:
+			return refuse("InvalidParameterCombination", "The associatePublicIPAddress parameter cannot be specified when launching with multiple network interfaces.")
 		}
 		if strings.HasPrefix(n.Type, "efa") {
-			efas++
+			efas[n.CardIndex]++
 		}
 	}
-	if efas > t.EFAs {
-		return refuse("InvalidParameterCombination", "%d EFA interfaces exceed the limit of %d for %s", efas, t.EFAs, t.Name)
+	total := 0
+	for card, count := range efas {
+		// "EFA limitations": one EFA for each network card.
+		if count > 1 {
+			return refuse("AttachmentLimitExceeded", "%d EFA interfaces on the network card %d of %s", count, card, t.Name)
+		}
+		total += count
 	}
-	if spec.Nested == "enabled" && !t.nested() {
-		return refuse("InvalidParameterCombination", "Nested virtualization is not supported for the instance type %s", t.Name)
+	if total > t.EFAs {
+		return refuse("InvalidParameterCombination", "%d EFA interfaces exceed the limit of %d for %s", total, t.EFAs, t.Name)
+	}
+	return nil
+}
+
+// addressed says whether the interface asks for addresses beyond none.
+func (n *interfaceSpec) addressed() bool {
+	return n.Ipv4PrefixCount+n.Ipv6PrefixCount+n.Ipv6Count+n.SecondaryCount > 0 || n.PublicIP != nil
+}
+
+// enclaves says whether the type runs Nitro Enclaves: on Nitro with four vCPUs, or two of Graviton, but not the bursting types
+// and bare metal (Nitro Enclaves User Guide, "Requirements").
+func (t *InstanceType) enclaves() bool {
+	least := 4
+	if t.Arch == "arm64" {
+		least = 2
+	}
+	return t.Hypervisor == "nitro" && !t.Burstable && !t.BareMetal && t.VCPUs >= least
+}
+
+// bootModes are those of the type (EC2 User Guide, "Requirements for UEFI boot mode" of "Instance launch behavior with Amazon EC2
+// boot modes"): Graviton has UEFI only, Xen and bare metal of Intel and AMD legacy BIOS only, Nitro both.
+func (t *InstanceType) bootModes() []string {
+	switch {
+	case t.Arch == "arm64":
+		return []string{"uefi"}
+	case t.Hypervisor == "xen" || t.BareMetal:
+		return []string{"legacy-bios"}
+	}
+	return []string{"legacy-bios", "uefi"}
+}
+
+// checkBoot refuses an image that the type cannot boot. An image that does not say its boot mode boots in the default one
+// of the type, and so does one that prefers UEFI where that is there ("Amazon EC2 boot modes"). Which code the refusal has the
+// documentation does not say. Nitro needs ENA of the image (re:Post, "Why do I get the error that Enhanced networking with the
+// Elastic Network Adapter is required").
+func (im *image) checkBoot(t *InstanceType) error {
+	if (im.BootMode == "uefi" || im.BootMode == "legacy-bios") && !slices.Contains(t.bootModes(), im.BootMode) {
+		return refuse("InvalidParameterCombination", "The boot mode '%s' of the AMI is not supported by the instance type %s.", im.BootMode, t.Name)
+	}
+	if im.NoENA && t.Hypervisor != "xen" {
+		return refuse("InvalidParameterCombination", "Enhanced networking with the Elastic Network Adapter (ENA) is required for the '%s' instance type. Ensure that you are using an AMI that is enabled for ENA.", t.Name)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ type Cost struct {
 func (s *Server) Cost() Cost {
 	c := Cost{ByType: map[string]int{}}
 	for _, i := range s.Instances() {
-		if i.EndedAt == nil {
+		if i.State == statePending.name || i.State == stateRunning.name {
 			c.Instances++
 			c.USDPerHr += i.PriceUSD
 			c.ByType[i.Type]++
@@ -159,9 +159,12 @@ func (s *Server) Reset() error {
 		s.profiles.clear()
 		s.tags.clear()
 		s.queues.clear()
-		for _, name := range s.opts.Queues {
-			s.makeQueue(name, nil)
-		}
+		s.ownImages.clear()
+		s.ownGroups.clear()
+		s.subnetOptions.clear()
+		s.roles.clear()
+		s.ownParameters.clear()
+		s.makeOptions()
 		s.addresses.clear()
 		s.reservations.clear()
 		s.userData.clear()
@@ -169,6 +172,7 @@ func (s *Server) Reset() error {
 		clear(s.hits)
 		clear(s.buckets)
 		clear(s.inUse)
+		clear(s.further)
 		return nil
 	})
 }
@@ -267,6 +271,31 @@ func (s *Server) orders() map[string]func(*http.Request) (any, error) {
 				return nil, err
 			}
 			return struct{}{}, s.SetStatus(in.Status, in.Instances...)
+		},
+		"POST /_sim/image": func(r *http.Request) (any, error) {
+			var made Image
+			if err := decodeControl(r, &made); err != nil {
+				return nil, err
+			}
+			id, err := s.AddImage(made)
+			return map[string]string{"id": id}, err
+		},
+		"POST /_sim/parameter": func(r *http.Request) (any, error) {
+			var in struct{ Name, Value string }
+			if err := decodeControl(r, &in); err != nil {
+				return nil, err
+			}
+			return struct{}{}, s.SetParameter(in.Name, in.Value)
+		},
+		"POST /_sim/pods": func(r *http.Request) (any, error) {
+			var in struct {
+				Instances []string
+				Pods      int
+			}
+			if err := decodeControl(r, &in); err != nil {
+				return nil, err
+			}
+			return struct{}{}, s.SetPods(in.Pods, in.Instances...)
 		},
 		"POST /_sim/reserve": func(r *http.Request) (any, error) {
 			var want Reservation

@@ -6,26 +6,28 @@ import (
 )
 
 type imageXML struct {
-	ID             string           `xml:"imageId"`
-	Location       string           `xml:"imageLocation"`
-	State          string           `xml:"imageState"`
-	OwnerID        string           `xml:"imageOwnerId"`
-	OwnerAlias     string           `xml:"imageOwnerAlias,omitempty"`
-	Created        string           `xml:"creationDate"`
-	Deprecated     string           `xml:"deprecationTime,omitempty"`
-	Public         bool             `xml:"isPublic"`
-	Arch           string           `xml:"architecture"`
-	Type           string           `xml:"imageType"`
-	Name           string           `xml:"name"`
-	Description    string           `xml:"description"`
-	RootDeviceType string           `xml:"rootDeviceType"`
-	RootDeviceName string           `xml:"rootDeviceName"`
-	Devices        []imageDeviceXML `xml:"blockDeviceMapping>item"`
-	Virtualization string           `xml:"virtualizationType"`
-	Hypervisor     string           `xml:"hypervisor"`
-	ENA            bool             `xml:"enaSupport"`
-	Platform       string           `xml:"platformDetails"`
-	Tags           []tagXML         `xml:"tagSet>item,omitempty"`
+	ID              string           `xml:"imageId"`
+	Location        string           `xml:"imageLocation"`
+	State           string           `xml:"imageState"`
+	OwnerID         string           `xml:"imageOwnerId"`
+	OwnerAlias      string           `xml:"imageOwnerAlias,omitempty"`
+	Created         string           `xml:"creationDate"`
+	Deprecated      string           `xml:"deprecationTime,omitempty"`
+	Public          bool             `xml:"isPublic"`
+	Arch            string           `xml:"architecture"`
+	Type            string           `xml:"imageType"`
+	Name            string           `xml:"name"`
+	Description     string           `xml:"description"`
+	RootDeviceType  string           `xml:"rootDeviceType"`
+	RootDeviceName  string           `xml:"rootDeviceName"`
+	Devices         []imageDeviceXML `xml:"blockDeviceMapping>item"`
+	Virtualization  string           `xml:"virtualizationType"`
+	Hypervisor      string           `xml:"hypervisor"`
+	ENA             bool             `xml:"enaSupport"`
+	BootMode        string           `xml:"bootMode,omitempty"`
+	Platform        string           `xml:"platform,omitempty"`
+	PlatformDetails string           `xml:"platformDetails"`
+	Tags            []tagXML         `xml:"tagSet>item,omitempty"`
 }
 
 type imageDeviceXML struct {
@@ -33,16 +35,19 @@ type imageDeviceXML struct {
 	EBS  ebsXML `xml:"ebs"`
 }
 
-func (im *image) xml() imageXML {
+func (s *Server) imageXML(im *image) imageXML {
 	yes := true
 	x := imageXML{
 		ID: im.ID, Location: im.Owner + "/" + im.Name, State: "available", OwnerID: im.Owner, OwnerAlias: im.Alias,
-		Created: timestamp(im.Created), Public: im.Public, Tags: tagsXML(im.Tags), Arch: im.Arch, Type: "machine", Name: im.Name,
-		Description: "EKS-optimized Kubernetes node based on " + im.Family + ", (k8s: " + im.Kubernetes + ")", RootDeviceType: "ebs", RootDeviceName: rootDevice,
-		Devices: []imageDeviceXML{{rootDevice, ebsXML{
-			SizeGiB: rootSizeGiB, Type: "gp3", Snapshot: "snap" + im.ID[3:], DeleteOnTermination: &yes, Encrypted: new(bool), IOPS: 3000, Throughput: 125,
+		Created: timestamp(im.Created), Public: im.Public, Tags: tagsXML(s.imageTags(im)), Arch: im.Arch, Type: "machine", Name: im.Name,
+		Description: im.description(), RootDeviceType: "ebs", RootDeviceName: im.Root,
+		Devices: []imageDeviceXML{{im.Root, ebsXML{
+			SizeGiB: im.RootGiB, Type: "gp3", Snapshot: im.snapshot(), DeleteOnTermination: &yes, Encrypted: new(bool), IOPS: 3000, Throughput: 125,
 		}}},
-		Virtualization: "hvm", Hypervisor: "xen", ENA: true, Platform: "Linux/UNIX",
+		Virtualization: "hvm", Hypervisor: "xen", ENA: !im.NoENA, BootMode: im.BootMode, PlatformDetails: im.platform(),
+	}
+	if im.Windows {
+		x.Platform = "windows"
 	}
 	if end := im.deprecated(); !end.IsZero() {
 		x.Deprecated = timestamp(end)
@@ -50,16 +55,20 @@ func (im *image) xml() imageXML {
 	return x
 }
 
-func notAuthorized(im *image) error {
-	return refuse("AuthFailure", "Not authorized for images: [%s]", im.ID)
+func (im *image) description() string {
+	return "EKS-optimized Kubernetes node based on " + im.Family + ", (k8s: " + im.Kubernetes + ")"
 }
 
-func (s *Server) image(id string) *image {
-	at := slices.IndexFunc(s.images, func(im *image) bool { return im.ID == id })
-	if at < 0 {
-		return nil
+// platform is the platform's name for billing.
+func (im *image) platform() string {
+	if im.Windows {
+		return "Windows"
 	}
-	return s.images[at]
+	return "Linux/UNIX"
+}
+
+func notAuthorized(im *image) error {
+	return refuse("AuthFailure", "Not authorized for images: [%s]", im.ID)
 }
 
 type describeImagesXML struct {
@@ -68,7 +77,7 @@ type describeImagesXML struct {
 }
 
 func describeImages(s *Server, c *call) (any, error) {
-	found, err := byID(s.images, func(im *image) string { return im.ID }, c.form.strings("ImageId"), func(id string) error {
+	found, err := byID(s.allImages(), func(im *image) string { return im.ID }, c.form.strings("ImageId"), func(id string) error {
 		return refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 	})
 	if err != nil {
@@ -88,11 +97,11 @@ func describeImages(s *Server, c *call) (any, error) {
 		return foreign || !im.visible() || !deprecatedToo && im.Owner != accountID && im.outdated(c.at)
 	})
 	found, err = sift(found, parseFilters(c.form), func(im *image) attributes {
-		return tagged(im.Tags, oneOf(map[string]string{
+		return tagged(s.imageTags(im), oneOf(map[string]string{
 			"image-id": im.ID, "name": im.Name, "architecture": im.Arch, "owner-id": im.Owner, "owner-alias": im.Alias,
 			"state": "available", "is-public": strconv.FormatBool(im.Public), "image-type": "machine", "virtualization-type": "hvm", "root-device-type": "ebs",
-			"root-device-name": rootDevice, "hypervisor": "xen", "ena-support": "true", "creation-date": timestamp(im.Created),
-			"description": im.xml().Description, "platform-details": "Linux/UNIX",
+			"root-device-name": im.Root, "hypervisor": "xen", "ena-support": strconv.FormatBool(!im.NoENA), "creation-date": timestamp(im.Created),
+			"description": im.description(), "platform-details": im.platform(),
 		}))
 	})
 	if err != nil {
@@ -104,7 +113,7 @@ func describeImages(s *Server, c *call) (any, error) {
 	}
 	out := describeImagesXML{Next: next}
 	for _, im := range page {
-		out.Images = append(out.Images, im.xml())
+		out.Images = append(out.Images, s.imageXML(im))
 	}
 	return out, nil
 }

@@ -89,7 +89,7 @@ func describeInstances(s *Server, c *call) (any, error) {
 
 // instanceAttributes are the filters of DescribeInstances.
 func (s *Server) instanceAttributes(i *instance, now time.Time) attributes {
-	return tagged(i.Tags, func(name string) ([]string, bool) {
+	return tagged(i.shownTags(now), func(name string) ([]string, bool) {
 		one := func(v string) ([]string, bool) { return []string{v}, true }
 		state := i.seen(now)
 		switch name {
@@ -139,7 +139,7 @@ func (s *Server) instanceAttributes(i *instance, now time.Time) attributes {
 		case "instance.group-id":
 			return i.Groups, true
 		case "placement-group-name":
-			return one(i.PlacementGroup)
+			return nil, true // there are none
 		case "tenancy":
 			return one("default")
 		}

@@ -18,13 +18,14 @@
 //
 // AWS's published model decides which operations, parameters, values and filters there are (model.go): a request is held
 // against it before its handler runs, so that the simulator does not agree with a client's mistakes. What it takes beyond the
-// model is listed with the reason (modelexceptions.go). Parameters that exist and that no handler reads have no effect.
+// model is listed with the reason (modelexceptions.go). A parameter that exists and that the handler does not look at is refused
+// with UnsupportedBySimulator, status 501, unless it is listed as ignored with the reason (unsupported.go).
 //
 // # The account
 //
-// Region us-east-1 with zones a, b and c; a VPC, a private /19 subnet per zone and the cluster's security group, tagged
-// karpenter.sh/discovery=<cluster>; Amazon's AL2023 and Bottlerocket images with their SSM parameters, and images of its own or of other accounts as
-// Options.Images has them; any IAM role;
+// Region us-east-1 with zones a, b and c, or another region of any partition, with Local Zones where Options name some; a VPC, a private /19 subnet per zone and the cluster's security group, tagged
+// karpenter.sh/discovery=<cluster>; Amazon's images of Amazon Linux 2023 and 2, Bottlerocket and Windows with their SSM
+// parameters, and images and parameters of its own and of other accounts as Options or the control endpoint have them; any IAM role;
 // one EKS cluster, of IPv4 or of IPv6; capacity reservations as they are made; no placement groups. The instance types are real ones (catalogue.txt).
 //
 // # Nodes
@@ -62,6 +63,12 @@ const ControlHelp = `Control and inspection, JSON over HTTP below /_sim/:
   POST   /_sim/kill            {"instances":["i-..."]}: the machines die at once
   POST   /_sim/reserve         {"type":"m5.large","zone":"us-east-1a","count":3,"targeted":true,"block":false,"tags":{}}:
                                a capacity reservation; answers its id
+  POST   /_sim/image           {"name":"...","arch":"x86_64","owner":"210987654321","public":false,"shared":true,"tags":{},
+                               "created":"2026-01-31T12:00:00Z","deprecated":"...","bootMode":"uefi","noENA":false,"rootGiB":20}:
+                               an image of this account or, with "owner", of another; answers its id
+  POST   /_sim/parameter       {"name":"/team/image","value":"ami-..."}: a parameter in Systems Manager
+  POST   /_sim/pods            {"instances":["i-..."],"pods":40}: so many pods with addresses of their own run on them, where the
+                               simulator plays the VPC CNI plugin
   POST   /_sim/reset           back to the empty account, without faults
 
 Faults, all optional; patterns have * and ?, durations are text like "30s", and "times" and "probability" limit how
@@ -72,7 +79,8 @@ often a fault strikes:
    "errors":        [{"action":"Describe*","code":"InternalError","message":"...","status":500,"times":3}],
    "fleet":         [{"zone":"us-east-1a","code":"InternalError","times":1}],   the answer of a fleet says it of its pools;
                                      without a code they give nothing, and it does not say why
-  "templateLag":   "5s",             launches learn of launch templates this late, and with "profileLag" of instance profiles
+  "templateLag":   "5s",             launches learn of launch templates this late; with "profileLag", "groupLag" and "imageLag"
+                                     of instance profiles, security groups and images; with "tagLag" Describe calls of tags
   "inFlight":      "...",            code for a token whose first request is still being answered; "" gives the same answer
   "lost":          [{"action":"CreateFleet","times":1}],         done, but the answer never arrives
    "slow":          [{"action":"*","delay":"2s","probability":0.5}],

@@ -28,7 +28,7 @@ func describeCluster(s *Server, c *call) (any, error) {
 		"createdAt":       float64(imageReleases[0].Unix()),
 		"version":         s.opts.KubernetesVersion,
 		"endpoint":        s.opts.ClusterEndpoint,
-		"roleArn":         "arn:aws:iam::" + accountID + ":role/" + s.opts.Cluster + "-cluster",
+		"roleArn":         s.account.roleARN(s.opts.Cluster + "-cluster"),
 		"status":          "ACTIVE",
 		"platformVersion": "eks.1",
 		"resourcesVpcConfig": map[string]any{

@@ -23,9 +23,14 @@ type Faults struct {
 	Errors []ErrorFault `json:"errors,omitempty"`
 	// Fleet are refusals in the answers of fleets: the request is answered, and its pools are not.
 	Fleet []FleetFault `json:"fleet,omitempty"`
-	// TemplateLag and ProfileLag are how long launches do not know of a launch template or an instance profile that was made.
+	// TemplateLag, ProfileLag, GroupLag and ImageLag are how long launches do not know of a launch template, an instance
+	// profile, a security group or an image that was made, and TagLag how long Describe calls show tags as they were before
+	// CreateTags and DeleteTags (developer guide, "Eventual consistency in the Amazon EC2 API"). EC2 promises no bounds.
 	TemplateLag Duration `json:"templateLag,omitempty"`
 	ProfileLag  Duration `json:"profileLag,omitempty"`
+	GroupLag    Duration `json:"groupLag,omitempty"`
+	ImageLag    Duration `json:"imageLag,omitempty"`
+	TagLag      Duration `json:"tagLag,omitempty"`
 	// InFlight is the code that a request gets whose client token is that of a request which is still being answered. Empty:
 	// it gets the same answer. AWS documents neither.
 	InFlight string `json:"inFlight,omitempty"`

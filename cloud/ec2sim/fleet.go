@@ -138,7 +138,7 @@ func (s *Server) parseFleet(c *call) (*fleetRequest, error) {
 	}
 	for _, config := range configs {
 		ref := config.sub("LaunchTemplateSpecification")
-		t, version, err := s.launchedFrom(ref, c.at)
+		t, version, err := s.launchedFrom(ref)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package ec2sim
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,8 +20,19 @@ type instanceProfile struct {
 	Tags      map[string]string
 }
 
-func (p *instanceProfile) arn() string {
-	return "arn:aws:iam::" + accountID + ":instance-profile" + p.Path + p.Name
+// profileARN is the ARN of an instance profile, whose name is given with its path.
+func (a *account) profileARN(name string) string {
+	return fmt.Sprintf("arn:%s:iam::%s:instance-profile%s", a.partition(), accountID, name)
+}
+
+// roleARN is the ARN of a role, whose name may be given with its path.
+func (a *account) roleARN(name string) string {
+	return fmt.Sprintf("arn:%s:iam::%s:role/%s", a.partition(), accountID, strings.TrimPrefix(name, "/"))
+}
+
+// creator is who makes everything here.
+func (a *account) creator() string {
+	return fmt.Sprintf("arn:%s:iam::%s:user/tenon", a.partition(), accountID)
 }
 
 type iamTagXML struct {
@@ -56,18 +68,18 @@ func iamID(prefix, arn string) string {
 	return prefix + base32.StdEncoding.EncodeToString(sum[:])[:17]
 }
 
-func newRoleXML(name string) roleXML {
-	arn := "arn:aws:iam::" + accountID + ":role/" + name
+func (a *account) roleXML(name string) roleXML {
+	arn := a.roleARN(name)
 	return roleXML{
 		Path: "/", Name: name, ID: iamID("AROA", arn), ARN: arn, CreatedAt: iamTime(imageReleases[0]),
 		Policy: "%7B%22Version%22%3A%222012-10-17%22%2C%22Statement%22%3A%5B%7B%22Effect%22%3A%22Allow%22%2C%22Principal%22%3A%7B%22Service%22%3A%22ec2.amazonaws.com%22%7D%2C%22Action%22%3A%22sts%3AAssumeRole%22%7D%5D%7D",
 	}
 }
 
-func (p *instanceProfile) xml() instanceProfileXML {
-	x := instanceProfileXML{Path: p.Path, Name: p.Name, ID: p.ID, ARN: p.arn(), CreatedAt: iamTime(p.CreatedAt)}
+func (a *account) profileXML(p *instanceProfile) instanceProfileXML {
+	x := instanceProfileXML{Path: p.Path, Name: p.Name, ID: p.ID, ARN: a.profileARN(p.Path + p.Name), CreatedAt: iamTime(p.CreatedAt)}
 	if p.Role != "" {
-		x.Roles = []roleXML{newRoleXML(p.Role)}
+		x.Roles = []roleXML{a.roleXML(p.Role)}
 	}
 	for _, key := range sortedKeys(p.Tags) {
 		x.Tags = append(x.Tags, iamTagXML{key, p.Tags[key]})
@@ -105,9 +117,9 @@ func createInstanceProfile(s *Server, c *call) (any, error) {
 		return nil, iamRefuse(http.StatusConflict, "EntityAlreadyExists", "Instance Profile "+name+" already exists.")
 	}
 	p := &instanceProfile{Name: name, Path: path, CreatedAt: c.at, Tags: iamTags(c)}
-	p.ID = iamID("AIPA", p.arn())
+	p.ID = iamID("AIPA", s.account.profileARN(p.Path+p.Name))
 	s.profiles.put(name, p)
-	return profileAnswerXML{p.xml()}, nil
+	return profileAnswerXML{s.account.profileXML(p)}, nil
 }
 
 func iamTags(c *call) map[string]string {
@@ -123,7 +135,7 @@ func getInstanceProfile(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return profileAnswerXML{p.xml()}, nil
+	return profileAnswerXML{s.account.profileXML(p)}, nil
 }
 
 func addRoleToInstanceProfile(s *Server, c *call) (any, error) {
@@ -199,7 +211,7 @@ func listInstanceProfiles(s *Server, c *call) (any, error) {
 	}
 	out := listProfilesXML{Truncated: next != "", Marker: next}
 	for _, p := range page {
-		x := p.xml()
+		x := s.account.profileXML(p)
 		x.Tags = nil // lists do not show tags
 		out.Profiles = append(out.Profiles, x)
 	}
@@ -210,12 +222,12 @@ type roleAnswerXML struct {
 	Role roleXML `xml:"Role"`
 }
 
-func getRole(_ *Server, c *call) (any, error) {
+func getRole(s *Server, c *call) (any, error) {
 	name := c.form.str("RoleName")
 	if name == "" {
 		return nil, iamRefuse(http.StatusBadRequest, "ValidationError", "RoleName must have length greater than or equal to 1")
 	}
-	return roleAnswerXML{newRoleXML(name)}, nil
+	return roleAnswerXML{s.account.roleXML(name)}, nil
 }
 
 type callerXML struct {
@@ -224,6 +236,6 @@ type callerXML struct {
 	Account string `xml:"Account"`
 }
 
-func getCallerIdentity(*Server, *call) (any, error) {
-	return callerXML{creator, iamID("AIDA", creator), accountID}, nil
+func getCallerIdentity(s *Server, _ *call) (any, error) {
+	return callerXML{s.account.creator(), iamID("AIDA", s.account.creator()), accountID}, nil
 }

@@ -35,9 +35,13 @@ func (s *Server) idempotent(c *call, run func() (any, error)) (any, error) {
 		if code := s.faults().InFlight; code != "" && c.at.Before(saved.Answered) {
 			return nil, ErrorFault{Code: code}.refusal()
 		}
+		c.replayed = true
 		return rawXML(saved.Inner), nil
 	}
 	value, err := run()
+	if err == nil {
+		err = c.effective() // a token does not keep the answer of a call that is refused
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -23,10 +23,13 @@ type instance struct {
 	TemplateVersion string `json:",omitempty"`
 	ClientToken     string `json:",omitempty"`
 	PrivateIP       string
+	PublicIP        string `json:",omitempty"`
+	Pods            int    `json:",omitempty"` // pods with addresses of their own, where the CNI plugin is played
 	Groups          []string
 	Profile         string `json:",omitempty"` // ARN
 	KeyName         string `json:",omitempty"`
 	Tags            map[string]string
+	TagsBefore      map[string]string `json:",omitempty"`
 	VolumeTags      map[string]string `json:",omitempty"`
 	InterfaceTags   map[string]string `json:",omitempty"`
 	RequestTags     map[string]string `json:",omitempty"` // of the spot instance request
@@ -36,7 +39,8 @@ type instance struct {
 	Metadata        metadataOptions
 	Monitoring      bool   `json:",omitempty"`
 	EBSOptimized    bool   `json:",omitempty"`
-	PlacementGroup  string `json:",omitempty"`
+	Enclave         bool   `json:",omitempty"`
+	ReservationUse  string `json:",omitempty"` // capacity reservation preference of the launch
 	Tenancy         string `json:",omitempty"`
 
 	LaunchedAt  time.Time
@@ -49,6 +53,9 @@ type instance struct {
 	EndedAt     time.Time // termination was asked for or happened; zero while it lives
 	EndSeenAt   time.Time // Describe calls know of the end from here on
 	GoneAt      time.Time // shutting-down becomes terminated
+	StoppedAt   time.Time `json:",omitzero"` // it was stopped; zero while it was not
+	HaltedAt    time.Time `json:",omitzero"` // stopping becomes stopped
+	TagsSeenAt  time.Time `json:",omitzero"` // Describe calls show TagsBefore until here
 	EndCode     string    `json:",omitempty"`
 	EndReason   string    `json:",omitempty"`
 
@@ -77,6 +84,7 @@ type networkInterface struct {
 	Groups      []string
 	Description string
 	IPv6        []string `json:",omitempty"`
+	Secondary   int      `json:",omitempty"` // private IPv4 addresses besides the primary one, those of prefixes included
 	PrimaryIPv6 bool     `json:",omitempty"` // the first IPv6 address never changes
 }
 
@@ -101,6 +109,8 @@ var (
 	stateRunning      = instanceState{16, "running"}
 	stateShuttingDown = instanceState{32, "shutting-down"}
 	stateTerminated   = instanceState{48, "terminated"}
+	stateStopping     = instanceState{64, "stopping"}
+	stateStopped      = instanceState{80, "stopped"}
 )
 
 // state is the true state at an instant.
@@ -110,6 +120,10 @@ func (i *instance) state(now time.Time) instanceState {
 		return stateTerminated
 	case i.ended():
 		return stateShuttingDown
+	case i.stopped() && !now.Before(i.HaltedAt):
+		return stateStopped
+	case i.stopped():
+		return stateStopping
 	case now.Before(i.RunningAt):
 		return statePending
 	}
@@ -128,6 +142,19 @@ func (i *instance) seen(now time.Time) instanceState {
 }
 
 func (i *instance) ended() bool { return !i.EndedAt.IsZero() }
+
+func (i *instance) stopped() bool { return !i.StoppedAt.IsZero() }
+
+// off says whether the machine runs no more.
+func (i *instance) off() bool { return i.ended() || i.stopped() }
+
+// shownTags are the tags that Describe calls show at an instant.
+func (i *instance) shownTags(now time.Time) map[string]string {
+	if now.Before(i.TagsSeenAt) {
+		return i.TagsBefore
+	}
+	return i.Tags
+}
 
 func (i *instance) visible(now time.Time) bool { return !now.Before(i.VisibleAt) }
 

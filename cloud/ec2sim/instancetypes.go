@@ -147,13 +147,10 @@ func (t *InstanceType) xml() instanceTypeXML {
 		UsageClasses: t.UsageClasses, RootDevices: []string{"ebs"}, Virtualization: []string{"hvm"}, BareMetal: t.BareMetal,
 		Hypervisor: t.Hypervisor, Processor: processorXML{[]string{t.ec2Arch()}, t.ClockGHz, t.CPUManufacturer, t.processorFeatures()},
 		VCPU: vcpuXML{t.VCPUs, cpu.Cores, cpu.Threads}, MemoryMiB: t.MemoryMiB, Placement: []string{"cluster", "partition", "spread"},
-		Burstable: t.Burstable, DedicatedHosts: !t.Burstable, AutoRecovery: t.NVMeGB+t.DiskGB == 0, BootModes: []string{"legacy-bios", "uefi"},
+		Burstable: t.Burstable, DedicatedHosts: !t.Burstable, AutoRecovery: t.NVMeGB+t.DiskGB == 0, BootModes: t.bootModes(),
 		Enclaves: "unsupported", Network: t.networkXML(), EBS: t.ebsXML(),
 	}
-	if t.Arch == "arm64" {
-		x.BootModes = []string{"uefi"}
-	}
-	if t.Hypervisor == "nitro" && t.VCPUs >= 4 {
+	if t.enclaves() {
 		x.Enclaves = "supported"
 	}
 	switch {
@@ -298,7 +295,7 @@ func (t *InstanceType) attributes() attributes {
 		case "supported-virtualization-type":
 			return one("hvm")
 		case "supported-boot-mode":
-			return t.xml().BootModes, true
+			return t.bootModes(), true
 		case "vcpu-info.default-vcpus":
 			return number(int64(t.VCPUs))
 		case "vcpu-info.default-cores":

@@ -80,6 +80,7 @@ type instanceXML struct {
 	VPCID          string                 `xml:"vpcId,omitempty"`
 	PrivateIP      string                 `xml:"privateIpAddress,omitempty"`
 	IPv6           string                 `xml:"ipv6Address,omitempty"`
+	PublicIP       string                 `xml:"ipAddress,omitempty"`
 	SourceCheck    bool                   `xml:"sourceDestCheck"`
 	Groups         []groupXML             `xml:"groupSet>item,omitempty"`
 	Architecture   string                 `xml:"architecture"`
@@ -99,6 +100,7 @@ type instanceXML struct {
 	EBSOptimized   bool                   `xml:"ebsOptimized"`
 	ENA            bool                   `xml:"enaSupport"`
 	CPU            cpuOptionsXML          `xml:"cpuOptions"`
+	Enclaves       enabledXML             `xml:"enclaveOptions"`
 	Metadata       struct {
 		State string `xml:"state"`
 		metadataOptions
@@ -131,12 +133,16 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 	t, z := s.catalogue.Type(i.Type), s.zoneOf(i)
 	x := instanceXML{
 		ID: i.ID, ImageID: i.Image, State: stateXML{state.code, state.name}, KeyName: i.KeyName, LaunchIndex: i.LaunchIndex,
-		Type: i.Type, LaunchedAt: timestamp(i.LaunchedAt), Placement: placementXML{i.Zone, z.id, i.PlacementGroup, "default"},
+		Type: i.Type, LaunchedAt: timestamp(i.LaunchedAt), Placement: placementXML{i.Zone, z.id, "", i.Tenancy},
 		Monitoring: monitoringXML{"disabled"}, SourceCheck: true, Architecture: t.ec2Arch(), RootDeviceType: "ebs", RootDeviceName: rootDevice,
-		Virtualization: "hvm", ClientToken: i.ClientToken, Tags: tagsXML(i.Tags), Hypervisor: "xen",
+		Virtualization: "hvm", ClientToken: i.ClientToken, Tags: tagsXML(i.shownTags(now)), Hypervisor: "xen",
 		SpotRequest: i.SpotRequest, EBSOptimized: i.EBSOptimized, ENA: true, Platform: "Linux/UNIX", CPU: cpuOptions(t),
 	}
-	setDefault(&x.Placement.Tenancy, i.Tenancy)
+	if im := s.image(i.Image); im != nil {
+		x.RootDeviceName, x.Platform = im.Root, im.platform()
+	}
+	setDefault(&x.Placement.Tenancy, "default")
+	x.Enclaves.Enabled = i.Enclave
 	x.Metadata.State, x.Metadata.metadataOptions = "applied", i.Metadata
 	if i.Monitoring {
 		x.Monitoring.State = "enabled"
@@ -145,13 +151,16 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 		x.Lifecycle = "spot"
 	}
 	x.Capacity = i.Capacity
-	if r := s.reservations.rows[i.Capacity]; r != nil && r.Kind == kindBlock {
-		x.Lifecycle = kindBlock
+	if r := s.reservations.rows[i.Capacity]; r != nil && r.market() != "" {
+		x.Lifecycle = r.market()
 	}
+	// The API reference (CapacityReservationSpecificationResponse) lets one think that a target comes without the preference;
+	// Karpenter tells reserved instances by the preference (pkg/providers/instance/types.go), so it comes with both.
+	x.CapacityUse = &capacityUseXML{Preference: i.ReservationUse}
 	if i.Targeted {
-		x.CapacityUse = &capacityUseXML{Target: &reservationRef{i.Capacity}}
+		x.CapacityUse.Target = &reservationRef{i.Capacity}
 	} else if !i.Spot {
-		x.CapacityUse = &capacityUseXML{Preference: matchOpen}
+		setDefault(&x.CapacityUse.Preference, matchOpen)
 	}
 	if i.Profile != "" {
 		x.Profile = &profileRefXML{ARN: i.Profile}
@@ -159,7 +168,7 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 			x.Profile.ID = p.ID
 		}
 	}
-	if state == stateShuttingDown || state == stateTerminated {
+	if state != statePending && state != stateRunning {
 		x.Reason = i.EndReason
 		x.StateReason = &stateReasonXML{i.EndCode, i.EndReason}
 	}
@@ -167,7 +176,7 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 		return x // EC2 forgets the network and the disks
 	}
 	x.SubnetID, x.VPCID, x.PrivateIP, x.PrivateDNS = i.Subnet, vpcID, i.PrivateIP, s.account.privateDNS(i.PrivateIP)
-	x.Groups, x.IPv6 = s.groupsXML(i.Groups), i.ipv6()
+	x.Groups, x.IPv6, x.PublicIP = s.groupsXML(i.Groups), i.ipv6(), i.PublicIP
 	for _, v := range i.Volumes {
 		a := attachedVolumeXML{Device: v.Device}
 		a.EBS.ID, a.EBS.Status, a.EBS.AttachedAt, a.EBS.DeleteOnTermination = v.ID, "attached", timestamp(i.LaunchedAt), !v.Keep
@@ -198,7 +207,7 @@ func (s *Server) attachedInterfaceXML(i *instance, n networkInterface) attachedI
 func (s *Server) groupsXML(ids []string) []groupXML {
 	var out []groupXML
 	for _, id := range ids {
-		if g := s.account.group(id); g != nil {
+		if g := s.group(id); g != nil {
 			out = append(out, groupXML{g.ID, g.Name})
 		}
 	}

@@ -101,16 +101,16 @@ func (k *kubelets) due() (work []job, next time.Time) {
 	}
 	next = s.nextDue
 	for id, i := range s.instances.rows {
-		boot := i.Node == nodeAbsent && !i.ended() && !i.BootAt.IsZero()
+		boot := i.Node == nodeAbsent && !i.off() && !i.BootAt.IsZero()
 		switch {
 		case k.busy[id]:
 		case boot && now.Before(i.BootAt):
 			if next.IsZero() || i.BootAt.Before(next) {
 				next = i.BootAt
 			}
-		case boot, i.ended() && i.Node == nodeJoined:
+		case boot, i.off() && i.Node == nodeJoined:
 			k.busy[id] = true
-			work = append(work, job{machine: s.machine(i), stop: i.ended()})
+			work = append(work, job{machine: s.machine(i), stop: i.off()})
 		}
 	}
 	return work, next
@@ -183,7 +183,7 @@ func (k *kubelets) ended(id string) bool {
 	k.sim.mu.Lock()
 	defer k.sim.mu.Unlock()
 	i := k.sim.instances.rows[id]
-	return i == nil || i.ended()
+	return i == nil || i.off()
 }
 
 // adopt accepts a Node of this very instance, created by a request whose answer was lost.

@@ -79,8 +79,14 @@ func (s *Server) prepare(spec *launchSpec) (*launchOrder, error) {
 	if err := checkMachine(spec, o.itype); err != nil {
 		return nil, err
 	}
+	if err := s.checkDevices(spec, o.image); err != nil {
+		return nil, err
+	}
 	if err := checkAddresses(spec, o.subnet); err != nil {
 		return nil, err
+	}
+	if name := spec.PlacementGroup + spec.PlacementID; name != "" {
+		return nil, refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name) // there are none
 	}
 	if o.groups, err = s.launchGroups(spec); err != nil {
 		return nil, err
@@ -97,8 +103,11 @@ func (s *Server) launchImage(id string, t *InstanceType) (*image, error) {
 		return nil, refuse("InvalidAMIID.Malformed", "Invalid id: \"%s\"", id)
 	}
 	im := s.image(id)
-	if im == nil {
+	if im == nil || s.late(s.faults().ImageLag, im.MadeAt) {
 		return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+	}
+	if im.Gone {
+		return nil, refuse("InvalidAMIID.Unavailable", "The image ID '%s' is no longer available", id)
 	}
 	if !im.visible() {
 		return nil, notAuthorized(im)
@@ -106,7 +115,7 @@ func (s *Server) launchImage(id string, t *InstanceType) (*image, error) {
 	if im.Arch != t.ec2Arch() {
 		return nil, invalidValue("The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again.", t.ec2Arch(), im.Arch)
 	}
-	return im, nil
+	return im, im.checkBoot(t)
 }
 
 // launchSubnet finds the subnet: named, or in the primary interface, or the one of the zone.
@@ -141,11 +150,12 @@ func (s *Server) launchSubnet(spec *launchSpec) (*subnet, error) {
 func (s *Server) launchGroups(spec *launchSpec) ([]string, error) {
 	ids := slices.Clone(spec.GroupIDs)
 	for _, name := range spec.GroupNames {
-		at := slices.IndexFunc(s.account.groups, func(g *securityGroup) bool { return g.Name == name })
+		groups := s.allGroups()
+		at := slices.IndexFunc(groups, func(g *securityGroup) bool { return g.Name == name })
 		if at < 0 {
 			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist in VPC '%s'", name, vpcID)
 		}
-		ids = append(ids, s.account.groups[at].ID)
+		ids = append(ids, groups[at].ID)
 	}
 	for _, n := range spec.Interfaces {
 		for _, id := range n.Groups {
@@ -155,7 +165,7 @@ func (s *Server) launchGroups(spec *launchSpec) ([]string, error) {
 		}
 	}
 	for _, id := range ids {
-		if s.account.group(id) == nil {
+		if s.launchGroup(id) == nil {
 			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
 		}
 	}
@@ -173,16 +183,16 @@ func (s *Server) launchProfile(spec *launchSpec) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	p, lag := s.profiles.rows[name], time.Duration(s.faults().ProfileLag)
+	p := s.profiles.rows[name]
 	switch {
 	case p == nil && spec.ProfileARN != "":
 		return "", invalidValue("Value (%s) for parameter iamInstanceProfile.arn is invalid. Invalid IAM Instance Profile ARN", spec.ProfileARN)
-	case p == nil || lag > 0 && s.now().Before(p.CreatedAt.Add(lag)):
+	case p == nil || s.late(s.faults().ProfileLag, p.CreatedAt):
 		return "", invalidValue("Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", name)
 	case p.Role == "":
-		return "", invalidValue("IAM Instance Profile \"%s\" has no associated IAM Roles", p.arn())
+		return "", invalidValue("IAM Instance Profile \"%s\" has no associated IAM Roles", s.account.profileARN(p.Path+p.Name))
 	}
-	return p.arn(), nil
+	return s.account.profileARN(p.Path + p.Name), nil
 }
 
 // obtain takes one instance out of a pool and makes it, or says why the pool is dry.
@@ -194,10 +204,13 @@ func (s *Server) obtain(o *launchOrder, index int, now time.Time) (*instance, er
 	if err := s.poolRefuses(o.pool(), capacity != nil); err != nil {
 		return nil, err
 	}
+	if z, _ := s.account.zone(o.subnet.Zone); o.spot && z.local != "" {
+		return nil, refuse("Unsupported", "Spot is not supported in your requested Availability Zone (%s).", z.name)
+	}
 	if o.spot && !o.itype.Supports("spot") {
 		return nil, refuse("InvalidFleetConfiguration", "The instance type %s is not supported for Spot", o.itype.Name)
 	}
-	if s.freeAddresses(o.subnet) < 1 {
+	if s.freeAddresses(o.subnet) < o.spec.addresses() {
 		return nil, refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", o.subnet.ID)
 	}
 	i := s.newInstance(o, index, now)
@@ -206,6 +219,8 @@ func (s *Server) obtain(o *launchOrder, index int, now time.Time) (*instance, er
 	} else {
 		i.Capacity, i.Targeted = capacity.ID, o.spec.Reservation != ""
 	}
+	i.ReservationUse = o.spec.ReservationUse
+	s.further[i.Subnet] += i.further()
 	s.instances.put(i.ID, i)
 	s.notBefore(i)
 	s.wakeKubelets()
@@ -219,7 +234,7 @@ func (s *Server) newInstance(o *launchOrder, index int, now time.Time) *instance
 		Spot: o.spot, Fleet: o.fleet, Reservation: o.reservation, LaunchIndex: index, ClientToken: o.token,
 		PrivateIP: s.takeAddress(o.subnet), Groups: o.groups, Profile: o.profileARN, KeyName: spec.KeyName,
 		VolumeTags: maps.Clone(spec.Tags["volume"]), InterfaceTags: maps.Clone(spec.Tags["network-interface"]),
-		UserData: s.keepUserData(spec.UserData), PlacementGroup: spec.PlacementGroup, Tenancy: spec.Tenancy,
+		UserData: s.keepUserData(spec.UserData), Tenancy: spec.Tenancy, Enclave: spec.Enclave != nil && *spec.Enclave,
 		Metadata:   metadataOptions{Endpoint: "enabled", IPv6: "disabled", HopLimit: 2, Tokens: "required", InstanceTags: "disabled"},
 		Monitoring: spec.Monitoring != nil && *spec.Monitoring, EBSOptimized: spec.EBSOptimized != nil && *spec.EBSOptimized,
 		LaunchedAt: now, VisibleAt: now.Add(time.Duration(faults.DescribeLag)), RunningAt: now.Add(s.opts.PendingFor),
@@ -242,8 +257,11 @@ func (s *Server) newInstance(o *launchOrder, index int, now time.Time) *instance
 	if spec.Metadata != nil {
 		i.Metadata.merge(spec.Metadata)
 	}
-	i.Volumes = newVolumes(spec)
+	i.Volumes = newVolumes(spec, o.image)
 	i.Interfaces = newInterfaces(spec, o.groups, o.subnet)
+	if s.public(o) {
+		i.PublicIP = publicAddress()
+	}
 	i.BootAt = now.Add(s.opts.BootDelay)
 	i.ReadyAt = i.BootAt.Add(s.opts.ReadyDelay)
 	s.bootFaults(i, now)
@@ -264,34 +282,6 @@ func (m *metadataOptions) merge(over *metadataOptions) {
 	}
 }
 
-// rootDevice is the root device of the Linux images; rootSizeGiB the size of their snapshot.
-const (
-	rootDevice  = "/dev/xvda"
-	rootSizeGiB = 20
-)
-
-func newVolumes(spec *launchSpec) []volume {
-	root := volume{ID: newID("vol"), Device: rootDevice, SizeGiB: rootSizeGiB, Type: "gp3"}
-	volumes := []volume{root}
-	for _, d := range spec.Devices {
-		if d.VirtualName != "" {
-			continue
-		}
-		v := volume{
-			ID: newID("vol"), Device: d.Name, SizeGiB: d.SizeGiB, Type: d.Type, IOPS: d.IOPS, Throughput: d.Throughput,
-			Encrypted: d.Encrypted != nil && *d.Encrypted, Keep: d.DeleteOnTermination != nil && !*d.DeleteOnTermination,
-		}
-		setDefault(&v.Type, "gp3")
-		if d.Name == rootDevice {
-			setDefault(&v.SizeGiB, rootSizeGiB)
-			volumes[0] = v
-			continue
-		}
-		volumes = append(volumes, v)
-	}
-	return volumes
-}
-
 func newInterfaces(spec *launchSpec, groups []string, in *subnet) []networkInterface {
 	if len(spec.Interfaces) == 0 {
 		return []networkInterface{{ID: newID("eni"), Type: "interface", Groups: groups}}
@@ -304,7 +294,7 @@ func newInterfaces(spec *launchSpec, groups []string, in *subnet) []networkInter
 		for range n.Ipv6Count {
 			i.IPv6 = append(i.IPv6, in.newIPv6())
 		}
-		i.PrimaryIPv6 = n.PrimaryIPv6
+		i.PrimaryIPv6, i.Secondary = n.PrimaryIPv6, n.SecondaryCount+prefixAddresses*n.Ipv4PrefixCount
 		setDefault(&i.Type, "interface")
 		if i.Groups == nil {
 			i.Groups = groups

@@ -18,10 +18,12 @@ type launchSpec struct {
 	GroupNames     []string                     `json:",omitempty"`
 	SubnetID       string                       `json:",omitempty"`
 	Zone           string                       `json:",omitempty"`
-	PlacementGroup string                       `json:",omitempty"`
+	PlacementGroup string                       `json:",omitempty"` // its name
+	PlacementID    string                       `json:",omitempty"` // its id
 	Tenancy        string                       `json:",omitempty"`
 	MarketType     string                       `json:",omitempty"`
 	Nested         string                       `json:",omitempty"` // nested virtualization
+	Enclave        *bool                        `json:",omitempty"` // Nitro Enclaves
 	EBSOptimized   *bool                        `json:",omitempty"`
 	Monitoring     *bool                        `json:",omitempty"`
 	Metadata       *metadataOptions             `json:",omitempty"`
@@ -54,6 +56,7 @@ type interfaceSpec struct {
 	Ipv6Count           int      `json:",omitempty"`
 	Ipv6PrefixCount     int      `json:",omitempty"`
 	Ipv4PrefixCount     int      `json:",omitempty"`
+	SecondaryCount      int      `json:",omitempty"` // of secondary private IPv4 addresses
 }
 
 type deviceSpec struct {
@@ -91,9 +94,10 @@ func parseLaunchSpec(p *params) (*launchSpec, error) {
 		ProfileName: p.sub("IamInstanceProfile").str("Name"), ProfileARN: p.sub("IamInstanceProfile").str("Arn"),
 		GroupIDs: p.strings("SecurityGroupId"), GroupNames: p.strings("SecurityGroup"),
 		SubnetID: p.str("SubnetId"), Zone: p.sub("Placement").str("AvailabilityZone"),
-		PlacementGroup: p.sub("Placement").str("GroupName"), Tenancy: p.sub("Placement").str("Tenancy"),
+		PlacementGroup: p.sub("Placement").str("GroupName"), PlacementID: p.sub("Placement").str("GroupId"),
+		Tenancy:    p.sub("Placement").str("Tenancy"),
 		MarketType: p.sub("InstanceMarketOptions").str("MarketType"), Nested: p.sub("CpuOptions").str("NestedVirtualization"), EBSOptimized: p.flag("EbsOptimized"),
-		Monitoring:     p.sub("Monitoring").flag("Enabled"),
+		Monitoring: p.sub("Monitoring").flag("Enabled"), Enclave: p.sub("EnclaveOptions").flag("Enabled"),
 		Reservation:    p.sub("CapacityReservationSpecification").sub("CapacityReservationTarget").str("CapacityReservationId"),
 		ReservationUse: p.sub("CapacityReservationSpecification").str("CapacityReservationPreference"),
 	}
@@ -113,9 +117,10 @@ func parseLaunchSpec(p *params) (*launchSpec, error) {
 			DeviceIndex: n.read(item, "DeviceIndex"), CardIndex: n.read(item, "NetworkCardIndex"), Type: item.str("InterfaceType"),
 			Groups: item.strings("SecurityGroupId"), SubnetID: item.str("SubnetId"), Description: item.str("Description"),
 			PublicIP: item.flag("AssociatePublicIpAddress"), DeleteOnTermination: item.flag("DeleteOnTermination"),
-			Tracking:    item.sub("ConnectionTrackingSpecification") != nil,
+			Tracking:    tracking(item.sub("ConnectionTrackingSpecification")),
 			PrimaryIPv6: *orFalse(item.flag("PrimaryIpv6")), Ipv6PrefixCount: n.read(item, "Ipv6PrefixCount"),
 			Ipv6Count: n.read(item, "Ipv6AddressCount"), Ipv4PrefixCount: n.read(item, "Ipv4PrefixCount"),
+			SecondaryCount: n.read(item, "SecondaryPrivateIpAddressCount"),
 		})
 	}
 	for _, item := range p.items("BlockDeviceMapping") {
@@ -133,6 +138,15 @@ func parseLaunchSpec(p *params) (*launchSpec, error) {
 	var err error
 	spec.Tags, err = parseTagSpecifications(p)
 	return spec, err
+}
+
+// tracking says whether timeouts of connection tracking are given. How long they are changes nothing here.
+func tracking(p *params) bool {
+	given := false
+	for _, name := range []string{"TcpEstablishedTimeout", "UdpStreamTimeout", "UdpTimeout"} {
+		given = p.has(name) || given
+	}
+	return given
 }
 
 // parseTagSpecifications reads TagSpecification.N into tags by resource type.
@@ -164,7 +178,7 @@ func (s *launchSpec) overlay(over *launchSpec) *launchSpec {
 	}{
 		{&out.ImageID, over.ImageID}, {&out.InstanceType, over.InstanceType}, {&out.KeyName, over.KeyName},
 		{&out.UserData, over.UserData}, {&out.SubnetID, over.SubnetID}, {&out.Zone, over.Zone},
-		{&out.PlacementGroup, over.PlacementGroup}, {&out.Tenancy, over.Tenancy}, {&out.MarketType, over.MarketType}, {&out.Nested, over.Nested},
+		{&out.PlacementGroup, over.PlacementGroup}, {&out.PlacementID, over.PlacementID}, {&out.Tenancy, over.Tenancy}, {&out.MarketType, over.MarketType}, {&out.Nested, over.Nested},
 		{&out.Reservation, over.Reservation}, {&out.ReservationUse, over.ReservationUse},
 	} {
 		if f.from != "" {
@@ -188,6 +202,9 @@ func (s *launchSpec) overlay(over *launchSpec) *launchSpec {
 	}
 	if over.Monitoring != nil {
 		out.Monitoring = over.Monitoring
+	}
+	if over.Enclave != nil {
+		out.Enclave = over.Enclave
 	}
 	if over.EBSOptimized != nil {
 		out.EBSOptimized = over.EBSOptimized

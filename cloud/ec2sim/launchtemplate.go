@@ -51,9 +51,7 @@ type launchTemplateXML struct {
 	Tags      []tagXML `xml:"tagSet>item,omitempty"`
 }
 
-const creator = "arn:aws:iam::" + accountID + ":user/tenon"
-
-func (t *launchTemplate) xml() launchTemplateXML {
+func (t *launchTemplate) xml(creator string) launchTemplateXML {
 	return launchTemplateXML{
 		t.ID, t.Name, timestamp(t.CreatedAt), creator, t.Default, t.latest().Number, tagsXML(t.Tags),
 	}
@@ -87,9 +85,9 @@ func (s *Server) findTemplate(p *params, version string) (*launchTemplate, *temp
 
 // launchedFrom looks up a template for a launch, which learns of it later than other calls: EC2's API is eventually consistent
 // (developer guide, "Eventual consistency in the Amazon EC2 API").
-func (s *Server) launchedFrom(p *params, now time.Time) (*launchTemplate, *templateVersion, error) {
+func (s *Server) launchedFrom(p *params) (*launchTemplate, *templateVersion, error) {
 	t, v, err := s.findTemplate(p, p.str("Version"))
-	if lag := time.Duration(s.faults().TemplateLag); err == nil && lag > 0 && now.Before(t.CreatedAt.Add(lag)) {
+	if err == nil && s.late(s.faults().TemplateLag, t.CreatedAt) {
 		return nil, nil, refuse("InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name %s, does not exist.", t.Name)
 	}
 	return t, v, err
@@ -134,7 +132,7 @@ func createLaunchTemplate(s *Server, c *call) (any, error) {
 		t := &launchTemplate{ID: newID("lt"), Name: name, CreatedAt: c.at, Tags: tags["launch-template"], Default: 1}
 		t.Versions = []*templateVersion{{Number: 1, Description: c.form.str("VersionDescription"), CreatedAt: c.at, Spec: spec}}
 		s.templates.put(t.ID, t)
-		return templateAnswerXML{t.xml()}, nil
+		return templateAnswerXML{t.xml(s.account.creator())}, nil
 	})
 }
 
@@ -178,7 +176,7 @@ func describeLaunchTemplates(s *Server, c *call) (any, error) {
 	}
 	out := describeTemplatesXML{Next: next}
 	for _, t := range page {
-		out.Templates = append(out.Templates, t.xml())
+		out.Templates = append(out.Templates, t.xml(s.account.creator()))
 	}
 	return out, nil
 }
@@ -216,7 +214,7 @@ func describeLaunchTemplateVersions(s *Server, c *call) (any, error) {
 				continue
 			}
 			all = append(all, templateVersionXML{
-				t.ID, t.Name, v.Number, v.Description, timestamp(v.CreatedAt), creator, v.Number == t.Default, v.Spec.xml(),
+				t.ID, t.Name, v.Number, v.Description, timestamp(v.CreatedAt), s.account.creator(), v.Number == t.Default, v.Spec.xml(),
 			})
 		}
 	}
@@ -235,5 +233,5 @@ func deleteLaunchTemplate(s *Server, c *call) (any, error) {
 		return nil, errDryRun
 	}
 	s.templates.del(t.ID)
-	return templateAnswerXML{t.xml()}, nil
+	return templateAnswerXML{t.xml(s.account.creator())}, nil
 }

@@ -107,14 +107,23 @@ func spotDepth(t *InstanceType, zone string) float64 { return unit("depth", t.Na
 // others are missing in one zone, as accelerated and storage families are in life.
 func (a *account) offered(t *InstanceType, zoneName string) bool {
 	family, _, _ := strings.Cut(t.Name, ".")
+	regular := make([]zone, 0, len(a.zones))
+	for _, z := range a.zones {
+		if z.name == zoneName && z.local != "" {
+			return slices.Contains(localFamilies, family)
+		}
+		if z.local == "" {
+			regular = append(regular, z)
+		}
+	}
 	switch family[0] {
 	case 'm', 'c', 'r', 't':
 		if !strings.HasPrefix(family, "trn") {
 			return true
 		}
 	}
-	missing := int(unit("missing", family) * 2 * float64(len(a.zones)))
-	return len(a.zones) < 2 || missing >= len(a.zones) || a.zones[missing].name != zoneName
+	missing := int(unit("missing", family) * 2 * float64(len(regular)))
+	return len(regular) < 2 || missing >= len(regular) || regular[missing].name != zoneName
 }
 
 // price is what an instance of the pool costs per hour.

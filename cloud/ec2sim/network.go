@@ -16,6 +16,9 @@ type zoneXML struct {
 	OptIn   string `xml:"optInStatus"`
 	Type    string `xml:"zoneType"`
 	Message string `xml:"messageSet,omitempty"`
+
+	Parent   string `xml:"parentZoneName,omitempty"`
+	ParentID string `xml:"parentZoneId,omitempty"`
 }
 
 type describeZonesXML struct {
@@ -34,10 +37,15 @@ func describeAvailabilityZones(s *Server, c *call) (any, error) {
 		if len(names)+len(ids) > 0 && !slices.Contains(names, z.name) && !slices.Contains(ids, z.id) {
 			continue
 		}
-		all = append(all, zoneXML{
+		x := zoneXML{
 			Name: z.name, ID: z.id, State: "available", Region: s.account.region, Group: s.account.region + "-zg-1",
 			Border: s.account.region, OptIn: "opt-in-not-required", Type: "availability-zone",
-		})
+		}
+		if z.local != "" {
+			x.Group, x.Border, x.OptIn, x.Type = z.local, z.local, "opted-in", "local-zone"
+			x.Parent, x.ParentID = s.account.zones[0].name, s.account.zones[0].id
+		}
+		all = append(all, x)
 	}
 	all, err := sift(all, parseFilters(c.form), func(z zoneXML) attributes {
 		return oneOf(map[string]string{
@@ -115,10 +123,10 @@ func describeSubnets(s *Server, c *call) (any, error) {
 		return nil, err
 	}
 	found, err = sift(found, parseFilters(c.form), func(n *subnet) attributes {
-		return tagged(s.seededTags(n.ID), oneOf(map[string]string{
+		return tagged(s.shownTags(n.ID), oneOf(map[string]string{
 			"subnet-id": n.ID, "vpc-id": vpcID, "availability-zone": n.Zone, "availabilityZone": n.Zone,
-			"availability-zone-id": n.ZoneID, "cidr-block": n.Prefix.String(), "state": "available", "owner-id": accountID,
-			"default-for-az": "false", "map-public-ip-on-launch": "false", "available-ip-address-count": strconv.Itoa(s.freeAddresses(n)),
+			"availability-zone-id": n.ZoneID, "cidr-block": n.Prefix.String(), "state": "available", "owner-id": s.account.network,
+			"default-for-az": "false", "map-public-ip-on-launch": strconv.FormatBool(s.publicByDefault(n)), "available-ip-address-count": strconv.Itoa(s.freeAddresses(n)),
 		}))
 	})
 	if err != nil {
@@ -131,8 +139,9 @@ func describeSubnets(s *Server, c *call) (any, error) {
 	out := describeSubnetsXML{Next: next}
 	for _, n := range page {
 		out.Subnets = append(out.Subnets, subnetXML{
-			ID: n.ID, ARN: s.account.arn("ec2", "subnet/"+n.ID), State: "available", OwnerID: accountID, VPCID: vpcID,
-			CIDR: n.Prefix.String(), Free: s.freeAddresses(n), Zone: n.Zone, ZoneID: n.ZoneID, Tags: tagsXML(s.seededTags(n.ID)), IPv6: n.ipv6XML(),
+			ID: n.ID, ARN: s.account.subnetARN(n.ID), State: "available", OwnerID: s.account.network, VPCID: vpcID,
+			CIDR: n.Prefix.String(), Free: s.freeAddresses(n), Zone: n.Zone, ZoneID: n.ZoneID, PublicIP: s.publicByDefault(n),
+			Tags: tagsXML(s.shownTags(n.ID)), IPv6: n.ipv6XML(),
 		})
 	}
 	return out, nil
@@ -157,7 +166,7 @@ func describeSecurityGroups(s *Server, c *call) (any, error) {
 	notFound := func(id string) error {
 		return refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
 	}
-	found, err := byID(s.account.groups, func(g *securityGroup) string { return g.ID }, c.form.strings("GroupId"), notFound)
+	found, err := byID(s.allGroups(), func(g *securityGroup) string { return g.ID }, c.form.strings("GroupId"), notFound)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +176,7 @@ func describeSecurityGroups(s *Server, c *call) (any, error) {
 		}
 	}
 	found, err = sift(found, parseFilters(c.form), func(g *securityGroup) attributes {
-		return tagged(s.seededTags(g.ID), oneOf(map[string]string{
+		return tagged(s.shownTags(g.ID), oneOf(map[string]string{
 			"group-id": g.ID, "group-name": g.Name, "vpc-id": vpcID, "owner-id": accountID, "description": g.Description,
 		}))
 	})
@@ -182,7 +191,7 @@ func describeSecurityGroups(s *Server, c *call) (any, error) {
 	for _, g := range page {
 		out.Groups = append(out.Groups, securityGroupXML{
 			ID: g.ID, ARN: s.account.arn("ec2", "security-group/"+g.ID), Name: g.Name, Description: g.Description,
-			OwnerID: accountID, VPCID: vpcID, Tags: tagsXML(s.seededTags(g.ID)),
+			OwnerID: accountID, VPCID: vpcID, Tags: tagsXML(s.shownTags(g.ID)),
 		})
 	}
 	return out, nil
@@ -204,7 +213,7 @@ type describeVpcsXML struct {
 
 func describeVpcs(s *Server, c *call) (any, error) {
 	tags := map[string]string{"Name": s.account.cluster + "-vpc"}
-	all := []vpcXML{{ID: vpcID, OwnerID: accountID, State: "available", CIDR: vpcCIDR, Tenancy: "default", Tags: tagsXML(tags)}}
+	all := []vpcXML{{ID: vpcID, OwnerID: s.account.network, State: "available", CIDR: vpcCIDR, Tenancy: "default", Tags: tagsXML(tags)}}
 	all, err := byID(all, func(v vpcXML) string { return v.ID }, c.form.strings("VpcId"), func(id string) error {
 		return refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", id)
 	})
@@ -225,6 +234,7 @@ type describeNoPlacementGroupsXML struct {
 
 // describePlacementGroups answers truthfully: the account has none.
 func describePlacementGroups(_ *Server, c *call) (any, error) {
+	parseFilters(c.form) // of nothing they leave nothing
 	for _, key := range []string{"GroupName", "GroupId"} {
 		if names := c.form.strings(key); len(names) > 0 {
 			return nil, refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", names[0])
@@ -261,7 +271,7 @@ func describeSpotPriceHistory(s *Server, c *call) (any, error) {
 			continue
 		}
 		for _, z := range s.account.zones {
-			if !s.account.offered(t, z.name) || zoneName != "" && zoneName != z.name {
+			if z.local != "" || !s.account.offered(t, z.name) || zoneName != "" && zoneName != z.name {
 				continue
 			}
 			price := strconv.FormatFloat(perDollar*s.market.spotPrice(t, z.name, c.at), 'f', 6, 64)

@@ -13,6 +13,7 @@ import (
 type params struct {
 	value    string
 	children map[string]*params
+	read     bool // somebody has looked at it
 }
 
 func parseParams(form url.Values) *params {
@@ -41,7 +42,11 @@ func (p *params) sub(key string) *params {
 	if p == nil {
 		return nil
 	}
-	return p.children[key]
+	child := p.children[key]
+	if child != nil {
+		child.read = true
+	}
+	return child
 }
 
 func (p *params) has(key string) bool { return p.sub(key) != nil }
@@ -71,7 +76,7 @@ func (p *params) items(key string) []*params {
 	sort.Ints(numbers)
 	items := make([]*params, len(numbers))
 	for i, n := range numbers {
-		items[i] = list.children[strconv.Itoa(n)]
+		items[i] = list.sub(strconv.Itoa(n))
 	}
 	return items
 }

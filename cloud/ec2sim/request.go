@@ -2,8 +2,10 @@ package ec2sim
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,6 +29,8 @@ type call struct {
 	at                time.Time
 	// answeredAt is when the answer is sent, faults considered.
 	answeredAt time.Time
+	// replayed says that the answer is that of an earlier call with the same client token.
+	replayed bool
 }
 
 // reply is a finished answer.
@@ -95,15 +99,18 @@ func (s *Server) answer(r *http.Request, c *call, plan faultPlan) (reply, *apiEr
 		e := asAPIError(err)
 		return p.failure(c, e), e
 	}
-	var value any
+	var (
+		value any
+		err   error
+	)
 	run := func(time.Time) error {
-		err := s.authorize(c)
-		if err == nil {
-			value, err = h(s, c)
+		if err := s.authorize(c); err != nil {
+			return err
 		}
+		value, err = c.run(s, h)
 		return err
 	}
-	err := s.locked(run)
+	err = s.locked(run)
 	for wait, ok := value.(*messageWait); err == nil && ok; wait, ok = value.(*messageWait) {
 		if !wait.forMessage(r.Context(), s) {
 			value, err = wait.empty()
@@ -119,6 +126,22 @@ func (s *Server) answer(r *http.Request, c *call, plan faultPlan) (reply, *apiEr
 	}
 	e := asAPIError(err)
 	return p.failure(c, e), e
+}
+
+// run runs the handler of a call and holds the call to what the handler looked at.
+func (c *call) run(s *Server, h handler) (any, error) {
+	if c.service == "ec2" && strings.HasPrefix(c.action, "Describe") && *orFalse(c.form.flag("DryRun")) {
+		return nil, errDryRun
+	}
+	if c.form != nil {
+		c.form.forget() // what was looked at for the model and for policies
+		c.form.flag("DryRun")
+	}
+	value, err := h(s, c)
+	if err == nil || errors.Is(err, errDryRun) {
+		err = cmp.Or(c.effective(), err)
+	}
+	return value, err
 }
 
 // readCall tells the service by the credential scope of the signature and the action by what its protocol uses.

@@ -14,6 +14,8 @@ type capacityReservation struct {
 	Match         string // "open" or "targeted"
 	Kind          string // "default" or "capacity-block"
 	Interruptible bool   `json:",omitempty"`
+	Allocated     int    `json:",omitempty"` // instances that an interruptible reservation has taken out of it
+	AllocatedTo   string `json:",omitempty"` // id of that one
 	Tags          map[string]string
 	CreatedAt     time.Time
 	EndAt         time.Time // zero means never
@@ -129,7 +131,7 @@ func (s *Server) reservationFor(o *launchOrder, now time.Time) (*capacityReserva
 			return nil, nil
 		}
 		for _, r := range s.reservations.sorted() {
-			if r.Match == matchOpen && r.market() == "" && r.Type == o.itype.Name && r.Zone == o.subnet.Zone && r.state(now) == "active" && s.used(r) < r.Total {
+			if r.Match == matchOpen && r.market() == "" && r.Type == o.itype.Name && r.Zone == o.subnet.Zone && r.state(now) == "active" && s.free(r) > 0 {
 				return r, nil
 			}
 		}
@@ -148,7 +150,7 @@ func (s *Server) reservationFor(o *launchOrder, now time.Time) (*capacityReserva
 		return nil, refuse("InvalidCapacityReservationState", "The capacity reservation '%s' is %s.", r.ID, r.state(now))
 	case r.market() != o.spec.MarketType:
 		return nil, refuse("InvalidParameterCombination", "The capacity reservation '%s' is used with the market type '%s', not with '%s'.", r.ID, r.market(), o.spec.MarketType)
-	case s.used(r) >= r.Total:
+	case s.free(r) == 0:
 		return nil, refuse("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
 	}
 	return r, nil
@@ -174,6 +176,16 @@ type capacityReservationXML struct {
 	Kind          string   `xml:"reservationType"`
 	Interruptible bool     `xml:"interruptible"`
 	Tags          []tagXML `xml:"tagSet>item,omitempty"`
+
+	Allocation *allocatedXML `xml:"interruptibleCapacityAllocation"`
+}
+
+type allocatedXML struct {
+	Count  int    `xml:"instanceCount"`
+	Target int    `xml:"targetInstanceCount"`
+	Status string `xml:"status"`
+	To     string `xml:"interruptibleCapacityReservationId"`
+	Kind   string `xml:"interruptionType"`
 }
 
 func (s *Server) reservationXML(r *capacityReservation, now time.Time) capacityReservationXML {
@@ -185,8 +197,11 @@ func (s *Server) reservationXML(r *capacityReservation, now time.Time) capacityR
 	if z, ok := s.account.zone(r.Zone); ok {
 		x.ZoneID = z.id
 	}
+	if r.Allocated > 0 {
+		x.Allocation = &allocatedXML{r.Allocated, r.Allocated, "active", r.AllocatedTo, "adhoc"}
+	}
 	if x.State == "active" {
-		x.Available = max(0, r.Total-s.used(r))
+		x.Available = s.free(r)
 	}
 	if !r.EndAt.IsZero() {
 		x.EndDate, x.EndDateType = timestamp(r.EndAt), "limited"
@@ -210,12 +225,22 @@ func createCapacityReservation(s *Server, c *call) (any, error) {
 			Kind: kindDefault, Tags: map[string]string{},
 		}
 		setDefault(&r.Match, matchOpen)
+		if platform := p.str("InstancePlatform"); platform != "Linux/UNIX" {
+			return nil, invalidValue("This simulator has the platform Linux/UNIX only, not '%s'", platform)
+		}
 		for _, item := range p.items("TagSpecifications") {
+			if kind := item.str("ResourceType"); kind != "capacity-reservation" {
+				return nil, invalidValue("'%s' is not a valid taggable resource type for this operation.", kind)
+			}
 			if r.Tags, err = parseTags(item); err != nil {
 				return nil, err
 			}
 		}
-		if end := p.str("EndDate"); end != "" {
+		end, kind := p.str("EndDate"), p.str("EndDateType")
+		if (kind == "limited") != (end != "") {
+			return nil, refuse("InvalidParameterCombination", "EndDate is for the end date type limited, and required there")
+		}
+		if end != "" {
 			if r.EndAt, err = time.Parse(time.RFC3339, end); err != nil {
 				return nil, invalidValue("Invalid value '%s' for EndDate.", end)
 			}

@@ -58,7 +58,7 @@ func (s *Server) runOrder(c *call) (*launchOrder, error) {
 	var t *launchTemplate
 	number := 0
 	if ref := c.form.sub("LaunchTemplate"); ref != nil {
-		template, version, err := s.launchedFrom(ref, c.at)
+		template, version, err := s.launchedFrom(ref)
 		if err != nil {
 			return nil, err
 		}

@@ -189,3 +189,14 @@ func launched(out *ec2.CreateFleetOutput) []string {
 }
 
 func stateFile(t *testing.T) string { return filepath.Join(t.TempDir(), "state") }
+
+// profile makes an instance profile with a role.
+func (a *account) profile(t *testing.T, name string) {
+	t.Helper()
+	if _, err := a.iam().CreateInstanceProfile(ctx(t), &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.iam().AddRoleToInstanceProfile(ctx(t), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String("nodes")}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -19,12 +19,22 @@ type Options struct {
 	Cluster string
 	// Region defaults to us-east-1; prices are those of us-east-1 everywhere, in yuan in China.
 	Region string
-	// Zones are zone names of the region. Default: a, b and c.
+	// Zones are zone names of the region. Default: a, b and c. A Local Zone, such as us-east-1-bos-1a, has few instance types and
+	// no spot capacity.
 	Zones []string
+	// Subnets are further ones, besides one for each zone.
+	Subnets []Subnet
+	// CNI has instances that have booted take addresses out of their subnets as the VPC CNI plugin does. Nil: they have those
+	// they were launched with.
+	CNI *CNI
+	// SubnetOwner is the account that shares the VPC's subnets with the simulated one. Default: they are its own.
+	SubnetOwner string
 	// IPv6 makes the cluster an IPv6 one: its subnets have IPv6 blocks, and its services have IPv6 addresses alone.
 	IPv6 bool
 	// Images are those of the account, or shared with it, besides Amazon's own.
 	Images []Image
+	// Parameters are those that the account has in Systems Manager from the start.
+	Parameters map[string]string
 	// Listen is the address Start listens on. Default "127.0.0.1:0".
 	Listen string
 	// StateFile keeps the state over restarts. Empty keeps it in memory only.
@@ -107,22 +117,28 @@ type Server struct {
 	catalogue *Catalogue
 	account   *account
 	market    market
-	images    []*image
+	images    []*image // seeded
 	calls     *callLog
 
-	mu        sync.Mutex // guards everything below
-	journal   *journal
-	instances *table[instance]
-	templates *table[launchTemplate]
-	fleets    *table[fleet]
-	replies   *table[savedReply]
-	profiles  *table[instanceProfile]
-	tags      *table[tagSet]
-	queues    *table[queue]
-	addresses *table[addressCounter]
+	mu            sync.Mutex // guards everything below
+	journal       *journal
+	instances     *table[instance]
+	templates     *table[launchTemplate]
+	fleets        *table[fleet]
+	replies       *table[savedReply]
+	profiles      *table[instanceProfile]
+	tags          *table[tagSet]
+	queues        *table[queue]
+	ownImages     *table[image]
+	ownGroups     *table[securityGroup]
+	subnetOptions *table[subnetOptions]
+	roles         *table[role]
+	ownParameters *table[ssmParameter]
+	addresses     *table[addressCounter]
 	// reservations of capacity.
 	reservations *table[capacityReservation]
-	inUse        map[string]map[string]bool // private addresses of living instances, by subnet
+	inUse        map[string]map[string]bool // primary private addresses of living instances, by subnet
+	further      map[string]int             // addresses they were launched with besides, by subnet
 	userData     *table[userData]
 	faultRow     *table[Faults]
 	buckets      map[string]*bucket
@@ -160,6 +176,12 @@ func New(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := account.add(opts.Subnets); err != nil {
+		return nil, err
+	}
+	if opts.SubnetOwner != "" {
+		account.share(opts.SubnetOwner)
+	}
 	if opts.IPv6 {
 		account.addIPv6()
 	}
@@ -167,14 +189,16 @@ func New(opts Options) (*Server, error) {
 	s := &Server{
 		opts: opts, log: opts.Log, now: opts.Now, catalogue: catalogue, account: account,
 		market: newMarket(opts.MarketSeed, opts.Now()),
-		images: newImages(opts.KubernetesVersion), calls: newCallLog(), journal: j,
+		images: newImages(opts.KubernetesVersion, opts.Region), calls: newCallLog(), journal: j,
 		instances: newTable[instance](j, "instance"), templates: newTable[launchTemplate](j, "template"),
 		fleets: newTable[fleet](j, "fleet"), replies: newTable[savedReply](j, "reply"),
 		profiles: newTable[instanceProfile](j, "profile"), tags: newTable[tagSet](j, "tags"),
 		queues: newTable[queue](j, "queue"), addresses: newTable[addressCounter](j, "addresses"),
+		ownGroups: newTable[securityGroup](j, "group"), subnetOptions: newTable[subnetOptions](j, "subnet"), roles: newTable[role](j, "role"),
+		ownImages: newTable[image](j, "image"), ownParameters: newTable[ssmParameter](j, "parameter"),
 		reservations: newTable[capacityReservation](j, "reservation"),
 		userData:     newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),
-		inUse: map[string]map[string]bool{}, buckets: map[string]*bucket{}, hits: map[string]int{}, posted: make(chan struct{}),
+		inUse: map[string]map[string]bool{}, further: map[string]int{}, buckets: map[string]*bucket{}, hits: map[string]int{}, posted: make(chan struct{}),
 	}
 	for _, i := range opts.Images {
 		s.images = append(s.images, i.add(opts.KubernetesVersion))
@@ -191,9 +215,7 @@ func New(opts Options) (*Server, error) {
 		faults := opts.Faults
 		s.faultRow.put(faultsID, &faults)
 	}
-	for _, name := range opts.Queues {
-		s.makeQueue(name, nil)
-	}
+	s.makeOptions()
 	if err := j.commit(); err != nil {
 		return nil, errors.Join(err, j.close())
 	}
@@ -201,6 +223,18 @@ func New(opts Options) (*Server, error) {
 		s.kubelets = newKubelets(s, opts.Kubernetes)
 	}
 	return s, nil
+}
+
+// makeOptions makes what the options say that the account has from the start.
+func (s *Server) makeOptions() {
+	for _, name := range s.opts.Queues {
+		s.makeQueue(name, nil)
+	}
+	for name, value := range s.opts.Parameters {
+		if s.ownParameters.rows[name] == nil {
+			s.putParameter(name, value, s.now())
+		}
+	}
 }
 
 // checkState refuses a state file that this catalogue and these images cannot explain.

@@ -1,9 +1,9 @@
 package ec2sim
 
 import (
-	"encoding/json"
-	"net/http"
+	"fmt"
 	"strings"
+	"time"
 )
 
 type ssmParameter struct {
@@ -16,27 +16,58 @@ type ssmParameter struct {
 	DataType         string
 }
 
-// decodeJSON reads the body of a JSON request.
-func decodeJSON[T any](c *call) (T, error) {
-	var in T
-	if err := json.Unmarshal(c.body, &in); err != nil {
-		return in, &apiError{http.StatusBadRequest, "SerializationException", err.Error()}
-	}
-	return in, nil
-}
-
-// parameters are Amazon's public parameters: one per image line and release, holding the image id.
+// parameters are Amazon's public parameters, one per image line and release, holding the image id, and the account's own.
 func (s *Server) parameters() map[string]ssmParameter {
 	all := map[string]ssmParameter{}
 	for _, im := range s.images {
 		for _, name := range im.Parameters {
 			all[name] = ssmParameter{
 				Name: name, Type: "String", Value: im.ID, Version: 1, LastModifiedDate: float64(im.Created.Unix()),
-				ARN: "arn:aws:ssm:" + s.account.region + "::parameter" + name, DataType: "text",
+				ARN: s.account.publicARN("ssm", "parameter"+name), DataType: "text",
 			}
 		}
 	}
+	for name, p := range s.ownParameters.rows {
+		all[name] = *p
+	}
 	return all
+}
+
+// SetParameter writes a parameter of the account's own. Names below /aws are Amazon's (Systems Manager User Guide, "Create a
+// Parameter Store parameter using the AWS CLI").
+func (s *Server) SetParameter(name, value string) error {
+	if bare := strings.ToLower(strings.TrimPrefix(name, "/")); bare == "" || strings.HasPrefix(bare, "aws") || strings.HasPrefix(bare, "ssm") || value == "" {
+		return fmt.Errorf("parameter %q = %q: a name may not begin with aws or ssm, and a value may not be empty", name, value)
+	}
+	return s.locked(func(now time.Time) error {
+		s.putParameter(name, value, now)
+		return nil
+	})
+}
+
+func (s *Server) putParameter(name, value string, now time.Time) {
+	p := ssmParameter{
+		Name: name, Type: "String", Value: value, Version: 1, LastModifiedDate: float64(now.Unix()), DataType: "text",
+		ARN: s.account.arn("ssm", "parameter/"+strings.TrimPrefix(name, "/")),
+	}
+	if old := s.ownParameters.rows[name]; old != nil {
+		p.Version = old.Version + 1
+	}
+	s.ownParameters.put(name, &p)
+}
+
+// parameter finds a parameter by its name or its ARN (API reference, GetParameter, Name).
+func (s *Server) parameter(name string) (ssmParameter, bool) {
+	all := s.parameters()
+	if p, ok := all[name]; ok {
+		return p, true
+	}
+	for _, p := range all {
+		if p.ARN == name {
+			return p, true
+		}
+	}
+	return ssmParameter{}, false
 }
 
 func getParameter(s *Server, c *call) (any, error) {
@@ -44,7 +75,7 @@ func getParameter(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, ok := s.parameters()[in.Name]
+	p, ok := s.parameter(in.Name)
 	if !ok {
 		return nil, refuse("ParameterNotFound", "")
 	}

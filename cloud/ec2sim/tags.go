@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // EC2's limits on tags.
@@ -14,8 +15,12 @@ const (
 	maxTagValue = 256
 )
 
-// tagSet holds tags of resources that are not a row of their own table: the seeded subnets and security groups.
-type tagSet struct{ Tags map[string]string }
+// tagSet holds tags of resources that are not a row of their own table: the seeded subnets and security groups, and images.
+type tagSet struct {
+	Tags   map[string]string
+	Before map[string]string `json:",omitempty"` // what Describe calls show until SeenAt
+	SeenAt time.Time         `json:",omitzero"`
+}
 
 type tagXML struct {
 	Key   string `xml:"key"`
@@ -72,7 +77,11 @@ func (s *Server) taggable(c *call, id string) (*taggable, error) {
 		if i == nil || !i.visible(c.at) {
 			return nil, instanceNotFound(id)
 		}
-		return &taggable{"instance", i.Tags, func(t map[string]string) { i.Tags = t; s.instances.put(id, i) }}, nil
+		return &taggable{"instance", i.Tags, func(t map[string]string) {
+			i.TagsBefore, i.TagsSeenAt = i.shownTags(c.at), c.at.Add(time.Duration(s.faults().TagLag))
+			i.Tags = t
+			s.instances.put(id, i)
+		}}, nil
 	case "vol", "eni":
 		for _, i := range s.instances.rows {
 			if i.ended() || !i.visible(c.at) {
@@ -95,6 +104,10 @@ func (s *Server) taggable(c *call, id string) (*taggable, error) {
 		if t := s.templates.rows[id]; t != nil {
 			return &taggable{"launch-template", t.Tags, func(tags map[string]string) { t.Tags = tags; s.templates.put(id, t) }}, nil
 		}
+	case "ami":
+		if im := s.image(id); im != nil && im.visible() {
+			return &taggable{"image", s.imageTags(im), func(t map[string]string) { s.setTags(id, im.Tags, t) }}, nil
+		}
 	case "fleet":
 		if f := s.fleets.rows[id]; f != nil {
 			return &taggable{"fleet", f.Tags, func(t map[string]string) { f.Tags = t; s.fleets.put(id, f) }}, nil
@@ -102,7 +115,7 @@ func (s *Server) taggable(c *call, id string) (*taggable, error) {
 	case "subnet", "sg":
 		if seeded := s.seededTags(id); seeded != nil {
 			name := map[string]string{"subnet": "subnet", "sg": "security-group"}[kind]
-			return &taggable{name, seeded, func(t map[string]string) { s.tags.put(id, &tagSet{t}) }}, nil
+			return &taggable{name, seeded, func(t map[string]string) { s.setTags(id, seeded, t) }}, nil
 		}
 	}
 	return nil, refuse("InvalidID", "The ID '%s' is not valid", id)
@@ -116,10 +129,38 @@ func (s *Server) seededTags(id string) map[string]string {
 	if n := s.account.subnet(id); n != nil {
 		return n.Tags
 	}
-	if g := s.account.group(id); g != nil {
+	if g := s.group(id); g != nil {
 		return g.Tags
 	}
 	return nil
+}
+
+// setTags changes tags that Describe calls learn of with the lag of tags.
+func (s *Server) setTags(id string, had, tags map[string]string) {
+	changed := &tagSet{Tags: tags}
+	if lag := time.Duration(s.faults().TagLag); lag > 0 {
+		if old := s.tags.rows[id]; old != nil {
+			had = old.shown(s.now())
+		}
+		changed.Before, changed.SeenAt = had, s.now().Add(lag)
+	}
+	s.tags.put(id, changed)
+}
+
+// shown are the tags that Describe calls show at an instant.
+func (t *tagSet) shown(now time.Time) map[string]string {
+	if now.Before(t.SeenAt) {
+		return t.Before
+	}
+	return t.Tags
+}
+
+// shownTags are what Describe calls show of a subnet's or security group's tags.
+func (s *Server) shownTags(id string) map[string]string {
+	if changed := s.tags.rows[id]; changed != nil {
+		return changed.shown(s.now())
+	}
+	return s.seededTags(id)
 }
 
 func createTags(s *Server, c *call) (any, error) {
@@ -219,7 +260,7 @@ func describeTags(s *Server, c *call) (any, error) {
 		if !i.visible(c.at) {
 			continue
 		}
-		add(id, "instance", i.Tags)
+		add(id, "instance", i.shownTags(c.at))
 		if !i.ended() {
 			for _, v := range i.Volumes {
 				add(v.ID, "volume", i.VolumeTags)
@@ -238,10 +279,15 @@ func describeTags(s *Server, c *call) (any, error) {
 	for id, f := range s.fleets.rows {
 		add(id, "fleet", f.Tags)
 	}
+	for _, im := range s.allImages() {
+		if im.visible() {
+			add(im.ID, "image", s.imageTags(im))
+		}
+	}
 	for _, n := range s.account.subnets {
 		add(n.ID, "subnet", s.seededTags(n.ID))
 	}
-	for _, g := range s.account.groups {
+	for _, g := range s.allGroups() {
 		add(g.ID, "security-group", s.seededTags(g.ID))
 	}
 	all, err := sift(all, parseFilters(c.form), func(t tagDescriptionXML) attributes {

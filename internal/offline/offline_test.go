@@ -36,7 +36,7 @@ func TestInstanceTypes(t *testing.T) {
 		"Reserved": {reason: "so are reservations", pods: 29, gpu: true, arm: true, class: func(c *awsv1.EC2NodeClass) {
 			c.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
 		}, notes: []string{"its capacity reservations are not known offline: none is assumed"}},
-		"Family": {reason: "a family that will not be launched is still planned, with a warning", pods: 110, gpu: true, arm: true, class: func(c *awsv1.EC2NodeClass) { c.Spec.AMISelectorTerms[0].Alias = "windows2022@latest" }, notes: []string{"it would not become Ready: spec.amiFamily: "}},
+		"Family": {reason: "a family that will not be launched is still planned, with a warning, and Windows is for Intel and AMD only", pods: 110, gpu: true, arm: false, class: func(c *awsv1.EC2NodeClass) { c.Spec.AMISelectorTerms[0].Alias = "windows2022@latest" }, notes: []string{"it would not become Ready: spec.amiFamily: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/tenon-sh/tenon/plan/market"
 	"github.com/tenon-sh/tenon/plan/model"
 	"github.com/tenon-sh/tenon/plan/rules"
@@ -109,6 +111,11 @@ func foresee(m *market.Market, s *ExistingNode) {
 		for d, amount := range mach.Usable {
 			if first || amount < s.Free[d] {
 				s.Free[d] = amount
+			}
+		}
+		for d, name := range m.Dims.Extended {
+			if slices.Contains(mach.Typ.OnRequest, corev1.ResourceName(name)) && requests[market.DimExtended+d] == 0 {
+				s.Free[market.DimExtended+d] = 0
 			}
 		}
 		first = false

@@ -1,0 +1,30 @@
+package aws
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+func TestReservedInstances(t *testing.T) {
+	t.Parallel()
+	target := &types.CapacityReservationTargetResponse{CapacityReservationId: aws.String("cr-1")}
+	for reason, tc := range map[string]struct {
+		use  *types.CapacityReservationSpecificationResponse
+		want string
+	}{
+		"the target alone":        {&types.CapacityReservationSpecificationResponse{CapacityReservationTarget: target}, karpenterv1.CapacityTypeReserved},
+		"the preference alone":    {&types.CapacityReservationSpecificationResponse{CapacityReservationPreference: "capacity-reservations-only"}, karpenterv1.CapacityTypeReserved},
+		"it runs in an open one":  {&types.CapacityReservationSpecificationResponse{CapacityReservationPreference: "open"}, karpenterv1.CapacityTypeOnDemand},
+		"nothing is said of that": {nil, karpenterv1.CapacityTypeOnDemand},
+	} {
+		p := &Provider{subnets: newSubnetPool(nil, nil)}
+		got := p.readInstance(&types.Instance{CapacityReservationId: aws.String("cr-1"), CapacityReservationSpecification: tc.use})
+		if got.CapacityType != tc.want {
+			t.Errorf("%s: capacity type %q, want %q", reason, got.CapacityType, tc.want)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package ec2sim_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+)
+
+// small is a subnet with 27 addresses to give: EC2 keeps five of 32.
+const small = "subnet-0a5e7e0000000004"
+
+func (a *account) free(t *testing.T) int32 {
+	t.Helper()
+	out, err := a.ec2.DescribeSubnets(ctx(t), &ec2.DescribeSubnetsInput{SubnetIds: []string{small}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *out.Subnets[0].AvailableIpAddressCount
+}
+
+// An m5.large takes one interface of ten addresses with the first pod and a warm one beside it; with the tenth pod a third, which
+// is all it has. Then the subnet has no address left for another instance, until the first has gone.
+func TestTheCNIExhaustsASubnet(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{
+		Subnets: []ec2sim.Subnet{{Zone: "us-east-1a", CIDR: "192.168.4.0/27"}}, CNI: &ec2sim.CNI{WarmENIs: 1}, BootDelay: 30 * time.Second})
+	in := fleetInput(a.template(t, "x86_64"), 1, onDemand, ec2types.FleetLaunchTemplateOverridesRequest{InstanceType: "m5.large", SubnetId: aws.String(small)})
+	first, err := a.ec2.CreateFleet(ctx(t), in)
+	if err != nil || len(launched(first)) != 1 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	want := func(step string, want int32) {
+		t.Helper()
+		if got := a.free(t); got != want {
+			t.Errorf("%s: %d addresses are free, want %d", step, got, want)
+		}
+	}
+	want("launched", 26)
+	a.clock.Advance(30 * time.Second)
+	want("booted", 7)
+	if err := a.sim.SetPods(9, launched(first)...); err != nil {
+		t.Fatal(err)
+	}
+	want("nine pods", 7)
+	if err := a.sim.SetPods(10, launched(first)...); err != nil {
+		t.Fatal(err)
+	}
+	want("ten pods", 0)
+	in.ClientToken = nil // which the SDK has filled in
+	out, err := a.ec2.CreateFleet(ctx(t), in)
+	if err != nil || !slices.Equal(codes(out), []string{"InsufficientFreeAddressesInSubnet"}) {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if _, err := a.ec2.TerminateInstances(ctx(t), &ec2.TerminateInstancesInput{InstanceIds: launched(first)}); err != nil {
+		t.Fatal(err)
+	}
+	want("terminated", 27)
+}
+
+// Prefixes and further interfaces of the launch template count from the launch on.
+func TestAddressesOfALaunch(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{Subnets: []ec2sim.Subnet{{Zone: "us-east-1a", CIDR: "192.168.4.0/27"}}})
+	type nic = ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
+	name := a.changedTemplate(t, "prefix", func(data *ec2types.RequestLaunchTemplateData) {
+		data.SecurityGroupIds = nil
+		data.NetworkInterfaces = []nic{
+			{DeviceIndex: aws.Int32(0), Ipv4PrefixCount: aws.Int32(1)}, {DeviceIndex: aws.Int32(1), SecondaryPrivateIpAddressCount: aws.Int32(2)}}
+	})
+	in := fleetInput(name, 1, onDemand, ec2types.FleetLaunchTemplateOverridesRequest{InstanceType: "m5.large", SubnetId: aws.String(small)})
+	out, err := a.ec2.CreateFleet(ctx(t), in)
+	if err != nil || len(launched(out)) != 1 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if got := a.free(t); got != 27-17-3 {
+		t.Errorf("%d addresses are free, want 7", got)
+	}
+	in.ClientToken = nil // which the SDK has filled in
+	out, err = a.ec2.CreateFleet(ctx(t), in)
+	if err != nil || !slices.Equal(codes(out), []string{"InsufficientFreeAddressesInSubnet"}) {
+		t.Errorf("seven are too few for twenty: %+v, %v", out, err)
+	}
+}
+
+func TestAddressesOfTheCNI(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		cni        ec2sim.CNI
+		pods       int
+		want       int
+		itype, why string
+	}{
+		{ec2sim.CNI{Prefixes: true}, 0, 17, "m5.large", "one warm prefix and the interface's own address"},
+		{ec2sim.CNI{Prefixes: true}, 17, 49, "m5.large", "two for seventeen pods and one more"},
+		{ec2sim.CNI{WarmENIs: 1}, 1000, 30, "m5.large", "three interfaces are all there are"},
+		{ec2sim.CNI{}, 0, 10, "m5.large", "without a warm one"},
+	} {
+		a := start(t, ec2sim.Options{CNI: &tc.cni, Subnets: []ec2sim.Subnet{{Zone: "us-east-1a", CIDR: "192.168.4.0/24"}}})
+		out, err := a.ec2.RunInstances(ctx(t), &ec2.RunInstancesInput{
+			MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: ec2types.InstanceType(tc.itype), ImageId: aws.String(a.image(t, "x86_64")), SubnetId: aws.String(small)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.sim.SetPods(tc.pods, *out.Instances[0].InstanceId); err != nil {
+			t.Fatal(err)
+		}
+		if got := 251 - int(a.free(t)); got != tc.want {
+			t.Errorf("%s: %d addresses are taken, want %d", tc.why, got, tc.want)
+		}
+	}
+}

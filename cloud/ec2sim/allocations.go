@@ -1,0 +1,47 @@
+package ec2sim
+
+type allocationXML struct {
+	Source string `xml:"sourceCapacityReservationId"`
+	Count  int    `xml:"targetInstanceCount"`
+	Status string `xml:"status"`
+	Kind   string `xml:"interruptionType"`
+}
+
+// createInterruptibleAllocation makes an interruptible reservation out of free capacity of a reservation (EC2 User Guide,
+// "Interruptible Capacity Reservations": the owner allocates from a targeted reservation of its own, and may take it back).
+func createInterruptibleAllocation(s *Server, c *call) (any, error) {
+	return s.idempotent(c, func() (any, error) {
+		id := c.form.str("CapacityReservationId")
+		count, err := c.form.integer("InstanceCount", 0)
+		if err != nil {
+			return nil, err
+		}
+		tags, err := parseTagSpecifications(c.form)
+		if err != nil {
+			return nil, err
+		}
+		r := s.reservations.rows[id]
+		switch {
+		case r == nil:
+			return nil, refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
+		case r.state(c.at) != "active":
+			return nil, refuse("InvalidCapacityReservationState", "The capacity reservation '%s' is %s.", id, r.state(c.at))
+		case r.market() != "" || r.Match != matchTargeted || r.Allocated > 0:
+			return nil, refuse("InvalidParameterCombination", "The capacity reservation '%s' cannot be allocated from", id)
+		case count < 1 || count > s.free(r):
+			return nil, invalidValue("The capacity reservation '%s' has %d instances to allocate, not %d", id, s.free(r), count)
+		case *orFalse(c.form.flag("DryRun")):
+			return nil, errDryRun
+		}
+		made := &capacityReservation{Type: r.Type, Zone: r.Zone, Total: count, Match: matchTargeted, Kind: kindDefault, Interruptible: true, Tags: tags["capacity-reservation"]}
+		if err := s.reserve(made, c.at); err != nil {
+			return nil, err
+		}
+		r.Allocated, r.AllocatedTo = count, made.ID
+		s.reservations.put(r.ID, r)
+		return allocationXML{r.ID, count, "active", "adhoc"}, nil
+	})
+}
+
+// free is how many more instances a reservation has room for.
+func (s *Server) free(r *capacityReservation) int { return max(0, r.Total-r.Allocated-s.used(r)) }

@@ -1,0 +1,21 @@
+package ec2sim
+
+import "testing"
+
+// Every type has a network card for each of its EFA interfaces, with room for a second interface beside the primary one's.
+func TestEveryEFAHasItsCard(t *testing.T) {
+	t.Parallel()
+	c, err := BuiltinCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range c.Types() {
+		var interfaces []interfaceSpec
+		for card := range it.EFAs {
+			interfaces = append(interfaces, interfaceSpec{CardIndex: card, DeviceIndex: min(card, 1), Type: "efa"})
+		}
+		if err := checkInterfaces(interfaces, it); err != nil {
+			t.Errorf("%s: %v", it.Name, err)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package ec2sim
+
+import "fmt"
+
+type stopInstancesXML struct {
+	Changes []stateChangeXML `xml:"instancesSet>item"`
+}
+
+// stopInstances stops instances, which keep their address and their disks and do not start again. Spot instances of one-time
+// requests cannot be stopped (EC2 User Guide, "Stop a Spot Instance").
+func stopInstances(s *Server, c *call) (any, error) {
+	found, err := s.visibleInstances(c.form.strings("InstanceId"), c.at)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range found {
+		switch {
+		case i.Spot:
+			return nil, refuse("UnsupportedOperation", "You can't stop the Spot Instance '%s' because it is associated with a one-time Spot Instance request. You can only stop Spot Instances associated with persistent Spot Instance requests.", i.ID)
+		case i.ended():
+			return nil, refuse("IncorrectInstanceState", "The instance '%s' is not in a state from which it can be stopped.", i.ID)
+		}
+	}
+	if *orFalse(c.form.flag("DryRun")) {
+		return nil, errDryRun
+	}
+	var out stopInstancesXML
+	for _, i := range found {
+		before := i.state(c.at)
+		if !i.stopped() {
+			i.StoppedAt, i.EndCode = c.at, "Client.UserInitiatedShutdown"
+			i.EndReason = fmt.Sprintf("Client.UserInitiatedShutdown: User initiated shutdown (%s)", c.at.UTC().Format("2006-01-02 15:04:05 GMT"))
+			i.HaltedAt = c.at.Add(s.opts.ShuttingDownFor)
+			s.instances.put(i.ID, i)
+			s.announce(c.at, s.stateChange("stopping")(i.ID, c.at))
+			s.announce(i.HaltedAt, s.stateChange("stopped")(i.ID, i.HaltedAt))
+		}
+		after := i.state(c.at)
+		out.Changes = append(out.Changes, stateChangeXML{i.ID, stateXML{after.code, after.name}, stateXML{before.code, before.name}})
+	}
+	s.wakeKubelets()
+	return out, nil
+}
