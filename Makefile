@@ -45,6 +45,7 @@ demo: lab build ## Tell the whole story on a laboratory of its own, and check it
 .PHONY: test
 test: lab build bin/helm bin/karpenter ## Run every test, the end-to-end tests included.
 	@tools/chromium.sh
+	@tools/awscli.sh
 	$(GO) test -p 2 -timeout 30m ./...
 	$(GO) test -C tools/temporal/cliext ./...
 

@@ -44,11 +44,11 @@ func readSQSQuery(c *call, path string) error {
 		body["QueueUrl"] = path // "https://sqs.us-east-2.amazonaws.com/123456789012/MyQueue/?Action=..." names the queue too
 	}
 	if strings.HasSuffix(c.action, "Batch") {
-		body["Entries"] = []any{} // a batch of nothing has no parameter to say so
+		body["Entries"] = []any{} // a batch of nothing has no parameter to say so, or botocore's "Entries="
 	}
 	for _, key := range parameterNames(c.form) {
 		p := c.form.sub(key)
-		if key == "Action" || key == "Version" {
+		if key == "Action" || key == "Version" || key == "Entries" && p.value == "" && len(p.children) == 0 {
 			continue
 		}
 		if list, ok := sqsQueryLists[key]; ok {
