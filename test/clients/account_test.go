@@ -26,7 +26,7 @@ const (
 	cluster = "blue"
 	// reader is the access key of a principal that may read EC2 and nothing else; everybody else may do everything.
 	reader = "reader"
-	// patience bounds a run of a client, of which all together take half a minute on two cores that are not busy.
+	// patience bounds one run of a client, which takes seconds.
 	patience = 5 * time.Minute
 )
 
