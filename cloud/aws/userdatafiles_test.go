@@ -49,21 +49,27 @@ func TestAllKubeletHasEverySetting(t *testing.T) {
 // differ in.
 func TestUserDataFiles(t *testing.T) {
 	t.Parallel()
+	// ownConfig has every field of a NodeConfig, as tools/nodeadm holds.
 	const ownConfig = `apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
+metadata: {name: own}
 spec:
+  cluster: {name: green, id: "1", enableOutpost: false}
   containerd:
     config: |
       [plugins."io.containerd.grpc.v1.cri".containerd]
       discard_unpacked_layers = false
+    baseRuntimeSpec: {process: {rlimits: [{type: RLIMIT_NOFILE, soft: 1024, hard: 1024}]}}
   featureGates:
     FastImagePull: true
   instance:
-    localStorage: {strategy: Mount, mountPath: /mnt/disks}
-    network: {nameservers: [10.0.0.2]}
+    localStorage: {strategy: Mount, mountPath: /mnt/disks, disabledMounts: [PodLogs]}
+    environment: {default: {NO_PROXY: localhost}}
+    network: {nameservers: [10.0.0.2], domains: [example.com]}
   kubelet:
     config: {maxPods: 5, shutdownGracePeriod: 30s, featureGates: {DynamicResourceAllocation: true}}
     flags: [--v=4, "--node-labels=own=yes"]
+    maxPodsExpression: max_pods
 `
 	ipv4 := clusterFacts{name: "blue", endpoint: "https://0123.gr7.us-east-1.eks.amazonaws.com", authority: "Q0E=", serviceCIDR: "10.100.0.0/16"}
 	ipv6 := ipv4

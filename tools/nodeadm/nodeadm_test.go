@@ -9,6 +9,7 @@ package nodeadm
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -23,6 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -59,18 +62,28 @@ func userData(t *testing.T) map[string]string {
 	return byName
 }
 
-// decode reads a NodeConfig strictly, and the kubelet's configuration in it.
+// decode reads a NodeConfig strictly, and the kubelet's configuration in it. Like nodeadm and the kubelet it minds upper and
+// lower case.
 func decode(document []byte) (v1alpha1.NodeConfig, kubeletv1beta1.KubeletConfiguration, error) {
 	var config v1alpha1.NodeConfig
 	var kubelet kubeletv1beta1.KubeletConfiguration
-	if err := yaml.UnmarshalStrict(document, &config); err != nil {
+	text, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return config, kubelet, err
+	}
+	if err := strictly(text, &config); err != nil {
 		return config, kubelet, err
 	}
 	inline, err := json.Marshal(config.Spec.Kubelet.Config)
 	if err != nil {
 		return config, kubelet, err
 	}
-	return config, kubelet, yaml.UnmarshalStrict(inline, &kubelet)
+	return config, kubelet, strictly(inline, &kubelet)
+}
+
+func strictly(text []byte, into any) error {
+	strict, err := kjson.UnmarshalStrict(text, into)
+	return errors.Join(append([]error{err}, strict...)...)
 }
 
 // nodeConfigs are the parts of user data that nodeadm reads.
@@ -195,6 +208,38 @@ func TestEverySettingArrives(t *testing.T) {
 	}
 }
 
+// TestAFileHasEveryField holds that one of the files sets all that a NodeConfig may have. cloud/ec2sim reads the same files with
+// types of its own, so that it notices a field which nodeadm has got.
+func TestAFileHasEveryField(t *testing.T) {
+	t.Parallel()
+	dumped, stderr, ok := run(t, "dump", userData(t)["own-nodeconfig"])
+	if !ok {
+		t.Fatal(stderr)
+	}
+	config, _, err := decode(dumped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range unset("spec", reflect.ValueOf(config.Spec)) {
+		t.Errorf("%s is in no file", name)
+	}
+}
+
+// unset lists the fields of a structure, and of those in it, that are not set.
+func unset(path string, value reflect.Value) []string {
+	var names []string
+	for i := range value.NumField() {
+		field, name := value.Field(i), path+"."+value.Type().Field(i).Name
+		switch {
+		case field.Kind() == reflect.Struct:
+			names = append(names, unset(name, field)...)
+		case field.IsZero():
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 const valid = `apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
 spec:
@@ -217,6 +262,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"another version":                  {"v1alpha1", "v1", true, false},
 		"a field that NodeConfig lacks":    {"cidr:", "colour: red, cidr:", false, true},
 		"a field that the kubelet lacks":   {"maxPods", "maxPodz", false, true},
+		"a field in the wrong case":        {"cidr:", "Cidr: x, cidr:", false, true},
 		"a number of pods that is a text":  {"29", `"29"`, false, true},
 		"a second document, of one field":  {"29}\n", "29}\n---\nspec: {colour: red}\n", false, false},
 		"a field of the kubelet's v1alpha": {"maxPods", "dynamicKubeletConfig: true, maxPods", false, true},
