@@ -19,6 +19,7 @@
 // AWS's published model decides which operations, parameters, values and filters there are (model.go): a request is held
 // against it before its handler runs, so that the simulator does not agree with a client's mistakes. What it takes beyond the
 // model is listed with the reason (modelexceptions.go). Parameters that exist and that no handler reads have no effect.
+// Answers are held against the models of other people's clients (test/clients).
 //
 // # The account
 //
