@@ -31,6 +31,12 @@ bin/karpenter: tools/karpenter/go.mod tools/karpenter/go.sum
 	@$(GO) build -C tools/karpenter -ldflags "-s -w" -o $(CURDIR)/bin/karpenter github.com/aws/karpenter-provider-aws/cmd/controller
 	@touch $@
 
+# nodeadm as EKS's images have it, for the test that has it judge the user data of nodes.
+bin/nodeadm: tools/nodeadm/go.mod tools/nodeadm/go.sum
+	@echo "building nodeadm, about three minutes when nothing is cached"
+	@$(GO) build -C tools/nodeadm -ldflags "-s -w" -o $(CURDIR)/bin/nodeadm github.com/awslabs/amazon-eks-ami/nodeadm/cmd/nodeadm
+	@touch $@
+
 .PHONY: tools
 tools: bin/helm bin/staticcheck bin/workflowcheck ## Build the tools that check: helm, staticcheck, workflowcheck.
 
@@ -43,10 +49,12 @@ demo: lab build ## Tell the whole story on a laboratory of its own, and check it
 	bin/tenon demo
 
 .PHONY: test
-test: lab build bin/helm bin/karpenter ## Run every test, the end-to-end tests included.
+test: lab build bin/helm bin/karpenter bin/nodeadm ## Run every test, the end-to-end tests included.
 	@tools/chromium.sh
+	@tools/awscli.sh
 	$(GO) test -p 2 -timeout 30m ./...
 	$(GO) test -C tools/temporal/cliext ./...
+	$(GO) test -C tools/nodeadm ./...
 
 # How long Karpenter and Tenon have the cluster each time.
 EACH ?= 10m

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes sure that there is a Chromium for the test that opens Temporal's web UI. It is the one thing the tests need that
-# cannot be built from Go modules: on Debian and Ubuntu it is installed when this runs as root, elsewhere the command
-# to do so is printed and the test will say that it is missing.
+# Makes sure that there is a Chromium for the test that opens Temporal's web UI. Beside what awscli.sh installs it is the one
+# thing the tests need that cannot be built from Go modules: on Debian and Ubuntu it is installed when this runs as root,
+# elsewhere the command to do so is printed and the test will say that it is missing.
 set -eu
 
 for program in chromium chromium-browser google-chrome google-chrome-stable; do

@@ -20,6 +20,7 @@
 // against it before its handler runs, so that the simulator does not agree with a client's mistakes. What it takes beyond the
 // model is listed with the reason (modelexceptions.go). A parameter that exists and that the handler does not look at is refused
 // with UnsupportedBySimulator, status 501, unless it is listed as ignored with the reason (unsupported.go).
+// Answers are held against the models of other people's clients (test/clients).
 //
 // # The account
 //

@@ -118,8 +118,9 @@ type gpuDeviceXML struct {
 	Memory       deviceMemoryXML `xml:"memoryInfo"`
 }
 
+// inferenceXML has items named member: the model gives InferenceDeviceInfoList no name for them, unlike its other lists.
 type inferenceXML struct {
-	Devices  []gpuDeviceXML `xml:"accelerators>item"`
+	Devices  []gpuDeviceXML `xml:"accelerators>member"`
 	TotalMiB int64          `xml:"totalInferenceMemoryInMiB"`
 }
 

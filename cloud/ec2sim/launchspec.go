@@ -34,12 +34,14 @@ type launchSpec struct {
 	ReservationUse string                       `json:",omitempty"` // capacity reservation preference
 }
 
+// metadataOptions has in a launch template what the template says, and all in an instance. An empty text is a value of none of
+// their enums.
 type metadataOptions struct {
-	Endpoint     string `xml:"httpEndpoint"`
-	IPv6         string `xml:"httpProtocolIpv6"`
-	HopLimit     int    `xml:"httpPutResponseHopLimit"`
-	Tokens       string `xml:"httpTokens"`
-	InstanceTags string `xml:"instanceMetadataTags"`
+	Endpoint     string `xml:"httpEndpoint,omitempty"`
+	IPv6         string `xml:"httpProtocolIpv6,omitempty"`
+	HopLimit     int    `xml:"httpPutResponseHopLimit,omitempty"`
+	Tokens       string `xml:"httpTokens,omitempty"`
+	InstanceTags string `xml:"instanceMetadataTags,omitempty"`
 }
 
 type interfaceSpec struct {

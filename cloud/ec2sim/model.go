@@ -51,6 +51,7 @@ var models = sync.OnceValue(func() map[string]*serviceModel {
 	if err := json.Unmarshal(publishedModel, &read); err != nil {
 		panic(fmt.Sprintf("the service model that is built in: %v", err))
 	}
+	correctModels(read)
 	for _, service := range read {
 		for _, s := range service.Shapes {
 			if s.Pattern == "" {
@@ -158,7 +159,7 @@ func (m modelCheck) unknown(name string) error {
 }
 
 func (m modelCheck) missing(name string) error {
-	if m.service.Protocol == "ec2" {
+	if m.service.Protocol == "ec2" || m.call.service == "sqs" { // SQS API reference, "Common errors"
 		return missingParameter(name)
 	}
 	return refuse(validationCode(m.call.service), "Value at '%s' failed to satisfy constraint: Member must not be null", name)

@@ -114,6 +114,8 @@ func (m *machine) check(k *kubeletSetup) error {
 		return errors.New("nodeadm: Apiserver endpoint is missing in cluster configuration")
 	case !k.caGiven && m.caKnown:
 		return errors.New("nodeadm: Certificate authority is missing in cluster configuration")
+	case k.byNodeadm && k.cidr == "":
+		return errors.New("nodeadm: CIDR is missing in cluster configuration")
 	case isIPv6(k.cidr) && m.instance.ipv6() == "":
 		// nodeadm asks the instance metadata for the interface's IPv6 address, which the kubelet gets as its node IP.
 		return errors.New("nodeadm: no IPv6 address on the primary network interface, but the cluster's service range is an IPv6 one")

@@ -1,6 +1,8 @@
 package ec2sim
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -110,15 +112,23 @@ func TestNodeOfANodeConfig(t *testing.T) {
 func TestKubeletDoesNotComeUp(t *testing.T) {
 	t.Parallel()
 	for reason, userData := range map[string]string{
-		"Name is missing":      "",
-		"not this cluster":     strings.ReplaceAll(nodeConfigMIME, "https://10.0.0.1", "https://10.9.9.9"),
-		"k8s.io' labels":       strings.ReplaceAll(nodeConfigMIME, "karpenter.sh/nodepool=", "node-role.kubernetes.io/worker="),
-		"is not MIME":          "MIME-Version: 1.0\n\n",
-		"NodeConfig":           "apiVersion: node.eks.aws/v1alpha1\nkind: [",
-		"reserved memory":      strings.ReplaceAll(nodeConfigMIME, "maxPods: 29", "kubeReserved: {memory: lots}"),
-		"document of kind":     "apiVersion: node.eks.aws/v1alpha1\nkind: Pod",
-		"evictionHard memory":  strings.ReplaceAll(nodeConfigMIME, "maxPods: 29", "evictionHard: {memory.available: lots}"),
-		"Certificate authorit": strings.ReplaceAll(nodeConfigMIME, "certificateAuthority: UEVN", ""),
+		"Name is missing":       "",
+		"not this cluster":      strings.ReplaceAll(nodeConfigMIME, "https://10.0.0.1", "https://10.9.9.9"),
+		"k8s.io' labels":        strings.ReplaceAll(nodeConfigMIME, "karpenter.sh/nodepool=", "node-role.kubernetes.io/worker="),
+		"is not MIME":           "MIME-Version: 1.0\n\n",
+		"NodeConfig":            "apiVersion: node.eks.aws/v1alpha1\nkind: [",
+		"reserved memory":       strings.ReplaceAll(nodeConfigMIME, "maxPods: 29", "kubeReserved: {memory: lots}"),
+		"document of kind":      "apiVersion: node.eks.aws/v1alpha1\nkind: Pod",
+		"evictionHard memory":   strings.ReplaceAll(nodeConfigMIME, "maxPods: 29", "evictionHard: {memory.available: lots}"),
+		"CIDR is missing":       strings.ReplaceAll(nodeConfigMIME, "cidr: 10.96.0.0/16", ""),
+		`"spec.cluster.colour"`: strings.ReplaceAll(nodeConfigMIME, "cidr:", "colour: red\n    cidr:"),
+		`"spec.cluster.Cidr"`:   strings.ReplaceAll(nodeConfigMIME, "cidr:", "Cidr:"),
+		`"maxPodz"`:             strings.ReplaceAll(nodeConfigMIME, "maxPods", "maxPodz"),
+		"cannot unmarshal str":  strings.ReplaceAll(nodeConfigMIME, "maxPods: 29", `maxPods: "29"`),
+		"illegal base64":        strings.ReplaceAll(nodeConfigMIME, "UEVN", `"#"`),
+		"already set":           strings.ReplaceAll(nodeConfigMIME, "cidr:", "cidr: 10.0.0.0/8\n    cidr:"),
+		"version":               strings.ReplaceAll(nodeConfigMIME, "node.eks.aws/v1alpha1", "node.eks.aws/v1"),
+		"Certificate authorit":  strings.ReplaceAll(nodeConfigMIME, "certificateAuthority: UEVN", ""),
 	} {
 		if _, err := testMachine(t, "m5.large", userData).node(); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("error is %v, want one that says %q", err, reason)
@@ -169,6 +179,44 @@ func TestDefaultCPUReserve(t *testing.T) {
 	for cores, want := range map[int]string{1: "60m", 2: "70m", 4: "80m", 8: "90m", 96: "310m"} {
 		if got := defaultCPUReserve(cores); got != want {
 			t.Errorf("%d cores: %s, want %s", cores, got, want)
+		}
+	}
+}
+
+// TestTheFirstDocumentOfAPartCounts as for nodeadm, which tools/nodeadm shows.
+func TestTheFirstDocumentOfAPartCounts(t *testing.T) {
+	t.Parallel()
+	second := "\n---\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: {config: {maxPods: 7}}}\n"
+	node, err := testMachine(t, "m5.large", strings.Replace(nodeConfigMIME, "\n\n--//--", second+"\n--//--", 1)).node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := node.Status.Capacity.Pods().Value(); got != 29 {
+		t.Errorf("%d pods, want the first document's 29", got)
+	}
+}
+
+// TestUserDataThatNodeadmTakes reads the files of which tools/nodeadm holds that nodeadm takes them.
+func TestUserDataThatNodeadmTakes(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../aws/testdata/userdata/*.mime")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no user data, %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		setup, err := parseUserData(string(text))
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		own := strings.Contains(file, "own-")
+		if setup.clusterName != "blue" || setup.endpoint == "" || !setup.caGiven || setup.cidr == "" || setup.maxPods != 29 ||
+			len(setup.taints) == 0 || setup.labels["karpenter.sh/do-not-sync-taints"] != "true" || (setup.labels["own"] == "yes") != own {
+			t.Errorf("%s is read as %+v", file, setup)
 		}
 	}
 }

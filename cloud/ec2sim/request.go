@@ -95,6 +95,12 @@ func (s *Server) answer(r *http.Request, c *call, plan faultPlan) (reply, *apiEr
 	if plan.refusal != nil {
 		return p.failure(c, plan.refusal), plan.refusal
 	}
+	if c.service == "sqs" && c.form != nil {
+		if err := readSQSQuery(c, r.URL.Path); err != nil {
+			e := asAPIError(err)
+			return p.failure(c, e), e
+		}
+	}
 	if err := checkModel(c); err != nil {
 		e := asAPIError(err)
 		return p.failure(c, e), e
@@ -192,6 +198,7 @@ var (
 	ec2Protocol   = protocol{ec2Success, ec2Failure}
 	queryProtocol = protocol{querySuccess, queryFailure}
 	jsonProtocol  = protocol{jsonSuccess, jsonFailure}
+	sqsQuery      = protocol{sqsQuerySuccess, sqsQueryFailure}
 )
 
 // protocolOf finds the protocol and the handler of a call; the handler is nil if the action is unknown.
@@ -206,6 +213,9 @@ func protocolOf(c *call) (protocol, handler) {
 	case "ssm":
 		return jsonProtocol, ssmActions[c.action]
 	case "sqs":
+		if c.form != nil {
+			return sqsQuery, sqsActions[c.action]
+		}
 		return jsonProtocol, sqsActions[c.action]
 	case "pricing":
 		return jsonProtocol, pricingActions[c.action]
@@ -258,8 +268,11 @@ func ec2Failure(c *call, e *apiError) reply {
 }
 
 func queryNamespace(service string) string {
-	if service == "sts" {
+	switch service {
+	case "sts":
 		return "https://sts.amazonaws.com/doc/2011-06-15/"
+	case "sqs":
+		return sqsNamespace
 	}
 	return "https://iam.amazonaws.com/doc/2010-05-08/"
 }
@@ -270,7 +283,10 @@ func querySuccess(c *call, value any) (reply, error) {
 		return reply{}, err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "<%[1]sResponse xmlns=\"%[2]s\"><%[1]sResult>%[3]s</%[1]sResult>", c.action, queryNamespace(c.service), inner)
+	fmt.Fprintf(&b, "<%sResponse xmlns=\"%s\">", c.action, queryNamespace(c.service))
+	if value != (struct{}{}) { // an action without a result has no element for it
+		fmt.Fprintf(&b, "<%[1]sResult>%[2]s</%[1]sResult>", c.action, inner)
+	}
 	fmt.Fprintf(&b, "<ResponseMetadata><RequestId>%s</RequestId></ResponseMetadata></%sResponse>", c.id, c.action)
 	return reply{status: http.StatusOK, contentType: "text/xml", body: b.Bytes()}, nil
 }

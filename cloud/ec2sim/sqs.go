@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/md5" //nolint:gosec // SQS defines its checksums as MD5
 	"encoding/hex"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +26,8 @@ type message struct {
 	VisibleAt time.Time
 	Receipt   string `json:",omitempty"` // of the last receipt
 	Received  int
+	// FirstReceivedAt is when somebody received the message for the first time.
+	FirstReceivedAt time.Time `json:",omitzero"`
 }
 
 const (
@@ -35,27 +36,16 @@ const (
 	maxBatch          = 10
 )
 
-func sqsRefuse(code, text string) error { return &apiError{http.StatusBadRequest, code, text} }
-
-const queueMissing = "com.amazonaws.sqs#QueueDoesNotExist"
-
-// sqsLegacyCode is the code of the old query protocol, which clients report to their callers.
-func sqsLegacyCode(code string) string {
-	if code == queueMissing {
-		return "AWS.SimpleQueueService.NonExistentQueue"
-	}
-	return strings.TrimPrefix(code, "com.amazonaws.sqs#")
-}
-
 func (s *Server) queueURL(c *call, name string) string {
 	return "http://" + c.host + "/" + accountID + "/" + name
 }
 
 // findQueue finds a queue by the last part of its URL.
 func (s *Server) findQueue(url string) (*queue, error) {
+	url = strings.TrimSuffix(url, "/")
 	q := s.queues.rows[url[strings.LastIndexByte(url, '/')+1:]]
 	if q == nil {
-		return nil, sqsRefuse(queueMissing, "The specified queue does not exist.")
+		return nil, sqsRefuse("QueueDoesNotExist", "The specified queue does not exist.")
 	}
 	return q, nil
 }
@@ -69,7 +59,7 @@ func createQueue(s *Server, c *call) (any, error) {
 		return nil, err
 	}
 	if in.QueueName == "" || len(in.QueueName) > 80 {
-		return nil, sqsRefuse("com.amazonaws.sqs#InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
+		return nil, sqsRefuse("InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
 	s.makeQueue(in.QueueName, in.Attributes)
 	return map[string]string{"QueueUrl": s.queueURL(c, in.QueueName)}, nil
@@ -191,13 +181,15 @@ func receiveMessage(s *Server, c *call) (any, error) {
 		MaxNumberOfMessages int
 		WaitTimeSeconds     int
 		VisibilityTimeout   *int
+		// The two names of the same list: the first is deprecated, and older clients know no other.
+		AttributeNames, MessageSystemAttributeNames []string
 	}](c)
 	if err != nil {
 		return nil, err
 	}
 	setDefault(&in.MaxNumberOfMessages, 1)
 	if in.MaxNumberOfMessages < 1 || in.MaxNumberOfMessages > maxBatch || in.WaitTimeSeconds < 0 || in.WaitTimeSeconds > maxWait {
-		return nil, sqsRefuse("com.amazonaws.sqs#InvalidParameterValue", "MaxNumberOfMessages must be 1 to 10 and WaitTimeSeconds 0 to 20")
+		return nil, sqsRefuse("InvalidParameterValue", "MaxNumberOfMessages must be 1 to 10 and WaitTimeSeconds 0 to 20")
 	}
 	q, err := s.findQueue(in.QueueUrl)
 	if err != nil {
@@ -220,13 +212,12 @@ func receiveMessage(s *Server, c *call) (any, error) {
 			break
 		}
 		m.VisibleAt, m.Receipt, m.Received = now.Add(hidden), uuid.NewString(), m.Received+1
-		out = append(out, map[string]any{
-			"MessageId": m.ID, "ReceiptHandle": m.Receipt, "Body": m.Body, "MD5OfBody": checksum(m.Body),
-			"Attributes": map[string]string{
-				"SentTimestamp":           strconv.FormatInt(m.SentAt.UnixMilli(), 10),
-				"ApproximateReceiveCount": strconv.Itoa(m.Received),
-			},
-		})
+		setDefault(&m.FirstReceivedAt, now)
+		given := map[string]any{"MessageId": m.ID, "ReceiptHandle": m.Receipt, "Body": m.Body, "MD5OfBody": checksum(m.Body)}
+		if attributes := m.attributes(slices.Concat(in.AttributeNames, in.MessageSystemAttributeNames)); len(attributes) > 0 {
+			given["Attributes"] = attributes
+		}
+		out = append(out, given)
 	}
 	if len(out) > 0 {
 		s.queues.put(q.Name, q)
@@ -236,6 +227,22 @@ func receiveMessage(s *Server, c *call) (any, error) {
 		return map[string]any{}, nil
 	}
 	return wait, nil
+}
+
+// attributes are those of a message that somebody asked for by name, or by All. The sender, a trace and what only FIFO queues
+// have are not among them.
+func (m *message) attributes(names []string) map[string]string {
+	all := map[string]string{
+		"SentTimestamp":                    strconv.FormatInt(m.SentAt.UnixMilli(), 10),
+		"ApproximateReceiveCount":          strconv.Itoa(m.Received),
+		"ApproximateFirstReceiveTimestamp": strconv.FormatInt(m.FirstReceivedAt.UnixMilli(), 10),
+	}
+	for name := range all {
+		if !slices.Contains(names, "All") && !slices.Contains(names, name) {
+			delete(all, name)
+		}
+	}
+	return all
 }
 
 // remove deletes the messages with the receipts; deleting one that is gone succeeds, as in SQS.
@@ -268,8 +275,18 @@ func deleteMessageBatch(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(in.Entries) < 1 || len(in.Entries) > maxBatch {
-		return nil, sqsRefuse("com.amazonaws.sqs#EmptyBatchRequest", "There should be 1 to 10 DeleteMessageBatchRequestEntry in the request.")
+	switch ids := map[string]bool{}; {
+	case len(in.Entries) == 0:
+		return nil, sqsRefuse("EmptyBatchRequest", "There should be at least one DeleteMessageBatchRequestEntry in the request.")
+	case len(in.Entries) > maxBatch:
+		return nil, sqsRefuse("TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10.")
+	default:
+		for _, e := range in.Entries {
+			if ids[e.Id] {
+				return nil, sqsRefuse("BatchEntryIdsNotDistinct", "Id "+e.Id+" repeated.")
+			}
+			ids[e.Id] = true
+		}
 	}
 	q, err := s.findQueue(in.QueueUrl)
 	if err != nil {

@@ -2,11 +2,9 @@ package ec2sim
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"mime/multipart"
 	"net/mail"
@@ -14,11 +12,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 )
 
 // kubeletSetup is what the user data of a machine tells its kubelet.
 type kubeletSetup struct {
+	byNodeadm      bool // there is a NodeConfig
 	clusterName    string
 	endpoint       string
 	caGiven        bool
@@ -33,37 +31,6 @@ type kubeletSetup struct {
 	raid0          bool // instance store holds the pods' ephemeral storage
 }
 
-// nodeConfig is the part of nodeadm's NodeConfig (node.eks.aws/v1alpha1) that shows on the Node.
-type nodeConfig struct {
-	Kind string `json:"kind"`
-	Spec struct {
-		Cluster struct {
-			Name                 string `json:"name"`
-			APIServerEndpoint    string `json:"apiServerEndpoint"`
-			CertificateAuthority string `json:"certificateAuthority"`
-			CIDR                 string `json:"cidr"`
-		} `json:"cluster"`
-		Kubelet struct {
-			Config kubeletConfig `json:"config"`
-			Flags  []string      `json:"flags"`
-		} `json:"kubelet"`
-		Instance struct {
-			LocalStorage struct {
-				Strategy string `json:"strategy"`
-			} `json:"localStorage"`
-		} `json:"instance"`
-	} `json:"spec"`
-}
-
-type kubeletConfig struct {
-	MaxPods            int               `json:"maxPods"`
-	PodsPerCore        int               `json:"podsPerCore"`
-	RegisterWithTaints []corev1.Taint    `json:"registerWithTaints"`
-	KubeReserved       map[string]string `json:"kubeReserved"`
-	SystemReserved     map[string]string `json:"systemReserved"`
-	EvictionHard       map[string]string `json:"evictionHard"`
-}
-
 // parseUserData reads user data as an AL2023 machine does: MIME parts or a bare document; NodeConfigs are merged in order,
 // and a call of bootstrap.sh in a shell script is read for its kubelet arguments.
 func parseUserData(text string) (*kubeletSetup, error) {
@@ -74,10 +41,11 @@ func parseUserData(text string) (*kubeletSetup, error) {
 	if err != nil {
 		return nil, err
 	}
+	var merged mergedNodeConfig
 	for _, p := range parts {
 		switch p.kind {
 		case "application/node.eks.aws":
-			err = setup.applyNodeConfig(p.body)
+			err = merged.add(p.body)
 		case "text/x-shellscript":
 			err = setup.applyScript(p.body)
 		}
@@ -85,7 +53,7 @@ func parseUserData(text string) (*kubeletSetup, error) {
 			return nil, err
 		}
 	}
-	return setup, nil
+	return setup, merged.apply(setup)
 }
 
 type userDataPart struct {
@@ -136,48 +104,6 @@ func bareKind(text string) string {
 		return "text/x-shellscript"
 	}
 	return ""
-}
-
-func (k *kubeletSetup) applyNodeConfig(body string) error {
-	for _, document := range bytes.Split([]byte(body), []byte("\n---\n")) {
-		var c nodeConfig
-		if err := yaml.Unmarshal(document, &c); err != nil {
-			return fmt.Errorf("NodeConfig: %w", err)
-		}
-		if c.Kind != "NodeConfig" {
-			return fmt.Errorf("document of kind %q in place of a NodeConfig", c.Kind)
-		}
-		overlayText(&k.clusterName, c.Spec.Cluster.Name)
-		overlayText(&k.endpoint, c.Spec.Cluster.APIServerEndpoint)
-		overlayText(&k.cidr, c.Spec.Cluster.CIDR)
-		k.caGiven = k.caGiven || c.Spec.Cluster.CertificateAuthority != ""
-		k.raid0 = k.raid0 || c.Spec.Instance.LocalStorage.Strategy == "RAID0"
-		config := c.Spec.Kubelet.Config
-		if config.MaxPods > 0 {
-			k.maxPods = config.MaxPods
-		}
-		if config.PodsPerCore > 0 {
-			k.podsPerCore = config.PodsPerCore
-		}
-		if config.RegisterWithTaints != nil {
-			k.taints = config.RegisterWithTaints
-		}
-		maps.Copy(k.kubeReserved, config.KubeReserved)
-		maps.Copy(k.systemReserved, config.SystemReserved)
-		maps.Copy(k.evictionHard, config.EvictionHard)
-		for _, flag := range c.Spec.Kubelet.Flags {
-			if err := k.applyFlag(flag); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func overlayText(to *string, from string) {
-	if from != "" {
-		*to = from
-	}
 }
 
 // applyFlag reads one kubelet flag. Those that do not show on the Node are passed over.

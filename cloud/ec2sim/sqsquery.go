@@ -1,0 +1,179 @@
+package ec2sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// SQS speaks two protocols, and answers in that of the request: AWS's JSON protocol, which SDKs use since November 2023, and
+// the Query protocol, which the API reference describes and older SDKs and the AWS CLI speak ("Making Query API requests" in
+// the SQS Developer Guide). The handlers know the JSON protocol's names alone. This file translates requests before the model
+// is asked, and answers after.
+
+const sqsNamespace = "http://queue.amazonaws.com/doc/2012-11-05/"
+
+// sqsQueryLists are the lists and maps of requests: their names in the Query protocol, and those of JSON. A list is spelt
+// AttributeName.1, and a map Attribute.1.Name and Attribute.1.Value (API reference; botocore's model of before November 2023).
+var sqsQueryLists = map[string]struct {
+	name       string
+	key, value string // of a map
+}{
+	"AttributeName":                  {name: "AttributeNames"},
+	"MessageAttributeName":           {name: "MessageAttributeNames"},
+	"MessageSystemAttributeName":     {name: "MessageSystemAttributeNames"},
+	"DeleteMessageBatchRequestEntry": {name: "Entries"},
+	"Attribute":                      {"Attributes", "Name", "Value"},
+	"MessageAttribute":               {"MessageAttributes", "Name", "Value"},
+	"MessageSystemAttribute":         {"MessageSystemAttributes", "Name", "Value"},
+	"Tag":                            {"tags", "Key", "Value"},
+}
+
+// sqsNumbers are the numbers among the parameters; all others are texts.
+var sqsNumbers = []string{"DelaySeconds", "MaxNumberOfMessages", "VisibilityTimeout", "WaitTimeSeconds"}
+
+// readSQSQuery puts the parameters of a Query request into a JSON body.
+func readSQSQuery(c *call, path string) error {
+	body := map[string]any{}
+	if path = strings.Trim(path, "/"); path != "" {
+		body["QueueUrl"] = path // "https://sqs.us-east-2.amazonaws.com/123456789012/MyQueue/?Action=..." names the queue too
+	}
+	if strings.HasSuffix(c.action, "Batch") {
+		body["Entries"] = []any{} // a batch of nothing has no parameter to say so, or botocore's "Entries="
+	}
+	for _, key := range parameterNames(c.form) {
+		p := c.form.sub(key)
+		if key == "Action" || key == "Version" || key == "Entries" && p.value == "" && len(p.children) == 0 {
+			continue
+		}
+		if list, ok := sqsQueryLists[key]; ok {
+			var items []any
+			entries := map[string]any{}
+			for _, item := range c.form.items(key) {
+				if list.key == "" {
+					items = append(items, item.tree())
+				} else {
+					entries[item.str(list.key)] = item.sub(list.value).tree()
+				}
+			}
+			if body[list.name] = items; list.key != "" {
+				body[list.name] = entries
+			}
+			continue
+		}
+		if !slices.Contains(sqsNumbers, key) {
+			body[key] = p.tree()
+			continue
+		}
+		n, err := strconv.Atoi(p.value)
+		if err != nil {
+			return refuse("InvalidParameterValue", "Value %s for parameter %s is invalid. Reason: Must be an integer.", p.value, key)
+		}
+		body[key] = n
+	}
+	var err error
+	if c.body, err = json.Marshal(body); err != nil {
+		return fmt.Errorf("read %s: %w", c.action, err)
+	}
+	return nil
+}
+
+// tree is the parameter as JSON has it: a text, or an object of what is below it.
+func (p *params) tree() any {
+	switch {
+	case p == nil:
+		return ""
+	case len(p.children) == 0:
+		return p.value
+	}
+	object := make(map[string]any, len(p.children))
+	for key, child := range p.children {
+		object[key] = child.tree()
+	}
+	return object
+}
+
+// sqsAnswerLists are the names that the items of lists and maps have in answers, each an element of its own right below the
+// result or the message.
+var sqsAnswerLists = map[string]string{
+	"Messages": "Message", "Attributes": "Attribute", "Successful": "DeleteMessageBatchResultEntry", "Failed": "BatchResultErrorEntry",
+}
+
+// sqsQuerySuccess writes the answer that JSON would have as XML. An action without a result has no such element.
+func sqsQuerySuccess(c *call, value any) (reply, error) {
+	if value == (struct{}{}) {
+		return querySuccess(c, value)
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return reply{}, fmt.Errorf("encode answer: %w", err)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(encoded, &object); err != nil {
+		return reply{}, fmt.Errorf("encode answer: %w", err)
+	}
+	var b bytes.Buffer
+	writeSQSObject(&b, object)
+	return querySuccess(c, rawXML(b.Bytes()))
+}
+
+func writeSQSObject(b *bytes.Buffer, object map[string]any) {
+	for _, name := range sortedKeys(object) {
+		switch value := object[name].(type) {
+		case []any:
+			for _, item := range value {
+				writeSQSElement(b, sqsAnswerLists[name], item)
+			}
+		case map[string]any: // the only maps are those of attributes
+			for _, key := range sortedKeys(value) {
+				writeSQSElement(b, sqsAnswerLists[name], map[string]any{"Name": key, "Value": value[key]})
+			}
+		default:
+			writeSQSElement(b, name, value)
+		}
+	}
+}
+
+func writeSQSElement(b *bytes.Buffer, name string, value any) {
+	fmt.Fprintf(b, "<%s>", name)
+	if object, ok := value.(map[string]any); ok {
+		writeSQSObject(b, object)
+	} else {
+		_ = xml.EscapeText(b, []byte(fmt.Sprint(value))) // a bytes.Buffer does not fail
+	}
+	fmt.Fprintf(b, "</%s>", name)
+}
+
+// sqsQueryFailure names errors as the Query protocol does.
+func sqsQueryFailure(c *call, e *apiError) reply {
+	code := sqsLegacyCode(e.code)
+	if code == "SerializationException" { // how the JSON protocol names what it cannot make sense of
+		code = "InvalidQueryParameter"
+	}
+	return queryFailure(c, &apiError{e.status, code, e.message})
+}
+
+// sqsLegacyCode is the code that the Query protocol has for an error. The JSON protocol's answers have it too, in the header
+// x-amzn-query-error, and SDKs report it to their callers (the models' trait awsQueryError).
+func sqsLegacyCode(code string) string {
+	switch name := strings.TrimPrefix(code, sqsPrefix); name {
+	case "QueueDoesNotExist":
+		return "AWS.SimpleQueueService.NonExistentQueue"
+	case "EmptyBatchRequest", "TooManyEntriesInBatchRequest", "BatchEntryIdsNotDistinct":
+		return "AWS.SimpleQueueService." + name
+	default:
+		return name
+	}
+}
+
+// sqsPrefix is the namespace of the JSON protocol's error codes.
+const sqsPrefix = "com.amazonaws.sqs#"
+
+func sqsRefuse(name, text string) error {
+	return &apiError{http.StatusBadRequest, sqsPrefix + name, text}
+}

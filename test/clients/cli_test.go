@@ -1,0 +1,262 @@
+package clients
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+)
+
+// Exit codes of the AWS CLI ("Understand return codes from the AWS CLI", AWS CLI User Guide).
+const (
+	commandWrong   = 252 // the client refused the command
+	serviceRefused = 254
+)
+
+// aws runs the CLI against the account, and puts its answer into a value unless it is nil.
+func (a account) aws(t *testing.T, into any, args ...string) {
+	t.Helper()
+	stdout, stderr, exit := run(t, "nobody", awsCLI, a.arguments(args)...)
+	if exit != 0 {
+		t.Fatalf("aws %v ended with %d: %s", args, exit, stderr)
+	}
+	if into == nil {
+		return
+	}
+	if err := json.Unmarshal(stdout, into); err != nil {
+		t.Fatalf("aws %v printed %s: %v", args, stdout, err)
+	}
+}
+
+func (a account) arguments(args []string) []string {
+	return append([]string{"--endpoint-url", a.sim.URL(), "--output", "json"}, args...)
+}
+
+func words(line string) []string { return strings.Fields(line) }
+
+// TestCLIReads has the CLI print what is there from the start. Its --query picks from the answer.
+func TestCLIReads(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{})
+	catalogue, err := ec2sim.BuiltinCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const image = "/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/arm64/standard/recommended/image_id"
+	for why, c := range map[string]struct {
+		args  string
+		query string
+		want  any
+	}{
+		"all pages together": {"ec2 describe-instance-types --page-size 100", "length(InstanceTypes)", len(catalogue.Types())},
+		"a page of the client's own, with a token for the next": {
+			"ec2 describe-instance-types --page-size 100 --max-items 150", "[length(InstanceTypes), type(NextToken)]", []any{150, "string"},
+		},
+		"a type, and another that has accelerators": {
+			"ec2 describe-instance-types --instance-types m5.large inf2.xlarge",
+			"InstanceTypes[].[InstanceType, VCpuInfo.DefaultVCpus, MemoryInfo.SizeInMiB, InferenceAcceleratorInfo.Accelerators[0].Count]",
+			[]any{[]any{"inf2.xlarge", 4, 16384, 1}, []any{"m5.large", 2, 8192, nil}},
+		},
+		"types by two filters": {
+			"ec2 describe-instance-types --filters Name=instance-type,Values=m5.* Name=vcpu-info.default-vcpus,Values=2",
+			"InstanceTypes[].InstanceType", []any{"m5.large"},
+		},
+		"offerings": {
+			"ec2 describe-instance-type-offerings --location-type availability-zone --filters Name=instance-type,Values=m5.large",
+			"sort_by(InstanceTypeOfferings, &Location)[].Location", []any{"us-east-1a", "us-east-1b", "us-east-1c"},
+		},
+		"images by filters": {
+			"ec2 describe-images --owners amazon --filters Name=image-id,Values=" + ec2sim.ImageID("none") + "," + a.parameter(t, image) + " Name=architecture,Values=arm64",
+			"Images[].[ImageId, Architecture]", []any{[]any{a.parameter(t, image), "arm64"}},
+		},
+		"subnets by tag": {
+			"ec2 describe-subnets --filters Name=tag:karpenter.sh/discovery,Values=" + cluster,
+			"sort_by(Subnets, &AvailabilityZone)[].[AvailabilityZone, AvailabilityZoneId]",
+			[]any{[]any{"us-east-1a", "use1-az1"}, []any{"us-east-1b", "use1-az2"}, []any{"us-east-1c", "use1-az3"}},
+		},
+		"spot prices of a zone": {
+			"ec2 describe-spot-price-history --instance-types m5.large c5.large --product-descriptions Linux/UNIX --filters Name=availability-zone,Values=us-east-1b",
+			"sort(SpotPriceHistory[].InstanceType)", []any{"c5.large", "m5.large"},
+		},
+		"no reservations": {"ec2 describe-capacity-reservations", "CapacityReservations", []any{}},
+		"the cluster": {
+			"eks describe-cluster --name " + cluster, "cluster.[name, status, endpoint]", []any{cluster, "ACTIVE", "https://api.blue.example"},
+		},
+		"prices": {
+			"pricing get-products --service-code AmazonEC2 --filters Type=TERM_MATCH,Field=instanceType,Value=m5.large Type=TERM_MATCH,Field=regionCode,Value=us-east-1 " +
+				"Type=TERM_MATCH,Field=operatingSystem,Value=Linux Type=TERM_MATCH,Field=tenancy,Value=Shared",
+			"length(PriceList) > `0`", true,
+		},
+		"who calls": {"sts get-caller-identity", "Account", "123456789012"},
+	} {
+		var got any
+		a.aws(t, &got, append(words(c.args), "--query", c.query)...)
+		if diff := cmp.Diff(normal(t, c.want), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", why, diff)
+		}
+	}
+}
+
+// normal is a value as JSON has it.
+func normal(t *testing.T, value any) any {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out any
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (a account) parameter(t *testing.T, name string) string {
+	t.Helper()
+	var value string
+	a.aws(t, &value, "ssm", "get-parameter", "--name", name, "--query", "Parameter.Value")
+	return value
+}
+
+// TestCLILaunches has the CLI launch, tag and end instances, and compares what it prints with the account.
+func TestCLILaunches(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{PendingFor: time.Millisecond, ShuttingDownFor: time.Millisecond})
+	image := a.parameter(t, "/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id")
+	subnet, group := "", ""
+	a.aws(t, &subnet, "ec2", "describe-subnets", "--filters", "Name=availability-zone,Values=us-east-1b", "--query", "Subnets[0].SubnetId")
+	a.aws(t, &group, "ec2", "describe-security-groups", "--filters", "Name=tag:karpenter.sh/discovery,Values="+cluster, "--query", "SecurityGroups[0].GroupId")
+	a.aws(t, nil, "ec2", "create-launch-template", "--launch-template-name", "cli", "--launch-template-data",
+		fmt.Sprintf(`{"ImageId": %q, "SecurityGroupIds": [%q]}`, image, group))
+	a.control(t, "PUT", "faults", `{"capacity": [{"instanceType": "c5.*", "capacityType": "on-demand", "remaining": 2}]}`, nil)
+	var fleet struct {
+		Errors    []struct{ ErrorCode string }
+		Instances []struct{ InstanceIDs []string }
+	}
+	a.aws(t, &fleet, "ec2", "create-fleet", "--type", "instant",
+		"--launch-template-configs", fmt.Sprintf(`[{"LaunchTemplateSpecification": {"LaunchTemplateName": "cli", "Version": "$Default"},
+			"Overrides": [{"InstanceType": "c5.large", "SubnetId": %q}]}]`, subnet),
+		"--target-capacity-specification", "TotalTargetCapacity=3,DefaultTargetCapacityType=on-demand",
+		"--tag-specifications", "ResourceType=instance,Tags=[{Key=group,Value=cli}]")
+	if len(fleet.Errors) != 1 || fleet.Errors[0].ErrorCode != "InsufficientInstanceCapacity" || len(fleet.Instances) != 1 || len(fleet.Instances[0].InstanceIDs) != 2 {
+		t.Fatalf("three were asked for with room for two: %+v", fleet)
+	}
+	ids := fleet.Instances[0].InstanceIDs
+	a.aws(t, nil, append(words("ec2 wait instance-running --instance-ids"), ids...)...)
+	a.aws(t, nil, append(append(words("ec2 create-tags --resources"), ids...), "--tags", "Key=team,Value=a b")...)
+
+	var printed [][]string
+	a.aws(t, &printed, append(words("ec2 describe-instances --page-size 5 --filters Name=tag:group,Values=cli Name=instance-state-name,Values=running"), "--query",
+		"sort_by(Reservations[].Instances[], &InstanceId)[].[InstanceId, InstanceType, Placement.AvailabilityZone, PrivateDnsName, Tags[?Key=='team'].Value | [0]]")...)
+	var want [][]string
+	for id, i := range a.instances(t) {
+		want = append(want, []string{id, i.Type, i.Zone, i.PrivateDNS, "a b"})
+	}
+	slices.SortFunc(want, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+	if diff := cmp.Diff(want, printed); diff != "" {
+		t.Errorf("instances (-account +printed):\n%s", diff)
+	}
+
+	dry := words("ec2 run-instances --dry-run --instance-type c5.large --launch-template LaunchTemplateName=cli --subnet-id " + subnet)
+	if _, stderr, exit := run(t, "nobody", awsCLI, a.arguments(dry)...); exit != serviceRefused || !strings.Contains(stderr, "(DryRunOperation)") {
+		t.Errorf("a dry run ended with %d: %s", exit, stderr)
+	}
+	var states [][]string
+	a.aws(t, &states, append(append(words("ec2 terminate-instances --instance-ids"), ids...), "--query", "TerminatingInstances[].[PreviousState.Name, CurrentState.Name]")...)
+	if diff := cmp.Diff([][]string{{"running", "shutting-down"}, {"running", "shutting-down"}}, states); diff != "" {
+		t.Errorf("states (-want +got):\n%s", diff)
+	}
+	a.aws(t, nil, append(words("ec2 wait instance-terminated --instance-ids"), ids...)...)
+	for id, i := range a.instances(t) {
+		if i.State != "terminated" {
+			t.Errorf("the CLI has waited for the end of %s, which is %s", id, i.State)
+		}
+	}
+}
+
+// TestCLIProfilesAndQueues has the CLI make and end an instance profile, and work a queue: with Debian 12's in SQS's
+// query protocol.
+func TestCLIProfilesAndQueues(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{})
+	a.aws(t, nil, words("iam create-instance-profile --instance-profile-name cli --path /tenon/ --tags Key=cluster,Value="+cluster)...)
+	a.aws(t, nil, words("iam add-role-to-instance-profile --instance-profile-name cli --role-name node")...)
+	a.aws(t, nil, words("iam wait instance-profile-exists --instance-profile-name cli")...)
+	var profile []string
+	a.aws(t, &profile, append(words("iam get-instance-profile --instance-profile-name cli"), "--query",
+		"InstanceProfile.[Path, Roles[0].RoleName, Tags[0].Key, Tags[0].Value]")...)
+	if diff := cmp.Diff([]string{"/tenon/", "node", "cluster", cluster}, profile); diff != "" {
+		t.Errorf("profile (-want +got):\n%s", diff)
+	}
+	a.aws(t, nil, words("iam remove-role-from-instance-profile --instance-profile-name cli --role-name node")...)
+	a.aws(t, nil, words("iam delete-instance-profile --instance-profile-name cli")...)
+
+	var url string
+	a.aws(t, &url, "sqs", "get-queue-url", "--queue-name", cluster, "--query", "QueueUrl")
+	a.control(t, "POST", "event", `{"event": "scheduled-change", "instances": ["i-0123456789abcdef0"]}`, nil)
+	a.aws(t, nil, "sqs", "send-message", "--queue-url", url, "--message-body", "<hello> & more")
+	var messages []struct {
+		Body, ReceiptHandle string
+		Attributes          map[string]string
+	}
+	a.aws(t, &messages, "sqs", "receive-message", "--queue-url", url, "--max-number-of-messages", "10", "--wait-time-seconds", "1",
+		"--attribute-names", "ApproximateReceiveCount", "--query", "Messages")
+	if len(messages) != 2 || !strings.Contains(messages[0].Body, `"AWS Health Event"`) || messages[1].Body != "<hello> & more" ||
+		messages[1].Attributes["ApproximateReceiveCount"] != "1" || len(messages[1].Attributes) != 1 {
+		t.Fatalf("messages: %+v", messages)
+	}
+	a.aws(t, nil, "sqs", "delete-message", "--queue-url", url, "--receipt-handle", messages[0].ReceiptHandle)
+	a.aws(t, nil, "sqs", "delete-message-batch", "--queue-url", url, "--entries", "Id=a,ReceiptHandle="+messages[1].ReceiptHandle)
+	var left map[string]string
+	a.aws(t, &left, "sqs", "get-queue-attributes", "--queue-url", url, "--attribute-names", "ApproximateNumberOfMessages",
+		"ApproximateNumberOfMessagesNotVisible", "--query", "Attributes")
+	if diff := cmp.Diff(map[string]string{"ApproximateNumberOfMessages": "0", "ApproximateNumberOfMessagesNotVisible": "0"}, left); diff != "" {
+		t.Errorf("left in the queue (-want +got):\n%s", diff)
+	}
+}
+
+// TestCLIIsRefused holds the words and the exit code with which the CLI tells of a refusal.
+func TestCLIIsRefused(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{})
+	for why, c := range map[string]struct {
+		key  string
+		args string
+		exit int
+		says string
+	}{
+		"an instance that there is not": {
+			"nobody", "ec2 describe-instances --instance-ids i-0123456789abcdef0", serviceRefused,
+			"An error occurred (InvalidInstanceID.NotFound) when calling the DescribeInstances operation",
+		},
+		"a filter that EC2 does not have": {
+			"nobody", "ec2 describe-capacity-reservations --filters Name=capacity-reservation-id,Values=cr-1", serviceRefused,
+			"(InvalidParameterValue) when calling the DescribeCapacityReservations operation",
+		},
+		"no permission": {
+			reader, "ec2 create-tags --resources subnet-0a5e7e0000000001 --tags Key=a,Value=b", serviceRefused,
+			"(UnauthorizedOperation) when calling the CreateTags operation",
+		},
+		"no permission of SQS, in the query protocol": {
+			reader, "sqs send-message --queue-url http://x/0/" + cluster + " --message-body x", serviceRefused, "(AccessDenied) when calling the SendMessage operation",
+		},
+		"a queue that there is not": {
+			"nobody", "sqs get-queue-url --queue-name none", serviceRefused, "(AWS.SimpleQueueService.NonExistentQueue) when calling the GetQueueUrl operation",
+		},
+		"no such profile":      {"nobody", "iam get-instance-profile --instance-profile-name none", serviceRefused, "(NoSuchEntity)"},
+		"no such cluster":      {"nobody", "eks describe-cluster --name none", serviceRefused, "(ResourceNotFoundException)"},
+		"no such parameter":    {"nobody", "ssm get-parameter --name /none", serviceRefused, "(ParameterNotFound)"},
+		"an option of nothing": {"nobody", "ec2 describe-instances --colour red", commandWrong, "Unknown options: --colour"},
+	} {
+		_, stderr, exit := run(t, c.key, awsCLI, a.arguments(words(c.args))...)
+		if exit != c.exit || !strings.Contains(stderr, c.says) {
+			t.Errorf("%s: ended with %d: %s", why, exit, stderr)
+		}
+	}
+}
