@@ -86,6 +86,8 @@ func (s *Server) needs(c *call) []policy.Request {
 		needs = s.sqsNeeds(c)
 	case "ssm":
 		needs = s.ssmNeeds(c)
+	case "fis":
+		needs = s.fisNeeds(c)
 	case "eks":
 		if match := clusterPath.FindStringSubmatch(c.form.value); match != nil {
 			needs = []policy.Request{{Action: "eks:" + c.action, Resource: s.account.arn("eks", "cluster/"+match[1])}}

@@ -3,8 +3,6 @@ package ec2sim
 // beyondModel are the actions that the simulator has and the built-in model does not, each with who needs it. Their requests
 // are not checked.
 var beyondModel = map[string]string{
-	"ec2:CancelCapacityReservation":    "tests make and end reservations as their owner does",
-	"ec2:CreateCapacityReservation":    "tests make and end reservations as their owner does",
 	"ec2:DeleteTags":                   "tests take tags away as people do",
 	"ec2:DescribeSpotInstanceRequests": "tests look at what was tagged",
 	"ec2:DescribeTags":                 "tests look at what was tagged",

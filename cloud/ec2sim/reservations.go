@@ -1,6 +1,7 @@
 package ec2sim
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -194,6 +195,22 @@ func (s *Server) reservationXML(r *capacityReservation, now time.Time) capacityR
 	return x
 }
 
+// reservationTags reads the tags of a reservation that is to be made; the parameter is spelt differently from that of launches.
+func reservationTags(p *params) (map[string]string, error) {
+	tags := map[string]string{}
+	for _, item := range p.items("TagSpecifications") {
+		if kind := item.str("ResourceType"); kind != "capacity-reservation" {
+			return nil, invalidValue("'%s' is not a valid taggable resource type for this operation.", kind)
+		}
+		read, err := parseTags(item)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(tags, read)
+	}
+	return tags, nil
+}
+
 type createReservationXML struct {
 	Reservation capacityReservationXML `xml:"capacityReservation"`
 }
@@ -210,10 +227,13 @@ func createCapacityReservation(s *Server, c *call) (any, error) {
 			Kind: kindDefault, Tags: map[string]string{},
 		}
 		setDefault(&r.Match, matchOpen)
-		for _, item := range p.items("TagSpecifications") {
-			if r.Tags, err = parseTags(item); err != nil {
-				return nil, err
-			}
+		if r.Tags, err = reservationTags(p); err != nil {
+			return nil, err
+		}
+		// "If the EndDateType is limited, you must specify an EndDate; do not provide one if it is unlimited" (API reference,
+		// CreateCapacityReservation, EndDateType; unlimited is the default).
+		if limited := p.str("EndDateType") == "limited"; limited != p.has("EndDate") {
+			return nil, refuse("InvalidParameterCombination", "EndDate is for the EndDateType limited, and required there.")
 		}
 		if end := p.str("EndDate"); end != "" {
 			if r.EndAt, err = time.Parse(time.RFC3339, end); err != nil {

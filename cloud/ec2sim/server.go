@@ -122,13 +122,16 @@ type Server struct {
 	addresses *table[addressCounter]
 	// reservations of capacity.
 	reservations *table[capacityReservation]
-	inUse        map[string]map[string]bool // private addresses of living instances, by subnet
-	userData     *table[userData]
-	faultRow     *table[Faults]
-	buckets      map[string]*bucket
-	hits         map[string]int // times a counted fault has struck
-	nextDue      time.Time
-	posted       chan struct{} // closed and replaced when a message arrives in a queue
+	// experiments are those of FIS, and their templates.
+	experimentTemplates *table[experimentTemplate]
+	experiments         *table[experiment]
+	inUse               map[string]map[string]bool // private addresses of living instances, by subnet
+	userData            *table[userData]
+	faultRow            *table[Faults]
+	buckets             map[string]*bucket
+	hits                map[string]int // times a counted fault has struck
+	nextDue             time.Time
+	posted              chan struct{} // closed and replaced when a message arrives in a queue
 
 	kubelets *kubelets
 
@@ -172,8 +175,9 @@ func New(opts Options) (*Server, error) {
 		fleets: newTable[fleet](j, "fleet"), replies: newTable[savedReply](j, "reply"),
 		profiles: newTable[instanceProfile](j, "profile"), tags: newTable[tagSet](j, "tags"),
 		queues: newTable[queue](j, "queue"), addresses: newTable[addressCounter](j, "addresses"),
-		reservations: newTable[capacityReservation](j, "reservation"),
-		userData:     newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),
+		reservations:        newTable[capacityReservation](j, "reservation"),
+		experimentTemplates: newTable[experimentTemplate](j, "experimentTemplate"), experiments: newTable[experiment](j, "experiment"),
+		userData: newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),
 		inUse: map[string]map[string]bool{}, buckets: map[string]*bucket{}, hits: map[string]int{}, posted: make(chan struct{}),
 	}
 	for _, i := range opts.Images {
