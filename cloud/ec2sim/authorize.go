@@ -202,6 +202,10 @@ func (s *Server) iamNeeds(c *call) []policy.Request {
 		return []policy.Request{need, s.passRole(c.form.str("RoleName"))}
 	case "GetRole":
 		need.Resource = s.roleARN(c.form.str("RoleName"))
+		// Service-linked roles have paths (IAM User Guide, "Create a service-linked role").
+		if c.form.str("RoleName") == "AWSServiceRoleForEC2Spot" {
+			need.Resource = s.roleARN("aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot")
+		}
 	}
 	return []policy.Request{need}
 }
