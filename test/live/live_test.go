@@ -253,7 +253,7 @@ func verdicts(out string) map[string]string {
 	return found
 }
 
-var resultLine = regexp.MustCompile(`^\d\d:\d\d:\d\d  (.{30}) (passed|FAILED|observed|not run) `)
+var resultLine = regexp.MustCompile(`^\d\d:\d\d:\d\d  (.{33}) (passed|FAILED|observed|not run) `)
 
 func TestWholeRun(t *testing.T) {
 	t.Parallel()

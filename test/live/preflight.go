@@ -64,12 +64,13 @@ func preflight(ctx context.Context, l *live) outcome {
 	if err := l.chooseMachine(ctx); err != nil {
 		return fail("%v", err)
 	}
-	cost := atMost(steps(), l.machine.hour, l.machine.disk)
-	if cost > l.maxDollars {
-		return fail("it could cost %.2f, more than --max-dollars %.2f", cost, l.maxDollars)
+	l.state.Hour, l.state.Disk = l.machine.hour, l.machine.disk
+	cost, err := l.affordable(steps())
+	if err != nil {
+		return fail("%v", err)
 	}
 	role := "there is the role for spot capacity"
-	_, err := l.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String(spotRole)})
+	_, err = l.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String(spotRole)})
 	if err != nil {
 		role = "no role for spot capacity: " + codeOf(err)
 	}
@@ -77,6 +78,28 @@ func preflight(ctx context.Context, l *live) outcome {
 	return pass("%s, %d subnets, %d security groups, %d images; %s at %.4f an hour in %s; at most %.2f; %s",
 		l.region, len(status.Subnets), len(status.SecurityGroups), len(status.AMIs), l.machine.instanceType, l.machine.hour,
 		strings.Join(l.machine.zones, ", "), cost, role)
+}
+
+// affordable refuses steps that could cost more than they may.
+func (l *live) affordable(steps []step) (float64, error) {
+	cost := atMost(steps, l.machine.hour, l.machine.disk)
+	if cost > l.maxDollars {
+		return cost, fmt.Errorf("it could cost %.2f, more than --max-dollars %.2f", cost, l.maxDollars)
+	}
+	return cost, nil
+}
+
+// resume is the preflight of a run that is resumed. The class is not resolved, since that would remove its old launch templates.
+func resume(ctx context.Context, l *live) outcome {
+	if o := identify(ctx, l); o.verdict != passed {
+		return o
+	}
+	l.machine.hour, l.machine.disk = l.state.Hour, l.state.Disk
+	cost, err := l.affordable(laterSteps())
+	if err != nil {
+		return fail("%v", err)
+	}
+	return pass("account %s; at most %.2f", l.caller.account, cost)
 }
 
 // codeOf is the code of an SDK error, or the error.

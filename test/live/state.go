@@ -15,6 +15,9 @@ type state struct {
 	Run     string `json:"run"`
 	Region  string `json:"region"`
 	Cluster string `json:"cluster"`
+	// Hour is the on-demand price of what is launched, and Disk that of its volumes, in the currency of the region's prices.
+	Hour float64 `json:"hour"`
+	Disk float64 `json:"disk"`
 	// Spent are the launches, in their order; each is kept before it is sent.
 	Spent []*spent `json:"spent"`
 

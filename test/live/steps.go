@@ -82,7 +82,7 @@ func steps() []step {
 // laterSteps are those of a run that is resumed.
 func laterSteps() []step {
 	return []step{
-		{name: "account", shows: "that it is the same account", run: identify},
+		{name: "preflight", shows: "who we are, what it will cost", run: resume},
 		{name: "later: replay after success", shows: "what a token brings 25 hours later", instances: 1, run: later(stepOnDemand)},
 		{name: "later: replay in flight", shows: "the same of the token that was sent twice", instances: 1, run: later(stepInFlight)},
 		{name: "later: replay of a partial launch", shows: "the same, the reservation gone", instances: 3, run: later(stepPartial)},
@@ -127,7 +127,7 @@ func (l *live) play(ctx context.Context, steps []step) error {
 
 func (l *live) report(name string, o outcome) {
 	l.results = append(l.results, result{name, o})
-	fmt.Fprintf(l.out, "%s  %-30s %-8s  %s\n", l.now().UTC().Format(time.TimeOnly), name, o.verdict, o.text)
+	fmt.Fprintf(l.out, "%s  %-33s %-8s  %s\n", l.now().UTC().Format(time.TimeOnly), name, o.verdict, o.text)
 }
 
 // conclude prints the summary.
