@@ -63,6 +63,7 @@ type recorder struct {
 	failed error // the first failure to write
 	mask   masks
 	moment int
+	step   string
 }
 
 func newRecorder(file, region string, now func() time.Time) (*recorder, error) {
@@ -85,11 +86,12 @@ func (r *recorder) close() error {
 	return errors.Join(r.failed, r.file.Close())
 }
 
-type stepName struct{}
-
-// inStep names the step that a context's requests belong to.
-func inStep(ctx context.Context, name string) context.Context {
-	return context.WithValue(ctx, stepName{}, name)
+// enter names the step that requests belong to from now on. It is not the context that knows: the provider terminates in batches,
+// which belong to no caller.
+func (r *recorder) enter(step string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.step = step
 }
 
 // watch collects the exchanges of a context as they are answered.
@@ -163,12 +165,14 @@ func (r *recorder) next() int {
 // write hands an exchange to whoever watches, as it was, and to the file, masked. A recording that fails does not stop the run:
 // what was launched has to be ended.
 func (r *recorder) write(ctx context.Context, e exchange) error {
-	e.Step, _ = ctx.Value(stepName{}).(string)
 	r.mu.Lock()
 	r.moment++
-	e.Answered = r.moment
-	if e.Service == "sts" {
+	e.Step, e.Answered = r.step, r.moment
+	switch e.Service {
+	case "sts":
 		r.mask.learnCaller(e.Reply)
+	case "iam":
+		r.mask.learnRoles(e.Reply)
 	}
 	if r.file != nil {
 		line, err := json.Marshal(r.mask.apply(e))
@@ -232,6 +236,7 @@ func requestID(response *http.Response, reply []byte) string {
 // masks are the names that a recording does not tell, and what stands for them.
 type masks struct {
 	names []maskedName
+	roles map[string]bool // that were learnt
 }
 
 type maskedName struct {
@@ -266,6 +271,21 @@ func (m *masks) learnCaller(reply string) {
 	m.names = append(m.names,
 		maskedName{regexp.MustCompile(regexp.QuoteMeta(caller.Result.UserID)), "CALLERID"},
 		maskedName{regexp.MustCompile(regexp.QuoteMeta(caller.Result.Account)), maskedAccount})
+}
+
+var roleElement = regexp.MustCompile(`<RoleName>([^<]+)</RoleName>`)
+
+// learnRoles masks the roles that IAM names: a run that only cleans up knows no node class.
+func (m *masks) learnRoles(reply string) {
+	for _, match := range roleElement.FindAllStringSubmatch(reply, -1) {
+		if role := match[1]; role != spotRole && !m.roles[role] {
+			if m.roles == nil {
+				m.roles = map[string]bool{}
+			}
+			m.roles[role] = true
+			m.hide(role, "ROLE")
+		}
+	}
 }
 
 func (m *masks) text(text string) string {

@@ -113,7 +113,8 @@ func (l *live) play(ctx context.Context, steps []step) error {
 			l.report(s.name, fail("the run has taken longer than %v", longest))
 			continue
 		}
-		l.report(s.name, s.run(inStep(ctx, s.name), l))
+		l.recorder.enter(s.name)
+		l.report(s.name, s.run(ctx, l))
 		if len(l.results) == 1 && l.results[0].verdict == failed {
 			break // nothing has been launched, and nothing that is launched could be trusted
 		}
@@ -121,7 +122,8 @@ func (l *live) play(ctx context.Context, steps []step) error {
 	// An interrupt ends the run, not the cleanup.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupPatience)
 	defer cancel()
-	l.report("cleanup", l.cleanup(inStep(ctx, "cleanup")))
+	l.recorder.enter("cleanup")
+	l.report("cleanup", l.cleanup(ctx))
 	return l.conclude()
 }
 
