@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -135,23 +136,31 @@ func (l *live) cleanup(ctx context.Context) outcome {
 		}
 	}
 	keep := l.mayKeep && len(l.state.Spent) > 0
-	first, err := l.find(ctx)
-	if err != nil {
-		return fail("%v", err)
-	}
 	var left leftovers
+	removed := map[string]bool{}
 	var last error
-	err = l.await(ctx, "everything to be gone", cleanupPatience-2*settled, look, func() (bool, error) {
-		if left, last = l.find(ctx); last != nil {
-			return false, nil
+	var since time.Time // nothing has been found
+	err := l.await(ctx, "everything to be gone", cleanupPatience-2*settled, look, func() (bool, error) {
+		if left, last = l.find(ctx); last == nil {
+			last = l.remove(ctx, left, keep)
 		}
-		last = l.remove(ctx, left, keep)
+		found := left.all()
 		if keep {
-			return len(left.costs()) == 0 && last == nil, nil
+			found = left.costs()
 		}
-		return len(left.all()) == 0 && last == nil, nil
+		for _, id := range found {
+			removed[id] = true
+		}
+		switch {
+		case last != nil || len(found) > 0:
+			since = time.Time{}
+		case since.IsZero():
+			since = l.now()
+		}
+		// EC2 does not list at once what was launched just before the run was broken off.
+		return !since.IsZero() && l.now().Sub(since) >= settled, nil
 	})
-	for _, id := range first.instances {
+	for id := range l.ledger.instances {
 		if !slices.Contains(left.instances, id) {
 			l.ledger.ended(id)
 		}
@@ -159,9 +168,9 @@ func (l *live) cleanup(ctx context.Context) outcome {
 	if err != nil {
 		return fail("%v; left: %s; %v", err, strings.Join(left.all(), ", "), last)
 	}
-	text := fmt.Sprintf("%d things removed, nothing left", len(first.all())-len(left.all()))
+	text := fmt.Sprintf("%d things removed, nothing left", len(removed))
 	if keep {
-		text = fmt.Sprintf("%d things removed; %d launch templates and %d instance profiles stay", len(first.costs()), len(left.templates), len(left.profiles))
+		text = fmt.Sprintf("%d things removed; %d launch templates and %d instance profiles stay", len(removed), len(left.templates), len(left.profiles))
 	}
 	if len(left.blind) > 0 {
 		text += "; not looked at: " + strings.Join(left.blind, ", ")

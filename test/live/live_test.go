@@ -52,6 +52,9 @@ type laboratory struct {
 	url   string // what the run calls; a test may put something before the simulator
 	out   bytes.Buffer
 	dir   string
+	// slept is called after each wait of a run, which interrupt breaks off as Ctrl-C does.
+	slept     func()
+	interrupt func()
 
 	mu  sync.Mutex
 	now time.Time
@@ -140,18 +143,24 @@ func (l *laboratory) load(key string) []func(*config.LoadOptions) error {
 func (l *laboratory) run(args ...string) (string, error) {
 	l.t.Helper()
 	l.out.Reset()
+	ctx, interrupt := context.WithCancel(l.t.Context())
+	defer interrupt()
+	l.interrupt = interrupt
 	command := newCommand(world{
 		out: &l.out, now: l.Now, load: l.load(workerKey),
 		sleep: func(ctx context.Context, d time.Duration) error {
 			l.advance(d)
 			time.Sleep(5 * time.Millisecond) // what the simulator's kubelets do takes real time
+			if l.slept != nil {
+				l.slept()
+			}
 			return ctx.Err()
 		},
 		connect: func(string) (kubernetes.Interface, error) { return l.nodes, nil },
 	})
 	command.SetArgs(args)
 	command.SetOut(&l.out)
-	err := command.ExecuteContext(l.t.Context())
+	err := command.ExecuteContext(ctx)
 	return l.out.String(), err
 }
 
@@ -441,6 +450,28 @@ func TestAnEC2WithoutTokensIsNoticed(t *testing.T) {
 	}
 	if got["cleanup"] != "passed" || len(l.alive()) > 0 {
 		t.Errorf("cleanup: %q, alive are %v\n%s", got["cleanup"], l.alive(), out)
+	}
+}
+
+// TestInterruptedRun: EC2 does not list yet what was launched just before Ctrl-C, and it is ended all the same.
+func TestInterruptedRun(t *testing.T) {
+	t.Parallel()
+	l := newLaboratory(t, "first")
+	if err := l.sim.SetFaults(ec2sim.Faults{DescribeLag: ec2sim.Duration(15 * time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	l.slept = func() {
+		if len(l.alive()) > 0 {
+			l.interrupt()
+		}
+	}
+	out, err := l.run(l.args()...)
+	got := verdicts(out)
+	if err == nil || got[stepOnDemand] != "FAILED" || got[stepSpot] != "not run" || got["cleanup"] != "passed" {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if made := len(l.sim.Instances()); made != 1 || len(l.alive()) > 0 {
+		t.Errorf("%d instances were launched, and alive are %v\n%s", made, l.alive(), out)
 	}
 }
 

@@ -239,18 +239,20 @@ type masks struct {
 	roles map[string]bool // that were learnt
 }
 
+// maskedName is a name. Whole says that it is masked only where it is a word of its own.
 type maskedName struct {
-	expression *regexp.Regexp
-	stands     string
+	name, stands string
+	whole        *regexp.Regexp
 }
 
-// hide masks a name wherever it is a word of its own: not within other words, nor before a dot or a dash.
+// hide masks a name wherever it is a word of its own: not within other words, nor before a dot or a dash. The run's own tag stays
+// what it is.
 func (m *masks) hide(name, stands string) {
-	if name == "" {
+	if name == "" || name == tagKey {
 		return
 	}
-	expression := regexp.MustCompile(`(^|[^A-Za-z0-9.-])` + regexp.QuoteMeta(name) + `($|[^A-Za-z0-9.-])`)
-	m.names = append(m.names, maskedName{expression, stands})
+	whole := regexp.MustCompile(`(^|[^A-Za-z0-9.-])` + regexp.QuoteMeta(name) + `($|[^A-Za-z0-9.-])`)
+	m.names = append(m.names, maskedName{name, stands, whole})
 }
 
 // learnCaller masks the account and whoever calls, as STS names them.
@@ -266,11 +268,9 @@ func (m *masks) learnCaller(reply string) {
 		return
 	}
 	if _, who, ok := strings.Cut(caller.Result.Arn, caller.Result.Account+":"); ok {
-		m.names = append(m.names, maskedName{regexp.MustCompile(regexp.QuoteMeta(who)), "user/CALLER"})
+		m.names = append(m.names, maskedName{name: who, stands: "user/CALLER"})
 	}
-	m.names = append(m.names,
-		maskedName{regexp.MustCompile(regexp.QuoteMeta(caller.Result.UserID)), "CALLERID"},
-		maskedName{regexp.MustCompile(regexp.QuoteMeta(caller.Result.Account)), maskedAccount})
+	m.names = append(m.names, maskedName{name: caller.Result.UserID, stands: "CALLERID"}, maskedName{name: caller.Result.Account, stands: maskedAccount})
 }
 
 var roleElement = regexp.MustCompile(`<RoleName>([^<]+)</RoleName>`)
@@ -290,14 +290,16 @@ func (m *masks) learnRoles(reply string) {
 
 func (m *masks) text(text string) string {
 	for _, name := range m.names {
-		if strings.HasPrefix(name.expression.String(), "(^|") {
+		switch {
+		case name.name == "" || !strings.Contains(text, name.name):
+		case name.whole == nil:
+			text = strings.ReplaceAll(text, name.name, name.stands)
+		default:
 			// Twice, since neighbours share the character between them.
 			for range 2 {
-				text = name.expression.ReplaceAllString(text, "${1}"+name.stands+"${2}")
+				text = name.whole.ReplaceAllString(text, "${1}"+name.stands+"${2}")
 			}
-			continue
 		}
-		text = name.expression.ReplaceAllString(text, name.stands)
 	}
 	return text
 }

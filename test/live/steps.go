@@ -102,11 +102,13 @@ const cleanupPatience = 20 * time.Minute
 // play runs the steps one after the other and cleans up, whatever has happened. It fails if a step did, or if anything is left.
 func (l *live) play(ctx context.Context, steps []step) error {
 	deadline := l.now().Add(longest)
+	running, stop := context.WithTimeout(ctx, longest)
+	defer stop()
 	l.mayKeep = l.state.file != "" && l.resume == "" && !l.cleanupOnly
 	fmt.Fprintf(l.out, "run %s=%s in %s, cluster %s\n", tagKey, l.run, l.region, l.cluster)
 	for _, s := range steps {
 		switch {
-		case ctx.Err() != nil:
+		case running.Err() != nil:
 			l.report(s.name, skip("the run was broken off"))
 			continue
 		case l.now().After(deadline):
@@ -114,7 +116,7 @@ func (l *live) play(ctx context.Context, steps []step) error {
 			continue
 		}
 		l.recorder.enter(s.name)
-		l.report(s.name, s.run(ctx, l))
+		l.report(s.name, s.run(running, l))
 		if len(l.results) == 1 && l.results[0].verdict == failed {
 			break // nothing has been launched, and nothing that is launched could be trusted
 		}
