@@ -108,7 +108,7 @@ const examples = `  # What it would do and cost; no credentials are needed.
     --fis-role arn:aws:iam::111122223333:role/tenon-live-fis --state live.json --record live.jsonl
 
   # In an account without EKS: instances boot and join nothing.
-  go run ./test/live --really-spend-money --tag tenon-live=first --region us-east-1 --cluster tenon-live --class nodeclass.yaml \
+  go run ./test/live --really-spend-money --tag tenon-live=first --region us-east-1 --cluster none --class nodeclass.yaml \
     --cluster-endpoint https://192.0.2.1 --cluster-ca Zm9v --service-cidr 10.100.0.0/16 --kubernetes-version 1.34 --state live.json
 
   # The same tokens once more, 25 hours later.
