@@ -64,7 +64,7 @@ func steps() []step {
 		{name: "on-demand node joins", shows: "the user data is right; the node is drained by evictions", run: joins(stepOnDemand)},
 		{name: "replay after success", shows: "the same token brings the same instances", instances: 1, run: replayAfterSuccess},
 		{name: "token with another request", shows: "EC2 refuses it and launches nothing", instances: 2, run: mismatch},
-		{name: stepInFlight, shows: "two equal requests at once launch once", instances: 2, run: inFlight},
+		{name: stepInFlight, shows: "two equal requests at once launch once", instances: 3, run: inFlight},
 		{name: "replay after the end", shows: "what a token brings whose instances were terminated", instances: 1, run: replayAfterEnd},
 		{name: stepReservation, shows: "a targeted reservation of two, which ends by itself", reserved: 2, run: reserve},
 		{name: stepPartial, shows: "three are asked for where two are reserved", instances: 3, run: partial},
