@@ -69,6 +69,10 @@ SCENES ?= .
 oracle: lab bin/karpenter ## Compare what Karpenter and Tenon ask AWS for the same manifests (about fifteen minutes; SCENES=reserved plays one).
 	TENON_ORACLE='$(SCENES)' $(GO) test -count=1 -v -timeout 1h ./test/oracle
 
+.PHONY: live
+live: ## Print what the first contact with a real AWS account would do and cost; it calls nothing (test/live/README.md says how to run it).
+	@$(GO) run ./test/live --plan
+
 HOURS ?=
 .PHONY: walk
 walk: lab ## Take random walks: five minutes, or HOURS=3. A seed that goes wrong is shrunk.

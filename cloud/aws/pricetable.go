@@ -114,3 +114,7 @@ func staticPrice(instanceType string) (float64, bool) {
 	}
 	return f.of(size)
 }
+
+// BuiltinPrice returns the on-demand price per hour that is assumed of an instance type before the Pricing API is asked: that of
+// us-east-1, in US dollars.
+func BuiltinPrice(instanceType string) (float64, bool) { return staticPrice(instanceType) }

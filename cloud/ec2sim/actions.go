@@ -70,12 +70,22 @@ var (
 	}
 	pricingActions = map[string]handler{"GetProducts": getProducts}
 	eksActions     = map[string]handler{"DescribeCluster": describeCluster}
+	fisActions     = map[string]handler{
+		"CreateExperimentTemplate": createExperimentTemplate,
+		"DeleteExperimentTemplate": deleteExperimentTemplate,
+		"GetExperiment":            getExperiment,
+		"ListExperimentTemplates":  listExperimentTemplates,
+		"StartExperiment":          startExperiment,
+	}
 )
 
-// restAction names the action of a REST request, which EKS uses.
+// restAction names the action of a REST request, which EKS and FIS use.
 func restAction(r *http.Request) string {
 	if r.Method == http.MethodGet && clusterPath.MatchString(r.URL.Path) {
 		return "DescribeCluster"
+	}
+	if action := fisAction(r.Method, r.URL.Path); action != "" {
+		return action
 	}
 	return r.Method + " " + r.URL.Path
 }

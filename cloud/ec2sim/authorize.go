@@ -86,6 +86,8 @@ func (s *Server) needs(c *call) []policy.Request {
 		needs = s.sqsNeeds(c)
 	case "ssm":
 		needs = s.ssmNeeds(c)
+	case "fis":
+		needs = s.fisNeeds(c)
 	case "eks":
 		if match := clusterPath.FindStringSubmatch(c.form.value); match != nil {
 			needs = []policy.Request{{Action: "eks:" + c.action, Resource: s.account.arn("eks", "cluster/"+match[1])}}
@@ -203,6 +205,10 @@ func (s *Server) iamNeeds(c *call) []policy.Request {
 		return []policy.Request{need, s.passRole(c.form.str("RoleName"))}
 	case "GetRole":
 		need.Resource = s.account.roleARN(c.form.str("RoleName"))
+		// Service-linked roles have paths (IAM User Guide, "Create a service-linked role").
+		if c.form.str("RoleName") == "AWSServiceRoleForEC2Spot" {
+			need.Resource = s.account.roleARN("aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot")
+		}
 	}
 	return []policy.Request{need}
 }

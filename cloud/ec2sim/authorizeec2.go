@@ -23,6 +23,20 @@ func (s *Server) ec2Needs(c *call) []policy.Request {
 		l := launchNeeds{s: s, action: c.action}
 		l.creates("launch-template", tags["launch-template"])
 		return l.needs
+	case "CreateCapacityReservation":
+		tags, err := reservationTags(c.form)
+		if err != nil {
+			return nil // the handler says what is wrong with the request
+		}
+		l := launchNeeds{s: s, action: c.action}
+		l.creates("capacity-reservation", tags)
+		return l.needs
+	case "CancelCapacityReservation":
+		r := s.reservations.rows[c.form.str("CapacityReservationId")]
+		if r == nil {
+			return nil
+		}
+		return []policy.Request{{Action: "ec2:" + c.action, Resource: s.account.arn("ec2", "capacity-reservation/"+r.ID), Keys: onResourceTags("ec2", r.Tags)}}
 	case "DeleteLaunchTemplate":
 		t, _, err := s.findTemplate(c.form, "")
 		if err != nil {

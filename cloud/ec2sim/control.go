@@ -93,18 +93,23 @@ func (s *Server) Interrupt(notice time.Duration, ids ...string) error {
 			}
 		}
 		for _, i := range found {
-			i.InterruptAt = now.Add(notice)
-			s.instances.put(i.ID, i)
-			s.notBefore(i)
-			if i.Spot {
-				s.announce(now, s.interruptionEvent(i.ID, now))
-			} else {
-				s.announce(now, s.reservationEvent(i.ID, now))
-			}
+			s.interrupt(i, now, now.Add(notice))
 		}
-		s.wakeKubelets()
 		return nil
 	})
+}
+
+// interrupt announces the interruption of an instance at an instant, which may be to come, and ends it at another.
+func (s *Server) interrupt(i *instance, announced, end time.Time) {
+	i.InterruptAt = end
+	s.instances.put(i.ID, i)
+	s.notBefore(i)
+	if i.Spot {
+		s.announce(announced, s.interruptionEvent(i.ID, announced))
+	} else {
+		s.announce(announced, s.reservationEvent(i.ID, announced))
+	}
+	s.wakeKubelets()
 }
 
 // interruptible says whether an instance runs in a capacity reservation that its owner may take back.
@@ -167,6 +172,8 @@ func (s *Server) Reset() error {
 		s.makeOptions()
 		s.addresses.clear()
 		s.reservations.clear()
+		s.experimentTemplates.clear()
+		s.experiments.clear()
 		s.userData.clear()
 		s.faultRow.put(faultsID, &Faults{})
 		clear(s.hits)

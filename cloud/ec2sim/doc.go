@@ -1,5 +1,5 @@
 // Package ec2sim plays an AWS account over HTTP: a server that speaks the wire protocols of EC2, SSM, IAM, EKS, Pricing,
-// SQS and STS, so that unmodified AWS SDKs and tools can be pointed at it. It exists so that everything that launches
+// SQS, STS and FIS, so that unmodified AWS SDKs and tools can be pointed at it. It exists so that everything that launches
 // nodes can be tested, and shown, without an account.
 //
 // # Shape

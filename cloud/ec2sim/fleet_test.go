@@ -91,3 +91,23 @@ func TestFleetTokenIsIdempotent(t *testing.T) {
 	_, err = a.ec2.CreateFleet(ctx(t), in)
 	wantCode(t, err, "IdempotentParameterMismatch")
 }
+
+// TestTokensAreForgottenAfterADay: EC2 promises to know a token for 24 hours, and the simulator knows none for longer.
+func TestTokensAreForgottenAfterADay(t *testing.T) {
+	t.Parallel()
+	a := start(t, ec2sim.Options{})
+	in := fleetInput(a.template(t, "x86_64"), 1, ec2types.DefaultTargetCapacityTypeOnDemand, a.override(t, "m5.large", "us-east-1a"))
+	in.ClientToken = aws.String("once")
+	for _, tc := range []struct {
+		later time.Duration
+		alive int
+	}{{0, 1}, {24 * time.Hour, 1}, {time.Second, 2}} {
+		a.clock.Advance(tc.later)
+		if _, err := a.ec2.CreateFleet(ctx(t), in); err != nil {
+			t.Fatal(err)
+		}
+		if alive := a.living(); alive != tc.alive {
+			t.Errorf("another %v later %d instances, want %d", tc.later, alive, tc.alive)
+		}
+	}
+}

@@ -28,6 +28,7 @@ func (s *Server) idempotent(c *call, run func() (any, error)) (any, error) {
 	sum := sha256.Sum256([]byte(c.form.canonical("ClientToken", "Action", "Version")))
 	hash := hex.EncodeToString(sum[:])
 	key := c.action + "/" + token
+	s.forget(c.at)
 	if saved := s.replies.rows[key]; saved != nil {
 		if saved.Hash != hash {
 			return nil, refuse("IdempotentParameterMismatch", "The request uses the same client token as a previous, but non-identical request.")
@@ -50,7 +51,6 @@ func (s *Server) idempotent(c *call, run func() (any, error)) (any, error) {
 		return nil, err
 	}
 	s.replies.put(key, &savedReply{Hash: hash, Inner: string(inner), At: c.at, Answered: c.answeredAt})
-	s.forget(c.at)
 	return inner, nil
 }
 

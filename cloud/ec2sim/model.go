@@ -30,6 +30,8 @@ type shape struct {
 	Members   map[string]*memberShape // of a structure
 	Required  []string                // names of members
 	Member    *memberShape            // of a list
+	Key       string                  // of a map, the shape of its keys
+	Value     string                  // of a map, the shape of its values
 	Flattened bool                    // a list without the level "member"
 	Enum      []string
 	Min, Max  *float64
@@ -93,8 +95,17 @@ func checkModel(c *call) error {
 			return refuse("SerializationException", "%v", err)
 		}
 		return m.jsonValue("", body, input)
+	case "rest-json":
+		if len(c.body) == 0 {
+			return nil // what the request says is in its path
+		}
+		var body any
+		if err := json.Unmarshal(c.body, &body); err != nil {
+			return refuse("SerializationException", "%v", err)
+		}
+		return m.jsonValue("", body, input)
 	}
-	return nil // what a REST request says is in its path
+	return nil
 }
 
 // modelCheck checks one request.
@@ -152,7 +163,7 @@ func (m modelCheck) unknown(name string) error {
 	switch m.service.Protocol {
 	case "ec2":
 		return refuse("UnknownParameter", "The parameter %s is not recognized", name)
-	case "json":
+	case "json", "rest-json":
 		return refuse("SerializationException", "Unexpected field %s", name)
 	}
 	return refuse("MalformedInput", "The parameter %s is not recognized", name)

@@ -9,7 +9,7 @@ import (
 func TestEveryActionIsChecked(t *testing.T) {
 	t.Parallel()
 	for service, actions := range map[string]map[string]handler{
-		"ec2": ec2Actions, "iam": iamActions, "sts": stsActions, "ssm": ssmActions, "sqs": sqsActions, "pricing": pricingActions, "eks": eksActions,
+		"ec2": ec2Actions, "iam": iamActions, "sts": stsActions, "ssm": ssmActions, "sqs": sqsActions, "pricing": pricingActions, "eks": eksActions, "fis": fisActions,
 	} {
 		for action := range maps.Keys(actions) {
 			if model := models()[service]; model.Shapes[model.Operations[action].Input] == nil {

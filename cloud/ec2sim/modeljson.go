@@ -31,6 +31,12 @@ func (m modelCheck) jsonValue(path string, value any, s *shape) error {
 			}
 		}
 		return m.within(path, float64(len(items)), s)
+	case "map":
+		entries, ok := value.(map[string]any)
+		if !ok {
+			return wrong()
+		}
+		return m.jsonMap(path, entries, s)
 	case "string":
 		text, ok := value.(string)
 		if !ok {
@@ -49,6 +55,18 @@ func (m modelCheck) jsonValue(path string, value any, s *shape) error {
 		}
 	}
 	return nil
+}
+
+func (m modelCheck) jsonMap(path string, entries map[string]any, s *shape) error {
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		if err := m.jsonValue(join(path, key), key, m.service.Shapes[s.Key]); err != nil {
+			return err
+		}
+		if err := m.jsonValue(join(path, key), entries[key], m.service.Shapes[s.Value]); err != nil {
+			return err
+		}
+	}
+	return m.within(path, float64(len(entries)), s)
 }
 
 func (m modelCheck) jsonObject(path string, object map[string]any, s *shape) error {

@@ -221,6 +221,8 @@ func protocolOf(c *call) (protocol, handler) {
 		return jsonProtocol, pricingActions[c.action]
 	case "eks":
 		return jsonProtocol, eksActions[c.action]
+	case "fis":
+		return jsonProtocol, fisActions[c.action]
 	}
 	return queryProtocol, nil
 }
@@ -303,7 +305,7 @@ func jsonContentType(c *call) string {
 	switch c.service {
 	case "sqs":
 		return "application/x-amz-json-1.0"
-	case "eks":
+	case "eks", "fis":
 		return "application/json"
 	}
 	return "application/x-amz-json-1.1"

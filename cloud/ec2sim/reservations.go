@@ -1,6 +1,7 @@
 package ec2sim
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -209,6 +210,22 @@ func (s *Server) reservationXML(r *capacityReservation, now time.Time) capacityR
 	return x
 }
 
+// reservationTags reads the tags of a reservation that is to be made; the parameter is spelt differently from that of launches.
+func reservationTags(p *params) (map[string]string, error) {
+	tags := map[string]string{}
+	for _, item := range p.items("TagSpecifications") {
+		if kind := item.str("ResourceType"); kind != "capacity-reservation" {
+			return nil, invalidValue("'%s' is not a valid taggable resource type for this operation.", kind)
+		}
+		read, err := parseTags(item)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(tags, read)
+	}
+	return tags, nil
+}
+
 type createReservationXML struct {
 	Reservation capacityReservationXML `xml:"capacityReservation"`
 }
@@ -228,17 +245,14 @@ func createCapacityReservation(s *Server, c *call) (any, error) {
 		if platform := p.str("InstancePlatform"); platform != "Linux/UNIX" {
 			return nil, invalidValue("This simulator has the platform Linux/UNIX only, not '%s'", platform)
 		}
-		for _, item := range p.items("TagSpecifications") {
-			if kind := item.str("ResourceType"); kind != "capacity-reservation" {
-				return nil, invalidValue("'%s' is not a valid taggable resource type for this operation.", kind)
-			}
-			if r.Tags, err = parseTags(item); err != nil {
-				return nil, err
-			}
+		if r.Tags, err = reservationTags(p); err != nil {
+			return nil, err
 		}
-		end, kind := p.str("EndDate"), p.str("EndDateType")
-		if (kind == "limited") != (end != "") {
-			return nil, refuse("InvalidParameterCombination", "EndDate is for the end date type limited, and required there")
+		// "If the EndDateType is limited, you must specify an EndDate; do not provide one if it is unlimited" (API reference,
+		// CreateCapacityReservation, EndDateType; unlimited is the default).
+		end := p.str("EndDate")
+		if (p.str("EndDateType") == "limited") != (end != "") {
+			return nil, refuse("InvalidParameterCombination", "EndDate is for the EndDateType limited, and required there")
 		}
 		if end != "" {
 			if r.EndAt, err = time.Parse(time.RFC3339, end); err != nil {

@@ -137,14 +137,17 @@ type Server struct {
 	addresses     *table[addressCounter]
 	// reservations of capacity.
 	reservations *table[capacityReservation]
-	inUse        map[string]map[string]bool // primary private addresses of living instances, by subnet
-	further      map[string]int             // addresses they were launched with besides, by subnet
-	userData     *table[userData]
-	faultRow     *table[Faults]
-	buckets      map[string]*bucket
-	hits         map[string]int // times a counted fault has struck
-	nextDue      time.Time
-	posted       chan struct{} // closed and replaced when a message arrives in a queue
+	// experiments are those of FIS, and their templates.
+	experimentTemplates *table[experimentTemplate]
+	experiments         *table[experiment]
+	inUse               map[string]map[string]bool // primary private addresses of living instances, by subnet
+	further             map[string]int             // addresses they were launched with besides, by subnet
+	userData            *table[userData]
+	faultRow            *table[Faults]
+	buckets             map[string]*bucket
+	hits                map[string]int // times a counted fault has struck
+	nextDue             time.Time
+	posted              chan struct{} // closed and replaced when a message arrives in a queue
 
 	kubelets *kubelets
 
@@ -196,8 +199,9 @@ func New(opts Options) (*Server, error) {
 		queues: newTable[queue](j, "queue"), addresses: newTable[addressCounter](j, "addresses"),
 		ownGroups: newTable[securityGroup](j, "group"), subnetOptions: newTable[subnetOptions](j, "subnet"), roles: newTable[role](j, "role"),
 		ownImages: newTable[image](j, "image"), ownParameters: newTable[ssmParameter](j, "parameter"),
-		reservations: newTable[capacityReservation](j, "reservation"),
-		userData:     newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),
+		reservations:        newTable[capacityReservation](j, "reservation"),
+		experimentTemplates: newTable[experimentTemplate](j, "experimentTemplate"), experiments: newTable[experiment](j, "experiment"),
+		userData: newTable[userData](j, "userdata"), faultRow: newTable[Faults](j, "faults"),
 		inUse: map[string]map[string]bool{}, further: map[string]int{}, buckets: map[string]*bucket{}, hits: map[string]int{}, posted: make(chan struct{}),
 	}
 	for _, i := range opts.Images {

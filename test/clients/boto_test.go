@@ -36,6 +36,7 @@ var newer = map[string]string{
 	"ec2.DescribeInstances.Reservations[].Instances[].Placement: has an unknown availabilityZoneId":                "zone ids beside names, 2025",
 	"ec2.RunInstances.Instances[].Placement: has an unknown availabilityZoneId":                                    "zone ids beside names, 2025",
 	"ec2.DescribeSpotPriceHistory.SpotPriceHistory[]: has an unknown availabilityZoneId":                           "zone ids beside names, 2025",
+	"ec2.DescribeImages.Images[].BootMode: 'uefi-preferred' is not one of its values":                              "2023",
 	"ec2.DescribeSecurityGroups.SecurityGroups[]: has an unknown securityGroupArn":                                 "2024",
 }
 

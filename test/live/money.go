@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	tenonaws "github.com/tenon-sh/tenon/cloud/aws"
+)
+
+const (
+	// longest is how long a run may take before it is broken off and cleaned up; every instance counts as if it ran for so long.
+	longest = time.Hour
+	// reservedFor is when the capacity reservation ends by itself, and reservedAtMost how long it may cost something: EC2 ends it
+	// "within an hour from the specified time" (API reference, CreateCapacityReservation, EndDate).
+	reservedFor    = longest
+	reservedAtMost = reservedFor + time.Hour
+	// publicAddress is the price of a public IPv4 address per hour, in US dollars (Amazon VPC pricing).
+	publicAddress = 0.005
+	// actionMinute is the price of a minute of a FIS action, in US dollars (AWS FIS pricing); experimentMinutes is how many are
+	// counted for an interruption that takes two.
+	actionMinute      = 0.10
+	experimentMinutes = 5
+	// planDisk is what the plan counts for the volumes of one instance per hour, in US dollars: 20 GiB of gp3.
+	planDisk = 0.0023
+)
+
+// cost is what a step costs at most, in the currency of the region's prices.
+func (s step) cost(instanceHour, diskHour float64) float64 {
+	hours := longest.Hours()
+	return float64(s.instances)*(instanceHour+diskHour+publicAddress)*hours +
+		float64(s.reserved)*instanceHour*reservedAtMost.Hours() + float64(s.actionMinutes)*actionMinute
+}
+
+// atMost is what steps cost together. A step that replays a token counts as if it launched once more.
+func atMost(steps []step, instanceHour, diskHour float64) float64 {
+	total := 0.0
+	for _, s := range steps {
+		total += s.cost(instanceHour, diskHour)
+	}
+	return total
+}
+
+// printPlan says what a run would do, at the built-in prices of us-east-1 and for the dearest of the types: no call is made.
+func printPlan(out io.Writer, s settings) error {
+	dearest := 0.0
+	for _, name := range s.types {
+		price, ok := tenonaws.BuiltinPrice(name)
+		if !ok {
+			return fmt.Errorf("--instance-types: no price is known of %s", name)
+		}
+		dearest = max(dearest, price)
+	}
+	plan, later := steps(), laterSteps()
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STEP\tINSTANCES\tAT MOST\tSHOWS")
+	for _, s := range append(plan, later...) {
+		fmt.Fprintf(w, "%s\t%d\t$%.2f\t%s\n", s.name, s.instances, s.cost(dearest, planDisk), s.shows)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print the plan: %w", err)
+	}
+	_, err := fmt.Fprintf(out, "\nAt most $%.2f, and $%.2f for --resume, if every instance ran for %v and every replay launched anew, at $%.4f an hour, the built-in\n"+
+		"price of the dearest of %v; the real prices are looked up before anything is launched. Everything carries the tag %s.\n",
+		atMost(plan, dearest, planDisk), atMost(later, dearest, planDisk), longest, dearest, s.types, tagKey)
+	return err
+}
+
+// ledger is what has run for how long.
+type ledger struct {
+	now func() time.Time
+
+	mu        sync.Mutex
+	instances map[string]*entry
+}
+
+type entry struct {
+	hour         float64 // its price
+	began, ended time.Time
+}
+
+func newLedger(now func() time.Time) *ledger {
+	return &ledger{now: now, instances: map[string]*entry{}}
+}
+
+// began notes an instance that was launched; one that is known stays as it is.
+func (l *ledger) began(id string, hour float64, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.instances[id] == nil {
+		l.instances[id] = &entry{hour: hour, began: at}
+	}
+}
+
+// ended notes that an instance is gone.
+func (l *ledger) ended(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.instances[id]; e != nil && e.ended.IsZero() {
+		e.ended = l.now()
+	}
+}
+
+// sum is how many instances there were, for how long together, and what they cost. EC2 bills a minute at least.
+func (l *ledger) sum() (instances int, together time.Duration, cost float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.instances {
+		end := e.ended
+		if end.IsZero() {
+			end = l.now()
+		}
+		ran := max(end.Sub(e.began), time.Minute)
+		together += ran
+		cost += ran.Hours() * (e.hour + publicAddress)
+	}
+	return len(l.instances), together, cost
+}
