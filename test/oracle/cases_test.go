@@ -104,19 +104,23 @@ spec:
 
 // class is the EC2NodeClass ours with further fields, each line indented by two.
 func class(cluster, fields string) string {
-	return fmt.Sprintf(`
+	return strings.ReplaceAll(`
 apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
 metadata: {name: ours}
 spec:
-  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: %[1]s}}]
-  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: %[1]s}}]
-`, cluster) + fields
+  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: CLUSTER}}]
+  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: CLUSTER}}]
+`+fields, "CLUSTER", cluster)
 }
+
+// nodeRole is the role of nodes, of the cluster named CLUSTER.
+const nodeRole = "KarpenterNodeRole-CLUSTER"
 
 // Lines that most of our classes have.
 const (
-	role   = "  role: node-role\n"
+	// The role is the one that the policies of deploy/iam let the worker hand to instances.
+	role   = "  role: " + nodeRole + "\n"
 	al2023 = "  amiSelectorTerms: [{alias: al2023@latest}]\n"
 )
 

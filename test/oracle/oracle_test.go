@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,7 +126,7 @@ func (s *stage) makeProfile(name string) {
 	if _, err := api.CreateInstanceProfile(s.Context(), &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name)}); err != nil {
 		s.t.Fatalf("make instance profile %s: %v", name, err)
 	}
-	if _, err := api.AddRoleToInstanceProfile(s.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String("node-role")}); err != nil {
+	if _, err := api.AddRoleToInstanceProfile(s.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(strings.ReplaceAll(nodeRole, "CLUSTER", s.Lab.Cluster()))}); err != nil {
 		s.t.Fatalf("give instance profile %s its role: %v", name, err)
 	}
 }
