@@ -47,7 +47,7 @@ type caseExchange struct {
 }
 
 // caseActions are the calls that cases are made of: those that launch, and what launches depend on.
-var caseActions = []string{"CreateLaunchTemplate", "CreateFleet", "CreateCapacityReservation", "CancelCapacityReservation", "TerminateInstances"}
+var caseActions = []string{"CreateLaunchTemplate", "DeleteLaunchTemplate", "CreateFleet", "CreateCapacityReservation", "CancelCapacityReservation", "TerminateInstances"}
 
 // keptValues are the elements whose values matter. All others are there or not.
 var keptValues = []string{
