@@ -3,11 +3,12 @@ package plan_test
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/plan/model"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // A claim without machine has what is attached on request only if it asked for it: its machine will not have it otherwise.

@@ -31,12 +31,12 @@ type subnet struct {
 
 const reservedPerSubnet = 5
 
-func (s *subnet) size() int { return 1<<(32-s.Prefix.Bits()) - reservedPerSubnet }
+func (n *subnet) size() int { return 1<<(32-n.Prefix.Bits()) - reservedPerSubnet }
 
-// address is the n-th address that can be handed out; the network's first four are EC2's.
-func (s *subnet) address(n int) netip.Addr {
-	base := s.Prefix.Addr().As4()
-	host := uint32(base[2])<<8 + uint32(base[3]) + uint32(n%s.size()) + 4
+// address is the address number i that can be handed out; the network's first four are EC2's.
+func (n *subnet) address(i int) netip.Addr {
+	base := n.Prefix.Addr().As4()
+	host := uint32(base[2])<<8 + uint32(base[3]) + uint32(i%n.size()) + 4
 	return netip.AddrFrom4([4]byte{base[0], base[1], byte(host >> 8), byte(host)})
 }
 

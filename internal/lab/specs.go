@@ -248,18 +248,20 @@ func (l *Lab) ec2sim() spec {
 
 func (l *Lab) worker() spec {
 	health := l.state.address(portWorkerHealth)
-	env := []string{
-		"KUBECONFIG=" + l.layout.kubeconfig(userTenon),
-		"TENON_HEALTH_PROBE_ADDRESS=" + health,
-		"TENON_METRICS_ADDRESS=" + l.state.address(portWorkerMetrics),
-		"TENON_LEADER_ELECTION_NAMESPACE=" + leaseNamespace,
-		"TENON_LEADER_ELECTION_NAME=" + leaseName,
-		// A stable identity lets the successor of a killed worker take over its Lease at once.
-		"TENON_IDENTITY=" + l.state.Cluster + "-worker",
-	}
+	var env []string
 	for name, value := range l.WorkerEnv() {
 		env = append(env, name+"="+value)
 	}
+	// Of two settings of one variable the last counts: the worker has rights of its own in Kubernetes.
+	env = append(env,
+		"KUBECONFIG="+l.layout.kubeconfig(userTenon),
+		"TENON_HEALTH_PROBE_ADDRESS="+health,
+		"TENON_METRICS_ADDRESS="+l.state.address(portWorkerMetrics),
+		"TENON_LEADER_ELECTION_NAMESPACE="+leaseNamespace,
+		"TENON_LEADER_ELECTION_NAME="+leaseName,
+		// A stable identity lets the successor of a killed worker take over its Lease at once.
+		"TENON_IDENTITY="+l.state.Cluster+"-worker",
+	)
 	return spec{
 		name:           Worker,
 		ports:          []port{portWorkerHealth, portWorkerMetrics},

@@ -33,6 +33,8 @@ var Differences = []Allowed{
 		Reason: "Karpenter takes the dry runs' instance types from the NodePools, Tenon takes one ordinary type, so a class is validated before it has a pool"},
 	{Case: "several network cards", Action: ".* for validation", Path: `(LaunchTemplateData\.)?(ImageId|NetworkInterface\[.*)`,
 		Reason: "as above: the ordinary type has one network card and no accelerator"},
+	{Case: "several network cards", Action: "RunInstances for validation", Path: `\(call\)`, Karpenter: "InstanceType=p4d.*", Tenon: `\(absent\)`,
+		Reason: "as above: Karpenter also tries the pool's accelerated type"},
 	{Action: "CreateFleet", Path: `Overrides\[.*\]\.AvailabilityZone`, Karpenter: "us-east-1[abc]", Tenon: `\(absent\)`, Reason: "the subnet says it"},
 	{Action: "CreateFleet", Path: `Overrides\[.*\]\.ImageId`, Karpenter: "ami-.*", Tenon: `\(absent\)`, Reason: "the launch template says it, and it is the same image"},
 	{Action: "CreateFleet", Path: `Overrides\[.*\]\.Priority`, Karpenter: "[0-9.e-]+", Tenon: `\(absent\)`,

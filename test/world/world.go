@@ -380,8 +380,8 @@ func (w *World) Tenon(args ...string) (string, error) {
 	return string(out), err
 }
 
-// Command is the tenon command with the environment of the laboratory, as a worker with the rights of one in AWS, and nothing of this machine's own that leads
-// elsewhere, to be started. It ends with the test.
+// Command is the tenon command with the environment of the laboratory and nothing of this machine's own that leads elsewhere,
+// to be started. A worker has the rights of one in AWS. It ends with the test.
 func (w *World) Command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.Context(), w.options.Tenon, args...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
