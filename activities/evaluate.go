@@ -42,7 +42,7 @@ func (a *Activities) Evaluate(ctx context.Context, in workflows.EvaluateInput) (
 	snapshot := a.Mirror.Snapshot()
 	overlay(snapshot, going(running, in.Leaving))
 	input := a.input(ctx, snapshot, in.Unavailable)
-	disrupted := a.counted(snapshot, in.Disrupted)
+	disrupted := a.counted(snapshot, remembered(in.Disrupted, a.lately.get()))
 	input.Held, input.Settling, input.Begun = holds(in.Held, snapshot), settling(running), begun(disrupted)
 	found := a.disruptions.answer(input)
 	result := a.commands(found, snapshot)

@@ -50,6 +50,31 @@ func (a *Activities) counted(snapshot *plan.Snapshot, disrupted []workflows.Disr
 	return counted
 }
 
+// remembered are the nodes that began to be disrupted, as Disruption says it or, of a NodePool of which this process knows
+// of more, as this process knows it: a Disruption that was terminated begins without them, and one that was reset has lost
+// the last of them.
+func remembered(said, known []workflows.Disrupted) []workflows.Disrupted {
+	more := map[string]int{} // how many nodes of each NodePool this process knows beyond those that Disruption says
+	for _, d := range known {
+		more[d.NodePool] += d.Nodes
+	}
+	for _, d := range said {
+		more[d.NodePool] -= d.Nodes
+	}
+	var all []workflows.Disrupted
+	for _, d := range said {
+		if more[d.NodePool] <= 0 {
+			all = append(all, d)
+		}
+	}
+	for _, d := range known {
+		if more[d.NodePool] > 0 {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
 // begun turns what Disruption remembers into what the planner reads.
 func begun(disrupted []workflows.Disrupted) map[string][]karpv1.Begun {
 	pools := map[string][]karpv1.Begun{}

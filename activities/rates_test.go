@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/testsuite"
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -97,5 +100,61 @@ func TestARateNeverFillsAPayload(t *testing.T) {
 	}
 	if want := int(own / each); lately < want || lately > want+want/mergedShare+1 {
 		t.Errorf("%d nodes count for the NodePool's own rate, want %d and at most a twentieth more", lately, want)
+	}
+}
+
+// ratedPools is a mirror of nothing but NodePools.
+type ratedPools struct {
+	Mirror
+	snapshot plan.Snapshot
+}
+
+func (m *ratedPools) Snapshot() *plan.Snapshot                  { return &m.snapshot }
+func (m *ratedPools) Fresh(time.Duration) error                 { return nil }
+func (m *ratedPools) NodePools() []*karpv1.NodePool             { return nil }
+func (m *ratedPools) NodeOverlays() []*karpv1alpha1.NodeOverlay { return nil }
+
+// TestADisruptionThatForgotIsReminded has a Disruption ask that was terminated or reset since the process evaluated last.
+func TestADisruptionThatForgotIsReminded(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	began := func(pool string, nodes int, ago time.Duration) workflows.Disrupted {
+		return workflows.Disrupted{NodePool: pool, Nodes: nodes, At: now.Add(-ago)}
+	}
+	first, second, other := began("slow", 2, 5*time.Minute), began("slow", 1, time.Minute), began("other", 1, time.Minute)
+	for _, test := range []struct {
+		reason             string
+		known, asked, want []workflows.Disrupted
+	}{
+		{reason: "as nobody knows more, the question counts", asked: []workflows.Disrupted{first, second}, want: []workflows.Disrupted{first, second}},
+		{reason: "terminated: it begins with nothing", known: []workflows.Disrupted{first, second}, want: []workflows.Disrupted{first, second}},
+		{reason: "reset: the last evaluation is lost", known: []workflows.Disrupted{first, second}, asked: []workflows.Disrupted{first}, want: []workflows.Disrupted{first, second}},
+		{reason: "another process has evaluated since", known: []workflows.Disrupted{first}, asked: []workflows.Disrupted{first, second}, want: []workflows.Disrupted{first, second}},
+		{reason: "each NodePool for itself", known: []workflows.Disrupted{first}, asked: []workflows.Disrupted{other}, want: []workflows.Disrupted{first, other}},
+		{reason: "what no rate counts any more is forgotten", known: []workflows.Disrupted{began("slow", 5, time.Hour)}},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			mirror := &ratedPools{snapshot: plan.Snapshot{Time: now}}
+			for _, name := range []string{"slow", "other"} {
+				mirror.snapshot.NodePools = append(mirror.snapshot.NodePools, &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name,
+					Annotations: map[string]string{karpv1.DisruptionRateAnnotationKey: "30%/10m"}}})
+			}
+			doing := New(Config{Mirror: mirror, Log: zap.NewNop()})
+			doing.lately.set(test.known)
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestActivityEnvironment()
+			env.RegisterActivity(doing.Evaluate)
+			answer, err := env.ExecuteActivity(doing.Evaluate, workflows.EvaluateInput{Disrupted: test.asked})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found workflows.Evaluation
+			if err := answer.Get(&found); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, found.Disrupted); diff != "" {
+				t.Errorf("remembered (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -31,7 +31,7 @@ func (a *Activities) WhyNode(ctx context.Context, in workflows.NodeQuestion) (wo
 		return workflows.NodeAnswer{}, nil
 	}
 	input := a.input(ctx, snapshot, in.Evaluate.Unavailable)
-	input.Held, input.Settling, input.Begun = holds(in.Evaluate.Held, snapshot), settling(running), begun(in.Evaluate.Disrupted)
+	input.Held, input.Settling, input.Begun = holds(in.Evaluate.Held, snapshot), settling(running), begun(a.counted(snapshot, remembered(in.Evaluate.Disrupted, a.lately.get())))
 	return answerAbout(snapshot.Nodes[at], a.disruptions.answer(input)), nil
 }
 
