@@ -28,7 +28,11 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-func TestMain(m *testing.M) { os.Exit(world.Main(m, 200)) }
+// atOnce is how many scenarios are played at the same time. More would have their first nodes take longer than a machine may
+// before another one is launched for its pods.
+const atOnce = 40
+
+func TestMain(m *testing.M) { os.Exit(world.Main(m, atOnce)) }
 
 // settleWithin is how long a step of a scenario may take on a busy machine.
 const settleWithin = 4 * time.Minute

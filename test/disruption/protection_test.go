@@ -99,7 +99,8 @@ func unready(workload string) step {
 	return func(p *play) {
 		p.T.Helper()
 		for _, pod := range p.pods(workload) {
-			patch := `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Test"}]}}`
+			// Where only Ready is false, the kubelet corrects it: its containers are ready.
+			patch := `{"status":{"conditions":[{"type":"ContainersReady","status":"False"},{"type":"Ready","status":"False"}]}}`
 			if err := p.Status().Patch(context.Background(), pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", []byte(patch))); err != nil {
 				p.T.Fatal(err)
 			}
