@@ -119,6 +119,10 @@ func newAccount(cluster, region string, zoneNames []string) (*account, error) {
 			}),
 		},
 		{ID: "sg-0a5e7e0000000002", Name: "default", Description: "default VPC security group", Tags: map[string]string{}},
+		{
+			ID: "sg-0a5e7e0000000003", Name: cluster + "-node", Description: "EKS node shared security group",
+			Tags: withName(discovery, cluster+"-node", map[string]string{"kubernetes.io/cluster/" + cluster: "owned"}),
+		},
 	}
 	return a, nil
 }

@@ -104,7 +104,7 @@ func TestNetwork(t *testing.T) {
 		t.Errorf("subnets: %+v, %v", subnets, err)
 	}
 	groups, err := a.ec2.DescribeSecurityGroups(ctx(t), &ec2.DescribeSecurityGroupsInput{Filters: discovery})
-	if err != nil || len(groups.SecurityGroups) != 1 {
+	if err != nil || len(groups.SecurityGroups) != 2 {
 		t.Errorf("security groups: %+v, %v", groups, err)
 	}
 	vpcs, err := a.ec2.DescribeVpcs(ctx(t), &ec2.DescribeVpcsInput{VpcIds: []string{*subnets.Subnets[0].VpcId}})

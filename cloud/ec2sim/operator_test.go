@@ -47,8 +47,8 @@ func TestSecurityGroupsAreMadeAndDeleted(t *testing.T) {
 	remove := &ec2.DeleteSecurityGroupInput{GroupId: made.GroupId}
 	_, err = a.ec2.DeleteSecurityGroup(ctx(t), remove)
 	wantCode(t, err, "DependencyViolation")
-	if n := discovered(a); n != 2 {
-		t.Errorf("%d groups are discovered, want 2", n)
+	if n := discovered(a); n != 3 {
+		t.Errorf("%d groups are discovered, want 3", n)
 	}
 	if err := a.sim.Close(); err != nil {
 		t.Fatal(err)
@@ -60,8 +60,8 @@ func TestSecurityGroupsAreMadeAndDeleted(t *testing.T) {
 	if _, err := a.ec2.DeleteSecurityGroup(ctx(t), remove); err != nil {
 		t.Fatal(err)
 	}
-	if n := discovered(a); n != 1 {
-		t.Errorf("%d groups are discovered, want 1", n)
+	if n := discovered(a); n != 2 {
+		t.Errorf("%d groups are discovered, want 2", n)
 	}
 }
 
