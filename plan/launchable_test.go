@@ -1,8 +1,10 @@
 package plan_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -10,6 +12,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/plan/market"
 )
 
 // priced are the offerings of a type in one zone.
@@ -78,6 +81,34 @@ func TestSpotAgainstOnDemand(t *testing.T) {
 				t.Errorf("%v would be launched (%v), which is not what was planned", keys, err)
 			}
 		})
+	}
+}
+
+// What costs less than on-demand in one zone may cost more in another, and is not launched there. The claim names types and
+// zones, of which a fleet may choose any pair.
+func TestSpotInADearZone(t *testing.T) {
+	t.Parallel()
+	typ := priced(machineSpec{name: "m5.large", cores: 2, memory: 8, pods: 29}.instanceType(), map[string]float64{"on-demand": 0.096, "spot": 0.04})
+	dear := cloud.Offering{CapacityType: "spot", Zone: "us-east-1b", ZoneID: "use1-az2", Price: 0.12, Available: true}
+	typ.Offerings = append(typ.Offerings, dear)
+	pool, types := nodePool("p"), []*cloud.InstanceType{typ}
+	w := world{pods: []*corev1.Pod{newPod("a", "500m", "1Gi")}, pools: []plan.Pool{inPool(pool, types)}}
+	p := plan.Pack(w.input())
+	check(t, &w, p)
+	object, err := p.Claims[0].NodeClaim(pool, "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := plan.Offerings(object, types, nil, now, plan.MinValuesStrict)
+	if want := []cloud.OfferingKey{{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}}; err != nil || !slices.Equal(keys, want) {
+		t.Errorf("%v would be launched (%v), want %v", keys, err, want)
+	}
+	gone := map[cloud.OfferingKey]time.Time{keys[0]: now.Add(time.Minute)}
+	if keys, err := plan.Offerings(object, types, gone, now, plan.MinValuesStrict); !errors.Is(err, market.ErrNothingToLaunch) {
+		t.Errorf("with the cheap zone gone %v would be launched (%v), want to plan again", keys, err)
+	}
+	if again := plan.Pack(func() plan.Input { in := w.input(); in.Unavailable = gone; return in }()); again.Claims[0].CapacityType != "on-demand" {
+		t.Errorf("planned again it is %s, want on-demand", again.Claims[0].CapacityType)
 	}
 }
 

@@ -25,8 +25,10 @@ type PlannedClaim struct {
 	Labels       map[string]string                             `json:"labels,omitempty"`
 	// Pods are the pods the node is for.
 	Pods []types.UID `json:"pods,omitempty"`
-	// PricePerHour is the cheapest offering's, in US dollars.
-	PricePerHour float64 `json:"pricePerHour,omitempty"`
+	// PricePerHour is the cheapest offering's, and MaxPricePerHour what on-demand would cost instead of spot, zero for nothing;
+	// in US dollars.
+	PricePerHour    float64 `json:"pricePerHour,omitempty"`
+	MaxPricePerHour float64 `json:"maxPricePerHour,omitempty"`
 	// Group is equal for claims that can be launched by one call.
 	Group string `json:"group,omitempty"`
 	// MinValuesRelaxed says that the pool's minValues could not be met.

@@ -51,11 +51,11 @@ func CheapestPrice(m *Market, set Bitset, zones uint64) float64 {
 	return lowest
 }
 
-// launchable leaves of what a claim's requirements admit what the rules above do: the least odd, without dear spot.
-func launchable(sales []sale) []sale {
+// launchable leaves of what a claim's requirements admit what the rules above do: the least odd, without spot that is dearer
+// than on-demand is now, or than a ceiling.
+func launchable(sales []sale, ceiling float64) []sale {
 	least := slices.MinFunc(sales, func(a, b sale) int { return int(a.odd - b.odd) }).odd
 	sales = slices.DeleteFunc(slices.Clone(sales), func(s sale) bool { return s.odd != least })
-	ceiling := math.Inf(1)
 	for _, s := range sales {
 		if s.offering.CapacityType == karpv1.CapacityTypeOnDemand {
 			ceiling = min(ceiling, s.offering.Price)

@@ -30,7 +30,12 @@ func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable
 		return nil, err
 	}
 	minimums := minimumsOf(claim.Spec.Requirements)
-	keys, met := choices(launchable(offered), offered, minimums)
+	worthwhile := launchable(offered, model.MaxPrice(claim))
+	if len(worthwhile) == 0 {
+		return nil, fmt.Errorf("NodeClaim %s: all spot costs more than on-demand would ($%s an hour): %w", claim.Name,
+			claim.Annotations[karpv1.MaxPriceAnnotationKey], ErrNothingToLaunch)
+	}
+	keys, met := choices(worthwhile, offered, minimums)
 	if !met {
 		keys, met = choices(offered, offered, minimums)
 	}

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,8 +19,23 @@ import (
 // LaunchKey is a name for all that claims have to share to be launched together.
 func (c *Claim) LaunchKey() string {
 	key := AppendString(nil, c.NodePool, c.NodeClass, c.CapacityType, c.Reservation, strings.Join(c.InstanceTypes, ","), strings.Join(c.Zones, ","))
+	if c.MaxPricePerHour > 0 {
+		key = AppendString(key, formatPrice(c.MaxPricePerHour))
+	}
 	sum := sha256.Sum256(AppendMap(key, c.Labels))
 	return hex.EncodeToString(sum[:8])
+}
+
+// formatPrice spells a price so that MaxPrice reads the same number again.
+func formatPrice(dollars float64) string { return strconv.FormatFloat(dollars, 'f', -1, 64) }
+
+// MaxPrice is what an offering of a claim may cost at most, in US dollars an hour; infinite where the claim does not say.
+func MaxPrice(claim *karpv1.NodeClaim) float64 {
+	price, err := strconv.ParseFloat(claim.Annotations[karpv1.MaxPriceAnnotationKey], 64)
+	if err != nil || price <= 0 {
+		return math.Inf(1)
+	}
+	return price
 }
 
 // Narrowed are the pool's requirements with instance type, capacity type and zone as the claim leaves them, and custom
@@ -74,6 +91,9 @@ func (c *Claim) NodeClaim(pool *karpv1.NodePool, name string) (*karpv1.NodeClaim
 	annotations[karpv1.NodePoolHashVersionAnnotationKey] = karpv1.NodePoolHashVersion
 	if c.MinValuesRelaxed {
 		annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
+	}
+	if c.MaxPricePerHour > 0 {
+		annotations[karpv1.MaxPriceAnnotationKey] = formatPrice(c.MaxPricePerHour)
 	}
 	yes := true
 	return &karpv1.NodeClaim{

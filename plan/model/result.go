@@ -67,8 +67,9 @@ type Claim struct {
 	Labels map[string]string
 	// Pods are the pods the node is for.
 	Pods []types.UID
-	// PricePerHour is the cheapest offering's, in US dollars.
-	PricePerHour float64
+	// PricePerHour is the cheapest offering's, in US dollars, and MaxPricePerHour what on-demand would cost instead of spot:
+	// dearer spot is not launched. It is zero where the claim is not for spot, or only spot will do.
+	PricePerHour, MaxPricePerHour float64
 	// Group is equal for claims that can be launched by one call.
 	Group string
 	// MinValuesRelaxed says that the pool's minValues could not be met.

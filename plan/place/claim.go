@@ -178,9 +178,11 @@ func zonesOf(m *market.Market, machines iter.Seq[int]) uint64 {
 
 // ClaimsOf makes a claim of each planned node of a group.
 func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
-	chosen, met := market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, market.CheapestPrice(m, g.Instead, g.Zones)))
+	most := market.CheapestPrice(m, g.Instead, g.Zones)
+	chosen, met := market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, most))
 	if !met {
-		chosen, met = market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, math.Inf(1)))
+		most = math.Inf(1)
+		chosen, met = market.NewTally(m, g.Seller.Minimums).Choose(Ranked(m, g, most))
 	}
 	first := &m.Machines[chosen[0]]
 	template := model.Claim{
@@ -197,6 +199,9 @@ func ClaimsOf(m *market.Market, g *launchGroup) []model.Claim {
 	}
 	for _, i := range chosen {
 		template.InstanceTypes = append(template.InstanceTypes, m.Machines[i].Typ.Name)
+	}
+	if !math.IsInf(most, 1) && len(g.Seller.Minimums) == 0 {
+		template.MaxPricePerHour = max(most, template.PricePerHour)
 	}
 	requirements, settled := model.Narrowed(g.Seller.NodePool, &template)
 	template.Group = template.LaunchKey()

@@ -25,6 +25,10 @@ const (
 	DRADriversAnnotationKey = Group + "/requested-dra-drivers"
 )
 
+// MaxPriceAnnotationKey says, on a NodeClaim for spot, what on-demand would have cost in US dollars an hour when the claim was
+// planned. Spot that is dearer is not launched.
+const MaxPriceAnnotationKey = "tenon.sh/max-price-per-hour"
+
 // LaunchGroupAnnotationKey names, on a NodeClaim, the launch group whose one CreateFleet call launches its instance.
 // It is Tenon's own, and also the key of the tag on the instance.
 const LaunchGroupAnnotationKey = "tenon.sh/launch-group"
