@@ -71,6 +71,7 @@ key "worker". Access keys without a directory may do everything.
 	f.StringVar(&opts.Cluster, "cluster", "tenon", "name of the EKS cluster, and value of the discovery tags")
 	f.StringVar(&opts.Region, "region", "us-east-1", "region to play; prices are those of us-east-1")
 	f.StringSliceVar(&opts.Zones, "zones", nil, "availability zones (default a, b and c of the region)")
+	f.BoolVar(&opts.IPv6, "ipv6", false, "play an IPv6 cluster: subnets have IPv6 blocks, and services IPv6 addresses alone")
 	f.StringSliceVar(&opts.Queues, "queue", nil, "SQS queues to have from the start; every event is delivered to all queues")
 	f.StringVar(&opts.CatalogueFile, "catalogue", "", "JSON file of instance types to use instead of the built-in ones")
 	f.StringVar(&opts.KubernetesVersion, "kubernetes-version", "1.36", "version that EKS reports for the cluster")

@@ -97,7 +97,8 @@ func (l *Lab) apiServer() spec {
 			"--service-account-issuer=https://kubernetes.default.svc",
 			"--service-account-key-file=" + pki(serviceAccountsKey),
 			"--service-account-signing-key-file=" + pki(serviceAccountsKey),
-			"--service-cluster-ip-range=10.96.0.0/16",
+			// The second range is that of the simulated IPv6 cluster.
+			"--service-cluster-ip-range=10.96.0.0/16,fd5e:7e00:0:a::/108",
 			"--enable-priority-and-fairness=false",
 			"--max-requests-inflight=0",
 			"--max-mutating-requests-inflight=0",

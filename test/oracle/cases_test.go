@@ -50,7 +50,7 @@ var notPlayed = map[string]string{
 var standIns = strings.NewReplacer("al2023@v20240625", "al2023@v20261102")
 
 // examples are the provider's own manifests, read where the Go command keeps its module.
-func examples(t *testing.T, cluster string) []scene {
+func examples(t *testing.T) []scene {
 	t.Helper()
 	download := exec.Command("go", "mod", "download", "-json", providerModule)
 	download.Dir = filepath.Join("..", "..", "tools", "karpenter")
@@ -76,7 +76,7 @@ func examples(t *testing.T, cluster string) []scene {
 		if err != nil {
 			t.Fatal(err)
 		}
-		manifests := standIns.Replace(strings.ReplaceAll(string(text), "${CLUSTER_NAME}", cluster))
+		manifests := standIns.Replace(string(text))
 		scenes = append(scenes, scene{name: "example " + name, manifests: manifests, short: slices.Contains([]string{"al2023-custom-userdata"}, name)})
 	}
 	return scenes
@@ -103,25 +103,27 @@ spec:
 }
 
 // class is the EC2NodeClass ours with further fields, each line indented by two.
-func class(cluster, fields string) string {
-	return strings.ReplaceAll(`
+func class(fields string) string {
+	return `
 apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
 metadata: {name: ours}
 spec:
-  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: CLUSTER}}]
-  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: CLUSTER}}]
-`+fields, "CLUSTER", cluster)
+  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: "${CLUSTER_NAME}"}}]
+  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: "${CLUSTER_NAME}"}}]
+` + fields
 }
 
-// nodeRole is the role of nodes, of the cluster named CLUSTER.
-const nodeRole = "KarpenterNodeRole-CLUSTER"
+// nodeRole is the role of nodes.
+const nodeRole = "KarpenterNodeRole-${CLUSTER_NAME}"
 
 // Lines that most of our classes have.
 const (
 	// The role is the one that the policies of deploy/iam let the worker hand to instances.
 	role   = "  role: " + nodeRole + "\n"
 	al2023 = "  amiSelectorTerms: [{alias: al2023@latest}]\n"
+	// imageByName is no alias, so that the class says its family.
+	imageByName = "  amiSelectorTerms: [{name: amazon-eks-node-al2023-x86_64-standard-1.3*-v20261102, owner: amazon}]\n"
 )
 
 // everyField has every field of an EC2NodeClass that goes well with all the others.
@@ -159,27 +161,59 @@ const everyField = `
 `
 
 // ours are scenes for what the examples leave out.
-func ours(cluster string) []scene {
+func ours() []scene {
 	nodeConfig := "  userData: |\n    apiVersion: node.eks.aws/v1alpha1\n    kind: NodeConfig\n    spec:\n      kubelet:\n        config: {shutdownGracePeriod: 30s}\n"
 	return []scene{
-		{name: "every field", manifests: pool("m5d.large", "on-demand") + class(cluster, role+al2023+everyField), short: true},
-		{name: "spot of one type", manifests: pool("m5.large", "spot") + class(cluster, role+al2023), short: true},
-		{name: "own profile", manifests: pool("m5.large", "on-demand") + class(cluster, "  instanceProfile: their-profile\n"+al2023), profile: "their-profile"},
-		{name: "user data is a NodeConfig", manifests: pool("m5.large", "on-demand") + class(cluster, role+al2023+nodeConfig)},
+		{name: "every field", manifests: pool("m5d.large", "on-demand") + class(role+al2023+everyField), short: true},
+		{name: "spot of one type", manifests: pool("m5.large", "spot") + class(role+al2023), short: true},
+		{name: "own profile", manifests: pool("m5.large", "on-demand") + class("  instanceProfile: their-profile\n"+al2023), profile: "their-profile"},
+		{name: "user data is a NodeConfig", manifests: pool("m5.large", "on-demand") + class(role+al2023+nodeConfig)},
 		{name: "image by name", manifests: pool("m5.large", "on-demand") +
-			class(cluster, role+"  amiFamily: AL2023\n  amiSelectorTerms: [{name: amazon-eks-node-al2023-x86_64-standard-1.3*-v20261102, owner: amazon}]\n")},
-		{name: "reserved", manifests: pool("m5.large", "reserved") + class(cluster, role+al2023+"  capacityReservationSelectorTerms: [{tags: {for: oracle}}]\n"),
+			class(role+"  amiFamily: AL2023\n"+imageByName)},
+		{name: "reserved", manifests: pool("m5.large", "reserved") + class(role+al2023+"  capacityReservationSelectorTerms: [{tags: {for: oracle}}]\n"),
 			reserve: &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Tags: map[string]string{"for": "oracle"}}, short: true},
-		{name: "on demand beside reservations", manifests: pool("m5.large", "on-demand") + class(cluster, role+al2023+"  capacityReservationSelectorTerms: [{tags: {for: oracle}}]\n"),
+		{name: "on demand beside reservations", manifests: pool("m5.large", "on-demand") + class(role+al2023+"  capacityReservationSelectorTerms: [{tags: {for: oracle}}]\n"),
 			reserve: &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Tags: map[string]string{"for": "oracle"}}},
-		{name: "EFA", manifests: pool("c5n.18xlarge", "on-demand") + class(cluster, role+al2023), pod: `vpc.amazonaws.com/efa: "1"`},
-		{name: "several network cards", manifests: pool("p4d.24xlarge", "on-demand") + class(cluster, role+al2023+`  networkInterfaces:
+		{name: "EFA", manifests: pool("c5n.18xlarge", "on-demand") + class(role+al2023), pod: `vpc.amazonaws.com/efa: "1"`},
+		{name: "several network cards", manifests: pool("p4d.24xlarge", "on-demand") + class(role+al2023+`  networkInterfaces:
   - {networkCardIndex: 0, deviceIndex: 0, interfaceType: interface}
   - {networkCardIndex: 1, deviceIndex: 1, interfaceType: efa-only}
   - {networkCardIndex: 2, deviceIndex: 1, interfaceType: interface}
 `)},
+		{name: "Custom family", manifests: pool("m5.large", "on-demand") + class(role+"  amiFamily: Custom\n"+imageByName+customUserData)},
 	}
 }
+
+// oursIPv6 are scenes for an IPv6 cluster.
+func oursIPv6() []scene {
+	return []scene{
+		{name: "IPv6", manifests: pool("m5.large", "on-demand") + class(role+al2023)},
+		{name: "IPv6 with prefixes and many pods", manifests: pool("m5.large", "spot") + class(role+al2023+"  ipPrefixCount: 1\n  kubelet: {maxPods: 110}\n")},
+	}
+}
+
+// dnsIPv6 is the service by whose address Karpenter tells an IPv6 cluster.
+const dnsIPv6 = `
+apiVersion: v1
+kind: Service
+metadata: {namespace: kube-system, name: kube-dns}
+spec: {ipFamilies: [IPv6], ipFamilyPolicy: SingleStack, clusterIP: "fd5e:7e00:0:a::a", ports: [{name: dns, port: 53, protocol: UDP}]}
+`
+
+// customUserData is all that a node of the Custom family is told.
+const customUserData = `  userData: |
+    apiVersion: node.eks.aws/v1alpha1
+    kind: NodeConfig
+    spec:
+      cluster:
+        name: ${CLUSTER_NAME}
+        apiServerEndpoint: ${CLUSTER_ENDPOINT}
+        certificateAuthority: ${CLUSTER_CA}
+        cidr: 10.96.0.0/16
+      kubelet:
+        config: {maxPods: 29, clusterDNS: [10.96.0.10]}
+        flags: ["--node-labels=team=search", "--register-with-taints=karpenter.sh/unregistered:NoExecute,example.com/ours=yes:NoSchedule,example.com/starting:NoExecute"]
+`
 
 // pods is a pod for each NodePool of the manifests, which its node alone can run.
 func (s scene) pods(t *testing.T) (manifests string, pools, classes []string) {

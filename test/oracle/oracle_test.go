@@ -1,9 +1,11 @@
 package oracle_test
 
 import (
+	"encoding/base64"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
@@ -41,7 +44,7 @@ const (
 	refusedFor = 20 * time.Second
 )
 
-// stage is the laboratory on which the scenes are played.
+// stage is the laboratory on which scenes are played.
 type stage struct {
 	*world.World
 	t *testing.T
@@ -49,16 +52,50 @@ type stage struct {
 
 // TestOracle plays the scenes with Tenon and then with Karpenter, and compares what they asked AWS.
 func TestOracle(t *testing.T) {
-	s := &stage{World: world.Start(t, world.Options{}), t: t}
 	wanted, err := regexp.Compile(os.Getenv(scenesVariable))
 	if err != nil {
 		t.Fatalf("%s: %v", scenesVariable, err)
 	}
-	var scenes []scene
-	for _, scene := range append(examples(t, s.Lab.Cluster()), ours(s.Lab.Cluster())...) {
-		if wanted.String() != "" && wanted.MatchString(scene.name) || wanted.String() == "" && scene.short {
-			scenes = append(scenes, scene)
+	var found []oracle.Difference
+	played := 0
+	for _, cluster := range []struct {
+		name   string
+		scenes []scene
+		ipv6   bool
+	}{
+		{name: "IPv4", scenes: append(examples(t), ours()...)},
+		{name: "IPv6", scenes: oursIPv6(), ipv6: true},
+	} {
+		scenes := slices.DeleteFunc(cluster.scenes, func(s scene) bool {
+			return wanted.String() == "" && !s.short || !wanted.MatchString(s.name)
+		})
+		if len(scenes) == 0 {
+			continue
 		}
+		t.Run(cluster.name, func(t *testing.T) { found = append(found, compare(t, scenes, cluster.ipv6)...) })
+		played += len(scenes)
+	}
+	unlisted, stale := oracle.Judge(found, oracle.Differences)
+	for _, difference := range unlisted {
+		t.Errorf("not in the list: %s", difference)
+	}
+	for _, allowed := range stale {
+		if wanted.String() == everyScene {
+			t.Errorf("listed, and no longer so: %+v", allowed)
+		}
+	}
+	t.Logf("%d scenes, %d differences, %d rows", played, len(found), len(oracle.Differences))
+}
+
+// compare plays scenes on a laboratory of their own, and returns in what the controllers differed.
+func compare(t *testing.T, scenes []scene, ipv6 bool) []oracle.Difference {
+	var options world.Options
+	if ipv6 {
+		options.Simulator = []string{"--ipv6"}
+	}
+	s := &stage{World: world.Start(t, options), t: t}
+	if ipv6 {
+		s.Apply(dnsIPv6)
 	}
 	s.clear([]string{"default"}, []string{"default"})
 	s.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: oracle}\n")
@@ -75,16 +112,7 @@ func TestOracle(t *testing.T) {
 	for i := range scenes {
 		found = append(found, oracle.Compare(scenes[i].name, karpenter[i], tenon[i])...)
 	}
-	unlisted, stale := oracle.Judge(found, oracle.Differences)
-	for _, difference := range unlisted {
-		t.Errorf("not in the list: %s", difference)
-	}
-	for _, allowed := range stale {
-		if wanted.String() == everyScene {
-			t.Errorf("listed, and no longer so: %+v", allowed)
-		}
-	}
-	t.Logf("%d scenes, %d differences, %d rows", len(scenes), len(found), len(oracle.Differences))
+	return found
 }
 
 // play plays the scenes and returns what each had the controller ask.
@@ -100,6 +128,7 @@ func (s *stage) play(scenes []scene) []map[string][]oracle.Document {
 		if scene.profile != "" {
 			s.makeProfile(scene.profile)
 		}
+		scene.manifests = s.fill(scene.manifests)
 		pods, pools, classes := scene.pods(s.t)
 		s.Apply(scene.manifests + "\n---\n" + pods)
 		s.joins(scene.name, len(pools))
@@ -119,6 +148,20 @@ func (s *stage) play(scenes []scene) []map[string][]oracle.Document {
 	return out
 }
 
+// fill names the cluster in manifests, and how to reach it.
+func (s *stage) fill(manifests string) string {
+	s.t.Helper()
+	config, err := s.Lab.RESTConfig()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := rest.LoadTLSFiles(config); err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.NewReplacer("${CLUSTER_NAME}", s.Lab.Cluster(), "${CLUSTER_ENDPOINT}", config.Host,
+		"${CLUSTER_CA}", base64.StdEncoding.EncodeToString(config.CAData)).Replace(manifests)
+}
+
 // makeProfile makes an instance profile that somebody else has.
 func (s *stage) makeProfile(name string) {
 	s.t.Helper()
@@ -126,7 +169,7 @@ func (s *stage) makeProfile(name string) {
 	if _, err := api.CreateInstanceProfile(s.Context(), &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name)}); err != nil {
 		s.t.Fatalf("make instance profile %s: %v", name, err)
 	}
-	if _, err := api.AddRoleToInstanceProfile(s.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(strings.ReplaceAll(nodeRole, "CLUSTER", s.Lab.Cluster()))}); err != nil {
+	if _, err := api.AddRoleToInstanceProfile(s.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String(name), RoleName: aws.String(s.fill(nodeRole))}); err != nil {
 		s.t.Fatalf("give instance profile %s its role: %v", name, err)
 	}
 }
