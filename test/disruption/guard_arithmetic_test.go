@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/worker"
 )
 
@@ -84,53 +83,5 @@ func guardedPod(n int, ready bool) *corev1.Pod {
 			OwnerReferences: []metav1.OwnerReference{{UID: "set", Controller: new(true)}}},
 		Spec:   corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(30))},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}},
-	}
-}
-
-// TestBudgetLedger holds that the watcher of budgets finds nodes that were disrupted beyond them, and only those.
-func TestBudgetLedger(t *testing.T) {
-	t.Parallel()
-	now := time.Now().UTC()
-	since := fmt.Sprintf("%d %d * * *", now.Add(-time.Hour).Minute(), now.Add(-time.Hour).Hour())
-	for _, row := range []struct {
-		name     string
-		budgets  []karpv1.Budget
-		takes    int // of ten nodes
-		reason   string
-		violated int
-	}{
-		{"within a number", []karpv1.Budget{{Nodes: "2"}}, 2, "Empty", 0},
-		{"beyond a number", []karpv1.Budget{{Nodes: "2"}}, 4, "Empty", 2},
-		{"a share is rounded up", []karpv1.Budget{{Nodes: "15%"}}, 2, "Drifted", 0},
-		{"beyond a share", []karpv1.Budget{{Nodes: "15%"}}, 3, "Drifted", 1},
-		{"the smallest counts", []karpv1.Budget{{Nodes: "100%"}, {Nodes: "1"}}, 2, "Underutilized", 1},
-		{"one for another reason does not", []karpv1.Budget{{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonEmpty}}}, 3, "Drifted", 0},
-		{"nobody's budget is asked for other reasons", []karpv1.Budget{{Nodes: "0"}}, 3, "ClaimDeleted", 0},
-		{"a window that is open", []karpv1.Budget{{Nodes: "0", Schedule: &since, Duration: &metav1.Duration{Duration: 2 * time.Hour}}}, 1, "Empty", 1},
-		{"a window that is closed", []karpv1.Budget{{Nodes: "0", Schedule: &since, Duration: &metav1.Duration{Duration: 30 * time.Minute}}}, 1, "Empty", 0},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			l := newBudgetLedger()
-			l.poolChanged(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: karpv1.NodePoolSpec{Disruption: karpv1.Disruption{Budgets: row.budgets}}}, false)
-			labels := map[string]string{poolKey: "p", sceneLabel: "s"}
-			nodes := make([]*corev1.Node, 10)
-			for i := range nodes {
-				name := fmt.Sprint("node-", i)
-				l.claimChanged(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Status: karpv1.NodeClaimStatus{Conditions: []metav1.Condition{
-					{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionTrue}}}}, false)
-				nodes[i] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, OwnerReferences: []metav1.OwnerReference{{Kind: "NodeClaim", Name: name}}},
-					Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
-				l.nodeChanged(nodes[i], false)
-			}
-			for i := range row.takes {
-				tainted := nodes[i].DeepCopy()
-				tainted.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint()}
-				l.nodeChanged(tainted, false)
-			}
-			if got := l.violations("s", func(string) string { return row.reason }); len(got) != row.violated {
-				t.Errorf("found %q, want %d violations", got, row.violated)
-			}
-		})
 	}
 }

@@ -189,7 +189,7 @@ func zoned(workload, zone string) step {
 func peak(want int) step {
 	return func(p *play) {
 		p.T.Helper()
-		if got := p.ledger.peak(p.pools[0].name(p.name)); got != want {
+		if got := p.ledger.Peak(p.pools[0].name(p.name)); got != want {
 			p.T.Errorf("at most %d nodes were disrupted at once, want %d", got, want)
 		}
 	}

@@ -13,7 +13,7 @@
 //
 // Two watchers look at everything from the first to the last second, with connections and arithmetic of their own: one
 // counts the pods that were taken away against a PodDisruptionBudget (guard_test.go), one the nodes that were disrupted
-// beyond a NodePool's budgets (budget_test.go). A scenario about a forceful kind says that it breaks PodDisruptionBudgets,
+// beyond a NodePool's budgets (world.BudgetLedger). A scenario about a forceful kind says that it breaks PodDisruptionBudgets,
 // and then it has to. Their arithmetic has tests without a laboratory.
 package disruption_test
 
@@ -51,7 +51,7 @@ func TestDisruption(t *testing.T) {
 	w.DeletePool("default")
 	w.Faults(faults())
 	briefly(w)
-	l := &laboratory{World: w, view: watch(w), guard: guardBudgets(w), ledger: watchBudgets(w)}
+	l := &laboratory{World: w, view: watch(w), guard: guardBudgets(w), ledger: w.WatchBudgets(sceneLabel)}
 	playAll := func(name string, scenarios []scenario) {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range scenarios {
@@ -68,7 +68,7 @@ func TestDisruption(t *testing.T) {
 	playAll("last", append(spotScenarios(false), threeHundred()))
 	l.settled(t)
 	t.Logf("PodDisruptionBudgets: %s", l.guard.summary())
-	t.Logf("NodePool budgets: %s", l.ledger.summary())
+	t.Logf("NodePool budgets: %s", l.ledger.Summary())
 }
 
 // briefly has replacements wait a few seconds before the nodes go, and be undone when they do not serve after a minute and

@@ -26,7 +26,7 @@ type play struct {
 	*scenario
 	*world.World
 	view   *view
-	ledger *budgetLedger
+	ledger *world.BudgetLedger
 	// desired is how many pods each Deployment has.
 	desired map[string]int
 	// daemons are the DaemonSets.
@@ -45,7 +45,7 @@ type laboratory struct {
 	*world.World
 	view   *view
 	guard  *guard
-	ledger *budgetLedger
+	ledger *world.BudgetLedger
 }
 
 // play plays a scenario from its first step to its judgement, and clears up behind it.
@@ -67,7 +67,7 @@ func (s scenario) play(t *testing.T, l *laboratory) {
 	} else if s.breaks != "" && len(broken) == 0 {
 		t.Errorf("no PodDisruptionBudget was overridden, although %s", s.breaks)
 	}
-	if over := l.ledger.violations(s.name, p.reasonOf); len(over) > 0 {
+	if over := l.ledger.Violations(s.name, p.reasonOf); len(over) > 0 {
 		t.Errorf("budgets were not kept: %v", over)
 	}
 }
@@ -100,7 +100,7 @@ func (p *play) open() {
 // close deletes what the scenario made, without waiting for it.
 func (p *play) close(l *laboratory) {
 	l.guard.forget(p.name)
-	l.ledger.forget(p.name)
+	l.ledger.Forget(p.name)
 	ctx := context.WithoutCancel(p.Context())
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.name}}}
 	for _, next := range p.pools {

@@ -47,5 +47,5 @@ func waitedLessThanBoot(p *play) {
 // report says how long it all took, and how many nodes were on their way at once.
 func report(p *play) {
 	p.T.Helper()
-	p.T.Logf("%s after the change, with %d nodes disrupted at once at most", time.Since(p.at).Round(time.Second), p.ledger.peak(p.pools[0].name(p.name)))
+	p.T.Logf("%s after the change, with %d nodes disrupted at once at most", time.Since(p.at).Round(time.Second), p.ledger.Peak(p.pools[0].name(p.name)))
 }

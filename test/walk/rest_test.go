@@ -48,7 +48,12 @@ func (w *walker) rest() (wrong string) {
 	deadline := time.Now().Add(world.Patience(restsWithin))
 	quiet := 0
 	for quiet < 10 {
-		if wrong = w.restless(); wrong == "" {
+		if err := w.restore(); err != nil {
+			wrong = "there is no NodePool and EC2NodeClass: " + err.Error()
+		} else {
+			wrong = w.restless()
+		}
+		if wrong == "" {
 			quiet++
 		} else {
 			quiet = 0

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/internal/lab"
@@ -46,9 +47,10 @@ const crowd = 0
 // deeds are what can happen. Each says what it has done; what cannot be done at the moment is no matter.
 var deeds = []func(w *walker, random *rand.Rand) string{
 	scaleAll, scale, scale, closeBudget, openBudget,
-	drain, cancelDrain, deleteClaim, deleteNode, takeFinalizerOff, editPool,
+	drain, drain, cancelDrain, editClaim, deleteClaim, editNode, deleteNode, takeFinalizerOff, takeNodeFinalizerOff,
+	editPool, deletePool, editClass, deleteClass,
 	takeBack, takeBack, kill, fault, fault, fault,
-	killWorker, stopWorker, killSecond, killTemporal, killAPIServer, killEtcd,
+	killWorker, stopWorker, killSecond, killServer, stopServer, stopServer,
 	press, press, stealLease, cutOff, cutOff, rollSecond, stepClock,
 }
 
@@ -86,6 +88,7 @@ func drain(w *walker, random *rand.Rand) string {
 	order = append(order, node)
 	if random.IntN(3) == 0 {
 		order = append(order, "--deadline=20s")
+		w.force(node)
 	}
 	out, err := w.Tenon(order...)
 	return fmt.Sprintf("tenon %s: %s %v", strings.Join(order, " "), firstLine(out), err)
@@ -106,6 +109,28 @@ func deleteClaim(w *walker, random *rand.Rand) string {
 		return "delete no claim"
 	}
 	return fmt.Sprintf("delete NodeClaim %s: %v", claim.Name, w.Delete(w.Context(), claim))
+}
+
+// editClaim has a claim not be disrupted, or lets it be disrupted again.
+func editClaim(w *walker, random *rand.Rand) string {
+	claim := w.anyClaim(random)
+	if claim == nil {
+		return "edit no claim"
+	}
+	value := []string{`"true"`, "null"}[random.IntN(2)]
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %s}}}`, karpv1.DoNotDisruptAnnotationKey, value))
+	return fmt.Sprintf("annotate NodeClaim %s with %s=%s: %v", claim.Name, karpv1.DoNotDisruptAnnotationKey, value, w.Patch(w.Context(), claim, patch))
+}
+
+// editNode cordons a node or uncordons it, or takes the taint off that says it is disrupted.
+func editNode(w *walker, random *rand.Rand) string {
+	name := w.anyNode(random)
+	if name == "" {
+		return "edit no node"
+	}
+	verb := [][]string{{"cordon", name}, {"uncordon", name}, {"taint", "node", name, karpv1.DisruptedTaintKey + "-"}}[random.IntN(3)]
+	out, err := w.Kubectl(verb...)
+	return fmt.Sprintf("kubectl %s: %s %v", strings.Join(verb, " "), firstLine(out), err)
 }
 
 func deleteNode(w *walker, random *rand.Rand) string {
@@ -131,10 +156,42 @@ func takeFinalizerOff(w *walker, random *rand.Rand) string {
 	return fmt.Sprintf("take the finalizer off NodeClaim %s and delete it: %v", claim.Name, err)
 }
 
+func takeNodeFinalizerOff(w *walker, random *rand.Rand) string {
+	name := w.anyNode(random)
+	if name == "" {
+		return "take no node's finalizer off"
+	}
+	w.force(name)
+	out, err := w.Kubectl("patch", "node", name, "--type=merge", `--patch={"metadata": {"finalizers": null}}`)
+	if err == nil {
+		out, err = w.Kubectl("delete", "node", name, "--wait=false")
+	}
+	return fmt.Sprintf("take the finalizer off Node %s and delete it: %s %v", name, firstLine(out), err)
+}
+
 func editPool(w *walker, random *rand.Rand) string {
 	value := random.IntN(1000)
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"template": {"metadata": {"labels": {"edited": "%d"}}}}}`, value))
 	return fmt.Sprintf("edit the NodePool, which makes all nodes drift: %v", w.Patch(w.Context(), &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, patch))
+}
+
+// deletePool deletes the NodePool, which takes its nodes with it, and makes it anew after a while.
+func deletePool(w *walker, random *rand.Rand) string {
+	pause := time.Duration(1+random.IntN(20)) * time.Second
+	err := w.Delete(w.Context(), &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: w.pool.GetName()}})
+	w.later(pause, func() { _ = w.restore() })
+	return fmt.Sprintf("delete the NodePool, and make it anew after %s: %v", pause, err)
+}
+
+func editClass(w *walker, random *rand.Rand) string {
+	value := random.IntN(1000)
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"tags": {"edited": "%d"}}}`, value))
+	return fmt.Sprintf("edit the EC2NodeClass, which makes all nodes drift: %v", w.Patch(w.Context(), &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: w.class.GetName()}}, patch))
+}
+
+// deleteClass deletes the EC2NodeClass. It is there for as long as a NodeClaim has it, and launches nothing.
+func deleteClass(w *walker, _ *rand.Rand) string {
+	return fmt.Sprintf("delete the EC2NodeClass: %v", w.Delete(w.Context(), &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: w.class.GetName()}}))
 }
 
 func takeBack(w *walker, random *rand.Rand) string {
@@ -144,6 +201,7 @@ func takeBack(w *walker, random *rand.Rand) string {
 	}
 	id := claim.Status.ProviderID[strings.LastIndexByte(claim.Status.ProviderID, '/')+1:]
 	notice := []string{"5s", "30s", "2m"}[random.IntN(3)]
+	w.force(claim.Status.NodeName)
 	return fmt.Sprintf("EC2 takes %s of %s back in %s: %v", id, claim.Name, notice, w.ask("/_sim/interrupt", fmt.Sprintf(`{"instances": [%q], "notice": %q}`, id, notice)))
 }
 
@@ -154,6 +212,7 @@ func kill(w *walker, random *rand.Rand) string {
 		return "kill no instance"
 	}
 	id := claim.Status.ProviderID[strings.LastIndexByte(claim.Status.ProviderID, '/')+1:]
+	w.force(claim.Status.NodeName)
 	return fmt.Sprintf("the host of %s of %s fails: %v", id, claim.Name, w.ask("/_sim/kill", fmt.Sprintf(`{"instances": [%q]}`, id)))
 }
 
@@ -202,7 +261,10 @@ func killWorker(w *walker, _ *rand.Rand) string {
 func stopWorker(w *walker, random *rand.Rand) string {
 	pause := time.Duration(2+random.IntN(20)) * time.Second
 	err := w.Lab.Kill(lab.Worker, syscall.SIGSTOP)
-	w.later(pause, func() { _ = w.Lab.Kill(lab.Worker, syscall.SIGCONT) })
+	w.later(pause, func() {
+		_ = w.Lab.Kill(lab.Worker, syscall.SIGCONT)
+		w.thawed()
+	})
 	return fmt.Sprintf("stop the first worker for %s: %v", pause, err)
 }
 
@@ -211,16 +273,23 @@ func killSecond(w *walker, _ *rand.Rand) string {
 	return "kill the second worker"
 }
 
-func killTemporal(w *walker, _ *rand.Rand) string {
-	return fmt.Sprintf("kill Temporal: %v", w.Lab.Kill(lab.Temporal, syscall.SIGKILL))
+// servers are what everything else stands on.
+var servers = []lab.Component{lab.Temporal, lab.APIServer, lab.Etcd}
+
+func killServer(w *walker, random *rand.Rand) string {
+	server := servers[random.IntN(len(servers))]
+	return fmt.Sprintf("kill %s: %v", server, w.Lab.Kill(server, syscall.SIGKILL))
 }
 
-func killAPIServer(w *walker, _ *rand.Rand) string {
-	return fmt.Sprintf("kill the API server: %v", w.Lab.Kill(lab.APIServer, syscall.SIGKILL))
-}
-
-func killEtcd(w *walker, _ *rand.Rand) string {
-	return fmt.Sprintf("kill etcd: %v", w.Lab.Kill(lab.Etcd, syscall.SIGKILL))
+// stopServer has a server answer nobody for a while.
+func stopServer(w *walker, random *rand.Rand) string {
+	server, pause := servers[random.IntN(len(servers))], time.Duration(1+random.IntN(15))*time.Second
+	err := w.Lab.Kill(server, syscall.SIGSTOP)
+	w.later(pause, func() {
+		_ = w.Lab.Kill(server, syscall.SIGCONT)
+		w.thawed()
+	})
+	return fmt.Sprintf("stop %s for %s: %v", server, pause, err)
 }
 
 // press presses a button of Temporal's UI on some workflow.
@@ -245,7 +314,7 @@ func press(w *walker, random *rand.Rand) string {
 
 // stealLease has another controller hold the Lease for a while.
 func stealLease(w *walker, random *rand.Rand) string {
-	held := time.Duration(2+random.IntN(15)) * time.Second
+	held := time.Duration(2+random.IntN(35)) * time.Second
 	err := w.hold("karpenter-76f8d_5e1a", held)
 	return fmt.Sprintf("another controller holds the Lease for %s: %v", held, err)
 }
@@ -282,7 +351,10 @@ func cutOff(w *walker, random *rand.Rand) string {
 	}
 	for _, wire := range wires {
 		wire.Cut()
-		w.later(pause, wire.Mend)
+		w.later(pause, func() {
+			wire.Mend()
+			w.thawed()
+		})
 	}
 	return fmt.Sprintf("cut the second worker off from %s for %s", from, pause)
 }

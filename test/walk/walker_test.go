@@ -2,6 +2,7 @@ package walk_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,11 +17,13 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/internal/lab"
 	"github.com/tenon-sh/tenon/test/world"
@@ -39,7 +42,12 @@ var workloads = []string{"api", "batch", "web"}
 type walker struct {
 	*world.World
 	guard  *world.Guard
+	ledger *world.BudgetLedger
 	second *secondWorker
+	witness
+	// pool and class are the NodePool and the EC2NodeClass as they were at first.
+	pool  *karpv1.NodePool
+	class *awsv1.EC2NodeClass
 	// wanted is how many pods each workload is to have, story what has happened.
 	wanted map[string]int
 	story  []string
@@ -61,8 +69,19 @@ func enter(t *testing.T) *walker {
 			t.Fatal(err)
 		}
 	}
+	w.class = &awsv1.EC2NodeClass{}
+	for _, object := range []client.Object{pool, w.class} {
+		if err := w.Get(t.Context(), client.ObjectKey{Name: "default"}, object); err != nil {
+			t.Fatal(err)
+		}
+		object.SetUID("")
+		object.SetResourceVersion("")
+		object.SetFinalizers(nil)
+	}
+	w.pool = pool
 	w.second = startSecond(w.World)
-	w.guard = w.Guard()
+	w.guard, w.ledger = w.Guard(), w.WatchBudgets("")
+	w.watchPods()
 	t.Cleanup(func() {
 		w.pending.Wait()
 		w.second.end()
@@ -80,7 +99,27 @@ func (w *walker) walk(way []step) (wrong string) {
 		time.Sleep(s.pause)
 	}
 	w.pending.Wait()
-	return w.rest()
+	if wrong := w.rest(); wrong != "" {
+		return wrong
+	}
+	return w.judge()
+}
+
+// restore makes the NodePool and the EC2NodeClass anew where they are gone. The claims of a class that is on its way out are
+// deleted, as its owner would do it.
+func (w *walker) restore() error {
+	var class awsv1.EC2NodeClass
+	err := w.Get(w.Context(), client.ObjectKeyFromObject(w.class), &class)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = w.Create(w.Context(), w.class.DeepCopy())
+	case err == nil && !class.DeletionTimestamp.IsZero():
+		err = w.DeleteAllOf(w.Context(), &karpv1.NodeClaim{})
+	}
+	if again := w.Create(w.Context(), w.pool.DeepCopy()); !apierrors.IsAlreadyExists(again) {
+		err = errors.Join(err, again)
+	}
+	return err
 }
 
 // later has something happen by itself.
@@ -138,9 +177,15 @@ func (w *walker) hold(holder string, held time.Duration) error {
 		return w.Update(w.Context(), &lease)
 	}
 	err := take(holder, 15)
+	from, last := time.Now(), time.Now()
 	w.pending.Go(func() {
-		for end := time.Now().Add(held); time.Now().Before(end); time.Sleep(time.Second) {
-			_ = take(holder, 15)
+		for end := from.Add(held); time.Now().Before(end); time.Sleep(time.Second) {
+			if take(holder, 15) == nil {
+				last = time.Now()
+			}
+		}
+		if err == nil {
+			w.stolen(from, last)
 		}
 		w.release()
 	})

@@ -1,4 +1,4 @@
-package disruption_test
+package world
 
 import (
 	"context"
@@ -16,14 +16,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/test/world"
 )
 
-// budgetLedger watches over NodePools' budgets. Whenever a node begins to be disrupted it counts, from its own watches of
+// BudgetLedger watches over NodePools' budgets. Whenever a node begins to be disrupted it counts, from its own watches of
 // Nodes, NodeClaims and NodePools, how many nodes of the pool are disrupted then and how many the pool's budgets allow at
 // that moment for each reason. Which of the reasons it was is known later.
-type budgetLedger struct {
-	kube   client.Client
+// It is asked about the NodeClaims of a scene: those that have one value of a label.
+type BudgetLedger struct {
+	kube client.Client
+	// label is the key of the label that names a claim's scene; empty where all are of the scene "".
+	label  string
 	mu     sync.Mutex
 	claims map[string]*karpv1.NodeClaim
 	nodes  map[string]*corev1.Node // by claim
@@ -56,9 +58,11 @@ type start struct {
 // budgeted are the reasons that budgets know.
 var budgeted = []karpv1.DisruptionReason{karpv1.DisruptionReasonEmpty, karpv1.DisruptionReasonDrifted, karpv1.DisruptionReasonUnderutilized}
 
-func watchBudgets(w *world.World) *budgetLedger {
+// WatchBudgets begins to watch over budgets until the test ends. The label is the key of the one that names the scene of a
+// NodeClaim; empty for one scene alone.
+func (w *World) WatchBudgets(label string) *BudgetLedger {
 	w.T.Helper()
-	l := newBudgetLedger()
+	l := newBudgetLedger(label)
 	l.kube = w.WithWatch
 	w.Observe(map[client.Object]func(any, bool){
 		&corev1.Node{}: l.nodeChanged, &karpv1.NodeClaim{}: l.claimChanged, &karpv1.NodePool{}: l.poolChanged,
@@ -66,14 +70,15 @@ func watchBudgets(w *world.World) *budgetLedger {
 	return l
 }
 
-func newBudgetLedger() *budgetLedger {
-	return &budgetLedger{
+func newBudgetLedger(label string) *BudgetLedger {
+	return &BudgetLedger{
+		label:  label,
 		claims: map[string]*karpv1.NodeClaim{}, nodes: map[string]*corev1.Node{}, pools: map[string]*karpv1.NodePool{},
 		begun: map[string]bool{}, sizes: map[string][]size{}, peaks: map[string]int{}, closed: map[string]bool{},
 	}
 }
 
-func (l *budgetLedger) poolChanged(object any, _ bool) {
+func (l *BudgetLedger) poolChanged(object any, _ bool) {
 	if pool, ok := object.(*karpv1.NodePool); ok {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -81,7 +86,7 @@ func (l *budgetLedger) poolChanged(object any, _ bool) {
 	}
 }
 
-func (l *budgetLedger) claimChanged(object any, deleted bool) {
+func (l *BudgetLedger) claimChanged(object any, deleted bool) {
 	claim, ok := object.(*karpv1.NodeClaim)
 	if !ok {
 		return
@@ -92,10 +97,10 @@ func (l *budgetLedger) claimChanged(object any, deleted bool) {
 		delete(l.claims, claim.Name)
 		delete(l.nodes, claim.Name)
 	}
-	l.look(claim.Name, claim.Labels[poolKey])
+	l.look(claim.Name, claim.Labels[karpv1.NodePoolLabelKey])
 }
 
-func (l *budgetLedger) nodeChanged(object any, deleted bool) {
+func (l *BudgetLedger) nodeChanged(object any, deleted bool) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return
@@ -109,12 +114,12 @@ func (l *budgetLedger) nodeChanged(object any, deleted bool) {
 		if l.nodes[owner.Name] = node; deleted {
 			delete(l.nodes, owner.Name)
 		}
-		l.look(owner.Name, node.Labels[poolKey])
+		l.look(owner.Name, node.Labels[karpv1.NodePoolLabelKey])
 	}
 }
 
 // look notes that a claim's node has begun to be disrupted, or has been given back.
-func (l *budgetLedger) look(claim, pool string) {
+func (l *BudgetLedger) look(claim, pool string) {
 	nodes, disrupted := l.census(pool)
 	now := time.Now()
 	l.sizes[pool] = append(slices.DeleteFunc(l.sizes[pool], func(s size) bool { return now.Sub(s.at) > lately }), size{now, nodes})
@@ -124,12 +129,12 @@ func (l *budgetLedger) look(claim, pool string) {
 	}
 	going := leaving(found, l.nodes[claim])
 	before := l.begun[claim]
-	if l.begun[claim] = going; !going || before || l.closed[found.Labels[sceneLabel]] || !found.IsTrue(karpv1.ConditionTypeInitialized) {
+	if l.begun[claim] = going; !going || before || l.closed[found.Labels[l.label]] || !found.IsTrue(karpv1.ConditionTypeInitialized) {
 		return
 	}
 	l.peaks[pool] = max(l.peaks[pool], disrupted)
 	most := slices.MaxFunc(l.sizes[pool], func(a, b size) int { return a.nodes - b.nodes }).nodes
-	s := start{scene: found.Labels[sceneLabel], pool: pool, claim: claim, disrupted: disrupted, allowed: map[karpv1.DisruptionReason]int{}}
+	s := start{scene: found.Labels[l.label], pool: pool, claim: claim, disrupted: disrupted, allowed: map[karpv1.DisruptionReason]int{}}
 	if known := l.pools[pool]; known != nil {
 		l.allow(&s, known, now, most)
 	}
@@ -138,7 +143,7 @@ func (l *budgetLedger) look(claim, pool string) {
 }
 
 // allow notes what a pool's budgets allow, or have allowed lately.
-func (l *budgetLedger) allow(s *start, pool *karpv1.NodePool, now time.Time, nodes int) {
+func (l *BudgetLedger) allow(s *start, pool *karpv1.NodePool, now time.Time, nodes int) {
 	for _, reason := range budgeted {
 		s.allowed[reason] = max(s.allowed[reason], allowed(pool, reason, nodes, now), allowed(pool, reason, nodes, now.Add(-lately)))
 	}
@@ -146,7 +151,7 @@ func (l *budgetLedger) allow(s *start, pool *karpv1.NodePool, now time.Time, nod
 
 // confirm asks once more for what looks like too much, since the watches do not wait for each other: a node that is being
 // terminated already counts no more, and a budget that was raised just now allows more.
-func (l *budgetLedger) confirm(index, nodes int) {
+func (l *BudgetLedger) confirm(index, nodes int) {
 	s := l.starts[index]
 	if !slices.ContainsFunc(budgeted, func(r karpv1.DisruptionReason) bool { return s.disrupted > s.allowed[r] }) || l.kube == nil {
 		return
@@ -156,7 +161,7 @@ func (l *budgetLedger) confirm(index, nodes int) {
 		var claims karpv1.NodeClaimList
 		err := l.kube.Get(context.Background(), client.ObjectKey{Name: s.pool}, &pool)
 		if err == nil {
-			err = l.kube.List(context.Background(), &claims, client.MatchingLabels{poolKey: s.pool})
+			err = l.kube.List(context.Background(), &claims, client.MatchingLabels{karpv1.NodePoolLabelKey: s.pool})
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -173,7 +178,7 @@ func (l *budgetLedger) confirm(index, nodes int) {
 			}
 		}
 		for name, known := range l.claims {
-			if known.Labels[poolKey] == s.pool && !there[name] && !known.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
+			if known.Labels[karpv1.NodePoolLabelKey] == s.pool && !there[name] && !known.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
 				terminated++
 			}
 		}
@@ -183,9 +188,9 @@ func (l *budgetLedger) confirm(index, nodes int) {
 
 // census counts a pool's nodes: those that are initialized and not being terminated, and among them those that are not
 // ready or on their way out.
-func (l *budgetLedger) census(pool string) (nodes, disrupted int) {
+func (l *BudgetLedger) census(pool string) (nodes, disrupted int) {
 	for name, claim := range l.claims {
-		if claim.Labels[poolKey] != pool || !claim.IsTrue(karpv1.ConditionTypeInitialized) || claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
+		if claim.Labels[karpv1.NodePoolLabelKey] != pool || !claim.IsTrue(karpv1.ConditionTypeInitialized) || claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
 			continue
 		}
 		nodes++
@@ -201,7 +206,11 @@ func (l *budgetLedger) census(pool string) (nodes, disrupted int) {
 }
 
 func leaving(claim *karpv1.NodeClaim, node *corev1.Node) bool {
-	return !claim.DeletionTimestamp.IsZero() || node != nil && (!node.DeletionTimestamp.IsZero() || disruptedTaint(node))
+	return !claim.DeletionTimestamp.IsZero() || node != nil && (!node.DeletionTimestamp.IsZero() || hasDisruptedTaint(node))
+}
+
+func hasDisruptedTaint(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.DisruptedTaintKey })
 }
 
 // allowed is how many of a pool's nodes its budgets allow to be disrupted at once for a reason.
@@ -246,8 +255,8 @@ func inForce(budget *karpv1.Budget, now time.Time) bool {
 	return err == nil && budget.Duration != nil && !schedule.Next(now.Add(-budget.Duration.Duration)).After(now)
 }
 
-// violations are the nodes of a scenario that were disrupted beyond the budgets for a reason that budgets know.
-func (l *budgetLedger) violations(scene string, reasonOf func(claim string) string) []string {
+// Violations are the nodes of a scene that were disrupted beyond the budgets for a reason that budgets know.
+func (l *BudgetLedger) Violations(scene string, reasonOf func(claim string) string) []string {
 	l.mu.Lock()
 	starts := slices.Clone(l.starts)
 	l.mu.Unlock()
@@ -264,21 +273,22 @@ func (l *budgetLedger) violations(scene string, reasonOf func(claim string) stri
 	return broken
 }
 
-// peak is how many nodes of a pool were ever disrupted at once.
-func (l *budgetLedger) peak(pool string) int {
+// Peak is how many nodes of a pool were ever disrupted at once.
+func (l *BudgetLedger) Peak(pool string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.peaks[pool]
 }
 
-// forget looks no longer at a scenario: what it made is being deleted.
-func (l *budgetLedger) forget(scene string) {
+// Forget looks no longer at a scene: what it made is being deleted.
+func (l *BudgetLedger) Forget(scene string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed[scene] = true
 }
 
-func (l *budgetLedger) summary() string {
+// Summary says how much was watched.
+func (l *BudgetLedger) Summary() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return fmt.Sprintf("%d nodes began to be disrupted in %d NodePools", len(l.starts), len(slices.Collect(maps.Keys(l.peaks))))

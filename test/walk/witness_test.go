@@ -1,0 +1,152 @@
+package walk_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/test/world"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+const (
+	// noticesWithin is how long a worker may go on that has lost the Lease to another controller.
+	noticesWithin = 12 * time.Second
+	// arrivesWithin is how long requests may be under way that were sent before a process or a network stood still.
+	arrivesWithin = 5 * time.Second
+	// mostEvents is how long the history of a node's life may become, however much happens to it. Fifty are enough for one that
+	// nothing happens to.
+	mostEvents = 400
+)
+
+// witness remembers what the logs of the API server and the histories of Temporal are judged by.
+type witness struct {
+	mu sync.Mutex
+	// hosts are the nodes of all pods ever, by namespace/name. What is forced are nodes whose pods need not be evicted: they
+	// have a deadline, or their machine is gone.
+	hosts  map[string]string
+	forced map[string]bool
+	// thefts are when another controller held the Lease, thaws when something went on that had stood still.
+	thefts []theft
+	thaws  []time.Time
+	// judged is how much of the audit log has been judged.
+	judged int
+}
+
+type theft struct{ from, to time.Time }
+
+// watchPods begins to remember where pods are.
+func (w *walker) watchPods() {
+	w.hosts, w.forced = map[string]string{}, map[string]bool{}
+	w.Observe(map[client.Object]func(any, bool){&corev1.Pod{}: func(object any, _ bool) {
+		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+			w.witness.mu.Lock()
+			defer w.witness.mu.Unlock()
+			w.hosts[pod.Namespace+"/"+pod.Name] = pod.Spec.NodeName
+		}
+	}})
+}
+
+// force notes that the pods of a node need not be evicted.
+func (t *witness) force(node string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.forced[node] = true
+}
+
+// stolen notes when another controller held the Lease.
+func (t *witness) stolen(from, to time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.thefts = append(t.thefts, theft{from, to})
+}
+
+// thawed notes that something goes on that stood still.
+func (t *witness) thawed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.thaws = append(t.thaws, time.Now())
+}
+
+// judge says what others have written down against Tenon since it was last asked; empty if nothing.
+func (w *walker) judge() string {
+	writes := w.Writes()
+	w.witness.mu.Lock()
+	judged := w.judged
+	w.judged = len(writes)
+	wrong := slices.Concat(w.unfenced(writes[judged:]), w.unevicted(writes[judged:]))
+	w.witness.mu.Unlock()
+	wrong = slices.Concat(wrong, w.ledger.Violations("", w.reasonOf), w.unhealthy())
+	return strings.Join(wrong, "; ")
+}
+
+// unfenced are writes while another controller held the Lease, but for those by which the Lease is asked for. The lock is held.
+func (t *witness) unfenced(writes []world.Request) []string {
+	var wrong []string
+	for _, write := range writes {
+		if write.Code >= 400 || strings.HasPrefix(write.Resource, "leases") || strings.HasPrefix(write.Resource, "events") || strings.HasSuffix(write.Resource, "reviews") {
+			continue
+		}
+		without := slices.ContainsFunc(t.thefts, func(s theft) bool { return write.At.After(s.from.Add(noticesWithin)) && write.At.Before(s.to) })
+		late := slices.ContainsFunc(t.thaws, func(at time.Time) bool {
+			return write.At.After(at.Add(-time.Second)) && write.At.Before(at.Add(arrivesWithin))
+		})
+		if without && !late {
+			wrong = append(wrong, fmt.Sprintf("at %s Tenon did %s %s %s/%s without the Lease", write.At.Format("15:04:05.000"), write.Verb, write.Resource, write.Namespace, write.Name))
+		}
+	}
+	return wrong
+}
+
+// unevicted are pods that Tenon deleted instead of evicting them, on nodes that had no deadline. The API server holds
+// evictions against PodDisruptionBudgets. The lock is held.
+func (t *witness) unevicted(writes []world.Request) []string {
+	var wrong []string
+	for _, write := range writes {
+		node := t.hosts[write.Namespace+"/"+write.Name]
+		if write.Verb == "delete" && write.Resource == "pods" && write.Code < 400 && node != "" && !t.forced[node] {
+			wrong = append(wrong, fmt.Sprintf("at %s Tenon deleted pod %s/%s of node %s, which had no deadline", write.At.Format("15:04:05.000"), write.Namespace, write.Name, node))
+		}
+	}
+	return wrong
+}
+
+// reasonOf is why a claim went, as its workflow has it in the end; empty where a person has ended that.
+func (w *walker) reasonOf(claim string) string {
+	var result workflows.NodeClaimResult
+	if err := w.Temporal.GetWorkflow(w.Context(), workflows.Cluster(w.Lab.Cluster()).NodeClaimID(claim), "").Get(w.Context(), &result); err != nil {
+		return ""
+	}
+	return result.Reason
+}
+
+// unhealthy are workflows that failed, that cannot go on, or that have cost too much.
+func (w *walker) unhealthy() []string {
+	var wrong []string
+	for _, failed := range w.Executions("ExecutionStatus IN ('Failed', 'TimedOut')") {
+		wrong = append(wrong, fmt.Sprintf("%s is %s", failed.GetExecution().GetWorkflowId(), failed.GetStatus()))
+	}
+	for _, life := range w.Executions("WorkflowType = 'NodeClaim' AND ExecutionStatus != 'Running'") {
+		if life.GetHistoryLength() > mostEvents {
+			wrong = append(wrong, fmt.Sprintf("%s has %d events", life.GetExecution().GetWorkflowId(), life.GetHistoryLength()))
+		}
+	}
+	for _, running := range w.Executions("ExecutionStatus = 'Running'") {
+		id := running.GetExecution().GetWorkflowId()
+		described, err := w.Temporal.WorkflowService().DescribeWorkflowExecution(w.Context(), &workflowservice.DescribeWorkflowExecutionRequest{Namespace: "default", Execution: running.GetExecution()})
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("describe %s: %v", id, err))
+			continue
+		}
+		if attempt := described.GetPendingWorkflowTask().GetAttempt(); attempt > 3 {
+			wrong = append(wrong, fmt.Sprintf("%s cannot go on: its workflow task was tried %d times", id, attempt))
+		}
+	}
+	return wrong
+}
