@@ -287,8 +287,8 @@ func (n *nodeClaim) lookForNode(ctx workflow.Context) error {
 	return err
 }
 
-// drain empties the node. A drain somebody started by hand goes on and is waited for; if that one is taken back, the
-// claim's own begins. When the instance turns out to be gone, nothing is left to drain.
+// drain empties the node. A drain somebody started by hand goes on and is waited for; if one is taken back or terminated, the
+// claim's own begins anew. When the instance turns out to be gone, nothing is left to drain.
 func (n *nodeClaim) drain(ctx workflow.Context) (DrainResult, error) {
 	in := DrainInput{Cluster: n.Cluster, ClusterUID: n.ClusterUID, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID, Claim: n.Claim.Name, ClaimUID: n.Claim.UID,
 		NodePool: n.NodePool, Deadline: n.Ending.Deadline, Reason: n.Ending.Reason}
@@ -313,10 +313,12 @@ func (n *nodeClaim) drain(ctx workflow.Context) (DrainResult, error) {
 		if alreadyStarted(err) {
 			result, err = n.awaitOther(ctx, in)
 		}
-		if err != nil {
+		switch {
+		case terminated(err):
+			continue // a person ended it in Temporal's UI, as one that is taken back
+		case err != nil:
 			return result, err
-		}
-		if result.Outcome != DrainCanceled {
+		case result.Outcome != DrainCanceled:
 			return result, nil
 		}
 	}

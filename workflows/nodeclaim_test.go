@@ -261,6 +261,23 @@ func TestNodeClaimDrainsAgainAfterACancelledDrain(t *testing.T) {
 	}
 }
 
+// A person presses Terminate on the drain of a claim that is being deleted.
+func TestNodeClaimDrainsAgainAfterATerminatedDrain(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	got := live(t, JoinResult{Node: "n", NodeUID: "u", Initialized: true}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEnding, Ending{Reason: ReasonClaimDeleted, Deleting: true}) }, time.Minute)
+	}, func(workflow.Context, DrainInput) (DrainResult, error) {
+		if tries++; tries == 1 {
+			return DrainResult{}, &temporal.TerminatedError{}
+		}
+		return DrainResult{Outcome: Drained}, nil
+	})
+	if got.result.Drain != Drained || len(got.drains) != 2 {
+		t.Errorf("a claim that is being deleted cannot stay: %d drains, outcome %s", len(got.drains), got.result.Drain)
+	}
+}
+
 func TestNodeClaimDrainsANodeItWasNotToldOf(t *testing.T) {
 	t.Parallel()
 	var drained []DrainInput

@@ -128,6 +128,12 @@ func alreadyStarted(err error) bool {
 	return errors.As(err, &running)
 }
 
+// terminated says that a person ended a child with Terminate.
+func terminated(err error) bool {
+	var ended *temporal.TerminatedError
+	return errors.As(err, &ended)
+}
+
 func orNone(name string) string {
 	if name == "" {
 		return "(none)"
