@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -174,7 +175,7 @@ spec:
 }
 
 // buttonsOfADrain has a person order a drain that a budget blocks, delete the claim, which waits for that drain, and end
-// the drain by a button. The claim drains its node itself.
+// the drain by a button. The claim drains its node itself, and begins again when the person ends that drain too.
 func buttonsOfADrain(w *world.World) {
 	for _, button := range []struct {
 		name  string
@@ -213,15 +214,31 @@ func buttonsOfADrain(w *world.World) {
 			w.T.Fatal(err)
 		}
 		pressed := time.Now()
-		w.Await("a drain of the claim's own", 3*time.Minute, func() (bool, string) {
-			runs := w.Executions("WorkflowId = '" + drain + "' AND ExecutionStatus = 'Running'")
-			return len(runs) == 1 && runs[0].GetExecution().GetRunId() != ended, fmt.Sprintf("%d drains run", len(runs))
-		})
+		another := func(what, than string) (run string) {
+			w.Await(what, 3*time.Minute, func() (bool, string) {
+				runs := w.Executions("WorkflowId = '" + drain + "' AND ExecutionStatus = 'Running'")
+				if len(runs) == 1 {
+					run = runs[0].GetExecution().GetRunId()
+				}
+				return run != "" && run != than, fmt.Sprintf("%d drains run", len(runs))
+			})
+			return run
+		}
+		own := another("a drain of the claim's own", ended)
 		w.T.Logf("%s: the claim drains its node itself after %s", button.name, time.Since(pressed).Round(time.Second))
+		if err := button.press(w.Context(), drain); err != nil {
+			w.T.Fatal(err)
+		}
+		another("a drain in place of the claim's own", own)
 		w.Apply(budget(namespace, 1))
 		empty(w, namespace)
 		w.Record(world.Run{ID: drain, Type: workflows.DrainType, Events: w.History(drain, ended)}, button.name+"-in-the-ui")
-		w.RecordLatest(workflows.Cluster(w.Lab.Cluster()).NodeClaimID(claim.Name), "after-"+button.name)
+		life := workflows.Cluster(w.Lab.Cluster()).NodeClaimID(claim.Name)
+		w.RecordLatest(life, "after-"+button.name)
+		w.Await("the life of the node to have ended well", time.Minute, func() (bool, string) {
+			runs := w.Executions("WorkflowId = '" + life + "'")
+			return len(runs) == 1 && runs[0].GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, fmt.Sprint(runs)
+		})
 	}
 }
 
