@@ -1,6 +1,7 @@
 package walk_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,10 +118,13 @@ func (t *witness) unevicted(writes []world.Request) []string {
 	return wrong
 }
 
-// reasonOf is why a claim went, as its workflow has it in the end; empty where a person has ended that.
+// reasonOf is why a claim went, as its workflow has it in the end; empty where a person has ended that, or where it serves
+// again.
 func (w *walker) reasonOf(claim string) string {
+	ctx, stop := context.WithTimeout(w.Context(), 5*time.Second)
+	defer stop()
 	var result workflows.NodeClaimResult
-	if err := w.Temporal.GetWorkflow(w.Context(), workflows.Cluster(w.Lab.Cluster()).NodeClaimID(claim), "").Get(w.Context(), &result); err != nil {
+	if err := w.Temporal.GetWorkflow(ctx, workflows.Cluster(w.Lab.Cluster()).NodeClaimID(claim), "").Get(ctx, &result); err != nil {
 		return ""
 	}
 	return result.Reason

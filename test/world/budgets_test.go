@@ -2,6 +2,8 @@ package world
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,16 +24,19 @@ func TestBudgetLedger(t *testing.T) {
 		takes    int // of ten nodes
 		reason   string
 		violated int
+		people   int // take so many of these nodes before
 	}{
-		{"within a number", []karpv1.Budget{{Nodes: "2"}}, 2, "Empty", 0},
-		{"beyond a number", []karpv1.Budget{{Nodes: "2"}}, 4, "Empty", 2},
-		{"a share is rounded up", []karpv1.Budget{{Nodes: "15%"}}, 2, "Drifted", 0},
-		{"beyond a share", []karpv1.Budget{{Nodes: "15%"}}, 3, "Drifted", 1},
-		{"the smallest counts", []karpv1.Budget{{Nodes: "100%"}, {Nodes: "1"}}, 2, "Underutilized", 1},
-		{"one for another reason does not", []karpv1.Budget{{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonEmpty}}}, 3, "Drifted", 0},
-		{"nobody's budget is asked for other reasons", []karpv1.Budget{{Nodes: "0"}}, 3, "ClaimDeleted", 0},
-		{"a window that is open", []karpv1.Budget{{Nodes: "0", Schedule: &since, Duration: &metav1.Duration{Duration: 2 * time.Hour}}}, 1, "Empty", 1},
-		{"a window that is closed", []karpv1.Budget{{Nodes: "0", Schedule: &since, Duration: &metav1.Duration{Duration: 30 * time.Minute}}}, 1, "Empty", 0},
+		{"within a number", []karpv1.Budget{{Nodes: "2"}}, 2, "Empty", 0, 0},
+		{"beyond a number", []karpv1.Budget{{Nodes: "2"}}, 4, "Empty", 2, 0},
+		{"people took the first two at the same time", []karpv1.Budget{{Nodes: "2"}}, 4, "Empty", 0, 2},
+		{"people took the first at the same time", []karpv1.Budget{{Nodes: "2"}}, 4, "Empty", 1, 1},
+		{"a share is rounded up", []karpv1.Budget{{Nodes: "15%"}}, 2, "Drifted", 0, 0},
+		{"beyond a share", []karpv1.Budget{{Nodes: "15%"}}, 3, "Drifted", 1, 0},
+		{"the smallest counts", []karpv1.Budget{{Nodes: "100%"}, {Nodes: "1"}}, 2, "Underutilized", 1, 0},
+		{"one for another reason does not", []karpv1.Budget{{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonEmpty}}}, 3, "Drifted", 0, 0},
+		{"nobody's budget is asked for other reasons", []karpv1.Budget{{Nodes: "0"}}, 3, "ClaimDeleted", 0, 0},
+		{"a window that is open", []karpv1.Budget{{Nodes: "0", Schedule: &since, Duration: &metav1.Duration{Duration: 2 * time.Hour}}}, 1, "Empty", 1, 0},
+		{"a window that is closed", []karpv1.Budget{{Nodes: "0", Schedule: &since, Duration: &metav1.Duration{Duration: 30 * time.Minute}}}, 1, "Empty", 0, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +57,12 @@ func TestBudgetLedger(t *testing.T) {
 				tainted.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint()}
 				l.nodeChanged(tainted, false)
 			}
-			if got := l.Violations("s", func(string) string { return row.reason }); len(got) != row.violated {
+			if got := l.Violations("s", func(claim string) string {
+				if n, _ := strconv.Atoi(strings.TrimPrefix(claim, "node-")); n < row.people {
+					return "ManualDrain"
+				}
+				return row.reason
+			}); len(got) != row.violated {
 				t.Errorf("found %q, want %d violations", got, row.violated)
 			}
 		})
