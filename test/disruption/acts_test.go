@@ -26,7 +26,12 @@ func recorded(what string) step {
 		if os.Getenv(world.RecordEnv) == "" {
 			return
 		}
-		p.Record(p.Runs(fmt.Sprintf("WorkflowType = %q AND NodePool = %q AND ExecutionStatus = 'Completed'", workflows.ReplacementType, p.pools[0].name(p.name)))[0], what)
+		var runs []world.Run
+		p.Await("the list of workflows to know that the Replacement has ended", p.within(), func() (bool, string) {
+			runs = p.Runs(fmt.Sprintf("WorkflowType = %q AND NodePool = %q AND ExecutionStatus = 'Completed'", workflows.ReplacementType, p.pools[0].name(p.name)))
+			return len(runs) > 0, "none has"
+		})
+		p.Record(runs[0], what)
 	}
 }
 
