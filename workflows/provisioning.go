@@ -189,9 +189,7 @@ type provisioning struct {
 func (p *provisioning) receive(ctx workflow.Context) {
 	var announced PodsPending
 	for p.pending.ReceiveAsync(&announced) {
-		// A burst is announced again and again while the plan waits for its end. Clocks of two workers may differ; then
-		// the pods are announced once more in ten seconds, or planned for once too often.
-		p.Pending = p.Pending || announced.Seen.IsZero() || !announced.Seen.Before(p.Looked)
+		p.Pending = p.Pending || !p.seen(ctx, announced.Seen)
 		if announced.SeenVersion != "" {
 			// A plan that looked later may still have looked at an older state, on another worker.
 			p.Pending = p.Pending || announced.SeenVersion != p.SeenVersion
@@ -218,6 +216,27 @@ func (p *provisioning) receive(ctx workflow.Context) {
 	if over := len(p.Unavailable) - mostUnavailable; over > 0 {
 		p.Unavailable = p.Unavailable[over:]
 	}
+}
+
+// clocksDiffer marks workflows that plan for what was announced longer before the last plan than a burst lasts.
+const clocksDiffer = "clocks-differ"
+
+// burstMost is how long before the plan that waits for it a burst may have begun to be announced.
+const burstMost = 15 * time.Second
+
+// seen says that the last plan has looked at the pods that were announced then: a burst is announced again and again while
+// the plan waits for its end. The two moments may be of the clocks of two workers, or of one that was stepped in between.
+// Where they are further apart than a burst lasts, that is what they are, and pods are rather planned for once too often.
+// Where they are not, the pods are announced once more in ten seconds.
+func (p *provisioning) seen(ctx workflow.Context, announced time.Time) bool {
+	before := p.Looked.Sub(announced)
+	switch {
+	case announced.IsZero() || before <= 0:
+		return false
+	case before > burstMost:
+		return workflow.GetVersion(ctx, clocksDiffer, workflow.DefaultVersion, 1) == workflow.DefaultVersion
+	}
+	return true
 }
 
 // newerVersion returns the later of two resource versions. One that is none, as somebody may have sent it, is not waited for.

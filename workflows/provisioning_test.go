@@ -65,11 +65,12 @@ func TestProvisioningPlansNothingThatAPlanHasSeen(t *testing.T) {
 		signals []any
 		plans   int
 	}{
-		"the rest of the burst": {"the plan waited for it", []any{PodsPending{Seen: looked.Add(-time.Second)}, PodsPending{Seen: looked.Add(-time.Millisecond)}}, 1},
-		"another burst":         {"no plan has looked at those pods", []any{PodsPending{Seen: looked.Add(-time.Second)}, PodsPending{Seen: looked.Add(time.Second)}}, 2},
-		"the very moment":       {"better once too often", []any{PodsPending{Seen: looked}}, 2},
-		"nobody knows when":     {"workers of an earlier version say no more than that", []any{nil}, 2},
-		"refused capacity":      {"its pods were given back by a launch after the plan", []any{PodsPending{Seen: looked.Add(-time.Second)}, CapacityRefused{}}, 2},
+		"the rest of the burst":  {"the plan waited for it", []any{PodsPending{Seen: looked.Add(-time.Second)}, PodsPending{Seen: looked.Add(-time.Millisecond)}}, 1},
+		"another burst":          {"no plan has looked at those pods", []any{PodsPending{Seen: looked.Add(-time.Second)}, PodsPending{Seen: looked.Add(time.Second)}}, 2},
+		"a clock that was ahead": {"the worker that planned had its clock stepped back since", []any{PodsPending{Seen: looked.Add(-8 * time.Minute)}}, 2},
+		"the very moment":        {"better once too often", []any{PodsPending{Seen: looked}}, 2},
+		"nobody knows when":      {"workers of an earlier version say no more than that", []any{nil}, 2},
+		"refused capacity":       {"its pods were given back by a launch after the plan", []any{PodsPending{Seen: looked.Add(-time.Second)}, CapacityRefused{}}, 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

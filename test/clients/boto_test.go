@@ -299,7 +299,7 @@ func (s seen) discovered(t *testing.T, a account) {
 	if !slices.Equal(slices.Sorted(maps.Keys(s.Subnets)), zones) || !slices.Equal(slices.Sorted(maps.Keys(s.Zones)), zones) {
 		t.Errorf("subnets %v of zones %v", s.Subnets, s.Zones)
 	}
-	if len(s.Groups) != 1 || len(s.Vpcs) != 1 || len(s.PlacementGroups) != 0 {
+	if len(s.Groups) != 2 || len(s.Vpcs) != 1 || len(s.PlacementGroups) != 0 {
 		t.Errorf("groups %v, VPCs %v, placement groups %v", s.Groups, s.Vpcs, s.PlacementGroups)
 	}
 	if len(s.Images) != 1 || s.Images[0].ImageID != s.Image.Value || s.Images[0].Architecture != "x86_64" || s.Images[0].State != "available" ||

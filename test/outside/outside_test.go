@@ -48,6 +48,7 @@ func TestFromOutside(t *testing.T) {
 	impatient(w)
 	inTurn(t, w, []part{
 		{"ThrottledInTheBody", throttledInTheBody},
+		{"ClocksDiffer", clocksDiffer},
 		{"PoisonPool", poisonPool},
 		{"BlockedDrain", blockedDrain},
 		{"MachinesThatDoNotCome", machinesThatDoNotCome},
@@ -143,6 +144,32 @@ func throttledInTheBody(w *world.World) {
 	w.T.Logf("the pod ran %s after EC2 had healed", time.Since(healed).Round(time.Second))
 	w.RecordLatest(w.Executions("WorkflowType = 'Launch'")[0].GetExecution().GetWorkflowId(), "throttled")
 	empty(w, "throttled")
+}
+
+// clocksDiffer has pods be announced by a worker whose clock is eight minutes behind that of the worker that planned last. They
+// are planned for.
+func clocksDiffer(w *world.World) {
+	w.Apply(pods("clocks", 1))
+	w.AwaitRunning("clocks", 1, time.Minute)
+	provisioning := workflows.Cluster(w.Lab.Cluster()).ProvisioningID()
+	plans := func() (n int) {
+		for _, event := range w.History(provisioning, "") {
+			if event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == workflows.PlanActivity.Name {
+				n++
+			}
+		}
+		return n
+	}
+	before := plans()
+	if err := w.Temporal.SignalWorkflow(w.Context(), provisioning, "", workflows.SignalPodsPending, workflows.PodsPending{Seen: time.Now().Add(-8 * time.Minute)}); err != nil {
+		w.T.Fatal(err)
+	}
+	w.Await("another plan", time.Minute, func() (bool, string) {
+		now := plans()
+		return now > before, fmt.Sprintf("%d plans", now)
+	})
+	w.RecordLatest(provisioning, "clocks-differ")
+	empty(w, "clocks")
 }
 
 // poisonPool has a NodePool whose claims no API server takes: its nodes could not carry its name as a label. All other
