@@ -126,6 +126,9 @@ var buildID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._+-]{0,127}$`)
 // ValidCluster says whether EKS could have a cluster of that name. It becomes a part of tags, workflow ids and queries.
 func ValidCluster(name string) bool { return clusterName.MatchString(name) }
 
+// longestBatch leaves an attempt of the activity Plan half a minute to plan in, beside the time for which it collects pods.
+const longestBatch = 90 * time.Second
+
 // Validate fills in what was left open and returns every mistake, each naming its flag.
 func (c *Config) Validate() error {
 	var wrong []error
@@ -138,6 +141,7 @@ func (c *Config) Validate() error {
 	check(c.Cluster == "" || ValidCluster(c.Cluster), "--cluster %q: EKS names have 1 to 100 letters, digits, hyphens and underscores, and begin with a letter or digit", c.Cluster)
 	check(c.BatchIdle > 0, "--batch-idle-duration %s: must be positive", c.BatchIdle)
 	check(c.BatchMost >= c.BatchIdle, "--batch-max-duration %s: must not be below --batch-idle-duration %s", c.BatchMost, c.BatchIdle)
+	check(c.BatchMost <= longestBatch, "--batch-max-duration %s: must not be above %s: a plan that has not ended after two minutes is begun anew", c.BatchMost, longestBatch)
 	check(c.MinValues == string(plan.MinValuesStrict) || c.MinValues == string(plan.MinValuesBestEffort), "--min-values-policy %q: must be Strict or BestEffort", c.MinValues)
 	check(c.Preferences == string(plan.PreferencesRespect) || c.Preferences == string(plan.PreferencesIgnore), "--preference-policy %q: must be Respect or Ignore", c.Preferences)
 	check(c.NodePrice >= 0 && !math.IsInf(c.NodePrice, 1), "--node-price %v: must be US dollars per hour, such as 0.01, and not negative", c.NodePrice)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -25,6 +26,7 @@ func TestValidatePlanning(t *testing.T) {
 		"Memory":    {reason: "the container's limit, in bytes as Kubernetes tells it", set: func(c *Config) { c.MemoryLimit.Quantity = resource.MustParse("536870912") }},
 		"NoMemory":  {reason: "512 is not 512Mi", set: func(c *Config) { c.MemoryLimit.Quantity = resource.MustParse("512") }, fails: "--memory-limit 512: must be at least 64Mi"},
 		"Rate":      {reason: "no more nodes than this go in an hour", set: func(c *Config) { c.DisruptionRate = "10%/1h" }},
+		"Batch":     {reason: "a plan that only waits would be begun anew for ever", set: func(c *Config) { c.BatchMost = 2 * time.Minute }, fails: "--batch-max-duration 2m0s: must not be above 1m30s"},
 		"Image":     {reason: "an image's tag may be a build's name", set: func(c *Config) { c.BuildID = "v0.1.0-3-gabcdef0+arm" }},
 		"Slash":     {reason: "the mistake names the flag", set: func(c *Config) { c.BuildID = "release/1" }, fails: `--build-id "release/1"`},
 		"NoTime":    {reason: "the mistake names the flag and what it may say", set: func(c *Config) { c.DisruptionRate = "10%" }, fails: `--disruption-rate "10%" must be nodes and a time of at most 24h0m0s, such as 30%/10m or 5/1h`},

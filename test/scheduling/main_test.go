@@ -30,7 +30,7 @@ func scenarios() []scenario {
 func TestScheduling(t *testing.T) {
 	// The window stays open for as long as pods keep coming, so that a scenario's pods are never cut in two by a burst of
 	// others'. The scenarios' own pods come together, a moment apart where the machine is busy.
-	w := world.Start(t, world.Options{Worker: []string{"--batch-max-duration=1m", "--batch-idle-duration=3s", "--feature-gates=NodeOverlay=true"}})
+	w := world.Start(t, world.Options{Worker: []string{"--batch-max-duration=90s", "--batch-idle-duration=3s", "--feature-gates=NodeOverlay=true"}})
 	w.DeletePool("default")
 	w.Faults(ec2sim.Faults{Capacity: []ec2sim.CapacityFault{
 		{PoolPattern: ec2sim.PoolPattern{InstanceType: refusedType}}, {PoolPattern: ec2sim.PoolPattern{InstanceType: refusedAlone}}}})
