@@ -245,36 +245,28 @@ func TestNodeClaimDrainsWhatIsNotLost(t *testing.T) {
 	}
 }
 
-func TestNodeClaimDrainsAgainAfterACancelledDrain(t *testing.T) {
+// A claim that is being deleted cannot stay, however its drain was ended.
+func TestNodeClaimDrainsAgain(t *testing.T) {
 	t.Parallel()
-	tries := 0
-	got := live(t, JoinResult{Node: "n", NodeUID: "u", Initialized: true}, func(env *testsuite.TestWorkflowEnvironment) {
-		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEnding, Ending{Reason: ReasonClaimDeleted, Deleting: true}) }, time.Minute)
-	}, func(workflow.Context, DrainInput) (DrainResult, error) {
-		if tries++; tries == 1 {
-			return DrainResult{Outcome: DrainCanceled}, nil
-		}
-		return DrainResult{Outcome: Drained}, nil
-	})
-	if got.result.Drain != Drained || len(got.drains) != 2 {
-		t.Errorf("a claim that is being deleted cannot stay: %d drains, outcome %s", len(got.drains), got.result.Drain)
-	}
-}
-
-// A person presses Terminate on the drain of a claim that is being deleted.
-func TestNodeClaimDrainsAgainAfterATerminatedDrain(t *testing.T) {
-	t.Parallel()
-	tries := 0
-	got := live(t, JoinResult{Node: "n", NodeUID: "u", Initialized: true}, func(env *testsuite.TestWorkflowEnvironment) {
-		env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEnding, Ending{Reason: ReasonClaimDeleted, Deleting: true}) }, time.Minute)
-	}, func(workflow.Context, DrainInput) (DrainResult, error) {
-		if tries++; tries == 1 {
-			return DrainResult{}, &temporal.TerminatedError{}
-		}
-		return DrainResult{Outcome: Drained}, nil
-	})
-	if got.result.Drain != Drained || len(got.drains) != 2 {
-		t.Errorf("a claim that is being deleted cannot stay: %d drains, outcome %s", len(got.drains), got.result.Drain)
+	for reason, first := range map[string]func() (DrainResult, error){
+		"a person took the drain back":                      func() (DrainResult, error) { return DrainResult{Outcome: DrainCanceled}, nil },
+		"a person pressed Terminate of Temporal's UI on it": func() (DrainResult, error) { return DrainResult{}, &temporal.TerminatedError{} },
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			tries := 0
+			got := live(t, JoinResult{Node: "n", NodeUID: "u", Initialized: true}, func(env *testsuite.TestWorkflowEnvironment) {
+				env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalEnding, Ending{Reason: ReasonClaimDeleted, Deleting: true}) }, time.Minute)
+			}, func(workflow.Context, DrainInput) (DrainResult, error) {
+				if tries++; tries == 1 {
+					return first()
+				}
+				return DrainResult{Outcome: Drained}, nil
+			})
+			if want := (NodeClaimResult{Reason: ReasonClaimDeleted, Node: "n", Drain: Drained}); got.result != want || len(got.drains) != 2 {
+				t.Errorf("%d drains, result %+v, want two and %+v", len(got.drains), got.result, want)
+			}
+		})
 	}
 }
 

@@ -25,9 +25,10 @@
 // # The account
 //
 // Region us-east-1 with zones a, b and c, or another region of any partition, with Local Zones where Options name some; a VPC;
-// a private /19 subnet per zone and two security groups, the cluster's and the nodes', tagged karpenter.sh/discovery=<cluster>; Amazon's images of Amazon Linux 2023 and 2, Bottlerocket and Windows with their SSM
-// parameters, and images and parameters of its own and of other accounts as Options or the control endpoint have them; any IAM role;
-// one EKS cluster, of IPv4 or of IPv6; capacity reservations as they are made; no placement groups. The instance types are real ones (catalogue.txt).
+// a private /19 subnet per zone and two security groups, the cluster's and the nodes', tagged
+// karpenter.sh/discovery=<cluster>; Amazon's images of Amazon Linux 2023 and 2, Bottlerocket and Windows with their SSM
+// parameters, and images and parameters of its own and of other accounts as Options or the control endpoint have them; any IAM
+// role; one EKS cluster, of IPv4 or of IPv6; capacity reservations as they are made; no placement groups. The instance types are real ones (catalogue.txt).
 //
 // # Nodes
 //
