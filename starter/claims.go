@@ -32,7 +32,7 @@ func (s *Starter) claimChanged(ctx context.Context, name string) (time.Duration,
 	case claim.Annotations[karpv1.InterruptionAnnotationKey] != "":
 		return 0, s.interruptionNoted(ctx, claim)
 	}
-	return 0, nil
+	return 0, s.nodeGone(ctx, claim)
 }
 
 // unlaunched sees to it that a claim without an instance has a Launch: at once where a person made it, and after a
@@ -134,10 +134,13 @@ func (s *Starter) end(ctx context.Context, claim *karpv1.NodeClaim, ending workf
 }
 
 // nodeChanged tells the workflow of a Node's claim that the Node is being deleted, as kubectl delete node does: the
-// Node's finalizer keeps it until the workflow has drained it.
+// Node's finalizer keeps it until the workflow has drained it. Where nothing has kept it, the machine is ended.
 func (s *Starter) nodeChanged(ctx context.Context, name string) error {
 	node := s.Mirror.Node(name)
-	if node == nil || node.DeletionTimestamp.IsZero() {
+	switch {
+	case node == nil:
+		return s.nodesGone(ctx, name)
+	case node.DeletionTimestamp.IsZero():
 		return nil
 	}
 	claim := s.Mirror.ClaimOfNode(name)

@@ -138,6 +138,7 @@ func (m *mirrored) Nodes() []*corev1.Node { return slices.Collect(maps.Values(m.
 func (m *mirrored) Snapshot() *plan.Snapshot {
 	return &plan.Snapshot{DisruptionBudgets: m.budgets}
 }
+func (m *mirrored) Claims() []*karpv1.NodeClaim                 { return slices.Collect(maps.Values(m.claims)) }
 func (m *mirrored) Claim(string) *karpv1.NodeClaim              { return m.claimNamed }
 func (m *mirrored) ClaimByInstance(id string) *karpv1.NodeClaim { return m.claims[id] }
 func (m *mirrored) Node(name string) *corev1.Node               { return m.nodes[name] }

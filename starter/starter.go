@@ -9,6 +9,7 @@
 //	pods are pending             → Provisioning is signalled (pods.go)
 //	a claim was made by hand     → its Launch is started (claims.go)
 //	a claim or Node is deleted   → its NodeClaim workflow is signalled, and started where it is missing (claims.go)
+//	a Node is gone undrained     → its NodeClaim workflow is signalled (nodegone.go)
 //	a buffer's room is missing   → Provisioning is signalled (buffers.go)
 //	a static pool lacks nodes    → Provisioning is signalled (static.go)
 //	a node leaves with its pods  → Provisioning is signalled (leaving.go)

@@ -53,6 +53,7 @@ func TestFromOutside(t *testing.T) {
 		{"BlockedDrain", blockedDrain},
 		{"MachinesThatDoNotCome", machinesThatDoNotCome},
 		{"FinalizerTakenOff", finalizerTakenOff},
+		{"NodeFinalizerTakenOff", nodeFinalizerTakenOff},
 		{"LeaseTaken", leaseTaken},
 		{"TemporalAway", temporalAway},
 		{"TemporalLost", temporalLost},
@@ -376,6 +377,26 @@ func finalizerTakenOff(w *world.World) {
 		w.T.Errorf("instance %s of a claim that is gone is paid for", claim.Status.ProviderID)
 	}
 	empty(w, "finalizer")
+}
+
+// nodeFinalizerTakenOff makes a Node go that nothing has drained, as people do to whom a drain takes too long: its pod gets
+// another node, and its machine is ended.
+func nodeFinalizerTakenOff(w *world.World) {
+	w.Apply(pods("nodefinalizer", 1))
+	w.AwaitRunning("nodefinalizer", 1, 2*time.Minute)
+	claim := w.Claims()[0]
+	node := claim.Status.NodeName
+	for _, command := range [][]string{{"patch", "node", node, "--type=merge", `--patch={"metadata": {"finalizers": null}}`}, {"delete", "node", node}} {
+		if out, err := w.Kubectl(command...); err != nil {
+			w.T.Fatalf("kubectl %s: %v\n%s", strings.Join(command, " "), err, out)
+		}
+	}
+	w.Await("the instance of "+claim.Name+" to be ended", 3*time.Minute, func() (bool, string) {
+		gone := !slices.ContainsFunc(w.Living(), func(i ec2sim.Instance) bool { return strings.HasSuffix(claim.Status.ProviderID, i.ID) })
+		return gone, claim.Status.ProviderID + " runs"
+	})
+	w.AwaitRunning("nodefinalizer", 1, 3*time.Minute)
+	empty(w, "nodefinalizer")
 }
 
 // leaseTaken has another controller hold the Lease: nothing is written, launched or decided meanwhile. When it lets go,

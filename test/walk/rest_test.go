@@ -80,7 +80,7 @@ func (w *walker) restless() string {
 			return fmt.Sprintf("%d of %d pods of %s run, want %d", running, len(pods), name, w.wanted[name])
 		}
 	}
-	claims, living := w.Claims(), w.Living()
+	claims, living, nodes := w.Claims(), w.Living(), w.Nodes()
 	lives := w.Executions("WorkflowType = 'NodeClaim' AND ExecutionStatus = 'Running'")
 	for i := range claims {
 		claim := &claims[i]
@@ -92,6 +92,8 @@ func (w *walker) restless() string {
 			return "claim " + claim.Name + " is on its way out"
 		case !claim.IsTrue(karpv1.ConditionTypeInitialized):
 			return "claim " + claim.Name + " does not serve"
+		case !slices.ContainsFunc(nodes, func(node corev1.Node) bool { return node.Spec.ProviderID == claim.Status.ProviderID }):
+			return "claim " + claim.Name + " has no Node"
 		case !slices.ContainsFunc(lives, func(e *workflowpb.WorkflowExecutionInfo) bool {
 			return strings.HasSuffix(e.GetExecution().GetWorkflowId(), "/"+claim.Name)
 		}):
@@ -101,7 +103,7 @@ func (w *walker) restless() string {
 	if len(claims) != len(living) || len(claims) != len(lives) {
 		return fmt.Sprintf("there are %d claims, %d instances and %d workflows of claims", len(claims), len(living), len(lives))
 	}
-	for _, node := range w.Nodes() {
+	for _, node := range nodes {
 		for _, taint := range node.Spec.Taints {
 			if taint.Key == karpv1.DisruptedTaintKey {
 				return "node " + node.Name + " is closed"

@@ -1,0 +1,96 @@
+package starter
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// TestANodeThatIsGoneEndsItsClaim takes Nodes away without a drain, and has the mirror be behind the API server.
+func TestANodeThatIsGoneEndsItsClaim(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	kinds := runtime.NewSchemeBuilder(karpv1.AddToScheme, corev1.AddToScheme)
+	if err := kinds.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	now := metav1.Now()
+	for reason, test := range map[string]struct {
+		claim    func(*karpv1.NodeClaim)                    // as the mirror shows it
+		mirrored func(*corev1.Node)                         // no Node in the mirror where it is nil
+		there    func(*corev1.Node)                         // no Node in the API server where it is nil
+		fresher  func(claim *karpv1.NodeClaim) (there bool) // what the API server has of the claim
+		ends     bool
+	}{
+		"both are there":                        {mirrored: func(*corev1.Node) {}, there: func(*corev1.Node) {}},
+		"the Node is gone":                      {ends: true},
+		"the mirror shows a Node late":          {there: func(*corev1.Node) {}},
+		"another machine has the Node's name":   {mirrored: another, there: another, ends: true},
+		"a kubelet has made its Node anew":      {mirrored: unregistered, there: unregistered, ends: true},
+		"the mirror shows a registration late":  {mirrored: unregistered, there: func(*corev1.Node) {}},
+		"the claim has not registered":          {claim: func(claim *karpv1.NodeClaim) { claim.Status.Conditions = nil }},
+		"the claim leaves":                      {claim: func(claim *karpv1.NodeClaim) { claim.DeletionTimestamp = &now }},
+		"the mirror does not show that it does": {fresher: func(claim *karpv1.NodeClaim) bool { claim.DeletionTimestamp = &now; return true }},
+		"the mirror shows a claim that is gone": {fresher: func(*karpv1.NodeClaim) bool { return false }},
+		"another claim has its name":            {fresher: func(claim *karpv1.NodeClaim) bool { claim.UID = "another"; return true }},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t)
+			claim := interruptedClaim("a", "i-a")
+			claim.Finalizers = []string{karpv1.TerminationFinalizer}
+			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeRegistered, Status: metav1.ConditionTrue})
+			if test.claim != nil {
+				test.claim(claim)
+			}
+			server := fake.NewClientBuilder().WithScheme(scheme)
+			delete(e.mirror.nodes, "node-a")
+			node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a"}, Spec: corev1.NodeSpec{ProviderID: claim.Status.ProviderID}}
+			if test.mirrored != nil {
+				e.mirror.nodes["node-a"] = node.DeepCopy()
+				test.mirrored(e.mirror.nodes["node-a"])
+			}
+			if test.there != nil {
+				there := node.DeepCopy()
+				test.there(there)
+				server.WithObjects(there)
+			}
+			if fresh := claim.DeepCopy(); test.fresher == nil || test.fresher(fresh) {
+				server.WithObjects(fresh)
+			}
+			e.Kube, e.mirror.claimNamed, e.mirror.claims = server.Build(), claim, map[string]*karpv1.NodeClaim{"i-a": claim}
+			want := map[string][]workflows.Ending{}
+			if test.ends {
+				want["c/nodeclaim/a"] = []workflows.Ending{{Reason: workflows.ReasonNodeDeleted}}
+			}
+			for range 2 { // it is said once
+				if claim.DeletionTimestamp == nil {
+					if _, err := e.claimChanged(t.Context(), "a"); err != nil {
+						t.Error(err)
+					}
+				}
+				if test.mirrored == nil {
+					if err := e.nodeChanged(t.Context(), "node-a"); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if diff := cmp.Diff(want, e.temporal.endings()); diff != "" {
+				t.Errorf("endings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func another(node *corev1.Node) { node.Spec.ProviderID = "aws:///us-east-1b/i-0" }
+
+func unregistered(node *corev1.Node) {
+	node.Spec.Taints = []corev1.Taint{{Key: karpv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}}
+}
