@@ -98,8 +98,8 @@ type Options struct {
 	// rate for which pods it found no node, and binds pods.
 	SchedulerQPS int
 	// Large spares the machine what thousands of nodes cost and nobody looks at: leases of nodes are hardly renewed, no node
-	// that falls silent is noticed, the kube-scheduler scores a tenth of the nodes and spreads pods only where they ask for
-	// it, and the control plane trades memory for time. Where pods end up is different from a cluster without it.
+	// that falls silent is noticed, and the kube-scheduler scores a tenth of the nodes and spreads pods only where they ask
+	// for it. Where pods end up is different from a cluster without it.
 	Large bool
 	// Args are further command-line arguments of a component, Env further variables as NAME=VALUE.
 	Args map[Component][]string

@@ -19,6 +19,9 @@ func (l *Lab) specs() []spec {
 		if slices.Contains(ControlPlane(), s.name) { // programs of a multi-call binary
 			s.args = append([]string{string(s.name)}, s.args...)
 		}
+		if s.name != Worker && s.name != EC2Sim { // the others need not be thrifty, and the machine has more memory than processors
+			s.env = append(s.env, "GOGC=300")
+		}
 		if l.opts.Large {
 			s.spare()
 		}
@@ -30,9 +33,6 @@ func (l *Lab) specs() []spec {
 
 // spare has a component of the control plane spare the machine (Options.Large).
 func (s *spec) spare() {
-	if slices.Contains(ControlPlane(), s.name) {
-		s.env = append(s.env, "GOGC=300")
-	}
 	if s.name == ControllerManager {
 		// Of two flags of one name the last one counts.
 		s.args = append(s.args, "--node-monitor-grace-period=6h", "--node-monitor-period=10s")

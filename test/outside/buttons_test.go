@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
@@ -226,6 +227,42 @@ func buttonsOfSweeps(w *world.World) {
 	}
 	lives(w, 1)
 	empty(w, "swept")
+}
+
+// buttonsOfTheSchedule pauses, changes and deletes the Schedule of the sweep: it is soon as it was.
+func buttonsOfTheSchedule(w *world.World) {
+	schedule := w.Temporal.ScheduleClient().GetHandle(w.Context(), workflows.Cluster(w.Lab.Cluster()).SweepID())
+	was, err := schedule.Describe(w.Context())
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	for _, change := range []struct {
+		reason string
+		make   func() error
+	}{
+		{"paused", func() error { return schedule.Pause(w.Context(), client.SchedulePauseOptions{Note: "a person"}) }},
+		{"made rare, and without an end to a sweep", func() error {
+			return schedule.Update(w.Context(), client.ScheduleUpdateOptions{DoUpdate: func(now client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+				now.Description.Schedule.Spec.Intervals = []client.ScheduleIntervalSpec{{Every: 24 * time.Hour}}
+				now.Description.Schedule.Action.(*client.ScheduleWorkflowAction).WorkflowRunTimeout = 0
+				return &client.ScheduleUpdate{Schedule: &now.Description.Schedule}, nil
+			}})
+		}},
+		{"deleted", func() error { return schedule.Delete(w.Context()) }},
+	} {
+		if err := change.make(); err != nil {
+			w.T.Fatalf("%s: %v", change.reason, err)
+		}
+		w.Await("the Schedule as it was before it was "+change.reason, time.Minute, func() (bool, string) {
+			is, err := schedule.Describe(w.Context())
+			if err != nil {
+				return false, err.Error()
+			}
+			timeout := is.Schedule.Action.(*client.ScheduleWorkflowAction).WorkflowRunTimeout
+			return !is.Schedule.State.Paused && cmp.Equal(is.Schedule.Spec.Intervals, was.Schedule.Spec.Intervals) && timeout > 0,
+				fmt.Sprintf("paused: %v, every %v, a sweep ends after %s", is.Schedule.State.Paused, is.Schedule.Spec.Intervals, timeout)
+		})
+	}
 }
 
 func uids(pods []corev1.Pod) []types.UID {

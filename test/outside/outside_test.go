@@ -39,6 +39,7 @@ func TestButtons(t *testing.T) {
 		{"OfWhatJoins", buttonsOfWhatJoins},
 		{"OfReplacements", buttonsOfReplacements},
 		{"OfSweeps", buttonsOfSweeps},
+		{"OfTheSchedule", buttonsOfTheSchedule},
 	})
 }
 
