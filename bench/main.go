@@ -49,7 +49,7 @@ func main() {
 	flag.DurationVar(&peer.time, "peer-time", time.Minute, "give Karpenter up after this `time`")
 	only := flag.String("only", "", "ask only questions whose names match this `regexp`")
 	out := flag.String("out", "out/planner.json", "write the figures to this `file`")
-	tables := flag.Bool("markdown", false, "ask nothing, and print the README's tables from the file of -out")
+	tables := flag.Bool("markdown", false, "ask nothing, and print the tables of docs/figures.md from the file of -out")
 	without := flag.Bool("ablate", false, "print what each search strategy of Tenon's planner buys in price and costs in time, and nothing else")
 	flag.Parse()
 	if *tables {

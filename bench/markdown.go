@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// markdown prints the README's tables from the file: the rows that match, one table for each way to buy, those first where
+// markdown prints the tables of docs/figures.md from the file: the rows that match, one table for each way to buy, those first where
 // Tenon looks worst beside the best of the others.
 func markdown(w io.Writer, only, path string) error {
 	pattern, err := regexp.Compile(only)
