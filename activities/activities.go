@@ -29,7 +29,6 @@ package activities
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	temporal "go.temporal.io/sdk/client"
@@ -147,8 +146,8 @@ type Activities struct {
 	places places
 	// swept is what the sweep has told workflows.
 	swept swept
-	// confirming is held while the planner looks once more at nodes that are about to go.
-	confirming sync.Mutex
+	// confirmer has the planner look once more at nodes that are about to go.
+	confirmer confirmer
 }
 
 var _ workflows.Activities = (*Activities)(nil)

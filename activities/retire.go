@@ -194,12 +194,12 @@ func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, candid
 		result.Blocked, result.ForGood = append(result.Blocked, c.gone.Node+": "+why[i]), true
 		result.Left = append(result.Left, c.gone)
 	}
-	// Hundreds of replacements may come this far at the same moment; one after the other they need no more memory than one.
-	a.confirming.Lock()
-	defer a.confirming.Unlock()
 	for len(going) > 0 && (in.Apart || len(result.Blocked) == 0) {
 		// Where something protects a node, nothing is said yet of whether the pods of the others have a place.
-		blocked, crowded := a.confirm(ctx, in, going, result)
+		blocked, crowded, err := a.confirm(ctx, in, going, result)
+		if err != nil {
+			return nil, err
+		}
 		if len(blocked) == 0 {
 			return going, nil
 		}
@@ -222,23 +222,38 @@ func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, candid
 }
 
 // confirm asks the planner about nodes. It returns the claims of those that are kept, and whether that is for want of room.
-func (a *Activities) confirm(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) (blocked map[string]bool, crowded bool) {
-	claims, keys := map[string]string{}, make([]string, 0, len(going))
+func (a *Activities) confirm(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) (blocked map[string]bool, crowded bool, err error) {
+	claims := make([]string, 0, len(going))
 	for _, c := range going {
-		claims[c.claim.Name] = in.ID
-		keys = append(keys, c.claim.Name)
+		claims = append(claims, c.claim.Name)
 	}
-	snapshot := a.Mirror.Snapshot()
-	overlay(snapshot, claims)
+	verdicts, err := a.confirmer.confirm(ctx, in.ID, karpv1.DisruptionReason(in.Reason), claims, a.askPlanner)
+	if err != nil {
+		return nil, false, fmt.Errorf("ask whether nodes may go: %w", err)
+	}
 	blocked = map[string]bool{}
-	for _, verdict := range plan.Confirm(a.input(ctx, snapshot, nil), plan.Command{Reason: karpv1.DisruptionReason(in.Reason), Nodes: keys}) {
+	for _, verdict := range verdicts {
 		blocked[verdict.Node] = true
 		crowded = crowded || verdict.Cause == plan.CauseRoom
 		result.Blocked = append(result.Blocked, verdict.Node+": "+verdict.Message)
 		result.ForGood = result.ForGood || verdict.Cause == plan.CauseNode || verdict.Cause == plan.CausePod
 	}
 	result.Crowded = result.Crowded || crowded
-	return blocked, crowded
+	return blocked, crowded, nil
+}
+
+// askPlanner asks about nodes of replacements that are all carried out for one reason.
+func (a *Activities) askPlanner(ctx context.Context, leaves []*leave) []plan.Verdict {
+	command, replacements := plan.Command{Reason: leaves[0].reason}, map[string]string{}
+	for _, l := range leaves {
+		command.Nodes = append(command.Nodes, l.claims...)
+		for _, claim := range l.claims {
+			replacements[claim] = l.replacement
+		}
+	}
+	snapshot := a.Mirror.Snapshot()
+	overlay(snapshot, replacements)
+	return plan.Confirm(a.input(ctx, snapshot, nil), command)
 }
 
 // protected says what asks, on the Node, its claim or its pods, not to be disrupted.

@@ -32,7 +32,7 @@
 //  5. Where the kube-scheduler will not be told where each pod goes, ways to buy are compared by what they cost when it
 //     has placed the pods, counting a second round of machines (solve/rehearse.go); they may be 5 % dearer at most.
 //  6. Pods get their machines, those first that mind which others are there. What cannot be together is bought for again.
-//     At the end the binding of all pods is played, and what could not be bound is given back (place/audit.go).
+//     At the end the binding of all pods is simulated, and what could not be bound is given back (place/audit.go).
 //  7. Machines of the same type become one launch group, with the alternatives that hold the content of each
 //     (place/claim.go).
 //

@@ -29,8 +29,11 @@ func (s *Starter) claimChanged(ctx context.Context, name string) (time.Duration,
 		return s.unlaunched(ctx, claim)
 	case !claim.DeletionTimestamp.IsZero():
 		return s.claimDeleted(ctx, claim)
-	case claim.Annotations[karpv1.InterruptionAnnotationKey] != "":
-		return 0, s.interruptionNoted(ctx, claim)
+	}
+	if claim.Annotations[karpv1.InterruptionAnnotationKey] != "" {
+		if err := s.interruptionNoted(ctx, claim); err != nil {
+			return 0, err
+		}
 	}
 	return 0, s.nodeGone(ctx, claim)
 }

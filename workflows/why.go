@@ -38,7 +38,7 @@ const (
 	PodFits PodVerdict = "Fits"
 	// PodLaunch says that a new node would be launched for the pod.
 	PodLaunch PodVerdict = "Launch"
-	// PodUnplaced says that no node can be had for the pod.
+	// PodUnplaced says that no node can be provisioned for the pod.
 	PodUnplaced PodVerdict = "Unplaced"
 )
 

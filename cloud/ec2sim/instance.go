@@ -24,7 +24,7 @@ type instance struct {
 	ClientToken     string `json:",omitempty"`
 	PrivateIP       string
 	PublicIP        string `json:",omitempty"`
-	Pods            int    `json:",omitempty"` // pods with addresses of their own, where the CNI plugin is played
+	Pods            int    `json:",omitempty"` // pods with addresses of their own, where the CNI plugin is simulated
 	Groups          []string
 	Profile         string `json:",omitempty"` // ARN
 	KeyName         string `json:",omitempty"`

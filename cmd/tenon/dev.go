@@ -39,7 +39,7 @@ func newDevCommand() *cobra.Command {
 		Use:   "dev",
 		Short: "Run Kubernetes, Temporal, a simulated EC2 and Tenon on this machine",
 		Long: `Runs a laboratory as child processes of this command: a real Kubernetes control plane, a real Temporal
-server with its web UI, an EC2 that is played over HTTP, and Tenon's worker. It says "ready" when
+server with its web UI, a simulated EC2 that speaks HTTP, and Tenon's worker. It says "ready" when
 everything works, and runs until Ctrl-C or "tenon dev stop".
 
 Everything is kept in one directory. Started again on it, the laboratory goes on where it was, however

@@ -238,7 +238,7 @@ func goes(decided *workflows.NodeDecision) string {
 func (f *nodeFacts) gone() string {
 	text := "is gone"
 	if !f.past.Ended.IsZero() {
-		text += " since " + f.past.Ended.UTC().Format(time.RFC3339)
+		text = "has been gone since " + f.past.Ended.UTC().Format(time.RFC3339)
 	}
 	if f.past.NodeClaim != "" && f.past.NodeClaim != f.name {
 		text += fmt.Sprintf(" (NodeClaim %s of NodePool %s)", f.past.NodeClaim, f.past.NodePool)

@@ -52,7 +52,7 @@ func TestNodeStory(t *testing.T) {
 		"Unseen": {"a claim that was just made", nodeFacts{name: "default-abcde", claim: claim, answer: &workflows.NodeAnswer{}},
 			"default-abcde (NodePool default, spot m5.large in us-east-1a) has not been seen by the worker yet; ask again in a moment\n"},
 		"Gone": {"the recorded reason outlives the node", nodeFacts{name: "ip-10-0-0-9", past: &pastNode{NodeClaim: "default-abcde", NodePool: "default", Reason: "Empty", Drain: "Drained", Ended: at}},
-			"ip-10-0-0-9 is gone since 2026-03-01T12:00:00Z (NodeClaim default-abcde of NodePool default): Empty, its drain ended as Drained\n"},
+			"ip-10-0-0-9 has been gone since 2026-03-01T12:00:00Z (NodeClaim default-abcde of NodePool default): Empty, its drain ended as Drained\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -115,11 +115,10 @@ func (f *facts) story() *podStory {
 
 // bound tells where a pod runs and how that node came.
 func (f *facts) bound(s *podStory) string {
-	since := ""
+	text := "is bound to node " + s.Node
 	if condition := f.scheduled(); condition != nil && condition.Status == corev1.ConditionTrue {
-		since = " since " + condition.LastTransitionTime.UTC().Format(time.RFC3339)
+		text = "was bound to node " + s.Node + " at " + condition.LastTransitionTime.UTC().Format(time.RFC3339)
 	}
-	text := fmt.Sprintf("is bound to node %s%s", s.Node, since)
 	switch {
 	case f.node == nil:
 		return text + ", which does not exist (any more)"
@@ -145,7 +144,7 @@ func (f *facts) bound(s *podStory) string {
 
 // pending tells what the planner makes of a pod without a node.
 func (f *facts) pending(s *podStory) string {
-	text := "is pending since " + f.pod.CreationTimestamp.UTC().Format(time.RFC3339) + ": "
+	text := "has been pending since " + f.pod.CreationTimestamp.UTC().Format(time.RFC3339) + ": "
 	if condition := f.scheduled(); condition != nil && condition.Status == corev1.ConditionFalse {
 		s.Scheduler = condition.Message
 	}
@@ -169,7 +168,7 @@ func (f *facts) pending(s *podStory) string {
 		s.NodePool, s.CapacityType, s.PricePerHour = a.NodePool, a.CapacityType, a.PricePerHour
 		text += fmt.Sprintf("the next plan launches a node for it: NodePool %s, %s %s in %s, $%.4f per hour", a.NodePool, a.CapacityType, strings.Join(a.InstanceTypes, " or "), strings.Join(a.Zones, " or "), a.PricePerHour)
 	case workflows.PodUnplaced:
-		text += "no node can be had for it"
+		text += "no node can be provisioned for it"
 	case workflows.PodUnknown:
 		text += "the worker does not plan for it at present"
 	}

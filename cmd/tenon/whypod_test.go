@@ -38,16 +38,16 @@ func TestPodStory(t *testing.T) {
 		karpv1.NodePoolLabelKey: "default", corev1.LabelInstanceTypeStable: "m5.large", corev1.LabelTopologyZone: "us-east-1a", karpv1.CapacityTypeLabelKey: "spot"}}}
 	joined := claim.DeepCopy()
 	joined.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionTrue}}
-	const since = "shop/web-0 is pending since 2026-03-01T12:00:00Z: "
+	const since = "shop/web-0 has been pending since 2026-03-01T12:00:00Z: "
 	for name, test := range map[string]struct {
 		reason string
 		facts  facts
 		want   string
 	}{
 		"Bound": {"how the node came is told", facts{pod: bound, node: &corev1.Node{}, claim: claim, price: 0.0384},
-			"shop/web-0 is bound to node n1 since 2026-03-01T12:00:00Z; the node came from NodeClaim default-abcde of NodePool default, created 2026-03-01T12:00:00Z in launch group g-1-0: m5.large, spot, us-east-1a, $0.0384 per hour\n"},
-		"Foreign": {"a node of somebody else's", facts{pod: bound, node: &corev1.Node{}}, "shop/web-0 is bound to node n1 since 2026-03-01T12:00:00Z; the node has no NodeClaim, so Tenon did not launch it\n"},
-		"Lost":    {"a node that is gone", facts{pod: bound}, "shop/web-0 is bound to node n1 since 2026-03-01T12:00:00Z, which does not exist (any more)\n"},
+			"shop/web-0 was bound to node n1 at 2026-03-01T12:00:00Z; the node came from NodeClaim default-abcde of NodePool default, created 2026-03-01T12:00:00Z in launch group g-1-0: m5.large, spot, us-east-1a, $0.0384 per hour\n"},
+		"Foreign": {"a node of somebody else's", facts{pod: bound, node: &corev1.Node{}}, "shop/web-0 was bound to node n1 at 2026-03-01T12:00:00Z; the node has no NodeClaim, so Tenon did not launch it\n"},
+		"Lost":    {"a node that is gone", facts{pod: bound}, "shop/web-0 was bound to node n1 at 2026-03-01T12:00:00Z, which does not exist (any more)\n"},
 		"Ended":   {"a pod that has ended needs nothing", facts{pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, "shop/web-0 has ended (Succeeded)\n"},
 		"Deleted": {"nor does one that is going", facts{pod: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &at })}, "shop/web-0 is being deleted and gets no node any more\n"},
 		"Gated": {"the gates are named", facts{pod: pod(func(p *corev1.Pod) {
@@ -59,12 +59,12 @@ func TestPodStory(t *testing.T) {
 		})}, "shop/web-0 belongs to a DaemonSet: no node is launched for it, it runs on a node that is there\n"},
 		"Unplaced": {"every NodePool has its reason, and the kube-scheduler its own", facts{pod: pod(unschedulable), answer: &workflows.PodAnswer{Verdict: workflows.PodUnplaced, Judged: true,
 			Reasons: []workflows.PodReason{{NodePool: "a", Message: "taint x is not tolerated"}, {NodePool: "b", Message: "limit cpu 10 leaves 1"}}}},
-			since + "no node can be had for it\n  NodePool a: taint x is not tolerated\n  NodePool b: limit cpu 10 leaves 1\nkube-scheduler: 0/1 nodes are available\n"},
+			since + "no node can be provisioned for it\n  NodePool a: taint x is not tolerated\n  NodePool b: limit cpu 10 leaves 1\nkube-scheduler: 0/1 nodes are available\n"},
 		"Shared": {"pools with the same reason are one line", facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodUnplaced, Judged: true,
 			Reasons: []workflows.PodReason{{NodePool: "a", Message: "x"}, {NodePool: "b", Message: "y"}, {NodePool: "c", Message: "x"}}}},
-			since + "no node can be had for it\n  NodePools a, c: x\n  NodePool b: y\n"},
+			since + "no node can be provisioned for it\n  NodePools a, c: x\n  NodePool b: y\n"},
 		"NoPool": {"a reason may be about the pod alone", facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodUnplaced, Judged: true, Reasons: []workflows.PodReason{{Message: "there is no NodePool"}}}},
-			since + "no node can be had for it\n  there is no NodePool\n"},
+			since + "no node can be provisioned for it\n  there is no NodePool\n"},
 		"Launch": {"what the next plan does", facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodLaunch, Judged: true, NodePool: "default", CapacityType: "spot", InstanceTypes: []string{"m5.large", "c5.large"}, Zones: []string{"us-east-1a"}, PricePerHour: 0.03}},
 			since + "the next plan launches a node for it: NodePool default, spot m5.large or c5.large in us-east-1a, $0.0300 per hour\n"},
 		"NotJudged": {"what comes first is said first", facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodFits, Node: "n2"}},

@@ -2,7 +2,7 @@
 // machine that has neither network nor credentials.
 //
 // It computes nothing by itself. The provider of package aws, which sizes and prices instance types for the worker, is
-// given an AWS account that is played in this process by package ec2sim, over a transport that is a function call: no
+// given an AWS account that package ec2sim simulates in this process, over a transport that is a function call: no
 // socket is opened, and neither the environment nor the AWS configuration files are read. So capacity, allocatable and
 // labels of a node are those a worker would plan with, whatever AMI family and kubelet settings its class has. Prices are
 // those of us-east-1; spot prices are the simulator's, mostly 30 to 60 % of on-demand.
@@ -36,7 +36,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// DefaultRegion is the region that is played unless another is asked for.
+// DefaultRegion is the region that is simulated unless another is asked for.
 const DefaultRegion = "us-east-1"
 
 // account is what the played account is called: the cluster it belongs to, and the value of its discovery tags.

@@ -3,7 +3,7 @@
 //
 // Pods that nothing tells apart are one PodGroup. Groups are distributed over the nodes that are there and over the domains
 // that rules leave them; what finds no room becomes a DemandChunk, which is bought for. At the end the binding of all pods
-// is played, as the kube-scheduler would do it, and what stays without a place is told why.
+// is simulated, as the kube-scheduler would do it, and what stays without a place is told why.
 //
 // Reading order: shape, pod_group, obstacle, existing, demand_chunk, caps, headroom, demand, reasons,
 // candidate_types, growthpause, planned_node, buyer, constraints, priority, distribution, fill, buy, spotpools, claim,
