@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
@@ -267,7 +268,7 @@ func (a *Activities) protected(ctx context.Context, c candidate, reason karpv1.D
 	for i := range pods {
 		node.Pods = append(node.Pods, reduce.Pod(&pods[i]))
 	}
-	return plan.Protected(node, reason, a.Mirror.Snapshot().Time), nil
+	return plan.Protected(node, reason, time.Now()), nil
 }
 
 // podsOn reads the pods of a node.

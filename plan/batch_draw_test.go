@@ -166,7 +166,7 @@ func fleet(p plan.Plan) string {
 }
 
 // fewBatches is how many batches a property is held on by default, with nomination and without: most have hundreds of pods.
-const fewBatches = 15
+const fewBatches = 6
 
 // checkBatches holds a property on some drawn batches, or on as many as the flag -rapid.checks says (make fuzz).
 func checkBatches(t *testing.T, property func(t *rapid.T, b batch)) {
