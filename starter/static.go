@@ -17,7 +17,8 @@ func (s *Starter) watchStatic(ctx context.Context) error {
 	events := s.Mirror.Subscribe(cluster.PoolChanged, cluster.ClassChanged, cluster.ClaimChanged, cluster.NodeChanged)
 	defer events.Close()
 	isNews := func(kind cluster.EventKind) bool { return kind == cluster.ClassChanged }
-	return s.announceWhile(ctx, events, isNews, 0, func(state *pending, snapshot *plan.Snapshot, news bool) (bool, time.Duration) {
+	// In a large cluster claims and nodes change all the time, and each look may take a new snapshot.
+	return s.announceWhile(ctx, events, isNews, signalEvery, func(state *pending, snapshot *plan.Snapshot, news bool) (bool, time.Duration) {
 		signal, wait := state.lacking(snapshot, news)
 		if signal && s.Mirror.Fresh(freshEnough) != nil {
 			*state = pending{}
