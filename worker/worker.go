@@ -209,9 +209,11 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *ac
 		ActivityTaskPollerBehavior:         sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{}),
 		MaxHeartbeatThrottleInterval:       5 * time.Second,
 		WorkerStopTimeout:                  10 * time.Second,
-		Interceptors:                       to.Interceptors,
-		DeploymentOptions:                  as,
-		OnFatalError:                       func(err error) { failed <- err },
+		// On a machine without time to spare a large input alone may take a second to encode. A workflow task has ten.
+		DeadlockDetectionTimeout: 5 * time.Second,
+		Interceptors:             to.Interceptors,
+		DeploymentOptions:        as,
+		OnFatalError:             func(err error) { failed <- err },
 	})
 	workflows.Register(w)
 	workflows.RegisterActivities(w, doing)
