@@ -59,11 +59,19 @@ func (m *Mirror) reduceClaim(obj any) (*promised, error) {
 	for i := range claim.Spec.Requirements {
 		requirement := &claim.Spec.Requirements[i]
 		requirement.Key = m.interner.String(requirement.Key)
+		values := make([]string, len(requirement.Values)) // the decoder's slice has up to twice the room
 		for v, value := range requirement.Values {
-			requirement.Values[v] = m.interner.String(value)
+			values[v] = m.interner.String(value)
+		}
+		if len(values) > 0 {
+			requirement.Values = values
 		}
 	}
-	return &promised{claim: claim, plan: m.interner.Claim(claim)}, nil
+	reduced := &promised{claim: claim, plan: m.interner.Claim(claim)}
+	if len(reduced.plan.Labels) == len(claim.Labels) { // no requirement has added one
+		claim.Labels = reduced.plan.Labels
+	}
+	return reduced, nil
 }
 
 // places joins Nodes, NodeClaims and pods.
