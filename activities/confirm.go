@@ -2,6 +2,8 @@ package activities
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -28,14 +30,28 @@ type leave struct {
 	claims      []string
 	// gone is closed when nobody waits for the answer any more.
 	gone <-chan struct{}
-	// verdicts receives what keeps nodes, once.
-	verdicts chan []plan.Verdict
+	// answer receives once.
+	answer chan leaveAnswer
+}
+
+// leaveAnswer is what keeps nodes from going, or why that is not known.
+type leaveAnswer struct {
+	verdicts []plan.Verdict
+	err      error
+}
+
+// tell answers, unless the leave has its answer.
+func (l *leave) tell(a leaveAnswer) {
+	select {
+	case l.answer <- a:
+	default:
+	}
 }
 
 // confirm says what keeps nodes of a replacement from going. ask asks the planner about several leaves of one reason. Who
 // gives up waiting is not asked for.
 func (c *confirmer) confirm(ctx context.Context, replacement string, reason karpv1.DisruptionReason, claims []string, ask func(context.Context, []*leave) []plan.Verdict) ([]plan.Verdict, error) {
-	l := &leave{replacement: replacement, reason: reason, claims: claims, gone: ctx.Done(), verdicts: make(chan []plan.Verdict, 1)}
+	l := &leave{replacement: replacement, reason: reason, claims: claims, gone: ctx.Done(), answer: make(chan leaveAnswer, 1)}
 	c.mu.Lock()
 	c.waiting = append(c.waiting, l)
 	first := !c.asking
@@ -46,8 +62,8 @@ func (c *confirmer) confirm(ctx context.Context, replacement string, reason karp
 		go c.answer(func(leaves []*leave) []plan.Verdict { return ask(context.WithoutCancel(ctx), leaves) })
 	}
 	select {
-	case verdicts := <-l.verdicts:
-		return verdicts, nil
+	case a := <-l.answer:
+		return a.verdicts, a.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -60,8 +76,25 @@ func (c *confirmer) answer(ask func([]*leave) []plan.Verdict) {
 		if len(leaves) == 0 {
 			return
 		}
-		answerTogether(leaves, ask)
+		answerSafely(leaves, ask)
 	}
+}
+
+// answerSafely has a panic of the planner be an error of who asked for what it panics at, and of nobody else.
+func answerSafely(leaves []*leave, ask func([]*leave) []plan.Verdict) {
+	defer func() {
+		panicked := recover()
+		switch {
+		case panicked == nil:
+		case len(leaves) == 1:
+			leaves[0].tell(leaveAnswer{err: fmt.Errorf("the planner panicked: %v\n%s", panicked, debug.Stack())})
+		default:
+			for _, l := range leaves {
+				answerSafely([]*leave{l}, ask)
+			}
+		}
+	}()
+	answerTogether(leaves, ask)
 }
 
 // next takes the first of those who wait, and others of its reason. It ends the asking where nobody does.
@@ -97,18 +130,18 @@ func answerTogether(leaves []*leave, ask func([]*leave) []plan.Verdict) {
 			case crowded && len(leaves) > 1:
 				kept = append(kept, l)
 			default:
-				l.verdicts <- own
+				l.tell(leaveAnswer{verdicts: own})
 			}
 		}
 		if crowded || len(rest) == len(leaves) {
 			for _, l := range rest {
-				l.verdicts <- nil
+				l.tell(leaveAnswer{})
 			}
 			rest = nil
 		}
 		for _, l := range kept {
 			if !l.abandoned() {
-				l.verdicts <- ask([]*leave{l})
+				l.tell(leaveAnswer{verdicts: ask([]*leave{l})})
 			}
 		}
 		leaves = rest

@@ -63,6 +63,26 @@ func TestManyReplacementsShareOneQuestion(t *testing.T) {
 	}
 }
 
+// TestAPanicIsAnErrorOfWhoAsked has the planner panic at one of three leaves.
+func TestAPanicIsAnErrorOfWhoAsked(t *testing.T) {
+	t.Parallel()
+	var leaves []*leave
+	for _, claim := range []string{"fine", "poison", "fine too"} {
+		leaves = append(leaves, &leave{claims: []string{claim}, answer: make(chan leaveAnswer, 1)})
+	}
+	answerSafely(leaves, func(leaves []*leave) []plan.Verdict {
+		if slices.ContainsFunc(leaves, func(l *leave) bool { return l.claims[0] == "poison" }) {
+			panic("poison")
+		}
+		return nil
+	})
+	for _, l := range leaves {
+		if a := <-l.answer; (a.err != nil) != (l.claims[0] == "poison") {
+			t.Errorf("%s: %v", l.claims[0], a.err)
+		}
+	}
+}
+
 // TestAnswerTogether asks a planner about several leaves that protects the nodes named so, has room for so many nodes at
 // once, and none for one named roomless.
 func TestAnswerTogether(t *testing.T) {
@@ -84,7 +104,7 @@ func TestAnswerTogether(t *testing.T) {
 			t.Parallel()
 			var leaves []*leave
 			for _, claims := range test.leaves {
-				leaves = append(leaves, &leave{claims: claims, verdicts: make(chan []plan.Verdict, 1)})
+				leaves = append(leaves, &leave{claims: claims, answer: make(chan leaveAnswer, 1)})
 			}
 			var asked []int
 			answerTogether(slices.Clone(leaves), func(leaves []*leave) (verdicts []plan.Verdict) {
@@ -110,7 +130,7 @@ func TestAnswerTogether(t *testing.T) {
 			})
 			for i, l := range leaves {
 				got := ""
-				for _, v := range <-l.verdicts {
+				for _, v := range (<-l.answer).verdicts {
 					got += v.Node
 				}
 				if got != test.want[i] {
