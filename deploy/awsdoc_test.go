@@ -105,7 +105,21 @@ func errorsTable(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string][2]string{}
+	rows, constants := map[string][2]string{}, map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Names) == 1 && len(spec.Values) == 1 {
+			if value, ok := spec.Values[0].(*ast.BasicLit); ok {
+				constants[spec.Names[0].Name] = literal(t, value)
+			}
+		}
+		return true
+	})
+	named := func(e ast.Expr) string {
+		if name, ok := e.(*ast.Ident); ok {
+			return constants[name.Name]
+		}
+		return literal(t, e)
+	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || len(spec.Names) != 1 || len(spec.Values) != 1 {
@@ -125,9 +139,9 @@ func errorsTable(t *testing.T) string {
 				if kind, ok := value.Elts[0].(*ast.SelectorExpr); ok && len(value.Elts) == 2 {
 					rows[literal(t, pair.Key)] = [2]string{kind.Sel.Name, literal(t, value.Elts[1])}
 				}
-			case *ast.BasicLit: // of capacityCodes: a reason
+			case *ast.BasicLit, *ast.Ident: // of capacityCodes: a reason
 				if spec.Names[0].Name == "capacityCodes" {
-					rows[literal(t, pair.Key)] = [2]string{"InsufficientCapacity", literal(t, value)}
+					rows[named(pair.Key)] = [2]string{"InsufficientCapacity", named(value)}
 				}
 			}
 		}

@@ -143,6 +143,28 @@ func TestTrustIsForOneCluster(t *testing.T) {
 	}
 }
 
+// TestTrustIsForOneServiceAccount: of all that a cluster's issuer vouches for, the worker's role is for one service account,
+// and for tokens that were made for AWS.
+func TestTrustIsForOneServiceAccount(t *testing.T) {
+	t.Parallel()
+	statements := readPolicy(t, "controller-trust-irsa").Statement
+	if len(statements) != 1 {
+		t.Fatalf("%d statements, want one", len(statements))
+	}
+	s := statements[0]
+	for place, want := range map[string]string{"sub": "system:serviceaccount:${TENON_NAMESPACE}:tenon", "aud": "sts.amazonaws.com"} {
+		if got := s.Condition["StringEquals"]["${OIDC_ISSUER}:"+place]; !slices.Equal(got, []string{want}) {
+			t.Errorf("the role may be assumed with %s %q, want %s", place, got, want)
+		}
+	}
+	if got, want := s.Principal["Federated"], []string{"arn:${AWS_PARTITION}:iam::${AWS_ACCOUNT_ID}:oidc-provider/${OIDC_ISSUER}"}; !slices.Equal(got, want) {
+		t.Errorf("%q vouch for the service account, want %q", got, want)
+	}
+	if !slices.Equal(s.Action, []string{"sts:AssumeRoleWithWebIdentity"}) {
+		t.Errorf("the trust is for %q", s.Action)
+	}
+}
+
 // TestNodesOfAllPartitionsGetTheirRole: EC2 goes by another name in China.
 func TestNodesOfAllPartitionsGetTheirRole(t *testing.T) {
 	t.Parallel()
