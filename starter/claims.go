@@ -35,7 +35,7 @@ func (s *Starter) claimChanged(ctx context.Context, name string) (time.Duration,
 			return 0, err
 		}
 	}
-	return 0, s.nodeGone(ctx, claim)
+	return s.nodeGone(ctx, claim)
 }
 
 // unlaunched sees to it that a claim without an instance has a Launch: at once where a person made it, and after a
@@ -142,7 +142,8 @@ func (s *Starter) nodeChanged(ctx context.Context, name string) error {
 	node := s.Mirror.Node(name)
 	switch {
 	case node == nil:
-		return s.nodesGone(ctx, name)
+		s.nodesGone(name)
+		return nil
 	case node.DeletionTimestamp.IsZero():
 		return nil
 	}

@@ -2,43 +2,75 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
+const (
+	// goneMost is one in how many nodes may be ended within goneWithin because their Nodes are gone, and goneLeast how many
+	// may be in any case: where most Nodes are gone at once the mistake is another one, and their pods may still run.
+	goneMost, goneLeast = 10, 3
+	goneWithin          = 2 * time.Minute
+)
+
 // nodeGone ends a claim whose Node has registered and is no longer there, because somebody took the Node's finalizer off
-// and deleted it. A kubelet makes its Node only when it starts, so the machine runs nothing, is paid for, and pods would be
-// planned for it for ever. The mirror may see a claim before its Node: the API server has the last word.
-func (s *Starter) nodeGone(ctx context.Context, claim *karpv1.NodeClaim) error {
+// and deleted it. A kubelet makes its Node only when it starts, so the machine runs nothing new, is paid for, and pods would
+// be planned for it for ever. The mirror may see a claim before its Node: the API server has the last word. It returns when
+// to look again where too many have gone lately, zero for not before the next change.
+func (s *Starter) nodeGone(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	if claim.Status.NodeName == "" || !claim.DeletionTimestamp.IsZero() || !claim.IsTrue(karpv1.ConditionTypeRegistered) ||
 		serves(s.Mirror.Node(claim.Status.NodeName), claim) || !s.told.news(claim.UID, workflows.ReasonNodeDeleted) {
-		return nil
+		return 0, nil
 	}
 	node := &corev1.Node{}
 	if err := s.Kube.Get(ctx, kube.ObjectKey{Name: claim.Status.NodeName}, node); kube.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read Node %s of NodeClaim %s: %w", claim.Status.NodeName, claim.Name, err)
+		return 0, fmt.Errorf("read Node %s of NodeClaim %s: %w", claim.Status.NodeName, claim.Name, err)
 	}
 	if serves(node, claim) {
-		return nil
+		return 0, nil
 	}
 	now := &karpv1.NodeClaim{} // which the mirror may show as it was before its node went with it
 	if err := s.Kube.Get(ctx, kube.ObjectKeyFromObject(claim), now); err != nil || now.UID != claim.UID || !now.DeletionTimestamp.IsZero() {
-		return kube.IgnoreNotFound(err)
+		return 0, kube.IgnoreNotFound(err)
+	}
+	if !s.gone.may(time.Now(), max(goneLeast, len(s.Mirror.Claims())/goneMost)) {
+		s.Log.Warn("a node is gone, and so many others are that its instance is not ended yet", zap.String("claim", claim.Name), zap.String("node", claim.Status.NodeName))
+		return goneWithin, nil
 	}
 	if err := s.end(ctx, claim, workflows.Ending{Reason: workflows.ReasonNodeDeleted}); err != nil {
-		return err
+		return 0, err
 	}
 	s.told.keep(claim.UID, workflows.ReasonNodeDeleted)
 	s.Log.Warn("a node is gone without having been drained; its instance is ended", zap.String("claim", claim.Name), zap.String("node", claim.Status.NodeName))
-	return nil
+	return 0, nil
+}
+
+// endedLately are the moments at which claims were ended because their Nodes were gone.
+type endedLately struct {
+	mu sync.Mutex
+	at []time.Time
+}
+
+// may says whether another one may be ended, of so many within goneWithin, and takes it as ended.
+func (e *endedLately) may(now time.Time, most int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.at = slices.DeleteFunc(e.at, func(at time.Time) bool { return now.Sub(at) >= goneWithin })
+	if len(e.at) >= most {
+		return false
+	}
+	e.at = append(e.at, now)
+	return true
 }
 
 // serves says whether a Node is that of a registered claim. One with the taint of Nodes that have not registered was made
@@ -48,13 +80,11 @@ func serves(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.UnregisteredTaintKey })
 }
 
-// nodesGone ends the claims that had the Node of a name which is no longer there.
-func (s *Starter) nodesGone(ctx context.Context, name string) error {
-	var failed error
+// nodesGone has the claims looked at that had the Node of a name which is no longer there.
+func (s *Starter) nodesGone(name string) {
 	for _, claim := range s.Mirror.Claims() {
 		if claim.Status.NodeName == name {
-			failed = errors.Join(failed, s.nodeGone(ctx, claim))
+			s.queue.Add(cluster.Event{Kind: cluster.ClaimChanged, Name: claim.Name})
 		}
 	}
-	return failed
 }

@@ -2,6 +2,7 @@ package starter
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -80,12 +81,38 @@ func TestANodeThatIsGoneEndsItsClaim(t *testing.T) {
 					if err := e.nodeChanged(t.Context(), "node-a"); err != nil {
 						t.Error(err)
 					}
+					if event, _ := e.queue.Get(); event.Name != "a" {
+						t.Errorf("%+v is to be looked at, want the claim", event)
+					} else {
+						e.queue.Done(event)
+					}
 				}
 			}
 			if diff := cmp.Diff(want, e.temporal.endings()); diff != "" {
 				t.Errorf("endings (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestNotAllNodesAreEndedAtOnce has more and more Nodes go within two minutes, of three nodes and of fifty.
+func TestNotAllNodesAreEndedAtOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for nodes, want := range map[int]int{3: goneLeast, 50: 5} {
+		var lately endedLately
+		ended := 0
+		for range nodes {
+			if lately.may(now, max(goneLeast, nodes/goneMost)) {
+				ended++
+			}
+		}
+		if ended != want {
+			t.Errorf("of %d nodes %d are ended at once, want %d", nodes, ended, want)
+		}
+		if !lately.may(now.Add(goneWithin), 1) {
+			t.Errorf("of %d nodes none is ended later", nodes)
+		}
 	}
 }
 

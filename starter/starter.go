@@ -121,6 +121,7 @@ type Starter struct {
 	// repairs are the nodes that were ended as unhealthy, or would have been; expired the claims that were ended late.
 	repairs, expired told
 	leaving          *leaving
+	gone             endedLately
 	// lost is how many pods of claims that are being deleted were announced as lost with their nodes.
 	lost told
 }
