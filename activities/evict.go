@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -143,6 +144,9 @@ func (p *pass) run(ctx context.Context) error {
 		return err
 	}
 	for {
+		if _, err := p.keepClosed(ctx, p.pods.latest); err != nil {
+			return err
+		}
 		step, err := p.step(ctx)
 		if err != nil {
 			return err
@@ -229,8 +233,31 @@ func (p *pass) step(ctx context.Context) (situation, error) {
 	return s, nil
 }
 
-// confirm takes the last look: the node is drained when the API server itself has no pod that counts.
+// keepClosed closes a node of a claim again that somebody has opened, such as by taking the taint off: the pods that were
+// evicted would come back to it, and the last of them would be lost with the machine. Drains are taken back by their orders. A
+// node that is not Tenon's is its owner's to open, as with kubectl drain. It reports whether the node was open.
+func (p *pass) keepClosed(ctx context.Context, seen *corev1.Node) (bool, error) {
+	if p.in.Claim == "" || seen == nil || disrupted(seen) {
+		return false, nil
+	}
+	node, err := p.change(ctx, seen, "cordon", cordonClaimed)
+	if err != nil {
+		return false, err
+	}
+	p.Log.Info("closed a draining node again that somebody had opened", zap.String("node", node.Name), zap.String("claim", p.in.Claim))
+	p.node, p.pods.latest, p.cordoned = node, node, p.now()
+	return true, nil
+}
+
+// confirm takes the last look: the node is drained when the API server itself has it closed, and no pod on it that counts.
 func (p *pass) confirm(ctx context.Context) (bool, error) {
+	node, err := p.Drains.node(ctx, p.in.Node, string(p.node.UID))
+	if err != nil {
+		return false, err
+	}
+	if opened, err := p.keepClosed(ctx, node); opened || err != nil {
+		return false, err
+	}
 	if err := p.pods.list(ctx); err != nil {
 		return false, err
 	}

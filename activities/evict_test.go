@@ -17,6 +17,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -290,6 +291,91 @@ func TestANodeThatDrainsIsBeingDeleted(t *testing.T) {
 		if err := kube.Get(t.Context(), client.ObjectKey{Name: "n"}, &seen); err != nil || (seen.DeletionTimestamp != nil) != test.want {
 			t.Errorf("%s: being deleted %t, want %t, %v", reason, seen.DeletionTimestamp != nil, test.want, err)
 		}
+	}
+}
+
+// TestADrainingNodeIsClosedAgain has a person take the taint off a node whose last pod holds the drain: new pods must not
+// come to a machine that will go.
+func TestADrainingNodeIsClosedAgain(t *testing.T) {
+	t.Parallel()
+	for reason, test := range map[string]struct {
+		claim string
+		want  bool
+	}{
+		"its machine goes with it":                          {claim: "claim", want: true},
+		"a node that is not Tenon's is its owner's to open": {},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid"}}
+			pod := protectedPod()
+			// The drain looks at the node's pods, opens its watches, and is then interfered with.
+			watching := make(chan struct{}, 10)
+			kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(node, pod).
+				WithIndex(&corev1.Pod{}, podNode, func(object client.Object) []string { return []string{object.(*corev1.Pod).Spec.NodeName} }).
+				WithIndex(&corev1.Node{}, "metadata.name", func(object client.Object) []string { return []string{object.GetName()} }).
+				WithInterceptorFuncs(interceptor.Funcs{Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+					events, err := c.Watch(ctx, list, options...)
+					if _, nodes := list.(*corev1.NodeList); nodes {
+						watching <- struct{}{}
+					}
+					return events, err
+				}}).Build()
+			d := &Drains{Log: zap.NewNop(), Client: kube}
+			closed := func() bool {
+				now, err := d.node(t.Context(), "n", "uid")
+				if err != nil {
+					t.Error(err)
+				}
+				return disrupted(now) || now.Spec.Unschedulable
+			}
+			opened := make(chan struct{})
+			go func() {
+				defer close(opened)
+				<-watching
+				if !closed() {
+					t.Error("the drain did not close its node")
+				}
+				now, err := d.node(t.Context(), "n", "uid")
+				if err == nil {
+					_, err = d.change(t.Context(), now, "open", func(node *corev1.Node) { node.Spec = corev1.NodeSpec{} })
+				}
+				if err != nil || closed() && test.claim == "" {
+					t.Errorf("the node could not be opened: %v", err)
+				}
+			}()
+			var suite testsuite.WorkflowTestSuite
+			environment := suite.NewTestActivityEnvironment()
+			environment.RegisterActivityWithOptions(d.Evict, activity.RegisterOptions{Name: workflows.EvictActivity.Name})
+			in := evictInput()
+			in.Claim = test.claim
+			if _, err := environment.ExecuteActivity(workflows.EvictActivity.Name, in); err != nil {
+				t.Fatal(err)
+			}
+			<-opened
+			if got := closed(); got != test.want {
+				t.Errorf("closed %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// TestNoNodeIsDrainedThatIsOpen has the taint taken off just before the last look, which nobody watches.
+func TestNoNodeIsDrainedThatIsOpen(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid"}}
+	kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(node).
+		WithIndex(&corev1.Pod{}, podNode, func(object client.Object) []string { return []string{object.(*corev1.Pod).Spec.NodeName} }).Build()
+	p := newPass(&Drains{Log: zap.NewNop(), Client: kube}, evictInput(), node, time.Now(), time.Now(), evictProgress{})
+	if done, err := p.confirm(t.Context()); done || err != nil {
+		t.Errorf("drained %t, %v, though pods could still come", done, err)
+	}
+	var now corev1.Node
+	if err := kube.Get(t.Context(), client.ObjectKey{Name: "n"}, &now); err != nil || !disrupted(&now) {
+		t.Errorf("taints %v, want it closed again; %v", now.Spec.Taints, err)
+	}
+	if done, err := p.confirm(t.Context()); !done || err != nil {
+		t.Errorf("closed and empty: drained %t, %v", done, err)
 	}
 }
 

@@ -19,9 +19,10 @@ const podNode = "spec.nodeName"
 type nodeWatch struct {
 	client client.WithWatch
 	node   *corev1.Node
-	// gone says that the node was deleted or replaced by another of its name.
-	gone bool
-	pods map[types.UID]*corev1.Pod
+	// latest is the node as it was last seen, and gone says that it was deleted or replaced by another of its name.
+	latest *corev1.Node
+	gone   bool
+	pods   map[types.UID]*corev1.Pod
 	// version is where the list of pods stands.
 	version   string
 	podEvents watch.Interface
@@ -65,7 +66,9 @@ func (w *nodeWatch) follow(ctx context.Context) (anew bool, err error) {
 		if err := w.client.List(ctx, &nodes, named); err != nil {
 			return false, fmt.Errorf("read node %s: %w", w.node.Name, err)
 		}
-		w.gone = len(nodes.Items) == 0 || nodes.Items[0].UID != w.node.UID
+		if w.gone = len(nodes.Items) == 0 || nodes.Items[0].UID != w.node.UID; !w.gone {
+			w.latest = &nodes.Items[0]
+		}
 		events, err := w.client.Watch(ctx, &corev1.NodeList{}, named, from(nodes.ResourceVersion))
 		if err != nil {
 			return false, fmt.Errorf("watch node %s: %w", w.node.Name, err)
@@ -96,7 +99,9 @@ func (w *nodeWatch) nodeChange(event watch.Event, open bool) {
 	case !open || event.Type == watch.Error:
 		w.nodeEvent = ended(w.nodeEvent)
 	case ok && node.Name == w.node.Name:
-		w.gone = event.Type == watch.Deleted || node.UID != w.node.UID
+		if w.gone = event.Type == watch.Deleted || node.UID != w.node.UID; !w.gone {
+			w.latest = node
+		}
 	}
 }
 

@@ -162,9 +162,21 @@ func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 			}
 		}
 		ending = len(found) == 1 && found[0].State == stateShuttingDown
+		a.keepClosed(ctx, providerID, in)
 		if err := pause(ctx, goneEvery); err != nil {
 			return "", fmt.Errorf("wait for %s to end: %w", id, err)
 		}
+	}
+}
+
+// keepClosed closes the node of an ending instance where it is open: pods that came now would be lost with it.
+func (a *Activities) keepClosed(ctx context.Context, providerID string, in workflows.TerminateInput) {
+	node := a.Mirror.NodeByProviderID(providerID)
+	if node == nil || disrupted(node) || in.NodeUID != "" && in.NodeUID != string(node.UID) {
+		return
+	}
+	if err := a.Close(ctx, node); err != nil {
+		a.Log.Warn("could not close a node whose instance is ending", zap.String("node", node.Name), zap.String("claim", in.Claim.Name), zap.Error(err))
 	}
 }
 

@@ -85,6 +85,30 @@ func TestPodsOfAnInstanceThatIsGoneAreDeleted(t *testing.T) {
 	}
 }
 
+// TestTheNodeOfAnEndingInstanceIsClosed holds that no pod comes to a machine that is ending, whoever opens its node.
+func TestTheNodeOfAnEndingInstanceIsClosed(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}}
+	for reason, test := range map[string]struct {
+		providerID, uid string
+		want            bool
+	}{
+		"its own node":                             {providerID: "aws:///z/i-1", uid: "uid-n", want: true},
+		"the name is another instance's":           {providerID: "aws:///z/i-2", uid: "uid-n"},
+		"the node was made anew":                   {providerID: "aws:///z/i-1", uid: "uid-before"},
+		"whose Node the claim never learned of":    {providerID: "aws:///z/i-1", want: true},
+		"EC2 has not yet said which instance ends": {uid: "uid-n"},
+	} {
+		kube := fake.NewClientBuilder().WithObjects(node).Build()
+		a := New(Config{Kube: kube, Mirror: &inhabited{node: node, providerID: "aws:///z/i-1"}, Log: zap.NewNop()})
+		a.keepClosed(t.Context(), test.providerID, workflows.TerminateInput{Node: "n", NodeUID: test.uid})
+		var now corev1.Node
+		if err := kube.Get(t.Context(), client.ObjectKey{Name: "n"}, &now); err != nil || disrupted(&now) != test.want {
+			t.Errorf("%s: taints %v, want closed %t; %v", reason, now.Spec.Taints, test.want, err)
+		}
+	}
+}
+
 // A claim that is deleted while it is launched never learns its instance. The Node goes all the same that the machine made
 // before it was told to end: nothing else would delete it.
 func TestTerminateDeletesTheNodeOfAClaimThatNeverKnewIt(t *testing.T) {

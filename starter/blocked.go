@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tenon-sh/tenon/activities"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
@@ -40,6 +41,8 @@ type blockedDrain struct {
 	left  int
 	free  []string
 	woken time.Time
+	// opened says that it was told that somebody has opened its node.
+	opened bool
 	// pause is how long it is not told the same again.
 	pause time.Duration
 }
@@ -98,7 +101,7 @@ func (s *Starter) wakeBlocked(ctx context.Context, told blockedDrains, now time.
 	}
 	for _, node := range nodes {
 		free, takes, left := budgets.freePods(s.Mirror.PodsOnNode(node.Name), now)
-		due, again := told.due(node.UID, free, left, now)
+		due, again := told.due(node.UID, free, left, opened(node), now)
 		if due {
 			if err := s.notify(ctx, node.Name, workflows.DrainWaiter{NodeUID: string(node.UID), Wake: true}); err != nil {
 				s.Log.Warn("could not wake a drain", zap.String("node", node.Name), zap.Error(err))
@@ -117,23 +120,23 @@ func (s *Starter) wakeBlocked(ctx context.Context, told blockedDrains, now time.
 }
 
 // due says whether a drain is to be woken now, and otherwise when to ask again although nothing has changed; zero for never.
-// It is woken when pods are gone, when others than before could go, and after a pause when the same still could. One that is
-// seen for the first time has just looked itself, unless pods are free.
-func (b blockedDrains) due(node types.UID, free []string, left int, now time.Time) (bool, time.Duration) {
+// It is woken when pods are gone, when others than before could go, when somebody has opened its node, and after a pause when
+// the same is still so. One that is seen for the first time has just looked itself, unless pods are free.
+func (b blockedDrains) due(node types.UID, free []string, left int, opened bool, now time.Time) (bool, time.Duration) {
 	last := b[node]
 	if last == nil {
 		last = &blockedDrain{left: left}
 		b[node] = last
 	}
-	open := len(free) > 0 || left == 0
-	news := left < last.left || open && !slices.Equal(free, last.free)
+	goesOn := len(free) > 0 || left == 0
+	news := left < last.left || goesOn && !slices.Equal(free, last.free) || opened && !last.opened
 	rest := last.woken.Add(takesFor).Sub(now)
 	if !news {
 		rest = last.woken.Add(last.pause).Sub(now)
 	}
 	switch {
-	case !open && !news:
-		last.left = left
+	case !goesOn && !opened && !news:
+		last.left, last.opened = left, false
 		return false, 0
 	case rest > 0:
 		return false, rest
@@ -142,8 +145,13 @@ func (b blockedDrains) due(node types.UID, free []string, left int, now time.Tim
 	default:
 		last.pause = min(2*last.pause, wakeMost)
 	}
-	last.left, last.free, last.woken = left, free, now
+	last.left, last.free, last.opened, last.woken = left, free, opened, now
 	return true, 0
+}
+
+// opened reports whether somebody has taken the taint off a node of a claim that drains: only a pass puts it back.
+func opened(node *corev1.Node) bool {
+	return node.Labels[karpv1.NodePoolLabelKey] != "" && !disrupted(node)
 }
 
 // allowances are the budgets of a look by namespace, and how many pods each still lets go.

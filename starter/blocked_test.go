@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tenon-sh/tenon/activities"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
@@ -78,6 +79,23 @@ func TestBlockedDrainsAreWokenWhenTheyMayGoOn(t *testing.T) {
 	e.mirror.pods["late"] = []*cluster.Pod{pod("l1", nil)}
 	e.mirror.budgets = nil
 	step("the annotation and the budget are gone", time.Second, []string{early, late}, takesFor)
+	e.mirror.budgets = []*plan.DisruptionBudget{budget}
+	step("a budget holds them again", time.Minute, nil, 0)
+	node := e.mirror.nodes["early"]
+	claimed := node.DeepCopy()
+	claimed.Labels = map[string]string{karpv1.NodePoolLabelKey: "default"}
+	closed := claimed.DeepCopy()
+	closed.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint()}
+	e.mirror.nodes["early"] = closed
+	step("a closed node stays closed", time.Second, nil, 0)
+	e.mirror.nodes["early"] = claimed
+	step("somebody has opened it: its drain closes it", time.Second, []string{early}, takesFor)
+	step("it is still open: not told again at once", 20*time.Second, nil, 40*time.Second)
+	e.mirror.nodes["early"] = closed
+	step("closed again", time.Second, nil, 0)
+	e.mirror.nodes["early"] = claimed
+	step("and opened again", time.Second, []string{early}, takesFor)
+	e.mirror.nodes["early"] = node
 	e.mirror.pods["late"] = []*cluster.Pod{pod("agent", func(p *plan.Pod) { p.Daemon = true })}
 	step("nothing is left on one", 10*time.Second, []string{late}, takesFor)
 	delete(e.mirror.nodes, "late")
