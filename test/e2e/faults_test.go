@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/test/world"
 	"github.com/tenon-sh/tenon/workflows"
@@ -21,6 +22,8 @@ const onlyLeft, onlyLeftZone = "m6i.4xlarge", "us-east-1c"
 // instance of its own, nothing else was launched, all of it goes again, and EC2 was not asked more often than it allows.
 func ec2Faults(t *testing.T, w *world.World) {
 	emptyAfter(w, "2s")
+	// Pods that do not ask for this NodePool must not come here: its machines may be spot.
+	w.Apply(nodePool("spot-first", "2s", []string{"{key: karpenter.sh/capacity-type, operator: In, values: [spot, on-demand]}"}, "taints: [{key: spot-first, effect: NoSchedule}]"))
 	for _, row := range []struct {
 		reason string
 		faults ec2sim.Faults
@@ -35,6 +38,8 @@ func ec2Faults(t *testing.T, w *world.World) {
 				Fleet:  []ec2sim.FleetFault{{Code: "InternalError", Occurrence: ec2sim.Occurrence{Times: 3}}},
 			}, mixed, answered},
 		{"the account has a tenth of EC2's request rates", ec2sim.Faults{Throttle: 0.1}, choosy(), nil},
+		{"the account lacks the service-linked role for spot",
+			ec2sim.Faults{Fleet: []ec2sim.FleetFault{{Code: noSpotRole, PoolPattern: ec2sim.PoolPattern{CapacityType: "spot"}}}}, spotFirst, onDemandInstead},
 		{"all types but one are out of capacity, and that one is left in one zone", dryBut(), mixed, onlyOneType},
 		{"what is launched and ended shows late", ec2sim.Faults{DescribeLag: ec2sim.Duration(10 * time.Second)}, mixed, nil},
 	} {
@@ -72,6 +77,12 @@ type load struct {
 
 // mixed needs a few machines of whatever type.
 var mixed = []load{{"small", 30, "cpu: 900m, memory: 2Gi", nil}, {"large", 10, "cpu: 3500m, memory: 8Gi", nil}}
+
+// noSpotRole is EC2's code where an account has no service-linked role for spot and may not create one.
+const noSpotRole = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+
+// spotFirst needs a few machines, which cost least as spot.
+var spotFirst = []load{{"spot-first", 12, "cpu: 3500m, memory: 4Gi", []string{of("spot-first"), "tolerations: [{key: spot-first}]"}}}
 
 // choosy needs sixteen machines of four types: four launches at once.
 func choosy() []load {
@@ -165,6 +176,33 @@ func onlyOneType(t *testing.T, w *world.World) {
 		}
 	}
 	t.Logf("%d CreateFleet calls until everything ran on %d × %s", len(fleetCalls(w)), len(w.Living()), onlyLeft)
+}
+
+// insteadWithin is how long it may take from the first launch, which EC2 refuses, until on-demand instances are launched.
+const insteadWithin = 15 * time.Second
+
+// onDemandInstead sees to it that spot was asked for, and that on-demand instances came in its stead, soon.
+func onDemandInstead(t *testing.T, w *world.World) {
+	calls := fleetCalls(w)
+	if len(calls) < 2 {
+		t.Fatalf("%d CreateFleet calls, want at least one for spot and one for on-demand", len(calls))
+	}
+	began := slices.MinFunc(calls, func(a, b ec2sim.Call) int { return a.At.Compare(b.At) }).At
+	var last time.Time
+	for _, claim := range w.Claims() {
+		if kind := claim.Labels[karpv1.CapacityTypeLabelKey]; kind != "on-demand" {
+			t.Errorf("NodeClaim %s is %s", claim.Name, kind)
+		}
+		if launched := claim.Condition(karpv1.ConditionTypeLaunched); launched != nil && launched.LastTransitionTime.After(last) {
+			last = launched.LastTransitionTime.Time
+		}
+	}
+	// Conditions have whole seconds.
+	took := last.Add(time.Second).Sub(began)
+	t.Logf("%d on-demand instances at most %s after the first launch", len(w.Living()), took.Round(100*time.Millisecond))
+	if took > world.Patience(insteadWithin) {
+		t.Errorf("on-demand instances came %s after the first launch, want %s", took.Round(100*time.Millisecond), insteadWithin)
+	}
 }
 
 // bucket is a row of EC2's request token table: the tokens it holds and those it gains per second.

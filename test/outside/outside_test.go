@@ -307,6 +307,17 @@ func blockedDrain(w *world.World) {
 			w.T.Errorf("%s %s %s while the drain waits", write.Verb, write.Resource, write.Name)
 		}
 	}
+	if out, err := w.Kubectl("taint", "node", held.Spec.NodeName, karpv1.DisruptedTaintKey+"-"); err != nil {
+		w.T.Fatalf("kubectl taint: %v\n%s", err, out)
+	}
+	w.Await("the node that somebody has opened to be closed", 20*time.Second, func() (bool, string) {
+		var node corev1.Node
+		if err := w.Get(w.Context(), client.ObjectKey{Name: held.Spec.NodeName}, &node); err != nil {
+			return false, err.Error()
+		}
+		_, waiting := looks()
+		return waiting == 2 && slices.ContainsFunc(node.Spec.Taints, isDisrupted), fmt.Sprintf("taints %v, %d pauses of its drain", node.Spec.Taints, waiting)
+	})
 	w.Apply(budget("blocked", 1))
 	opened := time.Now()
 	w.Await("the pod to be evicted", 15*time.Second, func() (bool, string) {
