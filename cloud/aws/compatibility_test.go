@@ -34,6 +34,12 @@ func TestTypesThatTheClassFits(t *testing.T) {
 		{"timeouts of connection tracking", func(s *awsv1.EC2NodeClassSpec) {
 			s.ConnectionTracking = &awsv1.ConnectionTracking{UDPTimeout: awssdk.Int32(45)}
 		}, "m5.large", "m4.large"},
+		{"nested virtualization", func(s *awsv1.EC2NodeClassSpec) {
+			s.CPUOptions = &awsv1.CPUOptions{NestedVirtualization: awssdk.String("enabled")}
+		}, "m8i.large", "m5.large"},
+		{"no nested virtualization", func(s *awsv1.EC2NodeClassSpec) {
+			s.CPUOptions = &awsv1.CPUOptions{NestedVirtualization: awssdk.String("disabled")}
+		}, "m5.large", "a1.large"},
 		{"nothing in particular", func(*awsv1.EC2NodeClassSpec) {}, "m4.large", "a1.large"},
 	} {
 		t.Run(tc.why, func(t *testing.T) {

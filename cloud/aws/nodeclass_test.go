@@ -7,8 +7,10 @@ import (
 	"time"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,6 +89,34 @@ func TestBrokenNodeClasses(t *testing.T) {
 				t.Error("the class is ready all the same")
 			}
 		})
+	}
+}
+
+// TestAMissingRoleIsNamed has an EC2NodeClass come before its role, as with two pipelines: it says what is missing, and is
+// Ready as soon as the role is there.
+func TestAMissingRoleIsNamed(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	a.change(func(f *ec2sim.Faults) { f.NoRoles = []string{"*"} })
+	class := a.NodeClass()
+	a.resolve(a.provider, class)
+	got := meta.FindStatusCondition(class.Status.Conditions, awsv1.ConditionTypeInstanceProfileReady)
+	if got == nil || got.Status != metav1.ConditionFalse || got.Reason != "RoleNotFound" || !strings.Contains(got.Message, class.Spec.Role) {
+		t.Errorf("condition %+v, want RoleNotFound and the name of the role", got)
+	}
+	if class.IsTrue("Ready") {
+		t.Error("the class is ready without a role")
+	}
+	cfg, err := config.LoadDefaultConfig(t.Context(), a.admin()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := iam.NewFromConfig(cfg).CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: awssdk.String(class.Spec.Role), AssumeRolePolicyDocument: awssdk.String("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	a.resolve(a.provider, class)
+	if !class.IsTrue("Ready") {
+		t.Errorf("the role is there, and the class is not ready: %+v", class.Status.Conditions)
 	}
 }
 

@@ -253,6 +253,11 @@ func TestInstanceProfiles(t *testing.T) {
 	}
 	_, err = client.CreateInstanceProfile(ctx(t), create)
 	wantCode(t, err, "EntityAlreadyExists")
+	if err := a.sim.SetFaults(ec2sim.Faults{NoRoles: []string{"gone-*"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.AddRoleToInstanceProfile(ctx(t), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: name, RoleName: aws.String("gone-nodes")})
+	wantCode(t, err, "NoSuchEntity")
 	add := &iam.AddRoleToInstanceProfileInput{InstanceProfileName: name, RoleName: aws.String("KarpenterNodeRole-tenon")}
 	if _, err := client.AddRoleToInstanceProfile(ctx(t), add); err != nil {
 		t.Fatal(err)

@@ -91,5 +91,6 @@ often a fault strikes:
    "neverRegister": [{"instanceType":"c5.*","times":1}],          booted, but no Node appears
    "neverReady":    [{"zone":"us-east-1c"}],
    "die":           [{"after":"45s","probability":0.1}],
+   "noRoles":       ["nodes-*"],      there are no such IAM roles
    "freeAddresses": {"subnet-...":3}}
 `

@@ -45,6 +45,8 @@ type Faults struct {
 	NeverReady    []BootFault `json:"neverReady,omitempty"`
 	// Die are instances that fail some time after their launch.
 	Die []BootFault `json:"die,omitempty"`
+	// NoRoles are patterns of IAM roles that do not exist, unless they were made with CreateRole.
+	NoRoles []string `json:"noRoles,omitempty"`
 	// FreeAddresses overrides how many addresses are free, by subnet id.
 	FreeAddresses map[string]int `json:"freeAddresses,omitempty"`
 }

@@ -147,6 +147,8 @@ func addRoleToInstanceProfile(s *Server, c *call) (any, error) {
 	switch {
 	case role == "" || strings.Contains(role, "/"):
 		return nil, iamRefuse(http.StatusBadRequest, "ValidationError", "RoleName "+role+" is not a role name")
+	case !s.hasRole(role):
+		return nil, noSuchRole(role)
 	case p.Role != "":
 		return nil, iamRefuse(http.StatusConflict, "LimitExceeded", "Cannot exceed quota for InstanceSessionsPerInstanceProfile: 1")
 	}

@@ -2,11 +2,21 @@ package ec2sim
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
-// role is a role that was made. Any other exists as well: what a role is for is not looked at.
+// role is a role that was made. Any other exists as well, but for those of the fault NoRoles: what a role is for is not looked at.
 type role struct{ Name, Path, Policy string }
+
+func (s *Server) hasRole(name string) bool {
+	missing := slices.ContainsFunc(s.faults().NoRoles, func(pattern string) bool { return wildcard(pattern, name) })
+	return !missing || s.roles.rows[name] != nil
+}
+
+func noSuchRole(name string) error {
+	return iamRefuse(http.StatusNotFound, "NoSuchEntity", "The role with name "+name+" cannot be found.")
+}
 
 func createRole(s *Server, c *call) (any, error) {
 	name, path := c.form.str("RoleName"), c.form.str("Path")
@@ -30,7 +40,7 @@ func deleteRole(s *Server, c *call) (any, error) {
 		}
 	}
 	if s.roles.rows[name] == nil {
-		return nil, iamRefuse(http.StatusNotFound, "NoSuchEntity", "The role with name "+name+" cannot be found.")
+		return nil, noSuchRole(name)
 	}
 	s.roles.del(name)
 	return struct{}{}, nil

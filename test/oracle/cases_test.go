@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -22,8 +23,9 @@ type scene struct {
 	manifests string
 	// pod are further lines of the pods' specification.
 	pod string
-	// reserve is a capacity reservation that is there before.
+	// reserve is a capacity reservation that is there before, and image an image of the account.
 	reserve *ec2sim.Reservation
+	image   *ec2sim.Image
 	// profile is an instance profile of somebody else that is there before.
 	profile string
 	// short says that the scene is part of the short form.
@@ -102,15 +104,21 @@ spec:
 `, instanceType, capacityType)
 }
 
-// class is the EC2NodeClass ours with further fields, each line indented by two.
+// class is the EC2NodeClass ours in the cluster's subnets and security groups, with further fields, each line indented by two.
 func class(fields string) string {
+	const byTags = `[{tags: {karpenter.sh/discovery: "${CLUSTER_NAME}"}}]`
+	return classIn(byTags, byTags, fields)
+}
+
+// classIn is the EC2NodeClass ours in the subnets and security groups that terms choose.
+func classIn(subnets, groups, fields string) string {
 	return `
 apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
 metadata: {name: ours}
 spec:
-  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: "${CLUSTER_NAME}"}}]
-  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: "${CLUSTER_NAME}"}}]
+  subnetSelectorTerms: ` + subnets + `
+  securityGroupSelectorTerms: ` + groups + `
 ` + fields
 }
 
@@ -163,6 +171,15 @@ const everyField = `
 // ours are scenes for what the examples leave out.
 func ours() []scene {
 	nodeConfig := "  userData: |\n    apiVersion: node.eks.aws/v1alpha1\n    kind: NodeConfig\n    spec:\n      kubelet:\n        config: {shutdownGracePeriod: 30s}\n"
+	reservations := func(term string) string {
+		return role + al2023 + "  capacityReservationSelectorTerms: [" + term + "]\n"
+	}
+	targeted := &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Tags: map[string]string{"for": "oracle"}}
+	open := &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2}
+	interruptible := &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Interruptible: true}
+	block := &ec2sim.Reservation{Type: "p5.48xlarge", Zone: "us-east-1a", Count: 2, Block: true, Duration: ec2sim.Duration(24 * time.Hour)}
+	images := func(term string) string { return role + "  amiFamily: AL2023\n  amiSelectorTerms: [" + term + "]\n" }
+	own := &ec2sim.Image{Name: "own", Arch: "x86_64", Tags: map[string]string{"for": "oracle"}}
 	return []scene{
 		{name: "every field", manifests: pool("m5d.large", "on-demand") + class(role+al2023+everyField), short: true},
 		{name: "spot of one type", manifests: pool("m5.large", "spot") + class(role+al2023), short: true},
@@ -170,10 +187,22 @@ func ours() []scene {
 		{name: "user data is a NodeConfig", manifests: pool("m5.large", "on-demand") + class(role+al2023+nodeConfig)},
 		{name: "image by name", manifests: pool("m5.large", "on-demand") +
 			class(role+"  amiFamily: AL2023\n"+imageByName)},
-		{name: "reserved", manifests: pool("m5.large", "reserved") + class(role+al2023+"  capacityReservationSelectorTerms: [{tags: {for: oracle}}]\n"),
-			reserve: &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Tags: map[string]string{"for": "oracle"}}, short: true},
-		{name: "on demand beside reservations", manifests: pool("m5.large", "on-demand") + class(role+al2023+"  capacityReservationSelectorTerms: [{tags: {for: oracle}}]\n"),
-			reserve: &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Tags: map[string]string{"for": "oracle"}}},
+		{name: "image by parameter", manifests: pool("m5.large", "on-demand") + class(images(`{ssmParameter: "/aws/service/eks/optimized-ami/${KUBERNETES}/amazon-linux-2023/x86_64/standard/recommended/image_id"}`))},
+		{name: "image by id", manifests: pool("m5.large", "on-demand") + class(images(`{id: "${IMAGE}"}`)), image: own},
+		{name: "image by tags", manifests: pool("m5.large", "on-demand") + class(images("{tags: {for: oracle}, owner: self}")), image: own},
+		{name: "subnet and security group by id", manifests: pool("m5.large", "on-demand") + classIn(`[{id: "${SUBNET}"}]`, `[{id: "${GROUP}"}]`, role+al2023)},
+		{name: "security group by name", manifests: pool("m5.large", "on-demand") + classIn(`[{id: "${SUBNET}"}]`, `[{name: "${GROUP_NAME}"}]`, role+al2023)},
+		{name: "volume of a snapshot", manifests: pool("m5.large", "on-demand") + class(role+al2023+`  blockDeviceMappings:
+  - {deviceName: /dev/xvda, rootVolume: true, ebs: {volumeSize: 30Gi, volumeType: gp3}}
+  - {deviceName: /dev/xvdb, ebs: {snapshotID: snap-0123456789abcdef0, volumeInitializationRate: 150, volumeSize: 20Gi, volumeType: gp3}}
+`)},
+		{name: "nested virtualization", manifests: pool("m8i.large", "on-demand") + class(role+al2023+"  cpuOptions: {nestedVirtualization: enabled}\n")},
+		{name: "reserved", manifests: pool("m5.large", "reserved") + class(reservations("{tags: {for: oracle}}")), reserve: targeted, short: true},
+		{name: "on demand beside reservations", manifests: pool("m5.large", "on-demand") + class(reservations("{tags: {for: oracle}}")), reserve: targeted},
+		{name: "reservation by id", manifests: pool("m5.large", "reserved") + class(reservations(`{id: "${RESERVATION}"}`)), reserve: targeted},
+		{name: "open reservation by owner and criteria", manifests: pool("m5.large", "reserved") + class(reservations(`{ownerID: "123456789012", instanceMatchCriteria: open}`)), reserve: open},
+		{name: "interruptible reservation", manifests: pool("m5.large", "reserved") + class(reservations(`{id: "${RESERVATION}"}`)), reserve: interruptible},
+		{name: "capacity block", manifests: pool("p5.48xlarge", "reserved") + class(reservations(`{id: "${RESERVATION}"}`)), reserve: block},
 		{name: "EFA", manifests: pool("c5n.18xlarge", "on-demand") + class(role+al2023), pod: `vpc.amazonaws.com/efa: "1"`},
 		{name: "several network cards", manifests: pool("p4d.24xlarge", "on-demand") + class(role+al2023+`  networkInterfaces:
   - {networkCardIndex: 0, deviceIndex: 0, interfaceType: interface}

@@ -12,12 +12,15 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -122,13 +125,10 @@ func (s *stage) play(scenes []scene) []map[string][]oracle.Document {
 	for _, scene := range scenes {
 		began := time.Now()
 		s.Sim(http.MethodPost, "/_sim/reset", nil, nil)
-		if scene.reserve != nil {
-			s.Sim(http.MethodPost, "/_sim/reserve", scene.reserve, nil)
-		}
 		if scene.profile != "" {
 			s.makeProfile(scene.profile)
 		}
-		scene.manifests = s.fill(scene.manifests)
+		scene.manifests = s.fillIDs(s.fill(scene.manifests), s.make(scene))
 		pods, pools, classes := scene.pods(s.t)
 		s.Apply(scene.manifests + "\n---\n" + pods)
 		s.joins(scene.name, len(pools))
@@ -160,6 +160,66 @@ func (s *stage) fill(manifests string) string {
 	}
 	return strings.NewReplacer("${CLUSTER_NAME}", s.Lab.Cluster(), "${CLUSTER_ENDPOINT}", config.Host,
 		"${CLUSTER_CA}", base64.StdEncoding.EncodeToString(config.CAData)).Replace(manifests)
+}
+
+// make makes what is there before a scene, and returns the ids by placeholder.
+func (s *stage) make(scene scene) map[string]string {
+	s.t.Helper()
+	ids := map[string]string{}
+	made := func(placeholder, path string, what any) {
+		var answer struct{ ID string }
+		s.Sim(http.MethodPost, path, what, &answer)
+		ids[placeholder] = answer.ID
+	}
+	if scene.reserve != nil {
+		made("${RESERVATION}", "/_sim/reserve", scene.reserve)
+	}
+	if scene.image != nil {
+		made("${IMAGE}", "/_sim/image", scene.image)
+	}
+	return ids
+}
+
+// fillIDs puts ids into manifests, and those of a subnet and of a security group of the cluster.
+func (s *stage) fillIDs(manifests string, ids map[string]string) string {
+	s.t.Helper()
+	api := ec2.New(ec2.Options{Region: "us-east-1", BaseEndpoint: aws.String(s.Lab.EC2SimURL()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
+	clusters := []types.Filter{{Name: aws.String("tag:karpenter.sh/discovery"), Values: []string{s.Lab.Cluster()}}}
+	subnets, err := api.DescribeSubnets(s.Context(), &ec2.DescribeSubnetsInput{Filters: clusters})
+	if err != nil || len(subnets.Subnets) == 0 {
+		s.t.Fatalf("no subnets of the cluster: %v", err)
+	}
+	groups, err := api.DescribeSecurityGroups(s.Context(), &ec2.DescribeSecurityGroupsInput{Filters: clusters})
+	if err != nil || len(groups.SecurityGroups) == 0 {
+		s.t.Fatalf("no security groups of the cluster: %v", err)
+	}
+	version, err := s.version()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ids["${SUBNET}"], ids["${KUBERNETES}"] = *subnets.Subnets[0].SubnetId, version
+	ids["${GROUP}"], ids["${GROUP_NAME}"] = *groups.SecurityGroups[0].GroupId, *groups.SecurityGroups[0].GroupName
+	for placeholder, id := range ids {
+		manifests = strings.ReplaceAll(manifests, placeholder, id)
+	}
+	return manifests
+}
+
+// version is the minor version of Kubernetes, such as 1.36.
+func (s *stage) version() (string, error) {
+	config, err := s.Lab.RESTConfig()
+	if err != nil {
+		return "", err
+	}
+	api, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return "", err
+	}
+	found, err := api.ServerVersion()
+	if err != nil {
+		return "", err
+	}
+	return found.Major + "." + strings.TrimSuffix(found.Minor, "+"), nil
 }
 
 // makeProfile makes an instance profile that somebody else has.
