@@ -29,6 +29,8 @@ import (
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud/aws"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
+	"github.com/tenon-sh/tenon/deploy"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -83,10 +85,19 @@ func (k *killed) FindInstances(ctx context.Context, in workflows.FindInstancesIn
 	return k.Activities.FindInstances(ctx, in)
 }
 
-// matrixCloud is a provider on a simulated account of its own, and a class of it that is Ready.
+// matrixCloud is a provider with the worker's rights on a simulated account of its own, and a class of it that is Ready.
 func matrixCloud(t *testing.T) (*ec2sim.Server, *aws.Provider, *awsv1.EC2NodeClass) {
 	t.Helper()
-	sim, err := ec2sim.New(ec2sim.Options{Cluster: "c", CatalogueFile: "../cloud/aws/testdata/catalogue.json"})
+	texts, err := deploy.WorkerPolicies(deploy.PolicyValues{Partition: "aws", Region: "us-east-1", AccountID: "123456789012", Cluster: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, err := policy.ParseAll(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const workerKey = "worker"
+	sim, err := ec2sim.New(ec2sim.Options{Cluster: "c", CatalogueFile: "../cloud/aws/testdata/catalogue.json", Policies: ec2sim.Policies{workerKey: policies}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +107,7 @@ func matrixCloud(t *testing.T) (*ec2sim.Server, *aws.Provider, *awsv1.EC2NodeCla
 	t.Cleanup(func() { _ = sim.Close() })
 	provider, err := aws.New(t.Context(), aws.Options{Cluster: "c", Load: []func(*config.LoadOptions) error{
 		config.WithRegion("us-east-1"), config.WithBaseEndpoint(sim.URL()),
-		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "")),
+		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(workerKey, "secret", "")),
 		config.WithSharedConfigFiles(nil), config.WithSharedCredentialsFiles(nil),
 	}})
 	if err != nil {
@@ -107,7 +118,7 @@ func matrixCloud(t *testing.T) (*ec2sim.Server, *aws.Provider, *awsv1.EC2NodeCla
 	class := &awsv1.EC2NodeClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "class-uid", Generation: 1},
 		Spec: awsv1.EC2NodeClassSpec{
-			Role: "nodes", AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
+			Role: "KarpenterNodeRole-c", AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
 			SubnetSelectorTerms:        []awsv1.SubnetSelectorTerm{{Tags: discovery}},
 			SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: discovery}},
 		},

@@ -139,13 +139,9 @@ func workerPolicies(t testing.TB, region string) []*policy.Document {
 		t.Fatal(err)
 	}
 	texts["further"] = []byte(strings.NewReplacer("PARTITION", values.Partition, "REGION", region).Replace(further))
-	var documents []*policy.Document
-	for name, text := range texts {
-		document, err := policy.Parse(text)
-		if err != nil {
-			t.Fatalf("policy %s: %v", name, err)
-		}
-		documents = append(documents, document)
+	documents, err := policy.ParseAll(texts)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return documents
 }

@@ -81,13 +81,9 @@ func newLaboratory(t *testing.T, run string) *laboratory {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var documents []*policy.Document
-	for name, text := range texts {
-		document, err := policy.Parse(text)
-		if err != nil {
-			t.Fatalf("policy %s: %v", name, err)
-		}
-		documents = append(documents, document)
+	documents, err := policy.ParseAll(texts)
+	if err != nil {
+		t.Fatal(err)
 	}
 	l.sim, err = ec2sim.New(ec2sim.Options{
 		Cluster: testCluster, Now: l.Now, Queues: []string{"tenon-live"}, Kubernetes: l.nodes,

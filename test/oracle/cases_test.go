@@ -177,7 +177,7 @@ func ours() []scene {
 	targeted := &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Tags: map[string]string{"for": "oracle"}}
 	open := &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2}
 	interruptible := &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Targeted: true, Interruptible: true}
-	block := &ec2sim.Reservation{Type: "p5.48xlarge", Zone: "us-east-1a", Count: 2, Block: true, Duration: ec2sim.Duration(24 * time.Hour)}
+	block := &ec2sim.Reservation{Type: "m5.large", Zone: "us-east-1a", Count: 2, Block: true, Duration: ec2sim.Duration(24 * time.Hour)}
 	images := func(term string) string { return role + "  amiFamily: AL2023\n  amiSelectorTerms: [" + term + "]\n" }
 	own := &ec2sim.Image{Name: "own", Arch: "x86_64", Tags: map[string]string{"for": "oracle"}}
 	return []scene{
@@ -202,7 +202,7 @@ func ours() []scene {
 		{name: "reservation by id", manifests: pool("m5.large", "reserved") + class(reservations(`{id: "${RESERVATION}"}`)), reserve: targeted},
 		{name: "open reservation by owner and criteria", manifests: pool("m5.large", "reserved") + class(reservations(`{ownerID: "123456789012", instanceMatchCriteria: open}`)), reserve: open},
 		{name: "interruptible reservation", manifests: pool("m5.large", "reserved") + class(reservations(`{id: "${RESERVATION}"}`)), reserve: interruptible},
-		{name: "capacity block", manifests: pool("p5.48xlarge", "reserved") + class(reservations(`{id: "${RESERVATION}"}`)), reserve: block},
+		{name: "capacity block", manifests: pool("m5.large", "reserved") + class(reservations(`{id: "${RESERVATION}"}`)), reserve: block},
 		{name: "EFA", manifests: pool("c5n.18xlarge", "on-demand") + class(role+al2023), pod: `vpc.amazonaws.com/efa: "1"`},
 		{name: "several network cards", manifests: pool("p4d.24xlarge", "on-demand") + class(role+al2023+`  networkInterfaces:
   - {networkCardIndex: 0, deviceIndex: 0, interfaceType: interface}

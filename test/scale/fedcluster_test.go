@@ -9,6 +9,7 @@ import (
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
@@ -20,12 +21,17 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud/aws"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
+	"github.com/tenon-sh/tenon/deploy"
 )
 
 const (
 	fedCluster = "fed"
-	fedType    = "m5.xlarge"
-	fedArch    = "amd64"
+	fedRegion  = "us-east-1"
+	// fedKey is the worker's access key, which has the rights of deploy/iam.
+	fedKey  = "worker"
+	fedType = "m5.xlarge"
+	fedArch = "amd64"
 	// unplaceable is one in how many pods waits for a node that nobody can sell.
 	unplaceable = 101
 )
@@ -42,7 +48,15 @@ type feeding struct {
 // newFeeding launches the machines in a simulated EC2 and finds out what an EC2NodeClass means there.
 func newFeeding(t testing.TB, nodes, pods int) (*feeding, *ec2sim.Server) {
 	t.Helper()
-	sim, err := ec2sim.New(ec2sim.Options{Cluster: fedCluster})
+	texts, err := deploy.WorkerPolicies(deploy.PolicyValues{Partition: "aws", Region: fedRegion, AccountID: "123456789012", Cluster: fedCluster})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, err := policy.ParseAll(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := ec2sim.New(ec2sim.Options{Cluster: fedCluster, Policies: ec2sim.Policies{fedKey: policies}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +78,7 @@ func newFeeding(t testing.TB, nodes, pods int) (*feeding, *ec2sim.Server) {
 }
 
 func awsEnvironment(endpoint string) map[string]string {
-	return map[string]string{"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+	return map[string]string{"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": fedRegion, "AWS_ACCESS_KEY_ID": fedKey, "AWS_SECRET_ACCESS_KEY": "test",
 		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"}
 }
 
@@ -77,7 +91,7 @@ func (f *feeding) resolveClass(t testing.TB) {
 	defer provider.Close()
 	tags := map[string]string{"karpenter.sh/discovery": fedCluster}
 	f.class = &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "class"}, Spec: awsv1.EC2NodeClassSpec{
-		Role: "node", AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
+		Role: "KarpenterNodeRole-" + fedCluster, AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
 		SubnetSelectorTerms: []awsv1.SubnetSelectorTerm{{Tags: tags}}, SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: tags}}}}
 	if f.class.Status, err = provider.ResolveNodeClass(t.Context(), f.class); err != nil {
 		t.Fatal(err)
@@ -87,7 +101,8 @@ func (f *feeding) resolveClass(t testing.TB) {
 // launch runs the machines as launches of earlier hours have left them.
 func (f *feeding) launch(t testing.TB) {
 	t.Helper()
-	loaded, err := config.LoadDefaultConfig(t.Context())
+	// The worker itself has no right to RunInstances of this kind.
+	loaded, err := config.LoadDefaultConfig(t.Context(), config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("administrator", "secret", "")))
 	if err != nil {
 		t.Fatal(err)
 	}

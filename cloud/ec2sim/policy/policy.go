@@ -91,6 +91,19 @@ func Parse(data []byte) (*Document, error) {
 	return out, nil
 }
 
+// ParseAll reads the policies of one principal, which are given by name.
+func ParseAll(policies map[string][]byte) ([]*Document, error) {
+	all := make([]*Document, 0, len(policies))
+	for name, data := range policies {
+		document, err := Parse(data)
+		if err != nil {
+			return nil, fmt.Errorf("policy %s: %w", name, err)
+		}
+		all = append(all, document)
+	}
+	return all, nil
+}
+
 func parseStatement(in *statementJSON) (statement, error) {
 	s := statement{deny: in.Effect == "Deny", actions: in.Action, resources: in.Resource}
 	if in.Effect != "Allow" && in.Effect != "Deny" {
