@@ -48,11 +48,16 @@ build: ## Build bin/tenon.
 demo: lab build ## Tell the whole story on a laboratory of its own, and check it.
 	bin/tenon demo
 
+# The suites that wait more than they compute: for machines to boot, for pauses to pass, for processes to come back. Four of
+# them leave two processors time to spare. The others are bound by processors.
+WAITING := e2e outside handover buffers drain drift flow interruption ui why
+
 .PHONY: test
 test: lab build bin/helm bin/karpenter bin/nodeadm ## Run every test, the end-to-end tests included.
 	@tools/chromium.sh
 	@tools/awscli.sh
-	$(GO) test -p 2 -timeout 40m ./...
+	packages=$$($(GO) list ./...) && $(GO) test -p 2 -timeout 40m $$(echo "$$packages" | grep -vE '/test/($(subst $() ,|,$(WAITING)))$$')
+	$(GO) test -p 4 -timeout 40m $(addprefix ./test/,$(WAITING))
 	$(GO) test -C tools/temporal/cliext ./...
 	$(GO) test -C tools/nodeadm ./...
 
@@ -66,7 +71,7 @@ handover: lab bin/karpenter ## Let Karpenter and Tenon have one cluster in turn,
 # Which scenes make oracle plays, by a pattern of their names.
 SCENES ?= .
 .PHONY: oracle
-oracle: lab bin/karpenter ## Compare what Karpenter and Tenon ask AWS for the same manifests (about fifteen minutes; SCENES=reserved plays one).
+oracle: lab bin/karpenter ## Compare what Karpenter and Tenon ask AWS for the same manifests (about twenty minutes; SCENES=reserved plays one).
 	TENON_ORACLE='$(SCENES)' $(GO) test -count=1 -v -timeout 1h ./test/oracle
 
 .PHONY: live
