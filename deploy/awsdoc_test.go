@@ -38,7 +38,7 @@ func TestAWSDoc(t *testing.T) {
 	if !found {
 		t.Fatalf("%s does not have the line %q", awsDoc, generatedBelow)
 	}
-	want := text + generatedBelow + callsTable(t) + statementsTable(t) + errorsTable(t)
+	want := text + generatedBelow + callsTable(t) + bucketsTable(t) + statementsTable(t) + errorsTable(t)
 	if *update {
 		if err := os.WriteFile(awsDoc, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -50,7 +50,41 @@ func TestAWSDoc(t *testing.T) {
 	}
 }
 
-// callsTable has a row for each action that is called or implied, with where it is called and what allows it.
+// whenCalled says when each action is called. An EC2NodeClass is looked up when it changes, and every minute.
+var whenCalled = map[string]string{
+	"ec2:CreateFleet":                   "once for each launch group, and again while its answer is in doubt; as a dry run when an EC2NodeClass is validated",
+	"ec2:CreateLaunchTemplate":          "before the first launch of each half hour that needs one like it; when an EC2NodeClass is validated",
+	"ec2:CreateTags":                    "once for each node, when it has registered: the instance is named after it",
+	"ec2:DeleteLaunchTemplate":          "three hours after a launch template was made, and when its EC2NodeClass goes",
+	"ec2:DescribeCapacityReservations":  "with each look-up of an EC2NodeClass that selects reservations, once a minute at most",
+	"ec2:DescribeImages":                "with each look-up of an EC2NodeClass",
+	"ec2:DescribeInstanceStatus":        "every minute where status checks are read, every hour while that is forbidden",
+	"ec2:DescribeInstanceTypeOfferings": "at the start and every twelve hours",
+	"ec2:DescribeInstanceTypes":         "at the start and every twelve hours",
+	"ec2:DescribeInstances":             "with each sweep; while an instance ends, every two seconds for all of them together; after a launch in doubt",
+	"ec2:DescribeLaunchTemplates":       "every ten minutes for each EC2NodeClass, to remove old launch templates, and when it goes",
+	"ec2:DescribeSecurityGroups":        "with each look-up of an EC2NodeClass",
+	"ec2:DescribeSpotPriceHistory":      "at the start and every twelve hours",
+	"ec2:DescribeSubnets":               "with each look-up of an EC2NodeClass, once a minute at most",
+	"ec2:RunInstances":                  "as a dry run when an EC2NodeClass is validated: after a change, every half hour, and every five minutes while refused",
+	"ec2:TerminateInstances":            "when a node is drained, for all such nodes together; again every ten seconds until EC2 shows the instance ending",
+	"eks:DescribeCluster":               "at the start and every five minutes",
+	"iam:AddRoleToInstanceProfile":      "when the instance profile of an EC2NodeClass with a role lacks it",
+	"iam:CreateInstanceProfile":         "for each EC2NodeClass with a role, and again when the role changes",
+	"iam:DeleteInstanceProfile":         "an hour after the role changed, once no instance uses the old one, and when the EC2NodeClass goes",
+	"iam:GetInstanceProfile":            "every fifteen minutes for each EC2NodeClass with a role",
+	"iam:ListInstanceProfiles":          "as `iam:GetInstanceProfile`, to find those of earlier roles, and when the EC2NodeClass goes",
+	"iam:PassRole":                      "with `ec2:CreateFleet`, `ec2:RunInstances` and `iam:AddRoleToInstanceProfile`",
+	"iam:RemoveRoleFromInstanceProfile": "before an instance profile is deleted, or given another role",
+	"iam:TagInstanceProfile":            "with `iam:CreateInstanceProfile`",
+	"pricing:GetProducts":               "at the start and every twelve hours",
+	"sqs:DeleteMessage":                 "once a notice of the interruption queue is acted on, ten notices in one call",
+	"sqs:GetQueueUrl":                   "at the start",
+	"sqs:ReceiveMessage":                "all the time by the leader, a call of up to twenty seconds after the other",
+	"ssm:GetParameter":                  "for image aliases once a day, for parameters of your own every five minutes",
+}
+
+// callsTable has a row for each action that is called or implied, with when and where it is called and what allows it.
 func callsTable(t *testing.T) string {
 	called := awsOperations(t, "../cloud/aws")
 	allowedBy := map[string][]string{}
@@ -66,13 +100,70 @@ func callsTable(t *testing.T) string {
 		actions[action] = cmp.Or(actions[action], "")
 	}
 	var b strings.Builder
-	b.WriteString("\n## Calls\n\n| action | called in `cloud/aws`, or why it is needed | allowed by |\n|---|---|---|\n")
+	b.WriteString("\n## Calls\n\n| action | when | called in `cloud/aws`, or why it is needed | allowed by |\n|---|---|---|---|\n")
 	for _, action := range slices.Sorted(maps.Keys(actions)) {
 		where := implied[action]
 		if file := actions[action]; file != "" {
 			where = "`" + filepath.Base(file) + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", action, where, strings.Join(allowedBy[action], ", "))
+		when := whenCalled[action]
+		if when == "" {
+			t.Errorf("nothing says when %s is called", action)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", action, when, where, strings.Join(allowedBy[action], ", "))
+	}
+	for action := range whenCalled {
+		if _, known := actions[action]; !known {
+			t.Errorf("%s is not called", action)
+		}
+	}
+	return b.String()
+}
+
+// bucketsTable reads the limits of cloud/aws/ratelimit.go, and which actions have which.
+func bucketsTable(t *testing.T) string {
+	file, err := parser.ParseFile(token.NewFileSet(), "../cloud/aws/ratelimit.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	limits, actions := map[string][2]string{}, map[string][]string{"nonMutating": {"Describe…", "Get…"}, "mutating": {"others that change something"}}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ValueSpec:
+			if len(n.Values) != 1 {
+				break
+			}
+			table, ok := n.Values[0].(*ast.CompositeLit)
+			if !ok || len(table.Elts) != 2 {
+				break
+			}
+			if kind, ok := table.Type.(*ast.Ident); !ok || kind.Name != "limit" {
+				break
+			}
+			rows = append(rows, n.Names[0].Name)
+			limits[n.Names[0].Name] = [2]string{table.Elts[0].(*ast.BasicLit).Value, table.Elts[1].(*ast.BasicLit).Value}
+		case *ast.CaseClause:
+			if answer, ok := n.Body[0].(*ast.ReturnStmt); ok && len(answer.Results) == 1 {
+				if name, ok := answer.Results[0].(*ast.Ident); ok {
+					for _, action := range n.List {
+						actions[name.Name] = append(actions[name.Name], literal(t, action))
+					}
+				}
+			}
+		}
+		return true
+	})
+	var b strings.Builder
+	b.WriteString("\n## Request buckets\n\n| calls | tokens in the bucket | tokens per second |\n|---|---|---|\n")
+	for _, name := range rows {
+		if len(actions[name]) == 0 {
+			t.Errorf("ratelimit.go: no action has the limit %s", name)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(actions[name], ", "), limits[name][0], limits[name][1])
+	}
+	if len(rows) < 5 {
+		t.Errorf("only %d limits found in ratelimit.go: has its shape changed?", len(rows))
 	}
 	return b.String()
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -123,7 +124,7 @@ func apiServer(ctx context.Context, t *testing.T) (*lab.Lab, client.Client) {
 	return server, api
 }
 
-// installDefinitions applies the custom resource definitions and waits until they are served.
+// installDefinitions applies the custom resource definitions and waits until they are served and discovered.
 func installDefinitions(ctx context.Context, t *testing.T, api client.Client) {
 	t.Helper()
 	definitions, err := deploy.CRDs()
@@ -140,9 +141,12 @@ func installDefinitions(ctx context.Context, t *testing.T, api client.Client) {
 				if err := api.Get(ctx, client.ObjectKey{Name: object.GetName()}, &definition); err != nil {
 					return false, err
 				}
-				return slices.ContainsFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+				established := slices.ContainsFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 					return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-				}), nil
+				})
+				// Discovery may tell of it a moment later.
+				_, err := api.RESTMapper().RESTMapping(schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind})
+				return established && err == nil, nil
 			})
 			if err != nil {
 				t.Fatalf("%s is not established: %v", object.GetName(), err)
