@@ -13,7 +13,7 @@ import (
 
 // TestCrash is the one test of this package: its parts share a laboratory and run one after the other.
 func TestCrash(t *testing.T) {
-	f := newFailpoints(t)
+	f := newFailpoints(t, points())
 	w := world.Start(t, world.Options{Worker: []string{sweeping}, WorkerEnv: f.env})
 	impatient(w)
 	g := w.Guard()
@@ -23,6 +23,7 @@ func TestCrash(t *testing.T) {
 		run  func(*world.World, *world.Guard, failpoints)
 	}{
 		{"Points", walk},
+		{"Answered", answered},
 		{"PowerCut", powerCut},
 		{"Absence", absence},
 		{"TwoWorkers", twoWorkers},

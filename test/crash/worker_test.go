@@ -35,11 +35,11 @@ type failpoints struct {
 	env []string
 }
 
-// newFailpoints arms all points of the table.
-func newFailpoints(t testing.TB) failpoints {
+// newFailpoints arms points.
+func newFailpoints(t testing.TB, points []string) failpoints {
 	dir := t.TempDir()
 	return failpoints{dir, []string{
-		failpoint.PointsVariable + "=" + strings.Join(points(), ","),
+		failpoint.PointsVariable + "=" + strings.Join(points, ","),
 		failpoint.DirVariable + "=" + dir,
 		// Longer than the pause between two heartbeats of any activity, short enough that sixty deaths take minutes.
 		failpoint.HeartbeatVariable + "=6s",

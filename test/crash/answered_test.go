@@ -1,0 +1,77 @@
+package crash_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
+	"github.com/tenon-sh/tenon/internal/failpoint"
+	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/test/world"
+)
+
+// aroundTheCall are both sides of a launch.
+var aroundTheCall = []string{"EC2 CreateFleet before", "EC2 CreateFleet after"}
+
+// answered has EC2 answer launches with failures, in the bodies of fleets and as errors of the API, and the worker dies before
+// such a call and after the next one. Nobody heard that answer. Once EC2 is well, there is what was wanted and no more.
+func answered(w *world.World, g *world.Guard, _ failpoints) {
+	for where, faults := range map[string]ec2sim.Faults{
+		"body":  {Fleet: []ec2sim.FleetFault{{Code: "InternalError"}}},
+		"error": {Errors: []ec2sim.ErrorFault{{Action: "CreateFleet", Code: "InternalError"}}},
+	} {
+		w.T.(*testing.T).Run(where, func(t *testing.T) {
+			s := newTelling(w.For(t), g, "answered-"+where, 1)
+			s.answered(faults)
+			g.AwaitQuiet(s.World)
+		})
+	}
+}
+
+func (s *telling) answered(faults ec2sim.Faults) {
+	s.T.Helper()
+	f := newFailpoints(s.T, aroundTheCall)
+	if err := s.Lab.Halt(lab.Worker); err != nil {
+		s.T.Fatal(err)
+	}
+	mortal := startWorker(s.World, f, s.Lab.Cluster()+"-worker")
+	defer s.bringBack()
+	defer mortal.end()
+	mortal.awaitWork(s.World)
+	s.Sim(http.MethodPost, "/_sim/calls/reset", nil, nil)
+	s.Faults(faults)
+	s.pool(s.name, "c5.large", "")
+	s.create(crowd, "")
+	s.Await("the worker has died on both sides of a launch", awaitMost, func() (bool, string) {
+		struck := failpoint.Struck(f.dir, aroundTheCall)
+		return len(struck) == len(aroundTheCall), ""
+	})
+	s.Heal()
+	healed := time.Now()
+	s.AwaitRunning(s.namespace, crowd, awaitMost)
+	s.grewOnce()
+	var launched time.Time
+	for _, claim := range s.ownClaims() {
+		if condition := claim.Condition(karpv1.ConditionTypeLaunched); condition != nil && condition.LastTransitionTime.After(launched) {
+			launched = condition.LastTransitionTime.Time
+		}
+	}
+	s.T.Logf("launched %s after EC2 was well again", launched.Sub(healed).Round(time.Second))
+	var calls []ec2sim.Call
+	s.Sim(http.MethodGet, "/_sim/calls?action=CreateFleet", nil, &calls)
+	sent, again := map[string]int{}, 0
+	for _, call := range calls {
+		if call.ClientToken == "" { // a dry run
+			continue
+		}
+		if sent[call.ClientToken]++; sent[call.ClientToken] > 1 {
+			again++
+		}
+	}
+	if again > 1 {
+		s.T.Errorf("tokens were sent again %d times, and one answer was not heard: %v", again, sent)
+	}
+	s.scaleToZero()
+}
