@@ -144,8 +144,8 @@ func installDefinitions(ctx context.Context, t *testing.T, api client.Client) {
 				established := slices.ContainsFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 					return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
 				})
-				// Discovery may tell of it a moment later.
-				_, err := api.RESTMapper().RESTMapping(schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind})
+				// Discovery may tell of it a moment later. The client asks it anew for versions that it does not know.
+				_, err := api.RESTMapper().RESTMapping(schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, definition.Spec.Versions[0].Name)
 				return established && err == nil, nil
 			})
 			if err != nil {
