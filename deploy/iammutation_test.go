@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -239,7 +240,7 @@ func profileProbes() []probe {
 }
 
 // twins are statements of which AWS asks both when something is made with tags. A condition on a tag of the request
-// counts for both, so that it can only be missed where it is gone from both.
+// counts for both, so that AWS misses it only where it is gone from both. Whether one has lost it, twinsDiffer tells.
 var twins = map[string]string{
 	"CreateOnlyWhatIsTaggedAsOwn": "TagOnlyWhileCreating",
 	"TagOnlyWhileCreating":        "CreateOnlyWhatIsTaggedAsOwn",
@@ -304,10 +305,13 @@ func mutants(policies map[string]*policyDocument) []mutant {
 			}
 			for operator, keys := range s.Condition {
 				for key, values := range keys {
-					add(operator+" "+key, func(s *policyStatement, p map[string]*policyDocument) {
-						delete(s.Condition[operator], key)
-						removeTwin(p[name], twins[s.Sid], key)
-					})
+					add(operator+" "+key, func(s *policyStatement, _ map[string]*policyDocument) { delete(s.Condition[operator], key) })
+					if twin := twins[s.Sid]; twin != "" {
+						add(operator+" "+key+", nor "+twin, func(s *policyStatement, p map[string]*policyDocument) {
+							delete(s.Condition[operator], key)
+							removeTwin(p[name], twin, key)
+						})
+					}
 					for j, value := range values {
 						if len(values) > 1 {
 							add(key+" "+value, func(s *policyStatement, _ map[string]*policyDocument) {
@@ -336,6 +340,30 @@ func removeTwin(document *policyDocument, sid, key string) {
 	}
 }
 
+// twinsDiffer says which statement asks for other tags of the request than its twin; empty where none does.
+func twinsDiffer(policies map[string]*policyDocument) string {
+	asks := map[string]map[string]string{}
+	for _, document := range policies {
+		for _, s := range document.Statement {
+			tags := map[string]string{}
+			for operator, keys := range s.Condition {
+				for key, values := range keys {
+					if strings.HasPrefix(key, "aws:RequestTag/") {
+						tags[key] = operator + " " + strings.Join(values, " ")
+					}
+				}
+			}
+			asks[s.Sid] = tags
+		}
+	}
+	for _, sid := range slices.Sorted(maps.Keys(twins)) {
+		if !maps.Equal(asks[sid], asks[twins[sid]]) {
+			return sid + " asks for other tags than " + twins[sid]
+		}
+	}
+	return ""
+}
+
 func parsePolicies(t *testing.T, policies map[string]*policyDocument) []*policy.Document {
 	t.Helper()
 	var documents []*policy.Document
@@ -362,10 +390,11 @@ func parsePolicies(t *testing.T, policies map[string]*policyDocument) []*policy.
 func TestNothingInThePoliciesIsSuperfluous(t *testing.T) {
 	t.Parallel()
 	all := append([]mutant{{name: "the whole", change: func(map[string]*policyDocument) {}}}, mutants(workerPolicies(t))...)
-	policies := ec2sim.Policies{}
+	policies, differ := ec2sim.Policies{}, map[string]string{}
 	for i, m := range all {
 		changed := workerPolicies(t)
 		m.change(changed)
+		differ[fmt.Sprint("mutant-", i)] = twinsDiffer(changed)
 		policies[fmt.Sprint("mutant-", i)] = parsePolicies(t, changed)
 	}
 	n := newNeighbourhood(t, policies)
@@ -384,6 +413,10 @@ func TestNothingInThePoliciesIsSuperfluous(t *testing.T) {
 				continue
 			}
 			break
+		}
+		noticed = cmp.Or(noticed, differ[key])
+		if i == 0 && differ[key] != "" {
+			t.Error(differ[key])
 		}
 		if i > 0 {
 			if noticed == "" {
