@@ -50,7 +50,7 @@ demo: lab build ## Tell the whole story on a laboratory of its own, and check it
 
 # The suites that wait more than they compute: for machines to boot, for pauses to pass, for processes to come back. Four of
 # them leave two processors time to spare. The others are bound by processors.
-WAITING := e2e outside handover buffers drain drift flow interruption ui why
+WAITING := e2e outside handover buffers drain drift interruption ui why
 
 .PHONY: test
 test: lab build bin/helm bin/karpenter bin/nodeadm ## Run every test, the end-to-end tests included.
