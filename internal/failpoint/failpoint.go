@@ -4,6 +4,7 @@
 //
 //	before  the request has not been sent
 //	after   the reply has been received, and nothing has been done with it
+//	refused the reply has been received, it is an error, and nothing has been done with it
 //	ack     an activity is over, and Temporal has not been told
 //
 // Where that is not exact enough, the activity, a part of the request's body and which of several occurrences is meant
@@ -25,6 +26,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,8 +101,8 @@ func Struck(dir string, names []string) map[string]time.Time {
 func parse(name string) (point, error) {
 	p := point{name: name}
 	effect, moment, ok := cutLast(name, " ")
-	if !ok || moment != "before" && moment != "after" && moment != "ack" {
-		return p, fmt.Errorf("point %q: must end in before, after or ack", name)
+	if !ok || !slices.Contains([]string{"before", "after", "refused", "ack"}, moment) {
+		return p, fmt.Errorf("point %q: must end in before, after, refused or ack", name)
 	}
 	p.moment = moment
 	if head, nth, numbered := cutLast(effect, "#"); numbered {

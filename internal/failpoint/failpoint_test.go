@@ -18,6 +18,7 @@ func TestParse(t *testing.T) {
 	}{
 		{reason: "the simplest form", name: "PATCH nodes before", want: point{effect: "PATCH nodes", moment: "before"}},
 		{reason: "an activity's acknowledgement", name: "Join ack", want: point{effect: "Join", moment: "ack"}},
+		{reason: "an answer that is an error", name: "EC2 CreateFleet refused", want: point{effect: "EC2 CreateFleet", moment: "refused"}},
 		{reason: "all parts", name: "Evict: PATCH nodes{karpenter.sh/disrupted}#2 after",
 			want: point{activity: "Evict", effect: "PATCH nodes", text: "karpenter.sh/disrupted", nth: 2, moment: "after"}},
 		{reason: "a moment that does not exist would never strike", name: "PATCH nodes afterwards", wrong: true},

@@ -60,8 +60,12 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	t.points.hit(s, "before")
 	response, err := t.next.RoundTrip(r)
-	if err == nil && response.StatusCode < 300 {
+	switch {
+	case err != nil:
+	case response.StatusCode < 300:
 		t.points.hit(s, "after")
+	default:
+		t.points.hit(s, "refused")
 	}
 	return response, err
 }

@@ -1,6 +1,7 @@
 package crash_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -12,27 +13,28 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// aroundTheCall are both sides of a launch.
-var aroundTheCall = []string{"EC2 CreateFleet before", "EC2 CreateFleet after"}
-
 // answered has EC2 answer launches with failures, in the bodies of fleets and as errors of the API, and the worker dies before
-// such a call and after the next one. Nobody heard that answer. Once EC2 is well, there is what was wanted and no more.
+// such a call and with the answer to the next one, which nobody heard. Once EC2 is well, there is what was wanted and no more.
 func answered(w *world.World, g *world.Guard, _ failpoints) {
-	for where, faults := range map[string]ec2sim.Faults{
-		"body":  {Fleet: []ec2sim.FleetFault{{Code: "InternalError"}}},
-		"error": {Errors: []ec2sim.ErrorFault{{Action: "CreateFleet", Code: "InternalError"}}},
+	for _, failing := range []struct {
+		name   string
+		faults ec2sim.Faults
+		points []string
+	}{
+		{"body", ec2sim.Faults{Fleet: []ec2sim.FleetFault{{Code: "InternalError"}}}, []string{"CreateFleet: EC2 CreateFleet before", "CreateFleet: EC2 CreateFleet after"}},
+		{"error", ec2sim.Faults{Errors: []ec2sim.ErrorFault{{Action: "CreateFleet", Code: "InternalError"}}}, []string{"CreateFleet: EC2 CreateFleet before", "CreateFleet: EC2 CreateFleet refused"}},
 	} {
-		w.T.(*testing.T).Run(where, func(t *testing.T) {
-			s := newTelling(w.For(t), g, "answered-"+where, 1)
-			s.answered(faults)
+		w.T.(*testing.T).Run(failing.name, func(t *testing.T) {
+			s := newTelling(w.For(t), g, "answered-"+failing.name, 1)
+			s.answered(failing.faults, failing.points)
 			g.AwaitQuiet(s.World)
 		})
 	}
 }
 
-func (s *telling) answered(faults ec2sim.Faults) {
+func (s *telling) answered(faults ec2sim.Faults, points []string) {
 	s.T.Helper()
-	f := newFailpoints(s.T, aroundTheCall)
+	f := newFailpoints(s.T, points)
 	if err := s.Lab.Halt(lab.Worker); err != nil {
 		s.T.Fatal(err)
 	}
@@ -45,8 +47,8 @@ func (s *telling) answered(faults ec2sim.Faults) {
 	s.pool(s.name, "c5.large", "")
 	s.create(crowd, "")
 	s.Await("the worker has died on both sides of a launch", awaitMost, func() (bool, string) {
-		struck := failpoint.Struck(f.dir, aroundTheCall)
-		return len(struck) == len(aroundTheCall), ""
+		struck := failpoint.Struck(f.dir, points)
+		return len(struck) == len(points), fmt.Sprint(struck)
 	})
 	s.Heal()
 	healed := time.Now()
