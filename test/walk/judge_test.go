@@ -21,7 +21,8 @@ func TestWitness(t *testing.T) {
 	refused := create(20, "nodeclaims")
 	refused.Code = 409
 	seen := &witness{
-		hosts: map[string]string{"web/a": "calm", "web/b": "late"}, forced: map[string]bool{"late": true},
+		hosts: map[string]string{"web/a": "calm", "web/b": "late", "web/d": "opened", "web/e": "opened-before"}, forced: map[string]bool{"late": true},
+		opened: map[string]time.Time{"opened": at(-5), "opened-before": at(-20)},
 		thefts: []theft{{at(0), at(30)}}, thaws: []time.Time{at(25)},
 	}
 	for _, row := range []struct {
@@ -39,6 +40,8 @@ func TestWitness(t *testing.T) {
 		{"the Lease is let go", create(31, "nodeclaims"), false},
 		{"a pod is deleted of a node that nobody hurries", remove("web", "a"), true},
 		{"the node has a deadline", remove("web", "b"), false},
+		{"somebody opened the node a moment before", remove("web", "d"), false},
+		{"somebody opened the node, and nothing closed it", remove("web", "e"), true},
 		{"the pod was on no node", remove("web", "c"), false},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

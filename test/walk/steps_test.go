@@ -129,6 +129,9 @@ func editNode(w *walker, random *rand.Rand) string {
 		return "edit no node"
 	}
 	verb := [][]string{{"cordon", name}, {"uncordon", name}, {"taint", "node", name, karpv1.DisruptedTaintKey + "-"}}[random.IntN(3)]
+	if verb[0] == "taint" {
+		w.open(name)
+	}
 	out, err := w.Kubectl(verb...)
 	return fmt.Sprintf("kubectl %s: %s %v", strings.Join(verb, " "), firstLine(out), err)
 }

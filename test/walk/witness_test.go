@@ -21,6 +21,9 @@ const (
 	noticesWithin = 12 * time.Second
 	// arrivesWithin is how long requests may be under way that were sent before a process or a network stood still.
 	arrivesWithin = 5 * time.Second
+	// lostBy is how long after somebody opened a node a pod may be lost that came to it: the drain had taken its last look, and
+	// the machine was about to end.
+	lostBy = 10 * time.Second
 	// mostEvents is how long the history of a node's life may become, however much happens to it. Fifty are enough for one that
 	// nothing happens to.
 	mostEvents = 400
@@ -33,6 +36,8 @@ type witness struct {
 	// have a deadline, or their machine is gone.
 	hosts  map[string]string
 	forced map[string]bool
+	// opened is when somebody took the taint off a node.
+	opened map[string]time.Time
 	// thefts are when another controller held the Lease, thaws when something went on that had stood still.
 	thefts []theft
 	thaws  []time.Time
@@ -44,7 +49,7 @@ type theft struct{ from, to time.Time }
 
 // watchPods begins to remember where pods are.
 func (w *walker) watchPods() {
-	w.hosts, w.forced = map[string]string{}, map[string]bool{}
+	w.hosts, w.forced, w.opened = map[string]string{}, map[string]bool{}, map[string]time.Time{}
 	w.Observe(map[client.Object]func(any, bool){&corev1.Pod{}: func(object any, _ bool) {
 		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
 			w.witness.mu.Lock()
@@ -59,6 +64,13 @@ func (t *witness) force(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.forced[node] = true
+}
+
+// open notes that somebody has taken the taint off a node.
+func (t *witness) open(node string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.opened[node] = time.Now()
 }
 
 // stolen notes when another controller held the Lease.
@@ -111,7 +123,9 @@ func (t *witness) unevicted(writes []world.Request) []string {
 	var wrong []string
 	for _, write := range writes {
 		node := t.hosts[write.Namespace+"/"+write.Name]
-		if write.Verb == "delete" && write.Resource == "pods" && write.Code < 400 && node != "" && !t.forced[node] {
+		opened, wasOpened := t.opened[node]
+		late := wasOpened && write.At.Before(opened.Add(lostBy))
+		if write.Verb == "delete" && write.Resource == "pods" && write.Code < 400 && node != "" && !t.forced[node] && !late {
 			wrong = append(wrong, fmt.Sprintf("at %s Tenon deleted pod %s/%s of node %s, which had no deadline", write.At.Format("15:04:05.000"), write.Namespace, write.Name, node))
 		}
 	}
