@@ -244,6 +244,10 @@ func (p *pass) keepClosed(ctx context.Context, seen *corev1.Node) (bool, error) 
 	if err != nil {
 		return false, err
 	}
+	if !disrupted(node) { // it is gone: there is nothing to close
+		p.pods.latest = nil
+		return false, nil
+	}
 	p.Log.Info("closed a draining node again that somebody had opened", zap.String("node", node.Name), zap.String("claim", p.in.Claim))
 	p.node, p.pods.latest, p.cordoned = node, node, p.now()
 	return true, nil

@@ -379,6 +379,19 @@ func TestNoNodeIsDrainedThatIsOpen(t *testing.T) {
 	}
 }
 
+// TestAGoneNodeIsNotClosedForEver has the node go while nobody watches, after it was seen open: nothing is closed, and the drain
+// does not begin to settle anew.
+func TestAGoneNodeIsNotClosedForEver(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid"}}
+	p := newPass(&Drains{Log: zap.NewNop(), Client: fake.NewClientBuilder().WithScheme(testScheme(t)).Build()}, evictInput(), node, time.Now(), time.Now(), evictProgress{})
+	p.pods.latest = node
+	settling := p.cordoned
+	if opened, err := p.keepClosed(t.Context(), node); opened || err != nil || p.pods.latest != nil || p.cordoned != settling {
+		t.Errorf("closed %t, %v; seen last %v, settling anew %t", opened, err, p.pods.latest, p.cordoned != settling)
+	}
+}
+
 // TestLargePodsGoFirst holds that small pods wait only where nodes go together for whose pods there is a place.
 func TestLargePodsGoFirst(t *testing.T) {
 	t.Parallel()
