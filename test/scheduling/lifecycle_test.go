@@ -48,6 +48,34 @@ func (p *play) awaitClaims(want int) {
 // that come one by one, even a strict spread allows all pods on the first.
 func (p *play) release() {
 	p.T.Helper()
+	p.awaitJoined()
+	p.untaint(func(corev1.Node) bool { return true })
+}
+
+// releaseFirst is release, where the nodes of an instance type take a workload's pods before there is room on any other.
+// It is for pods that fit on nodes which others cannot do without: the kube-scheduler binds in any order, and plans
+// nothing.
+func releaseFirst(instanceType, workload string) func(*play) {
+	return func(p *play) {
+		p.T.Helper()
+		p.awaitJoined()
+		p.untaint(func(n corev1.Node) bool { return n.Labels[typeKey] == instanceType })
+		p.Await("pods of "+workload+" bound", settleWithin, func() (bool, string) {
+			waiting := 0
+			for _, pod := range p.outcome().pods[workload] {
+				if pod.Spec.NodeName == "" {
+					waiting++
+				}
+			}
+			return waiting == 0, fmt.Sprintf("%d wait", waiting)
+		})
+		p.untaint(func(corev1.Node) bool { return true })
+	}
+}
+
+// awaitJoined waits until the machines of all claims have joined, and some since the last time.
+func (p *play) awaitJoined() {
+	p.T.Helper()
 	p.Await("every claim's node registered", settleWithin, func() (bool, string) {
 		there, _ := p.view.claims(p.name)
 		registered := 0
@@ -62,7 +90,15 @@ func (p *play) release() {
 		}
 		return false, fmt.Sprintf("%d of %d", registered, len(there))
 	})
+}
+
+// untaint takes the startup taint off nodes.
+func (p *play) untaint(which func(corev1.Node) bool) {
+	p.T.Helper()
 	for _, n := range p.outcome().nodes {
+		if !which(n) {
+			continue
+		}
 		fresh := &corev1.Node{}
 		p.Await("the taint off", settleWithin, func() (bool, string) {
 			if err := p.Get(p.Context(), client.ObjectKeyFromObject(&n), fresh); err != nil {
