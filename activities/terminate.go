@@ -37,7 +37,7 @@ const (
 )
 
 // Terminate ends an instance and waits until the cloud says it is gone; only then do the Node and the NodeClaim lose
-// their finalizers, in this order. The claim stays until its Node is gone, which others may hold by finalizers of theirs.
+// their finalizers, in this order. Where it finds that the node is not lost, or not drained, as it is told, it ends nothing. The claim stays until its Node is gone, which others may hold by finalizers of theirs.
 func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput) (struct{}, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -58,6 +58,9 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 		if err := a.checkLost(ctx, claim, in); err != nil {
 			return struct{}{}, err
 		}
+	}
+	if err := a.checkDrained(ctx, claim, in); err != nil {
+		return struct{}{}, err
 	}
 	if in.Instance != "" {
 		seen, err := a.endInstance(ctx, claim, in)
@@ -81,10 +84,7 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 // checkLost makes sure that an instance is gone of which somebody has said so: signals come from whoever may write to the
 // Temporal namespace. What EC2 says may be some seconds behind. An instance whose Node is gone needs no drain in any case.
 func (a *Activities) checkLost(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
-	name := in.Node
-	if name == "" && claim != nil {
-		name = claim.Status.NodeName
-	}
+	name := nodeOf(claim, in)
 	for began := time.Now(); name != "" && in.Instance != ""; {
 		node, err := a.drains.node(ctx, name, in.NodeUID)
 		if err != nil || node == nil {
@@ -224,10 +224,7 @@ func (a *Activities) deleteStranded(ctx context.Context, providerID string, in w
 // releaseNode deletes the Node, takes the finalizer off it, and returns when it is gone.
 func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, providerID string, in workflows.TerminateInput) error {
 	node := &corev1.Node{}
-	name := in.Node
-	if name == "" && claim != nil {
-		name = claim.Status.NodeName
-	}
+	name := nodeOf(claim, in)
 	if name == "" && providerID != "" {
 		// It joined without the claim learning of it.
 		if joined := a.Mirror.NodeByProviderID(providerID); joined != nil {

@@ -29,6 +29,8 @@ const (
 	FailureChanged = "Changed"
 	// FailureNotLost means that an instance runs of which somebody has said that it is gone.
 	FailureNotLost = "NotLost"
+	// FailureNotDrained means that pods have come to a node since it was drained.
+	FailureNotDrained = "NotDrained"
 )
 
 // Karpenter asks again for as long as it gives a launch, with a request of its own each time. The waits between are longer

@@ -101,6 +101,9 @@ type TerminateInput struct {
 	Outcome DrainOutcome `json:"outcome,omitempty"`
 	// Lost says that the node was not drained because somebody has said that the instance is gone.
 	Lost bool `json:"lost,omitempty"`
+	// DrainsAgain says that the life drains its node once more where Terminate gives up with FailureNotDrained. Builds before
+	// there was this field would end there, and have the sweep begin the life anew.
+	DrainsAgain bool `json:"drainsAgain,omitempty"`
 }
 
 // NodeClaimResult is what a NodeClaim workflow returns: the one recorded reason for which its node went away.
@@ -258,9 +261,15 @@ func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 		}
 		n.describe(ctx, PhaseTerminating, "Terminating the instance.")
 		_, err = TerminateActivity.Run(ctx, TerminateInput{Claim: n.Claim, Instance: n.Instance.ID, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID,
-			Reason: n.Ending.Reason, Outcome: result.Drain, Lost: n.lost()}, "terminate "+n.Instance.ID)
-		if FailureType(err) == FailureNotLost {
+			Reason: n.Ending.Reason, Outcome: result.Drain, Lost: n.lost(), DrainsAgain: true}, "terminate "+n.Instance.ID)
+		switch FailureType(err) {
+		case FailureNotLost:
 			n.Ending.Lost = false // whoever said so was wrong: its pods are drained as any
+			continue
+		case FailureNotDrained:
+			if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+				return result, workflow.NewContinueAsNewError(ctx, NodeClaim, n.NodeClaimInput)
+			}
 			continue
 		}
 		n.describe(ctx, "Terminated", "The node is gone: "+n.Ending.Reason+".")

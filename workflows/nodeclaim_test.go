@@ -245,6 +245,23 @@ func TestNodeClaimDrainsWhatIsNotLost(t *testing.T) {
 	}
 }
 
+// Pods have come to the node between the end of its drain and that of its machine.
+func TestNodeClaimDrainsWhatIsNoLongerDrained(t *testing.T) {
+	t.Parallel()
+	deadline := time.Date(2126, 1, 2, 3, 4, 5, 0, time.UTC)
+	got := live(t, JoinResult{Node: "n", NodeUID: "u", Initialized: true}, func(env *testsuite.TestWorkflowEnvironment) {
+		again := mock.MatchedBy(func(in TerminateInput) bool { return in.DrainsAgain && in.Outcome == Drained })
+		env.OnActivity(TerminateActivity.Name, anything, again).Return(struct{}{}, temporal.NewNonRetryableApplicationError("pods have come", FailureNotDrained, nil)).Once()
+		env.OnActivity(TerminateActivity.Name, anything, again).Return(struct{}{}, nil).Once()
+		env.RegisterDelayedCallback(func() {
+			env.SignalWorkflow(SignalEnding, Ending{Reason: ReasonClaimDeleted, Deleting: true, Deadline: deadline})
+		}, time.Minute)
+	}, nil)
+	if want := (NodeClaimResult{Reason: ReasonClaimDeleted, Node: "n", Drain: Drained}); got.result != want || len(got.drains) != 2 || !got.drains[1].Deadline.Equal(deadline) {
+		t.Errorf("result %+v after the drains %+v, want %+v after two, both by the claim's deadline", got.result, got.drains, want)
+	}
+}
+
 // A claim that is being deleted cannot stay, however its drain was ended.
 func TestNodeClaimDrainsAgain(t *testing.T) {
 	t.Parallel()

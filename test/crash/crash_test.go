@@ -24,6 +24,7 @@ func TestCrash(t *testing.T) {
 	}{
 		{"Points", walk},
 		{"Answered", answered},
+		{"Opened", opened},
 		{"PowerCut", powerCut},
 		{"Absence", absence},
 		{"TwoWorkers", twoWorkers},

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
@@ -22,9 +23,11 @@ func TestWitness(t *testing.T) {
 	refused.Code = 409
 	seen := &witness{
 		hosts: map[string]string{"web/a": "calm", "web/b": "late", "web/d": "opened", "web/e": "opened-before"}, forced: map[string]bool{"late": true},
-		opened: map[string]time.Time{"opened": at(-5), "opened-before": at(-20)},
+		opened: map[string]time.Time{"opened": at(-1), "opened-before": at(-20)},
 		thefts: []theft{{at(0), at(30)}}, thaws: []time.Time{at(25)},
 	}
+	ended := at(-2)
+	seen.excuse([]ec2sim.Instance{{PrivateDNS: "opened", EndedAt: &ended}, {PrivateDNS: "opened-before", EndedAt: &ended}, {PrivateDNS: "calm", EndedAt: &ended}})
 	for _, row := range []struct {
 		reason string
 		write  world.Request
@@ -40,8 +43,8 @@ func TestWitness(t *testing.T) {
 		{"the Lease is let go", create(31, "nodeclaims"), false},
 		{"a pod is deleted of a node that nobody hurries", remove("web", "a"), true},
 		{"the node has a deadline", remove("web", "b"), false},
-		{"somebody opened the node a moment before", remove("web", "d"), false},
-		{"somebody opened the node, and nothing closed it", remove("web", "e"), true},
+		{"somebody opened the node when its machine was ending", remove("web", "d"), false},
+		{"somebody opened the node, and its machine ended all the same", remove("web", "e"), true},
 		{"the pod was on no node", remove("web", "c"), false},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

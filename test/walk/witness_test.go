@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tenon-sh/tenon/cloud/ec2sim"
 	"github.com/tenon-sh/tenon/test/world"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -21,9 +22,8 @@ const (
 	noticesWithin = 12 * time.Second
 	// arrivesWithin is how long requests may be under way that were sent before a process or a network stood still.
 	arrivesWithin = 5 * time.Second
-	// lostBy is how long after somebody opened a node a pod may be lost that came to it: the drain had taken its last look, and
-	// the machine was about to end.
-	lostBy = 10 * time.Second
+	// tellingTakes is how long EC2 may take to hear that a machine ends, after the last look at its node.
+	tellingTakes = 5 * time.Second
 	// mostEvents is how long the history of a node's life may become, however much happens to it. Fifty are enough for one that
 	// nothing happens to.
 	mostEvents = 400
@@ -36,7 +36,7 @@ type witness struct {
 	// have a deadline, or their machine is gone.
 	hosts  map[string]string
 	forced map[string]bool
-	// opened is when somebody took the taint off a node.
+	// opened is when somebody last took the taint off a node.
 	opened map[string]time.Time
 	// thefts are when another controller held the Lease, thaws when something went on that had stood still.
 	thefts []theft
@@ -89,14 +89,26 @@ func (t *witness) thawed() {
 
 // judge says what others have written down against Tenon since it was last asked; empty if nothing.
 func (w *walker) judge() string {
-	writes := w.Writes()
+	writes, instances := w.Writes(), w.Instances()
 	w.witness.mu.Lock()
+	w.excuse(instances)
 	judged := w.judged
 	w.judged = len(writes)
 	wrong := slices.Concat(w.unfenced(writes[judged:]), w.unevicted(writes[judged:]))
 	w.witness.mu.Unlock()
 	wrong = slices.Concat(wrong, w.ledger.Violations("", w.reasonOf), w.unhealthy())
 	return strings.Join(wrong, "; ")
+}
+
+// excuse notes the nodes that somebody opened when their machines had been told to end: a pod that comes to such a machine can
+// only be lost. The lock is held.
+func (t *witness) excuse(instances []ec2sim.Instance) {
+	for _, instance := range instances {
+		opened, some := t.opened[instance.PrivateDNS]
+		if some && instance.EndedAt != nil && opened.After(instance.EndedAt.Add(-tellingTakes)) {
+			t.forced[instance.PrivateDNS] = true
+		}
+	}
 }
 
 // unfenced are writes while another controller held the Lease, but for those by which the Lease is asked for. The lock is held.
@@ -123,9 +135,7 @@ func (t *witness) unevicted(writes []world.Request) []string {
 	var wrong []string
 	for _, write := range writes {
 		node := t.hosts[write.Namespace+"/"+write.Name]
-		opened, wasOpened := t.opened[node]
-		late := wasOpened && write.At.Before(opened.Add(lostBy))
-		if write.Verb == "delete" && write.Resource == "pods" && write.Code < 400 && node != "" && !t.forced[node] && !late {
+		if write.Verb == "delete" && write.Resource == "pods" && write.Code < 400 && node != "" && !t.forced[node] {
 			wrong = append(wrong, fmt.Sprintf("at %s Tenon deleted pod %s/%s of node %s, which had no deadline", write.At.Format("15:04:05.000"), write.Namespace, write.Name, node))
 		}
 	}

@@ -1,0 +1,68 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"go.temporal.io/sdk/activity"
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// checkDrained looks once more at a node that its drain left empty. Until the next activity begins nothing of Tenon's
+// watches the node: a person may have opened it, and Temporal may have been away meanwhile. A node that is open is closed
+// again. The failure says that pods have come, which would be lost with the machine.
+func (a *Activities) checkDrained(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
+	name := nodeOf(claim, in)
+	if !in.DrainsAgain || in.Outcome != workflows.Drained || name == "" || in.Instance == "" {
+		return nil
+	}
+	node, err := a.drains.node(ctx, name, in.NodeUID)
+	if err != nil || node == nil {
+		return err
+	}
+	if !disrupted(node) {
+		if node, err = a.drains.change(ctx, node, "cordon", cordonClaimed); err != nil {
+			return err
+		}
+		if err = pause(ctx, bindingSettle); err != nil {
+			return fmt.Errorf("wait for what the kube-scheduler is binding to %s: %w", name, err)
+		}
+	}
+	on := nodeWatch{client: a.drains.Client, node: node}
+	if err := on.list(ctx); err != nil {
+		return err
+	}
+	interner := new(plan.Interner)
+	var pods []plan.DrainPod
+	for _, pod := range on.pods {
+		pods = append(pods, interner.DrainPod(pod))
+	}
+	// The drain had its time from Temporal: pods it no longer waits for must not be waited for here.
+	left := plan.Drain(pods, plan.DrainTerms{Now: activity.GetInfo(ctx).StartedTime, Cordon: cordonTaint(true), Allocatable: interner.Node(node).Allocatable}).Left
+	if left == 0 {
+		return nil
+	}
+	// An earlier try may have told EC2 already: what has come to a machine that ends can only be lost.
+	found, err := a.Cloud.Instances(ctx, cloud.Query{IDs: []string{in.Instance}})
+	if err != nil {
+		return cloudFailure("look for "+in.Instance, err)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	a.tellBoth(node, claim, corev1.EventTypeWarning, "OpenedWhileLeaving", fmt.Sprintf("%d pods have come to the node since it was drained, because somebody opened it; it is drained again.", left))
+	return giveUp(workflows.FailureNotDrained, "%d pods have come to node %s since it was drained", left, name)
+}
+
+// nodeOf is the name of the Node that a claim's end is about, empty where none is known.
+func nodeOf(claim *karpv1.NodeClaim, in workflows.TerminateInput) string {
+	if in.Node == "" && claim != nil {
+		return claim.Status.NodeName
+	}
+	return in.Node
+}
