@@ -103,6 +103,10 @@ check-generated: ## Fail if generated files are stale.
 	@$(GO) test -C tools/gen ./...
 	$(GO) run -C tools/gen . -root $(CURDIR) -check
 
+.PHONY: house
+house: ## Print the figures of every package: sizes, widest types, arrows against the reading order, names without comments.
+	@$(GO) run ./internal/architecture/house
+
 .PHONY: replay
 replay: ## Replay the recorded histories of every workflow with today's code.
 	$(GO) test -count=1 -run Replay ./workflows/...

@@ -1,4 +1,5 @@
-// Package architecture holds the rules about who may import whom, as a test and nothing else.
+// Package architecture holds the rules about who may import whom and how large anything may become, as tests, and measures
+// what they judge. `make house` prints the figures of every package.
 //
 // Imports point one way: cmd → worker → starter → activities → workflows → cluster → plan → cloud → api. Two packages have
 // stricter rules, because what they promise depends on them: workflows must be deterministic, so nothing that talks to
@@ -8,5 +9,8 @@
 // Within the planner the packages below plan are floors: they import one way, solve knows integers only, and everybody else
 // imports the package plan. Types stay small, files follow a reading order, and the words are in one glossary.
 //
-// The test judges the import graph that the go command itself reports, test files left out.
+// The tests judge the import graph that the go command itself reports, test files left out.
 package architecture
+
+// Module is the path of this module.
+const Module = "github.com/tenon-sh/tenon"

@@ -1,4 +1,4 @@
-package architecture_test
+package architecture
 
 import (
 	"bytes"
@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 )
-
-const module = "github.com/tenon-sh/tenon"
 
 // layers are our top-level trees from the bottom to the top. A package imports only from its own tree and from lower
 // layers.
@@ -45,7 +43,7 @@ var bans = []struct {
 		reason: "a workflow replays: it may only reach the world through activities",
 		tree:   "workflows",
 		reach: []string{
-			module + "/activities", module + "/cluster", module + "/cloud/aws", module + "/cloud/ec2sim",
+			Module + "/activities", Module + "/cluster", Module + "/cloud/aws", Module + "/cloud/ec2sim",
 			"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go",
 		},
 		direct: []string{"net", "net/http", "os", "os/exec", "syscall", "math/rand", "math/rand/v2", "crypto/rand"},
@@ -53,14 +51,14 @@ var bans = []struct {
 	{
 		reason: "what histories have kept must not change with the planner",
 		tree:   "workflows",
-		reach:  []string{module + "/plan"},
+		reach:  []string{Module + "/plan"},
 	},
 	{
 		reason: "a plan is a pure function of a snapshot",
 		tree:   "plan",
 		reach: []string{
 			"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go",
-			"go.temporal.io", "google.golang.org/grpc", module + "/cloud/aws", module + "/cloud/ec2sim",
+			"go.temporal.io", "google.golang.org/grpc", Module + "/cloud/aws", Module + "/cloud/ec2sim",
 		},
 		// math/rand/v2 is not among them: a generator with a fixed seed is as pure as a table.
 		direct: []string{
@@ -72,7 +70,7 @@ var bans = []struct {
 		reason: "the contract of a provider knows no provider",
 		tree:   "cloud",
 		reach:  nil,
-		direct: []string{module + "/cloud/ec2sim"},
+		direct: []string{Module + "/cloud/ec2sim"},
 	},
 	{
 		reason: "the resources are data",
@@ -97,7 +95,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		}
 	}
 	for path, p := range importGraph(t) {
-		from, ours := strings.CutPrefix(path, module+"/")
+		from, ours := strings.CutPrefix(path, Module+"/")
 		if !ours {
 			continue
 		}
@@ -107,7 +105,7 @@ func TestImportsPointOneWay(t *testing.T) {
 			continue
 		}
 		for _, imported := range p.Imports {
-			to, ours := strings.CutPrefix(imported, module+"/")
+			to, ours := strings.CutPrefix(imported, Module+"/")
 			if !ours {
 				continue
 			}
@@ -127,7 +125,7 @@ func TestForbiddenImports(t *testing.T) {
 		t.Run(ban.tree, func(t *testing.T) {
 			t.Parallel()
 			for path := range graph {
-				if !within(path, module+"/"+ban.tree) || !own(path, ban.tree) {
+				if !within(path, Module+"/"+ban.tree) || !own(path, ban.tree) {
 					continue
 				}
 				for _, imported := range graph[path].Imports {
@@ -145,7 +143,7 @@ func TestForbiddenImports(t *testing.T) {
 
 // own says whether a package is judged by its tree's rule. Of the cloud tree only the contract itself is; the providers
 // and the simulator below it are what the rule keeps apart.
-func own(path, tree string) bool { return tree != "cloud" || path == module+"/cloud" }
+func own(path, tree string) bool { return tree != "cloud" || path == Module+"/cloud" }
 
 func within(path, prefix string) bool { return path == prefix || strings.HasPrefix(path, prefix+"/") }
 

@@ -1,18 +1,9 @@
-package architecture_test
+package architecture
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
-	"go/types"
-	"io"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,16 +26,10 @@ var floors = []struct {
 	{name: "", over: []string{"model", "market", "place", "lifecycle", "disrupt"}},
 }
 
-const (
-	// maxMethods is how many methods a type of the planner has at most: what needs more is several things.
-	maxMethods = 25
-	// maxBackward is the share of arrows between files of one package, in percent, that may run against its reading order.
-	maxBackward = 10
-	// maxGlossary is how many lines the glossary in plan's package comment has at most.
-	maxGlossary = 40
-)
+// maxGlossary is how many lines the glossary in plan's package comment has at most.
+const maxGlossary = 40
 
-const planner = module + "/plan"
+const planner = Module + "/plan"
 
 // floorPath is the import path of a floor.
 func floorPath(name string) string { return strings.TrimSuffix(planner+"/"+name, "/") }
@@ -82,7 +67,7 @@ func TestSolveKnowsIntegersOnly(t *testing.T) {
 func TestConsumersUseTheFacade(t *testing.T) {
 	t.Parallel()
 	for p, imports := range importGraph(t) {
-		if !within(p, module) || within(p, planner) {
+		if !within(p, Module) || within(p, planner) {
 			continue
 		}
 		for _, imported := range imports.Imports {
@@ -91,141 +76,6 @@ func TestConsumersUseTheFacade(t *testing.T) {
 			}
 		}
 	}
-}
-
-// floorSource is one package of the planner with its types.
-type floorSource struct {
-	path  string
-	fset  *token.FileSet
-	files []*ast.File
-	info  *types.Info
-}
-
-// file is the name of the file that a position is in.
-func (f *floorSource) file(at token.Pos) string { return filepath.Base(f.fset.Position(at).Filename) }
-
-func TestTypesHaveFewMethods(t *testing.T) {
-	t.Parallel()
-	for _, source := range floorSources(t) {
-		methods := map[string]int{}
-		for _, o := range source.info.Defs {
-			f, ok := o.(*types.Func)
-			if !ok || f.Signature().Recv() == nil {
-				continue
-			}
-			recv := f.Signature().Recv().Type()
-			if p, ok := recv.(*types.Pointer); ok {
-				recv = p.Elem()
-			}
-			if named, ok := recv.(*types.Named); ok {
-				methods[named.Obj().Name()]++
-			}
-		}
-		for name, count := range methods {
-			if count > maxMethods {
-				t.Errorf("%s.%s has %d methods, more than %d", source.path, name, count, maxMethods)
-			}
-		}
-	}
-}
-
-// TestFilesFollowTheReadingOrder holds each package to the order in which its comment says that its files are read: a file
-// uses what comes before it. What runs against that makes two files one subject.
-func TestFilesFollowTheReadingOrder(t *testing.T) {
-	t.Parallel()
-	for _, source := range floorSources(t) {
-		order := source.readingOrder(t)
-		arrows := source.arrows()
-		back := against(arrows, order)
-		t.Logf("%s: %d of %d arrows run back", source.path, len(back), len(arrows))
-		if 100*len(back) > maxBackward*len(arrows) {
-			better := bestOrder(arrows, order)
-			t.Errorf("%s: %d of %d arrows run against the reading order:\n\t%s\na better order: %s\nagainst which run\n\t%s", source.path, len(back), len(arrows),
-				strings.Join(back, "\n\t"), strings.ReplaceAll(strings.Join(better, " "), ".go", ""), strings.Join(against(arrows, better), "\n\t"))
-		}
-	}
-}
-
-// against are the arrows that run against an order.
-func against(arrows map[[2]string]bool, order []string) []string {
-	place := map[string]int{}
-	for i, name := range order {
-		place[name] = i
-	}
-	var back []string
-	for a := range arrows {
-		if place[a[0]] < place[a[1]] {
-			back = append(back, a[0]+" → "+a[1])
-		}
-	}
-	slices.Sort(back)
-	return back
-}
-
-// readingOrder is what the package comment says after "Reading order:", without the endings.
-func (f *floorSource) readingOrder(t *testing.T) []string {
-	t.Helper()
-	var names, order []string
-	for _, file := range f.files {
-		if len(file.Decls) > 0 {
-			names = append(names, f.file(file.Package))
-		}
-		if file.Doc == nil {
-			continue
-		}
-		_, list, found := strings.Cut(file.Doc.Text(), "Reading order:")
-		if list, _, _ = strings.Cut(list, "\n\n"); found {
-			for _, name := range strings.Fields(list) {
-				order = append(order, strings.Trim(name, ",.")+".go")
-			}
-		}
-	}
-	if len(names) > 1 {
-		missing := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(order, n) })
-		gone := slices.DeleteFunc(slices.Clone(order), func(n string) bool { return slices.Contains(names, n) })
-		if len(missing)+len(gone) > 0 {
-			t.Errorf("%s: its comment's \"Reading order:\" misses %v and names %v, which are not there", f.path, missing, gone)
-			return append(order, missing...)
-		}
-	}
-	return order
-}
-
-// arrows are the pairs of files of which the first uses a function, method, type, variable or constant of the second.
-func (f *floorSource) arrows() map[[2]string]bool {
-	arrows := map[[2]string]bool{}
-	for id, o := range f.info.Uses {
-		if o.Pkg() == nil || o.Pkg().Path() != f.path {
-			continue
-		}
-		method, isFunc := o.(*types.Func)
-		if o.Parent() != o.Pkg().Scope() && !(isFunc && method.Signature().Recv() != nil) {
-			continue
-		}
-		if from, to := f.file(id.Pos()), f.file(o.Pos()); from != to {
-			arrows[[2]string{from, to}] = true
-		}
-	}
-	return arrows
-}
-
-// bestOrder looks for an order with fewer arrows against it, by moving one file at a time.
-func bestOrder(arrows map[[2]string]bool, order []string) []string {
-	best := slices.Clone(order)
-	for least, better := len(against(arrows, best)), true; better; {
-		better = false
-		for from := range best {
-			for to := range best {
-				next := slices.Clone(best)
-				name := next[from]
-				next = slices.Insert(slices.Delete(next, from, from+1), to, name)
-				if n := len(against(arrows, next)); n < least {
-					best, least, better = next, n, true
-				}
-			}
-		}
-	}
-	return best
 }
 
 // TestGlossary holds the planner to one short list of its words.
@@ -245,12 +95,8 @@ func TestGlossary(t *testing.T) {
 		t.Errorf("the glossary has %d lines, more than %d", len(lines), maxGlossary)
 	}
 	words := map[string]bool{}
-	for _, source := range floorSources(t) {
-		for _, o := range source.info.Defs {
-			if o != nil {
-				words[strings.ToLower(o.Name())] = true
-			}
-		}
+	for _, source := range sourcesOf(t, "./plan/...") {
+		maps.Copy(words, source.defined())
 	}
 	terms := 0
 	for _, line := range lines {
@@ -268,52 +114,4 @@ func TestGlossary(t *testing.T) {
 	if terms == 0 {
 		t.Error("the glossary explains nothing")
 	}
-}
-
-// floorSources reads and checks the planner's packages, test files left out.
-func floorSources(t *testing.T) []*floorSource {
-	t.Helper()
-	root := moduleRoot(t)
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Export", "./plan/...")
-	cmd.Dir = root
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
-	exports, sources := map[string]string{}, map[string][]string{}
-	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p struct {
-			ImportPath, Dir, Export string
-			GoFiles                 []string
-		}
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatalf("read go list's answer: %v", err)
-		}
-		exports[p.ImportPath] = p.Export
-		if within(p.ImportPath, planner) {
-			for _, name := range p.GoFiles {
-				sources[p.ImportPath] = append(sources[p.ImportPath], filepath.Join(p.Dir, name))
-			}
-		}
-	}
-	var found []*floorSource
-	for _, path := range slices.Sorted(maps.Keys(sources)) {
-		f := &floorSource{path: path, fset: token.NewFileSet(), info: &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}}
-		for _, name := range sources[path] {
-			file, err := parser.ParseFile(f.fset, name, nil, parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.files = append(f.files, file)
-		}
-		lookup := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
-		config := types.Config{Importer: importer.ForCompiler(f.fset, "gc", lookup)}
-		if _, err := config.Check(path, f.fset, f.files, f.info); err != nil {
-			t.Fatal(err)
-		}
-		found = append(found, f)
-	}
-	return found
 }
