@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -55,14 +54,4 @@ func (a Activity[In, Out]) Start(ctx workflow.Context, in In, summary string) wo
 		},
 	})
 	return workflow.ExecuteActivity(ctx, a.Name, in)
-}
-
-// FailureType returns the type of the application error an activity gave up with, "" for any other error. Activities
-// that give up say why by one of the Failure constants.
-func FailureType(err error) string {
-	var failure *temporal.ApplicationError
-	if errors.As(err, &failure) {
-		return failure.Type()
-	}
-	return ""
 }

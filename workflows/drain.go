@@ -1,155 +1,300 @@
 package workflows
 
-import "time"
+import (
+	"slices"
+	"time"
 
-// DrainInput starts a Drain.
-type DrainInput struct {
-	Cluster Cluster `json:"cluster"`
-	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
-	// where whoever started this did not know it.
-	ClusterUID string `json:"clusterUID,omitempty"`
-	// Node and NodeUID are the node; a node of that name with another UID is somebody else's and is not touched.
-	Node    string `json:"node"`
-	NodeUID string `json:"nodeUID"`
-	// Claim is the NodeClaim of the node; empty where the node is not Tenon's.
-	Claim    string `json:"claim,omitempty"`
-	ClaimUID string `json:"claimUID,omitempty"`
-	NodePool string `json:"nodePool,omitempty"`
-	// Deadline is when the drain ends whatever is left; zero means never.
-	Deadline time.Time `json:"deadline,omitzero"`
-	// Reason is one of the Reason constants, Note what the person who asked wrote, and By who that is to the API server.
-	Reason string `json:"reason"`
-	Note   string `json:"note,omitempty"`
-	By     string `json:"by,omitempty"`
-	// Delete says that the NodeClaim is deleted once the node is drained. A drain that is part of a claim's own end
-	// leaves it false, as does a drain by hand that only empties the node.
-	Delete bool `json:"delete,omitempty"`
-	// Progress is what one run hands to the next; it is empty at the start.
-	Progress DrainProgress `json:"progress,omitzero"`
-}
-
-// DrainProgress is what a drain has been told and has found so far.
-type DrainProgress struct {
-	Paused bool `json:"paused,omitempty"`
-	Forced bool `json:"forced,omitempty"`
-	// Evicted counts the evictions and direct deletions that were accepted. It may miss some that a worker made just
-	// before it died.
-	Evicted int `json:"evicted,omitempty"`
-	// Left and Blockers are what the last pass found, Digest the identity of the blockers.
-	Left     int       `json:"left,omitempty"`
-	Blockers []Blocker `json:"blockers,omitempty"`
-	Digest   string    `json:"digest,omitempty"`
-	// Waiters are the workflows to be told of the end.
-	Waiters []string `json:"waiters,omitempty"`
-	// Phase is what the search attribute shows, empty as long as it is what the drain was started with.
-	Phase string `json:"phase,omitempty"`
-	// Said is the last order that had an author or a note.
-	Said string `json:"said,omitempty"`
-	// Started is when the first run began.
-	Started time.Time `json:"started,omitzero"`
-}
-
-// SignalDrainNotify carries a DrainWaiter to a Drain that was started by hand before its node's claim ended.
-const SignalDrainNotify = "notify"
-
-// DrainWaiter is a NodeClaim workflow that waits for a drain it did not start. When the drain ends, it signals its
-// DrainResult to the workflow as SignalDrainFinished.
-type DrainWaiter struct {
-	// Workflow is the id of the one that waits; empty where nobody does and only the deadline is told.
-	Workflow string `json:"workflow"`
-	// Deadline, unless zero, is the claim's own: the drain ends by then at the latest.
-	Deadline time.Time `json:"deadline,omitzero"`
-	// NodeUID is the node that is to be drained; empty where nobody says. A drain of another node of that name is over.
-	NodeUID string `json:"nodeUID,omitempty"`
-	// Gone says that the drain's node is gone.
-	Gone bool `json:"gone,omitempty"`
-	// Wake says that what blocked the drain may have changed.
-	Wake bool `json:"wake,omitempty"`
-}
-
-// DrainOutcome is how a drain ended.
-type DrainOutcome string
-
-const (
-	// Drained means no pod that counts is left and its volumes are detached.
-	Drained DrainOutcome = "Drained"
-	// DeadlineReached means the deadline passed first; what was left is in DrainResult.Blockers.
-	DeadlineReached DrainOutcome = "DeadlineReached"
-	// DrainCanceled means a person took it back; the node is schedulable again.
-	DrainCanceled DrainOutcome = "Canceled"
-	// NodeGone means the node no longer exists.
-	NodeGone DrainOutcome = "NodeGone"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 )
 
-// DrainResult is what a Drain workflow returns.
-type DrainResult struct {
-	Outcome  DrainOutcome `json:"outcome"`
-	Evicted  int          `json:"evicted"`
-	Blockers []Blocker    `json:"blockers,omitempty"`
+const (
+	// deadlineSlack is how long after the deadline the workflow still waits for the pass of evictions to report what is
+	// left. The pass returns at the deadline by itself; the timer is for a worker that is dead.
+	deadlineSlack = 3 * time.Second
+	// forceWithin is how long a forced drain may still take. Its pods are deleted at once, and a minute later even those
+	// that do not go no longer count; volumes may need the rest.
+	forceWithin = 2 * time.Minute
+	// lookAgain is how long a drain that is blocked waits to be told that this may have changed before it looks by itself.
+	lookAgain = 30 * time.Minute
+)
+
+// Drain empties a node. It runs Evict passes one after the other until one finds the node drained, showing between two
+// passes what blocks; the deadline is a timer here, so that it outlives every worker. People steer a drain by the
+// updates in drainorders.go. Cancelling the workflow itself only stops it: whoever does that (a claim whose instance is
+// gone) knows that nothing is left to be undone. A drain taken back by the update makes its node schedulable again.
+//
+// While a budget or an annotation holds every pod, no pass runs: the drain waits to be told that this may have changed,
+// and looks by itself every half an hour. A drain that is blocked for long costs four actions an hour.
+//
+// A drain in which nothing happens is one activity and eleven history events.
+func Drain(ctx workflow.Context, in DrainInput) (DrainResult, error) {
+	d := &drain{DrainInput: in, notices: workflow.GetSignalChannel(ctx, SignalDrainNotify)}
+	if err := d.listen(ctx); err != nil {
+		return DrainResult{}, err
+	}
+	for {
+		d.steer(ctx)
+		if err := d.show(ctx); err != nil {
+			return DrainResult{}, err
+		}
+		// A cancellation makes timers ready as well, which is news of nothing.
+		if err := workflow.Await(ctx, d.news); err != nil || ctx.Err() != nil {
+			return d.stop(ctx), nil
+		}
+		d.changed = false
+		if err := d.absorb(ctx); err != nil {
+			return DrainResult{}, err
+		}
+		if outcome := d.outcome(ctx); outcome != "" {
+			return d.finish(ctx, outcome)
+		}
+		if d.pass == nil && workflow.GetInfo(ctx).GetContinueAsNewSuggested() && workflow.AllHandlersFinished(ctx) {
+			return DrainResult{}, workflow.NewContinueAsNewError(ctx, Drain, d.DrainInput)
+		}
+	}
 }
 
-// Blocker is one thing that keeps a node from being drained now.
-type Blocker struct {
-	// Pod is namespace/name.
-	Pod string `json:"pod"`
-	// Cause is PodDisruptionBudget, DoNotDisrupt, NoPlaceElsewhere, Terminating, Volume or Error.
-	Cause string `json:"cause"`
-	// By names the budget, annotation, finalizer or volume.
-	By string `json:"by,omitempty"`
-	// Message is the sentence a person reads.
-	Message string `json:"message,omitempty"`
+// drain is the durable state of a drain and what is in flight.
+type drain struct {
+	DrainInput
+	notices workflow.ReceiveChannel
+
+	pass  *evictPass
+	found EvictResult
+	pause *drainPause
+	alarm deadlineAlarm
+
+	// strangers wait for a drain of another node that has this one's name by now. told counts the waiters that were told of
+	// the end.
+	strangers []string
+	told      int
+
+	// gone says that somebody has told that the node is gone.
+	gone bool
+	// woken says that somebody has told that what blocks may have changed, since the last pass began.
+	woken    bool
+	changed  bool
+	canceled bool
+	ended    DrainOutcome
 }
 
-// EvictInput is one pass of evictions.
-type EvictInput struct {
-	Node     string    `json:"node"`
-	NodeUID  string    `json:"nodeUID"`
-	Claim    string    `json:"claim,omitempty"`
-	Deadline time.Time `json:"deadline,omitzero"`
-	// Force treats the deadline as now.
-	Force  bool   `json:"force,omitempty"`
-	Reason string `json:"reason"`
-	// Known is the digest of the blockers the workflow already shows; empty while it shows none.
-	Known string `json:"known,omitempty"`
-	// MayWait says that the workflow waits by itself while the pass can do nothing.
-	MayWait bool `json:"mayWait,omitempty"`
+// drainPause is the time between two passes of a drain in which every pod is held, and the terms of the pass before.
+type drainPause struct {
+	over     workflow.Future
+	stop     workflow.CancelFunc
+	deadline time.Time
+	forced   bool
 }
 
-// EvictResult is what a pass of evictions found when it returned.
-type EvictResult struct {
-	// Done says that no pod that counts is left and its volumes are detached.
-	Done bool `json:"done"`
-	// Gone says that the node of that UID does not exist.
-	Gone bool `json:"gone,omitempty"`
-	// Evicted counts the evictions and direct deletions this pass had accepted.
-	Evicted int `json:"evicted"`
-	// Left counts the pods that still have to go.
-	Left int `json:"left"`
-	// Blockers are at most MaxBlockers; Digest identifies all of them, and is empty when there are none.
-	Blockers []Blocker `json:"blockers,omitempty"`
-	Digest   string    `json:"digest,omitempty"`
-	// Waiting says that nothing can be done until what blocks changes, or until Again, unless that is zero.
-	Waiting bool      `json:"waiting,omitempty"`
-	Again   time.Time `json:"again,omitzero"`
+// evictPass is the Evict activity in flight, and the terms it was started with.
+type evictPass struct {
+	future   workflow.Future
+	stop     workflow.CancelFunc
+	deadline time.Time
+	forced   bool
+	// stopping says that its cancellation was asked for.
+	stopping bool
 }
 
-// MaxBlockers bounds how many blockers travel in a payload; a node has at most some hundred pods, and a person reads
-// fewer.
-const MaxBlockers = 25
-
-// UncordonInput names a node to be made schedulable again.
-type UncordonInput struct {
-	Node    string `json:"node"`
-	NodeUID string `json:"nodeUID"`
+// deadlineAlarm is the timer of the deadline.
+type deadlineAlarm struct {
+	at     time.Time
+	future workflow.Future
+	stop   workflow.CancelFunc
 }
 
-// DeleteClaimInput names the NodeClaim to delete and why.
-type DeleteClaimInput struct {
-	Claim  string `json:"claim"`
-	UID    string `json:"uid"`
-	Reason string `json:"reason"`
-	// Deadline is by when its node has to be drained, where that is sooner than the claim itself says.
-	Deadline time.Time `json:"deadline,omitzero"`
-	// Expires says that the claim is to go only for having expired, which its NodePool may postpone.
-	Expires bool `json:"expires,omitempty"`
+func (a *deadlineAlarm) rings() bool { return a.future != nil && a.future.IsReady() }
+
+// steer makes what is in flight fit the state: one pass unless paused, under the present terms, and one timer.
+func (d *drain) steer(ctx workflow.Context) {
+	want := !d.Progress.Paused && !d.canceled
+	if d.pass != nil && (!want || !d.pass.deadline.Equal(d.Deadline) || d.pass.forced != d.Progress.Forced) {
+		d.pass.stop()
+		d.pass.stopping = true
+	}
+	if d.pause != nil && (!want || d.woken || d.pause.over.IsReady() || !d.pause.deadline.Equal(d.Deadline) || d.pause.forced != d.Progress.Forced) {
+		d.pause.stop()
+		d.pause = nil
+	}
+	if d.pass == nil && d.pause == nil && want {
+		d.woken = false
+		passing, stop := workflow.WithCancel(ctx)
+		d.pass = &evictPass{stop: stop, deadline: d.Deadline, forced: d.Progress.Forced}
+		d.pass.future = EvictActivity.Start(passing, EvictInput{Node: d.Node, NodeUID: d.NodeUID, Claim: d.Claim, Deadline: d.Deadline,
+			Force: d.Progress.Forced, Reason: d.Reason, Known: d.Progress.Digest, MayWait: true}, "evict the pods of "+d.Node)
+	}
+	if d.alarm.at.Equal(d.Deadline) {
+		return
+	}
+	if d.alarm.stop != nil {
+		d.alarm.stop()
+	}
+	d.alarm = deadlineAlarm{at: d.Deadline}
+	if d.Deadline.IsZero() {
+		return
+	}
+	var timing workflow.Context
+	timing, d.alarm.stop = workflow.WithCancel(ctx)
+	left := max(d.Deadline.Add(deadlineSlack).Sub(workflow.Now(ctx)), 0)
+	d.alarm.future = workflow.NewTimerWithOptions(timing, left, workflow.TimerOptions{Summary: "deadline of the drain"})
+}
+
+// news is the one condition the drain waits for. It receives the signals first, so that none is left in the buffer
+// when the workflow ends or continues as new.
+func (d *drain) news() bool {
+	d.receive()
+	return d.changed || d.alarm.rings() || d.pass != nil && d.pass.future.IsReady() || d.pause != nil && d.pause.over.IsReady()
+}
+
+func (d *drain) receive() {
+	var waiter DrainWaiter
+	for d.notices.ReceiveAsync(&waiter) {
+		stranger := waiter.NodeUID != "" && waiter.NodeUID != d.NodeUID
+		switch {
+		case stranger && waiter.Workflow != "":
+			d.strangers = append(d.strangers, waiter.Workflow)
+		case waiter.Workflow != "" && !slices.Contains(d.Progress.Waiters, waiter.Workflow):
+			d.Progress.Waiters = append(d.Progress.Waiters, waiter.Workflow)
+		}
+		d.gone = d.gone || stranger || waiter.Gone
+		d.woken = d.woken || waiter.Wake
+		if !stranger && !waiter.Deadline.IsZero() && (d.Deadline.IsZero() || waiter.Deadline.Before(d.Deadline)) {
+			d.Deadline = waiter.Deadline
+		}
+		d.changed = true
+		waiter = DrainWaiter{}
+	}
+}
+
+// absorb takes over what a pass that has returned found. A pass that was cancelled may have found nothing, and one whose
+// worker died before the cancellation reached it is not tried again but ends with a timeout.
+func (d *drain) absorb(ctx workflow.Context) error {
+	if d.pass == nil || !d.pass.future.IsReady() {
+		return nil
+	}
+	pass := d.pass
+	d.pass = nil
+	pass.stop()
+	var found EvictResult
+	if err := pass.future.Get(ctx, &found); err != nil {
+		if isCanceled(err) || pass.stopping && temporal.IsTimeoutError(err) {
+			return nil
+		}
+		return err
+	}
+	d.found = found
+	d.Progress.Evicted += found.Evicted
+	d.Progress.Left, d.Progress.Blockers, d.Progress.Digest = found.Left, found.Blockers, found.Digest
+	if found.Waiting && !d.woken {
+		d.rest(ctx, pass)
+	}
+	return nil
+}
+
+// rest has no pass run until what blocks may have changed. The last pass before the deadline begins before it.
+func (d *drain) rest(ctx workflow.Context, last *evictPass) {
+	now, wait := workflow.Now(ctx), lookAgain
+	if again := d.found.Again; !again.IsZero() {
+		wait = min(wait, again.Sub(now))
+	}
+	if !d.Deadline.IsZero() {
+		wait = min(wait, d.Deadline.Add(-lastPass).Sub(now))
+	}
+	wait = max(wait, time.Second)
+	timing, stop := workflow.WithCancel(ctx)
+	d.pause = &drainPause{stop: stop, deadline: last.deadline, forced: last.forced,
+		over: workflow.NewTimerWithOptions(timing, wait, workflow.TimerOptions{Summary: "look again at what blocks the drain"})}
+}
+
+// outcome says how the drain ends, "" while it goes on.
+func (d *drain) outcome(ctx workflow.Context) DrainOutcome {
+	now := workflow.Now(ctx)
+	switch {
+	case d.found.Gone || d.gone:
+		return NodeGone
+	case d.canceled && d.pass == nil:
+		return DrainCanceled
+	case d.canceled:
+		return ""
+	case d.found.Done:
+		return Drained
+	case d.alarm.rings() && !now.Before(d.Deadline):
+		return DeadlineReached
+	case !d.Deadline.IsZero() && d.pass == nil && !now.Before(d.Deadline) && !d.Progress.Paused:
+		return DeadlineReached
+	}
+	return ""
+}
+
+// finish undoes or completes what belongs to the outcome, tells the waiters and ends.
+func (d *drain) finish(ctx workflow.Context, outcome DrainOutcome) (DrainResult, error) {
+	d.ended = outcome
+	if d.pass != nil {
+		d.pass.stop()
+	}
+	if d.pause != nil {
+		d.pause.stop()
+	}
+	if d.alarm.stop != nil {
+		d.alarm.stop()
+	}
+	if err := d.show(ctx); err != nil {
+		return DrainResult{}, err
+	}
+	if outcome == DrainCanceled {
+		if _, err := UncordonActivity.Run(ctx, UncordonInput{Node: d.Node, NodeUID: d.NodeUID}, "make "+d.Node+" schedulable again"); err != nil {
+			return DrainResult{}, err
+		}
+	}
+	if d.Delete && (outcome == Drained || outcome == DeadlineReached) {
+		if _, err := DeleteClaimActivity.Run(ctx, DeleteClaimInput{Claim: d.Claim, UID: d.ClaimUID, Reason: d.Reason}, "delete claim: "+d.Reason); err != nil {
+			return DrainResult{}, err
+		}
+	}
+	for {
+		d.receive()
+		d.tell(ctx)
+		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+			return d.result(), err
+		}
+		if d.receive(); d.told == len(d.Progress.Waiters) && len(d.strangers) == 0 {
+			return d.result(), nil
+		}
+	}
+}
+
+// tell tells those who wait for the drain how it has ended, and those who wait for another node's that theirs may begin. A
+// waiter that is gone needs no answer.
+func (d *drain) tell(ctx workflow.Context) {
+	answer := func(waiter string, result DrainResult) {
+		_ = workflow.SignalExternalWorkflow(ctx, waiter, "", SignalDrainFinished, result).Get(ctx, nil)
+	}
+	for ; d.told < len(d.Progress.Waiters); d.told++ {
+		answer(d.Progress.Waiters[d.told], d.result())
+	}
+	for ; len(d.strangers) > 0; d.strangers = d.strangers[1:] {
+		answer(d.strangers[0], DrainResult{Outcome: DrainCanceled})
+	}
+}
+
+// stop ends a drain whose workflow was cancelled: it waits until no eviction is in flight, tells those who wait for it, and
+// undoes nothing. What it leaves closed is opened by the sweep, unless its claim goes.
+func (d *drain) stop(ctx workflow.Context) DrainResult {
+	d.ended = DrainCanceled
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	if d.pass != nil {
+		_ = d.pass.future.Get(ctx, nil)
+	}
+	d.receive()
+	d.tell(ctx)
+	return d.result()
+}
+
+func (d *drain) result() DrainResult {
+	result := DrainResult{Outcome: d.ended, Evicted: d.Progress.Evicted}
+	if d.ended == DeadlineReached || d.ended == DrainCanceled {
+		result.Blockers = d.Progress.Blockers
+	}
+	return result
 }

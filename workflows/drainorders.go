@@ -1,71 +1,11 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
-
-// The updates a Drain understands. Each takes a DrainOrder, is refused with the reason when it makes no sense, and
-// answers with the DrainStatus it leads to.
-const (
-	// UpdatePause stops evictions, and is answered when they have stopped; the node stays cordoned and the deadline keeps
-	// running.
-	UpdatePause = "pause"
-	// UpdateResume ends a pause.
-	UpdateResume = "resume"
-	// UpdateCancel stops evictions, makes the node schedulable again and ends the drain.
-	UpdateCancel = "cancel"
-	// UpdateForce deletes what is left now, as if the deadline had come, and ends the drain within two minutes.
-	UpdateForce = "force"
-	// UpdateDeadline sets a new deadline; zero takes it away.
-	UpdateDeadline = "deadline"
-	// QueryStatus returns the DrainStatus.
-	QueryStatus = "status"
-)
-
-// DrainOrder is what a person tells a drain.
-type DrainOrder struct {
-	// Note says why, for those who read the drain later, and By who orders it, as the API server knows them.
-	Note string `json:"note,omitempty"`
-	By   string `json:"by,omitempty"`
-	// Deadline is for UpdateDeadline only.
-	Deadline time.Time `json:"deadline,omitzero"`
-}
-
-// The phases of a drain besides PhaseDraining.
-const (
-	PhaseBlocked   = "Blocked"
-	PhasePaused    = "Paused"
-	PhaseCanceling = "Canceling"
-	PhaseFinished  = "Finished"
-)
-
-// DrainStatus is what a drain says of itself.
-type DrainStatus struct {
-	Node     string `json:"node"`
-	Claim    string `json:"claim,omitempty"`
-	NodePool string `json:"nodePool,omitempty"`
-	// Phase is PhaseDraining or one of the other phases of a drain; Outcome is set once it is PhaseFinished.
-	Phase   string       `json:"phase"`
-	Outcome DrainOutcome `json:"outcome,omitempty"`
-	Reason  string       `json:"reason"`
-	Note    string       `json:"note,omitempty"`
-	// By is who ordered the drain; empty where no person did.
-	By string `json:"by,omitempty"`
-	// Delete says that the node is terminated afterwards.
-	Delete   bool      `json:"delete,omitempty"`
-	Forced   bool      `json:"forced,omitempty"`
-	Started  time.Time `json:"started"`
-	Deadline time.Time `json:"deadline,omitzero"`
-	Evicted  int       `json:"evicted"`
-	// Left and Blockers are as of the last time the blockers changed.
-	Left     int       `json:"left"`
-	Blockers []Blocker `json:"blockers,omitempty"`
-}
 
 // listen registers the query and the updates.
 func (d *drain) listen(ctx workflow.Context) error {
@@ -227,10 +167,4 @@ func (d *drain) status() DrainStatus {
 	return DrainStatus{Node: d.Node, Claim: d.Claim, NodePool: d.NodePool, Phase: d.phase(), Outcome: d.ended, Reason: d.Reason, Note: note, By: d.By,
 		Delete: d.Delete, Forced: d.Progress.Forced, Started: d.Progress.Started, Deadline: d.Deadline,
 		Evicted: d.Progress.Evicted, Left: d.Progress.Left, Blockers: d.Progress.Blockers}
-}
-
-// isCanceled reports whether an activity ended because the workflow cancelled it.
-func isCanceled(err error) bool {
-	var canceled *temporal.CanceledError
-	return errors.As(err, &canceled)
 }

@@ -11,26 +11,6 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
-
-	"github.com/tenon-sh/tenon/cloud"
-)
-
-// Why an activity gave up; see FailureType.
-const (
-	// FailureStaleRequest means the fleet request names something that is gone, and that it launched nothing.
-	FailureStaleRequest = "StaleRequest"
-	// FailureTokenSpent means the token was used for another request, so that somebody may have launched for the group.
-	FailureTokenSpent = "TokenSpent"
-	// FailureNodeClassNotReady means the claim's node class cannot be launched from.
-	FailureNodeClassNotReady = "NodeClassNotReady"
-	// FailureInsufficientCapacity means no offering the claims allow can be had.
-	FailureInsufficientCapacity = "InsufficientCapacity"
-	// FailureChanged means that what was decided does not fit the cluster any more.
-	FailureChanged = "Changed"
-	// FailureNotLost means that an instance runs of which somebody has said that it is gone.
-	FailureNotLost = "NotLost"
-	// FailureNotDrained means that pods have come to a node since it was drained.
-	FailureNotDrained = "NotDrained"
 )
 
 // Karpenter asks again for as long as it gives a launch, with a request of its own each time. The waits between are longer
@@ -56,103 +36,6 @@ func askAnew(ctx workflow.Context, began time.Time, try int) bool {
 
 // mostChildren is how many NodeClaim workflows a Launch starts as its children.
 const mostChildren = 2
-
-// LaunchInput starts a Launch.
-type LaunchInput struct {
-	Cluster Cluster `json:"cluster"`
-	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
-	// where whoever started this did not know it.
-	ClusterUID string `json:"clusterUID,omitempty"`
-	LaunchGroup
-	// Adopted says that an earlier Launch of the group may have got as far as the cloud: look there first.
-	Adopted bool `json:"adopted,omitempty"`
-}
-
-// LaunchOutcome is what a Launch returns.
-type LaunchOutcome struct {
-	Launched int    `json:"launched"`
-	Released int    `json:"released,omitempty"`
-	Reason   string `json:"reason,omitempty"`
-	// Refused are the offerings that had no capacity.
-	Refused []cloud.OfferingKey `json:"refused,omitempty"`
-}
-
-// PreparedLaunch is what PrepareLaunchActivity returns: the claims that are still wanted, and the request for them,
-// complete but for its token.
-type PreparedLaunch struct {
-	Claims  []ClaimRef          `json:"claims"`
-	Request cloud.LaunchRequest `json:"request"`
-}
-
-// CreateFleetInput is one launch, frozen.
-type CreateFleetInput struct {
-	Claims  []ClaimRef          `json:"claims"`
-	Request cloud.LaunchRequest `json:"request"`
-}
-
-// Fleet is what a launch group has got.
-type Fleet struct {
-	Instances []Instance          `json:"instances,omitempty"`
-	Refused   []cloud.OfferingKey `json:"refused,omitempty"`
-}
-
-// Instance is the part of a cloud instance that a claim's workflow carries.
-type Instance struct {
-	ID           string `json:"id"`
-	ProviderID   string `json:"providerID"`
-	InstanceType string `json:"instanceType"`
-	Zone         string `json:"zone"`
-	ZoneID       string `json:"zoneID,omitempty"`
-	CapacityType string `json:"capacityType"`
-	// Reservation is the capacity reservation it runs in; empty for on-demand and spot.
-	Reservation string  `json:"reservation,omitempty"`
-	Image       string  `json:"image,omitempty"`
-	Price       float64 `json:"price,omitempty"`
-}
-
-// FindInstancesInput names the launch group to look for, and the claims that want its instances.
-type FindInstancesInput struct {
-	Group  string     `json:"group"`
-	Claims []ClaimRef `json:"claims"`
-	// Settle waits out the cloud's consistency lag before saying that there is nothing.
-	Settle bool `json:"settle,omitempty"`
-}
-
-// Found is what FindInstancesActivity returns: instances that no claim has, and the claims that have none. A claim whose
-// NodeClaim workflow runs has the instance which that was started with, even where it is not written down yet.
-type Found struct {
-	Fleet
-	Claims []ClaimRef `json:"claims,omitempty"`
-}
-
-// ReleaseClaimsInput names claims that got no instance.
-type ReleaseClaimsInput struct {
-	Claims  []ClaimRef `json:"claims"`
-	Reason  string     `json:"reason"`
-	Message string     `json:"message,omitempty"`
-}
-
-// StartNodeClaimsInput asks for the NodeClaim workflows of a launch group: claim i has got instance i.
-type StartNodeClaimsInput struct {
-	Cluster Cluster `json:"cluster"`
-	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
-	// where whoever started this did not know it.
-	ClusterUID string     `json:"clusterUID,omitempty"`
-	NodePool   string     `json:"nodePool,omitempty"`
-	Group      string     `json:"group"`
-	Claims     []ClaimRef `json:"claims"`
-	Instances  []Instance `json:"instances"`
-}
-
-// NodeClaims are the inputs of the workflows.
-func (in StartNodeClaimsInput) NodeClaims() []NodeClaimInput {
-	inputs := make([]NodeClaimInput, 0, len(in.Claims))
-	for i, claim := range in.Claims {
-		inputs = append(inputs, NodeClaimInput{Cluster: in.Cluster, ClusterUID: in.ClusterUID, Claim: claim, NodePool: in.NodePool, Group: in.Group,
-			Instance: in.Instances[i], DrainTells: true})
-	}
-	return inputs
-}
 
 // Launch gives a group of alike claims their instances, exactly once. The request is prepared and so recorded in this
 // history, then sent with a token made from this workflow's id; however often the sending is repeated, it is the same

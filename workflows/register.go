@@ -1,5 +1,10 @@
 // Package workflows tells the stories of a cluster's nodes: deterministic orchestration, and nothing else.
 //
+// Reading order: activity, failures, names, interruption, plannedclaim, provisioningpayloads, launchpayloads,
+// nodeclaimpayloads, drainpayloads, disruptionpayloads, replacementpayloads, sweeppayloads, whypayloads, policies, priority,
+// start, launch, drain, drainorders, draindetails, nodeclaim, series, retire, replacementdetails, replacement, provisioning,
+// why, disruption, whynode, sweep, register.
+//
 // # The workflows
 //
 //	Provisioning  for ever    pods are pending → one plan → a Launch per group of alike claims

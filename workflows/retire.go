@@ -22,39 +22,6 @@ const (
 	retireAgainFirst, retireAgainMost = 10 * time.Second, time.Minute
 )
 
-// RetireInput asks to let the nodes of a replacement go.
-type RetireInput struct {
-	ID     string        `json:"id"`
-	Reason string        `json:"reason"`
-	Why    string        `json:"why,omitempty"`
-	Nodes  []RemovedNode `json:"nodes"`
-	// Apart lets those go that may, whatever keeps the others.
-	Apart bool `json:"apart,omitempty"`
-	// Claims are the replacements.
-	Claims []ClaimRef `json:"claims,omitempty"`
-	// Owners asks whose pods will move.
-	Owners bool `json:"owners,omitempty"`
-	// Open has the replacements take any pods from now on, even if the nodes may not go yet; Closed has them take none,
-	// even if the nodes go.
-	Open   bool `json:"open,omitempty"`
-	Closed bool `json:"closed,omitempty"`
-}
-
-// RetireResult says which nodes go. Either none is blocked, or none was let go, unless each goes for itself.
-type RetireResult struct {
-	// Retired are the claims that are deleted now, Gone those that somebody else had deleted or terminated.
-	Retired []string `json:"retired,omitempty"`
-	Gone    []string `json:"gone,omitempty"`
-	// Left are the nodes that are kept, where others go without them.
-	Left []RemovedNode `json:"left,omitempty"`
-	// Blocked says what keeps nodes, ForGood that it is not worth waiting for, and Crowded that it is a lack of room.
-	Blocked []string `json:"blocked,omitempty"`
-	ForGood bool     `json:"forGood,omitempty"`
-	Crowded bool     `json:"crowded,omitempty"`
-	// Owners are those of the pods that move.
-	Owners []PodOwner `json:"owners,omitempty"`
-}
-
 // retire lets the nodes go. What keeps them only for a while is waited for.
 func (r *replacement) retire(ctx workflow.Context) string {
 	until := workflow.Now(ctx).Add(retirePatience)

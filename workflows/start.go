@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -120,18 +119,6 @@ func (s Start) reuse() enumspb.WorkflowIdReusePolicy {
 		return enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	}
 	return enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-}
-
-// alreadyStarted reports whether a child could not be started because its id is running.
-func alreadyStarted(err error) bool {
-	var running *temporal.ChildWorkflowExecutionAlreadyStartedError
-	return errors.As(err, &running)
-}
-
-// terminated says that a person ended a child with Terminate.
-func terminated(err error) bool {
-	var ended *temporal.TerminatedError
-	return errors.As(err, &ended)
 }
 
 func orNone(name string) string {

@@ -52,6 +52,16 @@ func (s *Source) readingOrder(arrows map[arrow]bool) []string {
 	return bestOrder(arrows, s.names())
 }
 
+// BestOrder is the order of the package's files, without their endings, against which the fewest arrows were found to run.
+func (s *Source) BestOrder() []string {
+	arrows := s.arrows()
+	order := bestOrder(arrows, s.readingOrder(arrows))
+	for i, name := range order {
+		order[i] = strings.TrimSuffix(name, ".go")
+	}
+	return order
+}
+
 // against are the arrows that run against an order, in which a file uses what comes before it.
 func against(arrows map[arrow]bool, order []string) []string {
 	place := map[string]int{}

@@ -14,24 +14,32 @@ import (
 )
 
 func main() {
+	order := flag.Bool("order", false, "print the order against which the fewest arrows run, for the package's comment")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "house prints the figures of packages of this module.\n\nUsage: house [PATTERN...]\n\nExample: go run ./internal/architecture/house ./activities ./plan/...")
+		fmt.Fprintln(os.Stderr, "house prints the figures of packages of this module.\n\nUsage: house [-order] [PATTERN...]\n\nExample: go run ./internal/architecture/house ./activities ./plan/...")
+		flag.PrintDefaults()
 	}
 	flag.Parse()
 	patterns := flag.Args()
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
 	}
-	if err := show(patterns); err != nil {
+	if err := show(patterns, *order); err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)
 		os.Exit(1)
 	}
 }
 
-func show(patterns []string) error {
+func show(patterns []string, order bool) error {
 	sources, err := architecture.Sources(".", patterns...)
 	if err != nil {
 		return err
+	}
+	if order {
+		for _, source := range sources {
+			fmt.Printf("%s: %s.\n", strings.TrimPrefix(source.Path, architecture.Module+"/"), strings.Join(source.BestOrder(), ", "))
+		}
+		return nil
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "PACKAGE\tFILES\tLINES\tWIDEST TYPE\tMETHODS\tARROWS\tBACK\tEXPORTED\tUNDOCUMENTED\tMEDIAN FUNC\tLONGEST FUNC")
