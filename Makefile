@@ -53,13 +53,21 @@ demo: lab build ## Tell the whole story on a laboratory of its own, and check it
 WAITING := e2e outside handover buffers drain drift interruption ui why
 
 .PHONY: test
+test: SHELL := bash
+test: .SHELLFLAGS := -o pipefail -c
 test: lab build bin/helm bin/karpenter bin/nodeadm ## Run every test, the end-to-end tests included.
 	@tools/chromium.sh
 	@tools/awscli.sh
-	packages=$$($(GO) list ./...) && $(GO) test -p 2 -timeout 40m $$(echo "$$packages" | grep -vE '/test/($(subst $() ,|,$(WAITING)))$$')
-	$(GO) test -p 4 -timeout 40m $(addprefix ./test/,$(WAITING))
+	packages=$$($(GO) list ./...) && $(GO) test -p 2 -timeout 40m $$(echo "$$packages" | grep -vE '/test/($(subst $() ,|,$(WAITING)))$$') | tee bin/test.log
+	$(GO) test -p 4 -timeout 40m $(addprefix ./test/,$(WAITING)) | tee -a bin/test.log
 	$(GO) test -C tools/temporal/cliext ./...
 	$(GO) test -C tools/nodeadm ./...
+
+.PHONY: test-times
+test-times: ## List how long each suite took in the last make test, the longest first.
+	@test -f bin/test.log || { echo "make test has not run here: there is no bin/test.log"; exit 1; }
+	@awk '$$1 == "ok" || $$1 == "FAIL" && NF == 3 { if ($$3 == "(cached)") cached++; else { printf "%8.1f s  %s\n", $$3, $$2; sum += $$3 } } \
+		END { printf "%8.1f s  together, beside %d suites whose results were cached\n", sum, cached }' bin/test.log | sort -rn
 
 # How long Karpenter and Tenon have the cluster each time.
 EACH ?= 10m
