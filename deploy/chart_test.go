@@ -174,17 +174,19 @@ func TestTheWorkerLearnsItsMemoryLimit(t *testing.T) {
 func TestSettingsReachTheWorker(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ settings, variable, want string }{
-		{"", "TENON_INTERRUPTION_QUEUE", ""},
-		{"clusterServiceCIDR: 10.100.0.0/16", "TENON_CLUSTER_SERVICE_CIDR", "10.100.0.0/16"},
-		{"interruptionQueue: blue", "TENON_INTERRUPTION_QUEUE", "blue"},
-		{"interruptionQueue: 'https://sqs.us-east-1.amazonaws.com/111122223333/blue'", "TENON_INTERRUPTION_QUEUE", "https://sqs.us-east-1.amazonaws.com/111122223333/blue"},
-		{"nodePrice: 0.01", "TENON_NODE_PRICE", "0.01"},
-		{"packing: cheapest", "TENON_PACKING", "cheapest"},
-		{"disruptionRate: 10%/10m", "TENON_DISRUPTION_RATE", "10%/10m"},
-		{"", "TENON_DISRUPTION_RATE", ""},
-		{"", "TENON_FEATURE_GATES", "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=false"},
-		{"featureGates: {nodeRepair: true, staticCapacity: false}", "TENON_FEATURE_GATES", "NodeRepair=true,SpotToSpotConsolidation=false,NodeOverlay=false"},
-		{"featureGates: {nodeOverlay: true}", "TENON_FEATURE_GATES", "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=true"},
+		{settings: "", variable: "TENON_INTERRUPTION_QUEUE", want: ""},
+		{settings: "clusterServiceCIDR: 10.100.0.0/16", variable: "TENON_CLUSTER_SERVICE_CIDR", want: "10.100.0.0/16"},
+		{settings: "interruptionQueue: blue", variable: "TENON_INTERRUPTION_QUEUE", want: "blue"},
+		{settings: "interruptionQueue: 'https://sqs.us-east-1.amazonaws.com/111122223333/blue'", variable: "TENON_INTERRUPTION_QUEUE",
+			want: "https://sqs.us-east-1.amazonaws.com/111122223333/blue"},
+		{settings: "nodePrice: 0.01", variable: "TENON_NODE_PRICE", want: "0.01"},
+		{settings: "packing: cheapest", variable: "TENON_PACKING", want: "cheapest"},
+		{settings: "disruptionRate: 10%/10m", variable: "TENON_DISRUPTION_RATE", want: "10%/10m"},
+		{settings: "", variable: "TENON_DISRUPTION_RATE", want: ""},
+		{settings: "", variable: "TENON_FEATURE_GATES", want: "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=false"},
+		{settings: "featureGates: {nodeRepair: true, staticCapacity: false}", variable: "TENON_FEATURE_GATES",
+			want: "NodeRepair=true,SpotToSpotConsolidation=false,NodeOverlay=false"},
+		{settings: "featureGates: {nodeOverlay: true}", variable: "TENON_FEATURE_GATES", want: "NodeRepair=false,SpotToSpotConsolidation=false,NodeOverlay=true"},
 	}
 	for _, test := range tests {
 		deployment := find[appsv1.Deployment](t, render(t, "settings:\n  clusterName: blue\n  "+test.settings), "Deployment", "tenon")
@@ -206,14 +208,14 @@ func TestTemporalConnection(t *testing.T) {
 		reason, values string
 		want           map[string]string
 	}{
-		{"a server inside the cluster needs no TLS", "settings: {clusterName: blue}", map[string]string{
+		{reason: "a server inside the cluster needs no TLS", values: "settings: {clusterName: blue}", want: map[string]string{
 			"TEMPORAL_ADDRESS": "temporal-frontend.temporal.svc:7233", "TEMPORAL_NAMESPACE": "tenon",
 		}},
-		{"an API key is a secret and implies TLS", "settings: {clusterName: blue}\ntemporal: {apiKey: {existingSecret: key}}", map[string]string{
+		{reason: "an API key is a secret and implies TLS", values: "settings: {clusterName: blue}\ntemporal: {apiKey: {existingSecret: key}}", want: map[string]string{
 			"TEMPORAL_ADDRESS": "temporal-frontend.temporal.svc:7233", "TEMPORAL_NAMESPACE": "tenon",
 			"TEMPORAL_API_KEY": "secret key/api-key", "TEMPORAL_TLS": "true",
 		}},
-		{"mutual TLS with a private authority", "settings: {clusterName: blue}\ntemporal: {tls: {enabled: true, existingSecret: tls, serverCA: true, serverName: x}}", map[string]string{
+		{reason: "mutual TLS with a private authority", values: "settings: {clusterName: blue}\ntemporal: {tls: {enabled: true, existingSecret: tls, serverCA: true, serverName: x}}", want: map[string]string{
 			"TEMPORAL_ADDRESS": "temporal-frontend.temporal.svc:7233", "TEMPORAL_NAMESPACE": "tenon",
 			"TEMPORAL_TLS": "true", "TEMPORAL_TLS_SERVER_NAME": "x",
 			"TEMPORAL_TLS_CLIENT_CERT_PATH":    "/var/run/tenon/temporal-tls/tls.crt",
@@ -245,17 +247,19 @@ func TestTemporalConnection(t *testing.T) {
 func TestBadValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ reason, values, want string }{
-		{"no cluster", "{}", "clusterName"},
-		{"a setting nobody knows", "settings: {clusterName: blue, clustreEndpoint: x}", "clustreEndpoint"},
-		{"a value at the top nobody knows", "settings: {clusterName: blue}\nreplica: 3", "replica"},
-		{"not a policy", "settings: {clusterName: blue, minValuesPolicy: Loose}", "minValuesPolicy"},
-		{"not a way to pack", "settings: {clusterName: blue, packing: tight}", "packing"},
-		{"a rate without a time", "settings: {clusterName: blue, disruptionRate: 10%}", "disruptionRate"},
-		{"a node that pays", "settings: {clusterName: blue, nodePrice: -1}", "nodePrice"},
-		{"a gate that is no truth value", "settings: {clusterName: blue, featureGates: {nodeRepair: maybe}}", "nodeRepair"},
-		{"a queue that is an ARN", "settings: {clusterName: blue, interruptionQueue: 'arn:aws:sqs:us-east-1:111122223333:blue'}", "interruptionQueue"},
-		{"an address that is a URL", "settings: {clusterName: blue}\ntemporal: {address: 'http://temporal:7233'}", "address"},
-		{"an account that is said to exist but has no name", "settings: {clusterName: blue}\nserviceAccount: {create: false}", "serviceAccount.name"},
+		{reason: "no cluster", values: "{}", want: "clusterName"},
+		{reason: "a setting nobody knows", values: "settings: {clusterName: blue, clustreEndpoint: x}", want: "clustreEndpoint"},
+		{reason: "a value at the top nobody knows", values: "settings: {clusterName: blue}\nreplica: 3", want: "replica"},
+		{reason: "not a policy", values: "settings: {clusterName: blue, minValuesPolicy: Loose}", want: "minValuesPolicy"},
+		{reason: "not a way to pack", values: "settings: {clusterName: blue, packing: tight}", want: "packing"},
+		{reason: "a rate without a time", values: "settings: {clusterName: blue, disruptionRate: 10%}", want: "disruptionRate"},
+		{reason: "a node that pays", values: "settings: {clusterName: blue, nodePrice: -1}", want: "nodePrice"},
+		{reason: "a gate that is no truth value", values: "settings: {clusterName: blue, featureGates: {nodeRepair: maybe}}", want: "nodeRepair"},
+		{reason: "a queue that is an ARN",
+			values: "settings: {clusterName: blue, interruptionQueue: 'arn:aws:sqs:us-east-1:111122223333:blue'}", want: "interruptionQueue"},
+		{reason: "an address that is a URL", values: "settings: {clusterName: blue}\ntemporal: {address: 'http://temporal:7233'}", want: "address"},
+		{reason: "an account that is said to exist but has no name",
+			values: "settings: {clusterName: blue}\nserviceAccount: {create: false}", want: "serviceAccount.name"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

@@ -24,10 +24,10 @@ func TestBalanced(t *testing.T) {
 		pods, others int
 		goes         bool
 	}{
-		{"as many pods as others have", karpv1.ConsolidationPolicyBalanced, 3, 3, true},
-		{"somewhat more", karpv1.ConsolidationPolicyBalanced, 6, 3, true},
-		{"many more", karpv1.ConsolidationPolicyBalanced, 12, 3, false},
-		{"many more, where nobody weighs", karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, 12, 3, true},
+		{reason: "as many pods as others have", policy: karpv1.ConsolidationPolicyBalanced, pods: 3, others: 3, goes: true},
+		{reason: "somewhat more", policy: karpv1.ConsolidationPolicyBalanced, pods: 6, others: 3, goes: true},
+		{reason: "many more", policy: karpv1.ConsolidationPolicyBalanced, pods: 12, others: 3, goes: false},
+		{reason: "many more, where nobody weighs", policy: karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, pods: 12, others: 3, goes: true},
 	} {
 		w := world{pools: []plan.Pool{{NodePool: nodePool("p", consolidates(tc.policy, 0)), Types: smallCatalogue()}}}
 		fill := func(name string, count int, keep bool) []*corev1.Pod {

@@ -331,12 +331,15 @@ func TestBudgetsAreShared(t *testing.T) {
 		budgets []karpv1.Budget
 		want    map[karpv1.DisruptionReason]int
 	}{
-		{"one budget for all", []karpv1.Budget{{Nodes: "3"}}, map[karpv1.DisruptionReason]int{empty: 3}},
-		{"what is left is for drift", []karpv1.Budget{{Nodes: "6"}}, map[karpv1.DisruptionReason]int{empty: 4, drifted: 2}},
-		{"none for empty nodes", []karpv1.Budget{{Nodes: "6"}, {Nodes: "0", Reasons: []karpv1.DisruptionReason{empty}}}, map[karpv1.DisruptionReason]int{drifted: 4}},
-		{"what other reasons have taken counts", []karpv1.Budget{{Nodes: "100%"}, {Nodes: "5", Reasons: []karpv1.DisruptionReason{drifted}}}, map[karpv1.DisruptionReason]int{empty: 4, drifted: 1}},
-		{"per cent are rounded up", []karpv1.Budget{{Nodes: "11%"}}, map[karpv1.DisruptionReason]int{empty: 1}},
-		{"nothing", []karpv1.Budget{{Nodes: "0"}}, map[karpv1.DisruptionReason]int{}},
+		{reason: "one budget for all", budgets: []karpv1.Budget{{Nodes: "3"}}, want: map[karpv1.DisruptionReason]int{empty: 3}},
+		{reason: "what is left is for drift", budgets: []karpv1.Budget{{Nodes: "6"}}, want: map[karpv1.DisruptionReason]int{empty: 4, drifted: 2}},
+		{reason: "none for empty nodes", budgets: []karpv1.Budget{{Nodes: "6"}, {Nodes: "0", Reasons: []karpv1.DisruptionReason{empty}}},
+			want: map[karpv1.DisruptionReason]int{drifted: 4}},
+		{reason: "what other reasons have taken counts",
+			budgets: []karpv1.Budget{{Nodes: "100%"}, {Nodes: "5", Reasons: []karpv1.DisruptionReason{drifted}}},
+			want:    map[karpv1.DisruptionReason]int{empty: 4, drifted: 1}},
+		{reason: "per cent are rounded up", budgets: []karpv1.Budget{{Nodes: "11%"}}, want: map[karpv1.DisruptionReason]int{empty: 1}},
+		{reason: "nothing", budgets: []karpv1.Budget{{Nodes: "0"}}, want: map[karpv1.DisruptionReason]int{}},
 	} {
 		w := world{pools: []plan.Pool{{NodePool: nodePool("p", budgets(tc.budgets...), consolidates(karpv1.ConsolidationPolicyWhenEmpty, 0)), Types: smallCatalogue()}}}
 		for i := range 4 {
@@ -364,9 +367,9 @@ func TestConsolidationWaitsForPlans(t *testing.T) {
 		promised bool
 		waits    bool
 	}{
-		{"a pod nobody has planned for", time.Second, false, true},
-		{"one that is promised a node", time.Second, true, false},
-		{"one that nobody can plan for", time.Hour, false, false},
+		{reason: "a pod nobody has planned for", age: time.Second, promised: false, waits: true},
+		{reason: "one that is promised a node", age: time.Second, promised: true, waits: false},
+		{reason: "one that nobody can plan for", age: time.Hour, promised: false, waits: false},
 	} {
 		pod := newPod("huge", "60", "1Gi", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-tc.age)) })
 		nodes := []*plan.Node{existing("a", "m6i.large", running(in, newPod("x", "100m", "1Mi"))), existing("b", "m6i.large", running(in, newPod("y", "100m", "1Mi")))}

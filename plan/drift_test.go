@@ -164,14 +164,18 @@ func TestConsolidatable(t *testing.T) {
 		holds  bool
 		when   time.Time
 	}{
-		{"quiet since it was initialized", karpv1.NewNillableDuration(5 * time.Minute), nil, true, time.Time{}},
-		{"at the very moment", karpv1.NewNillableDuration(10 * time.Minute), nil, true, time.Time{}},
-		{"not long enough", karpv1.NewNillableDuration(15 * time.Minute), nil, false, initialized.Add(15 * time.Minute)},
-		{"a pod came in between", karpv1.NewNillableDuration(5 * time.Minute), func(n *plan.Node, _ *karpv1.NodePool) { n.LastPodEvent = now.Add(-time.Minute) }, false, now.Add(4 * time.Minute)},
-		{"no wait is asked for", karpv1.NewNillableDuration(0), func(n *plan.Node, _ *karpv1.NodePool) { n.LastPodEvent = now }, true, time.Time{}},
-		{"never", karpv1.NillableDuration{}, nil, false, time.Time{}},
-		{"not initialized", karpv1.NewNillableDuration(0), func(n *plan.Node, _ *karpv1.NodePool) { n.Initialized = false }, false, time.Time{}},
-		{"static pools are not consolidated", karpv1.NewNillableDuration(0), func(_ *plan.Node, p *karpv1.NodePool) { p.Spec.Replicas = new(int64(2)) }, false, time.Time{}},
+		{why: "quiet since it was initialized", after: karpv1.NewNillableDuration(5 * time.Minute), holds: true, when: time.Time{}},
+		{why: "at the very moment", after: karpv1.NewNillableDuration(10 * time.Minute), holds: true, when: time.Time{}},
+		{why: "not long enough", after: karpv1.NewNillableDuration(15 * time.Minute), holds: false, when: initialized.Add(15 * time.Minute)},
+		{why: "a pod came in between", after: karpv1.NewNillableDuration(5 * time.Minute),
+			change: func(n *plan.Node, _ *karpv1.NodePool) { n.LastPodEvent = now.Add(-time.Minute) }, holds: false, when: now.Add(4 * time.Minute)},
+		{why: "no wait is asked for", after: karpv1.NewNillableDuration(0),
+			change: func(n *plan.Node, _ *karpv1.NodePool) { n.LastPodEvent = now }, holds: true, when: time.Time{}},
+		{why: "never", after: karpv1.NillableDuration{}, holds: false, when: time.Time{}},
+		{why: "not initialized", after: karpv1.NewNillableDuration(0),
+			change: func(n *plan.Node, _ *karpv1.NodePool) { n.Initialized = false }, holds: false, when: time.Time{}},
+		{why: "static pools are not consolidated", after: karpv1.NewNillableDuration(0),
+			change: func(_ *plan.Node, p *karpv1.NodePool) { p.Spec.Replicas = new(int64(2)) }, holds: false, when: time.Time{}},
 	} {
 		t.Run(row.why, func(t *testing.T) {
 			t.Parallel()

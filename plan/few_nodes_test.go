@@ -32,10 +32,14 @@ func TestFewNodes(t *testing.T) {
 		packing plan.Packing
 		most    int
 	}{
-		"NoRequests":         {"pods that ask for nothing need addresses, and two nodes that have enough of them beside a third", withoutRequests(50), rootVolume, plan.PackingSpread, 3},
-		"NoRequestsCheapest": {"whoever wants it cheapest gets no more nodes than the volumes are worth", withoutRequests(50), rootVolume, plan.PackingCheapest, 3},
-		"OneCore":            {"five cores are one machine, or three where no node is to carry more than a third", manyPods(5, "one", "1", "0"), rootVolume, plan.PackingSpread, 3},
-		"OneCoreCheapest":    {"machines of a family cost the same by the core, so that one volume decides", manyPods(5, "one", "1", "0"), rootVolume, plan.PackingCheapest, 2},
+		"NoRequests": {reason: "pods that ask for nothing need addresses, and two nodes that have enough of them beside a third",
+			pods: withoutRequests(50), price: rootVolume, packing: plan.PackingSpread, most: 3},
+		"NoRequestsCheapest": {reason: "whoever wants it cheapest gets no more nodes than the volumes are worth", pods: withoutRequests(50),
+			price: rootVolume, packing: plan.PackingCheapest, most: 3},
+		"OneCore": {reason: "five cores are one machine, or three where no node is to carry more than a third",
+			pods: manyPods(5, "one", "1", "0"), price: rootVolume, packing: plan.PackingSpread, most: 3},
+		"OneCoreCheapest": {reason: "machines of a family cost the same by the core, so that one volume decides",
+			pods: manyPods(5, "one", "1", "0"), price: rootVolume, packing: plan.PackingCheapest, most: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -125,7 +125,7 @@ func smallCatalogue() []*cloud.InstanceType {
 			name  string
 			cores float64
 			pods  int64
-		}{{"large", 2, 29}, {"xlarge", 4, 58}, {"2xlarge", 8, 58}, {"4xlarge", 16, 234}, {"8xlarge", 32, 234}, {"16xlarge", 64, 737}} {
+		}{{name: "large", cores: 2, pods: 29}, {name: "xlarge", cores: 4, pods: 58}, {name: "2xlarge", cores: 8, pods: 58}, {name: "4xlarge", cores: 16, pods: 234}, {name: "8xlarge", cores: 32, pods: 234}, {name: "16xlarge", cores: 64, pods: 737}} {
 			catalogue = append(catalogue, machineSpec{name: family + "." + size.name, arch: arch, cores: size.cores,
 				memory: memoryPerCore * size.cores, pods: size.pods, price: pricePerCore * size.cores}.instanceType())
 		}

@@ -121,18 +121,25 @@ func TestEmptinessKeepsHeadroom(t *testing.T) {
 		goes   int
 		why    string
 	}{
-		{"without a buffer all go", []*plan.Node{empty("a"), empty("b")}, nil, 2, ""},
-		{"one is enough", []*plan.Node{empty("a"), empty("b")}, buffered(in, "spare", 2, "900m", "1Mi"), 1, "it keeps room free for default/capacity-buffer-spare-"},
-		{"both are needed", []*plan.Node{empty("a"), empty("b")}, buffered(in, "spare", 3, "900m", "1Mi"), 0, "it keeps room free for default/capacity-buffer-spare-"},
-		{"both, and they are not enough", []*plan.Node{empty("a"), empty("b")}, buffered(in, "spare", 9, "900m", "1Mi"), 0, "it keeps room free for default/capacity-buffer-spare-"},
-		{"there is room beside what runs elsewhere", []*plan.Node{empty("a"), busy("b", "1")}, buffered(in, "spare", 3, "900m", "1Mi"), 1, ""},
-		{"some of the room is elsewhere", []*plan.Node{empty("a"), empty("b"), busy("c", "2")}, buffered(in, "spare", 3, "900m", "1Mi"), 1, "it keeps room free for"},
-		{"a buffer too large for any of them keeps none", []*plan.Node{empty("a"), empty("b")}, buffered(in, "spare", 1, "6", "1Mi"), 2, ""},
+		{reason: "without a buffer all go", nodes: []*plan.Node{empty("a"), empty("b")}, goes: 2, why: ""},
+		{reason: "one is enough", nodes: []*plan.Node{empty("a"), empty("b")}, buffer: buffered(in, "spare", 2, "900m", "1Mi"), goes: 1,
+			why: "it keeps room free for default/capacity-buffer-spare-"},
+		{reason: "both are needed", nodes: []*plan.Node{empty("a"), empty("b")}, buffer: buffered(in, "spare", 3, "900m", "1Mi"), goes: 0,
+			why: "it keeps room free for default/capacity-buffer-spare-"},
+		{reason: "both, and they are not enough", nodes: []*plan.Node{empty("a"), empty("b")},
+			buffer: buffered(in, "spare", 9, "900m", "1Mi"), goes: 0, why: "it keeps room free for default/capacity-buffer-spare-"},
+		{reason: "there is room beside what runs elsewhere", nodes: []*plan.Node{empty("a"), busy("b", "1")},
+			buffer: buffered(in, "spare", 3, "900m", "1Mi"), goes: 1, why: ""},
+		{reason: "some of the room is elsewhere", nodes: []*plan.Node{empty("a"), empty("b"), busy("c", "2")},
+			buffer: buffered(in, "spare", 3, "900m", "1Mi"), goes: 1, why: "it keeps room free for"},
+		{reason: "a buffer too large for any of them keeps none", nodes: []*plan.Node{empty("a"), empty("b")},
+			buffer: buffered(in, "spare", 1, "6", "1Mi"), goes: 2, why: ""},
 		{
-			"a node that is starting takes nobody's place yet", []*plan.Node{empty("a"), existing("b", "m6i.large", func(n *plan.Node) { n.Initialized, n.Ready = false, false })},
-			buffered(in, "spare", 1, "900m", "1Mi"), 0, "it keeps room free for",
+			reason: "a node that is starting takes nobody's place yet", nodes: []*plan.Node{empty("a"), existing("b", "m6i.large", func(n *plan.Node) { n.Initialized, n.Ready = false, false })},
+			buffer: buffered(in, "spare", 1, "900m", "1Mi"), goes: 0, why: "it keeps room free for",
 		},
-		{"room on different nodes", []*plan.Node{empty("a"), empty("b"), empty("c")}, buffered(in, "spare", 2, "100m", "1Mi", spread), 1, "it keeps room free for"},
+		{reason: "room on different nodes", nodes: []*plan.Node{empty("a"), empty("b"), empty("c")},
+			buffer: buffered(in, "spare", 2, "100m", "1Mi", spread), goes: 1, why: "it keeps room free for"},
 	} {
 		snapshot := &plan.Snapshot{Time: now, Nodes: tc.nodes, Pending: tc.buffer, NodePools: []*karpv1.NodePool{nodePool("p")}}
 		found := plan.Disrupt(plan.Input{Snapshot: snapshot})

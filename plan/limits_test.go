@@ -43,19 +43,25 @@ func TestWhatLimitsCount(t *testing.T) {
 		pool         func(*karpv1.NodePool)
 		claims       int
 	}{
-		{"nothing yet", "four machines of two cores", nil, limits("cpu", "8"), 4},
-		{"a node", "it has two of the cores", []*plan.Node{existing("n", "m6i.large", full)}, limits("cpu", "8"), 3},
-		{"a node of another pool", "it does not count", []*plan.Node{existing("n", "m6i.large", full, func(n *plan.Node) { n.Pool = "q" })}, limits("cpu", "8"), 4},
-		{"a node that is going", "it counts until it is gone", []*plan.Node{existing("n", "m6i.large", full, func(n *plan.Node) { n.Deleting = true })}, limits("cpu", "8"), 3},
-		{"a node whose machine is being terminated", "it counts until it is gone", []*plan.Node{existing("n", "m6i.large", full, func(n *plan.Node) { n.Deleting, n.Terminating = true, true })}, limits("cpu", "8"), 3},
-		{"a claim in flight", "it counts as the largest it may become", []*plan.Node{inFlight("m6i.large", "m6i.xlarge")}, limits("cpu", "8"), 2},
-		{"a launched claim", "it counts as what it has become", []*plan.Node{launched}, limits("cpu", "8"), 3},
-		{"memory", "any resource may be limited", nil, limits("memory", "23Gi"), 3},
-		{"pods", "even pods", nil, limits("pods", "60"), 2},
-		{"nodes", "or the number of machines", []*plan.Node{existing("n", "m6i.large", full)}, limits("nodes", "3"), 2},
-		{"several", "the tightest counts", nil, limits("cpu", "100", "nodes", "50", "memory", "8Gi"), 1},
-		{"a device", "what a machine does not have is not limited", nil, limits("nvidia.com/gpu", "0"), 5},
-		{"more than allowed", "a limit that was lowered leaves nothing, and not less", []*plan.Node{existing("n", "m6i.16xlarge", full)}, limits("cpu", "8"), 0},
+		{name: "nothing yet", reason: "four machines of two cores", pool: limits("cpu", "8"), claims: 4},
+		{name: "a node", reason: "it has two of the cores", nodes: []*plan.Node{existing("n", "m6i.large", full)}, pool: limits("cpu", "8"), claims: 3},
+		{name: "a node of another pool", reason: "it does not count",
+			nodes: []*plan.Node{existing("n", "m6i.large", full, func(n *plan.Node) { n.Pool = "q" })}, pool: limits("cpu", "8"), claims: 4},
+		{name: "a node that is going", reason: "it counts until it is gone",
+			nodes: []*plan.Node{existing("n", "m6i.large", full, func(n *plan.Node) { n.Deleting = true })}, pool: limits("cpu", "8"), claims: 3},
+		{name: "a node whose machine is being terminated", reason: "it counts until it is gone",
+			nodes: []*plan.Node{existing("n", "m6i.large", full, func(n *plan.Node) { n.Deleting, n.Terminating = true, true })},
+			pool:  limits("cpu", "8"), claims: 3},
+		{name: "a claim in flight", reason: "it counts as the largest it may become",
+			nodes: []*plan.Node{inFlight("m6i.large", "m6i.xlarge")}, pool: limits("cpu", "8"), claims: 2},
+		{name: "a launched claim", reason: "it counts as what it has become", nodes: []*plan.Node{launched}, pool: limits("cpu", "8"), claims: 3},
+		{name: "memory", reason: "any resource may be limited", pool: limits("memory", "23Gi"), claims: 3},
+		{name: "pods", reason: "even pods", pool: limits("pods", "60"), claims: 2},
+		{name: "nodes", reason: "or the number of machines", nodes: []*plan.Node{existing("n", "m6i.large", full)}, pool: limits("nodes", "3"), claims: 2},
+		{name: "several", reason: "the tightest counts", pool: limits("cpu", "100", "nodes", "50", "memory", "8Gi"), claims: 1},
+		{name: "a device", reason: "what a machine does not have is not limited", pool: limits("nvidia.com/gpu", "0"), claims: 5},
+		{name: "more than allowed", reason: "a limit that was lowered leaves nothing, and not less",
+			nodes: []*plan.Node{existing("n", "m6i.16xlarge", full)}, pool: limits("cpu", "8"), claims: 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -44,30 +44,40 @@ func TestChoiceOfMinValues(t *testing.T) {
 		want         map[string]int // least number of values by label; nil if nothing is launched
 		relaxed      bool
 	}{
-		{"exists", "any families", minValues(family, corev1.NodeSelectorOpExists, 4), newPod("a", "1", "1Gi"), "", map[string]int{family: 4}, false},
-		{"in", "of these families", minValues(family, corev1.NodeSelectorOpIn, 2, "c5", "r6i", "m6g"), newPod("a", "1", "1Gi"), "", map[string]int{family: 2}, false},
-		{"not in", "of all families but these", minValues(family, corev1.NodeSelectorOpNotIn, 3, "c5", "g5"), newPod("a", "1", "1Gi"), "", map[string]int{family: 3}, false},
-		{"gt", "of numbers", minValues(cpu, corev1.NodeSelectorOpGt, 3, "3"), newPod("a", "1", "1Gi"), "", map[string]int{cpu: 3}, false},
+		{name: "exists", reason: "any families", pool: minValues(family, corev1.NodeSelectorOpExists, 4), pod: newPod("a", "1", "1Gi"),
+			policy: "", want: map[string]int{family: 4}, relaxed: false},
+		{name: "in", reason: "of these families", pool: minValues(family, corev1.NodeSelectorOpIn, 2, "c5", "r6i", "m6g"),
+			pod: newPod("a", "1", "1Gi"), policy: "", want: map[string]int{family: 2}, relaxed: false},
+		{name: "not in", reason: "of all families but these", pool: minValues(family, corev1.NodeSelectorOpNotIn, 3, "c5", "g5"),
+			pod: newPod("a", "1", "1Gi"), policy: "", want: map[string]int{family: 3}, relaxed: false},
+		{name: "gt", reason: "of numbers", pool: minValues(cpu, corev1.NodeSelectorOpGt, 3, "3"), pod: newPod("a", "1", "1Gi"), policy: "",
+			want: map[string]int{cpu: 3}, relaxed: false},
 		{
-			"two labels", "both at once", several(minValues(family, corev1.NodeSelectorOpExists, 3), minValues(size, corev1.NodeSelectorOpExists, 3)),
-			newPod("a", "1", "1Gi"), "", map[string]int{family: 3, size: 3}, false,
+			name: "two labels", reason: "both at once", pool: several(minValues(family, corev1.NodeSelectorOpExists, 3), minValues(size, corev1.NodeSelectorOpExists, 3)),
+			pod: newPod("a", "1", "1Gi"), policy: "", want: map[string]int{family: 3, size: 3}, relaxed: false,
 		},
 		{
-			"instance types", "the label every type has a value of its own for", minValues(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpExists, 12),
-			newPod("a", "1", "1Gi"), "", map[string]int{corev1.LabelInstanceTypeStable: 12}, false,
+			name: "instance types", reason: "the label every type has a value of its own for", pool: minValues(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpExists, 12),
+			pod: newPod("a", "1", "1Gi"), policy: "", want: map[string]int{corev1.LabelInstanceTypeStable: 12}, relaxed: false,
 		},
 		{
-			"capacity types", "that spot and on-demand are there is choice enough; a launch takes one", minValues(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, 2, "spot", "on-demand"),
-			newPod("a", "1", "1Gi"), "", map[string]int{}, false,
+			name: "capacity types", reason: "that spot and on-demand are there is choice enough; a launch takes one", pool: minValues(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, 2, "spot", "on-demand"),
+			pod: newPod("a", "1", "1Gi"), policy: "", want: map[string]int{}, relaxed: false,
 		},
-		{"zones", "a launch that may go to all zones has three", minValues(corev1.LabelTopologyZone, corev1.NodeSelectorOpExists, 3), newPod("a", "1", "1Gi"), "", map[string]int{}, false},
-		{"strict", "with too little choice nothing is launched", minValues(family, corev1.NodeSelectorOpExists, 3), newPod("a", "1", "300Gi"), plan.MinValuesStrict, nil, false},
-		{"best effort", "with too little choice the best there is", minValues(family, corev1.NodeSelectorOpExists, 3), newPod("a", "1", "300Gi"), plan.MinValuesBestEffort, map[string]int{family: 1}, true},
+		{name: "zones", reason: "a launch that may go to all zones has three",
+			pool: minValues(corev1.LabelTopologyZone, corev1.NodeSelectorOpExists, 3), pod: newPod("a", "1", "1Gi"), policy: "",
+			want: map[string]int{}, relaxed: false},
+		{name: "strict", reason: "with too little choice nothing is launched", pool: minValues(family, corev1.NodeSelectorOpExists, 3),
+			pod: newPod("a", "1", "300Gi"), policy: plan.MinValuesStrict, relaxed: false},
+		{name: "best effort", reason: "with too little choice the best there is", pool: minValues(family, corev1.NodeSelectorOpExists, 3),
+			pod: newPod("a", "1", "300Gi"), policy: plan.MinValuesBestEffort, want: map[string]int{family: 1}, relaxed: true},
 		{
-			"best effort, two labels", "what can be met is met", several(minValues(family, corev1.NodeSelectorOpExists, 9), minValues(size, corev1.NodeSelectorOpExists, 4)),
-			newPod("a", "1", "1Gi"), plan.MinValuesBestEffort, map[string]int{family: 5, size: 4}, true,
+			name: "best effort, two labels", reason: "what can be met is met", pool: several(minValues(family, corev1.NodeSelectorOpExists, 9), minValues(size, corev1.NodeSelectorOpExists, 4)),
+			pod: newPod("a", "1", "1Gi"), policy: plan.MinValuesBestEffort, want: map[string]int{family: 5, size: 4}, relaxed: true,
 		},
-		{"best effort and enough", "who has choice enough is not marked", minValues(family, corev1.NodeSelectorOpExists, 3), newPod("a", "1", "1Gi"), plan.MinValuesBestEffort, map[string]int{family: 3}, false},
+		{name: "best effort and enough", reason: "who has choice enough is not marked",
+			pool: minValues(family, corev1.NodeSelectorOpExists, 3), pod: newPod("a", "1", "1Gi"), policy: plan.MinValuesBestEffort,
+			want: map[string]int{family: 3}, relaxed: false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -124,13 +134,17 @@ func TestMinValuesOfClaimsByHand(t *testing.T) {
 		policy       plan.MinValuesPolicy
 		fails        bool
 	}{
-		{"enough", "five families are there", claim("karpenter.k8s.aws/instance-family", 5, nil), plan.MinValuesStrict, false},
-		{"too few", "there are no six", claim("karpenter.k8s.aws/instance-family", 6, nil), plan.MinValuesStrict, true},
-		{"best effort", "six would be better, five will do", claim("karpenter.k8s.aws/instance-family", 6, nil), plan.MinValuesBestEffort, false},
-		{"relaxed when it was planned", "the plan has said that it will do", claim("karpenter.k8s.aws/instance-family", 6, relaxed), plan.MinValuesStrict, false},
-		{"capacity types", "both are offered, though one is launched", claim(karpv1.CapacityTypeLabelKey, 2, nil), plan.MinValuesStrict, false},
-		{"zones", "three zones are offered", claim(corev1.LabelTopologyZone, 3, nil), plan.MinValuesStrict, false},
-		{"label nobody has", "a label without values is no choice", claim("karpenter.k8s.aws/instance-gpu-name", 1, nil), plan.MinValuesStrict, true},
+		{name: "enough", reason: "five families are there", claim: claim("karpenter.k8s.aws/instance-family", 5, nil), policy: plan.MinValuesStrict, fails: false},
+		{name: "too few", reason: "there are no six", claim: claim("karpenter.k8s.aws/instance-family", 6, nil), policy: plan.MinValuesStrict, fails: true},
+		{name: "best effort", reason: "six would be better, five will do", claim: claim("karpenter.k8s.aws/instance-family", 6, nil),
+			policy: plan.MinValuesBestEffort, fails: false},
+		{name: "relaxed when it was planned", reason: "the plan has said that it will do",
+			claim: claim("karpenter.k8s.aws/instance-family", 6, relaxed), policy: plan.MinValuesStrict, fails: false},
+		{name: "capacity types", reason: "both are offered, though one is launched", claim: claim(karpv1.CapacityTypeLabelKey, 2, nil),
+			policy: plan.MinValuesStrict, fails: false},
+		{name: "zones", reason: "three zones are offered", claim: claim(corev1.LabelTopologyZone, 3, nil), policy: plan.MinValuesStrict, fails: false},
+		{name: "label nobody has", reason: "a label without values is no choice",
+			claim: claim("karpenter.k8s.aws/instance-gpu-name", 1, nil), policy: plan.MinValuesStrict, fails: true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -72,8 +72,8 @@ func TestNominatedPodsArePlanned(t *testing.T) {
 		to     string
 		claims int
 	}{
-		{"nobody else would help it", "gone", 1},
-		{"it is expected where there is no room, and nobody to make any", "full", 1},
+		{reason: "nobody else would help it", to: "gone", claims: 1},
+		{reason: "it is expected where there is no room, and nobody to make any", to: "full", claims: 1},
 	} {
 		w := world{pods: manyPods(1, "a", "2", "1Gi")}
 		w.pods[0].Status.NominatedNodeName = test.to

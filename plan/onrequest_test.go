@@ -20,9 +20,10 @@ func TestWhatIsAttachedOnRequest(t *testing.T) {
 		requests  plan.Resources
 		claims    int
 	}{
-		"the claim asked for it":                    {[]corev1.ResourceName{efa}, plan.Resources{CPU: 100, Extended: []plan.Amount{{Name: efa, Value: 1}}}, 0},
-		"the claim did not":                         {[]corev1.ResourceName{efa}, plan.Resources{CPU: 100}, 1},
-		"it is attached to every machine of a type": {nil, plan.Resources{CPU: 100}, 0},
+		"the claim asked for it": {onRequest: []corev1.ResourceName{efa},
+			requests: plan.Resources{CPU: 100, Extended: []plan.Amount{{Name: efa, Value: 1}}}, claims: 0},
+		"the claim did not":                         {onRequest: []corev1.ResourceName{efa}, requests: plan.Resources{CPU: 100}, claims: 1},
+		"it is attached to every machine of a type": {onRequest: nil, requests: plan.Resources{CPU: 100}, claims: 0},
 	} {
 		typ := machineSpec{name: "c5n.18xlarge", cores: 72, memory: 192, price: 3.888, gpus: 4, devices: efa}.instanceType()
 		typ.OnRequest = test.onRequest

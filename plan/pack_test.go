@@ -172,29 +172,35 @@ func TestWhyNothingIsBought(t *testing.T) {
 		pod        *corev1.Pod
 		pool       *karpv1.NodePool
 	}{
-		{"taint", "taint dedicated:NoSchedule is not tolerated", newPod("a", "1", "1Gi"), nodePool("p", tainted("dedicated"))},
-		{"not ready", "it is not Ready: no subnets", newPod("a", "1", "1Gi"), nodePool("p", notReady("no subnets"))},
-		{"static", "it is static: its size does not follow the pods", newPod("a", "1", "1Gi"), nodePool("p", func(pool *karpv1.NodePool) { n := int64(3); pool.Spec.Replicas = &n })},
-		{"label nobody defines", "team In [x] is not met: the pool does not define the label", newPod("a", "1", "1Gi", selects("team", "x")), nodePool("p")},
-		{"label with another value", `team In [x] is not met: the pool's nodes have "y"`, newPod("a", "1", "1Gi", selects("team", "x")), nodePool("p", requires("team", corev1.NodeSelectorOpIn, "y"))},
-		{"architecture", "no instance type has kubernetes.io/arch In [riscv]", newPod("a", "1", "1Gi", selects(corev1.LabelArchStable, "riscv")), nodePool("p")},
-		{"zone", "nothing is offered in zone us-east-1z", newPod("a", "1", "1Gi", selects(corev1.LabelTopologyZone, "us-east-1z")), nodePool("p")},
-		{"cpu", "cpu 500 is more than any instance type leaves for pods (63.77)", newPod("a", "500", "1Gi"), nodePool("p")},
-		{"memory", "memory 900Gi is more than any instance type leaves for pods (465.3Gi)", newPod("a", "1", "900Gi"), nodePool("p")},
-		{"device", "no instance type has example.com/fpga", newPod("a", "1", "1Gi", asks("example.com/fpga", "1")), nodePool("p")},
-		{"limit", "limit cpu 1 leaves 1", newPod("a", "1", "1Gi"), nodePool("p", limit(corev1.ResourceCPU, "1"))},
-		{"limit of nodes", "limit nodes 0 leaves 0", newPod("a", "1", "1Gi"), nodePool("p", limit(karpv1.ResourceNodes, "0"))},
-		{"hostname", "kubernetes.io/hostname In [h] can be met only by a node that exists", newPod("a", "1", "1Gi", selects(corev1.LabelHostname, "h")), nodePool("p")},
-		{"both", "there is no arm64 instance type with karpenter.k8s.aws/instance-category In [r]",
-			newPod("a", "1", "1Gi", selects(corev1.LabelArchStable, "arm64"), func(pod *corev1.Pod) {
+		{name: "taint", want: "taint dedicated:NoSchedule is not tolerated", pod: newPod("a", "1", "1Gi"), pool: nodePool("p", tainted("dedicated"))},
+		{name: "not ready", want: "it is not Ready: no subnets", pod: newPod("a", "1", "1Gi"), pool: nodePool("p", notReady("no subnets"))},
+		{name: "static", want: "it is static: its size does not follow the pods", pod: newPod("a", "1", "1Gi"),
+			pool: nodePool("p", func(pool *karpv1.NodePool) { n := int64(3); pool.Spec.Replicas = &n })},
+		{name: "label nobody defines", want: "team In [x] is not met: the pool does not define the label",
+			pod: newPod("a", "1", "1Gi", selects("team", "x")), pool: nodePool("p")},
+		{name: "label with another value", want: `team In [x] is not met: the pool's nodes have "y"`,
+			pod: newPod("a", "1", "1Gi", selects("team", "x")), pool: nodePool("p", requires("team", corev1.NodeSelectorOpIn, "y"))},
+		{name: "architecture", want: "no instance type has kubernetes.io/arch In [riscv]",
+			pod: newPod("a", "1", "1Gi", selects(corev1.LabelArchStable, "riscv")), pool: nodePool("p")},
+		{name: "zone", want: "nothing is offered in zone us-east-1z",
+			pod: newPod("a", "1", "1Gi", selects(corev1.LabelTopologyZone, "us-east-1z")), pool: nodePool("p")},
+		{name: "cpu", want: "cpu 500 is more than any instance type leaves for pods (63.77)", pod: newPod("a", "500", "1Gi"), pool: nodePool("p")},
+		{name: "memory", want: "memory 900Gi is more than any instance type leaves for pods (465.3Gi)", pod: newPod("a", "1", "900Gi"), pool: nodePool("p")},
+		{name: "device", want: "no instance type has example.com/fpga", pod: newPod("a", "1", "1Gi", asks("example.com/fpga", "1")), pool: nodePool("p")},
+		{name: "limit", want: "limit cpu 1 leaves 1", pod: newPod("a", "1", "1Gi"), pool: nodePool("p", limit(corev1.ResourceCPU, "1"))},
+		{name: "limit of nodes", want: "limit nodes 0 leaves 0", pod: newPod("a", "1", "1Gi"), pool: nodePool("p", limit(karpv1.ResourceNodes, "0"))},
+		{name: "hostname", want: "kubernetes.io/hostname In [h] can be met only by a node that exists",
+			pod: newPod("a", "1", "1Gi", selects(corev1.LabelHostname, "h")), pool: nodePool("p")},
+		{name: "both", want: "there is no arm64 instance type with karpenter.k8s.aws/instance-category In [r]",
+			pod: newPod("a", "1", "1Gi", selects(corev1.LabelArchStable, "arm64"), func(pod *corev1.Pod) {
 				pod.Spec.NodeSelector["karpenter.k8s.aws/instance-category"] = "r"
-			}), nodePool("p")},
-		{"devices by claim", "it asks for devices by dynamic resource allocation, which is not planned for",
-			newPod("a", "1", "1Gi", func(pod *corev1.Pod) { pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "x"}} }), nodePool("p")},
-		{"fields", "its node affinity uses matchFields, which no NodePool can meet", newPod("a", "1", "1Gi", needs(corev1.NodeSelectorTerm{
+			}), pool: nodePool("p")},
+		{name: "devices by claim", want: "it asks for devices by dynamic resource allocation, which is not planned for",
+			pod: newPod("a", "1", "1Gi", func(pod *corev1.Pod) { pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "x"}} }), pool: nodePool("p")},
+		{name: "fields", want: "its node affinity uses matchFields, which no NodePool can meet", pod: newPod("a", "1", "1Gi", needs(corev1.NodeSelectorTerm{
 			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}},
-		})), nodePool("p")},
-		{"too little choice", "minValues asks for 40 values of karpenter.k8s.aws/instance-family, and only 6 have any instance type", newPod("a", "1", "1Gi"), nodePool("p", func(pool *karpv1.NodePool) {
+		})), pool: nodePool("p")},
+		{name: "too little choice", want: "minValues asks for 40 values of karpenter.k8s.aws/instance-family, and only 6 have any instance type", pod: newPod("a", "1", "1Gi"), pool: nodePool("p", func(pool *karpv1.NodePool) {
 			n := 40
 			pool.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{{
 				Key: "karpenter.k8s.aws/instance-family", Operator: corev1.NodeSelectorOpExists, MinValues: &n}}
@@ -251,19 +257,28 @@ func TestExistingNodes(t *testing.T) {
 		pods         []*corev1.Pod
 		placed       int
 	}{
-		{"room", "two of three pods fit", existing("n", "m6i.large"), manyPods(3, "a", "900m", "1Gi"), 2},
-		{"cordoned", "a cordoned node takes nothing", existing("n", "m6i.large", func(n *plan.Node) { n.Cordoned = true }), manyPods(1, "a", "1", "1Gi"), 0},
-		{"deleting", "a node that goes away takes nothing", existing("n", "m6i.large", func(n *plan.Node) { n.Deleting = true }), manyPods(1, "a", "1", "1Gi"), 0},
-		{"disrupted", "a node that is being drained takes nothing", existing("n", "m6i.large", func(n *plan.Node) { n.Disrupted = true }), manyPods(1, "a", "1", "1Gi"), 0},
-		{"tainted", "taints of an initialized node count", existing("n", "m6i.large", func(n *plan.Node) { n.Taints = []corev1.Taint{unready} }), manyPods(1, "a", "1", "1Gi"), 0},
-		{"joining", "a node that has just joined is about to lose Kubernetes' own taints", existing("n", "m6i.large", joining), manyPods(1, "a", "1", "1Gi"), 1},
-		{"hostname", "a pod may insist on a node that exists", existing("n", "m6i.large"), manyPods(1, "a", "1", "1Gi", selects(corev1.LabelHostname, "n")), 1},
-		{"other labels", "a node without the label is no node for the pod", existing("n", "m6i.large"), manyPods(1, "a", "1", "1Gi", selects("team", "x")), 0},
-		{"in flight", "a claim without machine offers what the smallest it may become offers", existing("n", "m6i.large", inFlight), manyPods(3, "a", "900m", "1Gi"), 2},
-		{"in flight elsewhere", "a claim that may become another architecture does not count", existing("n", "m6i.large", inFlight), manyPods(1, "a", "1", "1Gi", selects(corev1.LabelArchStable, "arm64")), 0},
-		{"host port", "a host port is there once", existing("n", "m6i.xlarge"), manyPods(2, "a", "100m", "1Gi", func(pod *corev1.Pod) {
+		{name: "room", reason: "two of three pods fit", node: existing("n", "m6i.large"), pods: manyPods(3, "a", "900m", "1Gi"), placed: 2},
+		{name: "cordoned", reason: "a cordoned node takes nothing",
+			node: existing("n", "m6i.large", func(n *plan.Node) { n.Cordoned = true }), pods: manyPods(1, "a", "1", "1Gi"), placed: 0},
+		{name: "deleting", reason: "a node that goes away takes nothing",
+			node: existing("n", "m6i.large", func(n *plan.Node) { n.Deleting = true }), pods: manyPods(1, "a", "1", "1Gi"), placed: 0},
+		{name: "disrupted", reason: "a node that is being drained takes nothing",
+			node: existing("n", "m6i.large", func(n *plan.Node) { n.Disrupted = true }), pods: manyPods(1, "a", "1", "1Gi"), placed: 0},
+		{name: "tainted", reason: "taints of an initialized node count",
+			node: existing("n", "m6i.large", func(n *plan.Node) { n.Taints = []corev1.Taint{unready} }), pods: manyPods(1, "a", "1", "1Gi"), placed: 0},
+		{name: "joining", reason: "a node that has just joined is about to lose Kubernetes' own taints",
+			node: existing("n", "m6i.large", joining), pods: manyPods(1, "a", "1", "1Gi"), placed: 1},
+		{name: "hostname", reason: "a pod may insist on a node that exists", node: existing("n", "m6i.large"),
+			pods: manyPods(1, "a", "1", "1Gi", selects(corev1.LabelHostname, "n")), placed: 1},
+		{name: "other labels", reason: "a node without the label is no node for the pod", node: existing("n", "m6i.large"),
+			pods: manyPods(1, "a", "1", "1Gi", selects("team", "x")), placed: 0},
+		{name: "in flight", reason: "a claim without machine offers what the smallest it may become offers",
+			node: existing("n", "m6i.large", inFlight), pods: manyPods(3, "a", "900m", "1Gi"), placed: 2},
+		{name: "in flight elsewhere", reason: "a claim that may become another architecture does not count",
+			node: existing("n", "m6i.large", inFlight), pods: manyPods(1, "a", "1", "1Gi", selects(corev1.LabelArchStable, "arm64")), placed: 0},
+		{name: "host port", reason: "a host port is there once", node: existing("n", "m6i.xlarge"), pods: manyPods(2, "a", "100m", "1Gi", func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP}}
-		}), 1},
+		}), placed: 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -329,15 +344,15 @@ func TestPodsOfGoingNodes(t *testing.T) {
 		ends time.Duration
 		want int
 	}{
-		{"of a workload", bound("a", owned("ReplicaSet")), 0, 1},
-		{"of a DaemonSet", bound("a", owned("DaemonSet")), 0, 0},
-		{"of the node", bound("a", owned("Node")), 0, 0},
-		{"terminating", bound("a", owned("ReplicaSet"), deleted), 0, 0},
-		{"terminating, of a StatefulSet", bound("a", owned("StatefulSet"), deleted), 0, 1},
-		{"not to be disrupted", bound("a", stays), 0, 0},
-		{"not to be disrupted, lost in a day", bound("a", stays), 24 * time.Hour, 0},
-		{"not to be disrupted, lost in a minute", bound("a", stays), time.Minute, 1},
-		{"finished", bound("a", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }), 0, 0},
+		{name: "of a workload", pod: bound("a", owned("ReplicaSet")), ends: 0, want: 1},
+		{name: "of a DaemonSet", pod: bound("a", owned("DaemonSet")), ends: 0, want: 0},
+		{name: "of the node", pod: bound("a", owned("Node")), ends: 0, want: 0},
+		{name: "terminating", pod: bound("a", owned("ReplicaSet"), deleted), ends: 0, want: 0},
+		{name: "terminating, of a StatefulSet", pod: bound("a", owned("StatefulSet"), deleted), ends: 0, want: 1},
+		{name: "not to be disrupted", pod: bound("a", stays), ends: 0, want: 0},
+		{name: "not to be disrupted, lost in a day", pod: bound("a", stays), ends: 24 * time.Hour, want: 0},
+		{name: "not to be disrupted, lost in a minute", pod: bound("a", stays), ends: time.Minute, want: 1},
+		{name: "finished", pod: bound("a", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }), ends: 0, want: 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -361,10 +376,13 @@ func TestDaemonSetsCountWhereTheyRun(t *testing.T) {
 		name, reason, first string
 		daemon              *corev1.Pod
 	}{
-		{"everywhere", "pod and daemon together need the next size", "m6g.xlarge", newPod("d", "500m", "1Gi")},
-		{"other architecture", "a daemon that does not run there takes nothing", "m6g.large", newPod("d", "500m", "1Gi", selects(corev1.LabelArchStable, "amd64"))},
-		{"other capacity type", "a daemon for spot takes nothing on demand", "m6g.large", newPod("d", "500m", "1Gi", selects(karpv1.CapacityTypeLabelKey, "spot"))},
-		{"other label", "a daemon for nodes of another kind takes nothing", "m6g.large", newPod("d", "500m", "1Gi", selects("team", "x"))},
+		{name: "everywhere", reason: "pod and daemon together need the next size", first: "m6g.xlarge", daemon: newPod("d", "500m", "1Gi")},
+		{name: "other architecture", reason: "a daemon that does not run there takes nothing", first: "m6g.large",
+			daemon: newPod("d", "500m", "1Gi", selects(corev1.LabelArchStable, "amd64"))},
+		{name: "other capacity type", reason: "a daemon for spot takes nothing on demand", first: "m6g.large",
+			daemon: newPod("d", "500m", "1Gi", selects(karpv1.CapacityTypeLabelKey, "spot"))},
+		{name: "other label", reason: "a daemon for nodes of another kind takes nothing", first: "m6g.large",
+			daemon: newPod("d", "500m", "1Gi", selects("team", "x"))},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

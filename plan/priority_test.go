@@ -46,28 +46,28 @@ func TestLimitsServeTheHighestPriorityFirst(t *testing.T) {
 		want         map[int32]int
 	}{
 		{
-			"large and unimportant", "large pods are planned first, but not before important ones",
-			slices.Concat(manyPods(3, "large", "7", "8Gi"), manyPods(4, "small", "1500m", "2Gi", priority(100))), nil,
-			limit(corev1.ResourceCPU, "8"), map[int32]int{100: 4},
+			name: "large and unimportant", reason: "large pods are planned first, but not before important ones",
+			pods: slices.Concat(manyPods(3, "large", "7", "8Gi"), manyPods(4, "small", "1500m", "2Gi", priority(100))),
+			pool: limit(corev1.ResourceCPU, "8"), want: map[int32]int{100: 4},
 		},
 		{
-			"alike", "of pods that differ in nothing else the important ones are served",
-			slices.Concat(manyPods(10, "a", "1700m", "2Gi"), manyPods(3, "b", "1700m", "2Gi", priority(5))), nil,
-			limit(corev1.ResourceCPU, "6"), map[int32]int{5: 3},
+			name: "alike", reason: "of pods that differ in nothing else the important ones are served",
+			pods: slices.Concat(manyPods(10, "a", "1700m", "2Gi"), manyPods(3, "b", "1700m", "2Gi", priority(5))),
+			pool: limit(corev1.ResourceCPU, "6"), want: map[int32]int{5: 3},
 		},
 		{
-			"three classes", "what the higher ones leave is for the next, down to the last",
-			slices.Concat(manyPods(2, "a", "3", "2Gi", priority(10)), manyPods(2, "b", "3", "2Gi", priority(5)), manyPods(2, "c", "3", "2Gi")), nil,
-			limit(corev1.ResourceCPU, "12"), map[int32]int{10: 2, 5: 1},
+			name: "three classes", reason: "what the higher ones leave is for the next, down to the last",
+			pods: slices.Concat(manyPods(2, "a", "3", "2Gi", priority(10)), manyPods(2, "b", "3", "2Gi", priority(5)), manyPods(2, "c", "3", "2Gi")),
+			pool: limit(corev1.ResourceCPU, "12"), want: map[int32]int{10: 2, 5: 1},
 		},
 		{
-			"room that exists", "a node that is there goes to the important ones as well",
-			slices.Concat(manyPods(1, "a", "7", "2Gi"), manyPods(1, "b", "6", "2Gi", priority(10))),
-			[]*plan.Node{existing("n", "m6i.2xlarge")}, limit(corev1.ResourceCPU, "8"), map[int32]int{10: 1},
+			name: "room that exists", reason: "a node that is there goes to the important ones as well",
+			pods:  slices.Concat(manyPods(1, "a", "7", "2Gi"), manyPods(1, "b", "6", "2Gi", priority(10))),
+			nodes: []*plan.Node{existing("n", "m6i.2xlarge")}, pool: limit(corev1.ResourceCPU, "8"), want: map[int32]int{10: 1},
 		},
 		{
-			"enough", "without need, nobody is left", slices.Concat(manyPods(3, "large", "7", "8Gi"), manyPods(4, "small", "1500m", "2Gi", priority(100))), nil,
-			limit(corev1.ResourceCPU, "800"), map[int32]int{0: 3, 100: 4},
+			name: "enough", reason: "without need, nobody is left", pods: slices.Concat(manyPods(3, "large", "7", "8Gi"), manyPods(4, "small", "1500m", "2Gi", priority(100))),
+			pool: limit(corev1.ResourceCPU, "800"), want: map[int32]int{0: 3, 100: 4},
 		},
 	}
 	for _, test := range tests {
@@ -126,18 +126,18 @@ func TestPlainPodsLeaveDevicesAlone(t *testing.T) {
 		want         map[string]string // node by pod
 	}{
 		{
-			"the larger pod is plain", "large pods are placed first, but not on the place of one that asks for a device",
-			[]*corev1.Pod{newPod("plain", "3", "4Gi"), newPod("device", "2", "4Gi", asks("nvidia.com/gpu", "1"))},
-			[]*plan.Node{existing("a", "g5.xlarge", gpu)}, map[string]string{"device": "claim-a"},
+			name: "the larger pod is plain", reason: "large pods are placed first, but not on the place of one that asks for a device",
+			pods:  []*corev1.Pod{newPod("plain", "3", "4Gi"), newPod("device", "2", "4Gi", asks("nvidia.com/gpu", "1"))},
+			nodes: []*plan.Node{existing("a", "g5.xlarge", gpu)}, want: map[string]string{"device": "claim-a"},
 		},
 		{
-			"a choice", "a node without devices is preferred, though it comes later in the alphabet",
-			[]*corev1.Pod{newPod("plain", "1", "1Gi")}, []*plan.Node{existing("a", "g5.xlarge", gpu), existing("b", "m6i.xlarge")}, map[string]string{"plain": "claim-b"},
+			name: "a choice", reason: "a node without devices is preferred, though it comes later in the alphabet",
+			pods: []*corev1.Pod{newPod("plain", "1", "1Gi")}, nodes: []*plan.Node{existing("a", "g5.xlarge", gpu), existing("b", "m6i.xlarge")}, want: map[string]string{"plain": "claim-b"},
 		},
 		{
-			"nothing else", "what is there and free is not left idle",
-			[]*corev1.Pod{newPod("plain", "1", "1Gi"), newPod("device", "2", "4Gi", asks("nvidia.com/gpu", "1"))},
-			[]*plan.Node{existing("a", "g5.xlarge", gpu)}, map[string]string{"plain": "claim-a", "device": "claim-a"},
+			name: "nothing else", reason: "what is there and free is not left idle",
+			pods:  []*corev1.Pod{newPod("plain", "1", "1Gi"), newPod("device", "2", "4Gi", asks("nvidia.com/gpu", "1"))},
+			nodes: []*plan.Node{existing("a", "g5.xlarge", gpu)}, want: map[string]string{"plain": "claim-a", "device": "claim-a"},
 		},
 	}
 	for _, test := range tests {

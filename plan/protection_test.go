@@ -20,18 +20,18 @@ func TestProtectionOfNodes(t *testing.T) {
 		protects             bool
 		until                time.Time
 	}{
-		{"nobody asks", "", "", false, time.Time{}},
-		{"true has no end", "true", "", true, time.Time{}},
-		{"the claim asks as well as the Node may", "", "true", true, time.Time{}},
-		{"a duration counts from the Node's creation", "4h", "", true, joined.Add(4 * time.Hour)},
-		{"on a claim it counts from the claim's", "", "4h", true, born.Add(4 * time.Hour)},
-		{"the longer of the two holds", "1h", "4h", true, born.Add(4 * time.Hour)},
-		{"nothing is longer than for ever", "true", "4h", true, time.Time{}},
-		{"for ever on the claim as well", "4h", "true", true, time.Time{}},
-		{"what is no duration is ignored", "soon", "", false, time.Time{}},
-		{"and does not undo the other part", "soon", "4h", true, born.Add(4 * time.Hour)},
-		{"a duration has to be positive", "-4h", "", false, time.Time{}},
-		{"false protects nothing", "false", "", false, time.Time{}},
+		{why: "nobody asks", onNode: "", onClaim: "", protects: false, until: time.Time{}},
+		{why: "true has no end", onNode: "true", onClaim: "", protects: true, until: time.Time{}},
+		{why: "the claim asks as well as the Node may", onNode: "", onClaim: "true", protects: true, until: time.Time{}},
+		{why: "a duration counts from the Node's creation", onNode: "4h", onClaim: "", protects: true, until: joined.Add(4 * time.Hour)},
+		{why: "on a claim it counts from the claim's", onNode: "", onClaim: "4h", protects: true, until: born.Add(4 * time.Hour)},
+		{why: "the longer of the two holds", onNode: "1h", onClaim: "4h", protects: true, until: born.Add(4 * time.Hour)},
+		{why: "nothing is longer than for ever", onNode: "true", onClaim: "4h", protects: true, until: time.Time{}},
+		{why: "for ever on the claim as well", onNode: "4h", onClaim: "true", protects: true, until: time.Time{}},
+		{why: "what is no duration is ignored", onNode: "soon", onClaim: "", protects: false, until: time.Time{}},
+		{why: "and does not undo the other part", onNode: "soon", onClaim: "4h", protects: true, until: born.Add(4 * time.Hour)},
+		{why: "a duration has to be positive", onNode: "-4h", onClaim: "", protects: false, until: time.Time{}},
+		{why: "false protects nothing", onNode: "false", onClaim: "", protects: false, until: time.Time{}},
 	} {
 		t.Run(row.why, func(t *testing.T) {
 			t.Parallel()

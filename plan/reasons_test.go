@@ -76,65 +76,65 @@ func TestTheShortestTrueReason(t *testing.T) {
 		unavailable        map[cloud.OfferingKey]time.Time
 	}{
 		{
-			"the pool's own requirement", "what the pool forbids is not the cloud's fault", "the pool requires kubernetes.io/arch In [amd64]",
-			newPod("a", "1", "1Gi", wants(arch, "arm64", zone, "us-east-1a")), requires(arch, corev1.NodeSelectorOpIn, "amd64"), nil, nil,
+			name: "the pool's own requirement", reason: "what the pool forbids is not the cloud's fault", want: "the pool requires kubernetes.io/arch In [amd64]",
+			pod: newPod("a", "1", "1Gi", wants(arch, "arm64", zone, "us-east-1a")), pool: requires(arch, corev1.NodeSelectorOpIn, "amd64"),
 		},
 		{
-			"the pool's zones", "the same with zones", "the pool requires topology.kubernetes.io/zone In [us-east-1a us-east-1b]",
-			newPod("a", "1", "1Gi", wants(zone, "us-east-1c")), requires(zone, corev1.NodeSelectorOpIn, "us-east-1a", "us-east-1b"), nil, nil,
+			name: "the pool's zones", reason: "the same with zones", want: "the pool requires topology.kubernetes.io/zone In [us-east-1a us-east-1b]",
+			pod: newPod("a", "1", "1Gi", wants(zone, "us-east-1c")), pool: requires(zone, corev1.NodeSelectorOpIn, "us-east-1a", "us-east-1b"),
 		},
 		{
-			"the pool's capacity type", "the same with capacity types", "the pool requires karpenter.sh/capacity-type In [on-demand]",
-			newPod("a", "1", "1Gi", wants(capacity, "spot")), onDemand(), nil, nil,
+			name: "the pool's capacity type", reason: "the same with capacity types", want: "the pool requires karpenter.sh/capacity-type In [on-demand]",
+			pod: newPod("a", "1", "1Gi", wants(capacity, "spot")), pool: onDemand(),
 		},
 		{
-			"zone, capacity type and family", "no two of them would be true", "zone us-east-1c has no spot c6i",
-			newPod("a", "1", "1Gi", wants(zone, "us-east-1c", capacity, "spot", family, "c6i", corev1.LabelOSStable, "linux")), several(), noSpot("c6i", "us-east-1c"), nil,
+			name: "zone, capacity type and family", reason: "no two of them would be true", want: "zone us-east-1c has no spot c6i",
+			pod: newPod("a", "1", "1Gi", wants(zone, "us-east-1c", capacity, "spot", family, "c6i", corev1.LabelOSStable, "linux")), pool: several(), types: noSpot("c6i", "us-east-1c"),
 		},
 		{
-			"and the room", "memory is short only of this family", "no arm64 instance type has memory 300Gi free, the most is 228.5Gi",
-			newPod("a", "1", "300Gi", wants(arch, "arm64")), several(), nil, nil,
+			name: "and the room", reason: "memory is short only of this family", want: "no arm64 instance type has memory 300Gi free, the most is 228.5Gi",
+			pod: newPod("a", "1", "300Gi", wants(arch, "arm64")), pool: several(),
 		},
 		{
-			"and the limit", "it would fit, and a machine large enough would exceed the limit",
-			"limit cpu 8 leaves 8, and the smallest instance type with memory 100Gi free has 16",
-			newPod("a", "1", "100Gi"), limit(corev1.ResourceCPU, "8"), nil, nil,
+			name: "and the limit", reason: "it would fit, and a machine large enough would exceed the limit",
+			want: "limit cpu 8 leaves 8, and the smallest instance type with memory 100Gi free has 16",
+			pod:  newPod("a", "1", "100Gi"), pool: limit(corev1.ResourceCPU, "8"),
 		},
 		{
-			"zone and room and limit", "the sentence of the specification",
-			"limit cpu 8 leaves 8, and the smallest spot m6g with memory 50Gi free in zone us-east-1b has 16",
-			newPod("a", "1", "50Gi", wants(zone, "us-east-1b", capacity, "spot", family, "m6g")), limit(corev1.ResourceCPU, "8"), fat, nil,
+			name: "zone and room and limit", reason: "the sentence of the specification",
+			want: "limit cpu 8 leaves 8, and the smallest spot m6g with memory 50Gi free in zone us-east-1b has 16",
+			pod:  newPod("a", "1", "50Gi", wants(zone, "us-east-1b", capacity, "spot", family, "m6g")), pool: limit(corev1.ResourceCPU, "8"), types: fat,
 		},
 		{
-			"device of the other architecture", "nothing of what it asks for has the device", "no arm64 instance type has nvidia.com/gpu",
-			newPod("a", "1", "1Gi", wants(arch, "arm64"), asks("nvidia.com/gpu", "1")), several(), nil, nil,
+			name: "device of the other architecture", reason: "nothing of what it asks for has the device", want: "no arm64 instance type has nvidia.com/gpu",
+			pod: newPod("a", "1", "1Gi", wants(arch, "arm64"), asks("nvidia.com/gpu", "1")), pool: several(),
 		},
 		{
-			"two resources", "each would be there alone", "there is no c6i.xlarge or r6i.large with cpu 3 and memory 12Gi free",
-			newPod("a", "3", "12Gi", needs(expr(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpIn, "c6i.xlarge", "r6i.large"))), several(), nil, nil,
+			name: "two resources", reason: "each would be there alone", want: "there is no c6i.xlarge or r6i.large with cpu 3 and memory 12Gi free",
+			pod: newPod("a", "3", "12Gi", needs(expr(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpIn, "c6i.xlarge", "r6i.large"))), pool: several(),
 		},
 		{
-			"refused", "what was refused comes back at a known time", "no spot m6g.large is available until 12:01:00 UTC",
-			newPod("a", "1", "1Gi", wants(corev1.LabelInstanceTypeStable, "m6g.large", capacity, "spot")), several(), nil, refused(threeZones...),
+			name: "refused", reason: "what was refused comes back at a known time", want: "no spot m6g.large is available until 12:01:00 UTC",
+			pod: newPod("a", "1", "1Gi", wants(corev1.LabelInstanceTypeStable, "m6g.large", capacity, "spot")), pool: several(), unavailable: refused(threeZones...),
 		},
 		{
-			"refused in the zone", "elsewhere it is there", "zone us-east-1b has no spot m6g.large available until 12:03:00 UTC",
-			newPod("a", "1", "1Gi", wants(corev1.LabelInstanceTypeStable, "m6g.large", capacity, "spot", zone, "us-east-1b")), several(), nil, refused("us-east-1b"),
+			name: "refused in the zone", reason: "elsewhere it is there", want: "zone us-east-1b has no spot m6g.large available until 12:03:00 UTC",
+			pod: newPod("a", "1", "1Gi", wants(corev1.LabelInstanceTypeStable, "m6g.large", capacity, "spot", zone, "us-east-1b")), pool: several(), unavailable: refused("us-east-1b"),
 		},
 		{
-			"contradiction", "the pool leaves the label to the pods, and the pod contradicts itself", "no value of team meets all its requirements",
-			newPod("a", "1", "1Gi", wants("team", "a"), func(pod *corev1.Pod) {
+			name: "contradiction", reason: "the pool leaves the label to the pods, and the pod contradicts itself", want: "no value of team meets all its requirements",
+			pod: newPod("a", "1", "1Gi", wants("team", "a"), func(pod *corev1.Pod) {
 				needs(expr("team", corev1.NodeSelectorOpNotIn, "a"))(pod)
-			}), requires("team", corev1.NodeSelectorOpExists), nil, nil,
+			}), pool: requires("team", corev1.NodeSelectorOpExists),
 		},
 		{
-			"nearest alternative", "of two alternatives the one that came nearest is told", "limit nodes 0 leaves 0",
-			newPod("a", "1", "1Gi", needs(expr(family, corev1.NodeSelectorOpIn, "m6g"), expr(family, corev1.NodeSelectorOpIn, "z9"))), limit(karpv1.ResourceNodes, "0"), nil, nil,
+			name: "nearest alternative", reason: "of two alternatives the one that came nearest is told", want: "limit nodes 0 leaves 0",
+			pod: newPod("a", "1", "1Gi", needs(expr(family, corev1.NodeSelectorOpIn, "m6g"), expr(family, corev1.NodeSelectorOpIn, "z9"))), pool: limit(karpv1.ResourceNodes, "0"),
 		},
 		{
-			"too little choice", "what holds the pod comes from too few families",
-			"minValues asks for 3 values of karpenter.k8s.aws/instance-family, and only 1 have any instance type with memory 300Gi free",
-			newPod("a", "1", "300Gi"), several(minValues(family, corev1.NodeSelectorOpExists, 3), requires("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpIn, "c", "m", "r")), nil, nil,
+			name: "too little choice", reason: "what holds the pod comes from too few families",
+			want: "minValues asks for 3 values of karpenter.k8s.aws/instance-family, and only 1 have any instance type with memory 300Gi free",
+			pod:  newPod("a", "1", "300Gi"), pool: several(minValues(family, corev1.NodeSelectorOpExists, 3), requires("karpenter.k8s.aws/instance-category", corev1.NodeSelectorOpIn, "c", "m", "r")),
 		},
 	}
 	for _, test := range tests {

@@ -105,10 +105,11 @@ func TestStaticDrift(t *testing.T) {
 		want   []string
 		cause  plan.Cause
 	}{
-		{"all that have drifted", static(3), []string{"claim-a", "claim-b"}, ""},
-		{"as many as the limit leaves room for", static(3, limitNodes("4")), []string{"claim-a"}, plan.CauseRoom},
-		{"as many as the budget lets go", static(3, budgets(karpv1.Budget{Nodes: "1"})), []string{"claim-a"}, plan.CauseBudget},
-		{"none of a pool that is not Ready", static(3, func(pool *karpv1.NodePool) { pool.Status.Conditions[0].Status = "False" }), nil, plan.CauseRoom},
+		{reason: "all that have drifted", pool: static(3), want: []string{"claim-a", "claim-b"}, cause: ""},
+		{reason: "as many as the limit leaves room for", pool: static(3, limitNodes("4")), want: []string{"claim-a"}, cause: plan.CauseRoom},
+		{reason: "as many as the budget lets go", pool: static(3, budgets(karpv1.Budget{Nodes: "1"})), want: []string{"claim-a"}, cause: plan.CauseBudget},
+		{reason: "none of a pool that is not Ready",
+			pool: static(3, func(pool *karpv1.NodePool) { pool.Status.Conditions[0].Status = "False" }), cause: plan.CauseRoom},
 	} {
 		w := world{pools: []plan.Pool{{NodePool: tc.pool, Types: smallCatalogue()}}, nodes: []*plan.Node{
 			ofStatic("a", hasDrifted(0), running(in, newPod("x"+tc.reason, "1", "1Gi"))), ofStatic("b", hasDrifted(1), running(in, newPod("y"+tc.reason, "1", "1Gi"))), ofStatic("c"),

@@ -46,25 +46,30 @@ func TestPodRequests(t *testing.T) {
 		cpu          int64
 		memory       string
 	}{
-		{"containers", "they run side by side", newPod("a", "1", "1Gi", func(pod *corev1.Pod) {
+		{name: "containers", reason: "they run side by side", pod: newPod("a", "1", "1Gi", func(pod *corev1.Pod) {
 			pod.Spec.Containers = append(pod.Spec.Containers, pod.Spec.Containers[0])
-		}), 2000, "2Gi"},
-		{"init container", "it runs before the others, alone", newPod("a", "1", "1Gi", init("3", "512Mi", nil)), 3000, "1Gi"},
-		{"sidecar", "it goes on running beside the others", newPod("a", "1", "1Gi", init("500m", "256Mi", &always)), 1500, "1280Mi"},
-		{"sidecar before an init container", "the init container runs beside the sidecars that were started before it",
-			newPod("a", "1", "1Gi", init("500m", "256Mi", &always), init("2", "1Gi", nil)), 2500, "1280Mi"},
-		{"sidecar after an init container", "and not beside those that come later",
-			newPod("a", "1", "1Gi", init("2", "1Gi", nil), init("500m", "256Mi", &always)), 2000, "1280Mi"},
-		{"overhead", "the sandbox of a RuntimeClass takes its part", newPod("a", "1", "1Gi", overhead), 1250, "1144Mi"},
-		{"pod level", "what the pod asks for as a whole counts instead of its containers", newPod("a", "1", "1Gi", whole("750m", "2Gi"), init("3", "3Gi", nil)), 750, "2Gi"},
-		{"pod level and overhead", "the sandbox is not part of it", newPod("a", "1", "1Gi", whole("750m", "2Gi"), overhead), 1000, "2168Mi"},
-		{"growing", "a pod that asks for more gets room for it first", newPod("a", "2", "1Gi", resized(amounts("1", "1Gi"), amounts("1", "1Gi"))), 2000, "1Gi"},
-		{"shrinking", "until the kubelet has taken it away, the pod has it", newPod("a", "1", "1Gi", resized(amounts("2", "1Gi"), amounts("3", "2Gi"))), 3000, "2Gi"},
-		{"infeasible", "what the node can never grant is not counted", newPod("a", "64", "1Gi", resized(amounts("1", "1Gi"), amounts("1", "1Gi")), infeasible), 1000, "1Gi"},
-		{"pod level growing", "the same for the pod as a whole", newPod("a", "1", "1Gi", whole("1", "1Gi"), func(pod *corev1.Pod) {
+		}), cpu: 2000, memory: "2Gi"},
+		{name: "init container", reason: "it runs before the others, alone", pod: newPod("a", "1", "1Gi", init("3", "512Mi", nil)), cpu: 3000, memory: "1Gi"},
+		{name: "sidecar", reason: "it goes on running beside the others", pod: newPod("a", "1", "1Gi", init("500m", "256Mi", &always)), cpu: 1500, memory: "1280Mi"},
+		{name: "sidecar before an init container", reason: "the init container runs beside the sidecars that were started before it",
+			pod: newPod("a", "1", "1Gi", init("500m", "256Mi", &always), init("2", "1Gi", nil)), cpu: 2500, memory: "1280Mi"},
+		{name: "sidecar after an init container", reason: "and not beside those that come later",
+			pod: newPod("a", "1", "1Gi", init("2", "1Gi", nil), init("500m", "256Mi", &always)), cpu: 2000, memory: "1280Mi"},
+		{name: "overhead", reason: "the sandbox of a RuntimeClass takes its part", pod: newPod("a", "1", "1Gi", overhead), cpu: 1250, memory: "1144Mi"},
+		{name: "pod level", reason: "what the pod asks for as a whole counts instead of its containers",
+			pod: newPod("a", "1", "1Gi", whole("750m", "2Gi"), init("3", "3Gi", nil)), cpu: 750, memory: "2Gi"},
+		{name: "pod level and overhead", reason: "the sandbox is not part of it",
+			pod: newPod("a", "1", "1Gi", whole("750m", "2Gi"), overhead), cpu: 1000, memory: "2168Mi"},
+		{name: "growing", reason: "a pod that asks for more gets room for it first",
+			pod: newPod("a", "2", "1Gi", resized(amounts("1", "1Gi"), amounts("1", "1Gi"))), cpu: 2000, memory: "1Gi"},
+		{name: "shrinking", reason: "until the kubelet has taken it away, the pod has it",
+			pod: newPod("a", "1", "1Gi", resized(amounts("2", "1Gi"), amounts("3", "2Gi"))), cpu: 3000, memory: "2Gi"},
+		{name: "infeasible", reason: "what the node can never grant is not counted",
+			pod: newPod("a", "64", "1Gi", resized(amounts("1", "1Gi"), amounts("1", "1Gi")), infeasible), cpu: 1000, memory: "1Gi"},
+		{name: "pod level growing", reason: "the same for the pod as a whole", pod: newPod("a", "1", "1Gi", whole("1", "1Gi"), func(pod *corev1.Pod) {
 			pod.Status.AllocatedResources = amounts("2", "1Gi")
 			pod.Status.Resources = &corev1.ResourceRequirements{Requests: amounts("2", "1Gi")}
-		}), 2000, "1Gi"},
+		}), cpu: 2000, memory: "1Gi"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

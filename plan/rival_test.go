@@ -20,10 +20,10 @@ func TestRivals(t *testing.T) {
 		after       time.Duration
 		want        []string
 	}{
-		{"the better one is quiet", 2 * after, time.Hour, after, []string{"claim-light"}},
-		{"it will be in a moment", after / 2, time.Hour, after, nil},
-		{"pods still come to it", after / 2, after / 2, after, []string{"claim-heavy"}},
-		{"it takes too long", after, time.Hour, 10 * time.Minute, []string{"claim-heavy"}},
+		{reason: "the better one is quiet", since: 2 * after, born: time.Hour, after: after, want: []string{"claim-light"}},
+		{reason: "it will be in a moment", since: after / 2, born: time.Hour, after: after},
+		{reason: "pods still come to it", since: after / 2, born: after / 2, after: after, want: []string{"claim-heavy"}},
+		{reason: "it takes too long", since: after, born: time.Hour, after: 10 * time.Minute, want: []string{"claim-heavy"}},
 	} {
 		in := new(plan.Interner)
 		w := world{pools: []plan.Pool{{NodePool: nodePool("p", consolidates(karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, tc.after)), Types: smallCatalogue()}}}

@@ -20,10 +20,10 @@ func TestShrinkingClusterIsLetShrinkFirst(t *testing.T) {
 		lost, before time.Duration
 		want         []string
 	}{
-		{"the first waits for the second, as the cluster has just begun to shrink", after / 2, time.Hour, []string{}},
-		{"both go once the second is quiet", after, time.Hour, []string{"claim-quiet", "claim-losing"}},
-		{"where pods have been ending for long, nobody waits for them", after / 2, 5 * after / 2, []string{"claim-quiet"}},
-		{"another node lost a pod when the first waits already", after / 2, 3 * after / 2, []string{}},
+		{reason: "the first waits for the second, as the cluster has just begun to shrink", lost: after / 2, before: time.Hour, want: []string{}},
+		{reason: "both go once the second is quiet", lost: after, before: time.Hour, want: []string{"claim-quiet", "claim-losing"}},
+		{reason: "where pods have been ending for long, nobody waits for them", lost: after / 2, before: 5 * after / 2, want: []string{"claim-quiet"}},
+		{reason: "another node lost a pod when the first waits already", lost: after / 2, before: 3 * after / 2, want: []string{}},
 	} {
 		in := new(plan.Interner)
 		w := world{pools: []plan.Pool{{NodePool: nodePool("p", consolidates(karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, after)), Types: smallCatalogue()}}}

@@ -50,29 +50,31 @@ func TestShortages(t *testing.T) {
 		nodes  []*plan.Node
 		want   []plan.Shortage
 	}{
-		{"all of them", static(2), nil, []plan.Shortage{{Pool: "static", Nodes: 2}}},
-		{"enough", static(1), []*plan.Node{ofStatic("a")}, nil},
-		{"too many", static(1), []*plan.Node{ofStatic("a"), ofStatic("b")}, nil},
-		{"none are wanted", static(0), nil, nil},
-		{"one is lost", static(2), []*plan.Node{ofStatic("a"), ofStatic("b", leaves)}, []plan.Shortage{{Pool: "static", Nodes: 1}}},
+		{reason: "all of them", pool: static(2), want: []plan.Shortage{{Pool: "static", Nodes: 2}}},
+		{reason: "enough", pool: static(1), nodes: []*plan.Node{ofStatic("a")}},
+		{reason: "too many", pool: static(1), nodes: []*plan.Node{ofStatic("a"), ofStatic("b")}},
+		{reason: "none are wanted", pool: static(0)},
+		{reason: "one is lost", pool: static(2), nodes: []*plan.Node{ofStatic("a"), ofStatic("b", leaves)}, want: []plan.Shortage{{Pool: "static", Nodes: 1}}},
 		{
-			"one without a machine yet counts", static(2),
-			[]*plan.Node{ofStatic("a", func(n *plan.Node) { n.Name, n.Launched, n.ProviderID = "", false, "" })}, []plan.Shortage{{Pool: "static", Nodes: 1}},
+			reason: "one without a machine yet counts", pool: static(2),
+			nodes: []*plan.Node{ofStatic("a", func(n *plan.Node) { n.Name, n.Launched, n.ProviderID = "", false, "" })}, want: []plan.Shortage{{Pool: "static", Nodes: 1}},
 		},
-		{"nodes of others do not count", static(1), []*plan.Node{existing("a", "m6i.large")}, []plan.Shortage{{Pool: "static", Nodes: 1}}},
-		{"up to the limit", static(5, limitNodes("3")), []*plan.Node{ofStatic("a")}, []plan.Shortage{{Pool: "static", Nodes: 2, Forbidden: "limit nodes 3 leaves 2"}}},
+		{reason: "nodes of others do not count", pool: static(1), nodes: []*plan.Node{existing("a", "m6i.large")},
+			want: []plan.Shortage{{Pool: "static", Nodes: 1}}},
+		{reason: "up to the limit", pool: static(5, limitNodes("3")), nodes: []*plan.Node{ofStatic("a")},
+			want: []plan.Shortage{{Pool: "static", Nodes: 2, Forbidden: "limit nodes 3 leaves 2"}}},
 		{
-			"what leaves counts for the limit until it is gone", static(2, limitNodes("2")), []*plan.Node{ofStatic("a"), ofStatic("b", leaves)},
-			[]plan.Shortage{{Pool: "static", Forbidden: "limit nodes 2 leaves 0"}},
+			reason: "what leaves counts for the limit until it is gone", pool: static(2, limitNodes("2")), nodes: []*plan.Node{ofStatic("a"), ofStatic("b", leaves)},
+			want: []plan.Shortage{{Pool: "static", Forbidden: "limit nodes 2 leaves 0"}},
 		},
 		{
-			"a pool that is not Ready", static(1, func(pool *karpv1.NodePool) {
+			reason: "a pool that is not Ready", pool: static(1, func(pool *karpv1.NodePool) {
 				pool.Status.Conditions[0].Status, pool.Status.Conditions[0].Message = "False", "no subnets"
-			}), nil,
-			[]plan.Shortage{{Pool: "static", Forbidden: "it is not Ready: no subnets"}},
+			}),
+			want: []plan.Shortage{{Pool: "static", Forbidden: "it is not Ready: no subnets"}},
 		},
-		{"a pool that is being deleted", static(1, func(pool *karpv1.NodePool) { pool.DeletionTimestamp = &metav1.Time{Time: now} }), nil, nil},
-		{"a pool that follows the pods", nodePool("static"), nil, nil},
+		{reason: "a pool that is being deleted", pool: static(1, func(pool *karpv1.NodePool) { pool.DeletionTimestamp = &metav1.Time{Time: now} })},
+		{reason: "a pool that follows the pods", pool: nodePool("static")},
 	} {
 		got := plan.Shortages(&plan.Snapshot{Time: now, NodePools: []*karpv1.NodePool{tc.pool}, Nodes: tc.nodes})
 		if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -112,10 +114,12 @@ func TestStaticClaims(t *testing.T) {
 		want    []string
 		refused []plan.Reason
 	}{
-		{"two are lacking", nil, []string{"spot m6i.large,m6i.xlarge", "spot m6i.large,m6i.xlarge"}, nil},
-		{"on demand where spot was refused", refuse("spot"), []string{"on-demand m6i.large,m6i.xlarge", "on-demand m6i.large,m6i.xlarge"}, nil},
-		{"nothing can be had now", refuse("spot", "on-demand"), nil, []plan.Reason{{NodePool: "static", Message: "no instance type and available offering meets its requirements"}}},
-		{"the node class has a problem", func(input *plan.Input) { input.Pools[0].Problem = "no such class" }, nil, []plan.Reason{{NodePool: "static", Message: "no such class"}}},
+		{reason: "two are lacking", want: []string{"spot m6i.large,m6i.xlarge", "spot m6i.large,m6i.xlarge"}},
+		{reason: "on demand where spot was refused", change: refuse("spot"), want: []string{"on-demand m6i.large,m6i.xlarge", "on-demand m6i.large,m6i.xlarge"}},
+		{reason: "nothing can be had now", change: refuse("spot", "on-demand"),
+			refused: []plan.Reason{{NodePool: "static", Message: "no instance type and available offering meets its requirements"}}},
+		{reason: "the node class has a problem", change: func(input *plan.Input) { input.Pools[0].Problem = "no such class" },
+			refused: []plan.Reason{{NodePool: "static", Message: "no such class"}}},
 	} {
 		claims, refused := plan.Static(in(tc.change))
 		var got []string

@@ -22,11 +22,16 @@ func TestEqualWeights(t *testing.T) {
 		pools        []*karpv1.NodePool
 		want         map[string]int // claims by pool
 	}{
-		{"alike", "the first name of the alphabet", []*karpv1.NodePool{nodePool("b"), nodePool("a"), nodePool("c")}, map[string]int{"a": 2}},
-		{"alike with weights", "the first name among the heaviest", []*karpv1.NodePool{nodePool("a"), nodePool("c", weighs(7)), nodePool("b", weighs(7))}, map[string]int{"b": 2}},
-		{"one is cheaper", "its machines cost less", []*karpv1.NodePool{nodePool("a", family("r6i")), nodePool("b", family("m6g"))}, map[string]int{"b": 2}},
-		{"one is limited", "what its limit leaves goes to the other", []*karpv1.NodePool{nodePool("a", limit(karpv1.ResourceNodes, "1")), nodePool("b")}, map[string]int{"a": 1, "b": 1}},
-		{"no weight is zero", "a pool without weight is lighter than any with one", []*karpv1.NodePool{nodePool("a"), nodePool("b", weighs(1))}, map[string]int{"b": 2}},
+		{name: "alike", reason: "the first name of the alphabet", pools: []*karpv1.NodePool{nodePool("b"), nodePool("a"), nodePool("c")},
+			want: map[string]int{"a": 2}},
+		{name: "alike with weights", reason: "the first name among the heaviest",
+			pools: []*karpv1.NodePool{nodePool("a"), nodePool("c", weighs(7)), nodePool("b", weighs(7))}, want: map[string]int{"b": 2}},
+		{name: "one is cheaper", reason: "its machines cost less",
+			pools: []*karpv1.NodePool{nodePool("a", family("r6i")), nodePool("b", family("m6g"))}, want: map[string]int{"b": 2}},
+		{name: "one is limited", reason: "what its limit leaves goes to the other",
+			pools: []*karpv1.NodePool{nodePool("a", limit(karpv1.ResourceNodes, "1")), nodePool("b")}, want: map[string]int{"a": 1, "b": 1}},
+		{name: "no weight is zero", reason: "a pool without weight is lighter than any with one",
+			pools: []*karpv1.NodePool{nodePool("a"), nodePool("b", weighs(1))}, want: map[string]int{"b": 2}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -9,16 +9,19 @@ func TestFeatureGates(t *testing.T) {
 		want      FeatureGates
 		fails     bool
 	}{
-		{"nothing is asked for", "", FeatureGates{}, false},
-		{"one", "NodeRepair=true", FeatureGates{NodeRepair: true}, false},
-		{"both, with spaces", "NodeRepair=true, SpotToSpotConsolidation=true", FeatureGates{NodeRepair: true, SpotToSpotConsolidation: true}, false},
-		{"turned off", "NodeRepair=false", FeatureGates{}, false},
-		{"Karpenter's own default, what has no effect included", "NodeOverlay=false,NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=true", FeatureGates{SpotToSpotConsolidation: true}, false},
-		{"what is always on", "StaticCapacity=false", FeatureGates{}, true},
-		{"overlays", "NodeOverlay=true", FeatureGates{NodeOverlay: true}, false},
-		{"what there is not", "NodeClassCEL=true", FeatureGates{}, true},
-		{"a gate nobody knows", "Drift=true", FeatureGates{}, true},
-		{"neither true nor false", "NodeRepair", FeatureGates{}, true},
+		{why: "nothing is asked for", text: "", want: FeatureGates{}, fails: false},
+		{why: "one", text: "NodeRepair=true", want: FeatureGates{NodeRepair: true}, fails: false},
+		{why: "both, with spaces", text: "NodeRepair=true, SpotToSpotConsolidation=true",
+			want: FeatureGates{NodeRepair: true, SpotToSpotConsolidation: true}, fails: false},
+		{why: "turned off", text: "NodeRepair=false", want: FeatureGates{}, fails: false},
+		{why: "Karpenter's own default, what has no effect included",
+			text: "NodeOverlay=false,NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=true",
+			want: FeatureGates{SpotToSpotConsolidation: true}, fails: false},
+		{why: "what is always on", text: "StaticCapacity=false", want: FeatureGates{}, fails: true},
+		{why: "overlays", text: "NodeOverlay=true", want: FeatureGates{NodeOverlay: true}, fails: false},
+		{why: "what there is not", text: "NodeClassCEL=true", want: FeatureGates{}, fails: true},
+		{why: "a gate nobody knows", text: "Drift=true", want: FeatureGates{}, fails: true},
+		{why: "neither true nor false", text: "NodeRepair", want: FeatureGates{}, fails: true},
 	} {
 		var got FeatureGates
 		err := got.Set(row.text)

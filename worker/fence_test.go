@@ -43,14 +43,14 @@ func TestFenceClosesForOthers(t *testing.T) {
 			deaf           error
 			want           int
 		}{
-			{"nobody is known to hold the Lease", "", nil, 0},
-			{"another replica holds it", "tenon_b", nil, 1},
-			{"this one does", "tenon_a", nil, 1},
-			{"Karpenter has taken it", "karpenter-7d9f_1b2c", nil, 0},
-			{"and has given it back", "tenon_b", nil, 1},
-			{"the API server is not heard, so nobody knows", "tenon_b", errors.New("the API server does not answer"), 0},
-			{"it answers again", "tenon_b", nil, 1},
-			{"the holder has let it go", "", nil, 0},
+			{reason: "nobody is known to hold the Lease", holder: "", want: 0},
+			{reason: "another replica holds it", holder: "tenon_b", want: 1},
+			{reason: "this one does", holder: "tenon_a", want: 1},
+			{reason: "Karpenter has taken it", holder: "karpenter-7d9f_1b2c", want: 0},
+			{reason: "and has given it back", holder: "tenon_b", want: 1},
+			{reason: "the API server is not heard, so nobody knows", holder: "tenon_b", deaf: errors.New("the API server does not answer"), want: 0},
+			{reason: "it answers again", holder: "tenon_b", want: 1},
+			{reason: "the holder has let it go", holder: "", want: 0},
 		} {
 			fence.see(step.holder, time.Now())
 			deaf = step.deaf
@@ -100,12 +100,12 @@ func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 			after                  time.Duration
 			want                   int
 		}{
-			{"nobody is known to hold the Lease", "", http.MethodPost, 0, 0},
-			{"this replica holds it", "tenon_a", http.MethodPost, 0, 1},
-			{"another one does", "tenon_b", http.MethodPatch, 10 * time.Second, 1},
-			{"Karpenter holds it", "karpenter-7d9f_1b2c", http.MethodDelete, 0, 0},
-			{"reading is for everybody", "karpenter-7d9f_1b2c", http.MethodGet, 0, 1},
-			{"this process has slept", "tenon_a", http.MethodPut, 15 * time.Second, 0},
+			{reason: "nobody is known to hold the Lease", holder: "", method: http.MethodPost, after: 0, want: 0},
+			{reason: "this replica holds it", holder: "tenon_a", method: http.MethodPost, after: 0, want: 1},
+			{reason: "another one does", holder: "tenon_b", method: http.MethodPatch, after: 10 * time.Second, want: 1},
+			{reason: "Karpenter holds it", holder: "karpenter-7d9f_1b2c", method: http.MethodDelete, after: 0, want: 0},
+			{reason: "reading is for everybody", holder: "karpenter-7d9f_1b2c", method: http.MethodGet, after: 0, want: 1},
+			{reason: "this process has slept", holder: "tenon_a", method: http.MethodPut, after: 15 * time.Second, want: 0},
 		} {
 			fence.see(step.holder, time.Now())
 			time.Sleep(step.after)

@@ -55,8 +55,8 @@ func TestCloudIsChangedWithTheLeaseOnly(t *testing.T) {
 		reason, holder string
 		asked          int
 	}{
-		{"the Lease is ours", "tenon_a", 1},
-		{"Karpenter holds it", "karpenter-7d9f_1b2c", 0},
+		{reason: "the Lease is ours", holder: "tenon_a", asked: 1},
+		{reason: "Karpenter holds it", holder: "karpenter-7d9f_1b2c", asked: 0},
 	} {
 		fence, err := newFence(func(time.Duration) error { return nil }, prometheus.NewRegistry(), zap.NewNop())
 		if err != nil {

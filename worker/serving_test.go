@@ -13,10 +13,10 @@ func TestProfilesAreServedToWhoAsksForThem(t *testing.T) {
 		path     string
 		want     int
 	}{
-		{false, "/metrics", http.StatusOK},
-		{false, "/debug/pprof/heap", http.StatusNotFound},
-		{true, "/metrics", http.StatusOK},
-		{true, "/debug/pprof/heap", http.StatusOK},
+		{profiles: false, path: "/metrics", want: http.StatusOK},
+		{profiles: false, path: "/debug/pprof/heap", want: http.StatusNotFound},
+		{profiles: true, path: "/metrics", want: http.StatusOK},
+		{profiles: true, path: "/debug/pprof/heap", want: http.StatusOK},
 	} {
 		answer := httptest.NewRecorder()
 		metricsHandler(test.profiles).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, test.path, nil))

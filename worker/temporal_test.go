@@ -28,12 +28,12 @@ func TestAWorkerSaysThatTemporalIsAway(t *testing.T) {
 		up     float64
 		away   string
 	}{
-		{"nobody has asked yet", 0, refused, 0, "connection refused"},
-		{"it answers", time.Second, nil, 1, ""},
-		{"one answer that is missing means little", 6 * time.Second, refused, 1, ""},
-		{"some that are do", 17 * time.Second, refused, 0, "the Temporal server has not answered for 16s: connection refused"},
-		{"it stays away", 2 * time.Minute, context.DeadlineExceeded, 0, "deadline"},
-		{"it is back", 3 * time.Minute, nil, 1, ""},
+		{reason: "nobody has asked yet", after: 0, err: refused, up: 0, away: "connection refused"},
+		{reason: "it answers", after: time.Second, up: 1, away: ""},
+		{reason: "one answer that is missing means little", after: 6 * time.Second, err: refused, up: 1, away: ""},
+		{reason: "some that are do", after: 17 * time.Second, err: refused, up: 0, away: "the Temporal server has not answered for 16s: connection refused"},
+		{reason: "it stays away", after: 2 * time.Minute, err: context.DeadlineExceeded, up: 0, away: "deadline"},
+		{reason: "it is back", after: 3 * time.Minute, up: 1, away: ""},
 	} {
 		now := began.Add(step.after)
 		r.hear(step.err, now)

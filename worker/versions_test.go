@@ -234,9 +234,9 @@ func TestVersionsWhileTemporalIsAway(t *testing.T) {
 			reason, polls string
 			away          error
 		}{
-			{"it starts while Temporal is away", "not", router.away},
-			{"it answers", "2", nil},
-			{"it is away again", "2", errors.New("connection reset")},
+			{reason: "it starts while Temporal is away", polls: "not", away: router.away},
+			{reason: "it answers", polls: "2"},
+			{reason: "it is away again", polls: "2", away: errors.New("connection reset")},
 		} {
 			router.set(func(f *fakeRouter) { f.away = step.away })
 			time.Sleep(3 * routedEvery)

@@ -379,10 +379,11 @@ func TestDrainPassThatDiesWhileItIsStopped(t *testing.T) {
 		err      error
 		fails    bool
 	}{
-		{"Temporal does not try an activity again once its cancellation was asked for, so a dead worker is a timeout", true, temporal.NewHeartbeatTimeoutError(), false},
-		{"a pass that ended as asked for", true, temporal.NewCanceledError(), false},
-		{"a pass that nobody stopped must not end so", false, temporal.NewHeartbeatTimeoutError(), true},
-		{"what Temporal gives up for another reason ends the drain", true, errors.New("no such activity"), true},
+		{reason: "Temporal does not try an activity again once its cancellation was asked for, so a dead worker is a timeout",
+			stopping: true, err: temporal.NewHeartbeatTimeoutError(), fails: false},
+		{reason: "a pass that ended as asked for", stopping: true, err: temporal.NewCanceledError(), fails: false},
+		{reason: "a pass that nobody stopped must not end so", stopping: false, err: temporal.NewHeartbeatTimeoutError(), fails: true},
+		{reason: "what Temporal gives up for another reason ends the drain", stopping: true, err: errors.New("no such activity"), fails: true},
 	} {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestWorkflowEnvironment()
@@ -620,14 +621,14 @@ func TestDrainTellsItsWaitersHoweverItEnds(t *testing.T) {
 		want DrainOutcome
 		told map[string]DrainOutcome
 	}{
-		"cancelled in the UI": {func(lab *drainLab) { lab.CancelWorkflow() }, DrainCanceled, map[string]DrainOutcome{claim: DrainCanceled}},
-		"paused, and its node gone": {func(lab *drainLab) {
+		"cancelled in the UI": {then: func(lab *drainLab) { lab.CancelWorkflow() }, want: DrainCanceled, told: map[string]DrainOutcome{claim: DrainCanceled}},
+		"paused, and its node gone": {then: func(lab *drainLab) {
 			lab.UpdateWorkflow(UpdatePause, "pause", &testsuite.TestUpdateCallback{OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {}}, DrainOrder{})
 			lab.SignalWorkflow(SignalDrainNotify, DrainWaiter{Gone: true})
-		}, NodeGone, map[string]DrainOutcome{claim: NodeGone}},
-		"a later node has the name": {func(lab *drainLab) {
+		}, want: NodeGone, told: map[string]DrainOutcome{claim: NodeGone}},
+		"a later node has the name": {then: func(lab *drainLab) {
 			lab.SignalWorkflow(SignalDrainNotify, DrainWaiter{Workflow: stranger, NodeUID: "uid-2", Deadline: time.Unix(1, 0)})
-		}, NodeGone, map[string]DrainOutcome{claim: NodeGone, stranger: DrainCanceled}},
+		}, want: NodeGone, told: map[string]DrainOutcome{claim: NodeGone, stranger: DrainCanceled}},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()

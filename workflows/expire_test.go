@@ -33,21 +33,22 @@ func TestGracefulExpiry(t *testing.T) {
 		expires  []bool
 		deadline time.Time
 	}{
-		{"the pool says nothing, and the node goes at once", nil, []Ending{gone}, ReasonExpired, []time.Duration{time.Hour}, []bool{true}, gone.Deadline},
-		{"nobody replaces it, and it goes when its time is up for good", nil, []Ending{postponed, gone}, ReasonExpired,
-			[]time.Duration{time.Hour, 3 * time.Hour}, []bool{true, true}, gone.Deadline},
-		{"it is replaced while it waits", signal(2*time.Hour, Ending{Reason: "Drifted", Deleting: true}), []Ending{postponed}, "Drifted",
-			[]time.Duration{time.Hour}, []bool{true}, time.Time{}},
-		{"it is replaced after a long time without a limit", signal(1000*time.Hour, Ending{Reason: ReasonExpired, Deleting: true}), []Ending{forEver}, ReasonExpired,
-			[]time.Duration{time.Hour}, []bool{true}, time.Time{}},
-		{"the annotation goes while it waits, which the starter tells", signal(90*time.Minute, Ending{Reason: ReasonExpired}), []Ending{postponed, gone}, ReasonExpired,
-			[]time.Duration{time.Hour, 90 * time.Minute}, []bool{true, false}, gone.Deadline},
-		{"the grace period proves longer when it is asked for again", nil, []Ending{postponed, {Postponed: true, Again: last.Add(time.Hour)}, gone}, ReasonExpired,
-			[]time.Duration{time.Hour, 3 * time.Hour, 4 * time.Hour}, []bool{true, true, true}, gone.Deadline},
-		{"a clock that is behind is asked again a little later", nil, []Ending{{Postponed: true, Again: expiry.Add(-time.Second)}, gone}, ReasonExpired,
-			[]time.Duration{time.Hour, time.Hour + askAgain}, []bool{true, true}, gone.Deadline},
-		{"something else ends it before it expires", signal(time.Minute, Ending{Reason: ReasonNodeDeleted}), []Ending{gone}, ReasonNodeDeleted,
-			[]time.Duration{time.Minute}, []bool{false}, gone.Deadline},
+		{why: "the pool says nothing, and the node goes at once", answers: []Ending{gone}, reason: ReasonExpired,
+			asked: []time.Duration{time.Hour}, expires: []bool{true}, deadline: gone.Deadline},
+		{why: "nobody replaces it, and it goes when its time is up for good", answers: []Ending{postponed, gone}, reason: ReasonExpired,
+			asked: []time.Duration{time.Hour, 3 * time.Hour}, expires: []bool{true, true}, deadline: gone.Deadline},
+		{why: "it is replaced while it waits", arrange: signal(2*time.Hour, Ending{Reason: "Drifted", Deleting: true}), answers: []Ending{postponed}, reason: "Drifted",
+			asked: []time.Duration{time.Hour}, expires: []bool{true}, deadline: time.Time{}},
+		{why: "it is replaced after a long time without a limit", arrange: signal(1000*time.Hour, Ending{Reason: ReasonExpired, Deleting: true}), answers: []Ending{forEver}, reason: ReasonExpired,
+			asked: []time.Duration{time.Hour}, expires: []bool{true}, deadline: time.Time{}},
+		{why: "the annotation goes while it waits, which the starter tells", arrange: signal(90*time.Minute, Ending{Reason: ReasonExpired}), answers: []Ending{postponed, gone}, reason: ReasonExpired,
+			asked: []time.Duration{time.Hour, 90 * time.Minute}, expires: []bool{true, false}, deadline: gone.Deadline},
+		{why: "the grace period proves longer when it is asked for again", answers: []Ending{postponed, {Postponed: true, Again: last.Add(time.Hour)}, gone}, reason: ReasonExpired,
+			asked: []time.Duration{time.Hour, 3 * time.Hour, 4 * time.Hour}, expires: []bool{true, true, true}, deadline: gone.Deadline},
+		{why: "a clock that is behind is asked again a little later", answers: []Ending{{Postponed: true, Again: expiry.Add(-time.Second)}, gone}, reason: ReasonExpired,
+			asked: []time.Duration{time.Hour, time.Hour + askAgain}, expires: []bool{true, true}, deadline: gone.Deadline},
+		{why: "something else ends it before it expires", arrange: signal(time.Minute, Ending{Reason: ReasonNodeDeleted}), answers: []Ending{gone}, reason: ReasonNodeDeleted,
+			asked: []time.Duration{time.Minute}, expires: []bool{false}, deadline: gone.Deadline},
 	} {
 		t.Run(row.why, func(t *testing.T) {
 			t.Parallel()

@@ -53,8 +53,8 @@ func TestForcedEndingShortensTheDrainUnderWay(t *testing.T) {
 		forced bool
 		told   bool
 	}{
-		"forced":        {"what is left is deleted a moment later", true, true},
-		"interruptions": {"a second reason changes nothing for the drain", false, false},
+		"forced":        {reason: "what is left is deleted a moment later", forced: true, told: true},
+		"interruptions": {reason: "a second reason changes nothing for the drain", forced: false, told: false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -130,10 +130,11 @@ func TestPlanHasSeenTheClaimThatIsLeaving(t *testing.T) {
 		signal PodsPending
 		want   []string
 	}{
-		"newer":  {"the next plan waits for that state", PodsPending{Seen: looked.Add(time.Second), SeenVersion: "9"}, []string{"5", "9"}},
-		"before": {"another worker may have planned later over an older state", PodsPending{Seen: looked.Add(-time.Second), SeenVersion: "9"}, []string{"5", "9"}},
-		"older":  {"what is known is not forgotten", PodsPending{Seen: looked.Add(time.Second), SeenVersion: "4"}, []string{"5", "5"}},
-		"known":  {"the last plan has seen it", PodsPending{Seen: looked.Add(-time.Second), SeenVersion: "5"}, []string{"5"}},
+		"newer": {reason: "the next plan waits for that state", signal: PodsPending{Seen: looked.Add(time.Second), SeenVersion: "9"}, want: []string{"5", "9"}},
+		"before": {reason: "another worker may have planned later over an older state",
+			signal: PodsPending{Seen: looked.Add(-time.Second), SeenVersion: "9"}, want: []string{"5", "9"}},
+		"older": {reason: "what is known is not forgotten", signal: PodsPending{Seen: looked.Add(time.Second), SeenVersion: "4"}, want: []string{"5", "5"}},
+		"known": {reason: "the last plan has seen it", signal: PodsPending{Seen: looked.Add(-time.Second), SeenVersion: "5"}, want: []string{"5"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -163,10 +163,15 @@ func TestNodeClaimLeavesItToTheDrainToTell(t *testing.T) {
 		drainTells bool
 		want       []string
 	}{
-		"drained":      {"the Drain shows phase and reason", node, Ending{Reason: ReasonEmpty, Deleting: true}, true, []string{PhaseServing}},
-		"lost":         {"there is no Drain to show them", node, Ending{Reason: ReasonInstanceGone, Deleting: true, Lost: true}, true, []string{PhaseServing, PhaseTerminating + " " + ReasonInstanceGone}},
-		"never there":  {"there is no Drain to show them", JoinResult{Failed: ReasonRegistrationTimeout}, Ending{}, true, []string{PhaseTerminating + " " + ReasonRegistrationTimeout}},
-		"an older run": {"its history has the upsert", node, Ending{Reason: ReasonEmpty, Deleting: true}, false, []string{PhaseServing, PhaseDraining + " " + ReasonEmpty}},
+		"drained": {reason: "the Drain shows phase and reason", joined: node, ending: Ending{Reason: ReasonEmpty, Deleting: true},
+			drainTells: true, want: []string{PhaseServing}},
+		"lost": {reason: "there is no Drain to show them", joined: node,
+			ending: Ending{Reason: ReasonInstanceGone, Deleting: true, Lost: true}, drainTells: true,
+			want: []string{PhaseServing, PhaseTerminating + " " + ReasonInstanceGone}},
+		"never there": {reason: "there is no Drain to show them", joined: JoinResult{Failed: ReasonRegistrationTimeout}, ending: Ending{},
+			drainTells: true, want: []string{PhaseTerminating + " " + ReasonRegistrationTimeout}},
+		"an older run": {reason: "its history has the upsert", joined: node, ending: Ending{Reason: ReasonEmpty, Deleting: true},
+			drainTells: false, want: []string{PhaseServing, PhaseDraining + " " + ReasonEmpty}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

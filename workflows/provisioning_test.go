@@ -65,12 +65,16 @@ func TestProvisioningPlansNothingThatAPlanHasSeen(t *testing.T) {
 		signals []any
 		plans   int
 	}{
-		"the rest of the burst":  {"the plan waited for it", []any{PodsPending{Seen: looked.Add(-time.Second)}, PodsPending{Seen: looked.Add(-time.Millisecond)}}, 1},
-		"another burst":          {"no plan has looked at those pods", []any{PodsPending{Seen: looked.Add(-time.Second)}, PodsPending{Seen: looked.Add(time.Second)}}, 2},
-		"a clock that was ahead": {"the worker that planned had its clock stepped back since", []any{PodsPending{Seen: looked.Add(-8 * time.Minute)}}, 2},
-		"the very moment":        {"better once too often", []any{PodsPending{Seen: looked}}, 2},
-		"nobody knows when":      {"workers of an earlier version say no more than that", []any{nil}, 2},
-		"refused capacity":       {"its pods were given back by a launch after the plan", []any{PodsPending{Seen: looked.Add(-time.Second)}, CapacityRefused{}}, 2},
+		"the rest of the burst": {reason: "the plan waited for it",
+			signals: []any{PodsPending{Seen: looked.Add(-time.Second)}, PodsPending{Seen: looked.Add(-time.Millisecond)}}, plans: 1},
+		"another burst": {reason: "no plan has looked at those pods",
+			signals: []any{PodsPending{Seen: looked.Add(-time.Second)}, PodsPending{Seen: looked.Add(time.Second)}}, plans: 2},
+		"a clock that was ahead": {reason: "the worker that planned had its clock stepped back since",
+			signals: []any{PodsPending{Seen: looked.Add(-8 * time.Minute)}}, plans: 2},
+		"the very moment":   {reason: "better once too often", signals: []any{PodsPending{Seen: looked}}, plans: 2},
+		"nobody knows when": {reason: "workers of an earlier version say no more than that", signals: []any{nil}, plans: 2},
+		"refused capacity": {reason: "its pods were given back by a launch after the plan",
+			signals: []any{PodsPending{Seen: looked.Add(-time.Second)}, CapacityRefused{}}, plans: 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,10 +113,12 @@ func TestProvisioningShowsWhatWasLaunchedLast(t *testing.T) {
 		show   []string
 		hide   []string
 	}{
-		"at the start":  {"there is no plan to tell of", nil, []string{"0 plans made"}, []string{"Last plan"}},
-		"a launch":      {"it is the last plan as well, and told once", []PlanResult{launch}, []string{"**Last plan**", "m5.large"}, []string{"launched something"}},
-		"nothing after": {"what was launched is not lost", []PlanResult{launch, nothing, nothing}, []string{nothing.Note, "launched something**, 20", "m5.large"}, nil},
-		"nothing yet":   {"no launch is made up", []PlanResult{nothing}, []string{nothing.Note}, []string{"launched something"}},
+		"at the start": {reason: "there is no plan to tell of", show: []string{"0 plans made"}, hide: []string{"Last plan"}},
+		"a launch": {reason: "it is the last plan as well, and told once", plans: []PlanResult{launch},
+			show: []string{"**Last plan**", "m5.large"}, hide: []string{"launched something"}},
+		"nothing after": {reason: "what was launched is not lost", plans: []PlanResult{launch, nothing, nothing},
+			show: []string{nothing.Note, "launched something**, 20", "m5.large"}},
+		"nothing yet": {reason: "no launch is made up", plans: []PlanResult{nothing}, show: []string{nothing.Note}, hide: []string{"launched something"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -254,13 +260,13 @@ func TestProvisioningRemembersGrowth(t *testing.T) {
 func TestNewerVersion(t *testing.T) {
 	t.Parallel()
 	for reason, test := range map[string]struct{ a, b, want string }{
-		"versions count up":              {"99", "100", "100"},
-		"whatever order they come in":    {"100", "99", "100"},
-		"the first that is known":        {"", "7", "7"},
-		"none is no news":                {"7", "", "7"},
-		"what is no version is not news": {"7", "yesterday", "7"},
-		"nor where nothing is known yet": {"", "yesterday", ""},
-		"a version replaces what is not": {"yesterday", "7", "7"},
+		"versions count up":              {a: "99", b: "100", want: "100"},
+		"whatever order they come in":    {a: "100", b: "99", want: "100"},
+		"the first that is known":        {a: "", b: "7", want: "7"},
+		"none is no news":                {a: "7", b: "", want: "7"},
+		"what is no version is not news": {a: "7", b: "yesterday", want: "7"},
+		"nor where nothing is known yet": {a: "", b: "yesterday", want: ""},
+		"a version replaces what is not": {a: "yesterday", b: "7", want: "7"},
 	} {
 		if got := newerVersion(test.a, test.b); got != test.want {
 			t.Errorf("%s: the newer of %q and %q is %q, want %q", reason, test.a, test.b, got, test.want)

@@ -36,23 +36,24 @@ func TestNodeStory(t *testing.T) {
 		facts  nodeFacts
 		want   string
 	}{
-		"Stays": {"the first reason that applies is in the first line", mine(workflows.NodeAnswer{Verdicts: []workflows.NodeVerdict{
+		"Stays": {reason: "the first reason that applies is in the first line", facts: mine(workflows.NodeAnswer{Verdicts: []workflows.NodeVerdict{
 			{Reason: "Empty", Cause: "None", Message: "it runs pod shop/web-0"}, {Reason: "Drifted", Cause: "Budget", Message: "budgets allow 0", Until: at}}}),
-			"ip-10-0-0-1 " + machine + " stays: it has drifted, but budgets allow 0\n\nREASON   CAUSE   IT STAYS BECAUSE\nEmpty    None    it runs pod shop/web-0\nDrifted  Budget  budgets allow 0 (until 2026-03-01T12:00:00Z)\n"},
-		"NoReason": {"nothing speaks for taking it away", mine(workflows.NodeAnswer{Verdicts: []workflows.NodeVerdict{{Reason: "Empty", Cause: "None", Message: "it runs pod shop/web-0"}}}),
-			"ip-10-0-0-1 " + machine + " stays: there is no reason for it to go\n\nREASON  CAUSE  IT STAYS BECAUSE\nEmpty   None   it runs pod shop/web-0\n"},
-		"Goes": {"the decision is told", mine(workflows.NodeAnswer{Going: &workflows.NodeDecision{Reason: "Underutilized", Why: "its pods fit elsewhere", Others: []string{"default-fghij"}, Replacements: []string{"spot m5.large"}}}),
-			"ip-10-0-0-1 " + machine + " goes for being underutilized: its pods fit elsewhere; together with default-fghij; launched first: spot m5.large\n"},
-		"Replaced": {"what it waits for is told", leaving,
-			"ip-10-0-0-1 " + machine + " is on its way out, as soon as its replacement serves\n\nReplacement east/replacement/r1 (Running): Waiting until 1 claim serves.\n"},
-		"Drained": {"and which pods", draining,
-			"ip-10-0-0-1 " + machine + " is on its way out: Drifted\n\nDrain (Drifted, Blocked): 3 pods evicted, 1 left\n  blocked: shop/web-0 is protected\n"},
-		"Foreign": {"a node of somebody else's", nodeFacts{name: "other", node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}}},
-			"other has no NodeClaim of a NodePool, so Tenon did not launch it and does not take it away\n"},
-		"Unseen": {"a claim that was just made", nodeFacts{name: "default-abcde", claim: claim, answer: &workflows.NodeAnswer{}},
-			"default-abcde (NodePool default, spot m5.large in us-east-1a) has not been seen by the worker yet; ask again in a moment\n"},
-		"Gone": {"the recorded reason outlives the node", nodeFacts{name: "ip-10-0-0-9", past: &pastNode{NodeClaim: "default-abcde", NodePool: "default", Reason: "Empty", Drain: "Drained", Ended: at}},
-			"ip-10-0-0-9 has been gone since 2026-03-01T12:00:00Z (NodeClaim default-abcde of NodePool default): Empty, its drain ended as Drained\n"},
+			want: "ip-10-0-0-1 " + machine + " stays: it has drifted, but budgets allow 0\n\nREASON   CAUSE   IT STAYS BECAUSE\nEmpty    None    it runs pod shop/web-0\nDrifted  Budget  budgets allow 0 (until 2026-03-01T12:00:00Z)\n"},
+		"NoReason": {reason: "nothing speaks for taking it away", facts: mine(workflows.NodeAnswer{Verdicts: []workflows.NodeVerdict{{Reason: "Empty", Cause: "None", Message: "it runs pod shop/web-0"}}}),
+			want: "ip-10-0-0-1 " + machine + " stays: there is no reason for it to go\n\nREASON  CAUSE  IT STAYS BECAUSE\nEmpty   None   it runs pod shop/web-0\n"},
+		"Goes": {reason: "the decision is told", facts: mine(workflows.NodeAnswer{Going: &workflows.NodeDecision{Reason: "Underutilized", Why: "its pods fit elsewhere", Others: []string{"default-fghij"}, Replacements: []string{"spot m5.large"}}}),
+			want: "ip-10-0-0-1 " + machine + " goes for being underutilized: its pods fit elsewhere; together with default-fghij; launched first: spot m5.large\n"},
+		"Replaced": {reason: "what it waits for is told", facts: leaving,
+			want: "ip-10-0-0-1 " + machine + " is on its way out, as soon as its replacement serves\n\nReplacement east/replacement/r1 (Running): Waiting until 1 claim serves.\n"},
+		"Drained": {reason: "and which pods", facts: draining,
+			want: "ip-10-0-0-1 " + machine + " is on its way out: Drifted\n\nDrain (Drifted, Blocked): 3 pods evicted, 1 left\n  blocked: shop/web-0 is protected\n"},
+		"Foreign": {reason: "a node of somebody else's", facts: nodeFacts{name: "other", node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}}},
+			want: "other has no NodeClaim of a NodePool, so Tenon did not launch it and does not take it away\n"},
+		"Unseen": {reason: "a claim that was just made", facts: nodeFacts{name: "default-abcde", claim: claim, answer: &workflows.NodeAnswer{}},
+			want: "default-abcde (NodePool default, spot m5.large in us-east-1a) has not been seen by the worker yet; ask again in a moment\n"},
+		"Gone": {reason: "the recorded reason outlives the node",
+			facts: nodeFacts{name: "ip-10-0-0-9", past: &pastNode{NodeClaim: "default-abcde", NodePool: "default", Reason: "Empty", Drain: "Drained", Ended: at}},
+			want:  "ip-10-0-0-9 has been gone since 2026-03-01T12:00:00Z (NodeClaim default-abcde of NodePool default): Empty, its drain ended as Drained\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

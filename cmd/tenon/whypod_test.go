@@ -44,37 +44,46 @@ func TestPodStory(t *testing.T) {
 		facts  facts
 		want   string
 	}{
-		"Bound": {"how the node came is told", facts{pod: bound, node: &corev1.Node{}, claim: claim, price: 0.0384},
-			"shop/web-0 was bound to node n1 at 2026-03-01T12:00:00Z; the node came from NodeClaim default-abcde of NodePool default, created 2026-03-01T12:00:00Z in launch group g-1-0: m5.large, spot, us-east-1a, $0.0384 per hour\n"},
-		"Foreign": {"a node of somebody else's", facts{pod: bound, node: &corev1.Node{}}, "shop/web-0 was bound to node n1 at 2026-03-01T12:00:00Z; the node has no NodeClaim, so Tenon did not launch it\n"},
-		"Lost":    {"a node that is gone", facts{pod: bound}, "shop/web-0 was bound to node n1 at 2026-03-01T12:00:00Z, which does not exist (any more)\n"},
-		"Ended":   {"a pod that has ended needs nothing", facts{pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, "shop/web-0 has ended (Succeeded)\n"},
-		"Deleted": {"nor does one that is going", facts{pod: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &at })}, "shop/web-0 is being deleted and gets no node any more\n"},
-		"Gated": {"the gates are named", facts{pod: pod(func(p *corev1.Pod) {
+		"Bound": {reason: "how the node came is told", facts: facts{pod: bound, node: &corev1.Node{}, claim: claim, price: 0.0384},
+			want: "shop/web-0 was bound to node n1 at 2026-03-01T12:00:00Z; the node came from NodeClaim default-abcde of NodePool default, created 2026-03-01T12:00:00Z in launch group g-1-0: m5.large, spot, us-east-1a, $0.0384 per hour\n"},
+		"Foreign": {reason: "a node of somebody else's", facts: facts{pod: bound, node: &corev1.Node{}},
+			want: "shop/web-0 was bound to node n1 at 2026-03-01T12:00:00Z; the node has no NodeClaim, so Tenon did not launch it\n"},
+		"Lost": {reason: "a node that is gone", facts: facts{pod: bound},
+			want: "shop/web-0 was bound to node n1 at 2026-03-01T12:00:00Z, which does not exist (any more)\n"},
+		"Ended": {reason: "a pod that has ended needs nothing",
+			facts: facts{pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, want: "shop/web-0 has ended (Succeeded)\n"},
+		"Deleted": {reason: "nor does one that is going", facts: facts{pod: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &at })},
+			want: "shop/web-0 is being deleted and gets no node any more\n"},
+		"Gated": {reason: "the gates are named", facts: facts{pod: pod(func(p *corev1.Pod) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "a/b"}, {Name: "c/d"}}
-		})}, "shop/web-0 is not scheduled before its scheduling gates are removed: a/b, c/d\n"},
-		"Daemon": {"a DaemonSet's pod gets no node of its own", facts{pod: pod(func(p *corev1.Pod) {
+		})}, want: "shop/web-0 is not scheduled before its scheduling gates are removed: a/b, c/d\n"},
+		"Daemon": {reason: "a DaemonSet's pod gets no node of its own", facts: facts{pod: pod(func(p *corev1.Pod) {
 			yes := true
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &yes}}
-		})}, "shop/web-0 belongs to a DaemonSet: no node is launched for it, it runs on a node that is there\n"},
-		"Unplaced": {"every NodePool has its reason, and the kube-scheduler its own", facts{pod: pod(unschedulable), answer: &workflows.PodAnswer{Verdict: workflows.PodUnplaced, Judged: true,
+		})}, want: "shop/web-0 belongs to a DaemonSet: no node is launched for it, it runs on a node that is there\n"},
+		"Unplaced": {reason: "every NodePool has its reason, and the kube-scheduler its own", facts: facts{pod: pod(unschedulable), answer: &workflows.PodAnswer{Verdict: workflows.PodUnplaced, Judged: true,
 			Reasons: []workflows.PodReason{{NodePool: "a", Message: "taint x is not tolerated"}, {NodePool: "b", Message: "limit cpu 10 leaves 1"}}}},
-			since + "no node can be provisioned for it\n  NodePool a: taint x is not tolerated\n  NodePool b: limit cpu 10 leaves 1\nkube-scheduler: 0/1 nodes are available\n"},
-		"Shared": {"pools with the same reason are one line", facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodUnplaced, Judged: true,
+			want: since + "no node can be provisioned for it\n  NodePool a: taint x is not tolerated\n  NodePool b: limit cpu 10 leaves 1\nkube-scheduler: 0/1 nodes are available\n"},
+		"Shared": {reason: "pools with the same reason are one line", facts: facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodUnplaced, Judged: true,
 			Reasons: []workflows.PodReason{{NodePool: "a", Message: "x"}, {NodePool: "b", Message: "y"}, {NodePool: "c", Message: "x"}}}},
-			since + "no node can be provisioned for it\n  NodePools a, c: x\n  NodePool b: y\n"},
-		"NoPool": {"a reason may be about the pod alone", facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodUnplaced, Judged: true, Reasons: []workflows.PodReason{{Message: "there is no NodePool"}}}},
-			since + "no node can be provisioned for it\n  there is no NodePool\n"},
-		"Launch": {"what the next plan does", facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodLaunch, Judged: true, NodePool: "default", CapacityType: "spot", InstanceTypes: []string{"m5.large", "c5.large"}, Zones: []string{"us-east-1a"}, PricePerHour: 0.03}},
-			since + "the next plan launches a node for it: NodePool default, spot m5.large or c5.large in us-east-1a, $0.0300 per hour\n"},
-		"NotJudged": {"what comes first is said first", facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodFits, Node: "n2"}},
-			since + "the kube-scheduler has not judged it yet, and Tenon waits for that; as things are, it fits on node n2\n"},
-		"Promised": {"a claim says how far it is", facts{pod: pod(nil), claim: joined, answer: &workflows.PodAnswer{Verdict: workflows.PodPromised, Judged: true, Node: "default-abcde"}},
-			since + "a plan was made for it: it is meant for NodeClaim default-abcde of NodePool default, which is launched and has not joined the cluster yet\n"},
-		"Launching": {"or that it has only begun", facts{pod: pod(nil), claim: claim, answer: &workflows.PodAnswer{Verdict: workflows.PodFits, Judged: true, Node: "default-abcde"}},
-			since + "it fits on NodeClaim default-abcde of NodePool default, which is being launched\n"},
-		"Nominated": {"a nomination is told whatever the planner says", facts{pod: pod(func(p *corev1.Pod) { p.Status.NominatedNodeName = "n3" }), answer: &workflows.PodAnswer{Verdict: workflows.PodUnknown}},
-			since + "it is nominated to node n3 and bound as soon as there is room; the worker does not plan for it at present\n"},
+			want: since + "no node can be provisioned for it\n  NodePools a, c: x\n  NodePool b: y\n"},
+		"NoPool": {reason: "a reason may be about the pod alone",
+			facts: facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodUnplaced, Judged: true, Reasons: []workflows.PodReason{{Message: "there is no NodePool"}}}},
+			want:  since + "no node can be provisioned for it\n  there is no NodePool\n"},
+		"Launch": {reason: "what the next plan does",
+			facts: facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodLaunch, Judged: true, NodePool: "default", CapacityType: "spot", InstanceTypes: []string{"m5.large", "c5.large"}, Zones: []string{"us-east-1a"}, PricePerHour: 0.03}},
+			want:  since + "the next plan launches a node for it: NodePool default, spot m5.large or c5.large in us-east-1a, $0.0300 per hour\n"},
+		"NotJudged": {reason: "what comes first is said first", facts: facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodFits, Node: "n2"}},
+			want: since + "the kube-scheduler has not judged it yet, and Tenon waits for that; as things are, it fits on node n2\n"},
+		"Promised": {reason: "a claim says how far it is",
+			facts: facts{pod: pod(nil), claim: joined, answer: &workflows.PodAnswer{Verdict: workflows.PodPromised, Judged: true, Node: "default-abcde"}},
+			want:  since + "a plan was made for it: it is meant for NodeClaim default-abcde of NodePool default, which is launched and has not joined the cluster yet\n"},
+		"Launching": {reason: "or that it has only begun",
+			facts: facts{pod: pod(nil), claim: claim, answer: &workflows.PodAnswer{Verdict: workflows.PodFits, Judged: true, Node: "default-abcde"}},
+			want:  since + "it fits on NodeClaim default-abcde of NodePool default, which is being launched\n"},
+		"Nominated": {reason: "a nomination is told whatever the planner says",
+			facts: facts{pod: pod(func(p *corev1.Pod) { p.Status.NominatedNodeName = "n3" }), answer: &workflows.PodAnswer{Verdict: workflows.PodUnknown}},
+			want:  since + "it is nominated to node n3 and bound as soon as there is room; the worker does not plan for it at present\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

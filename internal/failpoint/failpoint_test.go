@@ -41,13 +41,14 @@ func TestParse(t *testing.T) {
 func TestEffects(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ reason, method, path, body, want string }{
-		{"a custom resource", http.MethodPost, "/apis/karpenter.sh/v1/nodeclaims", "", "POST nodeclaims"},
-		{"a subresource", http.MethodPatch, "/apis/karpenter.sh/v1/nodeclaims/a/status", "", "PATCH nodeclaims/status"},
-		{"a subresource in a namespace", http.MethodPost, "/api/v1/namespaces/n/pods/p/eviction", "", "POST pods/eviction"},
-		{"a Lease is renewed all the time", http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/l", "", ""},
-		{"a call that changes something", http.MethodPost, "/", "Action=CreateFleet&Version=2016-11-15", "EC2 CreateFleet"},
-		{"a call that only reads", http.MethodPost, "/", "Action=DescribeInstances", ""},
-		{"a dry run changes nothing", http.MethodPost, "/", "Action=CreateFleet&DryRun=true", ""},
+		{reason: "a custom resource", method: http.MethodPost, path: "/apis/karpenter.sh/v1/nodeclaims", body: "", want: "POST nodeclaims"},
+		{reason: "a subresource", method: http.MethodPatch, path: "/apis/karpenter.sh/v1/nodeclaims/a/status", body: "", want: "PATCH nodeclaims/status"},
+		{reason: "a subresource in a namespace", method: http.MethodPost, path: "/api/v1/namespaces/n/pods/p/eviction", body: "", want: "POST pods/eviction"},
+		{reason: "a Lease is renewed all the time", method: http.MethodPut,
+			path: "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/l", body: "", want: ""},
+		{reason: "a call that changes something", method: http.MethodPost, path: "/", body: "Action=CreateFleet&Version=2016-11-15", want: "EC2 CreateFleet"},
+		{reason: "a call that only reads", method: http.MethodPost, path: "/", body: "Action=DescribeInstances", want: ""},
+		{reason: "a dry run changes nothing", method: http.MethodPost, path: "/", body: "Action=CreateFleet&DryRun=true", want: ""},
 	} {
 		request := httptest.NewRequest(test.method, test.path, strings.NewReader(test.body))
 		name := kubernetesEffect

@@ -26,13 +26,23 @@ func TestAlikePods(t *testing.T) {
 		reason, text string
 		want         []string
 	}{
-		"Names":        {"only the names differ", yaml("web-1", "c", "1") + yaml("web-2", "c", "1") + yaml("web-3", "c", "1"), []string{"default/web-1 cpu 1, pods 1", "default/web-2 cpu 1, pods 1", "default/web-3 cpu 1, pods 1"}},
-		"Requests":     {"what they ask for differs as well", yaml("web-1", "c", "1") + yaml("web-2", "c", "2"), []string{"default/web-1 cpu 1, pods 1", "default/web-2 cpu 2, pods 1"}},
-		"Containers":   {"the pod's name is elsewhere, too", yaml("web-1", "web-1", "1") + yaml("web-2", "web-2", "1"), []string{"default/web-1 cpu 1, pods 1", "default/web-2 cpu 1, pods 1"}},
-		"JSON":         {"the same in JSON", json("", "web-1", "c", "1") + json("", "web-2", "c", "1"), []string{"default/web-1 cpu 1, pods 1", "default/web-2 cpu 1, pods 1"}},
-		"SpecFirst":    {"the first name is not the pod's", json("spec first", "web-1", "c-1", "1") + json("spec first", "web-1b", "c-2", "1"), []string{"default/web-1 cpu 1, pods 1", "default/web-1b cpu 1, pods 1"}},
-		"NoName":       {"words that YAML takes for something else are left to it", yaml("x-1", "c", "1") + yaml("x-2 # a comment", "c", "1") + yaml(`"x-3"`, "c", "1"), []string{"default/x-1 cpu 1, pods 1", "default/x-2 cpu 1, pods 1", "default/x-3 cpu 1, pods 1"}},
-		"ListOfAlikes": {"items of a list are documents", `{"apiVersion":"v1","kind":"List","items":[` + json("", "web-1", "c", "1") + "," + json("", "web-2", "c", "1") + "]}", []string{"default/web-1 cpu 1, pods 1", "default/web-2 cpu 1, pods 1"}},
+		"Names": {reason: "only the names differ", text: yaml("web-1", "c", "1") + yaml("web-2", "c", "1") + yaml("web-3", "c", "1"),
+			want: []string{"default/web-1 cpu 1, pods 1", "default/web-2 cpu 1, pods 1", "default/web-3 cpu 1, pods 1"}},
+		"Requests": {reason: "what they ask for differs as well", text: yaml("web-1", "c", "1") + yaml("web-2", "c", "2"),
+			want: []string{"default/web-1 cpu 1, pods 1", "default/web-2 cpu 2, pods 1"}},
+		"Containers": {reason: "the pod's name is elsewhere, too", text: yaml("web-1", "web-1", "1") + yaml("web-2", "web-2", "1"),
+			want: []string{"default/web-1 cpu 1, pods 1", "default/web-2 cpu 1, pods 1"}},
+		"JSON": {reason: "the same in JSON", text: json("", "web-1", "c", "1") + json("", "web-2", "c", "1"),
+			want: []string{"default/web-1 cpu 1, pods 1", "default/web-2 cpu 1, pods 1"}},
+		"SpecFirst": {reason: "the first name is not the pod's",
+			text: json("spec first", "web-1", "c-1", "1") + json("spec first", "web-1b", "c-2", "1"),
+			want: []string{"default/web-1 cpu 1, pods 1", "default/web-1b cpu 1, pods 1"}},
+		"NoName": {reason: "words that YAML takes for something else are left to it",
+			text: yaml("x-1", "c", "1") + yaml("x-2 # a comment", "c", "1") + yaml(`"x-3"`, "c", "1"),
+			want: []string{"default/x-1 cpu 1, pods 1", "default/x-2 cpu 1, pods 1", "default/x-3 cpu 1, pods 1"}},
+		"ListOfAlikes": {reason: "items of a list are documents",
+			text: `{"apiVersion":"v1","kind":"List","items":[` + json("", "web-1", "c", "1") + "," + json("", "web-2", "c", "1") + "]}",
+			want: []string{"default/web-1 cpu 1, pods 1", "default/web-2 cpu 1, pods 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,46 +54,46 @@ func TestCLIReads(t *testing.T) {
 		query string
 		want  any
 	}{
-		"all pages together": {"ec2 describe-instance-types --page-size 100", "length(InstanceTypes)", len(catalogue.Types())},
+		"all pages together": {args: "ec2 describe-instance-types --page-size 100", query: "length(InstanceTypes)", want: len(catalogue.Types())},
 		"a page of the client's own, with a token for the next": {
-			"ec2 describe-instance-types --page-size 100 --max-items 150", "[length(InstanceTypes), type(NextToken)]", []any{150, "string"},
+			args: "ec2 describe-instance-types --page-size 100 --max-items 150", query: "[length(InstanceTypes), type(NextToken)]", want: []any{150, "string"},
 		},
 		"a type, and another that has accelerators": {
-			"ec2 describe-instance-types --instance-types m5.large inf2.xlarge",
-			"InstanceTypes[].[InstanceType, VCpuInfo.DefaultVCpus, MemoryInfo.SizeInMiB, InferenceAcceleratorInfo.Accelerators[0].Count]",
-			[]any{[]any{"inf2.xlarge", 4, 16384, 1}, []any{"m5.large", 2, 8192, nil}},
+			args:  "ec2 describe-instance-types --instance-types m5.large inf2.xlarge",
+			query: "InstanceTypes[].[InstanceType, VCpuInfo.DefaultVCpus, MemoryInfo.SizeInMiB, InferenceAcceleratorInfo.Accelerators[0].Count]",
+			want:  []any{[]any{"inf2.xlarge", 4, 16384, 1}, []any{"m5.large", 2, 8192, nil}},
 		},
 		"types by two filters": {
-			"ec2 describe-instance-types --filters Name=instance-type,Values=m5.* Name=vcpu-info.default-vcpus,Values=2",
-			"InstanceTypes[].InstanceType", []any{"m5.large"},
+			args:  "ec2 describe-instance-types --filters Name=instance-type,Values=m5.* Name=vcpu-info.default-vcpus,Values=2",
+			query: "InstanceTypes[].InstanceType", want: []any{"m5.large"},
 		},
 		"offerings": {
-			"ec2 describe-instance-type-offerings --location-type availability-zone --filters Name=instance-type,Values=m5.large",
-			"sort_by(InstanceTypeOfferings, &Location)[].Location", []any{"us-east-1a", "us-east-1b", "us-east-1c"},
+			args:  "ec2 describe-instance-type-offerings --location-type availability-zone --filters Name=instance-type,Values=m5.large",
+			query: "sort_by(InstanceTypeOfferings, &Location)[].Location", want: []any{"us-east-1a", "us-east-1b", "us-east-1c"},
 		},
 		"images by filters": {
-			"ec2 describe-images --owners amazon --filters Name=image-id,Values=" + ec2sim.ImageID("none") + "," + a.parameter(t, image) + " Name=architecture,Values=arm64",
-			"Images[].[ImageId, Architecture]", []any{[]any{a.parameter(t, image), "arm64"}},
+			args:  "ec2 describe-images --owners amazon --filters Name=image-id,Values=" + ec2sim.ImageID("none") + "," + a.parameter(t, image) + " Name=architecture,Values=arm64",
+			query: "Images[].[ImageId, Architecture]", want: []any{[]any{a.parameter(t, image), "arm64"}},
 		},
 		"subnets by tag": {
-			"ec2 describe-subnets --filters Name=tag:karpenter.sh/discovery,Values=" + cluster,
-			"sort_by(Subnets, &AvailabilityZone)[].[AvailabilityZone, AvailabilityZoneId]",
-			[]any{[]any{"us-east-1a", "use1-az1"}, []any{"us-east-1b", "use1-az2"}, []any{"us-east-1c", "use1-az3"}},
+			args:  "ec2 describe-subnets --filters Name=tag:karpenter.sh/discovery,Values=" + cluster,
+			query: "sort_by(Subnets, &AvailabilityZone)[].[AvailabilityZone, AvailabilityZoneId]",
+			want:  []any{[]any{"us-east-1a", "use1-az1"}, []any{"us-east-1b", "use1-az2"}, []any{"us-east-1c", "use1-az3"}},
 		},
 		"spot prices of a zone": {
-			"ec2 describe-spot-price-history --instance-types m5.large c5.large --product-descriptions Linux/UNIX --filters Name=availability-zone,Values=us-east-1b",
-			"sort(SpotPriceHistory[].InstanceType)", []any{"c5.large", "m5.large"},
+			args:  "ec2 describe-spot-price-history --instance-types m5.large c5.large --product-descriptions Linux/UNIX --filters Name=availability-zone,Values=us-east-1b",
+			query: "sort(SpotPriceHistory[].InstanceType)", want: []any{"c5.large", "m5.large"},
 		},
-		"no reservations": {"ec2 describe-capacity-reservations", "CapacityReservations", []any{}},
+		"no reservations": {args: "ec2 describe-capacity-reservations", query: "CapacityReservations", want: []any{}},
 		"the cluster": {
-			"eks describe-cluster --name " + cluster, "cluster.[name, status, endpoint]", []any{cluster, "ACTIVE", "https://api.blue.example"},
+			args: "eks describe-cluster --name " + cluster, query: "cluster.[name, status, endpoint]", want: []any{cluster, "ACTIVE", "https://api.blue.example"},
 		},
 		"prices": {
-			"pricing get-products --service-code AmazonEC2 --filters Type=TERM_MATCH,Field=instanceType,Value=m5.large Type=TERM_MATCH,Field=regionCode,Value=us-east-1 " +
+			args: "pricing get-products --service-code AmazonEC2 --filters Type=TERM_MATCH,Field=instanceType,Value=m5.large Type=TERM_MATCH,Field=regionCode,Value=us-east-1 " +
 				"Type=TERM_MATCH,Field=operatingSystem,Value=Linux Type=TERM_MATCH,Field=tenancy,Value=Shared",
-			"length(PriceList) > `0`", true,
+			query: "length(PriceList) > `0`", want: true,
 		},
-		"who calls": {"sts get-caller-identity", "Account", "123456789012"},
+		"who calls": {args: "sts get-caller-identity", query: "Account", want: "123456789012"},
 	} {
 		var got any
 		a.aws(t, &got, append(words(c.args), "--query", c.query)...)
@@ -232,27 +232,27 @@ func TestCLIIsRefused(t *testing.T) {
 		says string
 	}{
 		"an instance that there is not": {
-			"nobody", "ec2 describe-instances --instance-ids i-0123456789abcdef0", serviceRefused,
-			"An error occurred (InvalidInstanceID.NotFound) when calling the DescribeInstances operation",
+			key: "nobody", args: "ec2 describe-instances --instance-ids i-0123456789abcdef0", exit: serviceRefused,
+			says: "An error occurred (InvalidInstanceID.NotFound) when calling the DescribeInstances operation",
 		},
 		"a filter that EC2 does not have": {
-			"nobody", "ec2 describe-capacity-reservations --filters Name=capacity-reservation-id,Values=cr-1", serviceRefused,
-			"(InvalidParameterValue) when calling the DescribeCapacityReservations operation",
+			key: "nobody", args: "ec2 describe-capacity-reservations --filters Name=capacity-reservation-id,Values=cr-1", exit: serviceRefused,
+			says: "(InvalidParameterValue) when calling the DescribeCapacityReservations operation",
 		},
 		"no permission": {
-			reader, "ec2 create-tags --resources subnet-0a5e7e0000000001 --tags Key=a,Value=b", serviceRefused,
-			"(UnauthorizedOperation) when calling the CreateTags operation",
+			key: reader, args: "ec2 create-tags --resources subnet-0a5e7e0000000001 --tags Key=a,Value=b", exit: serviceRefused,
+			says: "(UnauthorizedOperation) when calling the CreateTags operation",
 		},
 		"no permission of SQS, in the query protocol": {
-			reader, "sqs send-message --queue-url http://x/0/" + cluster + " --message-body x", serviceRefused, "(AccessDenied) when calling the SendMessage operation",
+			key: reader, args: "sqs send-message --queue-url http://x/0/" + cluster + " --message-body x", exit: serviceRefused, says: "(AccessDenied) when calling the SendMessage operation",
 		},
 		"a queue that there is not": {
-			"nobody", "sqs get-queue-url --queue-name none", serviceRefused, "(AWS.SimpleQueueService.NonExistentQueue) when calling the GetQueueUrl operation",
+			key: "nobody", args: "sqs get-queue-url --queue-name none", exit: serviceRefused, says: "(AWS.SimpleQueueService.NonExistentQueue) when calling the GetQueueUrl operation",
 		},
-		"no such profile":      {"nobody", "iam get-instance-profile --instance-profile-name none", serviceRefused, "(NoSuchEntity)"},
-		"no such cluster":      {"nobody", "eks describe-cluster --name none", serviceRefused, "(ResourceNotFoundException)"},
-		"no such parameter":    {"nobody", "ssm get-parameter --name /none", serviceRefused, "(ParameterNotFound)"},
-		"an option of nothing": {"nobody", "ec2 describe-instances --colour red", commandWrong, "Unknown options: --colour"},
+		"no such profile":      {key: "nobody", args: "iam get-instance-profile --instance-profile-name none", exit: serviceRefused, says: "(NoSuchEntity)"},
+		"no such cluster":      {key: "nobody", args: "eks describe-cluster --name none", exit: serviceRefused, says: "(ResourceNotFoundException)"},
+		"no such parameter":    {key: "nobody", args: "ssm get-parameter --name /none", exit: serviceRefused, says: "(ParameterNotFound)"},
+		"an option of nothing": {key: "nobody", args: "ec2 describe-instances --colour red", exit: commandWrong, says: "Unknown options: --colour"},
 	} {
 		_, stderr, exit := run(t, c.key, awsCLI, a.arguments(words(c.args))...)
 		if exit != c.exit || !strings.Contains(stderr, c.says) {

@@ -22,8 +22,10 @@ func answered(w *world.World, g *world.Guard, _ failpoints) {
 		faults ec2sim.Faults
 		points []string
 	}{
-		{"body", ec2sim.Faults{Fleet: []ec2sim.FleetFault{{Code: "InternalError"}}}, []string{"CreateFleet: EC2 CreateFleet before", "CreateFleet: EC2 CreateFleet after"}},
-		{"error", ec2sim.Faults{Errors: []ec2sim.ErrorFault{{Action: "CreateFleet", Code: "InternalError"}}}, []string{"CreateFleet: EC2 CreateFleet before", "CreateFleet: EC2 CreateFleet refused"}},
+		{name: "body", faults: ec2sim.Faults{Fleet: []ec2sim.FleetFault{{Code: "InternalError"}}},
+			points: []string{"CreateFleet: EC2 CreateFleet before", "CreateFleet: EC2 CreateFleet after"}},
+		{name: "error", faults: ec2sim.Faults{Errors: []ec2sim.ErrorFault{{Action: "CreateFleet", Code: "InternalError"}}},
+			points: []string{"CreateFleet: EC2 CreateFleet before", "CreateFleet: EC2 CreateFleet refused"}},
 	} {
 		w.T.(*testing.T).Run(failing.name, func(t *testing.T) {
 			s := newTelling(w.For(t), g, "answered-"+failing.name, 1)

@@ -22,13 +22,13 @@ var cuts = []struct {
 	// come reports whether it is there.
 	come func(*telling) bool
 }{
-	{"planned", slow("CreateLaunchTemplate"), func(s *telling) bool {
+	{moment: "planned", faults: slow("CreateLaunchTemplate"), come: func(s *telling) bool {
 		return len(s.ownClaims()) == crowdNodes
 	}},
-	{"launched", slow("CreateFleet"), func(s *telling) bool {
+	{moment: "launched", faults: slow("CreateFleet"), come: func(s *telling) bool {
 		return len(s.ownInstances()) > 0
 	}},
-	{"registering", ec2sim.Faults{}, func(s *telling) bool {
+	{moment: "registering", faults: ec2sim.Faults{}, come: func(s *telling) bool {
 		return len(s.ownNodes()) > 0
 	}},
 }

@@ -28,16 +28,27 @@ func TestGuard(t *testing.T) {
 		how    string
 		broken int
 	}{
-		{"one of four may be missing, and one is", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 4, []int{0}, "EvictionByEvictionAPI", 0},
-		{"one of four may be missing, and two are", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 4, []int{0, 1}, "EvictionByEvictionAPI", 1},
-		{"half of four have to be there, and one is left", policyv1.PodDisruptionBudgetSpec{MinAvailable: &half}, 4, []int{0, 1, 2}, "EvictionByEvictionAPI", 1},
-		{"a pod that is not ready counts as missing", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 3, []int{0}, "EvictionByEvictionAPI", 1},
-		{"an unhealthy pod may not go while others are missed", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 2, []int{3}, "EvictionByEvictionAPI", 1},
-		{"an unhealthy pod may always go where that is said", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)}, 2, []int{3}, "EvictionByEvictionAPI", 0},
-		{"pods whose node vanished are missed as well", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 4, []int{0, 1}, "DeletionByPodGC", 1},
-		{"pods that are deleted outright with less grace than they have are", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 4, []int{0, 1}, "force", 1},
-		{"pods that their ReplicaSet deletes are not", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 4, []int{0, 1}, "", 0},
-		{"pods that others preempt are not", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, 4, []int{0, 1}, "PreemptionByScheduler", 0},
+		{name: "one of four may be missing, and one is", spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, ready: 4,
+			takes: []int{0}, how: "EvictionByEvictionAPI", broken: 0},
+		{name: "one of four may be missing, and two are", spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, ready: 4,
+			takes: []int{0, 1}, how: "EvictionByEvictionAPI", broken: 1},
+		{name: "half of four have to be there, and one is left", spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &half}, ready: 4,
+			takes: []int{0, 1, 2}, how: "EvictionByEvictionAPI", broken: 1},
+		{name: "a pod that is not ready counts as missing", spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, ready: 3,
+			takes: []int{0}, how: "EvictionByEvictionAPI", broken: 1},
+		{name: "an unhealthy pod may not go while others are missed", spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, ready: 2,
+			takes: []int{3}, how: "EvictionByEvictionAPI", broken: 1},
+		{name: "an unhealthy pod may always go where that is said",
+			spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)}, ready: 2,
+			takes: []int{3}, how: "EvictionByEvictionAPI", broken: 0},
+		{name: "pods whose node vanished are missed as well", spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, ready: 4,
+			takes: []int{0, 1}, how: "DeletionByPodGC", broken: 1},
+		{name: "pods that are deleted outright with less grace than they have are",
+			spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, ready: 4, takes: []int{0, 1}, how: "force", broken: 1},
+		{name: "pods that their ReplicaSet deletes are not", spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, ready: 4,
+			takes: []int{0, 1}, how: "", broken: 0},
+		{name: "pods that others preempt are not", spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one}, ready: 4,
+			takes: []int{0, 1}, how: "PreemptionByScheduler", broken: 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

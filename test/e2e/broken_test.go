@@ -12,26 +12,36 @@ import (
 // that wait for a broken NodePool are told.
 func brokenManifests(t *testing.T, w *world.World) {
 	for _, row := range []struct{ reason, manifest, want string }{
-		{"In takes at least one value", nodePool("broken", "0s", []string{"{key: kubernetes.io/arch, operator: In, values: []}"}), "operator 'In' must have a value defined"},
-		{"there are three consolidation policies", strings.Replace(nodePool("broken", "0s", types("m5.large")), "WhenEmpty", "Sometimes", 1), "spec.disruption.consolidationPolicy: Unsupported value"},
-		{"labels of the domain karpenter.sh are not the user's", nodePool("broken", "0s", []string{"{key: karpenter.sh/shard, operator: Exists}"}), "karpenter.sh"},
-		{"a budget's schedule needs a duration", strings.Replace(nodePool("broken", "0s", types("m5.large")), `nodes: "100%"`, `nodes: "1", schedule: "@daily"`, 1), "'schedule' must be set with 'duration'"},
-		{"a duration is written with units", nodePool("broken", "0s", types("m5.large"), "expireAfter: 30"), "spec.template.spec.expireAfter"},
-		{"a class needs a role or an instance profile", nodeClass("broken", "tags: {a: b}", "karpenter.sh/discovery: x"), "must specify exactly one of ['role', 'instanceProfile']"},
-		{"a class may not tag what marks instances as the cluster's", nodeClass("broken", `role: r, tags: {karpenter.sh/nodepool: mine}`, "karpenter.sh/discovery: x"), "karpenter.sh/nodepool"},
+		{reason: "In takes at least one value",
+			manifest: nodePool("broken", "0s", []string{"{key: kubernetes.io/arch, operator: In, values: []}"}), want: "operator 'In' must have a value defined"},
+		{reason: "there are three consolidation policies",
+			manifest: strings.Replace(nodePool("broken", "0s", types("m5.large")), "WhenEmpty", "Sometimes", 1),
+			want:     "spec.disruption.consolidationPolicy: Unsupported value"},
+		{reason: "labels of the domain karpenter.sh are not the user's",
+			manifest: nodePool("broken", "0s", []string{"{key: karpenter.sh/shard, operator: Exists}"}), want: "karpenter.sh"},
+		{reason: "a budget's schedule needs a duration",
+			manifest: strings.Replace(nodePool("broken", "0s", types("m5.large")), `nodes: "100%"`, `nodes: "1", schedule: "@daily"`, 1),
+			want:     "'schedule' must be set with 'duration'"},
+		{reason: "a duration is written with units", manifest: nodePool("broken", "0s", types("m5.large"), "expireAfter: 30"),
+			want: "spec.template.spec.expireAfter"},
+		{reason: "a class needs a role or an instance profile", manifest: nodeClass("broken", "tags: {a: b}", "karpenter.sh/discovery: x"),
+			want: "must specify exactly one of ['role', 'instanceProfile']"},
+		{reason: "a class may not tag what marks instances as the cluster's",
+			manifest: nodeClass("broken", `role: r, tags: {karpenter.sh/nodepool: mine}`, "karpenter.sh/discovery: x"), want: "karpenter.sh/nodepool"},
 	} {
 		if err := w.TryApply(row.manifest); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: the API server says %v, want it to say %q", row.reason, err, row.want)
 		}
 	}
 	for _, row := range []struct{ reason, name, manifest, kind, condition, want string }{
-		{"no two taints have one key and effect", "twice-tainted", nodePool("twice-tainted", "0s", types("m5.large"), "taints: [{key: a, effect: NoSchedule}]", "startupTaints: [{key: a, effect: NoSchedule}]"),
-			"nodepool", "ValidationSucceeded", "spec.template.spec.startupTaints[0]"},
-		{"nobody knows such an hour", "bad-cron", strings.Replace(nodePool("bad-cron", "0s", types("m5.large")), `nodes: "100%"`, `nodes: "1", schedule: "0 25 * * *", duration: 1h`, 1),
-			"nodepool", "ValidationSucceeded", "spec.disruption.budgets[0].schedule"},
-		{"the class does not exist", "classless", strings.Replace(nodePool("classless", "0s", types("m5.large")), "name: default}", "name: nowhere}", 1),
-			"nodepool", "NodeClassReady", "nowhere"},
-		{"no subnet has the tags", "no-subnets", nodeClass("no-subnets", "role: r", "no: such"), "ec2nodeclass", "SubnetsReady", ""},
+		{reason: "no two taints have one key and effect", name: "twice-tainted", manifest: nodePool("twice-tainted", "0s", types("m5.large"), "taints: [{key: a, effect: NoSchedule}]", "startupTaints: [{key: a, effect: NoSchedule}]"),
+			kind: "nodepool", condition: "ValidationSucceeded", want: "spec.template.spec.startupTaints[0]"},
+		{reason: "nobody knows such an hour", name: "bad-cron", manifest: strings.Replace(nodePool("bad-cron", "0s", types("m5.large")), `nodes: "100%"`, `nodes: "1", schedule: "0 25 * * *", duration: 1h`, 1),
+			kind: "nodepool", condition: "ValidationSucceeded", want: "spec.disruption.budgets[0].schedule"},
+		{reason: "the class does not exist", name: "classless", manifest: strings.Replace(nodePool("classless", "0s", types("m5.large")), "name: default}", "name: nowhere}", 1),
+			kind: "nodepool", condition: "NodeClassReady", want: "nowhere"},
+		{reason: "no subnet has the tags", name: "no-subnets", manifest: nodeClass("no-subnets", "role: r", "no: such"),
+			kind: "ec2nodeclass", condition: "SubnetsReady", want: ""},
 	} {
 		w.Apply(row.manifest)
 		w.Await(row.reason, time.Minute, func() (bool, string) {

@@ -30,18 +30,18 @@ func ec2Faults(t *testing.T, w *world.World) {
 		load   []load
 		check  func(*testing.T, *world.World)
 	}{
-		{"the replies to launches are lost, more often than one call is tried again",
-			ec2sim.Faults{Lost: []ec2sim.ReplyFault{{Action: "CreateFleet", Occurrence: ec2sim.Occurrence{Times: 5}}}}, mixed, lost},
-		{"launches are answered with errors, of the API and of their pools",
-			ec2sim.Faults{
+		{reason: "the replies to launches are lost, more often than one call is tried again",
+			faults: ec2sim.Faults{Lost: []ec2sim.ReplyFault{{Action: "CreateFleet", Occurrence: ec2sim.Occurrence{Times: 5}}}}, load: mixed, check: lost},
+		{reason: "launches are answered with errors, of the API and of their pools",
+			faults: ec2sim.Faults{
 				Errors: []ec2sim.ErrorFault{{Action: "CreateFleet", Code: "RequestLimitExceeded", Occurrence: ec2sim.Occurrence{Times: 2}}},
 				Fleet:  []ec2sim.FleetFault{{Code: "InternalError", Occurrence: ec2sim.Occurrence{Times: 3}}},
-			}, mixed, answered},
-		{"the account has a tenth of EC2's request rates", ec2sim.Faults{Throttle: 0.1}, choosy(), nil},
-		{"the account lacks the service-linked role for spot",
-			ec2sim.Faults{Fleet: []ec2sim.FleetFault{{Code: noSpotRole, PoolPattern: ec2sim.PoolPattern{CapacityType: "spot"}}}}, spotFirst, onDemandInstead},
-		{"all types but one are out of capacity, and that one is left in one zone", dryBut(), mixed, onlyOneType},
-		{"what is launched and ended shows late", ec2sim.Faults{DescribeLag: ec2sim.Duration(10 * time.Second)}, mixed, nil},
+			}, load: mixed, check: answered},
+		{reason: "the account has a tenth of EC2's request rates", faults: ec2sim.Faults{Throttle: 0.1}, load: choosy()},
+		{reason: "the account lacks the service-linked role for spot",
+			faults: ec2sim.Faults{Fleet: []ec2sim.FleetFault{{Code: noSpotRole, PoolPattern: ec2sim.PoolPattern{CapacityType: "spot"}}}}, load: spotFirst, check: onDemandInstead},
+		{reason: "all types but one are out of capacity, and that one is left in one zone", faults: dryBut(), load: mixed, check: onlyOneType},
+		{reason: "what is launched and ended shows late", faults: ec2sim.Faults{DescribeLag: ec2sim.Duration(10 * time.Second)}, load: mixed},
 	} {
 		t.Run(strings.ReplaceAll(row.reason, " ", "-"), func(t *testing.T) {
 			w := w.For(t)
@@ -76,13 +76,13 @@ type load struct {
 }
 
 // mixed needs a few machines of whatever type.
-var mixed = []load{{"small", 30, "cpu: 900m, memory: 2Gi", nil}, {"large", 10, "cpu: 3500m, memory: 8Gi", nil}}
+var mixed = []load{{name: "small", pods: 30, requests: "cpu: 900m, memory: 2Gi"}, {name: "large", pods: 10, requests: "cpu: 3500m, memory: 8Gi"}}
 
 // noSpotRole is EC2's code where an account has no service-linked role for spot and may not create one.
 const noSpotRole = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 
 // spotFirst needs a few machines, which cost least as spot.
-var spotFirst = []load{{"spot-first", 12, "cpu: 3500m, memory: 4Gi", []string{of("spot-first"), "tolerations: [{key: spot-first}]"}}}
+var spotFirst = []load{{name: "spot-first", pods: 12, requests: "cpu: 3500m, memory: 4Gi", further: []string{of("spot-first"), "tolerations: [{key: spot-first}]"}}}
 
 // choosy needs sixteen machines of four types: four launches at once.
 func choosy() []load {

@@ -305,11 +305,11 @@ func kinds(t *testing.T, w *world.World) {
 		event, reason, told string
 		drain               workflows.DrainOutcome
 	}{
-		{"stopping", workflows.ReasonInstanceStopping, "InstanceStopping", workflows.Drained},
-		{"scheduled-change", workflows.ReasonScheduledChange, "InstanceUnhealthy", workflows.Drained},
-		{"shutting-down", workflows.ReasonInstanceTerminated, "InstanceTerminating", workflows.Drained},
+		{event: "stopping", reason: workflows.ReasonInstanceStopping, told: "InstanceStopping", drain: workflows.Drained},
+		{event: "scheduled-change", reason: workflows.ReasonScheduledChange, told: "InstanceUnhealthy", drain: workflows.Drained},
+		{event: "shutting-down", reason: workflows.ReasonInstanceTerminated, told: "InstanceTerminating", drain: workflows.Drained},
 		// EC2 itself says that the machine runs, and it is believed more than a message.
-		{"terminated", workflows.ReasonInstanceTerminated, "InstanceTerminating", workflows.Drained},
+		{event: "terminated", reason: workflows.ReasonInstanceTerminated, told: "InstanceTerminating", drain: workflows.Drained},
 	}
 	sent := make([]time.Time, len(rows))
 	for i, row := range rows {

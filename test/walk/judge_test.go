@@ -33,19 +33,19 @@ func TestWitness(t *testing.T) {
 		write  world.Request
 		want   bool
 	}{
-		{"nobody has taken the Lease", create(-5, "nodeclaims"), false},
-		{"the worker may not have noticed", create(10, "nodeclaims"), false},
-		{"it should have", create(15, "nodeclaims"), true},
-		{"a pod is evicted", create(15, "pods/eviction"), true},
-		{"it was under way while something stood still", create(27, "nodeclaims"), false},
-		{"the Lease is asked for", create(15, "leases"), false},
-		{"the API server refused it", refused, false},
-		{"the Lease is let go", create(31, "nodeclaims"), false},
-		{"a pod is deleted of a node that nobody hurries", remove("web", "a"), true},
-		{"the node has a deadline", remove("web", "b"), false},
-		{"somebody opened the node when its machine was ending", remove("web", "d"), false},
-		{"somebody opened the node, and its machine ended all the same", remove("web", "e"), true},
-		{"the pod was on no node", remove("web", "c"), false},
+		{reason: "nobody has taken the Lease", write: create(-5, "nodeclaims"), want: false},
+		{reason: "the worker may not have noticed", write: create(10, "nodeclaims"), want: false},
+		{reason: "it should have", write: create(15, "nodeclaims"), want: true},
+		{reason: "a pod is evicted", write: create(15, "pods/eviction"), want: true},
+		{reason: "it was under way while something stood still", write: create(27, "nodeclaims"), want: false},
+		{reason: "the Lease is asked for", write: create(15, "leases"), want: false},
+		{reason: "the API server refused it", write: refused, want: false},
+		{reason: "the Lease is let go", write: create(31, "nodeclaims"), want: false},
+		{reason: "a pod is deleted of a node that nobody hurries", write: remove("web", "a"), want: true},
+		{reason: "the node has a deadline", write: remove("web", "b"), want: false},
+		{reason: "somebody opened the node when its machine was ending", write: remove("web", "d"), want: false},
+		{reason: "somebody opened the node, and its machine ended all the same", write: remove("web", "e"), want: true},
+		{reason: "the pod was on no node", write: remove("web", "c"), want: false},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			wrong := append(seen.unfenced([]world.Request{row.write}), seen.unevicted([]world.Request{row.write})...)

@@ -26,17 +26,23 @@ func TestBudgetLedger(t *testing.T) {
 		violated int
 		people   int // take so many of these nodes before
 	}{
-		{"within a number", []karpv1.Budget{{Nodes: "2"}}, 2, "Empty", 0, 0},
-		{"beyond a number", []karpv1.Budget{{Nodes: "2"}}, 4, "Empty", 2, 0},
-		{"people took the first two at the same time", []karpv1.Budget{{Nodes: "2"}}, 4, "Empty", 0, 2},
-		{"people took the first at the same time", []karpv1.Budget{{Nodes: "2"}}, 4, "Empty", 1, 1},
-		{"a share is rounded up", []karpv1.Budget{{Nodes: "15%"}}, 2, "Drifted", 0, 0},
-		{"beyond a share", []karpv1.Budget{{Nodes: "15%"}}, 3, "Drifted", 1, 0},
-		{"the smallest counts", []karpv1.Budget{{Nodes: "100%"}, {Nodes: "1"}}, 2, "Underutilized", 1, 0},
-		{"one for another reason does not", []karpv1.Budget{{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonEmpty}}}, 3, "Drifted", 0, 0},
-		{"nobody's budget is asked for other reasons", []karpv1.Budget{{Nodes: "0"}}, 3, "ClaimDeleted", 0, 0},
-		{"a window that is open", []karpv1.Budget{{Nodes: "0", Schedule: &since, Duration: &metav1.Duration{Duration: 2 * time.Hour}}}, 1, "Empty", 1, 0},
-		{"a window that is closed", []karpv1.Budget{{Nodes: "0", Schedule: &since, Duration: &metav1.Duration{Duration: 30 * time.Minute}}}, 1, "Empty", 0, 0},
+		{name: "within a number", budgets: []karpv1.Budget{{Nodes: "2"}}, takes: 2, reason: "Empty", violated: 0, people: 0},
+		{name: "beyond a number", budgets: []karpv1.Budget{{Nodes: "2"}}, takes: 4, reason: "Empty", violated: 2, people: 0},
+		{name: "people took the first two at the same time", budgets: []karpv1.Budget{{Nodes: "2"}}, takes: 4, reason: "Empty", violated: 0, people: 2},
+		{name: "people took the first at the same time", budgets: []karpv1.Budget{{Nodes: "2"}}, takes: 4, reason: "Empty", violated: 1, people: 1},
+		{name: "a share is rounded up", budgets: []karpv1.Budget{{Nodes: "15%"}}, takes: 2, reason: "Drifted", violated: 0, people: 0},
+		{name: "beyond a share", budgets: []karpv1.Budget{{Nodes: "15%"}}, takes: 3, reason: "Drifted", violated: 1, people: 0},
+		{name: "the smallest counts", budgets: []karpv1.Budget{{Nodes: "100%"}, {Nodes: "1"}}, takes: 2, reason: "Underutilized", violated: 1, people: 0},
+		{name: "one for another reason does not",
+			budgets: []karpv1.Budget{{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonEmpty}}}, takes: 3,
+			reason: "Drifted", violated: 0, people: 0},
+		{name: "nobody's budget is asked for other reasons", budgets: []karpv1.Budget{{Nodes: "0"}}, takes: 3, reason: "ClaimDeleted", violated: 0, people: 0},
+		{name: "a window that is open",
+			budgets: []karpv1.Budget{{Nodes: "0", Schedule: &since, Duration: &metav1.Duration{Duration: 2 * time.Hour}}}, takes: 1,
+			reason: "Empty", violated: 1, people: 0},
+		{name: "a window that is closed",
+			budgets: []karpv1.Budget{{Nodes: "0", Schedule: &since, Duration: &metav1.Duration{Duration: 30 * time.Minute}}}, takes: 1,
+			reason: "Empty", violated: 0, people: 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
