@@ -1,9 +1,8 @@
 package cluster
 
 import (
+	"context"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -20,7 +19,7 @@ type assumption struct {
 // already passed is left to the watch. The arguments are not kept.
 func (m *Mirror) Assume(claims ...*karpv1.NodeClaim) {
 	for _, claim := range claims {
-		reduced, err := m.reduceClaim(claim.DeepCopy())
+		reduced, err := reduceClaim(m.interner, claim.DeepCopy())
 		if err != nil {
 			continue
 		}
@@ -74,8 +73,15 @@ func (m *Mirror) expireAssumptions(now time.Time) {
 	}
 }
 
-// atLeast says that a resourceVersion is not older than another. Versions that cannot be compared are not.
-func atLeast(version, other string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, other)
-	return err == nil && order >= 0
+// AwaitClaims returns when the mirror has seen every change of NodeClaims up to a resourceVersion, as returned by the
+// API server for a claim that was created or changed elsewhere. An empty version is always seen.
+func (m *Mirror) AwaitClaims(ctx context.Context, resourceVersion string) error {
+	if resourceVersion == "" {
+		return nil
+	}
+	return m.Await(ctx, func() (bool, error) {
+		m.mu.RLock()
+		defer m.mu.RUnlock()
+		return m.claims.pulse.reached(resourceVersion), nil
+	}, Event{Kind: claimsSeen})
 }

@@ -15,12 +15,12 @@ func (b *podBudget) key() string { return b.Namespace + "/" + b.Name }
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (b *podBudget) GetObjectMeta() metav1.Object { return named(b.Namespace, b.Name) }
 
-func (m *Mirror) reduceBudget(obj any) (*podBudget, error) {
+func reduceBudget(interner *plan.Interner, obj any) (*podBudget, error) {
 	budget, ok := obj.(*policyv1.PodDisruptionBudget)
 	if !ok {
 		return nil, unexpected(budget, obj)
 	}
-	return &podBudget{m.interner.DisruptionBudget(budget)}, nil
+	return &podBudget{interner.DisruptionBudget(budget)}, nil
 }
 
 func (m *Mirror) budgetChanged(old, now *podBudget, existed, exists bool) {

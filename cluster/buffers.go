@@ -57,24 +57,22 @@ type buffers struct {
 }
 
 // openBuffers prepares the watches of CapacityBuffers and of what they refer to.
-func (m *Mirror) openBuffers(c *clients) {
+func (m *Mirror) openBuffers(w *watches) {
 	core, apps := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion
 	m.buffers = buffers{resolved: map[string]Buffer{}, virtual: map[types.UID]bool{}}
 	m.origins = map[string]origins{}
 	kind := func(kind string, opened *feed[*origin]) {
-		m.origins[kind] = origins{feed: opened, need: m.whenNeeded()}
+		m.origins[kind] = origins{feed: opened, need: w.whenNeeded()}
 	}
 	key, changed := (*origin).key, m.originChanged
-	kind(podTemplateKind, open(c, core, "podtemplates", &corev1.PodTemplate{}, nil, m.reducePodTemplate, key, changed))
-	kind("Deployment", open(c, apps, "deployments", &appsv1.Deployment{}, nil, m.reduceDeployment, key, changed))
-	kind("StatefulSet", open(c, apps, "statefulsets", &appsv1.StatefulSet{}, nil, m.reduceStatefulSet, key, changed))
-	kind("ReplicaSet", open(c, apps, "replicasets", &appsv1.ReplicaSet{}, nil, m.reduceReplicaSet, key, changed))
+	kind(podTemplateKind, open(w, core, "podtemplates", &corev1.PodTemplate{}, nil, reducePodTemplate, key, changed))
+	kind("Deployment", open(w, apps, "deployments", &appsv1.Deployment{}, nil, reduceDeployment, key, changed))
+	kind("StatefulSet", open(w, apps, "statefulsets", &appsv1.StatefulSet{}, nil, reduceStatefulSet, key, changed))
+	kind("ReplicaSet", open(w, apps, "replicasets", &appsv1.ReplicaSet{}, nil, reduceReplicaSet, key, changed))
 
 	gv := bufferv1.SchemeGroupVersion
-	m.capacityBuffers = open(c, gv, "capacitybuffers", &bufferv1.CapacityBuffer{}, nil, whole[*bufferv1.CapacityBuffer], nameOf[*bufferv1.CapacityBuffer], m.bufferChanged)
-	if client, err := c.client(gv); err == nil {
-		m.whenServed(client, gv, m.capacityBuffers.emptied)
-	}
+	m.capacityBuffers = open(w, gv, "capacitybuffers", &bufferv1.CapacityBuffer{}, nil, whole[*bufferv1.CapacityBuffer], nameOf[*bufferv1.CapacityBuffer], m.bufferChanged)
+	w.whenServed(gv, m.capacityBuffers.emptied)
 }
 
 // Buffers returns all CapacityBuffers that are Tenon's to serve, ordered by namespace and name.
@@ -202,43 +200,43 @@ func (m *Mirror) settleBuffer(key string, resolved Buffer, exists bool) {
 	}
 }
 
-func (m *Mirror) reducePodTemplate(obj any) (*origin, error) {
+func reducePodTemplate(interner *plan.Interner, obj any) (*origin, error) {
 	template, ok := obj.(*corev1.PodTemplate)
 	if !ok {
 		return nil, unexpected(template, obj)
 	}
-	return m.origin(template, &template.Template, new(int32(0))), nil
+	return reduceOrigin(interner, template, &template.Template, new(int32(0))), nil
 }
 
-func (m *Mirror) reduceDeployment(obj any) (*origin, error) {
+func reduceDeployment(interner *plan.Interner, obj any) (*origin, error) {
 	deployment, ok := obj.(*appsv1.Deployment)
 	if !ok {
 		return nil, unexpected(deployment, obj)
 	}
-	return m.origin(deployment, &deployment.Spec.Template, deployment.Spec.Replicas), nil
+	return reduceOrigin(interner, deployment, &deployment.Spec.Template, deployment.Spec.Replicas), nil
 }
 
-func (m *Mirror) reduceStatefulSet(obj any) (*origin, error) {
+func reduceStatefulSet(interner *plan.Interner, obj any) (*origin, error) {
 	set, ok := obj.(*appsv1.StatefulSet)
 	if !ok {
 		return nil, unexpected(set, obj)
 	}
-	return m.origin(set, &set.Spec.Template, set.Spec.Replicas), nil
+	return reduceOrigin(interner, set, &set.Spec.Template, set.Spec.Replicas), nil
 }
 
-func (m *Mirror) reduceReplicaSet(obj any) (*origin, error) {
+func reduceReplicaSet(interner *plan.Interner, obj any) (*origin, error) {
 	set, ok := obj.(*appsv1.ReplicaSet)
 	if !ok {
 		return nil, unexpected(set, obj)
 	}
-	return m.origin(set, &set.Spec.Template, set.Spec.Replicas), nil
+	return reduceOrigin(interner, set, &set.Spec.Template, set.Spec.Replicas), nil
 }
 
 // origin reduces something with a template. Without a number of replicas the API server takes it for one.
-func (m *Mirror) origin(object metav1.Object, template *corev1.PodTemplateSpec, replicas *int32) *origin {
+func reduceOrigin(interner *plan.Interner, object metav1.Object, template *corev1.PodTemplateSpec, replicas *int32) *origin {
 	reduced := &origin{
-		namespace: m.interner.String(object.GetNamespace()), name: m.interner.String(object.GetName()),
-		generation: object.GetGeneration(), replicas: 1, model: m.interner.VirtualPod(object.GetNamespace(), template),
+		namespace: interner.String(object.GetNamespace()), name: interner.String(object.GetName()),
+		generation: object.GetGeneration(), replicas: 1, model: interner.VirtualPod(object.GetNamespace(), template),
 	}
 	if replicas != nil {
 		reduced.replicas = *replicas

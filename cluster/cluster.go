@@ -46,11 +46,10 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"sync"
 	"time"
 
 	"github.com/go-logr/zapr"
@@ -80,23 +79,12 @@ type Options struct {
 
 // Mirror is the live mirror of one cluster. All methods are safe for concurrent use.
 type Mirror struct {
-	log       *zap.Logger
-	clock     clock.WithTicker
-	heartbeat time.Duration
+	*shared
+	*freshness
+	watches   *watches
 	assumeFor time.Duration
-	http      *http.Client
-	config    *rest.Config
-	interner  *plan.Interner
-	watches   []watched
-	events    events
 
-	// mu guards everything below, the feeds' contents included.
-	mu sync.RWMutex
 	feeds
-	// heard is when the last successful heartbeat was sent, and unheard why the last one failed.
-	heard   time.Time
-	unheard error
-
 	places   places
 	waiting  waiting
 	assumed  map[string]assumption
@@ -110,18 +98,25 @@ type Mirror struct {
 	namespaceLabels map[string]map[string]string
 	// budgetList are the PodDisruptionBudgets of snapshots; nil when one has changed.
 	budgetList []*plan.DisruptionBudget
-	snapshot   *plan.Snapshot
 }
 
 // NewMirror returns a mirror of the cluster that the configuration names. It watches nothing until Run.
 func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
+	log := cmp.Or(options.Log, zap.NewNop())
+	clients, err := newClients(config)
+	if err != nil {
+		return nil, fmt.Errorf("mirror: %w", err)
+	}
+	s := &shared{clock: options.Clock, interner: new(plan.Interner)}
+	if s.clock == nil {
+		s.clock = clock.RealClock{}
+	}
+	w := &watches{shared: s, log: log, clients: clients}
 	m := &Mirror{
-		log:       options.Log,
-		clock:     options.Clock,
-		heartbeat: options.Heartbeat,
+		shared:    s,
+		freshness: &freshness{shared: s, log: log, heartbeat: options.Heartbeat, clients: clients, watches: w},
+		watches:   w,
 		assumeFor: options.AssumeFor,
-		config:    rest.CopyConfig(config),
-		interner:  new(plan.Interner),
 		assumed:   map[string]assumption{},
 		promises:  newPromises(),
 		grown:     newGrown(),
@@ -130,26 +125,13 @@ func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 		places:    newPlaces(),
 		waiting:   newWaiting(),
 	}
-	if m.log == nil {
-		m.log = zap.NewNop()
-	}
-	if m.clock == nil {
-		m.clock = clock.RealClock{}
-	}
 	if m.heartbeat <= 0 {
 		m.heartbeat = 5 * time.Second
 	}
 	if m.assumeFor <= 0 {
 		m.assumeFor = time.Minute
 	}
-	// Watches are few and long; a rate limit would only delay their return after a failure.
-	m.config.QPS = -1
-	client, err := rest.HTTPClientFor(m.config)
-	if err != nil {
-		return nil, fmt.Errorf("mirror: HTTP client: %w", err)
-	}
-	m.http = client
-	if err := m.openFeeds(options); err != nil {
+	if err := m.openFeeds(w, options); err != nil {
 		return nil, fmt.Errorf("mirror: %w", err)
 	}
 	return m, nil
@@ -157,8 +139,8 @@ func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
 
 // Run keeps the mirror up to date until ctx ends, which is not an error. It is called once.
 func (m *Mirror) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(klog.NewContext(ctx, zapr.NewLogger(m.log)))
-	for _, watched := range m.watches {
+	group, ctx := errgroup.WithContext(klog.NewContext(ctx, zapr.NewLogger(m.watches.log)))
+	for _, watched := range m.watches.all {
 		group.Go(func() error {
 			watched.run(ctx)
 			return nil
@@ -200,6 +182,3 @@ func (m *Mirror) build() *plan.Snapshot {
 		Storage:           m.storageNow(),
 	}
 }
-
-// changed makes the next Snapshot build anew. The lock is held.
-func (m *Mirror) changed() { m.snapshot = nil }

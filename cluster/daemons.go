@@ -31,14 +31,14 @@ func (d *daemonSet) key() string { return d.Namespace + "/" + d.Name }
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (d *daemonSet) GetObjectMeta() metav1.Object { return named(d.Namespace, d.Name) }
 
-func (m *Mirror) reduceDaemonSet(obj any) (*daemonSet, error) {
+func reduceDaemonSet(interner *plan.Interner, obj any) (*daemonSet, error) {
 	set, ok := obj.(*appsv1.DaemonSet)
 	if !ok {
 		return nil, unexpected(set, obj)
 	}
 	template := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, UID: set.UID}}
 	template.Spec.Template = set.Spec.Template
-	return &daemonSet{DaemonSet: m.interner.DaemonSet(set), template: template}, nil
+	return &daemonSet{DaemonSet: interner.DaemonSet(set), template: template}, nil
 }
 
 func (m *Mirror) daemonSetChanged(old, now *daemonSet, existed, exists bool) {

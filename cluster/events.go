@@ -2,14 +2,9 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
-
-	corev1 "k8s.io/api/core/v1"
-
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // EventKind is what an Event is about.
@@ -169,12 +164,12 @@ func remove[K, V comparable](index map[K][]V, key K, value V) {
 
 // Subscribe returns a subscription to all events of these kinds from now on. What was there before is for the
 // subscriber to look up after subscribing.
-func (m *Mirror) Subscribe(kinds ...EventKind) *Subscription { return m.events.subscribe(kinds, nil) }
+func (e *events) Subscribe(kinds ...EventKind) *Subscription { return e.subscribe(kinds, nil) }
 
 // Await returns nil once done says so, or done's error. It asks at once and then after each of the events, without
 // polling; events that come while done runs are not lost. When ctx ends first, its error is returned.
-func (m *Mirror) Await(ctx context.Context, done func() (bool, error), on ...Event) error {
-	subscription := m.events.subscribe(nil, on)
+func (e *events) Await(ctx context.Context, done func() (bool, error), on ...Event) error {
+	subscription := e.subscribe(nil, on)
 	defer subscription.Close()
 	for {
 		if ok, err := done(); ok || err != nil {
@@ -187,35 +182,4 @@ func (m *Mirror) Await(ctx context.Context, done func() (bool, error), on ...Eve
 			return ctx.Err()
 		}
 	}
-}
-
-// ErrClaimDeleted means that the NodeClaim somebody waits for has been deleted, or was never there.
-var ErrClaimDeleted = errors.New("the NodeClaim is deleted")
-
-// AwaitNode returns when ok holds of the Node with a provider id and of its NodeClaim, either of which may be nil. The
-// error is ErrClaimDeleted when the claim is being deleted, or is gone after it was seen.
-func (m *Mirror) AwaitNode(ctx context.Context, providerID string, ok func(*corev1.Node, *karpv1.NodeClaim) bool) (node *corev1.Node, claim *karpv1.NodeClaim, err error) {
-	seen := false
-	err = m.Await(ctx, func() (bool, error) {
-		node, claim = m.NodeByProviderID(providerID), m.ClaimByProviderID(providerID)
-		if claim == nil && seen || claim != nil && claim.DeletionTimestamp != nil {
-			return false, ErrClaimDeleted
-		}
-		seen = claim != nil
-		return ok(node, claim), nil
-	}, Event{Kind: providerPlace, Name: providerID})
-	return node, claim, err
-}
-
-// AwaitClaims returns when the mirror has seen every change of NodeClaims up to a resourceVersion, as returned by the
-// API server for a claim that was created or changed elsewhere. An empty version is always seen.
-func (m *Mirror) AwaitClaims(ctx context.Context, resourceVersion string) error {
-	if resourceVersion == "" {
-		return nil
-	}
-	return m.Await(ctx, func() (bool, error) {
-		m.mu.RLock()
-		defer m.mu.RUnlock()
-		return m.claims.pulse.reached(resourceVersion), nil
-	}, Event{Kind: claimsSeen})
 }

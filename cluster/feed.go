@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,10 +75,12 @@ func (p *pulse) asOf(now time.Time) time.Time {
 
 // reached says that everything up to a resourceVersion has been seen. Versions that cannot be compared never are.
 func (p *pulse) reached(version string) bool {
-	if p.version == "" {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(p.version, version)
+	return p.version != "" && atLeast(p.version, version)
+}
+
+// atLeast says that a resourceVersion is not older than another. Versions that cannot be compared are not.
+func atLeast(version, other string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, other)
 	return err == nil && order >= 0
 }
 
@@ -207,6 +211,22 @@ func (f *feed[R]) drop(key string) {
 	delete(f.items, key)
 	var none R
 	f.changed(old, none, true, false)
+}
+
+// emptied drops everything a feed holds. The lock is held.
+func (f *feed[R]) emptied() {
+	for key := range f.items {
+		f.drop(key)
+	}
+}
+
+// sorted returns the values of a store in the order of their keys.
+func sorted[R any](items map[string]R) []R {
+	values := make([]R, 0, len(items))
+	for _, key := range slices.Sorted(maps.Keys(items)) {
+		values = append(values, items[key])
+	}
+	return values
 }
 
 // source lists and watches one resource and tells the feed's pulse when its watch opens and closes.

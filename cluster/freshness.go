@@ -30,30 +30,42 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("the view of the cluster is %s old: %s", e.Age.Round(time.Millisecond), e.Cause)
 }
 
+// freshness is how old the view of the cluster is: what the heartbeat and the watches tell of it.
+type freshness struct {
+	*shared
+	log       *zap.Logger
+	heartbeat time.Duration
+	clients   *clients
+	watches   *watches
+	// heard is when the last successful heartbeat was sent, and unheard why the last one failed.
+	heard   time.Time
+	unheard error
+}
+
 // Staleness is how long ago the mirror was last known to show the cluster as it is, math.MaxInt64 if it never was.
-func (m *Mirror) Staleness() time.Duration {
-	age, _ := m.staleness()
+func (f *freshness) Staleness() time.Duration {
+	age, _ := f.staleness()
 	return age
 }
 
 // Fresh returns nil if the mirror is not older than most, and a *StaleError otherwise.
-func (m *Mirror) Fresh(most time.Duration) error {
-	if age, cause := m.staleness(); age > most {
+func (f *freshness) Fresh(most time.Duration) error {
+	if age, cause := f.staleness(); age > most {
 		return &StaleError{Age: age, Cause: cause}
 	}
 	return nil
 }
 
 // staleness finds the oldest of the facts that make the mirror current, and names it.
-func (m *Mirror) staleness() (time.Duration, string) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	now := m.clock.Now()
-	if m.heard.IsZero() {
-		return math.MaxInt64, "the API server has not answered yet" + because(m.unheard)
+func (f *freshness) staleness() (time.Duration, string) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	now := f.clock.Now()
+	if f.heard.IsZero() {
+		return math.MaxInt64, "the API server has not answered yet" + because(f.unheard)
 	}
-	oldest, cause := m.heard, "the API server has not answered since"+because(m.unheard)
-	for _, watched := range m.watches {
+	oldest, cause := f.heard, "the API server has not answered since"+because(f.unheard)
+	for _, watched := range f.watches.all {
 		if watched.pulse.idle {
 			continue
 		}
@@ -75,44 +87,44 @@ func because(err error) string {
 }
 
 // WaitSynced returns when every resource has been listed once and the API server has answered a heartbeat.
-func (m *Mirror) WaitSynced(ctx context.Context) error {
-	if err := m.Await(ctx, func() (bool, error) { return m.Staleness() < math.MaxInt64, nil }, Event{Kind: synchronized}); err != nil {
-		_, cause := m.staleness()
+func (f *freshness) WaitSynced(ctx context.Context) error {
+	if err := f.Await(ctx, func() (bool, error) { return f.Staleness() < math.MaxInt64, nil }, Event{Kind: synchronized}); err != nil {
+		_, cause := f.staleness()
 		return fmt.Errorf("wait for the view of the cluster: %s: %w", cause, err)
 	}
 	return nil
 }
 
 // beat asks the API server whether it is ready, again and again. It goes over the connection the watches live on.
-func (m *Mirror) beat(ctx context.Context) error {
-	url, _, err := rest.DefaultServerUrlFor(m.config)
+func (f *freshness) beat(ctx context.Context) error {
+	url, _, err := rest.DefaultServerUrlFor(f.clients.config)
 	if err != nil {
 		return fmt.Errorf("heartbeat: %w", err)
 	}
 	target := strings.TrimSuffix(url.String(), "/") + "/readyz"
-	ticker := m.clock.NewTicker(m.heartbeat)
+	ticker := f.clock.NewTicker(f.heartbeat)
 	defer ticker.Stop()
 	for {
-		sent := m.clock.Now()
-		err := m.beatOnce(ctx, target)
-		m.mu.Lock()
-		first := err == nil && m.heard.IsZero()
-		recovered, lost := err == nil && m.unheard != nil, err != nil && m.unheard == nil
-		m.unheard = err
+		sent := f.clock.Now()
+		err := f.beatOnce(ctx, target)
+		f.mu.Lock()
+		first := err == nil && f.heard.IsZero()
+		recovered, lost := err == nil && f.unheard != nil, err != nil && f.unheard == nil
+		f.unheard = err
 		if err == nil {
-			m.heard = sent
+			f.heard = sent
 		}
-		m.mu.Unlock()
+		f.mu.Unlock()
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case lost:
-			m.log.Warn("the API server does not answer", zap.Error(err))
+			f.log.Warn("the API server does not answer", zap.Error(err))
 		case recovered:
-			m.log.Info("the API server answers again")
+			f.log.Info("the API server answers again")
 		}
 		if first {
-			m.events.publish(Event{Kind: synchronized})
+			f.publish(Event{Kind: synchronized})
 		}
 		select {
 		case <-ticker.C():
@@ -122,14 +134,14 @@ func (m *Mirror) beat(ctx context.Context) error {
 	}
 }
 
-func (m *Mirror) beatOnce(ctx context.Context, target string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, m.heartbeat)
+func (f *freshness) beatOnce(ctx context.Context, target string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, f.heartbeat)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return fmt.Errorf("heartbeat: %w", err)
 	}
-	response, err := m.http.Do(request)
+	response, err := f.clients.http.Do(request)
 	if err != nil {
 		return fmt.Errorf("heartbeat: %w", err)
 	}

@@ -152,15 +152,6 @@ func (m *Mirror) Provisionable() int {
 	return count
 }
 
-// sorted returns the values of a store in the order of their keys.
-func sorted[R any](items map[string]R) []R {
-	values := make([]R, 0, len(items))
-	for _, key := range slices.Sorted(maps.Keys(items)) {
-		values = append(values, items[key])
-	}
-	return values
-}
-
 func (m *Mirror) poolChanged(old, now *karpv1.NodePool, existed, exists bool) {
 	edited := !existed || !exists || old.UID != now.UID || old.Generation != now.Generation ||
 		old.IsTrue(karpv1.ConditionTypeReady) != now.IsTrue(karpv1.ConditionTypeReady)

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tenon-sh/tenon/plan"
 )
 
 // namespace is the labels of a namespace: affinity between pods selects namespaces by them.
@@ -19,16 +21,16 @@ func (n *namespace) key() string { return n.name }
 func (n *namespace) GetObjectMeta() metav1.Object { return named("", n.name) }
 
 // openNamespaces prepares the watch of namespaces.
-func (m *Mirror) openNamespaces(c *clients) {
-	m.namespaces = open(c, corev1.SchemeGroupVersion, "namespaces", &corev1.Namespace{}, nil, m.reduceNamespace, (*namespace).key, m.namespaceChanged)
+func (m *Mirror) openNamespaces(w *watches) {
+	m.namespaces = open(w, corev1.SchemeGroupVersion, "namespaces", &corev1.Namespace{}, nil, reduceNamespace, (*namespace).key, m.namespaceChanged)
 }
 
-func (m *Mirror) reduceNamespace(obj any) (*namespace, error) {
+func reduceNamespace(interner *plan.Interner, obj any) (*namespace, error) {
 	from, ok := obj.(*corev1.Namespace)
 	if !ok {
 		return nil, unexpected(from, obj)
 	}
-	return &namespace{name: m.interner.String(from.Name), labels: m.interner.Labels(from.Labels)}, nil
+	return &namespace{name: interner.String(from.Name), labels: interner.Labels(from.Labels)}, nil
 }
 
 func (m *Mirror) namespaceChanged(old, now *namespace, existed, exists bool) {

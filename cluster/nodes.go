@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +37,7 @@ func (p *promised) key() string { return p.claim.Name }
 func (p *promised) GetObjectMeta() metav1.Object { return p.claim }
 
 // reduceNode keeps a Node whole but for what only the kubelet and kubectl need, which is most of it.
-func (m *Mirror) reduceNode(obj any) (*machine, error) {
+func reduceNode(interner *plan.Interner, obj any) (*machine, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return nil, unexpected(node, obj)
@@ -43,14 +45,14 @@ func (m *Mirror) reduceNode(obj any) (*machine, error) {
 	node.ManagedFields = nil
 	node.Status.Images = nil
 	node.Status.Config = nil
-	reduced := &machine{node: node, plan: m.interner.Node(node)}
+	reduced := &machine{node: node, plan: interner.Node(node)}
 	// Both are read-only from here on, so one map with shared strings does for both.
 	node.Labels = reduced.plan.Labels
 	return reduced, nil
 }
 
 // reduceClaim keeps a NodeClaim whole. Hundreds of claims list the same sixty instance types: those are shared.
-func (m *Mirror) reduceClaim(obj any) (*promised, error) {
+func reduceClaim(interner *plan.Interner, obj any) (*promised, error) {
 	claim, ok := obj.(*karpv1.NodeClaim)
 	if !ok {
 		return nil, unexpected(claim, obj)
@@ -58,16 +60,16 @@ func (m *Mirror) reduceClaim(obj any) (*promised, error) {
 	claim.ManagedFields = nil
 	for i := range claim.Spec.Requirements {
 		requirement := &claim.Spec.Requirements[i]
-		requirement.Key = m.interner.String(requirement.Key)
+		requirement.Key = interner.String(requirement.Key)
 		values := make([]string, len(requirement.Values)) // the decoder's slice has up to twice the room
 		for v, value := range requirement.Values {
-			values[v] = m.interner.String(value)
+			values[v] = interner.String(value)
 		}
 		if len(values) > 0 {
 			requirement.Values = values
 		}
 	}
-	reduced := &promised{claim: claim, plan: m.interner.Claim(claim)}
+	reduced := &promised{claim: claim, plan: interner.Claim(claim)}
 	if len(reduced.plan.Labels) == len(claim.Labels) { // no requirement has added one
 		claim.Labels = reduced.plan.Labels
 	}
@@ -313,4 +315,22 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// ErrClaimDeleted means that the NodeClaim somebody waits for has been deleted, or was never there.
+var ErrClaimDeleted = errors.New("the NodeClaim is deleted")
+
+// AwaitNode returns when ok holds of the Node with a provider id and of its NodeClaim, either of which may be nil. The
+// error is ErrClaimDeleted when the claim is being deleted, or is gone after it was seen.
+func (m *Mirror) AwaitNode(ctx context.Context, providerID string, ok func(*corev1.Node, *karpv1.NodeClaim) bool) (node *corev1.Node, claim *karpv1.NodeClaim, err error) {
+	seen := false
+	err = m.Await(ctx, func() (bool, error) {
+		node, claim = m.NodeByProviderID(providerID), m.ClaimByProviderID(providerID)
+		if claim == nil && seen || claim != nil && claim.DeletionTimestamp != nil {
+			return false, ErrClaimDeleted
+		}
+		seen = claim != nil
+		return ok(node, claim), nil
+	}, Event{Kind: providerPlace, Name: providerID})
+	return node, claim, err
 }

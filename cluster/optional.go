@@ -25,8 +25,8 @@ const (
 
 // whenNeeded makes the last feed that was opened wait until it is needed, and returns what says so; to be called with
 // the mirror's lock held.
-func (m *Mirror) whenNeeded() (need func()) {
-	last := &m.watches[len(m.watches)-1]
+func (w *watches) whenNeeded() (need func()) {
+	last := &w.all[len(w.all)-1]
 	needed, run := make(chan struct{}), last.run
 	pulse := last.pulse
 	pulse.idle = true
@@ -46,8 +46,12 @@ func (m *Mirror) whenNeeded() (need func()) {
 }
 
 // whenServed makes the last feed that was opened follow whether the cluster serves its resource at all.
-func (m *Mirror) whenServed(client rest.Interface, gv schema.GroupVersion, empty func()) {
-	last := &m.watches[len(m.watches)-1]
+func (w *watches) whenServed(gv schema.GroupVersion, empty func()) {
+	client, err := w.clients.client(gv)
+	if err != nil {
+		return // open has failed by it
+	}
+	last := &w.all[len(w.all)-1]
 	pulse, run := last.pulse, last.run
 	last.run = func(ctx context.Context) {
 		for said := false; ctx.Err() == nil; {
@@ -55,21 +59,21 @@ func (m *Mirror) whenServed(client rest.Interface, gv schema.GroupVersion, empty
 			switch {
 			case err != nil:
 				if ctx.Err() == nil {
-					m.log.Warn("cannot find out whether an optional resource is served", zap.String("resource", pulse.resource), zap.Error(err))
+					w.log.Warn("cannot find out whether an optional resource is served", zap.String("resource", pulse.resource), zap.Error(err))
 				}
-				m.pause(ctx, unanswered)
+				w.pause(ctx, unanswered)
 			case !served:
 				if !said {
-					m.log.Info("an optional resource is not served by this cluster; it is looked for again from time to time", zap.String("resource", pulse.resource))
+					w.log.Info("an optional resource is not served by this cluster; it is looked for again from time to time", zap.String("resource", pulse.resource))
 					said = true
 				}
-				m.rest(pulse, empty)
-				m.pause(ctx, askAgain)
+				w.rest(pulse, empty)
+				w.pause(ctx, askAgain)
 			default:
 				while, stop := context.WithCancel(ctx)
-				m.mu.Lock()
+				w.mu.Lock()
 				pulse.idle, pulse.unserved = false, stop
-				m.mu.Unlock()
+				w.mu.Unlock()
 				run(while)
 				stop()
 				said = false
@@ -79,18 +83,18 @@ func (m *Mirror) whenServed(client rest.Interface, gv schema.GroupVersion, empty
 }
 
 // rest empties the feed of a resource that is not served.
-func (m *Mirror) rest(pulse *pulse, empty func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (w *watches) rest(pulse *pulse, empty func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !pulse.idle {
 		pulse.idle, pulse.version = true, ""
 		empty()
-		m.events.publish(Event{Kind: synchronized})
+		w.publish(Event{Kind: synchronized})
 	}
 }
 
-func (m *Mirror) pause(ctx context.Context, d time.Duration) {
-	timer := m.clock.NewTimer(d)
+func (w *watches) pause(ctx context.Context, d time.Duration) {
+	timer := w.clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
@@ -117,11 +121,4 @@ func serves(ctx context.Context, client rest.Interface, gv schema.GroupVersion, 
 		}
 	}
 	return false, nil
-}
-
-// emptied drops everything a feed holds. The lock is held.
-func (f *feed[R]) emptied() {
-	for key := range f.items {
-		f.drop(key)
-	}
 }

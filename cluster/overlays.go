@@ -1,16 +1,12 @@
 package cluster
 
-import (
-	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
-)
+import karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 
 // openOverlays prepares the watch of NodeOverlays, which are followed where the cluster serves them.
-func (m *Mirror) openOverlays(c *clients) {
+func (m *Mirror) openOverlays(w *watches) {
 	gv := karpv1alpha1.SchemeGroupVersion
-	m.overlays = open(c, gv, "nodeoverlays", &karpv1alpha1.NodeOverlay{}, nil, whole[*karpv1alpha1.NodeOverlay], nameOf[*karpv1alpha1.NodeOverlay], m.overlayChanged)
-	if client, err := c.client(gv); err == nil {
-		m.whenServed(client, gv, m.overlays.emptied)
-	}
+	m.overlays = open(w, gv, "nodeoverlays", &karpv1alpha1.NodeOverlay{}, nil, whole[*karpv1alpha1.NodeOverlay], nameOf[*karpv1alpha1.NodeOverlay], m.overlayChanged)
+	w.whenServed(gv, m.overlays.emptied)
 }
 
 // NodeOverlays returns all NodeOverlays ordered by name; none where they are not followed.

@@ -38,12 +38,12 @@ func (p *Pod) same(other *Pod) bool {
 	return *p.Pod == *other.Pod && p.judged == other.judged && p.moved.Equal(other.moved) && p.preempted == other.preempted
 }
 
-func (m *Mirror) reducePod(obj any) (*Pod, error) {
+func reducePod(interner *plan.Interner, obj any) (*Pod, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return nil, unexpected(pod, obj)
 	}
-	reduced := &Pod{Pod: m.interner.Pod(pod)}
+	reduced := &Pod{Pod: interner.Pod(pod)}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.DisruptionTarget && condition.Reason == corev1.PodReasonPreemptionByScheduler {
 			reduced.preempted = condition.Status == corev1.ConditionTrue

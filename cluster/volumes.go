@@ -69,14 +69,14 @@ func (a *attachment) key() string { return a.name }
 func (a *attachment) GetObjectMeta() metav1.Object { return named("", a.name) }
 
 // openVolumes prepares the watches of everything that says where volumes are and how many a node can attach.
-func (m *Mirror) openVolumes(c *clients) {
+func (m *Mirror) openVolumes(w *watches) {
 	core, group := corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion
 	m.storage.attached = map[string]map[string]string{}
-	m.attachments = open(c, group, "volumeattachments", &storagev1.VolumeAttachment{}, nil, m.reduceAttachment, (*attachment).key, m.attachmentChanged)
-	m.volumeClaims = open(c, core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, nil, m.reduceVolumeClaim, (*volumeClaim).Key, m.volumeClaimChanged)
-	m.volumes = open(c, core, "persistentvolumes", &corev1.PersistentVolume{}, nil, m.reduceVolume, (*volume).key, m.volumeChanged)
-	m.storageClasses = open(c, group, "storageclasses", &storagev1.StorageClass{}, nil, m.reduceStorageClass, (*storageClass).key, m.storageClassChanged)
-	m.csiNodes = open(c, group, "csinodes", &storagev1.CSINode{}, nil, m.reduceCSINode, (*csiNode).key, m.csiNodeChanged)
+	m.attachments = open(w, group, "volumeattachments", &storagev1.VolumeAttachment{}, nil, reduceAttachment, (*attachment).key, m.attachmentChanged)
+	m.volumeClaims = open(w, core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, nil, reduceVolumeClaim, (*volumeClaim).Key, m.volumeClaimChanged)
+	m.volumes = open(w, core, "persistentvolumes", &corev1.PersistentVolume{}, nil, reduceVolume, (*volume).key, m.volumeChanged)
+	m.storageClasses = open(w, group, "storageclasses", &storagev1.StorageClass{}, nil, reduceStorageClass, (*storageClass).key, m.storageClassChanged)
+	m.csiNodes = open(w, group, "csinodes", &storagev1.CSINode{}, nil, reduceCSINode, (*csiNode).key, m.csiNodeChanged)
 }
 
 // storageNow is what the next snapshot shows. The lock is held.
@@ -113,14 +113,14 @@ func (m *Mirror) hold(node *plan.Node) {
 	}
 }
 
-func (m *Mirror) reduceAttachment(obj any) (*attachment, error) {
+func reduceAttachment(interner *plan.Interner, obj any) (*attachment, error) {
 	from, ok := obj.(*storagev1.VolumeAttachment)
 	if !ok {
 		return nil, unexpected(from, obj)
 	}
-	reduced := &attachment{name: from.Name, node: m.interner.String(from.Spec.NodeName)}
+	reduced := &attachment{name: from.Name, node: interner.String(from.Spec.NodeName)}
 	if name := from.Spec.Source.PersistentVolumeName; name != nil {
-		reduced.volume = m.interner.String(*name)
+		reduced.volume = interner.String(*name)
 	}
 	return reduced, nil
 }
@@ -145,12 +145,12 @@ func (m *Mirror) attachmentChanged(old, now *attachment, existed, exists bool) {
 	}
 }
 
-func (m *Mirror) reduceCSINode(obj any) (*csiNode, error) {
+func reduceCSINode(interner *plan.Interner, obj any) (*csiNode, error) {
 	node, ok := obj.(*storagev1.CSINode)
 	if !ok {
 		return nil, unexpected(node, obj)
 	}
-	return &csiNode{name: m.interner.String(node.Name), limits: m.interner.AttachLimits(node)}, nil
+	return &csiNode{name: interner.String(node.Name), limits: interner.AttachLimits(node)}, nil
 }
 
 func (m *Mirror) csiNodeChanged(old, now *csiNode, existed, exists bool) {
@@ -163,12 +163,12 @@ func (m *Mirror) csiNodeChanged(old, now *csiNode, existed, exists bool) {
 	}
 }
 
-func (m *Mirror) reduceVolumeClaim(obj any) (*volumeClaim, error) {
+func reduceVolumeClaim(interner *plan.Interner, obj any) (*volumeClaim, error) {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return nil, unexpected(claim, obj)
 	}
-	return &volumeClaim{m.interner.VolumeClaim(claim)}, nil
+	return &volumeClaim{interner.VolumeClaim(claim)}, nil
 }
 
 func (m *Mirror) volumeClaimChanged(old, now *volumeClaim, existed, exists bool) {
@@ -192,12 +192,12 @@ func helps(old, now *plan.VolumeClaim) bool {
 	return now.SelectedNode == ""
 }
 
-func (m *Mirror) reduceVolume(obj any) (*volume, error) {
+func reduceVolume(interner *plan.Interner, obj any) (*volume, error) {
 	from, ok := obj.(*corev1.PersistentVolume)
 	if !ok {
 		return nil, unexpected(from, obj)
 	}
-	return &volume{m.interner.Volume(from)}, nil
+	return &volume{interner.Volume(from)}, nil
 }
 
 func (m *Mirror) volumeChanged(old, now *volume, existed, exists bool) {
@@ -222,12 +222,12 @@ func (m *Mirror) awaited(volume *plan.Volume) bool {
 	return m.waiting.mounts(volume.Claim) && (claim == nil || claim.SelectedNode == "")
 }
 
-func (m *Mirror) reduceStorageClass(obj any) (*storageClass, error) {
+func reduceStorageClass(interner *plan.Interner, obj any) (*storageClass, error) {
 	class, ok := obj.(*storagev1.StorageClass)
 	if !ok {
 		return nil, unexpected(class, obj)
 	}
-	return &storageClass{m.interner.StorageClass(class)}, nil
+	return &storageClass{interner.StorageClass(class)}, nil
 }
 
 func (m *Mirror) storageClassChanged(old, now *storageClass, existed, exists bool) {

@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// What the API server sends is reduced by a function for each resource: reducePod and its like.
+
+// whole keeps an API object as it is, but for the record of who set which field.
+func whole[O metav1.Object](_ *plan.Interner, obj any) (O, error) {
+	object, ok := obj.(O)
+	if !ok {
+		var want O
+		return want, unexpected(want, obj)
+	}
+	object.SetManagedFields(nil)
+	return object, nil
+}
+
+func nameOf[O metav1.Object](object O) string {
+	if namespace := object.GetNamespace(); namespace != "" {
+		return namespace + "/" + object.GetName()
+	}
+	return object.GetName()
+}
+
+func unexpected(want, got any) error { return fmt.Errorf("mirror: want a %T, got a %T", want, got) }
+
+// named gives a reduced object the identity the Reflector looks for while the initial state streams in.
+func named(namespace, name string) metav1.Object {
+	return &metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
