@@ -30,7 +30,7 @@ func TestAssumedClaimCountsUntilTheWatchPassesIt(t *testing.T) {
 	m.Assume(patched)
 	m.Assume(created)
 	awaitShape(t, m, "the newest assumption counts, whatever the order", claimLaunched)
-	if m.claims.pulse.reached(version) {
+	if m.claims.feed.pulse.reached(version) {
 		t.Fatal("the held watch has delivered")
 	}
 	brief, cancel := context.WithCancel(t.Context())

@@ -23,22 +23,36 @@ func reduceBudget(interner *plan.Interner, obj any) (*podBudget, error) {
 	return &podBudget{interner.DisruptionBudget(budget)}, nil
 }
 
-func (m *Mirror) budgetChanged(old, now *podBudget, existed, exists bool) {
+// budgets are the PodDisruptionBudgets.
+type budgets struct {
+	*shared
+	feed *feed[*podBudget]
+	// list are those of snapshots; nil when one has changed.
+	list []*plan.DisruptionBudget
+}
+
+func newBudgets(w *watches) *budgets {
+	b := &budgets{shared: w.shared}
+	b.feed = open(w, policyv1.SchemeGroupVersion, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{}, nil, reduceBudget, (*podBudget).key, b.budgetChanged)
+	return b
+}
+
+func (b *budgets) budgetChanged(old, now *podBudget, existed, exists bool) {
 	if existed && exists && old.Allows == now.Allows && old.UnhealthyGo == now.UnhealthyGo && old.Selector.String() == now.Selector.String() {
 		return // both versions decide the same
 	}
-	m.budgetList = nil
-	m.changed()
-	m.events.publish(Event{Kind: BudgetsChanged})
+	b.list = nil
+	b.changed()
+	b.publish(Event{Kind: BudgetsChanged})
 }
 
-// budgetsNow are all budgets, shared by snapshots until one changes. The lock is held.
-func (m *Mirror) budgetsNow() []*plan.DisruptionBudget {
-	if m.budgetList == nil {
-		m.budgetList = make([]*plan.DisruptionBudget, 0, len(m.budgets.items))
-		for _, budget := range sorted(m.budgets.items) {
-			m.budgetList = append(m.budgetList, budget.DisruptionBudget)
+// now are all budgets, shared by snapshots until one changes. The lock is held.
+func (b *budgets) now() []*plan.DisruptionBudget {
+	if b.list == nil {
+		b.list = make([]*plan.DisruptionBudget, 0, len(b.feed.items))
+		for _, budget := range sorted(b.feed.items) {
+			b.list = append(b.list, budget.DisruptionBudget)
 		}
 	}
-	return m.budgetList
+	return b.list
 }

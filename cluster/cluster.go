@@ -24,7 +24,7 @@
 //
 // # Room that is kept free
 //
-// A CapacityBuffer becomes virtual pods, which wait with the pending ones (buffers.go). The resource is followed where
+// A CapacityBuffer becomes virtual pods, which wait with the pending ones (resolver.go). The resource is followed where
 // the cluster serves it, and what buffers refer to only once one of them refers to its kind (optional.go): until then
 // it is not watched, and as good as current.
 //
@@ -43,10 +43,22 @@
 // mirror, so that a late, doubled or merged event never misleads.
 //
 // Everything a Mirror returns is shared and must not be modified.
+//
+// # Stores
+//
+// A Mirror is put together out of stores, one for each subject: the pods, the NodePools, what was promised to places. A
+// store keeps its own data, follows its own watch, and answers for its subject: its exported methods are the Mirror's.
+// Its other methods are for the stores that come after it, and those that change or read data are called with the lock
+// held. The lock, the clock and the events are the same for all (shared). First come the watches and how fresh they
+// are; then single objects as they are kept; then what is remembered across objects; then the stores of Nodes, claims
+// and pods, which tell all these of changes; last the stores that stand for themselves, and what makes snapshots of all.
+//
+// Reading order: events, shared, feed, reduce, clients, watches, optional, freshness, pod, machine, promised, places,
+// bound_pods, waiting, buffers, promises, overdue, growth, claims, nodes, daemons, pods, origins, resolver, budgets,
+// namespaces, pools, overlays, classes, volumes, joined, cluster.
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,64 +89,94 @@ type Options struct {
 	NodeOverlays bool
 }
 
-// Mirror is the live mirror of one cluster. All methods are safe for concurrent use.
+// Mirror is the live mirror of one cluster. All methods are safe for concurrent use. What it tells of each subject are the
+// methods of the subject's store.
 type Mirror struct {
 	*shared
 	*freshness
-	watches   *watches
-	assumeFor time.Duration
+	*pods
+	*nodes
+	*claims
+	*pools
+	*classes
+	*overlays
+	*storage
+	*buffers
+	*waiting
+	*promises
+	*grown
+	*overdue
 
-	feeds
-	places   places
-	waiting  waiting
-	assumed  map[string]assumption
-	promises promises
-	grown    grown
-	overdue  overdue
-	daemons  daemonPods
-	buffers  buffers
-	storage  storage
-	// namespaceLabels are what snapshots show of namespaces; nil when one has changed.
-	namespaceLabels map[string]map[string]string
-	// budgetList are the PodDisruptionBudgets of snapshots; nil when one has changed.
-	budgetList []*plan.DisruptionBudget
+	watches    *watches
+	daemonSets *daemonSets
+	budgets    *budgets
+	namespaces *namespaces
+	places     *places
+	boundPods  *boundPods
+	joined     *joined
 }
 
 // NewMirror returns a mirror of the cluster that the configuration names. It watches nothing until Run.
 func NewMirror(config *rest.Config, options Options) (*Mirror, error) {
-	log := cmp.Or(options.Log, zap.NewNop())
 	clients, err := newClients(config)
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %w", err)
 	}
+	options = options.complete()
 	s := &shared{clock: options.Clock, interner: new(plan.Interner)}
-	if s.clock == nil {
-		s.clock = clock.RealClock{}
-	}
-	w := &watches{shared: s, log: log, clients: clients}
-	m := &Mirror{
-		shared:    s,
-		freshness: &freshness{shared: s, log: log, heartbeat: options.Heartbeat, clients: clients, watches: w},
-		watches:   w,
-		assumeFor: options.AssumeFor,
-		assumed:   map[string]assumption{},
-		promises:  newPromises(),
-		grown:     newGrown(),
-		overdue:   newOverdue(),
-		daemons:   newDaemonPods(),
-		places:    newPlaces(),
-		waiting:   newWaiting(),
-	}
-	if m.heartbeat <= 0 {
-		m.heartbeat = 5 * time.Second
-	}
-	if m.assumeFor <= 0 {
-		m.assumeFor = time.Minute
-	}
-	if err := m.openFeeds(w, options); err != nil {
-		return nil, fmt.Errorf("mirror: %w", err)
+	w := &watches{shared: s, log: options.Log, clients: clients}
+	m := &Mirror{shared: s, watches: w,
+		freshness: &freshness{shared: s, log: options.Log, heartbeat: options.Heartbeat, clients: clients, watches: w}}
+	m.openStores(options)
+	if w.err != nil {
+		return nil, fmt.Errorf("mirror: %w", w.err)
 	}
 	return m, nil
+}
+
+// complete puts what zero values mean in their place.
+func (o Options) complete() Options {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = 5 * time.Second
+	}
+	if o.AssumeFor <= 0 {
+		o.AssumeFor = time.Minute
+	}
+	return o
+}
+
+// openStores prepares the watches of all resources, and the stores that follow them.
+func (m *Mirror) openStores(options Options) {
+	s, w := m.shared, m.watches
+	podFeed, nodeFeed, claimFeed := openPods(w), openNodes(w), openClaims(w)
+	m.pools, m.classes = newPools(w), newClasses(w)
+	m.daemonSets = newDaemonSets(w, podFeed)
+	m.budgets, m.namespaces = newBudgets(w), newNamespaces(w)
+
+	m.places = newPlaces(s)
+	m.boundPods = newBoundPods(s, podFeed, nodeFeed, m.places)
+	m.waiting, m.buffers = newWaiting(s), newBuffers(s)
+	m.storage = newStorage(w, m.places, m.waiting)
+	m.promises = newPromises(s, m.places, m.waiting, m.buffers)
+	m.overdue = newOverdue(s, m.places)
+	m.grown = newGrown(s, nodeFeed, m.places, m.waiting, m.promises)
+	openBuffers(w, m.buffers, m.promises)
+	m.overlays = newOverlays(w, m.pools.feed, options.NodeOverlays)
+
+	m.claims = (&claims{shared: s, feed: claimFeed, nodes: nodeFeed, places: m.places, promises: m.promises, grown: m.grown,
+		overdue: m.overdue, assumed: map[string]assumption{}, assumeFor: options.AssumeFor}).follow()
+	m.nodes = (&nodes{shared: s, feed: nodeFeed, places: m.places, boundPods: m.boundPods, promises: m.promises,
+		claims: m.claims}).follow()
+	m.pods = (&pods{shared: s, feed: podFeed, boundPods: m.boundPods, waiting: m.waiting, promises: m.promises, grown: m.grown,
+		daemonSets: m.daemonSets}).follow()
+	m.joined = &joined{nodes: nodeFeed, places: m.places, boundPods: m.boundPods, promises: m.promises, overdue: m.overdue,
+		storage: m.storage}
 }
 
 // Run keeps the mirror up to date until ctx ends, which is not an error. It is called once.
@@ -161,7 +203,7 @@ func (m *Mirror) Snapshot() *plan.Snapshot {
 	now := m.clock.Now()
 	m.expireAssumptions(now)
 	if next := m.overdue.next; m.snapshot == nil || !next.IsZero() && !now.Before(next) {
-		m.judgeOverdue(now)
+		m.overdue.judge(now)
 		m.snapshot = m.build()
 	}
 	current := *m.snapshot
@@ -173,12 +215,12 @@ func (m *Mirror) Snapshot() *plan.Snapshot {
 func (m *Mirror) build() *plan.Snapshot {
 	return &plan.Snapshot{
 		Pending:    m.buffers.withPods(m.waiting.list()),
-		Nodes:      m.buildNodes(),
-		DaemonSets: m.daemonSetList(),
-		NodePools:  sorted(m.pools.items),
-		Namespaces: m.namespacesNow(),
+		Nodes:      m.joined.list(),
+		DaemonSets: m.daemonSets.list(),
+		NodePools:  sorted(m.pools.feed.items),
+		Namespaces: m.namespaces.now(),
 
-		DisruptionBudgets: m.budgetsNow(),
-		Storage:           m.storageNow(),
+		DisruptionBudgets: m.budgets.now(),
+		Storage:           m.storage.now(),
 	}
 }

@@ -41,32 +41,41 @@ func reduceDaemonSet(interner *plan.Interner, obj any) (*daemonSet, error) {
 	return &daemonSet{DaemonSet: interner.DaemonSet(set), template: template}, nil
 }
 
-func (m *Mirror) daemonSetChanged(old, now *daemonSet, existed, exists bool) {
-	if existed && exists && *old.DaemonSet == *now.DaemonSet {
-		m.daemonSets.items[now.key()] = old // only its status has changed
-		return
-	}
-	m.changed()
-	m.events.publish(Event{Kind: DaemonSetsChanged})
-}
-
-func (m *Mirror) limitRangeChanged(_, _ *corev1.LimitRange, _, _ bool) {
-	m.daemons.ranges = nil
-	m.changed()
-	m.events.publish(Event{Kind: DaemonSetsChanged})
-}
-
-// daemonPods remembers the newest pod of each DaemonSet, by the set's key.
-type daemonPods struct {
+// daemonSets are the DaemonSets, each with the newest of its pods.
+type daemonSets struct {
+	*shared
+	pods *feed[*Pod]
+	feed *feed[*daemonSet]
+	// limitRanges say what containers get that name nothing themselves, and ranges are they by namespace; nil when one has
+	// changed.
+	limitRanges *feed[*corev1.LimitRange]
+	ranges      map[string][]*corev1.LimitRange
+	// newest is the newest pod of each DaemonSet, by the set's key.
 	newest map[string]*Pod
 	// lost are the DaemonSets whose newest pod is gone, so that another has to be looked for.
 	lost map[string]bool
-	// ranges are the LimitRanges by namespace; nil when one has changed.
-	ranges map[string][]*corev1.LimitRange
 }
 
-func newDaemonPods() daemonPods {
-	return daemonPods{newest: map[string]*Pod{}, lost: map[string]bool{}}
+func newDaemonSets(w *watches, pods *feed[*Pod]) *daemonSets {
+	d := &daemonSets{shared: w.shared, pods: pods, newest: map[string]*Pod{}, lost: map[string]bool{}}
+	d.feed = open(w, appsv1.SchemeGroupVersion, "daemonsets", &appsv1.DaemonSet{}, nil, reduceDaemonSet, (*daemonSet).key, d.daemonSetChanged)
+	d.limitRanges = open(w, corev1.SchemeGroupVersion, "limitranges", &corev1.LimitRange{}, nil, whole[*corev1.LimitRange], nameOf[*corev1.LimitRange], d.limitRangeChanged)
+	return d
+}
+
+func (d *daemonSets) daemonSetChanged(old, now *daemonSet, existed, exists bool) {
+	if existed && exists && *old.DaemonSet == *now.DaemonSet {
+		d.feed.items[now.key()] = old // only its status has changed
+		return
+	}
+	d.changed()
+	d.publish(Event{Kind: DaemonSetsChanged})
+}
+
+func (d *daemonSets) limitRangeChanged(_, _ *corev1.LimitRange, _, _ bool) {
+	d.ranges = nil
+	d.changed()
+	d.publish(Event{Kind: DaemonSetsChanged})
 }
 
 // daemonOf is the key of the DaemonSet a pod speaks for; empty where it speaks for none.
@@ -77,13 +86,13 @@ func daemonOf(pod *Pod) string {
 	return pod.Namespace + "/" + pod.OwnerName
 }
 
-// daemonPodChanged follows the pods of DaemonSets. Either version may be nil. The lock is held.
-func (m *Mirror) daemonPodChanged(old, now *Pod) {
-	set, d := daemonOf(now), &m.daemons
+// podChanged follows the pods of DaemonSets. Either version may be nil. The lock is held.
+func (d *daemonSets) podChanged(old, now *Pod) {
+	set := daemonOf(now)
 	if before := daemonOf(old); before != "" && d.newest[before] != nil && d.newest[before].UID == old.UID && (before != set || old.UID != now.UID) {
 		delete(d.newest, before)
 		d.lost[before] = true
-		m.changed()
+		d.changed()
 	}
 	if set == "" || !newer(now, d.newest[set]) {
 		return
@@ -91,8 +100,8 @@ func (m *Mirror) daemonPodChanged(old, now *Pod) {
 	last := d.newest[set]
 	d.newest[set] = now
 	if last == nil || last.Class != now.Class {
-		m.changed()
-		m.events.publish(Event{Kind: DaemonSetsChanged})
+		d.changed()
+		d.publish(Event{Kind: DaemonSetsChanged})
 	}
 }
 
@@ -105,12 +114,11 @@ func newer(pod, than *Pod) bool {
 }
 
 // findLost looks for the newest pod of DaemonSets that have lost theirs. The lock is held.
-func (m *Mirror) findLost() {
-	d := &m.daemons
+func (d *daemonSets) findLost() {
 	if len(d.lost) == 0 {
 		return
 	}
-	for _, pod := range m.pods.items {
+	for _, pod := range d.pods.items {
 		if set := daemonOf(pod); d.lost[set] && newer(pod, d.newest[set]) {
 			d.newest[set] = pod
 		}
@@ -118,43 +126,44 @@ func (m *Mirror) findLost() {
 	clear(d.lost)
 }
 
-// daemonSetList are the DaemonSets as they are known now. The lock is held.
-func (m *Mirror) daemonSetList() []*plan.DaemonSet {
-	m.findLost()
-	list := make([]*plan.DaemonSet, 0, len(m.daemonSets.items))
-	for _, set := range sorted(m.daemonSets.items) {
-		list = append(list, m.shownDaemonSet(set))
+// list are the DaemonSets as they are known now. The lock is held.
+func (d *daemonSets) list() []*plan.DaemonSet {
+	d.findLost()
+	list := make([]*plan.DaemonSet, 0, len(d.feed.items))
+	for _, set := range sorted(d.feed.items) {
+		list = append(list, d.shown(set))
 	}
 	return list
 }
 
-func (m *Mirror) shownDaemonSet(set *daemonSet) *plan.DaemonSet {
-	if ranges := m.rangesOf(set.Namespace); set.ranged == nil || !slices.Equal(set.ranges, ranges) {
+// shown is a DaemonSet as snapshots show it. The lock is held.
+func (d *daemonSets) shown(set *daemonSet) *plan.DaemonSet {
+	if ranges := d.rangesOf(set.Namespace); set.ranged == nil || !slices.Equal(set.ranges, ranges) {
 		set.ranges, set.ranged, set.shown = ranges, set.DaemonSet, nil
 		if len(ranges) > 0 {
-			set.ranged = m.interner.DaemonSet(set.template, ranges...)
+			set.ranged = d.interner.DaemonSet(set.template, ranges...)
 		}
 	}
 	var seen *plan.Class
-	if pod := m.daemons.newest[set.key()]; pod != nil {
+	if pod := d.newest[set.key()]; pod != nil {
 		seen = pod.Class
 	}
 	if set.shown == nil || set.seen != seen {
 		set.seen, set.shown = seen, set.ranged
 		if seen != nil {
-			set.shown = m.interner.DaemonSetOf(set.ranged, seen)
+			set.shown = d.interner.DaemonSetOf(set.ranged, seen)
 		}
 	}
 	return set.shown
 }
 
 // rangesOf are the LimitRanges of a namespace, ordered by name. The lock is held.
-func (m *Mirror) rangesOf(namespace string) []*corev1.LimitRange {
-	if m.daemons.ranges == nil {
-		m.daemons.ranges = map[string][]*corev1.LimitRange{}
-		for _, limits := range sorted(m.limitRanges.items) {
-			m.daemons.ranges[limits.Namespace] = append(m.daemons.ranges[limits.Namespace], limits)
+func (d *daemonSets) rangesOf(namespace string) []*corev1.LimitRange {
+	if d.ranges == nil {
+		d.ranges = map[string][]*corev1.LimitRange{}
+		for _, limits := range sorted(d.limitRanges.items) {
+			d.ranges[limits.Namespace] = append(d.ranges[limits.Namespace], limits)
 		}
 	}
-	return m.daemons.ranges[namespace]
+	return d.ranges[namespace]
 }

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 )
 
@@ -19,82 +18,86 @@ const heirsMost = 1000
 // grown counts the nodes that came up for pods which still wait. A pod that is preempted soon after is gone; the next of its
 // siblings to come is its heir.
 type grown struct {
+	*shared
+	machines *feed[*machine]
+	places   *places
+	waiting  *waiting
+	promises *promises
+	// nodes are how many came up for each pod, and heirs how many for pods that are gone, by their siblings.
 	nodes map[types.UID]int
 	heirs map[plan.Siblings][]int
 }
 
-func newGrown() grown { return grown{nodes: map[types.UID]int{}, heirs: map[plan.Siblings][]int{}} }
+func newGrown(s *shared, machines *feed[*machine], places *places, waiting *waiting, promises *promises) *grown {
+	return &grown{shared: s, machines: machines, places: places, waiting: waiting, promises: promises,
+		nodes: map[types.UID]int{}, heirs: map[plan.Siblings][]int{}}
+}
 
 // Grown returns how many nodes came up for the pods that wait, where there was one. What another process has counted
 // before is where this one goes on.
-func (m *Mirror) Grown(before map[types.UID]int) map[types.UID]int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (g *grown) Grown(before map[types.UID]int) map[types.UID]int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for pod, nodes := range before {
-		if m.waiting.has(pod) {
-			m.grown.nodes[pod] = max(m.grown.nodes[pod], nodes)
+		if g.waiting.has(pod) {
+			g.nodes[pod] = max(g.nodes[pod], nodes)
 		}
 	}
-	grown := maps.Clone(m.grown.nodes)
-	maps.DeleteFunc(grown, func(pod types.UID, _ int) bool { return !m.waiting.has(pod) })
+	grown := maps.Clone(g.nodes)
+	maps.DeleteFunc(grown, func(pod types.UID, _ int) bool { return !g.waiting.has(pod) })
 	return grown
 }
 
 // cameUp counts a node for the pods that it was made for. Those of another process's plan are nominated to it. The lock is
 // held.
-func (m *Mirror) cameUp(claim *promised) {
-	pods := m.promises.byKey[claim.claim.Name].pods
-	if node := m.places.nodeOf(claim); len(pods) == 0 && node != "" {
-		for uid, pod := range m.waiting.pods {
+func (g *grown) cameUp(claim *promised) {
+	pods := g.promises.byKey[claim.claim.Name].pods
+	if node := g.places.nodeOf(claim); len(pods) == 0 && node != "" {
+		for uid, pod := range g.waiting.pods {
 			if pod.NominatedNode == node {
 				pods = append(pods, uid)
 			}
 		}
 	}
 	for _, pod := range pods {
-		if m.waiting.has(pod) {
-			m.grown.nodes[pod]++
+		if g.waiting.has(pod) {
+			g.nodes[pod]++
 		}
 	}
 }
 
-// initialized says that a claim's node has come up.
-func initialized(claim *promised) bool {
-	return claim != nil && claim.claim.IsTrue(karpv1.ConditionTypeInitialized)
-}
-
-// growthChanged follows a pod's change. A pod that is bound has what it needs; more than one node is remembered, in case
+// podChanged follows a pod's change. A pod that is bound has what it needs; more than one node is remembered, in case
 // it does not stay. The lock is held.
-func (m *Mirror) growthChanged(old, now *Pod, existed, exists bool) {
+func (g *grown) podChanged(old, now *Pod, existed, exists bool) {
 	if existed && (!exists || old.UID != now.UID) {
-		m.inherit(old)
-		delete(m.grown.nodes, old.UID)
+		g.inherit(old)
+		delete(g.nodes, old.UID)
 	}
 	switch {
 	case !exists:
-	case now.Node != "" && m.grown.nodes[now.UID] == 1:
-		delete(m.grown.nodes, now.UID)
+	case now.Node != "" && g.nodes[now.UID] == 1:
+		delete(g.nodes, now.UID)
 	case now.Node == "" && (!existed || old.UID != now.UID):
 		siblings := now.Siblings()
-		if heirs := m.grown.heirs[siblings]; len(heirs) > 0 {
-			m.grown.nodes[now.UID] = heirs[0]
-			if m.grown.heirs[siblings] = heirs[1:]; len(heirs) == 1 {
-				delete(m.grown.heirs, siblings)
+		if heirs := g.heirs[siblings]; len(heirs) > 0 {
+			g.nodes[now.UID] = heirs[0]
+			if g.heirs[siblings] = heirs[1:]; len(heirs) == 1 {
+				delete(g.heirs, siblings)
 			}
 		}
 	}
 }
 
 // inherit remembers a pod that is gone, if it was preempted soon after its node came up. The lock is held.
-func (m *Mirror) inherit(pod *Pod) {
-	node := m.nodes.items[pod.Node]
+func (g *grown) inherit(pod *Pod) {
+	node := g.machines.items[pod.Node]
 	siblings := pod.Siblings()
-	if !pod.preempted || node == nil || !siblings.Any() || len(m.grown.heirs[siblings]) >= heirsMost {
+	if !pod.preempted || node == nil || !siblings.Any() || len(g.heirs[siblings]) >= heirsMost {
 		return
 	}
-	claim := m.places.claimOf(node)
-	if claim == nil || claim.plan.InitializedAt.IsZero() || m.clock.Now().Sub(claim.plan.InitializedAt) > briefly {
+	claim := g.places.claimOf(node)
+	if claim == nil || claim.plan.InitializedAt.IsZero() || g.clock.Now().Sub(claim.plan.InitializedAt) > briefly {
 		return
 	}
-	m.grown.heirs[siblings] = append(m.grown.heirs[siblings], max(1, m.grown.nodes[pod.UID]))
+	g.heirs[siblings] = append(g.heirs[siblings], max(1, g.nodes[pod.UID]))
 }

@@ -27,12 +27,12 @@ func TestGrownCountsNodesThatCameUp(t *testing.T) {
 	up := func(name string) {
 		t.Helper()
 		claim := testClaim(name, "aws:///"+name)
-		must(m.claims.Update(claim))
+		must(m.claims.feed.Update(claim))
 		m.Promise(name, []types.UID{"uid-a", "uid-b"}, clock.Now())
-		must(m.nodes.Update(testNode("node-"+name, "aws:///"+name)))
+		must(m.nodes.feed.Update(testNode("node-"+name, "aws:///"+name)))
 		claim = claim.DeepCopy()
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(clock.Now())})
-		must(m.claims.Update(claim))
+		must(m.claims.feed.Update(claim))
 	}
 	grown := func(reason, pod string, want int) {
 		t.Helper()
@@ -42,7 +42,7 @@ func TestGrownCountsNodesThatCameUp(t *testing.T) {
 	}
 	web := ownedBy("ReplicaSet", "web")
 	pending := func(name string, change ...func(*corev1.Pod)) {
-		must(m.pods.Update(testPod(name, "", append([]func(*corev1.Pod){web, unschedulable}, change...)...)))
+		must(m.pods.feed.Update(testPod(name, "", append([]func(*corev1.Pod){web, unschedulable}, change...)...)))
 	}
 	preempted := func(pod *corev1.Pod) {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler})
@@ -52,22 +52,22 @@ func TestGrownCountsNodesThatCameUp(t *testing.T) {
 	grown("nothing came up", "uid-a", 0)
 	up("first")
 	grown("it was not bound to it", "uid-a", 1)
-	must(m.pods.Update(testPod("b", "node-first", web)))
+	must(m.pods.feed.Update(testPod("b", "node-first", web)))
 	grown("it was bound", "uid-b", 0)
 	up("second")
 	grown("nor to the next", "uid-a", 2)
 	grown("who is bound is promised nothing", "uid-b", 0)
 
-	must(m.pods.Update(testPod("b", "node-first", web, preempted)))
-	must(m.pods.Delete(testPod("b", "node-first", web, preempted)))
+	must(m.pods.feed.Update(testPod("b", "node-first", web, preempted)))
+	must(m.pods.feed.Delete(testPod("b", "node-first", web, preempted)))
 	pending("c")
 	grown("it comes in the place of one that was preempted at once", "uid-c", 1)
 	pending("d")
 	grown("nobody was preempted for it", "uid-d", 0)
-	must(m.pods.Update(testPod("d", "node-first", web)))
+	must(m.pods.feed.Update(testPod("d", "node-first", web)))
 	clock.Step(time.Hour)
-	must(m.pods.Update(testPod("d", "node-first", web, preempted)))
-	must(m.pods.Delete(testPod("d", "node-first", web)))
+	must(m.pods.feed.Update(testPod("d", "node-first", web, preempted)))
+	must(m.pods.feed.Delete(testPod("d", "node-first", web)))
 	pending("e")
 	grown("its predecessor was served for an hour", "uid-e", 0)
 
@@ -77,11 +77,11 @@ func TestGrownCountsNodesThatCameUp(t *testing.T) {
 	pending("f", func(pod *corev1.Pod) { pod.Status.NominatedNodeName = "node-third" })
 	for _, name := range []string{"third"} {
 		claim := testClaim(name, "aws:///"+name)
-		must(m.claims.Update(claim))
-		must(m.nodes.Update(testNode("node-"+name, "aws:///"+name)))
+		must(m.claims.feed.Update(claim))
+		must(m.nodes.feed.Update(testNode("node-"+name, "aws:///"+name)))
 		claim = claim.DeepCopy()
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionTrue})
-		must(m.claims.Update(claim))
+		must(m.claims.feed.Update(claim))
 	}
 	grown("another process has planned it, and had it nominated", "uid-f", 1)
 }
@@ -90,12 +90,12 @@ func TestPlansBreakOnlyPromisesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	m := feedable(t, clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)))
 	for _, name := range []string{"a", "b", "c"} {
-		if err := m.pods.Update(testPod(name, "", unschedulable)); err != nil {
+		if err := m.pods.feed.Update(testPod(name, "", unschedulable)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, name := range []string{"one", "two"} {
-		if err := m.claims.Update(testClaim(name, "")); err != nil {
+		if err := m.claims.feed.Update(testClaim(name, "")); err != nil {
 			t.Fatal(err)
 		}
 	}

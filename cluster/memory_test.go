@@ -163,7 +163,7 @@ func changedPods(m *Mirror) int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	count := 0
-	for _, pod := range m.pods.items {
+	for _, pod := range m.pods.feed.items {
 		if pod.DeletionCost == 3 {
 			count++
 		}
@@ -178,11 +178,11 @@ func snapshotCost(m *Mirror, nodes int) time.Duration {
 	for range rounds {
 		m.mu.Lock()
 		left := nodes
-		for name := range m.nodes.items {
+		for name := range m.nodes.feed.items {
 			if left--; left < 0 {
 				break
 			}
-			m.touchNode(name)
+			m.places.touchNode(name)
 		}
 		m.mu.Unlock()
 		start := time.Now()

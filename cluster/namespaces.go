@@ -20,9 +20,18 @@ func (n *namespace) key() string { return n.name }
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (n *namespace) GetObjectMeta() metav1.Object { return named("", n.name) }
 
-// openNamespaces prepares the watch of namespaces.
-func (m *Mirror) openNamespaces(w *watches) {
-	m.namespaces = open(w, corev1.SchemeGroupVersion, "namespaces", &corev1.Namespace{}, nil, reduceNamespace, (*namespace).key, m.namespaceChanged)
+// namespaces are the namespaces of the cluster.
+type namespaces struct {
+	*shared
+	feed *feed[*namespace]
+	// labels are what snapshots show of them; nil when one has changed.
+	labels map[string]map[string]string
+}
+
+func newNamespaces(w *watches) *namespaces {
+	n := &namespaces{shared: w.shared}
+	n.feed = open(w, corev1.SchemeGroupVersion, "namespaces", &corev1.Namespace{}, nil, reduceNamespace, (*namespace).key, n.namespaceChanged)
+	return n
 }
 
 func reduceNamespace(interner *plan.Interner, obj any) (*namespace, error) {
@@ -33,21 +42,21 @@ func reduceNamespace(interner *plan.Interner, obj any) (*namespace, error) {
 	return &namespace{name: interner.String(from.Name), labels: interner.Labels(from.Labels)}, nil
 }
 
-func (m *Mirror) namespaceChanged(old, now *namespace, existed, exists bool) {
+func (n *namespaces) namespaceChanged(old, now *namespace, existed, exists bool) {
 	if existed && exists && maps.Equal(old.labels, now.labels) {
 		return
 	}
-	m.namespaceLabels = nil
-	m.changed()
+	n.labels = nil
+	n.changed()
 }
 
-// namespacesNow are the labels of all namespaces, shared by snapshots until one changes. The lock is held.
-func (m *Mirror) namespacesNow() map[string]map[string]string {
-	if m.namespaceLabels == nil {
-		m.namespaceLabels = make(map[string]map[string]string, len(m.namespaces.items))
-		for name, namespace := range m.namespaces.items {
-			m.namespaceLabels[name] = namespace.labels
+// now are the labels of all namespaces, shared by snapshots until one changes. The lock is held.
+func (n *namespaces) now() map[string]map[string]string {
+	if n.labels == nil {
+		n.labels = make(map[string]map[string]string, len(n.feed.items))
+		for name, namespace := range n.feed.items {
+			n.labels[name] = namespace.labels
 		}
 	}
-	return m.namespaceLabels
+	return n.labels
 }

@@ -49,7 +49,7 @@ func (w *watches) whenNeeded() (need func()) {
 func (w *watches) whenServed(gv schema.GroupVersion, empty func()) {
 	client, err := w.clients.client(gv)
 	if err != nil {
-		return // open has failed by it
+		return // open has kept the error
 	}
 	last := &w.all[len(w.all)-1]
 	pulse, run := last.pulse, last.run

@@ -35,6 +35,8 @@ const (
 // them: they have no room and no promises, so that their pods are planned for elsewhere. One that comes after all is a node
 // like any other.
 type overdue struct {
+	*shared
+	places *places
 	// boots is how long the last nodes of each NodePool took from their launch until they served.
 	boots map[string][]time.Duration
 	// names are the claims that are overdue, and next is when another one will be; zero for never.
@@ -42,8 +44,21 @@ type overdue struct {
 	next  time.Time
 }
 
-func newOverdue() overdue {
-	return overdue{boots: map[string][]time.Duration{}, names: map[string]bool{}}
+func newOverdue(s *shared, places *places) *overdue {
+	return &overdue{shared: s, places: places, boots: map[string][]time.Duration{}, names: map[string]bool{}}
+}
+
+// Overdue returns the claims whose nodes serve later than is usual in their NodePool, ordered by name. The claims are shared
+// and must not be changed.
+func (o *overdue) Overdue() []*karpv1.NodeClaim {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.judge(o.clock.Now())
+	var claims []*karpv1.NodeClaim
+	for _, name := range slices.Sorted(maps.Keys(o.names)) {
+		claims = append(claims, o.places.claims[name].claim)
+	}
+	return claims
 }
 
 // learn remembers how long a claim's node took.
@@ -73,13 +88,13 @@ func (o *overdue) patience(pool string) time.Duration {
 	return patience
 }
 
-// judgeOverdue finds out which machines are overdue at a moment, those first that were launched first, and when the next one
+// judge finds out which machines are overdue at a moment, those first that were launched first, and when the next one
 // will be. The lock is held.
-func (m *Mirror) judgeOverdue(now time.Time) {
+func (o *overdue) judge(now time.Time) {
 	nodes, coming, late := map[string]int{}, map[string]int{}, map[string][]*promised{}
 	served := map[string]time.Time{} // when the last machine was launched that serves
-	m.overdue.next = time.Time{}
-	for _, claim := range m.places.claims {
+	o.next = time.Time{}
+	for _, claim := range o.places.claims {
 		pool := poolOf(claim)
 		nodes[pool]++
 		if launched := launchedAt(claim); claim.plan.Initialized && launched.After(served[pool]) {
@@ -88,14 +103,14 @@ func (m *Mirror) judgeOverdue(now time.Time) {
 		if !claim.plan.Launched || claim.plan.Initialized || !claim.claim.DeletionTimestamp.IsZero() {
 			continue
 		}
-		due := launchedAt(claim).Add(m.overdue.patience(pool))
+		due := launchedAt(claim).Add(o.patience(pool))
 		if !now.Before(due) {
 			late[pool] = append(late[pool], claim)
 			continue
 		}
 		coming[pool]++
-		if m.overdue.next.IsZero() || due.Before(m.overdue.next) {
-			m.overdue.next = due
+		if o.next.IsZero() || due.Before(o.next) {
+			o.next = due
 		}
 	}
 	names := map[string]bool{}
@@ -104,7 +119,7 @@ func (m *Mirror) judgeOverdue(now time.Time) {
 			return cmp.Or(launchedAt(a).Compare(launchedAt(b)), strings.Compare(a.claim.Name, b.claim.Name))
 		})
 		most := 1
-		if len(m.overdue.boots[pool]) > 0 {
+		if len(o.boots[pool]) > 0 {
 			most = max(most, nodes[pool]/overdueShare)
 		}
 		passed := 0
@@ -121,36 +136,13 @@ func (m *Mirror) judgeOverdue(now time.Time) {
 			names[claim.claim.Name] = true
 		}
 	}
-	before := m.overdue.names
-	m.overdue.names = names
+	before := o.names
+	o.names = names
 	for _, both := range []map[string]bool{before, names} {
 		for name := range both {
 			if before[name] != names[name] {
-				m.touchKey(name)
+				o.places.touchKey(name)
 			}
 		}
 	}
 }
-
-// launchedAt is when a claim's machine was launched; zero where it was not.
-func launchedAt(claim *promised) time.Time {
-	if launched := claim.claim.Condition(karpv1.ConditionTypeLaunched); launched != nil {
-		return launched.LastTransitionTime.Time
-	}
-	return time.Time{}
-}
-
-// Overdue returns the claims whose nodes serve later than is usual in their NodePool, ordered by name. The claims are shared
-// and must not be changed.
-func (m *Mirror) Overdue() []*karpv1.NodeClaim {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.judgeOverdue(m.clock.Now())
-	var claims []*karpv1.NodeClaim
-	for _, name := range slices.Sorted(maps.Keys(m.overdue.names)) {
-		claims = append(claims, m.places.claims[name].claim)
-	}
-	return claims
-}
-
-func poolOf(claim *promised) string { return claim.claim.Labels[karpv1.NodePoolLabelKey] }

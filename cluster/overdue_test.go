@@ -56,7 +56,7 @@ func TestNobodyWaitsForAMachineThatDoesNotCome(t *testing.T) {
 				claim := testClaim(name, "aws:///"+name)
 				claim.Labels = map[string]string{karpv1.NodePoolLabelKey: pool}
 				claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(clock.Now())})
-				if err := m.claims.Update(claim); err != nil {
+				if err := m.claims.feed.Update(claim); err != nil {
 					t.Fatal(err)
 				}
 				if boot == 0 {
@@ -64,7 +64,7 @@ func TestNobodyWaitsForAMachineThatDoesNotCome(t *testing.T) {
 				}
 				claim = claim.DeepCopy()
 				claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(clock.Now().Add(boot))})
-				if err := m.claims.Update(claim); err != nil {
+				if err := m.claims.feed.Update(claim); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -85,7 +85,7 @@ func TestNobodyWaitsForAMachineThatDoesNotCome(t *testing.T) {
 				clock.Step(time.Second)
 				launch("passed", "web", 10*time.Second)
 			}
-			if err := m.pods.Update(testPod("a", "", unschedulable)); err != nil {
+			if err := m.pods.feed.Update(testPod("a", "", unschedulable)); err != nil {
 				t.Fatal(err)
 			}
 			m.Promise("silent-0", []types.UID{"uid-a"}, clock.Now().Add(time.Hour))
@@ -113,7 +113,7 @@ func TestAMachineThatComesLateIsANodeLikeAnyOther(t *testing.T) {
 	m := feedable(t, clock)
 	claim := testClaim("late", "aws:///late")
 	claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(clock.Now())})
-	if err := m.claims.Update(claim); err != nil {
+	if err := m.claims.feed.Update(claim); err != nil {
 		t.Fatal(err)
 	}
 	clock.Step(2 * time.Minute)
@@ -122,7 +122,7 @@ func TestAMachineThatComesLateIsANodeLikeAnyOther(t *testing.T) {
 	}
 	claim = claim.DeepCopy()
 	claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(clock.Now())})
-	if err := m.claims.Update(claim); err != nil {
+	if err := m.claims.feed.Update(claim); err != nil {
 		t.Fatal(err)
 	}
 	if closed, _ := inFlight(m.Snapshot()); closed != 0 || len(m.Overdue()) != 0 {

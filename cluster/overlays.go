@@ -1,32 +1,47 @@
 package cluster
 
-import karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
+import (
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
+)
 
-// openOverlays prepares the watch of NodeOverlays, which are followed where the cluster serves them.
-func (m *Mirror) openOverlays(w *watches) {
-	gv := karpv1alpha1.SchemeGroupVersion
-	m.overlays = open(w, gv, "nodeoverlays", &karpv1alpha1.NodeOverlay{}, nil, whole[*karpv1alpha1.NodeOverlay], nameOf[*karpv1alpha1.NodeOverlay], m.overlayChanged)
-	w.whenServed(gv, m.overlays.emptied)
+// overlays are the NodeOverlays.
+type overlays struct {
+	*shared
+	pools *feed[*karpv1.NodePool]
+	// feed is nil where they are not to be followed.
+	feed *feed[*karpv1alpha1.NodeOverlay]
+}
+
+// newOverlays prepares the watch of NodeOverlays, which are followed on demand and where the cluster serves them.
+func newOverlays(w *watches, pools *feed[*karpv1.NodePool], follow bool) *overlays {
+	o := &overlays{shared: w.shared, pools: pools}
+	if follow {
+		gv := karpv1alpha1.SchemeGroupVersion
+		o.feed = open(w, gv, "nodeoverlays", &karpv1alpha1.NodeOverlay{}, nil, whole[*karpv1alpha1.NodeOverlay], nameOf[*karpv1alpha1.NodeOverlay], o.overlayChanged)
+		w.whenServed(gv, o.feed.emptied)
+	}
+	return o
 }
 
 // NodeOverlays returns all NodeOverlays ordered by name; none where they are not followed.
-func (m *Mirror) NodeOverlays() []*karpv1alpha1.NodeOverlay {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if m.overlays == nil {
+func (o *overlays) NodeOverlays() []*karpv1alpha1.NodeOverlay {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	if o.feed == nil {
 		return nil
 	}
-	return sorted(m.overlays.items)
+	return sorted(o.feed.items)
 }
 
 // overlayChanged tells of an overlay, and of every NodePool where what can be launched may be another now. The lock is held.
-func (m *Mirror) overlayChanged(old, now *karpv1alpha1.NodeOverlay, existed, exists bool) {
-	m.events.publish(Event{Kind: OverlaysChanged})
+func (o *overlays) overlayChanged(old, now *karpv1alpha1.NodeOverlay, existed, exists bool) {
+	o.publish(Event{Kind: OverlaysChanged})
 	if existed && exists && old.UID == now.UID && old.Generation == now.Generation {
 		return // only its status has changed
 	}
-	for name := range m.pools.items {
-		m.events.publish(Event{Kind: PoolChanged, Name: name})
-		m.events.publish(Event{Kind: PoolEdited, Name: name})
+	for name := range o.pools.items {
+		o.publish(Event{Kind: PoolChanged, Name: name})
+		o.publish(Event{Kind: PoolEdited, Name: name})
 	}
 }

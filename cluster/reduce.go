@@ -8,7 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// What the API server sends is reduced by a function for each resource: reducePod and its like.
+// What the API server sends is reduced by one function for each resource, reducePod and its like; this is what they share.
 
 // whole keeps an API object as it is, but for the record of who set which field.
 func whole[O metav1.Object](_ *plan.Interner, obj any) (O, error) {
@@ -21,6 +21,7 @@ func whole[O metav1.Object](_ *plan.Interner, obj any) (O, error) {
 	return object, nil
 }
 
+// nameOf is the key of a whole API object within its resource.
 func nameOf[O metav1.Object](object O) string {
 	if namespace := object.GetNamespace(); namespace != "" {
 		return namespace + "/" + object.GetName()
@@ -28,6 +29,7 @@ func nameOf[O metav1.Object](object O) string {
 	return object.GetName()
 }
 
+// unexpected is the error of a reduction that gets something else.
 func unexpected(want, got any) error { return fmt.Errorf("mirror: want a %T, got a %T", want, got) }
 
 // named gives a reduced object the identity the Reflector looks for while the initial state streams in.

@@ -56,7 +56,7 @@ func (w *world) replace(t *rapid.T, m *Mirror) {
 			t.Fatal(err)
 		}
 	}
-	for _, err := range []error{m.pods.Replace(pods, version), m.nodes.Replace(nodes, version), m.claims.Replace(claims, version)} {
+	for _, err := range []error{m.pods.feed.Replace(pods, version), m.nodes.feed.Replace(nodes, version), m.claims.feed.Replace(claims, version)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,12 +90,12 @@ func TestIncrementalSnapshotsEqualThoseFromScratch(t *testing.T) {
 				}
 				pod.ResourceVersion = w.next()
 				w.pods[pod.Name] = pod
-				must(m.pods.Update(pod.DeepCopy()))
+				must(m.pods.feed.Update(pod.DeepCopy()))
 			},
 			"delete pod": func(r *rapid.T) {
 				if pod := w.pods[names.Draw(r, "pod")]; pod != nil {
 					delete(w.pods, pod.Name)
-					must(m.pods.Delete(pod.DeepCopy()))
+					must(m.pods.feed.Delete(pod.DeepCopy()))
 				}
 			},
 			"put node": func(r *rapid.T) {
@@ -103,12 +103,12 @@ func TestIncrementalSnapshotsEqualThoseFromScratch(t *testing.T) {
 				node.ResourceVersion = w.next()
 				node.Spec.Unschedulable = rapid.Bool().Draw(r, "cordoned")
 				w.nodes[node.Name] = node
-				must(m.nodes.Update(node.DeepCopy()))
+				must(m.nodes.feed.Update(node.DeepCopy()))
 			},
 			"delete node": func(r *rapid.T) {
 				if node := w.nodes[names.Draw(r, "node")]; node != nil {
 					delete(w.nodes, node.Name)
-					must(m.nodes.Delete(node.DeepCopy()))
+					must(m.nodes.feed.Delete(node.DeepCopy()))
 				}
 			},
 			"put claim": func(r *rapid.T) {
@@ -121,14 +121,14 @@ func TestIncrementalSnapshotsEqualThoseFromScratch(t *testing.T) {
 				if rapid.Bool().Draw(r, "assumed first") {
 					m.Assume(claim)
 				}
-				must(m.claims.Update(claim.DeepCopy()))
-				m.claims.UpdateResourceVersion(claim.ResourceVersion)
+				must(m.claims.feed.Update(claim.DeepCopy()))
+				m.claims.feed.UpdateResourceVersion(claim.ResourceVersion)
 			},
 			"delete claim": func(r *rapid.T) {
 				if claim := w.claims[names.Draw(r, "claim")]; claim != nil {
 					delete(w.claims, claim.Name)
-					must(m.claims.Delete(claim.DeepCopy()))
-					m.claims.UpdateResourceVersion(w.next())
+					must(m.claims.feed.Delete(claim.DeepCopy()))
+					m.claims.feed.UpdateResourceVersion(w.next())
 				}
 			},
 			"put storage": func(r *rapid.T) {
@@ -178,7 +178,7 @@ func TestIncrementalSnapshotsEqualThoseFromScratch(t *testing.T) {
 				r.Fatalf("snapshot %d has changed after it was taken", i)
 			}
 		}
-		if got, want := len(m.places.residents), len(scratch.places.residents); got > want+len(w.nodes) {
+		if got, want := len(m.boundPods.byNode), len(scratch.boundPods.byNode); got > want+len(w.nodes) {
 			r.Fatalf("the mirror remembers pods of %d nodes, where there are %d", got, want)
 		}
 	})

@@ -15,9 +15,20 @@ import (
 // storage is what a snapshot shows of volumes, and which volumes nodes hold. Each map of a snapshot is built anew when one
 // of its objects has changed and shared by the snapshots in between.
 type storage struct {
-	claims  map[string]*plan.VolumeClaim
-	volumes map[string]*plan.Volume
-	classes map[string]*plan.StorageClass
+	*shared
+	places  *places
+	waiting *waiting
+
+	attachments    *feed[*attachment]
+	volumeClaims   *feed[*volumeClaim]
+	volumes        *feed[*volume]
+	storageClasses *feed[*storageClass]
+	csiNodes       *feed[*csiNode]
+
+	// shownClaims, shownVolumes and shownClasses are what snapshots show of them; nil when one has changed.
+	shownClaims  map[string]*plan.VolumeClaim
+	shownVolumes map[string]*plan.Volume
+	shownClasses map[string]*plan.StorageClass
 	// attached are the persistent volumes attached to each node, by VolumeAttachment.
 	attached map[string]map[string]string
 }
@@ -68,47 +79,54 @@ func (a *attachment) key() string { return a.name }
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (a *attachment) GetObjectMeta() metav1.Object { return named("", a.name) }
 
-// openVolumes prepares the watches of everything that says where volumes are and how many a node can attach.
-func (m *Mirror) openVolumes(w *watches) {
+// newStorage prepares the watches of everything that says where volumes are and how many a node can attach.
+func newStorage(w *watches, places *places, waiting *waiting) *storage {
+	s := &storage{shared: w.shared, places: places, waiting: waiting, attached: map[string]map[string]string{}}
 	core, group := corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion
-	m.storage.attached = map[string]map[string]string{}
-	m.attachments = open(w, group, "volumeattachments", &storagev1.VolumeAttachment{}, nil, reduceAttachment, (*attachment).key, m.attachmentChanged)
-	m.volumeClaims = open(w, core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, nil, reduceVolumeClaim, (*volumeClaim).Key, m.volumeClaimChanged)
-	m.volumes = open(w, core, "persistentvolumes", &corev1.PersistentVolume{}, nil, reduceVolume, (*volume).key, m.volumeChanged)
-	m.storageClasses = open(w, group, "storageclasses", &storagev1.StorageClass{}, nil, reduceStorageClass, (*storageClass).key, m.storageClassChanged)
-	m.csiNodes = open(w, group, "csinodes", &storagev1.CSINode{}, nil, reduceCSINode, (*csiNode).key, m.csiNodeChanged)
+	s.attachments = open(w, group, "volumeattachments", &storagev1.VolumeAttachment{}, nil, reduceAttachment, (*attachment).key, s.attachmentChanged)
+	s.volumeClaims = open(w, core, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, nil, reduceVolumeClaim, (*volumeClaim).Key, s.volumeClaimChanged)
+	s.volumes = open(w, core, "persistentvolumes", &corev1.PersistentVolume{}, nil, reduceVolume, (*volume).key, s.volumeChanged)
+	s.storageClasses = open(w, group, "storageclasses", &storagev1.StorageClass{}, nil, reduceStorageClass, (*storageClass).key, s.storageClassChanged)
+	s.csiNodes = open(w, group, "csinodes", &storagev1.CSINode{}, nil, reduceCSINode, (*csiNode).key, s.csiNodeChanged)
+	return s
 }
 
-// storageNow is what the next snapshot shows. The lock is held.
-func (m *Mirror) storageNow() plan.Storage {
-	s := &m.storage
-	if s.claims == nil {
-		s.claims = make(map[string]*plan.VolumeClaim, len(m.volumeClaims.items))
-		for key, claim := range m.volumeClaims.items {
-			s.claims[key] = claim.VolumeClaim
+// Attached returns the persistent volumes attached to a node, ordered by name.
+func (s *storage) Attached(node string) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Sorted(maps.Values(s.attached[node]))
+}
+
+// now is what the next snapshot shows. The lock is held.
+func (s *storage) now() plan.Storage {
+	if s.shownClaims == nil {
+		s.shownClaims = make(map[string]*plan.VolumeClaim, len(s.volumeClaims.items))
+		for key, claim := range s.volumeClaims.items {
+			s.shownClaims[key] = claim.VolumeClaim
 		}
 	}
-	if s.volumes == nil {
-		s.volumes = make(map[string]*plan.Volume, len(m.volumes.items))
-		for key, volume := range m.volumes.items {
-			s.volumes[key] = volume.Volume
+	if s.shownVolumes == nil {
+		s.shownVolumes = make(map[string]*plan.Volume, len(s.volumes.items))
+		for key, volume := range s.volumes.items {
+			s.shownVolumes[key] = volume.Volume
 		}
 	}
-	if s.classes == nil {
-		s.classes = make(map[string]*plan.StorageClass, len(m.storageClasses.items))
-		for key, class := range m.storageClasses.items {
-			s.classes[key] = class.StorageClass
+	if s.shownClasses == nil {
+		s.shownClasses = make(map[string]*plan.StorageClass, len(s.storageClasses.items))
+		for key, class := range s.storageClasses.items {
+			s.shownClasses[key] = class.StorageClass
 		}
 	}
-	return plan.Storage{Claims: s.claims, Volumes: s.volumes, Classes: s.classes}
+	return plan.Storage{Claims: s.shownClaims, Volumes: s.shownVolumes, Classes: s.shownClasses}
 }
 
 // hold hangs on a node what it can attach and what is attached to it. The lock is held.
-func (m *Mirror) hold(node *plan.Node) {
-	if known := m.csiNodes.items[node.Name]; known != nil {
+func (s *storage) hold(node *plan.Node) {
+	if known := s.csiNodes.items[node.Name]; known != nil {
 		node.AttachLimits = known.limits
 	}
-	if attached := m.storage.attached[node.Name]; len(attached) > 0 {
+	if attached := s.attached[node.Name]; len(attached) > 0 {
 		node.Attached = slices.Sorted(maps.Values(attached))
 	}
 }
@@ -125,23 +143,23 @@ func reduceAttachment(interner *plan.Interner, obj any) (*attachment, error) {
 	return reduced, nil
 }
 
-func (m *Mirror) attachmentChanged(old, now *attachment, existed, exists bool) {
+func (s *storage) attachmentChanged(old, now *attachment, existed, exists bool) {
 	if existed && exists && *old == *now {
 		return // only its status has changed
 	}
 	if existed && old.volume != "" {
-		delete(m.storage.attached[old.node], old.name)
-		if len(m.storage.attached[old.node]) == 0 {
-			delete(m.storage.attached, old.node)
+		delete(s.attached[old.node], old.name)
+		if len(s.attached[old.node]) == 0 {
+			delete(s.attached, old.node)
 		}
-		m.touchNode(old.node)
+		s.places.touchNode(old.node)
 	}
 	if exists && now.volume != "" {
-		if m.storage.attached[now.node] == nil {
-			m.storage.attached[now.node] = map[string]string{}
+		if s.attached[now.node] == nil {
+			s.attached[now.node] = map[string]string{}
 		}
-		m.storage.attached[now.node][now.name] = now.volume
-		m.touchNode(now.node)
+		s.attached[now.node][now.name] = now.volume
+		s.places.touchNode(now.node)
 	}
 }
 
@@ -153,13 +171,13 @@ func reduceCSINode(interner *plan.Interner, obj any) (*csiNode, error) {
 	return &csiNode{name: interner.String(node.Name), limits: interner.AttachLimits(node)}, nil
 }
 
-func (m *Mirror) csiNodeChanged(old, now *csiNode, existed, exists bool) {
+func (s *storage) csiNodeChanged(old, now *csiNode, existed, exists bool) {
 	switch {
 	case existed && exists && maps.Equal(old.limits, now.limits):
 	case exists:
-		m.touchNode(now.name)
+		s.places.touchNode(now.name)
 	default:
-		m.touchNode(old.name)
+		s.places.touchNode(old.name)
 	}
 }
 
@@ -171,15 +189,15 @@ func reduceVolumeClaim(interner *plan.Interner, obj any) (*volumeClaim, error) {
 	return &volumeClaim{interner.VolumeClaim(claim)}, nil
 }
 
-func (m *Mirror) volumeClaimChanged(old, now *volumeClaim, existed, exists bool) {
+func (s *storage) volumeClaimChanged(old, now *volumeClaim, existed, exists bool) {
 	if existed && exists && reflect.DeepEqual(old, now) {
-		m.volumeClaims.items[now.Key()] = old
+		s.volumeClaims.items[now.Key()] = old
 		return
 	}
-	m.storage.claims = nil
-	m.changed()
-	if exists && m.waiting.mounts(now.Key()) && (!existed || helps(old.VolumeClaim, now.VolumeClaim)) {
-		m.events.publish(Event{Kind: StorageChanged})
+	s.shownClaims = nil
+	s.changed()
+	if exists && s.waiting.mounts(now.Key()) && (!existed || helps(old.VolumeClaim, now.VolumeClaim)) {
+		s.publish(Event{Kind: StorageChanged})
 	}
 }
 
@@ -200,26 +218,26 @@ func reduceVolume(interner *plan.Interner, obj any) (*volume, error) {
 	return &volume{interner.Volume(from)}, nil
 }
 
-func (m *Mirror) volumeChanged(old, now *volume, existed, exists bool) {
+func (s *storage) volumeChanged(old, now *volume, existed, exists bool) {
 	if existed && exists && reflect.DeepEqual(old, now) {
-		m.volumes.items[now.Name] = old
+		s.volumes.items[now.Name] = old
 		return
 	}
-	m.storage.volumes = nil
-	m.changed()
-	if exists && m.awaited(now.Volume) {
-		m.events.publish(Event{Kind: StorageChanged})
+	s.shownVolumes = nil
+	s.changed()
+	if exists && s.awaited(now.Volume) {
+		s.publish(Event{Kind: StorageChanged})
 	}
 }
 
 // awaited says whether a pod that waits may want a volume: its claim insists on it, or may be bound to it. A volume that
 // is just being made for a pod's claim is not news: the pod has found its node. The lock is held.
-func (m *Mirror) awaited(volume *plan.Volume) bool {
+func (s *storage) awaited(volume *plan.Volume) bool {
 	if volume.Claim == "" {
-		return volume.Available && len(m.waiting.mounted) > 0
+		return volume.Available && len(s.waiting.mounted) > 0
 	}
-	claim := m.volumeClaims.items[volume.Claim]
-	return m.waiting.mounts(volume.Claim) && (claim == nil || claim.SelectedNode == "")
+	claim := s.volumeClaims.items[volume.Claim]
+	return s.waiting.mounts(volume.Claim) && (claim == nil || claim.SelectedNode == "")
 }
 
 func reduceStorageClass(interner *plan.Interner, obj any) (*storageClass, error) {
@@ -230,13 +248,13 @@ func reduceStorageClass(interner *plan.Interner, obj any) (*storageClass, error)
 	return &storageClass{interner.StorageClass(class)}, nil
 }
 
-func (m *Mirror) storageClassChanged(old, now *storageClass, existed, exists bool) {
+func (s *storage) storageClassChanged(old, now *storageClass, existed, exists bool) {
 	if existed && exists && reflect.DeepEqual(old, now) {
 		return
 	}
-	m.storage.classes = nil
-	m.changed()
-	if exists && len(m.waiting.mounted) > 0 {
-		m.events.publish(Event{Kind: StorageChanged})
+	s.shownClasses = nil
+	s.changed()
+	if exists && len(s.waiting.mounted) > 0 {
+		s.publish(Event{Kind: StorageChanged})
 	}
 }

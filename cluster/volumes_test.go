@@ -34,7 +34,7 @@ func newStores() map[string]map[string]runtime.Object {
 func storeOf(m *Mirror, resource string) cache.ReflectorStore {
 	return map[string]cache.ReflectorStore{
 		"persistentvolumeclaims": m.volumeClaims, "persistentvolumes": m.volumes, "storageclasses": m.storageClasses,
-		"csinodes": m.csiNodes, "volumeattachments": m.attachments, "namespaces": m.namespaces,
+		"csinodes": m.csiNodes, "volumeattachments": m.attachments, "namespaces": m.namespaces.feed,
 	}[resource]
 }
 
@@ -219,7 +219,7 @@ func TestStorageIsNewsForThoseWhoWait(t *testing.T) {
 			}
 			pod := testPod("p", "", unschedulable)
 			pod.Spec.Volumes = []corev1.Volume{claimVolume("data")}
-			if err := m.pods.Update(pod); err != nil {
+			if err := m.pods.feed.Update(pod); err != nil {
 				t.Fatal(err)
 			}
 			for _, before := range test.before {
@@ -236,7 +236,7 @@ func TestStorageIsNewsForThoseWhoWait(t *testing.T) {
 				t.Error("the snapshot does not show the change")
 			}
 			bind := testPod("p", "n")
-			if err := m.pods.Update(bind); err != nil {
+			if err := m.pods.feed.Update(bind); err != nil {
 				t.Fatal(err)
 			}
 			do(put{"storageclasses", delayedClass(fmt.Sprint("late-", test.reason), "x")})

@@ -16,6 +16,7 @@ const judging = 10 * time.Second
 
 // waiting are the pods without a node, and the rhythm in which they come.
 type waiting struct {
+	*shared
 	pods map[types.UID]*Pod
 	// ordered are the pods by UID; nil when they have changed.
 	ordered []*plan.Pod
@@ -37,8 +38,8 @@ type arrival struct {
 	at       time.Time
 }
 
-func newWaiting() waiting {
-	return waiting{pods: map[types.UID]*Pod{}, unjudged: map[types.UID]time.Time{}, hopeless: map[plan.Siblings]int{}, mounted: map[string]int{}}
+func newWaiting(s *shared) *waiting {
+	return &waiting{shared: s, pods: map[types.UID]*Pod{}, unjudged: map[types.UID]time.Time{}, hopeless: map[plan.Siblings]int{}, mounted: map[string]int{}}
 }
 
 func (w *waiting) has(pod types.UID) bool { return w.pods[pod] != nil }
@@ -120,23 +121,36 @@ func (w *waiting) list() []*plan.Pod {
 	return w.ordered
 }
 
+// Provisionable counts the pods that wait for a node that does not exist.
+func (w *waiting) Provisionable() int {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	count := 0
+	for _, pod := range w.pods {
+		if pod.Provisionable() {
+			count++
+		}
+	}
+	return count
+}
+
 // QuietPods returns when the burst of pods that is arriving seems complete: for the time idle no pod has come or has
 // been found to need a node, and the kube-scheduler has looked at all that came. It returns at the latest when most is
 // over. Pods the scheduler has not looked at within ten seconds are no longer waited for.
-func (m *Mirror) QuietPods(ctx context.Context, idle, most time.Duration) error {
-	subscription := m.events.subscribe(nil, []Event{{Kind: judged}})
+func (w *waiting) QuietPods(ctx context.Context, idle, most time.Duration) error {
+	subscription := w.subscribe(nil, []Event{{Kind: judged}})
 	defer subscription.Close()
-	end := m.clock.Now().Add(most)
+	end := w.clock.Now().Add(most)
 	for {
-		now := m.clock.Now()
-		due := m.quietAt(now, idle)
+		now := w.clock.Now()
+		due := w.quietAt(now, idle)
 		if due.After(end) {
 			due = end
 		}
 		if !now.Before(due) {
 			return nil
 		}
-		timer := m.clock.NewTimer(due.Sub(now))
+		timer := w.clock.NewTimer(due.Sub(now))
 		select {
 		case <-timer.C():
 		case <-subscription.C:
@@ -149,11 +163,11 @@ func (m *Mirror) QuietPods(ctx context.Context, idle, most time.Duration) error 
 }
 
 // quietAt is when the burst will be complete if nothing more happens. It may be asked again when a judged event comes.
-func (m *Mirror) quietAt(now time.Time, idle time.Duration) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	due := m.waiting.active.Add(idle)
-	if oldest, waits := m.waiting.oldestUnjudged(now); waits {
+func (w *waiting) quietAt(now time.Time, idle time.Duration) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	due := w.active.Add(idle)
+	if oldest, waits := w.oldestUnjudged(now); waits {
 		if given := oldest.Add(judging); given.After(due) {
 			due = given
 		}

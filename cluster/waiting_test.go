@@ -24,12 +24,12 @@ func TestBatchWindow(t *testing.T) {
 	t.Parallel()
 	const idle, most = time.Second, 10 * time.Second
 	judgedAs := func(change func(*corev1.Pod)) func(*Mirror, string) {
-		return func(m *Mirror, name string) { _ = m.pods.Update(testPod(name, "", change)) }
+		return func(m *Mirror, name string) { _ = m.pods.feed.Update(testPod(name, "", change)) }
 	}
-	come := func(m *Mirror, name string) { _ = m.pods.Add(testPod(name, "")) }
-	bind := func(m *Mirror, name string) { _ = m.pods.Update(testPod(name, "n")) }
+	come := func(m *Mirror, name string) { _ = m.pods.feed.Add(testPod(name, "")) }
+	bind := func(m *Mirror, name string) { _ = m.pods.feed.Update(testPod(name, "n")) }
 	web := ownedBy("ReplicaSet", "web")
-	replica := func(m *Mirror, name string) { _ = m.pods.Add(testPod(name, "", web)) }
+	replica := func(m *Mirror, name string) { _ = m.pods.feed.Add(testPod(name, "", web)) }
 	unschedulableReplica := func(pod *corev1.Pod) { web(pod); unschedulable(pod) }
 	type step struct {
 		at  time.Duration
@@ -106,7 +106,7 @@ func TestUnjudgedPodsAreNotWaitedForForEver(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))
 	m := feedable(t, clock)
 	for i := range 3 {
-		if err := m.pods.Add(testPod(fmt.Sprintf("foreign-%d", i), "")); err != nil {
+		if err := m.pods.feed.Add(testPod(fmt.Sprintf("foreign-%d", i), "")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestQuietPodsWakesWhenAllAreJudged(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))
 	m := feedable(t, clock)
 	for _, name := range []string{"a", "b"} {
-		if err := m.pods.Add(testPod(name, "")); err != nil {
+		if err := m.pods.feed.Add(testPod(name, "")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,7 +133,7 @@ func TestQuietPodsWakesWhenAllAreJudged(t *testing.T) {
 	go func() { result <- m.QuietPods(t.Context(), time.Second, time.Hour) }()
 	eventually(t, "the window waits", clock.HasWaiters)
 	for _, name := range []string{"a", "b"} {
-		if err := m.pods.Update(testPod(name, "n")); err != nil {
+		if err := m.pods.feed.Update(testPod(name, "n")); err != nil {
 			t.Fatal(err)
 		}
 	}

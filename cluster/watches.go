@@ -31,7 +31,7 @@ type watched struct {
 	run   func(context.Context)
 }
 
-// open prepares the feed of one resource and adds it to what Run runs.
+// open prepares the feed of one resource and adds it to what Run runs. Without changed, the feed's store follows it later.
 func open[R any](w *watches, gv schema.GroupVersion, resource string, example runtime.Object, selector fields.Selector,
 	reduce func(*plan.Interner, any) (R, error), key func(R) string, changed func(old, now R, existed, exists bool),
 ) *feed[R] {

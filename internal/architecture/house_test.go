@@ -31,7 +31,6 @@ var tooLarge = map[string]limits{
 	"activities":   {methods: 113},
 	"cloud/aws":    {methods: 59},
 	"cloud/ec2sim": {methods: 137},
-	"cluster":      {methods: 118, back: 32},
 	"internal/lab": {methods: 45, back: 18},
 	"starter":      {methods: 64, back: 22},
 }

@@ -12,74 +12,79 @@ import (
 
 // promises are decisions to run pending pods on places, made before the pods are bound.
 type promises struct {
-	byKey map[string]promise
+	*shared
+	places  *places
+	waiting *waiting
+	buffers *buffers
+	byKey   map[string]promise
 	// keyOf names the place each pod was planned for.
 	keyOf map[types.UID]string
 }
 
+// promise is what a place was planned for, and until when it counts as nominated at least.
 type promise struct {
 	pods  []types.UID
 	until time.Time
 }
 
-func newPromises() promises {
-	return promises{byKey: map[string]promise{}, keyOf: map[types.UID]string{}}
+func newPromises(s *shared, places *places, waiting *waiting, buffers *buffers) *promises {
+	return &promises{shared: s, places: places, waiting: waiting, buffers: buffers, byKey: map[string]promise{}, keyOf: map[types.UID]string{}}
 }
 
 // Promise notes that pending pods have been planned for a place, named as plan.Node.Key does, beside those that were
 // before. Until they are bound or gone, or the place is, or another plan puts them elsewhere, it counts as nominated, at
 // least until a moment. Pods that were promised to another place change over. It is known to this process only and never
 // more than advice: whoever decides over a place plans the pending pods again.
-func (m *Mirror) Promise(key string, pods []types.UID, until time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.promise(key, pods, until)
+func (p *promises) Promise(key string, pods []types.UID, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.promise(key, pods, until)
 }
 
 // Planned notes what a plan made of pending pods: those that it placed are promised to their places at least until a
 // moment, and those that it could not place to none. Pods that it did not look at keep what they were promised.
-func (m *Mirror) Planned(packed plan.Plan, until time.Time) {
+func (p *promises) Planned(packed plan.Plan, until time.Time) {
 	pods := map[string][]types.UID{}
 	for _, placement := range packed.Placements {
 		pods[placement.Node] = append(pods[placement.Node], placement.Pod.UID)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for key, uids := range pods {
-		m.promise(key, uids, until)
+		p.promise(key, uids, until)
 	}
 	for i := range packed.Unplaced {
-		m.keepPromise(packed.Unplaced[i].Pod.UID)
+		p.keepPromise(packed.Unplaced[i].Pod.UID)
 	}
 }
 
 // promise is Promise. The lock is held.
-func (m *Mirror) promise(key string, pods []types.UID, until time.Time) {
+func (p *promises) promise(key string, pods []types.UID, until time.Time) {
 	for _, pod := range pods {
-		if m.promises.keyOf[pod] == key || !m.waiting.has(pod) && !m.buffers.has(pod) {
+		if p.keyOf[pod] == key || !p.waiting.has(pod) && !p.buffers.has(pod) {
 			continue
 		}
-		m.keepPromise(pod)
-		m.promises.keyOf[pod] = key
-		made := m.promises.byKey[key]
+		p.keepPromise(pod)
+		p.keyOf[pod] = key
+		made := p.byKey[key]
 		made.pods = append(slices.Clone(made.pods), pod)
-		m.promises.byKey[key] = made
+		p.byKey[key] = made
 	}
-	if made, some := m.promises.byKey[key]; some {
+	if made, some := p.byKey[key]; some {
 		made.until = later(made.until, until)
-		m.promises.byKey[key] = made
+		p.byKey[key] = made
 	}
-	m.touchKey(key)
+	p.places.touchKey(key)
 }
 
 // Promised returns the pending pods that are promised to a place, named as plan.Node.Key does, ordered by UID. Virtual
 // pods are not among them: they never come.
-func (m *Mirror) Promised(key string) []*Pod {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+func (p *promises) Promised(key string) []*Pod {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
 	var pods []*Pod
-	for _, uid := range m.promises.byKey[key].pods {
-		if pod := m.waiting.pods[uid]; pod != nil {
+	for _, uid := range p.byKey[key].pods {
+		if pod := p.waiting.pods[uid]; pod != nil {
 			pods = append(pods, pod)
 		}
 	}
@@ -88,55 +93,41 @@ func (m *Mirror) Promised(key string) []*Pod {
 }
 
 // keepPromise ends the promise to a pod, because it is bound or gone, or planned anew. The lock is held.
-func (m *Mirror) keepPromise(pod types.UID) {
-	key, ok := m.promises.keyOf[pod]
+func (p *promises) keepPromise(pod types.UID) {
+	key, ok := p.keyOf[pod]
 	if !ok {
 		return
 	}
-	delete(m.promises.keyOf, pod)
-	made := m.promises.byKey[key]
+	delete(p.keyOf, pod)
+	made := p.byKey[key]
 	made.pods = slices.DeleteFunc(slices.Clone(made.pods), func(uid types.UID) bool { return uid == pod })
 	if len(made.pods) == 0 {
-		delete(m.promises.byKey, key)
+		delete(p.byKey, key)
 	} else {
-		m.promises.byKey[key] = made
+		p.byKey[key] = made
 	}
-	m.touchKey(key)
+	p.places.touchKey(key)
 }
 
 // retract drops everything promised for a place. The lock is held.
-func (m *Mirror) retract(key string) {
-	for _, pod := range m.promises.byKey[key].pods {
-		delete(m.promises.keyOf, pod)
+func (p *promises) retract(key string) {
+	for _, pod := range p.byKey[key].pods {
+		delete(p.keyOf, pod)
 	}
-	delete(m.promises.byKey, key)
+	delete(p.byKey, key)
 }
 
 // promisesOf returns the pods still expected at a place and until when it is nominated for them. Virtual pods never come:
 // what a place was made for counts as theirs until it is initialized, and then its room is as good as any. The lock is
 // held.
-func (m *Mirror) promisesOf(key string, initialized bool) ([]types.UID, time.Time) {
-	made := m.promises.byKey[key]
+func (p *promises) promisesOf(key string, initialized bool) ([]types.UID, time.Time) {
+	made := p.byKey[key]
 	if !initialized || len(made.pods) == 0 {
 		return made.pods, made.until
 	}
-	real := slices.DeleteFunc(slices.Clone(made.pods), m.buffers.has)
+	real := slices.DeleteFunc(slices.Clone(made.pods), p.buffers.has)
 	if len(real) == 0 {
 		return nil, time.Time{}
 	}
 	return real, made.until
-}
-
-// touchKey makes the next snapshot build the place with this key again. The lock is held.
-func (m *Mirror) touchKey(key string) {
-	claim, ok := m.places.claims[key]
-	if !ok {
-		m.touchNode(key)
-		return
-	}
-	delete(m.places.builtClaims, key)
-	if node := m.places.nodeOf(claim); node != "" {
-		delete(m.places.builtNodes, node)
-	}
-	m.changed()
 }

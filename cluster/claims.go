@@ -1,0 +1,191 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// assumption is a claim this process knows of before the watch has delivered it.
+type assumption struct {
+	claim   *promised
+	version string
+	until   time.Time
+}
+
+// claims are the NodeClaims: what the watch has delivered, and what was announced before it.
+type claims struct {
+	*shared
+	feed  *feed[*promised]
+	nodes *feed[*machine]
+	// places know which version of a claim counts; the others learn from here what becomes of it.
+	places   *places
+	promises *promises
+	grown    *grown
+	overdue  *overdue
+	// assumed are the claims that count in front of what the watch has delivered, for no longer than assumeFor.
+	assumed   map[string]assumption
+	assumeFor time.Duration
+}
+
+// follow has the watch tell of its changes here.
+func (c *claims) follow() *claims {
+	c.feed.changed, c.feed.pulse.advanced = c.claimChanged, c.claimsAdvanced
+	return c
+}
+
+// Claim returns the NodeClaim of a name, assumed ones included, or nil.
+func (c *claims) Claim(name string) *karpv1.NodeClaim {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return claimObject(c.places.claims[name])
+}
+
+// ClaimByProviderID returns the NodeClaim whose status names a provider id, or nil.
+func (c *claims) ClaimByProviderID(id string) *karpv1.NodeClaim {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return claimObject(c.places.claims[first(c.places.claimsOf[id])])
+}
+
+// ClaimByInstance returns the NodeClaim of an instance, or nil. Who has only the cloud's own id of an instance, and not
+// its zone, cannot make a provider id of it.
+func (c *claims) ClaimByInstance(id string) *karpv1.NodeClaim {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return claimObject(c.places.claims[first(c.places.claimsByInstance[id])])
+}
+
+// ClaimOfNode returns the NodeClaim a Node comes from, or nil.
+func (c *claims) ClaimOfNode(name string) *karpv1.NodeClaim {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	node, ok := c.nodes.items[name]
+	if !ok {
+		return nil
+	}
+	return claimObject(c.places.claimOf(node))
+}
+
+// Claims returns all NodeClaims ordered by name, assumed ones included.
+func (c *claims) Claims() []*karpv1.NodeClaim {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	claims := make([]*karpv1.NodeClaim, 0, len(c.places.claims))
+	for _, name := range slices.Sorted(maps.Keys(c.places.claims)) {
+		claims = append(claims, c.places.claims[name].claim)
+	}
+	return claims
+}
+
+// AwaitClaims returns when the mirror has seen every change of NodeClaims up to a resourceVersion, as returned by the
+// API server for a claim that was created or changed elsewhere. An empty version is always seen.
+func (c *claims) AwaitClaims(ctx context.Context, resourceVersion string) error {
+	if resourceVersion == "" {
+		return nil
+	}
+	return c.Await(ctx, func() (bool, error) {
+		c.mu.RLock()
+		defer c.mu.RUnlock()
+		return c.feed.pulse.reached(resourceVersion), nil
+	}, Event{Kind: claimsSeen})
+}
+
+// Assume makes claims visible that were just created or changed through the API, as the API server returned them. Each
+// counts in front of what the watch has delivered until the watch has passed its resourceVersion. A claim the watch has
+// already passed is left to the watch. The arguments are not kept.
+func (c *claims) Assume(claims ...*karpv1.NodeClaim) {
+	for _, claim := range claims {
+		reduced, err := reduceClaim(c.interner, claim.DeepCopy())
+		if err != nil {
+			continue
+		}
+		c.assume(reduced)
+	}
+}
+
+// assume makes one claim visible.
+func (c *claims) assume(claim *promised) {
+	name, version := claim.claim.Name, claim.claim.ResourceVersion
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.feed.pulse.reached(version) {
+		return
+	}
+	if older, ok := c.assumed[name]; ok && atLeast(older.version, version) {
+		return
+	}
+	if known, ok := c.feed.items[name]; ok && atLeast(known.claim.ResourceVersion, version) {
+		return
+	}
+	c.assumed[name] = assumption{claim: claim, version: version, until: c.clock.Now().Add(c.assumeFor)}
+	c.refresh(name)
+}
+
+// Forget takes an assumption back: the watch's word holds for the claim at once.
+func (c *claims) Forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.assumed, name)
+	c.refresh(name)
+}
+
+// claimsAdvanced ends the assumptions that the watch has passed. The lock is held.
+func (c *claims) claimsAdvanced() {
+	for name, assumed := range c.assumed {
+		if c.feed.pulse.reached(assumed.version) {
+			delete(c.assumed, name)
+			c.refresh(name)
+		}
+	}
+	c.publish(Event{Kind: claimsSeen})
+}
+
+// expireAssumptions ends the assumptions nothing has confirmed in time. The lock is held.
+func (c *claims) expireAssumptions(now time.Time) {
+	for name, assumed := range c.assumed {
+		if now.After(assumed.until) {
+			delete(c.assumed, name)
+			c.refresh(name)
+		}
+	}
+}
+
+// claimChanged takes a claim the watch delivered. The lock is held.
+func (c *claims) claimChanged(old, now *promised, _, exists bool) {
+	name := ""
+	if exists {
+		name = now.claim.Name
+		if assumed, ok := c.assumed[name]; ok && atLeast(now.claim.ResourceVersion, assumed.version) {
+			delete(c.assumed, name)
+		}
+	} else {
+		name = old.claim.Name
+	}
+	c.refresh(name)
+}
+
+// refresh decides which version of a claim counts. The lock is held.
+func (c *claims) refresh(name string) {
+	old, now := c.places.claims[name], c.feed.items[name]
+	if assumed, ok := c.assumed[name]; ok {
+		now = assumed.claim
+	}
+	if old == now {
+		return
+	}
+	if initialized(now) && !initialized(old) {
+		if old != nil {
+			c.grown.cameUp(now)
+		}
+		c.overdue.learn(now)
+	}
+	if now == nil {
+		c.promises.retract(name)
+	}
+	c.places.putClaim(name, now)
+	c.publish(Event{Kind: ClaimChanged, Name: name})
+}

@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// Pod is what the mirror keeps of a pod: what planning needs, and what a drain needs besides. It is immutable.
+type Pod struct {
+	*plan.Pod
+	// judged says that the kube-scheduler has looked at the pod.
+	judged bool
+	// moved is when the pod was bound, or later when it was deleted: the times of its pod events.
+	moved time.Time
+	// preempted says that the kube-scheduler has chosen the pod to make room for another.
+	preempted bool
+}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
+func (p *Pod) GetObjectMeta() metav1.Object { return named(p.Namespace, p.Name) }
+
+// counts says that the pod's coming and going are pod events: those of daemons and of the kubelet's own pods are not.
+func (p *Pod) counts() bool { return !p.Daemon && !p.Static }
+
+// waits says that the pod is one the cluster has to find a place for.
+func (p *Pod) waits() bool {
+	return p.Node == "" && !p.Daemon && !p.Static && !p.Gated && !p.Terminal && !p.Terminating()
+}
+
+// same says that nothing has changed that anybody reading the mirror could see.
+func (p *Pod) same(other *Pod) bool {
+	return *p.Pod == *other.Pod && p.judged == other.judged && p.moved.Equal(other.moved) && p.preempted == other.preempted
+}
+
+// podSelector leaves pods that have ended with the API server: they hold nothing of a node any more.
+var podSelector = fields.AndSelectors(
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+)
+
+// openPods prepares the watch of pods. Their store follows it (pods.go).
+func openPods(w *watches) *feed[*Pod] {
+	return open(w, corev1.SchemeGroupVersion, "pods", &corev1.Pod{}, podSelector, reducePod, (*Pod).Key, nil)
+}
+
+func reducePod(interner *plan.Interner, obj any) (*Pod, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, unexpected(pod, obj)
+	}
+	reduced := &Pod{Pod: interner.Pod(pod)}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.DisruptionTarget && condition.Reason == corev1.PodReasonPreemptionByScheduler {
+			reduced.preempted = condition.Status == corev1.ConditionTrue
+		}
+		if condition.Type != corev1.PodScheduled {
+			continue
+		}
+		reduced.judged = condition.Reason != corev1.PodReasonSchedulingGated
+		if condition.Status == corev1.ConditionTrue {
+			reduced.moved = condition.LastTransitionTime.Time
+		}
+	}
+	if pod.DeletionTimestamp != nil {
+		asked := pod.DeletionTimestamp.Time
+		if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+			asked = asked.Add(-time.Duration(*grace) * time.Second)
+		}
+		if asked.After(reduced.moved) {
+			reduced.moved = asked
+		}
+	}
+	return reduced, nil
+}
+
+// byUID is the order in which pods are listed.
+func byUID(a, b *plan.Pod) int { return strings.Compare(string(a.UID), string(b.UID)) }
