@@ -132,8 +132,11 @@ type Config struct {
 // Activities implements workflows.Activities.
 type Activities struct {
 	Config
-	// drains changes Nodes, and evicting runs the drains.
-	drains, evicting *Drains
+	objects    objects
+	events     recorder
+	executions executions
+	// evicting runs the drains.
+	evicting *Drains
 	// explained is what was said of pods that stay pending.
 	explained explained
 	// overlaid are the pools as NodeOverlays have them.
@@ -154,15 +157,14 @@ var _ workflows.Activities = (*Activities)(nil)
 
 // New returns the activities of one cluster.
 func New(config Config) *Activities {
-	a := &Activities{Config: config, drains: &Drains{Client: config.Kube, Events: config.Events, Log: config.Log}}
-	evicting := *a.drains
+	a := &Activities{Config: config, objects: objects{config.Kube}, events: recorder{config.Events}, executions: executions{config.Temporal}}
+	a.evicting = &Drains{Client: config.Kube, Events: config.Events, Log: config.Log}
 	if config.Evictions != nil {
-		evicting.Client = config.Evictions
+		a.evicting.Client = config.Evictions
 	}
 	if config.Mirror != nil {
-		evicting.Attached, evicting.Elsewhere = config.Mirror.Attached, a.elsewhere
+		a.evicting.Attached, a.evicting.Elsewhere = config.Mirror.Attached, a.elsewhere
 	}
-	a.evicting = &evicting
 	return a
 }
 

@@ -72,7 +72,7 @@ func (a *Activities) ownInstance(ctx context.Context, claim *karpv1.NodeClaim, b
 	if claim == nil || claim.Status.ProviderID == "" || began.ID == "" || InstanceID(claim.Status.ProviderID) == began.ID {
 		return began, nil
 	}
-	claims, err := a.listClaims(ctx)
+	claims, err := a.objects.listClaims(ctx)
 	if err != nil {
 		return began, err
 	}

@@ -81,7 +81,7 @@ func (a *Activities) moves(ctx context.Context, in workflows.Replace) error {
 	left := 0
 	reduce := new(plan.Interner)
 	for _, gone := range in.Nodes {
-		pods, err := a.podsOn(ctx, gone.Node)
+		pods, err := a.objects.podsOn(ctx, gone.Node)
 		if err != nil {
 			return err
 		}
@@ -100,11 +100,11 @@ func (a *Activities) moves(ctx context.Context, in workflows.Replace) error {
 // candidate reads a node that is to be replaced, and its claim. That one is gone, or is being replaced or removed by
 // somebody else, ends the replacement: what was decided then holds no more.
 func (a *Activities) candidate(ctx context.Context, id string, gone workflows.RemovedNode) (*karpv1.NodeClaim, *corev1.Node, error) {
-	claim, err := a.claim(ctx, gone.Claim)
+	claim, err := a.objects.claim(ctx, gone.Claim)
 	if err != nil {
 		return nil, nil, err
 	}
-	node, err := a.drains.node(ctx, gone.Node, gone.NodeUID)
+	node, err := a.objects.node(ctx, gone.Node, gone.NodeUID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,14 +122,14 @@ func (a *Activities) candidate(ctx context.Context, id string, gone workflows.Re
 // written where there is one; the end of every node has its own. What the policy Balanced lets go has an Event in any case.
 func (a *Activities) markReplaced(ctx context.Context, in workflows.Replace, why string, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	marked := disrupted(node)
-	node, err := a.drains.change(ctx, node, "mark", func(node *corev1.Node) {
+	node, err := a.objects.change(ctx, node, "mark", func(node *corev1.Node) {
 		taintDisrupted(node)
 		setAnnotation(node, karpv1.ReplacementAnnotationKey, in.ID)
 	})
 	if err != nil {
 		return err
 	}
-	err = a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+	err = a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason, Message: why})
 	})
 	if err != nil || marked {
@@ -137,30 +137,13 @@ func (a *Activities) markReplaced(ctx context.Context, in workflows.Replace, why
 	}
 	pool := a.Mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
 	if in.Reason == string(karpv1.DisruptionReasonUnderutilized) && pool != nil && pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyBalanced {
-		a.tellBoth(node, claim, corev1.EventTypeNormal, "ConsolidationApproved", why)
+		a.events.tellBoth(node, claim, corev1.EventTypeNormal, "ConsolidationApproved", why)
 	}
 	if len(in.Claims) > 0 {
-		a.tellBoth(node, claim, corev1.EventTypeNormal, "DisruptionLaunching",
+		a.events.tellBoth(node, claim, corev1.EventTypeNormal, "DisruptionLaunching",
 			fmt.Sprintf("%s: launching %s first (replacement %s): %s", in.Reason, counted(len(in.Claims), "replacement", "replacements"), in.ID, why))
 	}
 	return nil
-}
-
-// tellBoth says something of a node to who looks at the Node and to who looks at its claim. Either may be nil.
-func (a *Activities) tellBoth(node *corev1.Node, claim *karpv1.NodeClaim, eventType, reason, message string) {
-	if a.Events == nil {
-		return
-	}
-	if node != nil {
-		a.Events.Event(node, eventType, reason, message)
-	}
-	if claim != nil {
-		a.Events.Event(claimReference(claim), eventType, reason, message)
-	}
-}
-
-func claimReference(claim *karpv1.NodeClaim) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID}
 }
 
 // createReplacements creates the claims that do not exist yet. Alike claims stand next to each other.
@@ -200,14 +183,14 @@ func (a *Activities) createReplacement(ctx context.Context, id string, number in
 			return nil, err
 		}
 		draft.Annotations[karpv1.ReplacementAnnotationKey] = id
-		err = a.Kube.Create(ctx, draft)
+		err = a.objects.Create(ctx, draft)
 		switch {
 		case err == nil:
 			return draft, nil
 		case !apierrors.IsAlreadyExists(err):
 			return nil, fmt.Errorf("create NodeClaim %s: %w", draft.Name, err)
 		}
-		there, err := a.claim(ctx, workflows.ClaimRef{Name: draft.Name})
+		there, err := a.objects.claim(ctx, workflows.ClaimRef{Name: draft.Name})
 		switch {
 		case err != nil:
 			return nil, err
@@ -227,7 +210,7 @@ func replacementName(id, pool string, number, try int) string {
 // claimOfReplacement reads the claim of a number that was created for a replacement; nil where there is none.
 func (a *Activities) claimOfReplacement(ctx context.Context, id, pool string, number int) (*karpv1.NodeClaim, error) {
 	for try := range nameTries + 1 {
-		claim, err := a.claim(ctx, workflows.ClaimRef{Name: replacementName(id, pool, number, try)})
+		claim, err := a.objects.claim(ctx, workflows.ClaimRef{Name: replacementName(id, pool, number, try)})
 		if err != nil || claim == nil || claim.Annotations[karpv1.ReplacementAnnotationKey] == id {
 			return claim, err
 		}

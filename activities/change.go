@@ -22,7 +22,7 @@ var guarded = []string{"/spec/taints", "/metadata/finalizers", "/metadata/ownerR
 
 // change patches the node to what edit makes of it, and writes nothing where edit changes nothing. When somebody else
 // was quicker, the node is read again and edited anew. A node that has vanished needs no change.
-func (d *Drains) change(ctx context.Context, node *corev1.Node, doing string, edit func(*corev1.Node)) (*corev1.Node, error) {
+func (o objects) change(ctx context.Context, node *corev1.Node, doing string, edit func(*corev1.Node)) (*corev1.Node, error) {
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
 		changed := node.DeepCopy()
 		edit(changed)
@@ -33,7 +33,7 @@ func (d *Drains) change(ctx context.Context, node *corev1.Node, doing string, ed
 		if err != nil {
 			return nil, fmt.Errorf("%s node %s: %w", doing, node.Name, err)
 		}
-		err = d.Client.Patch(ctx, changed, client.RawPatch(types.JSONPatchType, patch))
+		err = o.Patch(ctx, changed, client.RawPatch(types.JSONPatchType, patch))
 		switch {
 		case err == nil:
 			return changed, nil
@@ -47,7 +47,7 @@ func (d *Drains) change(ctx context.Context, node *corev1.Node, doing string, ed
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%s node %s: %w", doing, node.Name, ctx.Err())
 		}
-		fresh, err := d.node(ctx, node.Name, string(node.UID))
+		fresh, err := o.node(ctx, node.Name, string(node.UID))
 		if err != nil {
 			return nil, err
 		}

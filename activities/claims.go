@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,7 +19,7 @@ import (
 func (a *Activities) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput) (workflows.Ending, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	claim, err := a.claim(ctx, workflows.ClaimRef{Name: in.Claim, UID: in.UID})
+	claim, err := a.objects.claim(ctx, workflows.ClaimRef{Name: in.Claim, UID: in.UID})
 	if err != nil {
 		return workflows.Ending{}, err
 	}
@@ -42,11 +41,11 @@ func (a *Activities) DeleteClaim(ctx context.Context, in workflows.DeleteClaimIn
 			// The claim's own workflow is not the one that deletes it here, and has to learn why.
 			before := claim.DeepCopy()
 			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, ReasonAnnotation, in.Reason)
-			if err := a.Kube.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+			if err := a.objects.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
 				return workflows.Ending{}, ignoreNotFound("note the reason on NodeClaim "+claim.Name, err)
 			}
 		}
-		if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+		if err := a.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 			return workflows.Ending{}, ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}
 		a.Log.Info("deleted claim", zap.String("claim", claim.Name), zap.String("reason", in.Reason))
@@ -64,7 +63,7 @@ func (a *Activities) hurry(ctx context.Context, claim *karpv1.NodeClaim, deadlin
 	}
 	before := claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.NodeClaimTerminationTimestampAnnotationKey, deadline.UTC().Format(time.RFC3339))
-	return ignoreNotFound("write the drain's deadline onto NodeClaim "+claim.Name, a.Kube.Patch(ctx, claim, client.MergeFrom(before)))
+	return ignoreNotFound("write the drain's deadline onto NodeClaim "+claim.Name, a.objects.Patch(ctx, claim, client.MergeFrom(before)))
 }
 
 // ReleaseClaims deletes claims that got no instance and lets them go at once: no workflow will. One that cannot be let go
@@ -82,24 +81,21 @@ func (a *Activities) ReleaseClaims(ctx context.Context, in workflows.ReleaseClai
 
 // release deletes one claim that got no instance and lets it go.
 func (a *Activities) release(ctx context.Context, ref workflows.ClaimRef, in workflows.ReleaseClaimsInput) error {
-	claim, err := a.claim(ctx, ref)
+	claim, err := a.objects.claim(ctx, ref)
 	if err != nil || claim == nil {
 		return err
 	}
 	if claim.DeletionTimestamp.IsZero() {
-		if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+		if err := a.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 			return ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}
 	}
 	a.tellReleased(claim, in)
-	return a.releaseClaim(ctx, claim)
+	return a.objects.releaseClaim(ctx, claim)
 }
 
 // tellReleased tells people with kubectl why a claim is gone, which matters most for one they made themselves.
 func (a *Activities) tellReleased(claim *karpv1.NodeClaim, in workflows.ReleaseClaimsInput) {
-	if a.Events == nil {
-		return
-	}
 	reason := in.Reason
 	if reason == workflows.ReasonInsufficient {
 		reason = "InsufficientCapacityError"
@@ -108,15 +104,5 @@ func (a *Activities) tellReleased(claim *karpv1.NodeClaim, in workflows.ReleaseC
 	if why == "" {
 		why = "EC2 refused capacity for every offering the claim allows"
 	}
-	a.Events.Event(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID},
-		corev1.EventTypeWarning, reason, why)
-}
-
-// listClaims reads all NodeClaims, or those with the given labels, from the API server itself.
-func (a *Activities) listClaims(ctx context.Context, options ...client.ListOption) ([]karpv1.NodeClaim, error) {
-	var list karpv1.NodeClaimList
-	if err := a.Kube.List(ctx, &list, options...); err != nil {
-		return nil, fmt.Errorf("list NodeClaims: %w", err)
-	}
-	return list.Items, nil
+	a.events.tell(claimReference(claim), corev1.EventTypeWarning, reason, why)
 }

@@ -50,12 +50,12 @@ func (d *Drains) cordon(ctx context.Context, node *corev1.Node, claimed, byHand 
 			}
 		}
 	}
-	return d.change(ctx, node, "cordon", edit)
+	return d.objects().change(ctx, node, "cordon", edit)
 }
 
 // Close keeps new pods off the node of a claim that will go, before its drain begins.
 func (a *Activities) Close(ctx context.Context, node *corev1.Node) error {
-	_, err := a.drains.change(ctx, node, "cordon", cordonClaimed)
+	_, err := a.objects.change(ctx, node, "cordon", cordonClaimed)
 	return err
 }
 
@@ -71,7 +71,7 @@ func (d *Drains) deleteNode(ctx context.Context, node *corev1.Node) error {
 		if !apierrors.IsConflict(err) || try == deleteTries {
 			return ignoreNotFound("delete Node "+node.Name, err)
 		}
-		if node, err = d.node(ctx, node.Name, string(node.UID)); err != nil {
+		if node, err = d.objects().node(ctx, node.Name, string(node.UID)); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,11 +32,6 @@ type Drains struct {
 	// ends, zero where that is not known; nil where pods are not to wait for room.
 	Elsewhere func(claim string) (placed map[types.UID]bool, ends time.Time)
 	Log       *zap.Logger
-}
-
-// Events is how people hear of a drain with kubectl. A client-go record.EventRecorder is one.
-type Events interface {
-	Event(object runtime.Object, eventType, reason, message string)
 }
 
 // heartbeatEvery is the pause between two heartbeats, the first of which is sent only after it: heartbeats are actions,
@@ -66,7 +59,7 @@ func (d *Drains) Evict(ctx context.Context, in workflows.EvictInput) (workflows.
 			return workflows.EvictResult{}, fmt.Errorf("read progress of the last try: %w", err)
 		}
 	}
-	node, err := d.node(ctx, in.Node, in.NodeUID)
+	node, err := d.objects().node(ctx, in.Node, in.NodeUID)
 	if err != nil {
 		return workflows.EvictResult{}, err
 	}
@@ -122,31 +115,16 @@ func beat(ctx context.Context, stopped <-chan struct{}, started time.Time, evict
 // Uncordon makes a node schedulable again after its drain was taken back. It undoes only what Evict has done: a node
 // that somebody else had cordoned before stays so. A node that is gone needs nothing.
 func (d *Drains) Uncordon(ctx context.Context, in workflows.UncordonInput) (struct{}, error) {
-	node, err := d.node(ctx, in.Node, in.NodeUID)
+	node, err := d.objects().node(ctx, in.Node, in.NodeUID)
 	if err != nil || node == nil {
 		return struct{}{}, err
 	}
-	_, err = d.change(ctx, node, "uncordon", uncordonNode)
+	_, err = d.objects().change(ctx, node, "uncordon", uncordonNode)
 	return struct{}{}, err
 }
 
-// node reads the node; nil when there is none of that name and UID.
-func (d *Drains) node(ctx context.Context, name, uid string) (*corev1.Node, error) {
-	node := &corev1.Node{}
-	err := d.Client.Get(ctx, types.NamespacedName{Name: name}, node)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read node %s: %w", name, err)
-	case uid != "" && string(node.UID) != uid:
-		return nil, nil
-	}
-	return node, nil
-}
+func (d *Drains) objects() objects { return objects{d.Client} }
 
 func (d *Drains) tell(object runtime.Object, eventType, reason, message string) {
-	if d.Events != nil {
-		d.Events.Event(object, eventType, reason, message)
-	}
+	recorder{d.Events}.tell(object, eventType, reason, message)
 }

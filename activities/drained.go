@@ -21,19 +21,19 @@ func (a *Activities) checkDrained(ctx context.Context, claim *karpv1.NodeClaim, 
 	if !in.DrainsAgain || in.Outcome != workflows.Drained || name == "" || in.Instance == "" {
 		return nil
 	}
-	node, err := a.drains.node(ctx, name, in.NodeUID)
+	node, err := a.objects.node(ctx, name, in.NodeUID)
 	if err != nil || node == nil {
 		return err
 	}
 	if !disrupted(node) {
-		if node, err = a.drains.change(ctx, node, "cordon", cordonClaimed); err != nil {
+		if node, err = a.objects.change(ctx, node, "cordon", cordonClaimed); err != nil {
 			return err
 		}
 		if err = pause(ctx, bindingSettle); err != nil {
 			return fmt.Errorf("wait for what the kube-scheduler is binding to %s: %w", name, err)
 		}
 	}
-	on := nodeWatch{client: a.drains.Client, node: node}
+	on := nodeWatch{client: a.objects.WithWatch, node: node}
 	if err := on.list(ctx); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (a *Activities) checkDrained(ctx context.Context, claim *karpv1.NodeClaim, 
 	if len(found) == 0 {
 		return nil
 	}
-	a.tellBoth(node, claim, corev1.EventTypeWarning, "OpenedWhileLeaving", fmt.Sprintf("%d pods have come to the node since it was drained, because somebody opened it; it is drained again.", left))
+	a.events.tellBoth(node, claim, corev1.EventTypeWarning, "OpenedWhileLeaving", fmt.Sprintf("%d pods have come to the node since it was drained, because somebody opened it; it is drained again.", left))
 	return giveUp(workflows.FailureNotDrained, "%d pods have come to node %s since it was drained", left, name)
 }
 

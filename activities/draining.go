@@ -32,12 +32,12 @@ func (a *Activities) Evict(ctx context.Context, in workflows.EvictInput) (workfl
 // tellDraining sets the conditions of a claim whose drain is held up. They need no undoing: a claim that is being deleted
 // can only go on to its end.
 func (a *Activities) tellDraining(ctx context.Context, in workflows.EvictInput, result workflows.EvictResult) error {
-	claim, err := a.claim(ctx, workflows.ClaimRef{Name: in.Claim})
+	claim, err := a.objects.claim(ctx, workflows.ClaimRef{Name: in.Claim})
 	if err != nil || claim == nil || claim.DeletionTimestamp.IsZero() || claim.Status.NodeName != in.Node {
 		return err
 	}
 	message := heldUp(result)
-	return a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+	return a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		if result.Left > 0 {
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionUnknown, Reason: reasonDraining, Message: message})
 		} else {

@@ -67,7 +67,7 @@ func (a *Activities) Disrupt(ctx context.Context, snapshot *plan.Snapshot) plan.
 // terminates it.
 func (a *Activities) underWay(ctx context.Context, said []workflows.Running) (running []workflows.Running, over []string, err error) {
 	for _, r := range said {
-		runs, err := a.runs(ctx, a.Cluster.ReplacementID(r.ID))
+		runs, err := a.executions.runs(ctx, a.Cluster.ReplacementID(r.ID))
 		switch {
 		case err != nil:
 			return nil, nil, err

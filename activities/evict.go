@@ -240,7 +240,7 @@ func (p *pass) keepClosed(ctx context.Context, seen *corev1.Node) (bool, error) 
 	if p.in.Claim == "" || seen == nil || disrupted(seen) {
 		return false, nil
 	}
-	node, err := p.change(ctx, seen, "cordon", cordonClaimed)
+	node, err := p.objects().change(ctx, seen, "cordon", cordonClaimed)
 	if err != nil {
 		return false, err
 	}
@@ -255,7 +255,7 @@ func (p *pass) keepClosed(ctx context.Context, seen *corev1.Node) (bool, error) 
 
 // confirm takes the last look: the node is drained when the API server itself has it closed, and no pod on it that counts.
 func (p *pass) confirm(ctx context.Context) (bool, error) {
-	node, err := p.Drains.node(ctx, p.in.Node, string(p.node.UID))
+	node, err := p.objects().node(ctx, p.in.Node, string(p.node.UID))
 	if err != nil {
 		return false, err
 	}
@@ -460,7 +460,7 @@ func (p *pass) rest() {
 
 // note changes the node's annotations.
 func (p *pass) note(ctx context.Context, edit func(*corev1.Node)) error {
-	node, err := p.change(ctx, p.node, "annotate", edit)
+	node, err := p.objects().change(ctx, p.node, "annotate", edit)
 	if err == nil {
 		p.node = node
 	}

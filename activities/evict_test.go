@@ -323,7 +323,7 @@ func TestADrainingNodeIsClosedAgain(t *testing.T) {
 				}}).Build()
 			d := &Drains{Log: zap.NewNop(), Client: kube}
 			closed := func() bool {
-				now, err := d.node(t.Context(), "n", "uid")
+				now, err := d.objects().node(t.Context(), "n", "uid")
 				if err != nil {
 					t.Error(err)
 				}
@@ -336,9 +336,9 @@ func TestADrainingNodeIsClosedAgain(t *testing.T) {
 				if !closed() {
 					t.Error("the drain did not close its node")
 				}
-				now, err := d.node(t.Context(), "n", "uid")
+				now, err := d.objects().node(t.Context(), "n", "uid")
 				if err == nil {
-					_, err = d.change(t.Context(), now, "open", func(node *corev1.Node) { node.Spec = corev1.NodeSpec{} })
+					_, err = d.objects().change(t.Context(), now, "open", func(node *corev1.Node) { node.Spec = corev1.NodeSpec{} })
 				}
 				if err != nil || closed() && test.claim == "" {
 					t.Errorf("the node could not be opened: %v", err)

@@ -181,14 +181,14 @@ func TestCordon(t *testing.T) {
 			node.Name, node.UID = "n", "uid"
 			c, writes := countingClient(node, test.conflicts)
 			d := &Drains{Client: c, Log: zap.NewNop()}
-			read, err := d.node(ctx, "n", "uid")
+			read, err := d.objects().node(ctx, "n", "uid")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := d.cordon(ctx, read, test.claimed, false); err != nil {
 				t.Fatal(err)
 			}
-			got, err := d.node(ctx, "n", "uid")
+			got, err := d.objects().node(ctx, "n", "uid")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func TestCordon(t *testing.T) {
 			if _, err := d.Uncordon(ctx, workflows.UncordonInput{Node: "n", NodeUID: "uid"}); err != nil {
 				t.Fatal(err)
 			}
-			if got, err = d.node(ctx, "n", "uid"); err != nil {
+			if got, err = d.objects().node(ctx, "n", "uid"); err != nil {
 				t.Fatal(err)
 			}
 			if got.Spec.Unschedulable != (test.unschedulable && !test.undone) || got.Labels[corev1.LabelNodeExcludeBalancers] != "" || len(got.Annotations) != 0 {

@@ -27,7 +27,7 @@ func (a *Activities) expires(ctx context.Context, claim *karpv1.NodeClaim) (work
 		return workflows.Ending{}, nil
 	}
 	var pool karpv1.NodePool
-	switch err := a.Kube.Get(ctx, client.ObjectKey{Name: name}, &pool); {
+	switch err := a.objects.Get(ctx, client.ObjectKey{Name: name}, &pool); {
 	case apierrors.IsNotFound(err):
 		return workflows.Ending{}, nil
 	case err != nil:

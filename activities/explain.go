@@ -73,15 +73,12 @@ type toldPod struct {
 
 // explain tells people with kubectl why a pod stays pending.
 func (a *Activities) explain(unplaced []plan.Unplaced, growth map[types.UID]plan.Growth, now time.Time) {
-	if a.Events == nil {
-		return
-	}
 	for _, told := range a.explained.choose(unplaced, time.Now()) {
 		reason := "FailedScheduling"
 		if growth[told.pod.UID].Paused(now) {
 			reason = "GrowthPaused"
 		}
-		a.Events.Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: told.pod.Namespace, Name: told.pod.Name, UID: told.pod.UID},
+		a.events.tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: told.pod.Namespace, Name: told.pod.Name, UID: told.pod.UID},
 			corev1.EventTypeWarning, reason, told.message)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,7 +34,7 @@ func (a *Activities) Join(ctx context.Context, in workflows.JoinInput) (workflow
 	ctx, done := attend(ctx)
 	defer done()
 	until := time.Now().Add(joinFor)
-	claim, err := a.claim(ctx, in.Claim)
+	claim, err := a.objects.claim(ctx, in.Claim)
 	if err != nil {
 		return workflows.JoinResult{}, err
 	}
@@ -59,21 +58,6 @@ func (a *Activities) Join(ctx context.Context, in workflows.JoinInput) (workflow
 	return result, err
 }
 
-// claim reads a NodeClaim; one that is gone, or has been replaced by another of its name, is nil.
-func (a *Activities) claim(ctx context.Context, ref workflows.ClaimRef) (*karpv1.NodeClaim, error) {
-	claim := &karpv1.NodeClaim{}
-	if err := a.Kube.Get(ctx, client.ObjectKey{Name: ref.Name}, claim); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("read NodeClaim %s: %w", ref.Name, err)
-	}
-	if ref.UID != "" && string(claim.UID) != ref.UID {
-		return nil, nil
-	}
-	return claim, nil
-}
-
 // recordLaunch writes onto the claim what was launched for it: labels first, since the status says that all of it is
 // known. The provider's labels are laid under the claim's own.
 func (a *Activities) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (*karpv1.NodeClaim, error) {
@@ -86,10 +70,10 @@ func (a *Activities) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, 
 	}
 	labelled := claim.DeepCopy()
 	labelled.Labels = launchedLabels(claim, kind, instance)
-	if err := a.Kube.Patch(ctx, labelled, client.MergeFrom(claim)); err != nil {
+	if err := a.objects.Patch(ctx, labelled, client.MergeFrom(claim)); err != nil {
 		return nil, fmt.Errorf("label NodeClaim %s: %w", claim.Name, err)
 	}
-	if err := a.changeStatus(ctx, labelled, func(launched *karpv1.NodeClaim) {
+	if err := a.objects.changeStatus(ctx, labelled, func(launched *karpv1.NodeClaim) {
 		launched.Status.ProviderID, launched.Status.ImageID = instance.ProviderID, instance.Image
 		launched.Status.Capacity, launched.Status.Allocatable = hasGot(claim, kind, kind.Capacity), hasGot(claim, kind, kind.Allocatable)
 		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionTrue})
@@ -198,11 +182,11 @@ func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeCl
 			return nil, "", err
 		}
 		if unguarded(node) {
-			a.tellBoth(nil, claim, corev1.EventTypeWarning, "UnregisteredTaintMissing", "Node "+node.Name+" has joined without the taint "+
+			a.events.tellBoth(nil, claim, corev1.EventTypeWarning, "UnregisteredTaintMissing", "Node "+node.Name+" has joined without the taint "+
 				karpv1.UnregisteredTaintKey+", so that pods may have come to it before it was ready for them")
 		}
 		expects := reserved || a.Nominator.Expects(claim)
-		if node, err = a.drains.change(ctx, node, "register", func(node *corev1.Node) { register(node, claim, expects) }); err != nil {
+		if node, err = a.objects.change(ctx, node, "register", func(node *corev1.Node) { register(node, claim, expects) }); err != nil {
 			return nil, "", err
 		}
 		a.Log.Info("registered", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
@@ -212,7 +196,7 @@ func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeCl
 		if reason == "" {
 			reason, message = "NodeNotReady", "Waiting for the node to settle"
 		}
-		if err := a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+		if err := a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 			claim.Status.NodeName = node.Name
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeRegistered, Status: metav1.ConditionTrue})
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
@@ -245,7 +229,7 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 			}
 			// It takes longer than anybody should have to wait for a nomination.
 			if node != nil && expecting(node) {
-				if _, err := a.drains.change(ctx, node, "open", open); err != nil {
+				if _, err := a.objects.change(ctx, node, "open", open); err != nil {
 					return false, "", err
 				}
 			}
@@ -254,7 +238,7 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 			return false, "", fmt.Errorf("wait for Node of %s to initialize: %w", claim.Name, err)
 		case node == nil:
 			// A mirror may also be behind whoever registered the node.
-			if err := a.gone(ctx, joined); err != nil {
+			if err := a.objects.gone(ctx, joined); err != nil {
 				return false, "", err
 			}
 			return false, workflows.ReasonNodeDeleted, nil
@@ -262,7 +246,7 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 		if reason, _ := initialization(node, claim); reason != "" {
 			// Devices may be long in coming, and pods that ask for none need not wait for them.
 			if _, err := a.Nominator.Open(ctx, claim, node, func() error {
-				_, err := a.drains.change(ctx, node, "open", open)
+				_, err := a.objects.change(ctx, node, "open", open)
 				return err
 			}); err != nil {
 				return false, "", err
@@ -284,7 +268,7 @@ func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *k
 		if node.Labels[karpv1.NodeInitializedLabelKey] == "true" && !expecting(node) {
 			return nil
 		}
-		_, err := a.drains.change(ctx, node, "initialize", func(node *corev1.Node) {
+		_, err := a.objects.change(ctx, node, "initialize", func(node *corev1.Node) {
 			node.Labels[karpv1.NodeInitializedLabelKey] = "true"
 			if reserved {
 				reserve(node)
@@ -306,7 +290,7 @@ func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *k
 	if claim.IsTrue(karpv1.ConditionTypeInitialized) {
 		return nil
 	}
-	if err := a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+	if err := a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionTrue})
 		if a.consolidatableAtOnce(claim) {
@@ -329,7 +313,7 @@ func (a *Activities) tellWaiting(ctx context.Context, claim *karpv1.NodeClaim, n
 	if reason == "" || message == told {
 		return told, nil
 	}
-	return message, a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+	return message, a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
 	})
 }

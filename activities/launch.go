@@ -8,10 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/converter"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -88,7 +85,7 @@ func requested(claims []*karpv1.NodeClaim) []corev1.ResourceName {
 func (a *Activities) wantedClaims(ctx context.Context, group workflows.LaunchGroup) ([]*karpv1.NodeClaim, error) {
 	var wanted []*karpv1.NodeClaim
 	for _, ref := range group.Claims {
-		claim, err := a.claim(ctx, ref)
+		claim, err := a.objects.claim(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -96,14 +93,14 @@ func (a *Activities) wantedClaims(ctx context.Context, group workflows.LaunchGro
 			continue
 		}
 		if !claim.DeletionTimestamp.IsZero() {
-			if err := a.releaseClaim(ctx, claim); err != nil {
+			if err := a.objects.releaseClaim(ctx, claim); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		before := claim.DeepCopy()
 		if controllerutil.AddFinalizer(claim, karpv1.TerminationFinalizer) {
-			if err := a.Kube.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+			if err := a.objects.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
 				return nil, fmt.Errorf("put the finalizer on NodeClaim %s: %w", claim.Name, err)
 			}
 		}
@@ -275,17 +272,17 @@ func (a *Activities) served(ctx context.Context, ref workflows.ClaimRef) (bool, 
 	if shown := a.Mirror.Claim(ref.Name); shown != nil && string(shown.UID) == ref.UID && shown.Status.ProviderID != "" {
 		return true, nil
 	}
-	claim, err := a.claim(ctx, ref)
+	claim, err := a.objects.claim(ctx, ref)
 	if err != nil || claim == nil || claim.Status.ProviderID != "" {
 		return claim != nil, err
 	}
-	_, handed, err := a.handedOut(ctx, ref.Name)
+	_, handed, err := a.executions.handedOut(ctx, a.Cluster.NodeClaimID(ref.Name))
 	return handed, err
 }
 
 // takenInstances are the instances that claims have, by id.
 func (a *Activities) takenInstances(ctx context.Context, group string) (map[string]bool, error) {
-	claims, err := a.listClaims(ctx)
+	claims, err := a.objects.listClaims(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +291,7 @@ func (a *Activities) takenInstances(ctx context.Context, group string) (map[stri
 		claim := &claims[i]
 		id, has := InstanceID(claim.Status.ProviderID), claim.Status.ProviderID != ""
 		if !has && launchGroup(claim) == group {
-			if id, has, err = a.handedOut(ctx, claim.Name); err != nil {
+			if id, has, err = a.executions.handedOut(ctx, a.Cluster.NodeClaimID(claim.Name)); err != nil {
 				return nil, err
 			}
 		}
@@ -303,31 +300,11 @@ func (a *Activities) takenInstances(ctx context.Context, group string) (map[stri
 	return taken, nil
 }
 
-// handedOut returns the instance with which the workflow of a claim was started, if it runs.
-func (a *Activities) handedOut(ctx context.Context, claim string) (instance string, running bool, err error) {
-	id := a.Cluster.NodeClaimID(claim)
-	described, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
-	var missing *serviceerror.NotFound
-	switch {
-	case errors.As(err, &missing):
-		return "", false, nil
-	case err != nil:
-		return "", false, fmt.Errorf("ask for workflow %s: %w", id, err)
-	case described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		return "", false, nil
-	}
-	attribute := described.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()[workflows.AttrInstance.GetName()]
-	if err := converter.GetDefaultDataConverter().FromPayload(attribute, &instance); err != nil {
-		return "", true, fmt.Errorf("read the instance of workflow %s: %w", id, err)
-	}
-	return instance, true, nil
-}
-
 // tellLaunchRefsFailed is tellLaunchFailed for claims that have to be read first.
 func (a *Activities) tellLaunchRefsFailed(ctx context.Context, refs []workflows.ClaimRef, cause error) {
 	var claims []*karpv1.NodeClaim
 	for _, ref := range refs {
-		if claim, err := a.claim(ctx, ref); err == nil && claim != nil {
+		if claim, err := a.objects.claim(ctx, ref); err == nil && claim != nil {
 			claims = append(claims, claim)
 		}
 	}
@@ -353,7 +330,7 @@ func (a *Activities) tellLaunchFailed(ctx context.Context, claims []*karpv1.Node
 		if same := claim.Condition(karpv1.ConditionTypeLaunched); same != nil && same.Reason == reason {
 			continue
 		}
-		if err := a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+		if err := a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionUnknown, Reason: reason,
 				Message: fmt.Sprintf("%.*s", launchMessageMost, cause.Error())})
 		}); err != nil {

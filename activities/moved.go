@@ -73,11 +73,11 @@ func (a *Activities) replicas(ctx context.Context, owner workflows.PodOwner) (in
 	switch owner.Kind {
 	case "ReplicaSet":
 		var set appsv1.ReplicaSet
-		err = a.Kube.Get(ctx, key, &set)
+		err = a.objects.Get(ctx, key, &set)
 		wants = set.Spec.Replicas
 	case "StatefulSet":
 		var set appsv1.StatefulSet
-		err = a.Kube.Get(ctx, key, &set)
+		err = a.objects.Get(ctx, key, &set)
 		wants = set.Spec.Replicas
 	}
 	switch {

@@ -98,7 +98,7 @@ func (a *Activities) Plan(ctx context.Context, in workflows.PlanInput) (workflow
 
 // created returns the groups an earlier try of a plan has created claims for.
 func (a *Activities) created(ctx context.Context, id string) (workflows.PlanResult, error) {
-	claims, err := a.listClaims(ctx)
+	claims, err := a.objects.listClaims(ctx)
 	if err != nil {
 		return workflows.PlanResult{}, err
 	}
@@ -207,8 +207,8 @@ func (a *Activities) tellRefused(claims []plan.Claim, failed []error, result *wo
 		text := fmt.Sprintf("%s could not be created: %v", counted(count[pool], "claim", "claims"), why[pool])
 		result.Note += fmt.Sprintf("\n- NodePool %s: %.*s", pool, whyMost, text)
 		a.Log.Warn("claims could not be created", zap.String("pool", pool), zap.Int("claims", count[pool]), zap.Error(why[pool]))
-		if object := a.Mirror.NodePool(pool); object != nil && a.Events != nil {
-			a.Events.Event(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodePool", Name: pool, UID: object.UID},
+		if object := a.Mirror.NodePool(pool); object != nil {
+			a.events.tell(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodePool", Name: pool, UID: object.UID},
 				corev1.EventTypeWarning, "ClaimRefused", fmt.Sprintf("%.*s", whyMost, text))
 		}
 	}
@@ -251,7 +251,7 @@ func (a *Activities) createClaim(ctx context.Context, planned plan.Claim, group,
 		if err != nil {
 			return nil, err
 		}
-		err = a.Kube.Create(ctx, claim)
+		err = a.objects.Create(ctx, claim)
 		if err == nil {
 			return claim, nil
 		}

@@ -70,9 +70,9 @@ func (a *Activities) removeNodes(ctx context.Context, removal workflows.Removal,
 // again if there is still a reason for it to go.
 func (a *Activities) keepFailed(ctx context.Context, gone workflows.RemovedNode, cause error) string {
 	a.Log.Warn("could not remove a node", zap.String("node", gone.Node), zap.String("claim", gone.Claim.Name), zap.Error(cause))
-	node, err := a.drains.node(ctx, gone.Node, gone.NodeUID)
+	node, err := a.objects.node(ctx, gone.Node, gone.NodeUID)
 	if err == nil && node != nil {
-		_, err = a.drains.change(ctx, node, "give back", giveBack)
+		_, err = a.objects.change(ctx, node, "give back", giveBack)
 	}
 	if err != nil { // the sweep takes them off
 		a.Log.Warn("could not take the marks off", zap.String("node", gone.Node), zap.Error(err))
@@ -103,15 +103,15 @@ func (a *Activities) surplus(ctx context.Context, nodes []workflows.RemovedNode)
 		return nil, nil, nil
 	}
 	var pool karpv1.NodePool
-	first, err := a.claim(ctx, nodes[0].Claim)
+	first, err := a.objects.claim(ctx, nodes[0].Claim)
 	if err != nil || first == nil {
 		return nil, nil, err
 	}
 	name := first.Labels[karpv1.NodePoolLabelKey]
-	if err := a.Kube.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
+	if err := a.objects.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
 		return nil, nil, ignoreNotFound("get NodePool "+name, err)
 	}
-	claims, err := a.listClaims(ctx, client.MatchingLabels{karpv1.NodePoolLabelKey: name})
+	claims, err := a.objects.listClaims(ctx, client.MatchingLabels{karpv1.NodePoolLabelKey: name})
 	if err != nil || pool.Spec.Replicas == nil {
 		return nil, nil, err
 	}
@@ -147,7 +147,7 @@ func (a *Activities) remove(ctx context.Context, gone workflows.RemovedNode, rea
 // ready marks a node that is about to be removed and returns its claim; none where that is deleted already, or the node is
 // kept.
 func (a *Activities) ready(ctx context.Context, gone workflows.RemovedNode, reason string) (claim *karpv1.NodeClaim, kept string, err error) {
-	claim, err = a.claim(ctx, gone.Claim)
+	claim, err = a.objects.claim(ctx, gone.Claim)
 	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
 		return nil, "", err
 	}
@@ -159,7 +159,7 @@ func (a *Activities) ready(ctx context.Context, gone workflows.RemovedNode, reas
 
 // end deletes the claim of a node that is marked.
 func (a *Activities) end(ctx context.Context, claim *karpv1.NodeClaim, gone workflows.RemovedNode, reason string) error {
-	if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+	if err := a.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 		return ignoreNotFound("delete NodeClaim "+claim.Name, err)
 	}
 	a.Log.Info("removed", zap.String("claim", claim.Name), zap.String("node", gone.Node), zap.String("reason", reason),
@@ -173,16 +173,16 @@ func (a *Activities) mark(ctx context.Context, claim *karpv1.NodeClaim, gone wor
 	if gone.Node == "" {
 		before := claim.DeepCopy()
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, ReasonAnnotation, reason)
-		return "", ignoreNotFound("note the reason on NodeClaim "+claim.Name, a.Kube.Patch(ctx, claim, client.MergeFrom(before)))
+		return "", ignoreNotFound("note the reason on NodeClaim "+claim.Name, a.objects.Patch(ctx, claim, client.MergeFrom(before)))
 	}
-	node, err := a.drains.node(ctx, gone.Node, gone.NodeUID)
+	node, err := a.objects.node(ctx, gone.Node, gone.NodeUID)
 	if err != nil {
 		return "", err
 	}
 	if node == nil {
 		return "the Node is gone", nil
 	}
-	if node, err = a.drains.change(ctx, node, "taint", func(node *corev1.Node) { markRemoved(node, reason) }); err != nil {
+	if node, err = a.objects.change(ctx, node, "taint", func(node *corev1.Node) { markRemoved(node, reason) }); err != nil {
 		return "", err
 	}
 	if karpv1.DisruptionReason(reason) != karpv1.DisruptionReasonEmpty {
@@ -192,7 +192,7 @@ func (a *Activities) mark(ctx context.Context, claim *karpv1.NodeClaim, gone wor
 	if err != nil || pod == "" {
 		return "", err
 	}
-	if _, err := a.drains.change(ctx, node, "give back", giveBack); err != nil {
+	if _, err := a.objects.change(ctx, node, "give back", giveBack); err != nil {
 		return "", err
 	}
 	return "pod " + pod + " runs on it", nil
@@ -200,7 +200,7 @@ func (a *Activities) mark(ctx context.Context, claim *karpv1.NodeClaim, gone wor
 
 // needed returns a pod for which a node is needed, nothing where there is none.
 func (a *Activities) needed(ctx context.Context, node string) (string, error) {
-	pods, err := a.podsOn(ctx, node)
+	pods, err := a.objects.podsOn(ctx, node)
 	if err != nil {
 		return "", err
 	}

@@ -72,7 +72,7 @@ func (r *replacing) Snapshot() *plan.Snapshot {
 				node = node.Join(reduce.Node(&nodes.Items[i]))
 			}
 		}
-		pods, err := r.doing.podsOn(context.Background(), node.Name)
+		pods, err := r.doing.objects.podsOn(context.Background(), node.Name)
 		if err != nil {
 			r.t.Fatal(err)
 		}

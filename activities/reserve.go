@@ -20,7 +20,7 @@ func (a *Activities) reserved(ctx context.Context, claim *karpv1.NodeClaim) (boo
 	if id == "" {
 		return false, nil
 	}
-	return a.runs(ctx, a.Cluster.ReplacementID(id))
+	return a.executions.runs(ctx, a.Cluster.ReplacementID(id))
 }
 
 // reserve closes a node.
@@ -33,15 +33,15 @@ func reserve(node *corev1.Node) {
 // openReplacements opens the nodes of claims.
 func (a *Activities) openReplacements(ctx context.Context, refs []workflows.ClaimRef) error {
 	return inParallel(ctx, len(refs), func(ctx context.Context, i int) error {
-		claim, err := a.claim(ctx, refs[i])
+		claim, err := a.objects.claim(ctx, refs[i])
 		if err != nil || claim == nil || claim.Status.NodeName == "" {
 			return err
 		}
-		node, err := a.drains.node(ctx, claim.Status.NodeName, "")
+		node, err := a.objects.node(ctx, claim.Status.NodeName, "")
 		if err != nil || node == nil || node.Spec.ProviderID != claim.Status.ProviderID {
 			return err
 		}
-		_, err = a.drains.change(ctx, node, "open", open)
+		_, err = a.objects.change(ctx, node, "open", open)
 		return err
 	})
 }

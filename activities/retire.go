@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
@@ -132,7 +131,7 @@ func (a *Activities) let(ctx context.Context, in workflows.RetireInput, going []
 		if why := cmp.Or(c.gone.Why, in.Why); why != "" {
 			text += ": " + why
 		}
-		a.tellBoth(c.node, c.claim, corev1.EventTypeNormal, "DisruptionTerminating", text)
+		a.events.tellBoth(c.node, c.claim, corev1.EventTypeNormal, "DisruptionTerminating", text)
 	}
 	return nil
 }
@@ -157,10 +156,10 @@ const (
 func (a *Activities) left(ctx context.Context, in workflows.RetireInput, gone workflows.RemovedNode) (candidate, stage, error) {
 	c := candidate{gone: gone}
 	var err error
-	if c.claim, err = a.claim(ctx, gone.Claim); err != nil {
+	if c.claim, err = a.objects.claim(ctx, gone.Claim); err != nil {
 		return c, passed, err
 	}
-	if c.node, err = a.drains.node(ctx, gone.Node, gone.NodeUID); err != nil {
+	if c.node, err = a.objects.node(ctx, gone.Node, gone.NodeUID); err != nil {
 		return c, passed, err
 	}
 	switch {
@@ -259,7 +258,7 @@ func (a *Activities) askPlanner(ctx context.Context, leaves []*leave) []plan.Ver
 
 // protected says what asks, on the Node, its claim or its pods, not to be disrupted.
 func (a *Activities) protected(ctx context.Context, c candidate, reason karpv1.DisruptionReason) (string, error) {
-	pods, err := a.podsOn(ctx, c.gone.Node)
+	pods, err := a.objects.podsOn(ctx, c.gone.Node)
 	if err != nil {
 		return "", err
 	}
@@ -271,21 +270,12 @@ func (a *Activities) protected(ctx context.Context, c candidate, reason karpv1.D
 	return plan.Protected(node, reason, time.Now()), nil
 }
 
-// podsOn reads the pods of a node.
-func (a *Activities) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
-	var pods corev1.PodList
-	if err := a.Kube.List(ctx, &pods, client.MatchingFields{podNode: node}); err != nil {
-		return nil, fmt.Errorf("list pods of Node %s: %w", node, err)
-	}
-	return pods.Items, nil
-}
-
 // owners are the controllers of the pods that will have to move, with how many pods each has now.
 func (a *Activities) owners(ctx context.Context, going []candidate) ([]workflows.PodOwner, error) {
 	found := map[workflows.PodOwner]bool{}
 	reduce := new(plan.Interner)
 	for _, c := range going {
-		pods, err := a.podsOn(ctx, c.gone.Node)
+		pods, err := a.objects.podsOn(ctx, c.gone.Node)
 		if err != nil {
 			return nil, err
 		}

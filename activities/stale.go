@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -23,7 +22,7 @@ func (a *Activities) leaving(ctx context.Context, claim *karpv1.NodeClaim, insta
 	var node *corev1.Node
 	if claim != nil && claim.Status.NodeName != "" {
 		node = &corev1.Node{}
-		if err := a.Kube.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, node); err != nil {
+		if err := a.objects.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, node); err != nil {
 			return result, ignoreNotFound("read Node "+claim.Status.NodeName, err)
 		}
 		if node.Spec.ProviderID != instance.ProviderID {
@@ -49,19 +48,4 @@ func registerBy(claim *karpv1.NodeClaim, now time.Time) time.Time {
 		return least
 	}
 	return by
-}
-
-// gone returns an error unless a Node that the mirror does not show is gone in the API server as well.
-func (a *Activities) gone(ctx context.Context, node *corev1.Node) error {
-	found := &corev1.Node{}
-	err := a.Kube.Get(ctx, client.ObjectKeyFromObject(node), found)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read Node %s: %w", node.Name, err)
-	case found.UID != node.UID:
-		return nil
-	}
-	return fmt.Errorf("the view of the cluster does not show Node %s, which is there", node.Name)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -145,7 +144,7 @@ func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) {
 		return
 	}
 	// What a Launch handed out before it ended is either written on a claim by now, or missing on one.
-	claims, err := s.listClaims(ctx)
+	claims, err := s.objects.listClaims(ctx)
 	if err != nil {
 		s.fail("instances nobody owns", err)
 		return
@@ -266,10 +265,10 @@ func (s *sweep) adoptClaims(ctx context.Context, claims []*karpv1.NodeClaim) {
 func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	in := ClaimInput(s.Cluster, s.ClusterUID, claim)
 	options := workflows.NodeClaimOptions(in)
-	if running, err := s.runs(ctx, options.ID); running || err != nil {
+	if running, err := s.executions.runs(ctx, options.ID); running || err != nil {
 		return false, err
 	}
-	if there, err := s.claim(ctx, in.Claim); there == nil || err != nil {
+	if there, err := s.objects.claim(ctx, in.Claim); there == nil || err != nil {
 		return false, err
 	}
 	if _, err := s.Temporal.ExecuteWorkflow(ctx, options.Client(), workflows.NodeClaimType, in); err != nil {
@@ -288,7 +287,7 @@ func (s *sweep) tellLost(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if errors.As(err, &missing) {
 		// A workflow ends after its claim. Where the claim is gone too, the node has gone for a reason of its own since the
 		// claims were listed.
-		there, claimErr := s.claim(ctx, in.Claim)
+		there, claimErr := s.objects.claim(ctx, in.Claim)
 		if there == nil || claimErr != nil {
 			return claimErr
 		}
@@ -325,7 +324,7 @@ func (s *sweep) nodes(ctx context.Context, list []*corev1.Node) {
 	if len(suspects) == 0 {
 		return
 	}
-	claims, err := s.listClaims(ctx)
+	claims, err := s.objects.listClaims(ctx)
 	if err != nil {
 		s.fail("Nodes nobody owns", err)
 		return
@@ -344,16 +343,16 @@ func (s *sweep) nodes(ctx context.Context, list []*corev1.Node) {
 
 // letGo deletes a Node object that is nobody's, unless it has become ready.
 func (s *sweep) letGo(ctx context.Context, node *corev1.Node) error {
-	node, err := s.drains.node(ctx, node.Name, string(node.UID))
+	node, err := s.objects.node(ctx, node.Name, string(node.UID))
 	if err != nil || node == nil || ready(node) {
 		return err
 	}
-	if _, err := s.drains.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
+	if _, err := s.objects.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
 		controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer)
 	}); err != nil {
 		return err
 	}
-	return ignoreNotFound("delete Node "+node.Name, s.Kube.Delete(ctx, node, client.Preconditions{UID: &node.UID}))
+	return ignoreNotFound("delete Node "+node.Name, s.objects.Delete(ctx, node, client.Preconditions{UID: &node.UID}))
 }
 
 // nameInstances writes onto instances which node and claim they are, a few in each sweep. A Name that the
@@ -384,31 +383,5 @@ func (s *sweep) running(ctx context.Context, id string) (bool, error) {
 	if _, listed := s.listed[id]; listed {
 		return true, nil
 	}
-	return s.runs(ctx, id)
-}
-
-// runs asks Temporal whether a workflow runs.
-func (a *Activities) runs(ctx context.Context, id string) (bool, error) {
-	described, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
-	if err != nil {
-		var missing *serviceerror.NotFound
-		if errors.As(err, &missing) {
-			return false, nil
-		}
-		return false, fmt.Errorf("ask for workflow %s: %w", id, err)
-	}
-	return described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
-}
-
-// known reports whether there is a workflow of an id, running or not.
-func (a *Activities) known(ctx context.Context, id string) (bool, error) {
-	_, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("ask for workflow %s: %w", id, err)
-	}
-	return true, nil
+	return s.executions.runs(ctx, id)
 }

@@ -2,13 +2,7 @@ package activities
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	workflowpb "go.temporal.io/api/workflow/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -34,18 +28,18 @@ func (s *sweep) unmarkOrphan(ctx context.Context, node *corev1.Node) error {
 		return err
 	}
 	// Who ended between the two has deleted the claim or taken the marks off.
-	claim, err := s.claim(ctx, workflows.ClaimRef{Name: listed.Name, UID: string(listed.UID)})
+	claim, err := s.objects.claim(ctx, workflows.ClaimRef{Name: listed.Name, UID: string(listed.UID)})
 	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
 		return err
 	}
-	now, err := s.drains.node(ctx, node.Name, string(node.UID))
+	now, err := s.objects.node(ctx, node.Name, string(node.UID))
 	if err != nil || now == nil || !disrupted(now) || now.Annotations[karpv1.ReplacementAnnotationKey] != node.Annotations[karpv1.ReplacementAnnotationKey] {
 		return err
 	}
 	if err := s.serveOn(ctx, claim, now); err != nil {
 		return err
 	}
-	s.tellBoth(now, claim, corev1.EventTypeWarning, "DisruptionAborted", "It was marked as going, and nobody was taking it away")
+	s.events.tellBoth(now, claim, corev1.EventTypeWarning, "DisruptionAborted", "It was marked as going, and nobody was taking it away")
 	s.result.Unmarked = append(s.result.Unmarked, node.Name)
 	return nil
 }
@@ -68,38 +62,14 @@ func (s *sweep) keptClosed(ctx context.Context, node *corev1.Node, claim *karpv1
 	case node.Annotations[ReasonAnnotation] != "":
 		return s.removing(ctx)
 	case node.Annotations[drainedAnnotation] != "":
-		return s.ended(ctx, drain)
+		return s.executions.ended(ctx, drain)
 	}
 	return !claim.IsTrue(karpv1.ConditionTypeDisruptionReason) && replacement == claim.Annotations[karpv1.ReplacementAnnotationKey], nil
 }
 
 // removing says whether Disruption is just removing nodes.
 func (s *sweep) removing(ctx context.Context) (bool, error) {
-	described, err := s.Temporal.DescribeWorkflowExecution(ctx, s.Cluster.DisruptionID(), "")
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
-		return false, nil
-	}
-	if err != nil {
-		return true, fmt.Errorf("ask for workflow %s: %w", s.Cluster.DisruptionID(), err)
-	}
-	return slices.ContainsFunc(described.GetPendingActivities(), func(pending *workflowpb.PendingActivityInfo) bool {
-		return pending.GetActivityType().GetName() == workflows.RemoveActivity.Name
-	}), nil
-}
-
-// ended says whether a workflow came to an end of its own, or did so long ago. One that somebody cancelled or terminated
-// did not.
-func (s *sweep) ended(ctx context.Context, id string) (bool, error) {
-	described, err := s.Temporal.DescribeWorkflowExecution(ctx, id, "")
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
-		return true, nil
-	}
-	if err != nil {
-		return true, fmt.Errorf("ask for workflow %s: %w", id, err)
-	}
-	return described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
+	return s.executions.doing(ctx, s.Cluster.DisruptionID(), workflows.RemoveActivity.Name)
 }
 
 // openOrphan opens a node that is kept closed for pods of a replacement that is over.
@@ -111,7 +81,7 @@ func (s *sweep) openOrphan(ctx context.Context, node *corev1.Node) error {
 	if running, err := s.running(ctx, s.Cluster.ReplacementID(id)); running || err != nil {
 		return err
 	}
-	if _, err := s.drains.change(ctx, node, "open", open); err != nil {
+	if _, err := s.objects.change(ctx, node, "open", open); err != nil {
 		return err
 	}
 	s.result.Unmarked = append(s.result.Unmarked, node.Name)
@@ -129,7 +99,7 @@ func (s *sweep) dropOrphan(ctx context.Context, claim *karpv1.NodeClaim) (orphan
 			return running, err
 		}
 	}
-	if launched, err := s.known(ctx, s.Cluster.LaunchID(launchGroup(claim))); launched || err != nil {
+	if launched, err := s.executions.known(ctx, s.Cluster.LaunchID(launchGroup(claim))); launched || err != nil {
 		return false, err
 	}
 	if err := s.dropReplacement(ctx, claim, "its replacement is over"); err != nil {

@@ -70,7 +70,7 @@ func (s *sweep) lives(ctx context.Context) {
 			continue
 		}
 		// The list of claims was read before that of workflows.
-		claim, err := s.claim(ctx, workflows.ClaimRef{Name: name, UID: listed.uid})
+		claim, err := s.objects.claim(ctx, workflows.ClaimRef{Name: name, UID: listed.uid})
 		if err != nil || claim != nil {
 			s.fail("workflow "+id, err)
 			continue
@@ -98,7 +98,7 @@ func (s *sweep) strays(ctx context.Context) {
 		if shown := s.Mirror.Node(name); shown != nil && string(shown.UID) == listed.uid {
 			continue
 		}
-		node, err := s.drains.node(ctx, name, listed.uid)
+		node, err := s.objects.node(ctx, name, listed.uid)
 		if err != nil || node != nil {
 			s.fail("workflow "+id, err)
 			continue

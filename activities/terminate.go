@@ -3,17 +3,12 @@ package activities
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
-	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -41,7 +36,7 @@ const (
 func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput) (struct{}, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	claim, err := a.claim(ctx, in.Claim)
+	claim, err := a.objects.claim(ctx, in.Claim)
 	if err != nil {
 		return struct{}{}, err
 	}
@@ -74,7 +69,7 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 	if err := a.releaseNode(ctx, claim, providerID, in); err != nil {
 		return struct{}{}, err
 	}
-	if err := a.releaseClaim(ctx, claim); err != nil {
+	if err := a.objects.releaseClaim(ctx, claim); err != nil {
 		return struct{}{}, err
 	}
 	a.Log.Info("terminated", zap.String("claim", in.Claim.Name), zap.String("node", in.Node), zap.String("instance", in.Instance), zap.String("reason", in.Reason))
@@ -86,7 +81,7 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 func (a *Activities) checkLost(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
 	name := nodeOf(claim, in)
 	for began := time.Now(); name != "" && in.Instance != ""; {
-		node, err := a.drains.node(ctx, name, in.NodeUID)
+		node, err := a.objects.node(ctx, name, in.NodeUID)
 		if err != nil || node == nil {
 			return err
 		}
@@ -111,7 +106,7 @@ func (a *Activities) tellTerminating(ctx context.Context, claim *karpv1.NodeClai
 	if claim == nil || claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
 		return nil
 	}
-	return a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+	return a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		switch in.Outcome {
 		case workflows.Drained:
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionTrue})
@@ -141,7 +136,7 @@ func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 		// Only what is seen to be shutting down need not be told again.
 		if !ending && time.Since(sent) >= tellAgain {
 			if err := a.Cloud.Terminate(ctx, []string{id}); err != nil {
-				a.tellBoth(nil, claim, corev1.EventTypeWarning, "FailedTermination", fmt.Sprintf("Instance %s cannot be terminated: %v", id, err))
+				a.events.tellBoth(nil, claim, corev1.EventTypeWarning, "FailedTermination", fmt.Sprintf("Instance %s cannot be terminated: %v", id, err))
 				return "", cloudFailure("terminate "+id, err)
 			}
 			sent = time.Now()
@@ -215,7 +210,7 @@ func (a *Activities) deleteStranded(ctx context.Context, providerID string, in w
 			continue
 		}
 		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-		if err := a.Kube.Delete(ctx, object, client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+		if err := a.objects.Delete(ctx, object, client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 			a.Log.Warn("could not delete a pod whose instance is gone", zap.String("pod", pod.Key()), zap.String("node", node.Name), zap.String("claim", in.Claim.Name), zap.Error(err))
 		}
 	}
@@ -234,18 +229,18 @@ func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, p
 	if name == "" {
 		return nil
 	}
-	if err := a.Kube.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+	if err := a.objects.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return ignoreNotFound("read Node "+name, err)
 	}
 	if in.NodeUID != "" && string(node.UID) != in.NodeUID || providerID != "" && node.Spec.ProviderID != "" && node.Spec.ProviderID != providerID {
 		return nil // the name is another instance's by now
 	}
 	if node.DeletionTimestamp.IsZero() {
-		if err := a.Kube.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {
+		if err := a.objects.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {
 			return ignoreNotFound("delete Node "+name, err)
 		}
 	}
-	node, err := a.drains.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
+	node, err := a.objects.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
 		controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer)
 	})
 	if err != nil || len(node.Finalizers) == 0 {
@@ -258,51 +253,16 @@ func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, p
 func (a *Activities) awaitNodeGone(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	began, told := time.Now(), false
 	for {
-		left, err := a.drains.node(ctx, node.Name, string(node.UID))
+		left, err := a.objects.node(ctx, node.Name, string(node.UID))
 		if err != nil || left == nil {
 			return err
 		}
 		if !told && time.Since(began) >= tellAfter {
 			told = true
-			a.tellBoth(left, claim, corev1.EventTypeWarning, "NodeHeld", fmt.Sprintf("The instance is gone, and Node %s is held by the finalizers %v.", left.Name, left.Finalizers))
+			a.events.tellBoth(left, claim, corev1.EventTypeWarning, "NodeHeld", fmt.Sprintf("The instance is gone, and Node %s is held by the finalizers %v.", left.Name, left.Finalizers))
 		}
 		if err := pause(ctx, goneEvery); err != nil {
 			return fmt.Errorf("wait for Node %s, which is held by the finalizers %v: %w", left.Name, left.Finalizers, err)
 		}
 	}
-}
-
-// releaseTries is how often the finalizer is looked for anew where others change the list of finalizers at the same time.
-const releaseTries = 5
-
-// releaseClaim takes the finalizer off the claim, which lets it go. It touches no finalizer of somebody else's: one that was
-// taken off meanwhile must not come back, which the API server would refuse.
-func (a *Activities) releaseClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
-	for try := 1; claim != nil; try++ {
-		at := slices.Index(claim.Finalizers, karpv1.TerminationFinalizer)
-		if at < 0 {
-			return nil
-		}
-		path := fmt.Sprintf("/metadata/finalizers/%d", at)
-		patch, err := json.Marshal([]jsonpatch.Operation{jsonpatch.NewOperation("test", path, karpv1.TerminationFinalizer), jsonpatch.NewOperation("remove", path, nil)})
-		if err != nil {
-			return fmt.Errorf("take the finalizer off NodeClaim %s: %w", claim.Name, err)
-		}
-		err = a.Kube.Patch(ctx, claim.DeepCopy(), client.RawPatch(types.JSONPatchType, patch))
-		if err == nil || !apierrors.IsInvalid(err) || try == releaseTries {
-			return ignoreNotFound("take the finalizer off NodeClaim "+claim.Name, err)
-		}
-		if claim, err = a.claim(ctx, workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ignoreNotFound wraps an error with what was being done; an object that is gone is no error.
-func ignoreNotFound(doing string, err error) error {
-	if err == nil || apierrors.IsNotFound(err) {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", doing, err)
 }

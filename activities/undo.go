@@ -83,17 +83,17 @@ func (a *Activities) keepsReplacement(ctx context.Context, claim *karpv1.NodeCla
 	case claim.Status.ProviderID != "":
 		return true, nil
 	}
-	return a.known(ctx, a.Cluster.LaunchID(launchGroup(claim)))
+	return a.executions.known(ctx, a.Cluster.LaunchID(launchGroup(claim)))
 }
 
 // unmarkReplaced takes the marks of a replacement off a node, unless it is on its way out by now, and says whether it
 // serves on. The mark on the Node goes last; see markReplaced.
 func (a *Activities) unmarkReplaced(ctx context.Context, in workflows.UndoInput, gone workflows.RemovedNode) (serves bool, err error) {
-	claim, err := a.claim(ctx, gone.Claim)
+	claim, err := a.objects.claim(ctx, gone.Claim)
 	if err != nil {
 		return false, err
 	}
-	node, err := a.drains.node(ctx, gone.Node, gone.NodeUID)
+	node, err := a.objects.node(ctx, gone.Node, gone.NodeUID)
 	if err != nil || claim == nil || node == nil || !claim.DeletionTimestamp.IsZero() || !node.DeletionTimestamp.IsZero() {
 		return false, err
 	}
@@ -104,18 +104,18 @@ func (a *Activities) unmarkReplaced(ctx context.Context, in workflows.UndoInput,
 	if err := a.serveOn(ctx, claim, node); err != nil {
 		return false, err
 	}
-	a.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("It is not replaced (replacement %s): %.*s", in.ID, whyMost, in.Why))
+	a.events.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("It is not replaced (replacement %s): %.*s", in.ID, whyMost, in.Why))
 	return true, nil
 }
 
 // serveOn takes off a node and its claim everything that says that the node goes.
 func (a *Activities) serveOn(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
-	if err := a.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+	if err := a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.Status.Conditions = slices.DeleteFunc(claim.Status.Conditions, func(c metav1.Condition) bool { return c.Type == karpv1.ConditionTypeDisruptionReason })
 	}); err != nil {
 		return err
 	}
-	_, err := a.drains.change(ctx, node, "unmark", func(node *corev1.Node) {
+	_, err := a.objects.change(ctx, node, "unmark", func(node *corev1.Node) {
 		giveBack(node)
 		delete(node.Annotations, karpv1.ReplacementAnnotationKey)
 	})
@@ -128,21 +128,21 @@ func (a *Activities) dropReplacement(ctx context.Context, claim *karpv1.NodeClai
 		if claim.Annotations[ReasonAnnotation] == "" {
 			before := claim.DeepCopy()
 			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, ReasonAnnotation, reasonUndone)
-			if err := a.Kube.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+			if err := a.objects.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
 				return ignoreNotFound("note the reason on NodeClaim "+claim.Name, err)
 			}
 		}
-		if err := a.Kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+		if err := a.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 			return ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}
-		a.tellBoth(nil, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("What it was launched for was taken back: %.*s", whyMost, why))
+		a.events.tellBoth(nil, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("What it was launched for was taken back: %.*s", whyMost, why))
 	}
 	if claim.Status.ProviderID != "" {
 		return nil
 	}
-	launched, err := a.known(ctx, a.Cluster.LaunchID(launchGroup(claim)))
+	launched, err := a.executions.known(ctx, a.Cluster.LaunchID(launchGroup(claim)))
 	if err != nil || launched {
 		return err
 	}
-	return a.releaseClaim(ctx, claim)
+	return a.objects.releaseClaim(ctx, claim)
 }

@@ -1,0 +1,149 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// objects reads and writes Kubernetes objects in the API server itself, without a cache between. What it writes, it writes
+// once: nothing where everything is so already, and by UID.
+type objects struct{ client.WithWatch }
+
+// claim reads a NodeClaim; one that is gone, or has been replaced by another of its name, is nil.
+func (o objects) claim(ctx context.Context, ref workflows.ClaimRef) (*karpv1.NodeClaim, error) {
+	claim := &karpv1.NodeClaim{}
+	if err := o.Get(ctx, client.ObjectKey{Name: ref.Name}, claim); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read NodeClaim %s: %w", ref.Name, err)
+	}
+	if ref.UID != "" && string(claim.UID) != ref.UID {
+		return nil, nil
+	}
+	return claim, nil
+}
+
+// listClaims reads all NodeClaims, or those with the given labels, from the API server itself.
+func (o objects) listClaims(ctx context.Context, options ...client.ListOption) ([]karpv1.NodeClaim, error) {
+	var list karpv1.NodeClaimList
+	if err := o.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("list NodeClaims: %w", err)
+	}
+	return list.Items, nil
+}
+
+// changeStatus changes a claim's status, in memory and in the API server, unless edit changes nothing. The claim's own
+// workflow is not the only one who writes there: the starter says whether the node has drifted, a Replacement that it is
+// being replaced. A patch writes the list of conditions as a whole, so a claim that somebody has changed since it was
+// read is read again and edited anew.
+func (o objects) changeStatus(ctx context.Context, claim *karpv1.NodeClaim, edit func(*karpv1.NodeClaim)) error {
+	for {
+		before := claim.DeepCopy()
+		edit(claim)
+		if equality.Semantic.DeepEqual(before.Status, claim.Status) {
+			return nil
+		}
+		err := o.Status().Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return fmt.Errorf("write status of NodeClaim %s: %w", before.Name, err)
+		}
+		fresh, err := o.claim(ctx, workflows.ClaimRef{Name: before.Name, UID: string(before.UID)})
+		if err != nil {
+			return err
+		}
+		if fresh == nil {
+			return fmt.Errorf("write status of NodeClaim %s: it is gone", before.Name)
+		}
+		*claim = *fresh
+	}
+}
+
+// releaseClaim takes the finalizer off the claim, which lets it go. It touches no finalizer of somebody else's: one that was
+// taken off meanwhile must not come back, which the API server would refuse.
+func (o objects) releaseClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
+	for try := 1; claim != nil; try++ {
+		at := slices.Index(claim.Finalizers, karpv1.TerminationFinalizer)
+		if at < 0 {
+			return nil
+		}
+		path := fmt.Sprintf("/metadata/finalizers/%d", at)
+		patch, err := json.Marshal([]jsonpatch.Operation{jsonpatch.NewOperation("test", path, karpv1.TerminationFinalizer), jsonpatch.NewOperation("remove", path, nil)})
+		if err != nil {
+			return fmt.Errorf("take the finalizer off NodeClaim %s: %w", claim.Name, err)
+		}
+		err = o.Patch(ctx, claim.DeepCopy(), client.RawPatch(types.JSONPatchType, patch))
+		if err == nil || !apierrors.IsInvalid(err) || try == releaseTries {
+			return ignoreNotFound("take the finalizer off NodeClaim "+claim.Name, err)
+		}
+		if claim, err = o.claim(ctx, workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// releaseTries is how often the finalizer is looked for anew where others change the list of finalizers at the same time.
+const releaseTries = 5
+
+// node reads the node; nil when there is none of that name and UID.
+func (o objects) node(ctx context.Context, name, uid string) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	err := o.Get(ctx, types.NamespacedName{Name: name}, node)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read node %s: %w", name, err)
+	case uid != "" && string(node.UID) != uid:
+		return nil, nil
+	}
+	return node, nil
+}
+
+// gone returns an error unless a Node that the mirror does not show is gone in the API server as well.
+func (o objects) gone(ctx context.Context, node *corev1.Node) error {
+	found := &corev1.Node{}
+	err := o.Get(ctx, client.ObjectKeyFromObject(node), found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read Node %s: %w", node.Name, err)
+	case found.UID != node.UID:
+		return nil
+	}
+	return fmt.Errorf("the view of the cluster does not show Node %s, which is there", node.Name)
+}
+
+// podsOn reads the pods of a node.
+func (o objects) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := o.List(ctx, &pods, client.MatchingFields{podNode: node}); err != nil {
+		return nil, fmt.Errorf("list pods of Node %s: %w", node, err)
+	}
+	return pods.Items, nil
+}
+
+// ignoreNotFound wraps an error with what was being done; an object that is gone is no error.
+func ignoreNotFound(doing string, err error) error {
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
