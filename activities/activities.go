@@ -129,46 +129,72 @@ type Config struct {
 	Rate *karpv1.DisruptionRate
 }
 
-// Activities implements workflows.Activities.
+// Activities implements workflows.Activities, each of its parts some of them.
 type Activities struct {
-	Config
-	objects    objects
-	events     recorder
-	executions executions
-	// evicting runs the drains.
-	evicting *Drains
-	// explained is what was said of pods that stay pending.
-	explained explained
-	// overlaid are the pools as NodeOverlays have them.
-	overlaid overlaid
-	// disruptions is what the planner said last of nodes that may go.
-	disruptions disruptions
-	// lately is what the last evaluation knew of the nodes that began to be disrupted.
-	lately lately
-	// places are where the pods of nodes that go with notice may go.
-	places places
-	// swept is what the sweep has told workflows.
-	swept swept
-	// confirmer has the planner look once more at nodes that are about to go.
-	confirmer confirmer
+	*planner
+	*evaluator
+	*answerer
+	*launcher
+	*finder
+	*joiner
+	*drainer
+	*deleter
+	*terminator
+	*remover
+	*replacer
+	*waiter
+	*retirer
+	*undoer
+	*sweeper
 }
 
 var _ workflows.Activities = (*Activities)(nil)
 
 // New returns the activities of one cluster.
 func New(config Config) *Activities {
-	a := &Activities{Config: config, objects: objects{config.Kube}, events: recorder{config.Events}, executions: executions{config.Temporal}}
-	a.evicting = &Drains{Client: config.Kube, Events: config.Events, Log: config.Log}
-	if config.Evictions != nil {
-		a.evicting.Client = config.Evictions
+	// What several parts need.
+	objects, events, executions := objects{config.Kube}, recorder{config.Events}, executions{config.Temporal}
+	mirror, provider, name, log := config.Mirror, config.Cloud, config.Cluster, config.Log
+	seen := seen{cluster: name, clusterUID: config.ClusterUID, mirror: mirror, log: log}
+	instances := instances{objects: objects, cloud: provider, log: log}
+	catalogue := &catalogue{mirror: mirror, cloud: provider, nodePrice: config.NodePrice, packing: config.Packing}
+	inputs := &inputs{catalogue: catalogue, nominator: config.Nominator, minValues: config.MinValues, preferences: config.Preferences,
+		spotToSpot: config.SpotToSpot, rate: config.Rate}
+	keeper := &keeper{cluster: name, objects: objects, executions: executions}
+	evaluator := &evaluator{cluster: name, mirror: mirror, seen: seen, inputs: inputs, executions: executions, lately: lately{rate: config.Rate}, log: log}
+	remover := &remover{objects: objects, log: log}
+	undoer := &undoer{cluster: name, objects: objects, executions: executions, keeper: keeper, events: events, log: log}
+	return &Activities{
+		planner: &planner{mirror: mirror, seen: seen, inputs: inputs, nominator: config.Nominator, explained: explained{events: events}, metrics: config.Growth,
+			creator:   &creator{objects: objects, mirror: mirror, catalogue: catalogue, events: events, log: log},
+			batchIdle: config.BatchIdle, batchMost: config.BatchMost, log: log},
+		evaluator:  evaluator,
+		answerer:   &answerer{mirror: mirror, inputs: inputs, evaluator: evaluator},
+		launcher:   &launcher{objects: objects, catalogue: catalogue, cloud: provider, executions: executions, minValues: config.MinValues, events: events, log: log},
+		finder:     &finder{cluster: name, objects: objects, mirror: mirror, cloud: provider, executions: executions},
+		joiner:     &joiner{objects: objects, mirror: mirror, catalogue: catalogue, instances: instances, keeper: keeper, nominator: config.Nominator, events: events, log: log},
+		drainer:    &drainer{drains: newDrains(config), objects: objects, log: log},
+		deleter:    &deleter{objects: objects, log: log},
+		terminator: &terminator{objects: objects, mirror: mirror, cloud: provider, instances: instances, events: events, log: log},
+		remover:    remover,
+		replacer:   &replacer{objects: objects, mirror: mirror, catalogue: catalogue, events: events, log: log},
+		waiter:     &waiter{objects: objects, mirror: mirror, seen: seen},
+		retirer:    &retirer{objects: objects, mirror: mirror, inputs: inputs, remover: remover, keeper: keeper, events: events, log: log},
+		undoer:     undoer,
+		sweeper: &sweeper{cluster: name, clusterUID: config.ClusterUID, objects: objects, mirror: mirror, cloud: provider, executions: executions, undoer: undoer,
+			events: events, share: config.SweepMost, metrics: config.SweepMetrics, log: log},
 	}
-	if config.Mirror != nil {
-		a.evicting.Attached, a.evicting.Elsewhere = config.Mirror.Attached, a.elsewhere
-	}
-	return a
 }
 
-// Uncordon is Drains.Uncordon.
-func (a *Activities) Uncordon(ctx context.Context, in workflows.UncordonInput) (struct{}, error) {
-	return a.evicting.Uncordon(ctx, in)
+// newDrains returns what runs drains.
+func newDrains(config Config) *Drains {
+	drains := &Drains{Client: config.Kube, Events: config.Events, Log: config.Log}
+	if config.Evictions != nil {
+		drains.Client = config.Evictions
+	}
+	if config.Mirror != nil {
+		places := &places{mirror: config.Mirror, preferences: config.Preferences}
+		drains.Attached, drains.Elsewhere = config.Mirror.Attached, places.elsewhere
+	}
+	return drains
 }

@@ -137,7 +137,7 @@ func TestTheInstanceOfTheClaimCounts(t *testing.T) {
 	} {
 		provider := &sweptCloud{}
 		a := New(Config{Cluster: "c", Cloud: provider, Log: zap.NewNop(), Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(test.others...).Build()})
-		own, err := a.ownInstance(t.Context(), test.claim, workflows.Instance{ID: test.began})
+		own, err := a.joiner.instances.ownInstance(t.Context(), test.claim, workflows.Instance{ID: test.began})
 		if err != nil || own.ID != test.want {
 			t.Errorf("%s: its instance is %s, want %s: %v", test.reason, own.ID, test.want, err)
 		}

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -35,3 +36,6 @@ func attend(ctx context.Context) (attended context.Context, done func()) {
 		cancel(nil)
 	}
 }
+
+// errWorkerStopping has another worker go on.
+var errWorkerStopping = errors.New("this worker is stopping; another one goes on")

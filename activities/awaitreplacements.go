@@ -10,13 +10,20 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
+// waiter waits for what a replacement needs before it goes on.
+type waiter struct {
+	objects objects
+	mirror  Mirror
+	seen    seen
+}
+
 // AwaitReplacements waits over the mirror until all claims of a replacement serve, one of them is gone, or the time is
 // over.
-func (a *Activities) AwaitReplacements(ctx context.Context, in workflows.AwaitReplacementsInput) (workflows.Awaited, error) {
+func (w *waiter) AwaitReplacements(ctx context.Context, in workflows.AwaitReplacementsInput) (workflows.Awaited, error) {
 	ctx, done := attend(ctx)
 	defer done()
 	// A claim that this mirror has not seen yet would look like one that is gone.
-	if _, err := a.awaitClaims(ctx, in.SeenVersion, ""); err != nil {
+	if _, err := w.seen.awaitClaims(ctx, in.SeenVersion, ""); err != nil {
 		return workflows.Awaited{}, fmt.Errorf("wait for the claims of replacement %s: %w", in.ID, err)
 	}
 	waiting, stop := context.WithDeadline(ctx, in.Until)
@@ -26,8 +33,8 @@ func (a *Activities) AwaitReplacements(ctx context.Context, in workflows.AwaitRe
 		on = append(on, cluster.Event{Kind: cluster.ClaimChanged, Name: ref.Name})
 	}
 	var found workflows.Awaited
-	err := a.Mirror.Await(waiting, func() (bool, error) {
-		found = a.awaited(in.Claims)
+	err := w.mirror.Await(waiting, func() (bool, error) {
+		found = w.awaited(in.Claims)
 		return len(found.Lost) > 0 || len(found.Late) == 0, nil
 	}, on...)
 	switch {
@@ -43,10 +50,10 @@ func (a *Activities) AwaitReplacements(ctx context.Context, in workflows.AwaitRe
 }
 
 // awaited says how far claims are.
-func (a *Activities) awaited(refs []workflows.ClaimRef) workflows.Awaited {
+func (w *waiter) awaited(refs []workflows.ClaimRef) workflows.Awaited {
 	var found workflows.Awaited
 	for _, ref := range refs {
-		switch claim := a.Mirror.Claim(ref.Name); {
+		switch claim := w.mirror.Claim(ref.Name); {
 		case claim == nil || string(claim.UID) != ref.UID || !claim.DeletionTimestamp.IsZero():
 			found.Lost = append(found.Lost, ref.Name)
 		case !claim.IsTrue(karpv1.ConditionTypeInitialized):

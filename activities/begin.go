@@ -19,49 +19,58 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
+// replacer begins replacements: it creates the claims that replace, and marks the nodes that go.
+type replacer struct {
+	objects   objects
+	mirror    Mirror
+	catalogue *catalogue
+	events    recorder
+	log       *zap.Logger
+}
+
 // BeginReplacement creates the claims of a replacement and marks the nodes that go. The claims come first: once a node
 // is marked, its pods count as waiting for a place, and nobody else is to buy one for them. Both are found again by the
 // replacement's id, so that a second try adds what the first has not done.
-func (a *Activities) BeginReplacement(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
+func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
 	if !in.Apart {
 		for _, gone := range in.Nodes {
-			if _, _, err := a.candidate(ctx, in.ID, gone); err != nil {
+			if _, _, err := r.candidate(ctx, in.ID, gone); err != nil {
 				return workflows.BeginResult{}, err
 			}
 		}
 	}
-	if err := a.moves(ctx, in); err != nil {
+	if err := r.moves(ctx, in); err != nil {
 		return workflows.BeginResult{}, err
 	}
-	result, err := a.createReplacements(ctx, in)
+	result, err := r.createReplacements(ctx, in)
 	if err != nil {
 		return workflows.BeginResult{}, err
 	}
-	if err := a.markAll(ctx, in, in.Apart && activity.GetInfo(ctx).Attempt >= triesEach); err != nil {
+	if err := r.markAll(ctx, in, in.Apart && activity.GetInfo(ctx).Attempt >= triesEach); err != nil {
 		return workflows.BeginResult{}, err
 	}
-	a.Log.Info("replacement begun", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Int("nodes", len(in.Nodes)),
+	r.log.Info("replacement begun", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Int("nodes", len(in.Nodes)),
 		zap.Int("claims", len(in.Claims)), zap.Int("pods", in.Moves), zap.Float64("savesPerHour", in.SavesPerHour))
 	return result, nil
 }
 
 // markAll marks the nodes. Of nodes that go each for itself, those are left out that have changed, and with oneStays those
 // that the API server does not let be marked.
-func (a *Activities) markAll(ctx context.Context, in workflows.Replace, oneStays bool) error {
+func (r *replacer) markAll(ctx context.Context, in workflows.Replace, oneStays bool) error {
 	left := make([]error, len(in.Nodes))
 	err := inParallel(ctx, len(in.Nodes), func(ctx context.Context, i int) error {
-		claim, node, err := a.candidate(ctx, in.ID, in.Nodes[i])
+		claim, node, err := r.candidate(ctx, in.ID, in.Nodes[i])
 		if err == nil {
-			err = a.markReplaced(ctx, in, cmp.Or(in.Nodes[i].Why, in.Why, "being replaced"), claim, node)
+			err = r.markReplaced(ctx, in, cmp.Or(in.Nodes[i].Why, in.Why, "being replaced"), claim, node)
 		}
 		var failure *temporal.ApplicationError
 		switch changed := errors.As(err, &failure) && failure.Type() == workflows.FailureChanged; {
 		case err == nil, !in.Apart, !changed && (!oneStays || ctx.Err() != nil):
 			return err
 		case !changed:
-			a.Log.Warn("a node cannot be marked, and is left out of its replacement", zap.String("replacement", in.ID), zap.String("node", in.Nodes[i].Node), zap.Error(err))
+			r.log.Warn("a node cannot be marked, and is left out of its replacement", zap.String("replacement", in.ID), zap.String("node", in.Nodes[i].Node), zap.Error(err))
 		}
 		left[i] = err
 		return nil
@@ -74,14 +83,14 @@ func (a *Activities) markAll(ctx context.Context, in workflows.Replace, oneStays
 
 // moves ends a replacement most of whose pods have left since it was decided, as when a workload is being taken away:
 // what was to be launched for them is not needed, and nodes that turn empty go without any of this.
-func (a *Activities) moves(ctx context.Context, in workflows.Replace) error {
+func (r *replacer) moves(ctx context.Context, in workflows.Replace) error {
 	if in.Moves == 0 {
 		return nil
 	}
 	left := 0
 	reduce := new(plan.Interner)
 	for _, gone := range in.Nodes {
-		pods, err := a.objects.podsOn(ctx, gone.Node)
+		pods, err := r.objects.podsOn(ctx, gone.Node)
 		if err != nil {
 			return err
 		}
@@ -99,12 +108,12 @@ func (a *Activities) moves(ctx context.Context, in workflows.Replace) error {
 
 // candidate reads a node that is to be replaced, and its claim. That one is gone, or is being replaced or removed by
 // somebody else, ends the replacement: what was decided then holds no more.
-func (a *Activities) candidate(ctx context.Context, id string, gone workflows.RemovedNode) (*karpv1.NodeClaim, *corev1.Node, error) {
-	claim, err := a.objects.claim(ctx, gone.Claim)
+func (r *replacer) candidate(ctx context.Context, id string, gone workflows.RemovedNode) (*karpv1.NodeClaim, *corev1.Node, error) {
+	claim, err := r.objects.claim(ctx, gone.Claim)
 	if err != nil {
 		return nil, nil, err
 	}
-	node, err := a.objects.node(ctx, gone.Node, gone.NodeUID)
+	node, err := r.objects.node(ctx, gone.Node, gone.NodeUID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,34 +129,34 @@ func (a *Activities) candidate(ctx context.Context, id string, gone workflows.Re
 // markReplaced marks a node that is being replaced, and says on its claim why. The mark on the Node comes first and goes
 // last: a claim that says so on a Node without it was marked by Karpenter. As Karpenter's, the Event of a launch is only
 // written where there is one; the end of every node has its own. What the policy Balanced lets go has an Event in any case.
-func (a *Activities) markReplaced(ctx context.Context, in workflows.Replace, why string, claim *karpv1.NodeClaim, node *corev1.Node) error {
+func (r *replacer) markReplaced(ctx context.Context, in workflows.Replace, why string, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	marked := disrupted(node)
-	node, err := a.objects.change(ctx, node, "mark", func(node *corev1.Node) {
+	node, err := r.objects.change(ctx, node, "mark", func(node *corev1.Node) {
 		taintDisrupted(node)
 		setAnnotation(node, karpv1.ReplacementAnnotationKey, in.ID)
 	})
 	if err != nil {
 		return err
 	}
-	err = a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+	err = r.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason, Message: why})
 	})
 	if err != nil || marked {
 		return err
 	}
-	pool := a.Mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
+	pool := r.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
 	if in.Reason == string(karpv1.DisruptionReasonUnderutilized) && pool != nil && pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyBalanced {
-		a.events.tellBoth(node, claim, corev1.EventTypeNormal, "ConsolidationApproved", why)
+		r.events.tellBoth(node, claim, corev1.EventTypeNormal, "ConsolidationApproved", why)
 	}
 	if len(in.Claims) > 0 {
-		a.events.tellBoth(node, claim, corev1.EventTypeNormal, "DisruptionLaunching",
+		r.events.tellBoth(node, claim, corev1.EventTypeNormal, "DisruptionLaunching",
 			fmt.Sprintf("%s: launching %s first (replacement %s): %s", in.Reason, counted(len(in.Claims), "replacement", "replacements"), in.ID, why))
 	}
 	return nil
 }
 
 // createReplacements creates the claims that do not exist yet. Alike claims stand next to each other.
-func (a *Activities) createReplacements(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
+func (r *replacer) createReplacements(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
 	var result workflows.BeginResult
 	if len(in.Claims) == 0 {
 		return result, nil
@@ -155,15 +164,15 @@ func (a *Activities) createReplacements(ctx context.Context, in workflows.Replac
 	claims := thawed(in.Claims)
 	groups := groupNames(in.ID, claims)
 	for i, planned := range claims {
-		pool := a.Mirror.NodePool(planned.NodePool)
+		pool := r.mirror.NodePool(planned.NodePool)
 		if pool == nil || !pool.DeletionTimestamp.IsZero() {
 			return result, giveUp(workflows.FailureChanged, "NodePool %s is gone", planned.NodePool)
 		}
-		claim, err := a.createReplacement(ctx, in.ID, i, planned, pool, groups[i])
+		claim, err := r.createReplacement(ctx, in.ID, i, planned, pool, groups[i])
 		if err != nil {
 			return result, err
 		}
-		a.Mirror.Assume(claim)
+		r.mirror.Assume(claim)
 		ref := workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)}
 		if last := len(result.Groups) - 1; last >= 0 && result.Groups[last].Group == groups[i] {
 			result.Groups[last].Claims = append(result.Groups[last].Claims, ref)
@@ -176,21 +185,21 @@ func (a *Activities) createReplacements(ctx context.Context, in workflows.Replac
 }
 
 // createReplacement creates a replacement's claim of a number, unless an earlier try has.
-func (a *Activities) createReplacement(ctx context.Context, id string, number int, planned plan.Claim, pool *karpv1.NodePool, group string) (*karpv1.NodeClaim, error) {
+func (r *replacer) createReplacement(ctx context.Context, id string, number int, planned plan.Claim, pool *karpv1.NodePool, group string) (*karpv1.NodeClaim, error) {
 	for try := 0; ; try++ {
-		draft, err := a.draft(planned, pool, group, replacementName(id, planned.NodePool, number, try))
+		draft, err := r.catalogue.draft(planned, pool, group, replacementName(id, planned.NodePool, number, try))
 		if err != nil {
 			return nil, err
 		}
 		draft.Annotations[karpv1.ReplacementAnnotationKey] = id
-		err = a.objects.Create(ctx, draft)
+		err = r.objects.Create(ctx, draft)
 		switch {
 		case err == nil:
 			return draft, nil
 		case !apierrors.IsAlreadyExists(err):
 			return nil, fmt.Errorf("create NodeClaim %s: %w", draft.Name, err)
 		}
-		there, err := a.objects.claim(ctx, workflows.ClaimRef{Name: draft.Name})
+		there, err := r.objects.claim(ctx, workflows.ClaimRef{Name: draft.Name})
 		switch {
 		case err != nil:
 			return nil, err
@@ -205,15 +214,4 @@ func (a *Activities) createReplacement(ctx context.Context, id string, number in
 // replacementName is the name of a replacement's claim of a number, and of a try where another claim has the first.
 func replacementName(id, pool string, number, try int) string {
 	return claimName(pool, fmt.Sprintf("%s/%d/%d", id, number, try))
-}
-
-// claimOfReplacement reads the claim of a number that was created for a replacement; nil where there is none.
-func (a *Activities) claimOfReplacement(ctx context.Context, id, pool string, number int) (*karpv1.NodeClaim, error) {
-	for try := range nameTries + 1 {
-		claim, err := a.objects.claim(ctx, workflows.ClaimRef{Name: replacementName(id, pool, number, try)})
-		if err != nil || claim == nil || claim.Annotations[karpv1.ReplacementAnnotationKey] == id {
-			return claim, err
-		}
-	}
-	return nil, nil
 }

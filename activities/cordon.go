@@ -53,12 +53,6 @@ func (d *Drains) cordon(ctx context.Context, node *corev1.Node, claimed, byHand 
 	return d.objects().change(ctx, node, "cordon", edit)
 }
 
-// Close keeps new pods off the node of a claim that will go, before its drain begins.
-func (a *Activities) Close(ctx context.Context, node *corev1.Node) error {
-	_, err := a.objects.change(ctx, node, "cordon", cordonClaimed)
-	return err
-}
-
 // deleteNode gives a Node of ours its deletionTimestamp, by which others see that it goes, as with Karpenter: controllers of
 // load balancers and of storage. The finalizer keeps it until the instance is gone. A Node that has none would be gone at
 // once, and its pods with it, so it is left.

@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -37,9 +36,6 @@ type Drains struct {
 // heartbeatEvery is the pause between two heartbeats, the first of which is sent only after it: heartbeats are actions,
 // and the drain of an empty node is over by then.
 const heartbeatEvery = 4 * time.Second
-
-// errWorkerStopping has another worker go on.
-var errWorkerStopping = errors.New("this worker is stopping; another one goes on")
 
 // evictProgress travels in heartbeats from one try to the next.
 type evictProgress struct {

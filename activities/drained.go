@@ -16,24 +16,24 @@ import (
 // checkDrained looks once more at a node that its drain left empty. Until the next activity begins nothing of Tenon's
 // watches the node: a person may have opened it, and Temporal may have been away meanwhile. A node that is open is closed
 // again. The failure says that pods have come, which would be lost with the machine.
-func (a *Activities) checkDrained(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
+func (t *terminator) checkDrained(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
 	name := nodeOf(claim, in)
 	if !in.DrainsAgain || in.Outcome != workflows.Drained || name == "" || in.Instance == "" {
 		return nil
 	}
-	node, err := a.objects.node(ctx, name, in.NodeUID)
+	node, err := t.objects.node(ctx, name, in.NodeUID)
 	if err != nil || node == nil {
 		return err
 	}
 	if !disrupted(node) {
-		if node, err = a.objects.change(ctx, node, "cordon", cordonClaimed); err != nil {
+		if node, err = t.objects.change(ctx, node, "cordon", cordonClaimed); err != nil {
 			return err
 		}
 		if err = pause(ctx, bindingSettle); err != nil {
 			return fmt.Errorf("wait for what the kube-scheduler is binding to %s: %w", name, err)
 		}
 	}
-	on := nodeWatch{client: a.objects.WithWatch, node: node}
+	on := nodeWatch{client: t.objects.WithWatch, node: node}
 	if err := on.list(ctx); err != nil {
 		return err
 	}
@@ -48,14 +48,14 @@ func (a *Activities) checkDrained(ctx context.Context, claim *karpv1.NodeClaim, 
 		return nil
 	}
 	// An earlier try may have told EC2 already: what has come to a machine that ends can only be lost.
-	found, err := a.Cloud.Instances(ctx, cloud.Query{IDs: []string{in.Instance}})
+	found, err := t.cloud.Instances(ctx, cloud.Query{IDs: []string{in.Instance}})
 	if err != nil {
 		return cloudFailure("look for "+in.Instance, err)
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	a.events.tellBoth(node, claim, corev1.EventTypeWarning, "OpenedWhileLeaving", fmt.Sprintf("%d pods have come to the node since it was drained, because somebody opened it; it is drained again.", left))
+	t.events.tellBoth(node, claim, corev1.EventTypeWarning, "OpenedWhileLeaving", fmt.Sprintf("%d pods have come to the node since it was drained, because somebody opened it; it is drained again.", left))
 	return giveUp(workflows.FailureNotDrained, "%d pods have come to node %s since it was drained", left, name)
 }
 

@@ -108,11 +108,3 @@ func heldUp(result workflows.EvictResult) string {
 	}
 	return fmt.Sprintf("%s left: %s", counted(result.Left, "pod is", "pods are"), strings.Join(reasons, "; "))
 }
-
-// counted is a number of things in English.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}

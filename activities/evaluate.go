@@ -22,52 +22,66 @@ const (
 	apartMost = 100
 )
 
+// evaluator decides which nodes are not needed, or are to be replaced.
+type evaluator struct {
+	cluster    workflows.Cluster
+	mirror     Mirror
+	seen       seen
+	inputs     *inputs
+	executions executions
+	// disruptions is what the planner said last of nodes that may go, and lately what the last evaluation knew of those that
+	// began to be disrupted.
+	disruptions disruptions
+	lately      lately
+	log         *zap.Logger
+}
+
 // Evaluate decides over the mirror which nodes are not needed, or are more than was asked for, or are to be replaced. A
 // view that may be stale is an error: nothing is disrupted on one. What Disruption has begun counts, whether or not this
 // worker's mirror has seen it yet.
-func (a *Activities) Evaluate(ctx context.Context, in workflows.EvaluateInput) (workflows.Evaluation, error) {
+func (e *evaluator) Evaluate(ctx context.Context, in workflows.EvaluateInput) (workflows.Evaluation, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	anew, err := a.awaitClaims(ctx, in.SeenVersion, in.ClusterUID)
+	anew, err := e.seen.awaitClaims(ctx, in.SeenVersion, in.ClusterUID)
 	if err != nil {
 		return workflows.Evaluation{}, fmt.Errorf("evaluate: %w", err)
 	}
-	if err := a.Mirror.Fresh(freshEnough); err != nil {
+	if err := e.mirror.Fresh(freshEnough); err != nil {
 		return workflows.Evaluation{}, fmt.Errorf("evaluate: %w", err)
 	}
-	running, over, err := a.underWay(ctx, in.Running)
+	running, over, err := e.underWay(ctx, in.Running)
 	if err != nil {
 		return workflows.Evaluation{}, err
 	}
-	snapshot := a.Mirror.Snapshot()
+	snapshot := e.mirror.Snapshot()
 	overlay(snapshot, going(running, in.Leaving))
-	input := a.input(ctx, snapshot, in.Unavailable)
-	disrupted := a.counted(snapshot, remembered(in.Disrupted, a.lately.get()))
+	input := e.inputs.of(ctx, snapshot, in.Unavailable)
+	disrupted := e.lately.counted(snapshot, remembered(in.Disrupted, e.lately.get()))
 	input.Held, input.Settling, input.Begun = holds(in.Held, snapshot), settling(running), begun(disrupted)
-	found := a.disruptions.answer(input)
-	result := a.commands(found, snapshot)
-	result.ClusterUID, result.Anew = a.ClusterUID, anew
+	found := e.disruptions.answer(input)
+	result := e.commands(found, snapshot)
+	result.ClusterUID, result.Anew = e.seen.clusterUID, anew
 	result.Over, result.NextLook, result.Note, result.Again = over, found.NextLook, verdictNote(found), result.Again || found.Again
 	result.Disrupted = disrupted
-	a.lately.set(a.counted(snapshot, result.Begun(snapshot.Time)))
-	a.Log.Debug("evaluated", zap.Int("nodes", len(snapshot.Nodes)), zap.Int("removals", len(result.Commands)), zap.Int("replacements", len(result.Replacements)),
+	e.lately.set(e.lately.counted(snapshot, result.Begun(snapshot.Time)))
+	e.log.Debug("evaluated", zap.Int("nodes", len(snapshot.Nodes)), zap.Int("removals", len(result.Commands)), zap.Int("replacements", len(result.Replacements)),
 		zap.Int("underWay", len(running)))
 	return result, nil
 }
 
 // Disrupt asks the planner what may be taken away. Whoever watches the cluster asks it too, so that no workflow is woken
 // for nothing.
-func (a *Activities) Disrupt(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption {
-	input := a.input(ctx, snapshot, nil)
-	input.Begun = begun(a.counted(snapshot, a.lately.get()))
-	return a.disruptions.answer(input)
+func (e *evaluator) Disrupt(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption {
+	input := e.inputs.of(ctx, snapshot, nil)
+	input.Begun = begun(e.lately.counted(snapshot, e.lately.get()))
+	return e.disruptions.answer(input)
 }
 
 // underWay tells the replacements that run from those whose workflow is over without having said so, as when a person
 // terminates it.
-func (a *Activities) underWay(ctx context.Context, said []workflows.Running) (running []workflows.Running, over []string, err error) {
+func (e *evaluator) underWay(ctx context.Context, said []workflows.Running) (running []workflows.Running, over []string, err error) {
 	for _, r := range said {
-		runs, err := a.executions.runs(ctx, a.Cluster.ReplacementID(r.ID))
+		runs, err := e.executions.runs(ctx, e.cluster.ReplacementID(r.ID))
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -136,7 +150,7 @@ func settling(running []workflows.Running) map[string]bool {
 
 // commands freezes what the planner decided: names, UIDs and complete claims, so that it can be carried out by whoever
 // reads it.
-func (a *Activities) commands(found plan.Disruption, snapshot *plan.Snapshot) workflows.Evaluation {
+func (e *evaluator) commands(found plan.Disruption, snapshot *plan.Snapshot) workflows.Evaluation {
 	nodes := make(map[string]*plan.Node, len(snapshot.Nodes))
 	for _, node := range snapshot.Nodes {
 		nodes[node.Key()] = node
@@ -158,13 +172,13 @@ func (a *Activities) commands(found plan.Disruption, snapshot *plan.Snapshot) wo
 			continue
 		}
 		replacements = join(replacements, workflows.Replace{Reason: string(command.Reason), Nodes: named(command.Nodes, nodes), Claims: frozen(command.Replacements),
-			Moves: command.Moves, SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: a.waitsForReady(command.Nodes, nodes)})
+			Moves: command.Moves, SavesPerHour: command.SavesPerHour, Why: command.Why, WaitForReady: e.waitsForReady(command.Nodes, nodes)})
 	}
 	bytes := 0
 	for _, replace := range replacements {
 		encoded, err := json.Marshal(replace)
 		if err != nil {
-			a.Log.Error("a command cannot be encoded", zap.String("reason", replace.Reason), zap.Int("nodes", len(replace.Nodes)), zap.Error(err))
+			e.log.Error("a command cannot be encoded", zap.String("reason", replace.Reason), zap.Int("nodes", len(replace.Nodes)), zap.Error(err))
 			continue
 		}
 		if len(result.Replacements) == replaceMost || bytes+len(encoded) > replaceBytes && bytes > 0 {
@@ -200,9 +214,9 @@ func join(all []workflows.Replace, next workflows.Replace) []workflows.Replace {
 }
 
 // waitsForReady says whether a NodePool of the nodes has moved pods be Ready before the next one is replaced.
-func (a *Activities) waitsForReady(keys []string, nodes map[string]*plan.Node) bool {
+func (e *evaluator) waitsForReady(keys []string, nodes map[string]*plan.Node) bool {
 	return slices.ContainsFunc(keys, func(key string) bool {
-		pool := a.Mirror.NodePool(nodes[key].Pool)
+		pool := e.mirror.NodePool(nodes[key].Pool)
 		return pool != nil && pool.Annotations[karpv1.WaitForReadyAnnotationKey] == "true"
 	})
 }

@@ -17,11 +17,11 @@ import (
 )
 
 // executions asks Temporal about executions of workflows, each by its id: the list of them may lag.
-type executions struct{ temporal temporal.Client }
+type executions struct{ temporal.Client }
 
 // describe returns what Temporal says of an execution, nil where it knows of none.
 func (e executions) describe(ctx context.Context, id string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	described, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
+	described, err := e.DescribeWorkflowExecution(ctx, id, "")
 	var missing *serviceerror.NotFound
 	switch {
 	case errors.As(err, &missing):

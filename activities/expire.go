@@ -21,13 +21,13 @@ const lastGrace = 30 * time.Second
 // or of one that is going itself, goes at once; so does one whose pool says nothing. Where the pool wants its nodes
 // replaced first, the claim is postponed, and goes by force when its terminationGracePeriod has passed as well: no node
 // becomes older than expireAfter and that together, as no node does where expiry is a matter of force from the start.
-func (a *Activities) expires(ctx context.Context, claim *karpv1.NodeClaim) (workflows.Ending, error) {
+func (d *deleter) expires(ctx context.Context, claim *karpv1.NodeClaim) (workflows.Ending, error) {
 	name := claim.Labels[karpv1.NodePoolLabelKey]
 	if name == "" {
 		return workflows.Ending{}, nil
 	}
 	var pool karpv1.NodePool
-	switch err := a.objects.Get(ctx, client.ObjectKey{Name: name}, &pool); {
+	switch err := d.objects.Get(ctx, client.ObjectKey{Name: name}, &pool); {
 	case apierrors.IsNotFound(err):
 		return workflows.Ending{}, nil
 	case err != nil:
@@ -35,7 +35,7 @@ func (a *Activities) expires(ctx context.Context, claim *karpv1.NodeClaim) (work
 	}
 	postponed := postponedExpiry(claim, &pool, time.Now())
 	if postponed.Postponed {
-		a.Log.Info("expired, and is to be replaced first", zap.String("claim", claim.Name), zap.String("pool", name), zap.Time("byForceAt", postponed.Again))
+		d.log.Info("expired, and is to be replaced first", zap.String("claim", claim.Name), zap.String("pool", name), zap.Time("byForceAt", postponed.Again))
 	}
 	return postponed, nil
 }
@@ -54,4 +54,12 @@ func postponedExpiry(claim *karpv1.NodeClaim, pool *karpv1.NodePool, now time.Ti
 		return workflows.Ending{Postponed: true, Again: last}
 	}
 	return workflows.Ending{Deadline: now.Add(lastGrace)}
+}
+
+// expireAt is when the claim expires, zero for never.
+func expireAt(claim *karpv1.NodeClaim) time.Time {
+	if claim.Spec.ExpireAfter.IsNever() {
+		return time.Time{}
+	}
+	return claim.CreationTimestamp.Add(*claim.Spec.ExpireAfter.Duration)
 }

@@ -19,8 +19,10 @@ const (
 	explanationMost = 1000
 )
 
-// explained remembers what was said of which pod. It is this process's memory only: after a restart all is said again.
+// explained tells why pods stay pending, and remembers what was said of which. It is this process's memory only: after a restart all is said again.
 type explained struct {
+	events recorder
+
 	mu   sync.Mutex
 	said map[explanation]time.Time
 }
@@ -72,26 +74,13 @@ type toldPod struct {
 }
 
 // explain tells people with kubectl why a pod stays pending.
-func (a *Activities) explain(unplaced []plan.Unplaced, growth map[types.UID]plan.Growth, now time.Time) {
-	for _, told := range a.explained.choose(unplaced, time.Now()) {
+func (e *explained) explain(unplaced []plan.Unplaced, growth map[types.UID]plan.Growth, now time.Time) {
+	for _, told := range e.choose(unplaced, time.Now()) {
 		reason := "FailedScheduling"
 		if growth[told.pod.UID].Paused(now) {
 			reason = "GrowthPaused"
 		}
-		a.events.tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: told.pod.Namespace, Name: told.pod.Name, UID: told.pod.UID},
+		e.events.tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: told.pod.Namespace, Name: told.pod.Name, UID: told.pod.UID},
 			corev1.EventTypeWarning, reason, told.message)
 	}
-}
-
-// shortened cuts a sentence that an Event would not hold.
-func shortened(sentence string) string {
-	if len(sentence) <= explanationMost {
-		return sentence
-	}
-	const rest = "... (tenon why pod says the rest)"
-	cut := explanationMost - len(rest)
-	for cut > 0 && sentence[cut]&0xC0 == 0x80 {
-		cut-- // not in the middle of a character
-	}
-	return sentence[:cut] + rest
 }

@@ -1,7 +1,9 @@
 package activities
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -34,4 +36,13 @@ func cloudFailure(doing string, err error) error {
 	default:
 		return fmt.Errorf("%s: %w", doing, err)
 	}
+}
+
+// throttleDelay is how long to wait after the cloud asked for fewer calls.
+func throttleDelay(err error) time.Duration {
+	var throttled *cloud.Error
+	if errors.As(err, &throttled) && throttled.RetryAfter > 0 {
+		return throttled.RetryAfter
+	}
+	return 2 * time.Second
 }

@@ -29,14 +29,14 @@ func basisOf(pools []plan.Pool) string {
 }
 
 // growth is what was done for the pods that wait: what Provisioning remembers, and what the mirror has seen since.
-func (a *Activities) growth(remembered []workflows.Grown, snapshot *plan.Snapshot, pools []plan.Pool) map[types.UID]plan.Growth {
+func (i *inputs) growth(remembered []workflows.Grown, snapshot *plan.Snapshot, pools []plan.Pool) map[types.UID]plan.Growth {
 	basis := basisOf(pools)
 	known, nodes := map[types.UID]plan.Growth{}, map[types.UID]int{}
 	for _, g := range remembered {
 		nodes[types.UID(g.Pod)] = g.Nodes
 		known[types.UID(g.Pod)] = plan.Growth{Nodes: g.Nodes, Until: g.Until, Pause: time.Duration(g.Seconds) * time.Second, At: g.At, Basis: g.Basis}
 	}
-	seen := a.Mirror.Grown(nodes)
+	seen := i.catalogue.mirror.Grown(nodes)
 	growth := map[types.UID]plan.Growth{}
 	for _, pod := range snapshot.Pending {
 		before, remembers := known[pod.UID]

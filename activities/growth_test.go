@@ -43,8 +43,8 @@ func TestGrowthIsRemembered(t *testing.T) {
 		return New(Config{Mirror: grownMirror{seen: map[types.UID]int{"uid-a": seen, "uid-gone": 5}}, Growth: metrics, Events: events})
 	}
 	look := func(a *Activities, remembered []workflows.Grown) []workflows.Grown {
-		growth := a.growth(remembered, snapshot, nil)
-		a.Growth.planned(growth, remembered, snapshot.Time)
+		growth := a.planner.inputs.growth(remembered, snapshot, nil)
+		a.planner.metrics.planned(growth, remembered, snapshot.Time)
 		return grown(growth)
 	}
 	remembered := look(worker(2), nil)
@@ -59,7 +59,7 @@ func TestGrowthIsRemembered(t *testing.T) {
 	if got := values(t, registry); got != "tenon_growth_paused_pods 1, tenon_growth_pauses_total 1" {
 		t.Errorf("metrics are %s", got)
 	}
-	restarted.explain([]plan.Unplaced{{Pod: pod, Reasons: []plan.Reason{{Message: "growing is paused"}}}}, restarted.growth(remembered, snapshot, nil), at)
+	restarted.planner.explained.explain([]plan.Unplaced{{Pod: pod, Reasons: []plan.Reason{{Message: "growing is paused"}}}}, restarted.planner.inputs.growth(remembered, snapshot, nil), at)
 	if got := <-events.Events; got != "Warning GrowthPaused Failed to schedule pod, growing is paused" {
 		t.Errorf("the Event is %q", got)
 	}

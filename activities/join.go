@@ -28,52 +28,64 @@ const (
 	patience = time.Minute
 )
 
+// joiner brings nodes up, from the launch to the first pod.
+type joiner struct {
+	objects   objects
+	mirror    Mirror
+	catalogue *catalogue
+	instances instances
+	keeper    *keeper
+	nominator *Nominator
+	events    recorder
+	log       *zap.Logger
+}
+
 // Join brings a claim's node up: it records the launch on the claim, waits for the Node to join, registers it, waits
 // until it is initialized, and says so on both objects. Each step is skipped where an earlier try has done it.
-func (a *Activities) Join(ctx context.Context, in workflows.JoinInput) (workflows.JoinResult, error) {
+func (j *joiner) Join(ctx context.Context, in workflows.JoinInput) (workflows.JoinResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
 	until := time.Now().Add(joinFor)
-	claim, err := a.objects.claim(ctx, in.Claim)
+	claim, err := j.objects.claim(ctx, in.Claim)
 	if err != nil {
 		return workflows.JoinResult{}, err
 	}
-	if in.Instance, err = a.ownInstance(ctx, claim, in.Instance); err != nil {
+	if in.Instance, err = j.instances.ownInstance(ctx, claim, in.Instance); err != nil {
 		return workflows.JoinResult{}, err
 	}
 	if claim == nil || !claim.DeletionTimestamp.IsZero() {
-		return a.leaving(ctx, claim, in.Instance)
+		return j.leaving(ctx, claim, in.Instance)
 	}
-	if claim, err = a.recordLaunch(ctx, claim, in.Instance); err != nil {
+	if claim, err = j.recordLaunch(ctx, claim, in.Instance); err != nil {
 		return workflows.JoinResult{}, err
 	}
 	result := workflows.JoinResult{ExpireAt: expireAt(claim)}
-	node, failed, err := a.awaitRegistration(ctx, claim)
+	node, failed, err := j.awaitRegistration(ctx, claim)
 	if err != nil || failed != "" {
 		result.Failed = failed
 		return result, err
 	}
 	result.Node, result.NodeUID = node.Name, string(node.UID)
-	result.Initialized, result.Failed, err = a.awaitInitialization(ctx, claim, node, until)
+	result.Initialized, result.Failed, err = j.awaitInitialization(ctx, claim, node, until)
 	return result, err
 }
 
 // recordLaunch writes onto the claim what was launched for it: labels first, since the status says that all of it is
 // known. The provider's labels are laid under the claim's own.
-func (a *Activities) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (*karpv1.NodeClaim, error) {
+func (j *joiner) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (*karpv1.NodeClaim, error) {
 	if claim.IsTrue(karpv1.ConditionTypeLaunched) {
 		return claim, nil
 	}
-	kind, err := a.instanceType(ctx, claim, instance.InstanceType)
+	kind, err := j.instanceType(ctx, claim, instance.InstanceType)
 	if err != nil {
 		return nil, err
 	}
 	labelled := claim.DeepCopy()
 	labelled.Labels = launchedLabels(claim, kind, instance)
-	if err := a.objects.Patch(ctx, labelled, client.MergeFrom(claim)); err != nil {
+	if err := j.objects.Patch(ctx, labelled, client.MergeFrom(claim)); err != nil {
 		return nil, fmt.Errorf("label NodeClaim %s: %w", claim.Name, err)
 	}
-	if err := a.objects.changeStatus(ctx, labelled, func(launched *karpv1.NodeClaim) {
+	if err := j.objects.changeStatus(ctx, labelled, func(launched *karpv1.NodeClaim) {
 		launched.Status.ProviderID, launched.Status.ImageID = instance.ProviderID, instance.Image
 		launched.Status.Capacity, launched.Status.Allocatable = hasGot(claim, kind, kind.Capacity), hasGot(claim, kind, kind.Allocatable)
 		launched.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionTrue})
@@ -82,7 +94,7 @@ func (a *Activities) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, 
 	}); err != nil {
 		return nil, err
 	}
-	a.Log.Info("launched", zap.String("claim", claim.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
+	j.log.Info("launched", zap.String("claim", claim.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
 		zap.String("instance", instance.ID), zap.String("type", instance.InstanceType), zap.String("zone", instance.Zone))
 	return labelled, nil
 }
@@ -100,13 +112,13 @@ func hasGot(claim *karpv1.NodeClaim, kind *cloud.InstanceType, resources corev1.
 
 // instanceType returns what the provider says of a launched type. The machine runs whether or not its class can still be
 // launched from, so where the provider no longer knows the type, what the instance itself says has to do.
-func (a *Activities) instanceType(ctx context.Context, claim *karpv1.NodeClaim, name string) (*cloud.InstanceType, error) {
+func (j *joiner) instanceType(ctx context.Context, claim *karpv1.NodeClaim, name string) (*cloud.InstanceType, error) {
 	unknown := &cloud.InstanceType{Name: name}
-	class := a.nodeClass(claim)
+	class := j.catalogue.nodeClass(claim)
 	if class == nil {
 		return unknown, nil
 	}
-	kinds, err := a.sold(ctx, claim, class)
+	kinds, err := j.catalogue.sold(ctx, claim, class)
 	switch cloud.KindOf(err) {
 	case cloud.Transient, cloud.Throttled:
 		return nil, cloudFailure("instance types of EC2NodeClass "+class.Name, err)
@@ -117,14 +129,6 @@ func (a *Activities) instanceType(ctx context.Context, claim *karpv1.NodeClaim, 
 		}
 	}
 	return unknown, nil
-}
-
-// nodeClass returns the claim's node class from the mirror, nil where there is none.
-func (a *Activities) nodeClass(claim *karpv1.NodeClaim) *awsv1.EC2NodeClass {
-	if claim.Spec.NodeClassRef == nil {
-		return nil
-	}
-	return a.Mirror.NodeClass(claim.Spec.NodeClassRef.Name)
 }
 
 // launchedLabels are the claim's labels once its machine is known.
@@ -152,24 +156,16 @@ func launchedLabels(claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance 
 	return labels
 }
 
-// expireAt is when the claim expires, zero for never.
-func expireAt(claim *karpv1.NodeClaim) time.Time {
-	if claim.Spec.ExpireAfter.IsNever() {
-		return time.Time{}
-	}
-	return claim.CreationTimestamp.Add(*claim.Spec.ExpireAfter.Duration)
-}
-
 // awaitRegistration waits for the claim's Node and registers it. It returns why the claim has to end where it does.
-func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, string, error) {
+func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, string, error) {
 	waiting, stop := context.WithDeadline(ctx, registerBy(claim, time.Now()))
 	defer stop()
-	node, _, err := a.Mirror.AwaitNode(waiting, claim.Status.ProviderID, func(node *corev1.Node, _ *karpv1.NodeClaim) bool { return node != nil })
+	node, _, err := j.mirror.AwaitNode(waiting, claim.Status.ProviderID, func(node *corev1.Node, _ *karpv1.NodeClaim) bool { return node != nil })
 	switch {
 	case errors.Is(err, cluster.ErrClaimDeleted):
 		return nil, workflows.ReasonClaimDeleted, nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		if err := a.Mirror.Fresh(freshEnough); err != nil {
+		if err := j.mirror.Fresh(freshEnough); err != nil {
 			return nil, "", fmt.Errorf("whether %s has registered cannot be said: %w", claim.Status.ProviderID, err)
 		}
 		return nil, workflows.ReasonRegistrationTimeout, nil
@@ -177,26 +173,26 @@ func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeCl
 		return nil, "", fmt.Errorf("wait for the Node of %s: %w", claim.Status.ProviderID, err)
 	}
 	if !registered(node) || !owned(node, claim) {
-		reserved, err := a.reserved(ctx, claim)
+		reserved, err := j.keeper.reserved(ctx, claim)
 		if err != nil {
 			return nil, "", err
 		}
 		if unguarded(node) {
-			a.events.tellBoth(nil, claim, corev1.EventTypeWarning, "UnregisteredTaintMissing", "Node "+node.Name+" has joined without the taint "+
+			j.events.tellBoth(nil, claim, corev1.EventTypeWarning, "UnregisteredTaintMissing", "Node "+node.Name+" has joined without the taint "+
 				karpv1.UnregisteredTaintKey+", so that pods may have come to it before it was ready for them")
 		}
-		expects := reserved || a.Nominator.Expects(claim)
-		if node, err = a.objects.change(ctx, node, "register", func(node *corev1.Node) { register(node, claim, expects) }); err != nil {
+		expects := reserved || j.nominator.Expects(claim)
+		if node, err = j.objects.change(ctx, node, "register", func(node *corev1.Node) { register(node, claim, expects) }); err != nil {
 			return nil, "", err
 		}
-		a.Log.Info("registered", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
+		j.log.Info("registered", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
 	}
 	if !claim.IsTrue(karpv1.ConditionTypeRegistered) {
 		reason, message := initialization(node, claim)
 		if reason == "" {
 			reason, message = "NodeNotReady", "Waiting for the node to settle"
 		}
-		if err := a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+		if err := j.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 			claim.Status.NodeName = node.Name
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeRegistered, Status: metav1.ConditionTrue})
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
@@ -208,11 +204,11 @@ func (a *Activities) awaitRegistration(ctx context.Context, claim *karpv1.NodeCl
 }
 
 // awaitInitialization waits until the node that has registered serves pods, and writes that down.
-func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.NodeClaim, joined *corev1.Node, until time.Time) (initialized bool, failed string, err error) {
+func (j *joiner) awaitInitialization(ctx context.Context, claim *karpv1.NodeClaim, joined *corev1.Node, until time.Time) (initialized bool, failed string, err error) {
 	told := ""
 	for time.Now().Before(until) {
 		waiting, stop := context.WithTimeout(ctx, patience)
-		node, _, err := a.Mirror.AwaitNode(waiting, claim.Status.ProviderID, func(node *corev1.Node, _ *karpv1.NodeClaim) bool {
+		node, _, err := j.mirror.AwaitNode(waiting, claim.Status.ProviderID, func(node *corev1.Node, _ *karpv1.NodeClaim) bool {
 			if node == nil {
 				return true
 			}
@@ -224,12 +220,12 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 		case errors.Is(err, cluster.ErrClaimDeleted):
 			return false, workflows.ReasonClaimDeleted, nil
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			if told, err = a.tellWaiting(ctx, claim, node, told); err != nil {
+			if told, err = j.tellWaiting(ctx, claim, node, told); err != nil {
 				return false, "", err
 			}
 			// It takes longer than anybody should have to wait for a nomination.
 			if node != nil && expecting(node) {
-				if _, err := a.objects.change(ctx, node, "open", open); err != nil {
+				if _, err := j.objects.change(ctx, node, "open", open); err != nil {
 					return false, "", err
 				}
 			}
@@ -238,29 +234,29 @@ func (a *Activities) awaitInitialization(ctx context.Context, claim *karpv1.Node
 			return false, "", fmt.Errorf("wait for Node of %s to initialize: %w", claim.Name, err)
 		case node == nil:
 			// A mirror may also be behind whoever registered the node.
-			if err := a.objects.gone(ctx, joined); err != nil {
+			if err := j.objects.gone(ctx, joined); err != nil {
 				return false, "", err
 			}
 			return false, workflows.ReasonNodeDeleted, nil
 		}
 		if reason, _ := initialization(node, claim); reason != "" {
 			// Devices may be long in coming, and pods that ask for none need not wait for them.
-			if _, err := a.Nominator.Open(ctx, claim, node, func() error {
-				_, err := a.objects.change(ctx, node, "open", open)
+			if _, err := j.nominator.Open(ctx, claim, node, func() error {
+				_, err := j.objects.change(ctx, node, "open", open)
 				return err
 			}); err != nil {
 				return false, "", err
 			}
 			continue
 		}
-		return true, "", a.initialize(ctx, node, claim)
+		return true, "", j.initialize(ctx, node, claim)
 	}
 	return false, "", nil
 }
 
 // initialize marks a node that serves pods, on the Node and on the claim.
-func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) error {
-	reserved, err := a.reserved(ctx, claim)
+func (j *joiner) initialize(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) error {
+	reserved, err := j.keeper.reserved(ctx, claim)
 	if err != nil {
 		return err
 	}
@@ -268,7 +264,7 @@ func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *k
 		if node.Labels[karpv1.NodeInitializedLabelKey] == "true" && !expecting(node) {
 			return nil
 		}
-		_, err := a.objects.change(ctx, node, "initialize", func(node *corev1.Node) {
+		_, err := j.objects.change(ctx, node, "initialize", func(node *corev1.Node) {
 			node.Labels[karpv1.NodeInitializedLabelKey] = "true"
 			if reserved {
 				reserve(node)
@@ -280,7 +276,7 @@ func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *k
 	}
 	nominated := 0
 	if expecting(node) && !reserved {
-		nominated, err = a.Nominator.Open(ctx, claim, node, label)
+		nominated, err = j.nominator.Open(ctx, claim, node, label)
 	} else {
 		err = label()
 	}
@@ -290,22 +286,22 @@ func (a *Activities) initialize(ctx context.Context, node *corev1.Node, claim *k
 	if claim.IsTrue(karpv1.ConditionTypeInitialized) {
 		return nil
 	}
-	if err := a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+	if err := j.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionTrue})
-		if a.consolidatableAtOnce(claim) {
+		if j.consolidatableAtOnce(claim) {
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeConsolidatable, Status: metav1.ConditionTrue})
 		}
 	}); err != nil {
 		return err
 	}
-	a.Log.Info("initialized", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
+	j.log.Info("initialized", zap.String("claim", claim.Name), zap.String("node", node.Name), zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]),
 		zap.Int("nominated", nominated))
 	return nil
 }
 
 // tellWaiting writes onto the claim what its node is waiting for, when that has changed.
-func (a *Activities) tellWaiting(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, told string) (string, error) {
+func (j *joiner) tellWaiting(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, told string) (string, error) {
 	if node == nil {
 		return told, nil
 	}
@@ -313,18 +309,53 @@ func (a *Activities) tellWaiting(ctx context.Context, claim *karpv1.NodeClaim, n
 	if reason == "" || message == told {
 		return told, nil
 	}
-	return message, a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+	return message, j.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInitialized, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
 	})
 }
 
 // consolidatableAtOnce says that a claim's pool lets nodes be consolidated from the moment they are initialized: one
 // write then says both.
-func (a *Activities) consolidatableAtOnce(claim *karpv1.NodeClaim) bool {
-	pool := a.Mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
+func (j *joiner) consolidatableAtOnce(claim *karpv1.NodeClaim) bool {
+	pool := j.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
 	if pool == nil || pool.Spec.Replicas != nil {
 		return false
 	}
 	after := pool.Spec.Disruption.ConsolidateAfter
 	return !after.IsNever() && *after.Duration == 0
+}
+
+// leaving is the result for a claim that is on its way out, or gone if it is nil: what is to be drained, if its Node is
+// there already.
+func (j *joiner) leaving(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (workflows.JoinResult, error) {
+	result := workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}
+	var node *corev1.Node
+	if claim != nil && claim.Status.NodeName != "" {
+		node = &corev1.Node{}
+		if err := j.objects.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, node); err != nil {
+			return result, ignoreNotFound("read Node "+claim.Status.NodeName, err)
+		}
+		if node.Spec.ProviderID != instance.ProviderID {
+			return result, nil // another machine has the name now
+		}
+	} else {
+		if err := j.mirror.Fresh(freshEnough); err != nil {
+			return result, fmt.Errorf("look for the Node of %s: %w", instance.ProviderID, err)
+		}
+		node = j.mirror.NodeByProviderID(instance.ProviderID)
+	}
+	if node != nil {
+		result.Node, result.NodeUID = node.Name, string(node.UID)
+	}
+	return result, nil
+}
+
+// registerBy is when a claim's Node must have joined. Whoever begins to wait late, because no worker could see the
+// cluster, gives it a while longer: it could not join either where the API server was away.
+func registerBy(claim *karpv1.NodeClaim, now time.Time) time.Time {
+	by := claim.Condition(karpv1.ConditionTypeLaunched).LastTransitionTime.Add(workflows.RegistrationTimeout)
+	if least := now.Add(patience); by.Before(least) {
+		return least
+	}
+	return by
 }

@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,17 +21,29 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
+// launcher launches instances for claims, and starts the lives of those that have got one.
+type launcher struct {
+	objects    objects
+	catalogue  *catalogue
+	cloud      cloud.Provider
+	executions executions
+	// minValues is what happens to claims whose pool's minValues cannot be kept.
+	minValues plan.MinValuesPolicy
+	events    recorder
+	log       *zap.Logger
+}
+
 // PrepareLaunch reads the claims of a launch group and resolves what all of them allow into one fleet request. Claims
 // that were deleted meanwhile are let go: nothing was launched for them.
-func (a *Activities) PrepareLaunch(ctx context.Context, group workflows.LaunchGroup) (workflows.PreparedLaunch, error) {
+func (l *launcher) PrepareLaunch(ctx context.Context, group workflows.LaunchGroup) (workflows.PreparedLaunch, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	wanted, err := a.wantedClaims(ctx, group)
+	wanted, err := l.wantedClaims(ctx, group)
 	if err != nil || len(wanted) == 0 {
 		return workflows.PreparedLaunch{}, err
 	}
 	first := wanted[0]
-	class := a.nodeClass(first)
+	class := l.catalogue.nodeClass(first)
 	if class == nil {
 		return workflows.PreparedLaunch{}, giveUp(workflows.FailureNodeClassNotReady, "NodeClaim %s: its EC2NodeClass does not exist", first.Name)
 	}
@@ -43,21 +54,21 @@ func (a *Activities) PrepareLaunch(ctx context.Context, group workflows.LaunchGr
 	case resolved.Status == metav1.ConditionFalse:
 		return workflows.PreparedLaunch{}, giveUp(workflows.FailureNodeClassNotReady, "NodeClaim %s: EC2NodeClass %s is not Ready: %s", first.Name, class.Name, resolved.Message)
 	}
-	kinds, err := a.sold(ctx, first, class)
+	kinds, err := l.catalogue.sold(ctx, first, class)
 	if err != nil {
 		return workflows.PreparedLaunch{}, cloudFailure("instance types of EC2NodeClass "+class.Name, err)
 	}
-	offerings, err := plan.Offerings(first, kinds, unavailable(group.Unavailable), time.Now(), a.MinValues)
+	offerings, err := plan.Offerings(first, kinds, unavailable(group.Unavailable), time.Now(), l.minValues)
 	if err != nil {
 		return workflows.PreparedLaunch{}, giveUp(workflows.FailureInsufficientCapacity, "%w", err)
 	}
-	request, err := a.Cloud.PrepareLaunch(ctx, cloud.LaunchSpec{
+	request, err := l.cloud.PrepareLaunch(ctx, cloud.LaunchSpec{
 		Group: group.Group, Count: len(wanted), Class: class, NodePool: first.Labels[karpv1.NodePoolLabelKey],
 		CapacityType: offerings[0].CapacityType, Offerings: offerings, Prices: overlaidPrices(kinds, offerings),
 		Labels: registrationLabels(first), Taints: slices.Concat(first.Spec.Taints, first.Spec.StartupTaints), Requests: requested(wanted),
 	})
 	if err != nil {
-		a.tellLaunchFailed(ctx, wanted, err)
+		l.tellLaunchFailed(ctx, wanted, err)
 		return workflows.PreparedLaunch{}, cloudFailure("prepare launch "+group.Group, err)
 	}
 	prepared := workflows.PreparedLaunch{Request: request}
@@ -82,10 +93,10 @@ func requested(claims []*karpv1.NodeClaim) []corev1.ResourceName {
 
 // wantedClaims returns the claims of a group that still want an instance, in the group's order, each with the finalizer
 // that keeps it until its instance is gone.
-func (a *Activities) wantedClaims(ctx context.Context, group workflows.LaunchGroup) ([]*karpv1.NodeClaim, error) {
+func (l *launcher) wantedClaims(ctx context.Context, group workflows.LaunchGroup) ([]*karpv1.NodeClaim, error) {
 	var wanted []*karpv1.NodeClaim
 	for _, ref := range group.Claims {
-		claim, err := a.objects.claim(ctx, ref)
+		claim, err := l.objects.claim(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -93,14 +104,14 @@ func (a *Activities) wantedClaims(ctx context.Context, group workflows.LaunchGro
 			continue
 		}
 		if !claim.DeletionTimestamp.IsZero() {
-			if err := a.objects.releaseClaim(ctx, claim); err != nil {
+			if err := l.objects.releaseClaim(ctx, claim); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		before := claim.DeepCopy()
 		if controllerutil.AddFinalizer(claim, karpv1.TerminationFinalizer) {
-			if err := a.objects.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+			if err := l.objects.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
 				return nil, fmt.Errorf("put the finalizer on NodeClaim %s: %w", claim.Name, err)
 			}
 		}
@@ -122,19 +133,19 @@ func registrationLabels(claim *karpv1.NodeClaim) map[string]string {
 }
 
 // CreateFleet sends a launch. The request carries its token, so a second try is the same question.
-func (a *Activities) CreateFleet(ctx context.Context, in workflows.CreateFleetInput) (workflows.Fleet, error) {
+func (l *launcher) CreateFleet(ctx context.Context, in workflows.CreateFleetInput) (workflows.Fleet, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	result, err := a.Cloud.Launch(ctx, in.Request)
+	result, err := l.cloud.Launch(ctx, in.Request)
 	switch cloud.KindOf(err) {
 	case "", cloud.InsufficientCapacity:
-		a.Log.Info("fleet", zap.String("group", in.Request.Group), zap.Int("wanted", in.Request.Count), zap.Int("launched", len(result.Instances)),
+		l.log.Info("fleet", zap.String("group", in.Request.Group), zap.Int("wanted", in.Request.Count), zap.Int("launched", len(result.Instances)),
 			zap.Int("refused", len(result.Refused)))
 		return fleet(result, in.Request), nil
 	case cloud.ParameterMismatch:
 		return workflows.Fleet{}, giveUp(workflows.FailureTokenSpent, "launch %s: %w", in.Request.Group, err)
 	}
-	a.tellLaunchRefsFailed(ctx, in.Claims, err)
+	l.tellLaunchRefsFailed(ctx, in.Claims, err)
 	if cloud.KindOf(err) != cloud.StaleRequest && !cloud.Answered(err) {
 		return workflows.Fleet{}, cloudFailure("launch "+in.Request.Group, err)
 	}
@@ -171,25 +182,20 @@ func fleet(result cloud.LaunchResult, request cloud.LaunchRequest) workflows.Fle
 	return out
 }
 
-func reduceInstance(i cloud.Instance) workflows.Instance {
-	return workflows.Instance{ID: i.ID, ProviderID: i.ProviderID, InstanceType: i.InstanceType, Zone: i.Zone, ZoneID: i.ZoneID,
-		CapacityType: i.CapacityType, Reservation: i.Reservation, Image: i.Image}
-}
-
 // startsAtOnce is how many workflows are started at the same time.
 const startsAtOnce = 8
 
 // StartNodeClaims starts the workflows of claims that have got their instances. One that runs already keeps the instance
 // it was started with. One that an earlier try has started and that is over by now is started once more, finds its claim
 // gone and ends.
-func (a *Activities) StartNodeClaims(ctx context.Context, in workflows.StartNodeClaimsInput) (struct{}, error) {
+func (l *launcher) StartNodeClaims(ctx context.Context, in workflows.StartNodeClaimsInput) (struct{}, error) {
 	ctx, done := attend(ctx)
 	defer done()
 	starts, ctx := errgroup.WithContext(ctx)
 	starts.SetLimit(startsAtOnce)
 	for _, claim := range in.NodeClaims() {
 		starts.Go(func() error {
-			if _, err := a.Temporal.ExecuteWorkflow(ctx, workflows.NodeClaimOptions(claim).Client(), workflows.NodeClaimType, claim); err != nil {
+			if _, err := l.executions.ExecuteWorkflow(ctx, workflows.NodeClaimOptions(claim).Client(), workflows.NodeClaimType, claim); err != nil {
 				return fmt.Errorf("start NodeClaim workflow of %s: %w", claim.Claim.Name, err)
 			}
 			return nil
@@ -198,117 +204,15 @@ func (a *Activities) StartNodeClaims(ctx context.Context, in workflows.StartNode
 	return struct{}{}, starts.Wait()
 }
 
-// settleFor is how long FindInstances keeps looking before it believes that there is nothing: a launch whose reply was
-// lost is visible well within that time, and what is not is terminated by the sweep.
-const settleFor = 30 * time.Second
-
-// FindInstances looks for the instances of a launch group that no claim has, and for the claims that have none.
-func (a *Activities) FindInstances(ctx context.Context, in workflows.FindInstancesInput) (workflows.Found, error) {
-	ctx, done := attend(ctx)
-	defer done()
-	until := time.Now()
-	if in.Settle {
-		// What earlier tries have waited counts, or a worker that keeps dying would never come to an end.
-		info := activity.GetInfo(ctx)
-		until = until.Add(settleFor - info.StartedTime.Sub(info.ScheduledTime))
-	}
-	search := search{free: map[string]bool{}, waiting: map[string]bool{}}
-	for {
-		found, err := a.unclaimed(ctx, in, search)
-		if err != nil || len(found.Instances) >= len(found.Claims) || !time.Now().Before(until) {
-			return found, err
-		}
-		if err := pause(ctx, goneEvery); err != nil {
-			return found, fmt.Errorf("look for launch group %s: %w", in.Group, err)
-		}
-	}
-}
-
-// unclaimed returns the instances of a launch group that no claim has, and those of the given claims that have none. An
-// instance belongs to the claim that names it, or whose running workflow was started with it. The instances are read
-// first: one that is handed out meanwhile is seen with its claim. The API server is asked only where the mirror does not
-// show an instance or a claim to be served, and once for each: nobody but the Launch that asks hands them out.
-func (a *Activities) unclaimed(ctx context.Context, in workflows.FindInstancesInput, known search) (workflows.Found, error) {
-	there, err := a.Cloud.Instances(ctx, cloud.Query{LaunchGroup: in.Group})
-	if err != nil {
-		return workflows.Found{}, cloudFailure("look for launch group "+in.Group, err)
-	}
-	there = slices.DeleteFunc(there, func(instance cloud.Instance) bool { return a.Mirror.ClaimByProviderID(instance.ProviderID) != nil })
-	if slices.ContainsFunc(there, func(instance cloud.Instance) bool { return !known.free[instance.ID] }) {
-		taken, err := a.takenInstances(ctx, in.Group)
-		if err != nil {
-			return workflows.Found{}, err
-		}
-		for _, instance := range there {
-			known.free[instance.ID] = !taken[instance.ID]
-		}
-	}
-	var found workflows.Found
-	for _, instance := range there {
-		if known.free[instance.ID] {
-			found.Instances = append(found.Instances, reduceInstance(instance))
-		}
-	}
-	for _, ref := range in.Claims {
-		if !known.waiting[ref.UID] {
-			served, err := a.served(ctx, ref)
-			if err != nil {
-				return workflows.Found{}, err
-			}
-			known.waiting[ref.UID] = !served
-		}
-		if known.waiting[ref.UID] {
-			found.Claims = append(found.Claims, ref)
-		}
-	}
-	return found, nil
-}
-
-// search is what a FindInstances has read already: instances that no claim has by id, and claims that have none by UID.
-type search struct{ free, waiting map[string]bool }
-
-// served says whether a claim has an instance, or a running workflow that was started with one.
-func (a *Activities) served(ctx context.Context, ref workflows.ClaimRef) (bool, error) {
-	if shown := a.Mirror.Claim(ref.Name); shown != nil && string(shown.UID) == ref.UID && shown.Status.ProviderID != "" {
-		return true, nil
-	}
-	claim, err := a.objects.claim(ctx, ref)
-	if err != nil || claim == nil || claim.Status.ProviderID != "" {
-		return claim != nil, err
-	}
-	_, handed, err := a.executions.handedOut(ctx, a.Cluster.NodeClaimID(ref.Name))
-	return handed, err
-}
-
-// takenInstances are the instances that claims have, by id.
-func (a *Activities) takenInstances(ctx context.Context, group string) (map[string]bool, error) {
-	claims, err := a.objects.listClaims(ctx)
-	if err != nil {
-		return nil, err
-	}
-	taken := map[string]bool{}
-	for i := range claims {
-		claim := &claims[i]
-		id, has := InstanceID(claim.Status.ProviderID), claim.Status.ProviderID != ""
-		if !has && launchGroup(claim) == group {
-			if id, has, err = a.executions.handedOut(ctx, a.Cluster.NodeClaimID(claim.Name)); err != nil {
-				return nil, err
-			}
-		}
-		taken[id] = has
-	}
-	return taken, nil
-}
-
 // tellLaunchRefsFailed is tellLaunchFailed for claims that have to be read first.
-func (a *Activities) tellLaunchRefsFailed(ctx context.Context, refs []workflows.ClaimRef, cause error) {
+func (l *launcher) tellLaunchRefsFailed(ctx context.Context, refs []workflows.ClaimRef, cause error) {
 	var claims []*karpv1.NodeClaim
 	for _, ref := range refs {
-		if claim, err := a.objects.claim(ctx, ref); err == nil && claim != nil {
+		if claim, err := l.objects.claim(ctx, ref); err == nil && claim != nil {
 			claims = append(claims, claim)
 		}
 	}
-	a.tellLaunchFailed(ctx, claims, cause)
+	l.tellLaunchFailed(ctx, claims, cause)
 }
 
 // launchMessageMost bounds the message of a failed launch, as Karpenter does.
@@ -316,7 +220,7 @@ const launchMessageMost = 300
 
 // tellLaunchFailed writes onto claims why they are not launched yet. Only people read it, so a failure to write it is
 // logged and nothing more; throttling is not worth a write.
-func (a *Activities) tellLaunchFailed(ctx context.Context, claims []*karpv1.NodeClaim, cause error) {
+func (l *launcher) tellLaunchFailed(ctx context.Context, claims []*karpv1.NodeClaim, cause error) {
 	switch cloud.KindOf(cause) {
 	case cloud.Invalid, cloud.Forbidden, cloud.Transient:
 	default:
@@ -330,20 +234,11 @@ func (a *Activities) tellLaunchFailed(ctx context.Context, claims []*karpv1.Node
 		if same := claim.Condition(karpv1.ConditionTypeLaunched); same != nil && same.Reason == reason {
 			continue
 		}
-		if err := a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+		if err := l.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionUnknown, Reason: reason,
 				Message: fmt.Sprintf("%.*s", launchMessageMost, cause.Error())})
 		}); err != nil {
-			a.Log.Warn("could not say why a claim is not launched", zap.String("claim", claim.Name), zap.Error(err))
+			l.log.Warn("could not say why a claim is not launched", zap.String("claim", claim.Name), zap.Error(err))
 		}
 	}
-}
-
-// throttleDelay is how long to wait after the cloud asked for fewer calls.
-func throttleDelay(err error) time.Duration {
-	var throttled *cloud.Error
-	if errors.As(err, &throttled) && throttled.RetryAfter > 0 {
-		return throttled.RetryAfter
-	}
-	return 2 * time.Second
 }

@@ -18,13 +18,13 @@ import (
 const movedEvery = 2 * time.Second
 
 // AwaitMoved waits until the controllers of moved pods have as many Ready pods elsewhere as they had, or want fewer.
-func (a *Activities) AwaitMoved(ctx context.Context, in workflows.AwaitMovedInput) (workflows.MovedPods, error) {
+func (w *waiter) AwaitMoved(ctx context.Context, in workflows.AwaitMovedInput) (workflows.MovedPods, error) {
 	ctx, done := attend(ctx)
 	defer done()
 	for {
 		var missing []string
 		for _, owner := range in.Owners {
-			lacks, err := a.lacksPods(ctx, owner, in.Nodes)
+			lacks, err := w.lacksPods(ctx, owner, in.Nodes)
 			if err != nil {
 				return workflows.MovedPods{}, err
 			}
@@ -45,9 +45,9 @@ func (a *Activities) AwaitMoved(ctx context.Context, in workflows.AwaitMovedInpu
 }
 
 // lacksPods says which pods of a controller are still missing.
-func (a *Activities) lacksPods(ctx context.Context, owner workflows.PodOwner, left []string) (string, error) {
+func (w *waiter) lacksPods(ctx context.Context, owner workflows.PodOwner, left []string) (string, error) {
 	ready, staying := 0, 0
-	for _, pod := range a.Mirror.PodsOwnedBy(owner.Namespace, owner.Kind, owner.Name) {
+	for _, pod := range w.mirror.PodsOwnedBy(owner.Namespace, owner.Kind, owner.Name) {
 		switch {
 		case slices.Contains(left, pod.Node):
 			staying++
@@ -58,7 +58,7 @@ func (a *Activities) lacksPods(ctx context.Context, owner workflows.PodOwner, le
 	if staying == 0 && ready >= owner.Pods {
 		return "", nil
 	}
-	wants, err := a.replicas(ctx, owner)
+	wants, err := w.replicas(ctx, owner)
 	if err != nil || staying == 0 && ready >= wants {
 		return "", err
 	}
@@ -66,18 +66,18 @@ func (a *Activities) lacksPods(ctx context.Context, owner workflows.PodOwner, le
 }
 
 // replicas is how many pods a controller wants; none once it is gone.
-func (a *Activities) replicas(ctx context.Context, owner workflows.PodOwner) (int, error) {
+func (w *waiter) replicas(ctx context.Context, owner workflows.PodOwner) (int, error) {
 	key := client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}
 	var wants *int32
 	var err error
 	switch owner.Kind {
 	case "ReplicaSet":
 		var set appsv1.ReplicaSet
-		err = a.objects.Get(ctx, key, &set)
+		err = w.objects.Get(ctx, key, &set)
 		wants = set.Spec.Replicas
 	case "StatefulSet":
 		var set appsv1.StatefulSet
-		err = a.objects.Get(ctx, key, &set)
+		err = w.objects.Get(ctx, key, &set)
 		wants = set.Spec.Replicas
 	}
 	switch {

@@ -11,9 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// podNode is the field by which the API server knows the pods of a node.
-const podNode = "spec.nodeName"
-
 // nodeWatch follows one node and its pods: it lists the pods in the API server itself, and follows them from exactly
 // there, so that no change is missed between the two.
 type nodeWatch struct {

@@ -409,11 +409,6 @@ func (n *Nominator) awaitSeen(ctx context.Context, pod *plan.Pod, node string) {
 	}
 }
 
-// expecting says whether our taint is on the node.
-func expecting(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.ExpectingTaintKey })
-}
-
 // opening says whether nothing stands between a node and its pods but what Kubernetes takes away when it sees that the
 // node is Ready.
 func opening(node *corev1.Node, claim *karpv1.NodeClaim) bool {

@@ -147,3 +147,6 @@ func ignoreNotFound(doing string, err error) error {
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
+
+// podNode is the field by which the API server knows the pods of a node.
+const podNode = "spec.nodeName"

@@ -78,17 +78,17 @@ func (o *overlaid) annotate(claim *karpv1.NodeClaim, planned plan.Claim) {
 
 // sold are the instance types that a claim can be launched as, as planning has them. No overlay is about a claim that is of
 // no NodePool.
-func (a *Activities) sold(ctx context.Context, claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
-	kinds, err := a.Cloud.InstanceTypes(ctx, class)
-	objects := a.Mirror.NodeOverlays()
+func (c *catalogue) sold(ctx context.Context, claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
+	kinds, err := c.cloud.InstanceTypes(ctx, class)
+	objects := c.mirror.NodeOverlays()
 	if err != nil || len(objects) == 0 {
 		return kinds, err
 	}
-	pool := a.Mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
+	pool := c.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
 	if pool == nil {
 		return kinds, nil
 	}
-	_, overlays := a.overlaid.apply(objects, a.offered(ctx))
+	_, overlays := c.overlaid.apply(objects, c.offered(ctx))
 	return overlays.Apply(pool, kinds), nil
 }
 

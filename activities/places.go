@@ -25,6 +25,9 @@ const (
 
 // places remembers, for all drains of a process, which pods have one.
 type places struct {
+	mirror      Mirror
+	preferences plan.PreferencePolicy
+
 	mu    sync.Mutex
 	at    time.Time
 	found map[types.UID]bool
@@ -33,20 +36,20 @@ type places struct {
 // elsewhere says for which pods of nodes that go, by UID, another node that serves has room beside all that waits or is on
 // its way there, and when the instance of a claim ends by what is known now. Where the cluster is not seen well enough, no
 // pod has room.
-func (a *Activities) elsewhere(claim string) (placed map[types.UID]bool, ends time.Time) {
-	if noted := a.Mirror.Claim(claim); noted != nil {
+func (p *places) elsewhere(claim string) (placed map[types.UID]bool, ends time.Time) {
+	if noted := p.mirror.Claim(claim); noted != nil {
 		ends = noted.EndsAt()
 	}
-	a.places.mu.Lock()
-	defer a.places.mu.Unlock()
-	if time.Since(a.places.at) >= placesEvery {
-		a.places.found = nil
-		if a.Mirror.Fresh(freshEnough) == nil {
-			a.places.found = placedPods(a.Mirror.Snapshot(), a.Preferences)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.at) >= placesEvery {
+		p.found = nil
+		if p.mirror.Fresh(freshEnough) == nil {
+			p.found = placedPods(p.mirror.Snapshot(), p.preferences)
 		}
-		a.places.at = time.Now()
+		p.at = time.Now()
 	}
-	return a.places.found, ends
+	return p.found, ends
 }
 
 // placedPods plans with the nodes that serve and nothing else. Pods that were evicted a moment ago are not pending yet, and those

@@ -85,7 +85,7 @@ func TestCreated(t *testing.T) {
 	kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(
 		groupClaim("a", "s-1-0", ""), groupClaim("b", "s-1-0", ""), groupClaim("c", "s-1-1", ""),
 		groupClaim("of-plan-eleven", "s-11-0", ""), groupClaim("by-hand", "", "")).Build()
-	got, err := New(Config{Kube: kube}).created(context.Background(), "s-1")
+	got, err := New(Config{Kube: kube}).creator.created(context.Background(), "s-1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func TestOnePoolNeverStopsTheOthers(t *testing.T) {
 				claims = append(claims, plan.Claim{NodePool: pool, Group: fmt.Sprint(i), InstanceTypes: []string{"m5.large"}, Zones: []string{"z"}, CapacityType: "spot"})
 			}
 			var result workflows.PlanResult
-			err := doing.create(t.Context(), workflows.PlanInput{Plan: "s-1"}, claims, &result)
+			err := doing.creator.create(t.Context(), workflows.PlanInput{Plan: "s-1"}, claims, &result)
 			if (err != nil) != test.fails {
 				t.Fatalf("error %v", err)
 			}
@@ -133,7 +133,7 @@ func TestAPlanFitsInAPayload(t *testing.T) {
 	}
 	doing := New(Config{Cluster: "c", Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).Build(), Mirror: &poolsMirror{}, Log: zap.NewNop()})
 	var result workflows.PlanResult
-	if err := doing.create(t.Context(), workflows.PlanInput{Plan: "s-1", Unavailable: refused}, claims, &result); err != nil {
+	if err := doing.creator.create(t.Context(), workflows.PlanInput{Plan: "s-1", Unavailable: refused}, claims, &result); err != nil {
 		t.Fatal(err)
 	}
 	payload, err := json.Marshal(result)

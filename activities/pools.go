@@ -4,31 +4,54 @@ import (
 	"context"
 	"fmt"
 
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
 )
 
+// catalogue is what can be had: for each NodePool what can be launched, and for a claim as what, as NodeOverlays have it.
+type catalogue struct {
+	mirror Mirror
+	cloud  cloud.Provider
+	// nodePrice is what a node costs beside its machine and its volumes, and packing how pods of NodePools are packed that
+	// do not say it themselves; see Config.
+	nodePrice float64
+	packing   plan.Packing
+	// overlaid are the pools as NodeOverlays have them.
+	overlaid overlaid
+}
+
 // pools returns every NodePool with what can be launched for it, or why nothing can, as NodeOverlays have it.
-func (a *Activities) pools(ctx context.Context) []plan.Pool {
-	pools, _ := a.overlaid.apply(a.Mirror.NodeOverlays(), a.offered(ctx))
+func (c *catalogue) pools(ctx context.Context) []plan.Pool {
+	pools, _ := c.overlaid.apply(c.mirror.NodeOverlays(), c.offered(ctx))
 	return pools
 }
 
 // offered returns every NodePool with what the cloud sells for it.
-func (a *Activities) offered(ctx context.Context) []plan.Pool {
+func (c *catalogue) offered(ctx context.Context) []plan.Pool {
 	var pools []plan.Pool
-	for _, nodePool := range a.Mirror.NodePools() {
-		pool := plan.Pool{NodePool: nodePool, NodePrice: a.NodePrice, Packing: a.Packing.For(nodePool)}
+	for _, nodePool := range c.mirror.NodePools() {
+		pool := plan.Pool{NodePool: nodePool, NodePrice: c.nodePrice, Packing: c.packing.For(nodePool)}
 		ref := nodePool.Spec.Template.Spec.NodeClassRef
-		class := a.Mirror.NodeClass(ref.Name)
+		class := c.mirror.NodeClass(ref.Name)
 		if class == nil {
 			pool.Problem = fmt.Sprintf("%s %q does not exist", ref.Kind, ref.Name)
-		} else if types, err := a.Cloud.InstanceTypes(ctx, class); err != nil {
+		} else if types, err := c.cloud.InstanceTypes(ctx, class); err != nil {
 			pool.Problem = fmt.Sprintf("%s %q: %v", ref.Kind, ref.Name, err)
 		} else {
 			pool.Types = types
-			pool.NodePrice += a.Cloud.VolumePrice(class)
+			pool.NodePrice += c.cloud.VolumePrice(class)
 		}
 		pools = append(pools, pool)
 	}
 	return pools
+}
+
+// nodeClass returns the claim's node class from the mirror, nil where there is none.
+func (c *catalogue) nodeClass(claim *karpv1.NodeClaim) *awsv1.EC2NodeClass {
+	if claim.Spec.NodeClassRef == nil {
+		return nil
+	}
+	return c.mirror.NodeClass(claim.Spec.NodeClassRef.Name)
 }

@@ -78,7 +78,7 @@ func TestPools(t *testing.T) {
 		"broken":   {Problem: `EC2NodeClass "broken": no subnets`, NodePrice: 0.01, Packing: plan.PackingSpread},
 	}
 	got := map[string]made{}
-	for _, pool := range doing.pools(t.Context()) {
+	for _, pool := range doing.launcher.catalogue.pools(t.Context()) {
 		got[pool.NodePool.Name] = made{len(pool.Types), pool.Problem, pool.NodePrice, pool.Packing}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -16,7 +16,7 @@ const mergedShare = 20
 
 // counted are those of the nodes that began to be disrupted which a rate counts still: that of their NodePool or that of
 // the cluster. A rate that cannot be read may count all of them once it can.
-func (a *Activities) counted(snapshot *plan.Snapshot, disrupted []workflows.Disrupted) []workflows.Disrupted {
+func (l *lately) counted(snapshot *plan.Snapshot, disrupted []workflows.Disrupted) []workflows.Disrupted {
 	within := map[string]time.Duration{}
 	for _, pool := range snapshot.NodePools {
 		switch rate, err := pool.DisruptionRate(); {
@@ -30,8 +30,8 @@ func (a *Activities) counted(snapshot *plan.Snapshot, disrupted []workflows.Disr
 	last := map[string]int{} // the place in counted of a NodePool's last
 	for _, d := range slices.SortedStableFunc(slices.Values(disrupted), func(a, b workflows.Disrupted) int { return a.At.Compare(b.At) }) {
 		spans := []time.Duration{within[d.NodePool]}
-		if a.Rate != nil {
-			spans = append(spans, a.Rate.Within)
+		if l.rate != nil {
+			spans = append(spans, l.rate.Within)
 		}
 		slices.Sort(spans)
 		// What the shorter rate counts no more is remembered as the longer one needs it.
@@ -88,6 +88,9 @@ func begun(disrupted []workflows.Disrupted) map[string][]karpv1.Begun {
 // and so does not wake Disruption for what a rate keeps. Where another process evaluates it wakes it for nothing, and less
 // and less often.
 type lately struct {
+	// rate is the cluster's; nil where it has none.
+	rate *karpv1.DisruptionRate
+
 	mu        sync.Mutex
 	disrupted []workflows.Disrupted
 }

@@ -50,7 +50,7 @@ func TestWhatRatesCountIsRemembered(t *testing.T) {
 		doing := New(Config{Rate: test.cluster})
 		disrupted := []workflows.Disrupted{{NodePool: test.pool, Nodes: 2, At: now.Add(-test.ago)}}
 		before := slices.Clone(disrupted)
-		if got := doing.counted(snapshot, disrupted); (len(got) == 1) != test.want {
+		if got := doing.lately.counted(snapshot, disrupted); (len(got) == 1) != test.want {
 			t.Errorf("%s: %v", test.reason, got)
 		}
 		if diff := cmp.Diff(before, disrupted); diff != "" {
@@ -82,7 +82,7 @@ func TestARateNeverFillsAPayload(t *testing.T) {
 			remembered = append(remembered, workflows.Disrupted{NodePool: pool.Name, Nodes: 1, At: now})
 		}
 		snapshot.Time = now
-		remembered = doing.counted(snapshot, remembered)
+		remembered = doing.lately.counted(snapshot, remembered)
 	}
 	encoded, err := json.Marshal(remembered)
 	if err != nil {

@@ -115,3 +115,8 @@ func ephemeral(t corev1.Taint) bool {
 	}
 	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
 }
+
+// expecting says whether our taint is on the node.
+func expecting(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.ExpectingTaintKey })
+}

@@ -1,14 +1,12 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
 
 	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,30 +23,36 @@ const (
 	triesEach = 3
 )
 
+// remover takes nodes away that have no more to do, or have nothing to wait for any more.
+type remover struct {
+	objects objects
+	log     *zap.Logger
+}
+
 // Remove takes away the nodes of one evaluation. Before it does, the API server itself is asked whether the reason still
 // holds. A node that is to go for being empty is tainted first, so that nothing new can be bound to it, and given back
 // if it got a pod in between; of a static pool no more nodes go than it has beyond its replicas.
-func (a *Activities) Remove(ctx context.Context, removal workflows.Removal) (workflows.RemovalResult, error) {
+func (r *remover) Remove(ctx context.Context, removal workflows.Removal) (workflows.RemovalResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	return a.removeNodes(ctx, removal, activity.GetInfo(ctx).Attempt >= triesEach)
+	return r.removeNodes(ctx, removal, activity.GetInfo(ctx).Attempt >= triesEach)
 }
 
 // removeNodes removes nodes. What cannot be removed is an error, and with the last try a reason for which a node is kept.
-func (a *Activities) removeNodes(ctx context.Context, removal workflows.Removal, lastTry bool) (workflows.RemovalResult, error) {
+func (r *remover) removeNodes(ctx context.Context, removal workflows.Removal, lastTry bool) (workflows.RemovalResult, error) {
 	var mu sync.Mutex
 	var result workflows.RemovalResult
 	going := removal.Nodes
 	if removal.Reason == string(plan.DisruptionReasonOverprovisioned) {
 		var err error
-		if going, result.Kept, err = a.surplus(ctx, going); err != nil {
+		if going, result.Kept, err = r.surplus(ctx, going); err != nil {
 			return result, err
 		}
 	}
 	err := inParallel(ctx, len(going), func(ctx context.Context, i int) error {
-		kept, err := a.remove(ctx, going[i], removal.Reason)
+		kept, err := r.remove(ctx, going[i], removal.Reason)
 		if err != nil && lastTry && ctx.Err() == nil {
-			kept, err = a.keepFailed(ctx, going[i], err), nil
+			kept, err = r.keepFailed(ctx, going[i], err), nil
 		}
 		if err != nil {
 			return err
@@ -68,50 +72,34 @@ func (a *Activities) removeNodes(ctx context.Context, removal workflows.Removal,
 
 // keepFailed takes the marks off a node that cannot be removed, and says why it is kept. The next evaluation finds it
 // again if there is still a reason for it to go.
-func (a *Activities) keepFailed(ctx context.Context, gone workflows.RemovedNode, cause error) string {
-	a.Log.Warn("could not remove a node", zap.String("node", gone.Node), zap.String("claim", gone.Claim.Name), zap.Error(cause))
-	node, err := a.objects.node(ctx, gone.Node, gone.NodeUID)
+func (r *remover) keepFailed(ctx context.Context, gone workflows.RemovedNode, cause error) string {
+	r.log.Warn("could not remove a node", zap.String("node", gone.Node), zap.String("claim", gone.Claim.Name), zap.Error(cause))
+	node, err := r.objects.node(ctx, gone.Node, gone.NodeUID)
 	if err == nil && node != nil {
-		_, err = a.objects.change(ctx, node, "give back", giveBack)
+		_, err = r.objects.change(ctx, node, "give back", giveBack)
 	}
 	if err != nil { // the sweep takes them off
-		a.Log.Warn("could not take the marks off", zap.String("node", gone.Node), zap.Error(err))
+		r.log.Warn("could not take the marks off", zap.String("node", gone.Node), zap.Error(err))
 	}
 	return "it cannot be removed: " + cause.Error()
 }
 
-// inParallel does something for each of so many nodes, for some at once. What fails for one keeps it from none of the
-// others; the first of the errors is returned as it is, since Temporal reads its type.
-func inParallel(ctx context.Context, nodes int, do func(ctx context.Context, i int) error) error {
-	failed := make([]error, nodes)
-	var group errgroup.Group
-	group.SetLimit(removers)
-	for i := range nodes {
-		group.Go(func() error {
-			failed[i] = do(ctx, i)
-			return nil
-		})
-	}
-	_ = group.Wait() // what failed stands beside each node
-	return cmp.Or(failed...)
-}
-
 // surplus returns those of some nodes of one static pool that it still has beyond its replicas, and what keeps the rest.
 // Nodes that are on their way out already are among the first.
-func (a *Activities) surplus(ctx context.Context, nodes []workflows.RemovedNode) (going []workflows.RemovedNode, kept []string, err error) {
+func (r *remover) surplus(ctx context.Context, nodes []workflows.RemovedNode) (going []workflows.RemovedNode, kept []string, err error) {
 	if len(nodes) == 0 {
 		return nil, nil, nil
 	}
 	var pool karpv1.NodePool
-	first, err := a.objects.claim(ctx, nodes[0].Claim)
+	first, err := r.objects.claim(ctx, nodes[0].Claim)
 	if err != nil || first == nil {
 		return nil, nil, err
 	}
 	name := first.Labels[karpv1.NodePoolLabelKey]
-	if err := a.objects.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
+	if err := r.objects.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
 		return nil, nil, ignoreNotFound("get NodePool "+name, err)
 	}
-	claims, err := a.objects.listClaims(ctx, client.MatchingLabels{karpv1.NodePoolLabelKey: name})
+	claims, err := r.objects.listClaims(ctx, client.MatchingLabels{karpv1.NodePoolLabelKey: name})
 	if err != nil || pool.Spec.Replicas == nil {
 		return nil, nil, err
 	}
@@ -136,71 +124,71 @@ func (a *Activities) surplus(ctx context.Context, nodes []workflows.RemovedNode)
 }
 
 // remove removes one node, or says why it is kept.
-func (a *Activities) remove(ctx context.Context, gone workflows.RemovedNode, reason string) (kept string, err error) {
-	claim, kept, err := a.ready(ctx, gone, reason)
+func (r *remover) remove(ctx context.Context, gone workflows.RemovedNode, reason string) (kept string, err error) {
+	claim, kept, err := r.ready(ctx, gone, reason)
 	if claim == nil || err != nil {
 		return kept, err
 	}
-	return "", a.end(ctx, claim, gone, reason)
+	return "", r.end(ctx, claim, gone, reason)
 }
 
 // ready marks a node that is about to be removed and returns its claim; none where that is deleted already, or the node is
 // kept.
-func (a *Activities) ready(ctx context.Context, gone workflows.RemovedNode, reason string) (claim *karpv1.NodeClaim, kept string, err error) {
-	claim, err = a.objects.claim(ctx, gone.Claim)
+func (r *remover) ready(ctx context.Context, gone workflows.RemovedNode, reason string) (claim *karpv1.NodeClaim, kept string, err error) {
+	claim, err = r.objects.claim(ctx, gone.Claim)
 	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
 		return nil, "", err
 	}
-	if kept, err = a.mark(ctx, claim, gone, reason); kept != "" || err != nil {
+	if kept, err = r.mark(ctx, claim, gone, reason); kept != "" || err != nil {
 		return nil, kept, err
 	}
 	return claim, "", nil
 }
 
 // end deletes the claim of a node that is marked.
-func (a *Activities) end(ctx context.Context, claim *karpv1.NodeClaim, gone workflows.RemovedNode, reason string) error {
-	if err := a.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+func (r *remover) end(ctx context.Context, claim *karpv1.NodeClaim, gone workflows.RemovedNode, reason string) error {
+	if err := r.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 		return ignoreNotFound("delete NodeClaim "+claim.Name, err)
 	}
-	a.Log.Info("removed", zap.String("claim", claim.Name), zap.String("node", gone.Node), zap.String("reason", reason),
+	r.log.Info("removed", zap.String("claim", claim.Name), zap.String("node", gone.Node), zap.String("reason", reason),
 		zap.String("pool", claim.Labels[karpv1.NodePoolLabelKey]))
 	return nil
 }
 
 // mark notes on a Node, or on its claim where there is no Node, why it is about to be removed. A node that is to go for
 // being empty and is not is kept, and as it was before.
-func (a *Activities) mark(ctx context.Context, claim *karpv1.NodeClaim, gone workflows.RemovedNode, reason string) (kept string, err error) {
+func (r *remover) mark(ctx context.Context, claim *karpv1.NodeClaim, gone workflows.RemovedNode, reason string) (kept string, err error) {
 	if gone.Node == "" {
 		before := claim.DeepCopy()
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, ReasonAnnotation, reason)
-		return "", ignoreNotFound("note the reason on NodeClaim "+claim.Name, a.objects.Patch(ctx, claim, client.MergeFrom(before)))
+		return "", ignoreNotFound("note the reason on NodeClaim "+claim.Name, r.objects.Patch(ctx, claim, client.MergeFrom(before)))
 	}
-	node, err := a.objects.node(ctx, gone.Node, gone.NodeUID)
+	node, err := r.objects.node(ctx, gone.Node, gone.NodeUID)
 	if err != nil {
 		return "", err
 	}
 	if node == nil {
 		return "the Node is gone", nil
 	}
-	if node, err = a.objects.change(ctx, node, "taint", func(node *corev1.Node) { markRemoved(node, reason) }); err != nil {
+	if node, err = r.objects.change(ctx, node, "taint", func(node *corev1.Node) { markRemoved(node, reason) }); err != nil {
 		return "", err
 	}
 	if karpv1.DisruptionReason(reason) != karpv1.DisruptionReasonEmpty {
 		return "", nil
 	}
-	pod, err := a.needed(ctx, gone.Node)
+	pod, err := r.needed(ctx, gone.Node)
 	if err != nil || pod == "" {
 		return "", err
 	}
-	if _, err := a.objects.change(ctx, node, "give back", giveBack); err != nil {
+	if _, err := r.objects.change(ctx, node, "give back", giveBack); err != nil {
 		return "", err
 	}
 	return "pod " + pod + " runs on it", nil
 }
 
 // needed returns a pod for which a node is needed, nothing where there is none.
-func (a *Activities) needed(ctx context.Context, node string) (string, error) {
-	pods, err := a.objects.podsOn(ctx, node)
+func (r *remover) needed(ctx context.Context, node string) (string, error) {
+	pods, err := r.objects.podsOn(ctx, node)
 	if err != nil {
 		return "", err
 	}

@@ -72,7 +72,7 @@ func (r *replacing) Snapshot() *plan.Snapshot {
 				node = node.Join(reduce.Node(&nodes.Items[i]))
 			}
 		}
-		pods, err := r.doing.objects.podsOn(context.Background(), node.Name)
+		pods, err := r.doing.sweeper.objects.podsOn(context.Background(), node.Name)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -497,7 +497,7 @@ func TestSweepUnmarks(t *testing.T) {
 		}
 		r := newReplacing(t, test.running, claim, node)
 		listed := r.claims()[0]
-		s := sweep{Activities: r.doing, claims: map[string]*karpv1.NodeClaim{node.Spec.ProviderID: &listed}}
+		s := sweep{sweeper: r.doing.sweeper, claims: map[string]*karpv1.NodeClaim{node.Spec.ProviderID: &listed}}
 		s.marks(t.Context(), []*corev1.Node{r.node("node-a")})
 		if s.result.Failures > 0 {
 			t.Errorf("%s: %v", test.reason, s.result.Failed)

@@ -9,18 +9,23 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// A node that replaces others is kept closed, by the taint that keeps a node for the pods it was planned for, until those
-// others go: the kube-scheduler likes empty nodes best, and would put there what was evicted elsewhere for other reasons,
-// so that the pods it was bought for found no place. Retire opens it. What a replacement that was terminated leaves
+// keeper keeps a node that replaces others closed, by the taint that keeps a node for the pods it was planned for, until
+// those others go: the kube-scheduler likes empty nodes best, and would put there what was evicted elsewhere for other
+// reasons, so that the pods it was bought for found no place. Retire opens it. What a replacement that was terminated leaves
 // closed the sweep opens.
+type keeper struct {
+	cluster    workflows.Cluster
+	objects    objects
+	executions executions
+}
 
 // reserved says whether a claim's node is to be kept closed for now.
-func (a *Activities) reserved(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
+func (k *keeper) reserved(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	id := claim.Annotations[karpv1.ReplacementAnnotationKey]
 	if id == "" {
 		return false, nil
 	}
-	return a.executions.runs(ctx, a.Cluster.ReplacementID(id))
+	return k.executions.runs(ctx, k.cluster.ReplacementID(id))
 }
 
 // reserve closes a node.
@@ -31,17 +36,17 @@ func reserve(node *corev1.Node) {
 }
 
 // openReplacements opens the nodes of claims.
-func (a *Activities) openReplacements(ctx context.Context, refs []workflows.ClaimRef) error {
+func (k *keeper) openReplacements(ctx context.Context, refs []workflows.ClaimRef) error {
 	return inParallel(ctx, len(refs), func(ctx context.Context, i int) error {
-		claim, err := a.objects.claim(ctx, refs[i])
+		claim, err := k.objects.claim(ctx, refs[i])
 		if err != nil || claim == nil || claim.Status.NodeName == "" {
 			return err
 		}
-		node, err := a.objects.node(ctx, claim.Status.NodeName, "")
+		node, err := k.objects.node(ctx, claim.Status.NodeName, "")
 		if err != nil || node == nil || node.Spec.ProviderID != claim.Status.ProviderID {
 			return err
 		}
-		_, err = a.objects.change(ctx, node, "open", open)
+		_, err = k.objects.change(ctx, node, "open", open)
 		return err
 	})
 }

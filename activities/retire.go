@@ -20,22 +20,36 @@ import (
 // ownersMost bounds the owners whose moved pods are waited for.
 const ownersMost = 200
 
+// retirer lets the nodes go that are replaced.
+type retirer struct {
+	objects objects
+	mirror  Mirror
+	inputs  *inputs
+	// remover ends the nodes, and keeper opens those that replace them.
+	remover *remover
+	keeper  *keeper
+	// confirmer has the planner look once more at nodes that are about to go.
+	confirmer confirmer
+	events    recorder
+	log       *zap.Logger
+}
+
 // Retire lets the nodes of a replacement go: it looks once more whether they may, and deletes their claims. A node that
 // somebody else has ended meanwhile is done with; the others go all the same. Where one may not go, none does, unless each
 // goes for itself.
-func (a *Activities) Retire(ctx context.Context, in workflows.RetireInput) (workflows.RetireResult, error) {
+func (r *retirer) Retire(ctx context.Context, in workflows.RetireInput) (workflows.RetireResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	return a.retire(ctx, in, in.Apart && activity.GetInfo(ctx).Attempt >= triesEach)
+	return r.retire(ctx, in, in.Apart && activity.GetInfo(ctx).Attempt >= triesEach)
 }
 
 // retire lets nodes go. A node that the API server does not let go is an error, or, where each goes for itself and it was
 // tried often enough, one that has to stay.
-func (a *Activities) retire(ctx context.Context, in workflows.RetireInput, oneStays bool) (workflows.RetireResult, error) {
+func (r *retirer) retire(ctx context.Context, in workflows.RetireInput, oneStays bool) (workflows.RetireResult, error) {
 	var result workflows.RetireResult
 	candidates, stages := make([]candidate, len(in.Nodes)), make([]stage, len(in.Nodes))
 	if err := inParallel(ctx, len(in.Nodes), func(ctx context.Context, i int) (err error) {
-		candidates[i], stages[i], err = a.left(ctx, in, in.Nodes[i])
+		candidates[i], stages[i], err = r.left(ctx, in, in.Nodes[i])
 		return err
 	}); err != nil {
 		return result, err
@@ -52,17 +66,17 @@ func (a *Activities) retire(ctx context.Context, in workflows.RetireInput, oneSt
 		}
 	}
 	if len(going) == 0 {
-		return result, a.open(ctx, in)
+		return result, r.open(ctx, in)
 	}
-	if err := a.Mirror.Fresh(freshEnough); err != nil {
+	if err := r.mirror.Fresh(freshEnough); err != nil {
 		return result, fmt.Errorf("let nodes go: %w", err)
 	}
-	going, err := a.mayGo(ctx, in, going, &result)
+	going, err := r.mayGo(ctx, in, going, &result)
 	if err != nil {
 		return result, err
 	}
 	if in.Open || len(going) > 0 {
-		if err := a.open(ctx, in); err != nil {
+		if err := r.open(ctx, in); err != nil {
 			return result, err
 		}
 	}
@@ -70,28 +84,28 @@ func (a *Activities) retire(ctx context.Context, in workflows.RetireInput, oneSt
 		return result, nil
 	}
 	if in.Owners {
-		if result.Owners, err = a.owners(ctx, going); err != nil {
+		if result.Owners, err = r.owners(ctx, going); err != nil {
 			return result, err
 		}
 	}
-	if err := a.let(ctx, in, going, oneStays, &result); err != nil {
+	if err := r.let(ctx, in, going, oneStays, &result); err != nil {
 		return result, err
 	}
-	a.Log.Info("replacement lets nodes go", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Strings("claims", result.Retired), zap.Strings("gone", result.Gone))
+	r.log.Info("replacement lets nodes go", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Strings("claims", result.Retired), zap.Strings("gone", result.Gone))
 	return result, nil
 }
 
 // open has the replacements take pods, unless that is still to wait.
-func (a *Activities) open(ctx context.Context, in workflows.RetireInput) error {
+func (r *retirer) open(ctx context.Context, in workflows.RetireInput) error {
 	if in.Closed {
 		return nil
 	}
-	return a.openReplacements(ctx, in.Claims)
+	return r.keeper.openReplacements(ctx, in.Claims)
 }
 
 // let deletes the claims of nodes that may go, all as good as at once: the large pods of all of them move before the small
 // pods of any. With oneStays, one that cannot be let go keeps no other from it.
-func (a *Activities) let(ctx context.Context, in workflows.RetireInput, going []candidate, oneStays bool, result *workflows.RetireResult) error {
+func (r *retirer) let(ctx context.Context, in workflows.RetireInput, going []candidate, oneStays bool, result *workflows.RetireResult) error {
 	kept, claims, failed := make([]string, len(going)), make([]*karpv1.NodeClaim, len(going)), make([]error, len(going))
 	tolerate := func(i int, err error) error {
 		if err == nil || !oneStays || ctx.Err() != nil {
@@ -101,7 +115,7 @@ func (a *Activities) let(ctx context.Context, in workflows.RetireInput, going []
 		return nil
 	}
 	err := inParallel(ctx, len(going), func(ctx context.Context, i int) (err error) {
-		claims[i], kept[i], err = a.ready(ctx, going[i].gone, in.Reason)
+		claims[i], kept[i], err = r.remover.ready(ctx, going[i].gone, in.Reason)
 		return tolerate(i, err)
 	})
 	if err != nil {
@@ -111,7 +125,7 @@ func (a *Activities) let(ctx context.Context, in workflows.RetireInput, going []
 		if claims[i] == nil {
 			return nil
 		}
-		return tolerate(i, a.end(ctx, claims[i], going[i].gone, in.Reason))
+		return tolerate(i, r.remover.end(ctx, claims[i], going[i].gone, in.Reason))
 	})
 	if err != nil {
 		return err
@@ -131,7 +145,7 @@ func (a *Activities) let(ctx context.Context, in workflows.RetireInput, going []
 		if why := cmp.Or(c.gone.Why, in.Why); why != "" {
 			text += ": " + why
 		}
-		a.events.tellBoth(c.node, c.claim, corev1.EventTypeNormal, "DisruptionTerminating", text)
+		r.events.tellBoth(c.node, c.claim, corev1.EventTypeNormal, "DisruptionTerminating", text)
 	}
 	return nil
 }
@@ -153,13 +167,13 @@ const (
 )
 
 // left reads a candidate. One that an earlier try has let go is told by its mark from one that somebody else ended.
-func (a *Activities) left(ctx context.Context, in workflows.RetireInput, gone workflows.RemovedNode) (candidate, stage, error) {
+func (r *retirer) left(ctx context.Context, in workflows.RetireInput, gone workflows.RemovedNode) (candidate, stage, error) {
 	c := candidate{gone: gone}
 	var err error
-	if c.claim, err = a.objects.claim(ctx, gone.Claim); err != nil {
+	if c.claim, err = r.objects.claim(ctx, gone.Claim); err != nil {
 		return c, passed, err
 	}
-	if c.node, err = a.objects.node(ctx, gone.Node, gone.NodeUID); err != nil {
+	if c.node, err = r.objects.node(ctx, gone.Node, gone.NodeUID); err != nil {
 		return c, passed, err
 	}
 	switch {
@@ -177,10 +191,10 @@ func (a *Activities) left(ctx context.Context, in workflows.RetireInput, gone wo
 
 // mayGo returns the nodes that may go, and says what keeps the others and whether that is worth waiting for. What a person
 // may have written a moment ago is read from the API server; where the pods go is asked of the planner.
-func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, candidates []candidate, result *workflows.RetireResult) ([]candidate, error) {
+func (r *retirer) mayGo(ctx context.Context, in workflows.RetireInput, candidates []candidate, result *workflows.RetireResult) ([]candidate, error) {
 	why := make([]string, len(candidates))
 	if err := inParallel(ctx, len(candidates), func(ctx context.Context, i int) (err error) {
-		why[i], err = a.protected(ctx, candidates[i], karpv1.DisruptionReason(in.Reason))
+		why[i], err = r.protected(ctx, candidates[i], karpv1.DisruptionReason(in.Reason))
 		return err
 	}); err != nil {
 		return nil, err
@@ -196,7 +210,7 @@ func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, candid
 	}
 	for len(going) > 0 && (in.Apart || len(result.Blocked) == 0) {
 		// Where something protects a node, nothing is said yet of whether the pods of the others have a place.
-		blocked, crowded, err := a.confirm(ctx, in, going, result)
+		blocked, crowded, err := r.confirm(ctx, in, going, result)
 		if err != nil {
 			return nil, err
 		}
@@ -222,12 +236,12 @@ func (a *Activities) mayGo(ctx context.Context, in workflows.RetireInput, candid
 }
 
 // confirm asks the planner about nodes. It returns the claims of those that are kept, and whether that is for want of room.
-func (a *Activities) confirm(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) (blocked map[string]bool, crowded bool, err error) {
+func (r *retirer) confirm(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) (blocked map[string]bool, crowded bool, err error) {
 	claims := make([]string, 0, len(going))
 	for _, c := range going {
 		claims = append(claims, c.claim.Name)
 	}
-	verdicts, err := a.confirmer.confirm(ctx, in.ID, karpv1.DisruptionReason(in.Reason), claims, a.askPlanner)
+	verdicts, err := r.confirmer.confirm(ctx, in.ID, karpv1.DisruptionReason(in.Reason), claims, r.askPlanner)
 	if err != nil {
 		return nil, false, fmt.Errorf("ask whether nodes may go: %w", err)
 	}
@@ -243,7 +257,7 @@ func (a *Activities) confirm(ctx context.Context, in workflows.RetireInput, goin
 }
 
 // askPlanner asks about nodes of replacements that are all carried out for one reason.
-func (a *Activities) askPlanner(ctx context.Context, leaves []*leave) []plan.Verdict {
+func (r *retirer) askPlanner(ctx context.Context, leaves []*leave) []plan.Verdict {
 	command, replacements := plan.Command{Reason: leaves[0].reason}, map[string]string{}
 	for _, l := range leaves {
 		command.Nodes = append(command.Nodes, l.claims...)
@@ -251,14 +265,14 @@ func (a *Activities) askPlanner(ctx context.Context, leaves []*leave) []plan.Ver
 			replacements[claim] = l.replacement
 		}
 	}
-	snapshot := a.Mirror.Snapshot()
+	snapshot := r.mirror.Snapshot()
 	overlay(snapshot, replacements)
-	return plan.Confirm(a.input(ctx, snapshot, nil), command)
+	return plan.Confirm(r.inputs.of(ctx, snapshot, nil), command)
 }
 
 // protected says what asks, on the Node, its claim or its pods, not to be disrupted.
-func (a *Activities) protected(ctx context.Context, c candidate, reason karpv1.DisruptionReason) (string, error) {
-	pods, err := a.objects.podsOn(ctx, c.gone.Node)
+func (r *retirer) protected(ctx context.Context, c candidate, reason karpv1.DisruptionReason) (string, error) {
+	pods, err := r.objects.podsOn(ctx, c.gone.Node)
 	if err != nil {
 		return "", err
 	}
@@ -271,11 +285,11 @@ func (a *Activities) protected(ctx context.Context, c candidate, reason karpv1.D
 }
 
 // owners are the controllers of the pods that will have to move, with how many pods each has now.
-func (a *Activities) owners(ctx context.Context, going []candidate) ([]workflows.PodOwner, error) {
+func (r *retirer) owners(ctx context.Context, going []candidate) ([]workflows.PodOwner, error) {
 	found := map[workflows.PodOwner]bool{}
 	reduce := new(plan.Interner)
 	for _, c := range going {
-		pods, err := a.objects.podsOn(ctx, c.gone.Node)
+		pods, err := r.objects.podsOn(ctx, c.gone.Node)
 		if err != nil {
 			return nil, err
 		}
@@ -290,7 +304,7 @@ func (a *Activities) owners(ctx context.Context, going []candidate) ([]workflows
 	})
 	owners = owners[:min(len(owners), ownersMost)]
 	for i := range owners {
-		owners[i].Pods = len(a.Mirror.PodsOwnedBy(owners[i].Namespace, owners[i].Kind, owners[i].Name))
+		owners[i].Pods = len(r.mirror.PodsOwnedBy(owners[i].Namespace, owners[i].Kind, owners[i].Name))
 	}
 	return owners, nil
 }

@@ -8,6 +8,9 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/tenon-sh/tenon/workflows"
 )
 
 const (
@@ -19,20 +22,28 @@ const (
 	seenAtMost = 30 * time.Second
 )
 
+// seen waits until the mirror shows what others have created.
+type seen struct {
+	cluster    workflows.Cluster
+	clusterUID string
+	mirror     Mirror
+	log        *zap.Logger
+}
+
 // awaitClaims returns when the mirror shows every claim up to a resource version of a cluster, which may be unknown. Versions
 // are numbers of one etcd: those of a cluster that had this one's name before are dropped, and so are those that a fresh
 // mirror does not come to see, as after a backup was restored. Then anew is true.
-func (a *Activities) awaitClaims(ctx context.Context, version, clusterUID string) (anew bool, err error) {
+func (s seen) awaitClaims(ctx context.Context, version, clusterUID string) (anew bool, err error) {
 	if version == "" {
 		return false, nil
 	}
-	if clusterUID != "" && a.ClusterUID != "" && clusterUID != a.ClusterUID {
-		a.Log.Warn("dropped what was known of another cluster of this name", zap.String("cluster", string(a.Cluster)), zap.String("uid", a.ClusterUID), zap.String("other", clusterUID))
+	if clusterUID != "" && s.clusterUID != "" && clusterUID != s.clusterUID {
+		s.log.Warn("dropped what was known of another cluster of this name", zap.String("cluster", string(s.cluster)), zap.String("uid", s.clusterUID), zap.String("other", clusterUID))
 		return true, nil
 	}
 	waiting, stop := context.WithTimeout(ctx, seenWithin)
 	defer stop()
-	err = a.Mirror.AwaitClaims(waiting, version)
+	err = s.mirror.AwaitClaims(waiting, version)
 	switch {
 	case err == nil:
 		return false, nil
@@ -42,9 +53,20 @@ func (a *Activities) awaitClaims(ctx context.Context, version, clusterUID string
 	if time.Since(activity.GetInfo(ctx).ScheduledTime) < seenAtMost {
 		return false, fmt.Errorf("the view of NodeClaims has not come to resource version %s within %s", version, seenWithin)
 	}
-	if err := a.Mirror.Fresh(freshEnough); err != nil {
+	if err := s.mirror.Fresh(freshEnough); err != nil {
 		return false, fmt.Errorf("wait for claims: %w", err)
 	}
-	a.Log.Warn("dropped a resource version that does not come; the cluster was restored, or made again", zap.String("version", version))
+	s.log.Warn("dropped a resource version that does not come; the cluster was restored, or made again", zap.String("version", version))
 	return true, nil
+}
+
+// newer returns the later of two resource versions.
+func newer(a, b string) string {
+	if a == "" {
+		return b
+	}
+	if order, err := resourceversion.CompareResourceVersion(a, b); err == nil && order > 0 {
+		return a
+	}
+	return b
 }

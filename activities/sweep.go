@@ -34,26 +34,46 @@ const (
 	tagClaim = "karpenter.sh/nodeclaim"
 )
 
+// sweeper finds what was left over, and has it put right.
+type sweeper struct {
+	// cluster and clusterUID tell what is this cluster's from what is another's of its name.
+	cluster    workflows.Cluster
+	clusterUID string
+	objects    objects
+	mirror     Mirror
+	cloud      cloud.Provider
+	executions executions
+	undoer     *undoer
+	events     recorder
+	// share is the share of the nodes that one sweep may end; see Config.SweepMost.
+	share float64
+	// metrics counts what sweeps do; nil where nobody does.
+	metrics *SweepMetrics
+	// swept is what workflows were told.
+	swept swept
+	log   *zap.Logger
+}
+
 // Sweep compares cloud, cluster and workflows. What it finds was left by a crash at an unlucky line, by a bug or by a
 // person, so it is careful: it reads the claims after the instances, acts only on what is old enough, and asks Temporal
 // about each workflow by id, since the list of workflows may lag. The cluster is compared as the mirror shows it; what
 // looks wrong there is read from the API server before anything is concluded. What cannot be put right is named in the result, and
 // keeps nothing else from being put right. How much one sweep ends is bounded; see sweepcap.go.
-func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflows.SweepResult, error) {
+func (w *sweeper) Sweep(ctx context.Context, _ workflows.SweepInput) (workflows.SweepResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	instances, err := a.Cloud.Instances(ctx, cloud.Query{})
+	instances, err := w.cloud.Instances(ctx, cloud.Query{})
 	if err != nil {
 		return workflows.SweepResult{}, cloudFailure("list instances", err)
 	}
-	if err := a.Mirror.Fresh(freshEnough); err != nil {
+	if err := w.mirror.Fresh(freshEnough); err != nil {
 		return workflows.SweepResult{}, fmt.Errorf("compare the cluster: %w", err)
 	}
-	claims := a.Mirror.Claims()
-	nodes := slices.DeleteFunc(a.Mirror.Nodes(), func(node *corev1.Node) bool { return node.Labels[karpv1.NodeRegisteredLabelKey] == "" })
-	s := sweep{Activities: a, now: time.Now(), instances: map[string]cloud.Instance{}, claims: map[string]*karpv1.NodeClaim{},
+	claims := w.mirror.Claims()
+	nodes := slices.DeleteFunc(w.mirror.Nodes(), func(node *corev1.Node) bool { return node.Labels[karpv1.NodeRegisteredLabelKey] == "" })
+	s := sweep{sweeper: w, now: time.Now(), instances: map[string]cloud.Instance{}, claims: map[string]*karpv1.NodeClaim{},
 		named: map[string]*karpv1.NodeClaim{}, alive: map[string]bool{},
-		most:   sweepMost(a.SweepMost, len(instances)),
+		most:   sweepMost(w.share, len(instances)),
 		result: workflows.SweepResult{Instances: len(instances), Claims: len(claims)}}
 	for _, instance := range instances {
 		s.instances[instance.ProviderID] = instance
@@ -78,9 +98,9 @@ func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflo
 	s.marks(ctx, nodes)
 	s.nameInstances(ctx)
 	s.stuck(ctx)
-	a.SweepMetrics.swept(s.result)
+	w.metrics.swept(s.result)
 	if r := s.result; len(r.Terminated)+len(r.Adopted)+len(r.Lost)+len(r.Nodes)+len(r.Unmarked)+len(r.Dropped)+len(r.Ended)+len(r.Failed)+len(r.Stuck)+r.Withheld > 0 || r.Stopped != "" {
-		a.Log.Warn("sweep put something right", zap.Strings("terminated", r.Terminated), zap.Strings("adopted", r.Adopted), zap.Strings("ended", r.Ended),
+		w.log.Warn("sweep put something right", zap.Strings("terminated", r.Terminated), zap.Strings("adopted", r.Adopted), zap.Strings("ended", r.Ended),
 			zap.Strings("lost", r.Lost), zap.Strings("nodes", r.Nodes), zap.Strings("unmarked", r.Unmarked), zap.Strings("dropped", r.Dropped),
 			zap.Strings("failed", r.Failed), zap.Strings("stuck", r.Stuck), zap.Int("withheld", r.Withheld), zap.String("stopped", r.Stopped))
 	}
@@ -89,7 +109,7 @@ func (a *Activities) Sweep(ctx context.Context, _ workflows.SweepInput) (workflo
 
 // sweep is one comparison: instances and launched claims by provider id.
 type sweep struct {
-	*Activities
+	*sweeper
 	now time.Time
 	// listed are the workflows that run according to Temporal's list, which may lag: what it lacks is asked for by id.
 	listed    map[string]listedWorkflow
@@ -132,7 +152,7 @@ func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) {
 			continue
 		}
 		if _, known := launching[instance.LaunchGroup]; !known && instance.LaunchGroup != "" {
-			running, err := s.running(ctx, s.Cluster.LaunchID(instance.LaunchGroup))
+			running, err := s.running(ctx, s.cluster.LaunchID(instance.LaunchGroup))
 			s.fail("instance "+instance.ID, err)
 			launching[instance.LaunchGroup] = running || err != nil
 		}
@@ -160,7 +180,7 @@ func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) {
 			ids = append(ids, instance.ID)
 		}
 	}
-	if len(ids) > s.most && 2*len(ids) > len(instances) && s.SweepMost < 1 {
+	if len(ids) > s.most && 2*len(ids) > len(instances) && s.share < 1 {
 		s.result.Stopped = fmt.Sprintf("%d of %d instances have neither a NodeClaim nor a workflow; none is terminated. They may be another cluster's of this name. "+
 			"Run the worker with --sweep-most=1 if they are to go", len(ids), len(instances))
 		return
@@ -169,7 +189,7 @@ func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) {
 	if len(ids) == 0 {
 		return
 	}
-	if err := s.Cloud.Terminate(ctx, ids); err != nil {
+	if err := s.cloud.Terminate(ctx, ids); err != nil {
 		s.fail("instances nobody owns", cloudFailure("terminate", err))
 		return
 	}
@@ -188,7 +208,7 @@ func (s *sweep) adoptions(ctx context.Context, claims []*karpv1.NodeClaim) {
 			lost++
 		}
 	}
-	doubtful := lost > sweepMost(s.SweepMost, launched) && 2*lost > launched && s.SweepMost < 1
+	doubtful := lost > sweepMost(s.share, launched) && 2*lost > launched && s.share < 1
 	if doubtful {
 		s.result.Stopped = fmt.Sprintf("the cloud shows no instance for %d of %d launched NodeClaims; none is ended for that. "+
 			"Look whether the worker asks the right account and region, or run it with --sweep-most=1 if they are gone", lost, launched)
@@ -203,7 +223,7 @@ func (s *sweep) adoptions(ctx context.Context, claims []*karpv1.NodeClaim) {
 		if s.now.Sub(claim.CreationTimestamp.Time) < adoptAge && (claim.Status.ProviderID == "" || s.lost(claim)) {
 			continue
 		}
-		_, lives := s.listed[s.Cluster.NodeClaimID(claim.Name)]
+		_, lives := s.listed[s.cluster.NodeClaimID(claim.Name)]
 		switch {
 		case claim.Status.ProviderID == "":
 			s.fail("NodeClaim "+claim.Name, s.adoptLaunch(ctx, claim, claims))
@@ -222,15 +242,15 @@ func (s *sweep) adoptLaunch(ctx context.Context, claim *karpv1.NodeClaim, all []
 	if orphaned, err := s.dropOrphan(ctx, claim); orphaned || err != nil {
 		return err
 	}
-	if running, err := s.running(ctx, s.Cluster.NodeClaimID(claim.Name)); running || err != nil {
+	if running, err := s.running(ctx, s.cluster.NodeClaimID(claim.Name)); running || err != nil {
 		return err
 	}
 	group := UnlaunchedGroup(claim, all)
-	if running, err := s.running(ctx, s.Cluster.LaunchID(group.Group)); running || err != nil {
+	if running, err := s.running(ctx, s.cluster.LaunchID(group.Group)); running || err != nil {
 		return err
 	}
-	in := workflows.LaunchInput{Cluster: s.Cluster, ClusterUID: s.ClusterUID, LaunchGroup: group, Adopted: true}
-	if _, err := s.Temporal.ExecuteWorkflow(ctx, workflows.LaunchOptions(s.Cluster, group).Client(), workflows.LaunchType, in); err != nil {
+	in := workflows.LaunchInput{Cluster: s.cluster, ClusterUID: s.clusterUID, LaunchGroup: group, Adopted: true}
+	if _, err := s.executions.ExecuteWorkflow(ctx, workflows.LaunchOptions(s.cluster, group).Client(), workflows.LaunchType, in); err != nil {
 		return fmt.Errorf("adopt NodeClaim %s: %w", claim.Name, err)
 	}
 	s.result.Adopted = append(s.result.Adopted, claim.Name)
@@ -263,7 +283,7 @@ func (s *sweep) adoptClaims(ctx context.Context, claims []*karpv1.NodeClaim) {
 
 // adoptClaim starts the workflow of a launched claim, unless it runs or the claim is gone by now.
 func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
-	in := ClaimInput(s.Cluster, s.ClusterUID, claim)
+	in := ClaimInput(s.cluster, s.clusterUID, claim)
 	options := workflows.NodeClaimOptions(in)
 	if running, err := s.executions.runs(ctx, options.ID); running || err != nil {
 		return false, err
@@ -271,7 +291,7 @@ func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) (bool, 
 	if there, err := s.objects.claim(ctx, in.Claim); there == nil || err != nil {
 		return false, err
 	}
-	if _, err := s.Temporal.ExecuteWorkflow(ctx, options.Client(), workflows.NodeClaimType, in); err != nil {
+	if _, err := s.executions.ExecuteWorkflow(ctx, options.Client(), workflows.NodeClaimType, in); err != nil {
 		return false, fmt.Errorf("adopt NodeClaim %s: %w", claim.Name, err)
 	}
 	return true, nil
@@ -279,10 +299,10 @@ func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) (bool, 
 
 // tellLost tells the workflow of a launched claim, which is started where there is none, that its instance is gone.
 func (s *sweep) tellLost(ctx context.Context, claim *karpv1.NodeClaim) error {
-	in := ClaimInput(s.Cluster, s.ClusterUID, claim)
+	in := ClaimInput(s.cluster, s.clusterUID, claim)
 	options := workflows.NodeClaimOptions(in)
 	ending := workflows.Ending{Reason: workflows.ReasonInstanceGone, Lost: true, Deleting: !claim.DeletionTimestamp.IsZero()}
-	err := s.Temporal.SignalWorkflow(ctx, options.ID, "", workflows.SignalEnding, ending)
+	err := s.executions.SignalWorkflow(ctx, options.ID, "", workflows.SignalEnding, ending)
 	var missing *serviceerror.NotFound
 	if errors.As(err, &missing) {
 		// A workflow ends after its claim. Where the claim is gone too, the node has gone for a reason of its own since the
@@ -291,7 +311,7 @@ func (s *sweep) tellLost(ctx context.Context, claim *karpv1.NodeClaim) error {
 		if there == nil || claimErr != nil {
 			return claimErr
 		}
-		_, err = s.Temporal.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalEnding, ending, options.Client(), workflows.NodeClaimType, in)
+		_, err = s.executions.SignalWithStartWorkflow(ctx, options.ID, workflows.SignalEnding, ending, options.Client(), workflows.NodeClaimType, in)
 	}
 	if err != nil {
 		return fmt.Errorf("tell NodeClaim %s that its instance is gone: %w", claim.Name, err)
@@ -311,7 +331,7 @@ func (s *sweep) lost(claim *karpv1.NodeClaim) bool {
 		claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
 		return false
 	}
-	node := s.Mirror.NodeByProviderID(claim.Status.ProviderID)
+	node := s.mirror.NodeByProviderID(claim.Status.ProviderID)
 	return node == nil || !ready(node)
 }
 
@@ -371,8 +391,8 @@ func (s *sweep) nameInstances(ctx context.Context) {
 		if _, named := s.instances[id].Tags[tagName]; !named {
 			tags[tagName] = claim.Status.NodeName
 		}
-		if err := s.Cloud.Tag(ctx, s.instances[id].ID, tags); err != nil {
-			s.Log.Warn("could not name an instance", zap.String("instance", s.instances[id].ID), zap.String("claim", claim.Name), zap.Error(err))
+		if err := s.cloud.Tag(ctx, s.instances[id].ID, tags); err != nil {
+			s.log.Warn("could not name an instance", zap.String("instance", s.instances[id].ID), zap.String("claim", claim.Name), zap.Error(err))
 			return
 		}
 	}

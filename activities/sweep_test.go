@@ -353,9 +353,9 @@ func TestSweepTellsNobodyOfAClaimThatIsGone(t *testing.T) {
 
 func sweepOnce(t *testing.T, a *Activities) workflows.SweepResult {
 	t.Helper()
-	if mirror, ok := a.Mirror.(sweptMirror); ok {
-		mirror.kube = a.Kube
-		a.Mirror = mirror
+	if mirror, ok := a.sweeper.mirror.(sweptMirror); ok {
+		mirror.kube = a.sweeper.objects
+		a.sweeper.mirror = mirror
 	}
 	var suite testsuite.WorkflowTestSuite
 	environment := suite.NewTestActivityEnvironment()

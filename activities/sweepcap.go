@@ -36,12 +36,12 @@ func (s *sweep) spend(nodes int) (over int) {
 // Those of a cluster that had its name before do not count, nor those whose instances are gone as well. A share of 1 says
 // that it is meant.
 func (s *sweep) vanished() {
-	if s.SweepMost >= 1 {
+	if s.share >= 1 {
 		return
 	}
 	gone, lives := 0, 0
 	for id, listed := range s.listed {
-		name, isLife := strings.CutPrefix(id, s.Cluster.NodeClaimID(""))
+		name, isLife := strings.CutPrefix(id, s.cluster.NodeClaimID(""))
 		if !isLife || !s.endsNode(listed) {
 			continue
 		}
@@ -64,7 +64,7 @@ func (s *sweep) endsNode(listed listedWorkflow) bool {
 
 // foreign says that a workflow belongs to another cluster of this one's name.
 func (s *sweep) foreign(listed listedWorkflow) bool {
-	return listed.clusterUID != "" && s.ClusterUID != "" && listed.clusterUID != s.ClusterUID
+	return listed.clusterUID != "" && s.clusterUID != "" && listed.clusterUID != s.clusterUID
 }
 
 // owned says that the claim is there whose life a workflow is. Workflows of before there were memos go by the name.

@@ -36,7 +36,7 @@ func (s *sweep) unmarkOrphan(ctx context.Context, node *corev1.Node) error {
 	if err != nil || now == nil || !disrupted(now) || now.Annotations[karpv1.ReplacementAnnotationKey] != node.Annotations[karpv1.ReplacementAnnotationKey] {
 		return err
 	}
-	if err := s.serveOn(ctx, claim, now); err != nil {
+	if err := s.undoer.serveOn(ctx, claim, now); err != nil {
 		return err
 	}
 	s.events.tellBoth(now, claim, corev1.EventTypeWarning, "DisruptionAborted", "It was marked as going, and nobody was taking it away")
@@ -50,11 +50,11 @@ func (s *sweep) unmarkOrphan(ctx context.Context, node *corev1.Node) error {
 func (s *sweep) keptClosed(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) (bool, error) {
 	replacement := node.Annotations[karpv1.ReplacementAnnotationKey]
 	if replacement != "" {
-		if running, err := s.running(ctx, s.Cluster.ReplacementID(replacement)); running || err != nil {
+		if running, err := s.running(ctx, s.cluster.ReplacementID(replacement)); running || err != nil {
 			return true, err
 		}
 	}
-	drain := s.Cluster.DrainID(node.Name)
+	drain := s.cluster.DrainID(node.Name)
 	if running, err := s.running(ctx, drain); running || err != nil {
 		return true, err
 	}
@@ -69,7 +69,7 @@ func (s *sweep) keptClosed(ctx context.Context, node *corev1.Node, claim *karpv1
 
 // removing says whether Disruption is just removing nodes.
 func (s *sweep) removing(ctx context.Context) (bool, error) {
-	return s.executions.doing(ctx, s.Cluster.DisruptionID(), workflows.RemoveActivity.Name)
+	return s.executions.doing(ctx, s.cluster.DisruptionID(), workflows.RemoveActivity.Name)
 }
 
 // openOrphan opens a node that is kept closed for pods of a replacement that is over.
@@ -78,7 +78,7 @@ func (s *sweep) openOrphan(ctx context.Context, node *corev1.Node) error {
 	if id == "" || !expecting(node) || node.Labels[karpv1.NodeInitializedLabelKey] != "true" {
 		return nil
 	}
-	if running, err := s.running(ctx, s.Cluster.ReplacementID(id)); running || err != nil {
+	if running, err := s.running(ctx, s.cluster.ReplacementID(id)); running || err != nil {
 		return err
 	}
 	if _, err := s.objects.change(ctx, node, "open", open); err != nil {
@@ -94,15 +94,15 @@ func (s *sweep) dropOrphan(ctx context.Context, claim *karpv1.NodeClaim) (orphan
 	if id == "" {
 		return false, nil
 	}
-	for _, workflow := range []string{s.Cluster.ReplacementID(id), s.Cluster.LaunchID(launchGroup(claim))} {
+	for _, workflow := range []string{s.cluster.ReplacementID(id), s.cluster.LaunchID(launchGroup(claim))} {
 		if running, err := s.running(ctx, workflow); running || err != nil {
 			return running, err
 		}
 	}
-	if launched, err := s.executions.known(ctx, s.Cluster.LaunchID(launchGroup(claim))); launched || err != nil {
+	if launched, err := s.executions.known(ctx, s.cluster.LaunchID(launchGroup(claim))); launched || err != nil {
 		return false, err
 	}
-	if err := s.dropReplacement(ctx, claim, "its replacement is over"); err != nil {
+	if err := s.undoer.dropReplacement(ctx, claim, "its replacement is over"); err != nil {
 		return false, err
 	}
 	s.result.Dropped = append(s.result.Dropped, claim.Name)

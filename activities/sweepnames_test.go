@@ -27,9 +27,9 @@ func TestInstancesAreNamedAfterTheirNodes(t *testing.T) {
 		claim.Status.ProviderID, claim.Status.NodeName = instance.ProviderID, "ip-10-0-0-1"
 		provider := &sweptCloud{}
 		s := sweep{
-			Activities: New(Config{Cluster: "c", Cloud: provider, Log: zap.NewNop()}),
-			instances:  map[string]cloud.Instance{instance.ProviderID: instance},
-			claims:     map[string]*karpv1.NodeClaim{instance.ProviderID: claim},
+			sweeper:   New(Config{Cluster: "c", Cloud: provider, Log: zap.NewNop()}).sweeper,
+			instances: map[string]cloud.Instance{instance.ProviderID: instance},
+			claims:    map[string]*karpv1.NodeClaim{instance.ProviderID: claim},
 		}
 		s.nameInstances(t.Context())
 		if diff := cmp.Diff(test.want, provider.tagged["i-1"]); diff != "" {

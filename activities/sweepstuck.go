@@ -25,8 +25,8 @@ const stuckMost = 20
 // stuck names the workflows that do not go on although workers run, and tells people of each now and then. Servers before
 // 1.30 do not know.
 func (s *sweep) stuck(ctx context.Context) {
-	page, err := s.Temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: stuckMost,
-		Query: fmt.Sprintf("TenonCluster = '%s' AND ExecutionStatus = 'Running' AND %s IS NOT NULL", s.Cluster, reportedProblems)})
+	page, err := s.executions.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: stuckMost,
+		Query: fmt.Sprintf("TenonCluster = '%s' AND ExecutionStatus = 'Running' AND %s IS NOT NULL", s.cluster, reportedProblems)})
 	var unknown *serviceerror.InvalidArgument
 	if errors.As(err, &unknown) {
 		return
@@ -57,10 +57,10 @@ func problems(running *workflowpb.WorkflowExecutionInfo) string {
 // subject is the object that people look at who care about a workflow: its NodeClaim or Node, and otherwise the cluster's
 // namespace of system objects.
 func (s *sweep) subject(id string) runtime.Object {
-	if name, life := strings.CutPrefix(id, s.Cluster.NodeClaimID("")); life && s.named[name] != nil {
+	if name, life := strings.CutPrefix(id, s.cluster.NodeClaimID("")); life && s.named[name] != nil {
 		return s.named[name]
 	}
-	if name, drain := strings.CutPrefix(id, s.Cluster.DrainID("")); drain {
+	if name, drain := strings.CutPrefix(id, s.cluster.DrainID("")); drain {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}

@@ -32,9 +32,9 @@ type listedWorkflow struct {
 func (s *sweep) list(ctx context.Context) error {
 	s.listed = map[string]listedWorkflow{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("TenonCluster = '%s' AND WorkflowType IN ('%s', '%s') AND ExecutionStatus = 'Running'",
-		s.Cluster, workflows.NodeClaimType, workflows.DrainType)}
+		s.cluster, workflows.NodeClaimType, workflows.DrainType)}
 	for {
-		page, err := s.Temporal.ListWorkflow(ctx, request)
+		page, err := s.executions.ListWorkflow(ctx, request)
 		if err != nil {
 			return fmt.Errorf("list workflows: %w", err)
 		}
@@ -65,7 +65,7 @@ func listed(running *workflowpb.WorkflowExecutionInfo) listedWorkflow {
 func (s *sweep) lives(ctx context.Context) {
 	for _, id := range slices.Sorted(maps.Keys(s.listed)) {
 		listed := s.listed[id]
-		name, isLife := strings.CutPrefix(id, s.Cluster.NodeClaimID(""))
+		name, isLife := strings.CutPrefix(id, s.cluster.NodeClaimID(""))
 		if !isLife || s.now.Sub(listed.started) < adoptAge || s.owned(name, listed) {
 			continue
 		}
@@ -91,11 +91,11 @@ func (s *sweep) lives(ctx context.Context) {
 func (s *sweep) strays(ctx context.Context) {
 	for _, id := range slices.Sorted(maps.Keys(s.listed)) {
 		listed := s.listed[id]
-		name, isDrain := strings.CutPrefix(id, s.Cluster.DrainID(""))
+		name, isDrain := strings.CutPrefix(id, s.cluster.DrainID(""))
 		if !isDrain || listed.uid == "" || s.now.Sub(listed.started) < adoptAge {
 			continue
 		}
-		if shown := s.Mirror.Node(name); shown != nil && string(shown.UID) == listed.uid {
+		if shown := s.mirror.Node(name); shown != nil && string(shown.UID) == listed.uid {
 			continue
 		}
 		node, err := s.objects.node(ctx, name, listed.uid)
@@ -121,7 +121,7 @@ func (s *sweep) waitsInVain(ctx context.Context, claim *karpv1.NodeClaim) error 
 		claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
 		return nil
 	}
-	life, drain := s.Cluster.NodeClaimID(claim.Name), s.Cluster.DrainID(claim.Status.NodeName)
+	life, drain := s.cluster.NodeClaimID(claim.Name), s.cluster.DrainID(claim.Status.NodeName)
 	if _, lives := s.listed[life]; !lives {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (s *sweep) waitsInVain(ctx context.Context, claim *karpv1.NodeClaim) error 
 
 // tell signals a fact to a workflow. One that has ended meanwhile need not know.
 func (s *sweep) tell(ctx context.Context, id, signal string, fact any) error {
-	err := s.Temporal.SignalWorkflow(ctx, id, "", signal, fact)
+	err := s.executions.SignalWorkflow(ctx, id, "", signal, fact)
 	var missing *serviceerror.NotFound
 	if err != nil && !errors.As(err, &missing) {
 		return fmt.Errorf("signal %s: %w", signal, err)

@@ -31,16 +31,26 @@ const (
 	goneEvery = 2 * time.Second
 )
 
+// terminator ends instances, and lets go the Nodes and the claims that they leave.
+type terminator struct {
+	objects   objects
+	mirror    Mirror
+	cloud     cloud.Provider
+	instances instances
+	events    recorder
+	log       *zap.Logger
+}
+
 // Terminate ends an instance and waits until the cloud says it is gone; only then do the Node and the NodeClaim lose
 // their finalizers, in this order. Where it finds that the node is not lost, or not drained, as it is told, it ends nothing. The claim stays until its Node is gone, which others may hold by finalizers of theirs.
-func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput) (struct{}, error) {
+func (t *terminator) Terminate(ctx context.Context, in workflows.TerminateInput) (struct{}, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	claim, err := a.objects.claim(ctx, in.Claim)
+	claim, err := t.objects.claim(ctx, in.Claim)
 	if err != nil {
 		return struct{}{}, err
 	}
-	own, err := a.ownInstance(ctx, claim, workflows.Instance{ID: in.Instance})
+	own, err := t.instances.ownInstance(ctx, claim, workflows.Instance{ID: in.Instance})
 	if err != nil {
 		return struct{}{}, err
 	}
@@ -50,42 +60,42 @@ func (a *Activities) Terminate(ctx context.Context, in workflows.TerminateInput)
 		providerID = claim.Status.ProviderID
 	}
 	if in.Lost {
-		if err := a.checkLost(ctx, claim, in); err != nil {
+		if err := t.checkLost(ctx, claim, in); err != nil {
 			return struct{}{}, err
 		}
 	}
-	if err := a.checkDrained(ctx, claim, in); err != nil {
+	if err := t.checkDrained(ctx, claim, in); err != nil {
 		return struct{}{}, err
 	}
 	if in.Instance != "" {
-		seen, err := a.endInstance(ctx, claim, in)
+		seen, err := t.endInstance(ctx, claim, in)
 		if err != nil {
 			return struct{}{}, err
 		}
 		// A claim that is deleted while it is launched may never learn which instance is its own.
 		providerID = cmp.Or(providerID, seen)
-		a.deleteStranded(ctx, providerID, in)
+		t.deleteStranded(ctx, providerID, in)
 	}
-	if err := a.releaseNode(ctx, claim, providerID, in); err != nil {
+	if err := t.releaseNode(ctx, claim, providerID, in); err != nil {
 		return struct{}{}, err
 	}
-	if err := a.objects.releaseClaim(ctx, claim); err != nil {
+	if err := t.objects.releaseClaim(ctx, claim); err != nil {
 		return struct{}{}, err
 	}
-	a.Log.Info("terminated", zap.String("claim", in.Claim.Name), zap.String("node", in.Node), zap.String("instance", in.Instance), zap.String("reason", in.Reason))
+	t.log.Info("terminated", zap.String("claim", in.Claim.Name), zap.String("node", in.Node), zap.String("instance", in.Instance), zap.String("reason", in.Reason))
 	return struct{}{}, nil
 }
 
 // checkLost makes sure that an instance is gone of which somebody has said so: signals come from whoever may write to the
 // Temporal namespace. What EC2 says may be some seconds behind. An instance whose Node is gone needs no drain in any case.
-func (a *Activities) checkLost(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
+func (t *terminator) checkLost(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
 	name := nodeOf(claim, in)
 	for began := time.Now(); name != "" && in.Instance != ""; {
-		node, err := a.objects.node(ctx, name, in.NodeUID)
+		node, err := t.objects.node(ctx, name, in.NodeUID)
 		if err != nil || node == nil {
 			return err
 		}
-		found, err := a.Cloud.Instances(ctx, cloud.Query{IDs: []string{in.Instance}})
+		found, err := t.cloud.Instances(ctx, cloud.Query{IDs: []string{in.Instance}})
 		switch {
 		case err != nil:
 			return cloudFailure("look for "+in.Instance, err)
@@ -102,11 +112,11 @@ func (a *Activities) checkLost(ctx context.Context, claim *karpv1.NodeClaim, in 
 }
 
 // tellTerminating writes onto the claim how its drain ended and that its instance is going.
-func (a *Activities) tellTerminating(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
+func (t *terminator) tellTerminating(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
 	if claim == nil || claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
 		return nil
 	}
-	return a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+	return t.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		switch in.Outcome {
 		case workflows.Drained:
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDrained, Status: metav1.ConditionTrue})
@@ -122,7 +132,7 @@ func (a *Activities) tellTerminating(ctx context.Context, claim *karpv1.NodeClai
 
 // endInstance terminates an instance and returns when the cloud says that it is gone, with the provider id it had; empty if
 // the cloud never knew it. An instance the cloud does not know is gone only once it is too old to be merely not visible yet.
-func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) (providerID string, err error) {
+func (t *terminator) endInstance(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) (providerID string, err error) {
 	id, began, visibleBy := in.Instance, time.Now(), time.Now()
 	if claim != nil {
 		if launched := claim.Condition(karpv1.ConditionTypeLaunched); launched != nil {
@@ -135,13 +145,13 @@ func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 	for ending := false; ; {
 		// Only what is seen to be shutting down need not be told again.
 		if !ending && time.Since(sent) >= tellAgain {
-			if err := a.Cloud.Terminate(ctx, []string{id}); err != nil {
-				a.events.tellBoth(nil, claim, corev1.EventTypeWarning, "FailedTermination", fmt.Sprintf("Instance %s cannot be terminated: %v", id, err))
+			if err := t.cloud.Terminate(ctx, []string{id}); err != nil {
+				t.events.tellBoth(nil, claim, corev1.EventTypeWarning, "FailedTermination", fmt.Sprintf("Instance %s cannot be terminated: %v", id, err))
 				return "", cloudFailure("terminate "+id, err)
 			}
 			sent = time.Now()
 		}
-		found, err := a.Cloud.Instances(ctx, cloud.Query{IDs: []string{id}, Terminating: true})
+		found, err := t.cloud.Instances(ctx, cloud.Query{IDs: []string{id}, Terminating: true})
 		if err != nil {
 			return "", cloudFailure("look for "+id, err)
 		}
@@ -152,12 +162,12 @@ func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 			return providerID, nil
 		}
 		if time.Since(began) >= tellAfter {
-			if err := a.tellTerminating(ctx, claim, in); err != nil {
+			if err := t.tellTerminating(ctx, claim, in); err != nil {
 				return "", err
 			}
 		}
 		ending = len(found) == 1 && found[0].State == stateShuttingDown
-		a.keepClosed(ctx, providerID, in)
+		t.keepClosed(ctx, providerID, in)
 		if err := pause(ctx, goneEvery); err != nil {
 			return "", fmt.Errorf("wait for %s to end: %w", id, err)
 		}
@@ -165,13 +175,13 @@ func (a *Activities) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 }
 
 // keepClosed closes the node of an ending instance where it is open: pods that came now would be lost with it.
-func (a *Activities) keepClosed(ctx context.Context, providerID string, in workflows.TerminateInput) {
-	node := a.Mirror.NodeByProviderID(providerID)
+func (t *terminator) keepClosed(ctx context.Context, providerID string, in workflows.TerminateInput) {
+	node := t.mirror.NodeByProviderID(providerID)
 	if node == nil || disrupted(node) || in.NodeUID != "" && in.NodeUID != string(node.UID) {
 		return
 	}
-	if err := a.Close(ctx, node); err != nil {
-		a.Log.Warn("could not close a node whose instance is ending", zap.String("node", node.Name), zap.String("claim", in.Claim.Name), zap.Error(err))
+	if _, err := t.objects.change(ctx, node, "cordon", cordonClaimed); err != nil {
+		t.log.Warn("could not close a node whose instance is ending", zap.String("node", node.Name), zap.String("claim", in.Claim.Name), zap.Error(err))
 	}
 }
 
@@ -181,85 +191,73 @@ const (
 	stateTerminated   = "terminated"
 )
 
-// pause waits, unless the context ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // deleteStranded deletes the pods that are left of an instance that is gone: they run no more, and their owners make others
 // only when they are gone. The API server's own collector finds them too, and takes most of a minute, in which the node
 // that waits for their successors looks empty. It is left what cannot be deleted, and all of a Node that has become another
 // instance's since: names are addresses, and come again.
-func (a *Activities) deleteStranded(ctx context.Context, providerID string, in workflows.TerminateInput) {
+func (t *terminator) deleteStranded(ctx context.Context, providerID string, in workflows.TerminateInput) {
 	if providerID == "" {
 		return
 	}
-	node := a.Mirror.NodeByProviderID(providerID)
+	node := t.mirror.NodeByProviderID(providerID)
 	if node == nil || in.NodeUID != "" && in.NodeUID != string(node.UID) {
 		return
 	}
-	for _, pod := range a.Mirror.PodsOnNode(node.Name) {
+	for _, pod := range t.mirror.PodsOnNode(node.Name) {
 		if pod.Daemon || pod.Static || pod.Terminal {
 			continue
 		}
 		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-		if err := a.objects.Delete(ctx, object, client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-			a.Log.Warn("could not delete a pod whose instance is gone", zap.String("pod", pod.Key()), zap.String("node", node.Name), zap.String("claim", in.Claim.Name), zap.Error(err))
+		if err := t.objects.Delete(ctx, object, client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			t.log.Warn("could not delete a pod whose instance is gone", zap.String("pod", pod.Key()), zap.String("node", node.Name), zap.String("claim", in.Claim.Name), zap.Error(err))
 		}
 	}
 }
 
 // releaseNode deletes the Node, takes the finalizer off it, and returns when it is gone.
-func (a *Activities) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, providerID string, in workflows.TerminateInput) error {
+func (t *terminator) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, providerID string, in workflows.TerminateInput) error {
 	node := &corev1.Node{}
 	name := nodeOf(claim, in)
 	if name == "" && providerID != "" {
 		// It joined without the claim learning of it.
-		if joined := a.Mirror.NodeByProviderID(providerID); joined != nil {
+		if joined := t.mirror.NodeByProviderID(providerID); joined != nil {
 			name = joined.Name
 		}
 	}
 	if name == "" {
 		return nil
 	}
-	if err := a.objects.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+	if err := t.objects.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return ignoreNotFound("read Node "+name, err)
 	}
 	if in.NodeUID != "" && string(node.UID) != in.NodeUID || providerID != "" && node.Spec.ProviderID != "" && node.Spec.ProviderID != providerID {
 		return nil // the name is another instance's by now
 	}
 	if node.DeletionTimestamp.IsZero() {
-		if err := a.objects.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {
+		if err := t.objects.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {
 			return ignoreNotFound("delete Node "+name, err)
 		}
 	}
-	node, err := a.objects.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
+	node, err := t.objects.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {
 		controllerutil.RemoveFinalizer(node, karpv1.TerminationFinalizer)
 	})
 	if err != nil || len(node.Finalizers) == 0 {
 		return err
 	}
-	return a.awaitNodeGone(ctx, claim, node)
+	return t.awaitNodeGone(ctx, claim, node)
 }
 
 // awaitNodeGone returns when a Node is gone that somebody else's finalizers hold, and says which they are.
-func (a *Activities) awaitNodeGone(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
+func (t *terminator) awaitNodeGone(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	began, told := time.Now(), false
 	for {
-		left, err := a.objects.node(ctx, node.Name, string(node.UID))
+		left, err := t.objects.node(ctx, node.Name, string(node.UID))
 		if err != nil || left == nil {
 			return err
 		}
 		if !told && time.Since(began) >= tellAfter {
 			told = true
-			a.events.tellBoth(left, claim, corev1.EventTypeWarning, "NodeHeld", fmt.Sprintf("The instance is gone, and Node %s is held by the finalizers %v.", left.Name, left.Finalizers))
+			t.events.tellBoth(left, claim, corev1.EventTypeWarning, "NodeHeld", fmt.Sprintf("The instance is gone, and Node %s is held by the finalizers %v.", left.Name, left.Finalizers))
 		}
 		if err := pause(ctx, goneEvery); err != nil {
 			return fmt.Errorf("wait for Node %s, which is held by the finalizers %v: %w", left.Name, left.Finalizers, err)

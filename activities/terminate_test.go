@@ -237,7 +237,7 @@ func TestReleasingAClaimLeavesOtherFinalizersAlone(t *testing.T) {
 			}}).Build()
 		read := claim.DeepCopy()
 		read.Finalizers = test.read
-		if err := New(Config{Kube: kube, Log: zap.NewNop()}).objects.releaseClaim(t.Context(), read); err != nil {
+		if err := New(Config{Kube: kube, Log: zap.NewNop()}).terminator.objects.releaseClaim(t.Context(), read); err != nil {
 			t.Errorf("%s: %v", reason, err)
 		}
 		var left karpv1.NodeClaim

@@ -18,20 +18,27 @@ import (
 // reasonUndone is why a claim goes that was made for a replacement which was taken back before it served.
 const reasonUndone = "ReplacementUndone"
 
-// whyMost bounds in bytes what an Event says of why.
-const whyMost = 800
+// undoer takes replacements back, and the marks of those that nobody carries out.
+type undoer struct {
+	cluster    workflows.Cluster
+	objects    objects
+	executions executions
+	keeper     *keeper
+	events     recorder
+	log        *zap.Logger
+}
 
 // UndoReplacement takes a replacement back: the nodes that are still there serve on, and what was launched for them and
 // does not serve yet is deleted. What serves already is left to be removed when it is not needed, as any other node, and
 // so is everything where no node is left that could go on: somebody has ended all of them, and their pods need a place.
 // What cannot be taken back keeps nothing else from it, and is tried again.
-func (a *Activities) UndoReplacement(ctx context.Context, in workflows.UndoInput) (workflows.Undone, error) {
+func (u *undoer) UndoReplacement(ctx context.Context, in workflows.UndoInput) (workflows.Undone, error) {
 	ctx, done := attend(ctx)
 	defer done()
 	var undone workflows.Undone
 	var failed []error
 	for _, gone := range in.Nodes {
-		serves, err := a.unmarkReplaced(ctx, in, gone)
+		serves, err := u.unmarkReplaced(ctx, in, gone)
 		failed = append(failed, err)
 		if serves {
 			undone.Nodes = append(undone.Nodes, gone.Node)
@@ -40,31 +47,31 @@ func (a *Activities) UndoReplacement(ctx context.Context, in workflows.UndoInput
 	// A node that could not be asked may serve on as well.
 	left := len(undone.Nodes) > 0 || errors.Join(failed...) != nil
 	for i, pool := range in.Pools {
-		claim, err := a.claimOfReplacement(ctx, in.ID, pool, i)
+		claim, err := u.claimOfReplacement(ctx, in.ID, pool, i)
 		if err == nil && claim != nil {
-			err = a.undoLaunch(ctx, in, claim, left, &undone)
+			err = u.undoLaunch(ctx, in, claim, left, &undone)
 		}
 		failed = append(failed, err)
 	}
 	if err := errors.Join(failed...); err != nil {
 		return undone, err
 	}
-	a.Log.Warn("replacement taken back", zap.String("replacement", in.ID), zap.String("why", in.Why), zap.Strings("nodes", undone.Nodes),
+	u.log.Warn("replacement taken back", zap.String("replacement", in.ID), zap.String("why", in.Why), zap.Strings("nodes", undone.Nodes),
 		zap.Strings("deleted", undone.Claims), zap.Strings("kept", undone.Kept))
 	return undone, nil
 }
 
 // undoLaunch keeps or deletes what was launched for a replacement, and says which.
-func (a *Activities) undoLaunch(ctx context.Context, in workflows.UndoInput, claim *karpv1.NodeClaim, nodesLeft bool, undone *workflows.Undone) error {
-	kept, err := a.keepsReplacement(ctx, claim, nodesLeft)
+func (u *undoer) undoLaunch(ctx context.Context, in workflows.UndoInput, claim *karpv1.NodeClaim, nodesLeft bool, undone *workflows.Undone) error {
+	kept, err := u.keepsReplacement(ctx, claim, nodesLeft)
 	if err != nil {
 		return err
 	}
 	if kept {
 		undone.Kept = append(undone.Kept, claim.Name)
-		return a.openReplacements(ctx, []workflows.ClaimRef{{Name: claim.Name, UID: string(claim.UID)}})
+		return u.keeper.openReplacements(ctx, []workflows.ClaimRef{{Name: claim.Name, UID: string(claim.UID)}})
 	}
-	if err := a.dropReplacement(ctx, claim, in.Why); err != nil {
+	if err := u.dropReplacement(ctx, claim, in.Why); err != nil {
 		return err
 	}
 	undone.Claims = append(undone.Claims, claim.Name)
@@ -72,7 +79,7 @@ func (a *Activities) undoLaunch(ctx context.Context, in workflows.UndoInput, cla
 }
 
 // keepsReplacement says whether what was launched for a replacement is kept when that is taken back.
-func (a *Activities) keepsReplacement(ctx context.Context, claim *karpv1.NodeClaim, nodesLeft bool) (bool, error) {
+func (u *undoer) keepsReplacement(ctx context.Context, claim *karpv1.NodeClaim, nodesLeft bool) (bool, error) {
 	switch {
 	case !claim.DeletionTimestamp.IsZero():
 		return false, nil
@@ -83,17 +90,17 @@ func (a *Activities) keepsReplacement(ctx context.Context, claim *karpv1.NodeCla
 	case claim.Status.ProviderID != "":
 		return true, nil
 	}
-	return a.executions.known(ctx, a.Cluster.LaunchID(launchGroup(claim)))
+	return u.executions.known(ctx, u.cluster.LaunchID(launchGroup(claim)))
 }
 
 // unmarkReplaced takes the marks of a replacement off a node, unless it is on its way out by now, and says whether it
 // serves on. The mark on the Node goes last; see markReplaced.
-func (a *Activities) unmarkReplaced(ctx context.Context, in workflows.UndoInput, gone workflows.RemovedNode) (serves bool, err error) {
-	claim, err := a.objects.claim(ctx, gone.Claim)
+func (u *undoer) unmarkReplaced(ctx context.Context, in workflows.UndoInput, gone workflows.RemovedNode) (serves bool, err error) {
+	claim, err := u.objects.claim(ctx, gone.Claim)
 	if err != nil {
 		return false, err
 	}
-	node, err := a.objects.node(ctx, gone.Node, gone.NodeUID)
+	node, err := u.objects.node(ctx, gone.Node, gone.NodeUID)
 	if err != nil || claim == nil || node == nil || !claim.DeletionTimestamp.IsZero() || !node.DeletionTimestamp.IsZero() {
 		return false, err
 	}
@@ -101,21 +108,21 @@ func (a *Activities) unmarkReplaced(ctx context.Context, in workflows.UndoInput,
 		// It was never marked, or is marked by somebody else.
 		return !disrupted(node), nil
 	}
-	if err := a.serveOn(ctx, claim, node); err != nil {
+	if err := u.serveOn(ctx, claim, node); err != nil {
 		return false, err
 	}
-	a.events.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("It is not replaced (replacement %s): %.*s", in.ID, whyMost, in.Why))
+	u.events.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("It is not replaced (replacement %s): %.*s", in.ID, whyMost, in.Why))
 	return true, nil
 }
 
 // serveOn takes off a node and its claim everything that says that the node goes.
-func (a *Activities) serveOn(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
-	if err := a.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+func (u *undoer) serveOn(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
+	if err := u.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.Status.Conditions = slices.DeleteFunc(claim.Status.Conditions, func(c metav1.Condition) bool { return c.Type == karpv1.ConditionTypeDisruptionReason })
 	}); err != nil {
 		return err
 	}
-	_, err := a.objects.change(ctx, node, "unmark", func(node *corev1.Node) {
+	_, err := u.objects.change(ctx, node, "unmark", func(node *corev1.Node) {
 		giveBack(node)
 		delete(node.Annotations, karpv1.ReplacementAnnotationKey)
 	})
@@ -123,26 +130,37 @@ func (a *Activities) serveOn(ctx context.Context, claim *karpv1.NodeClaim, node 
 }
 
 // dropReplacement deletes a claim that was made for a replacement. Where no launch has begun nobody else would let it go.
-func (a *Activities) dropReplacement(ctx context.Context, claim *karpv1.NodeClaim, why string) error {
+func (u *undoer) dropReplacement(ctx context.Context, claim *karpv1.NodeClaim, why string) error {
 	if claim.DeletionTimestamp.IsZero() {
 		if claim.Annotations[ReasonAnnotation] == "" {
 			before := claim.DeepCopy()
 			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, ReasonAnnotation, reasonUndone)
-			if err := a.objects.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+			if err := u.objects.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
 				return ignoreNotFound("note the reason on NodeClaim "+claim.Name, err)
 			}
 		}
-		if err := a.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
+		if err := u.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 			return ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}
-		a.events.tellBoth(nil, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("What it was launched for was taken back: %.*s", whyMost, why))
+		u.events.tellBoth(nil, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("What it was launched for was taken back: %.*s", whyMost, why))
 	}
 	if claim.Status.ProviderID != "" {
 		return nil
 	}
-	launched, err := a.executions.known(ctx, a.Cluster.LaunchID(launchGroup(claim)))
+	launched, err := u.executions.known(ctx, u.cluster.LaunchID(launchGroup(claim)))
 	if err != nil || launched {
 		return err
 	}
-	return a.objects.releaseClaim(ctx, claim)
+	return u.objects.releaseClaim(ctx, claim)
+}
+
+// claimOfReplacement reads the claim of a number that was created for a replacement; nil where there is none.
+func (u *undoer) claimOfReplacement(ctx context.Context, id, pool string, number int) (*karpv1.NodeClaim, error) {
+	for try := range nameTries + 1 {
+		claim, err := u.objects.claim(ctx, workflows.ClaimRef{Name: replacementName(id, pool, number, try)})
+		if err != nil || claim == nil || claim.Annotations[karpv1.ReplacementAnnotationKey] == id {
+			return claim, err
+		}
+	}
+	return nil, nil
 }

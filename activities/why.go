@@ -12,15 +12,22 @@ import (
 // typesShown is how many of a planned node's instance types an answer lists.
 const typesShown = 5
 
+// answerer answers questions of why, as planning and evaluating would decide at the moment.
+type answerer struct {
+	mirror    Mirror
+	inputs    *inputs
+	evaluator *evaluator
+}
+
 // WhyPod says what the planner makes of a pending pod at this moment, together with all other pods that are pending. It
 // changes nothing. A plan that another worker has made and whose claims have not reached the mirror yet may be missing.
-func (a *Activities) WhyPod(ctx context.Context, in workflows.PodQuestion) (workflows.PodAnswer, error) {
+func (a *answerer) WhyPod(ctx context.Context, in workflows.PodQuestion) (workflows.PodAnswer, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	if err := a.Mirror.Fresh(freshEnough); err != nil {
+	if err := a.mirror.Fresh(freshEnough); err != nil {
 		return workflows.PodAnswer{}, fmt.Errorf("plan for %s/%s: %w", in.Namespace, in.Name, err)
 	}
-	snapshot := a.Mirror.Snapshot()
+	snapshot := a.mirror.Snapshot()
 	at := slices.IndexFunc(snapshot.Pending, func(p *plan.Pod) bool { return p.Namespace == in.Namespace && p.Name == in.Name && !p.Virtual })
 	if at < 0 {
 		return workflows.PodAnswer{Verdict: workflows.PodUnknown, Pending: len(snapshot.Pending)}, nil
@@ -40,8 +47,8 @@ func (a *Activities) WhyPod(ctx context.Context, in workflows.PodQuestion) (work
 		snapshot.Pending = slices.Clone(snapshot.Pending)
 		snapshot.Pending[at] = pod
 	}
-	input := a.input(ctx, snapshot, in.Unavailable)
-	input.Growth = a.growth(in.Grown, snapshot, input.Pools)
+	input := a.inputs.of(ctx, snapshot, in.Unavailable)
+	input.Growth = a.inputs.growth(in.Grown, snapshot, input.Pools)
 	judge(&answer, plan.Pack(input), pod)
 	return answer, nil
 }

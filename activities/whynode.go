@@ -11,17 +11,17 @@ import (
 )
 
 // WhyNode says what an evaluation makes of a node at this moment, together with all others. It changes nothing.
-func (a *Activities) WhyNode(ctx context.Context, in workflows.NodeQuestion) (workflows.NodeAnswer, error) {
+func (a *answerer) WhyNode(ctx context.Context, in workflows.NodeQuestion) (workflows.NodeAnswer, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	if err := a.Mirror.Fresh(freshEnough); err != nil {
+	if err := a.mirror.Fresh(freshEnough); err != nil {
 		return workflows.NodeAnswer{}, fmt.Errorf("evaluate node %s: %w", in.Name, err)
 	}
-	running, _, err := a.underWay(ctx, in.Evaluate.Running)
+	running, _, err := a.evaluator.underWay(ctx, in.Evaluate.Running)
 	if err != nil {
 		return workflows.NodeAnswer{}, err
 	}
-	snapshot := a.Mirror.Snapshot()
+	snapshot := a.mirror.Snapshot()
 	overlay(snapshot, going(running, in.Evaluate.Leaving))
 	at := slices.IndexFunc(snapshot.Nodes, func(n *plan.Node) bool { return n.Name == in.Name })
 	if at < 0 {
@@ -30,9 +30,9 @@ func (a *Activities) WhyNode(ctx context.Context, in workflows.NodeQuestion) (wo
 	if at < 0 {
 		return workflows.NodeAnswer{}, nil
 	}
-	input := a.input(ctx, snapshot, in.Evaluate.Unavailable)
-	input.Held, input.Settling, input.Begun = holds(in.Evaluate.Held, snapshot), settling(running), begun(a.counted(snapshot, remembered(in.Evaluate.Disrupted, a.lately.get())))
-	return answerAbout(snapshot.Nodes[at], a.disruptions.answer(input)), nil
+	input := a.inputs.of(ctx, snapshot, in.Evaluate.Unavailable)
+	input.Held, input.Settling, input.Begun = holds(in.Evaluate.Held, snapshot), settling(running), begun(a.evaluator.lately.counted(snapshot, remembered(in.Evaluate.Disrupted, a.evaluator.lately.get())))
+	return answerAbout(snapshot.Nodes[at], a.evaluator.disruptions.answer(input)), nil
 }
 
 // answerAbout finds a node in what was found.

@@ -1,0 +1,52 @@
+package activities
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strings"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// draft writes a planned claim as the object that is created.
+func (c *catalogue) draft(planned plan.Claim, pool *karpv1.NodePool, group, name string) (*karpv1.NodeClaim, error) {
+	claim, err := planned.NodeClaim(pool, name)
+	if err != nil {
+		return nil, fmt.Errorf("claim for NodePool %s: %w", planned.NodePool, err)
+	}
+	if claim.Annotations == nil {
+		claim.Annotations = map[string]string{}
+	}
+	claim.Annotations[karpv1.LaunchGroupAnnotationKey] = group
+	c.overlaid.annotate(claim, planned)
+	if class := c.nodeClass(claim); class != nil {
+		for _, key := range []string{awsv1.AnnotationEC2NodeClassHash, awsv1.AnnotationEC2NodeClassHashVersion} {
+			claim.Annotations[key] = class.Annotations[key]
+		}
+	}
+	return claim, nil
+}
+
+// claimName is the pool's name and five characters made from the seed, as the API server's generateName would make it.
+func claimName(pool, seed string) string {
+	sum := sha256.Sum256([]byte(seed))
+	return pool + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:5]
+}
+
+// groupNames names the launch group of each claim. Alike claims stand next to each other.
+func groupNames(id string, claims []plan.Claim) []string {
+	names := make([]string, len(claims))
+	group, size := 0, 0
+	for i := range claims {
+		if i > 0 && (claims[i].Group != claims[i-1].Group || size == groupMost) {
+			group++
+			size = 0
+		}
+		size++
+		names[i] = fmt.Sprintf("%s-%d", id, group)
+	}
+	return names
+}

@@ -1,0 +1,124 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// finder finds what a launch has got whose reply was lost.
+type finder struct {
+	cluster    workflows.Cluster
+	objects    objects
+	mirror     Mirror
+	cloud      cloud.Provider
+	executions executions
+}
+
+// FindInstances looks for the instances of a launch group that no claim has, and for the claims that have none.
+func (f *finder) FindInstances(ctx context.Context, in workflows.FindInstancesInput) (workflows.Found, error) {
+	ctx, done := attend(ctx)
+	defer done()
+	until := time.Now()
+	if in.Settle {
+		// What earlier tries have waited counts, or a worker that keeps dying would never come to an end.
+		info := activity.GetInfo(ctx)
+		until = until.Add(settleFor - info.StartedTime.Sub(info.ScheduledTime))
+	}
+	search := search{free: map[string]bool{}, waiting: map[string]bool{}}
+	for {
+		found, err := f.unclaimed(ctx, in, search)
+		if err != nil || len(found.Instances) >= len(found.Claims) || !time.Now().Before(until) {
+			return found, err
+		}
+		if err := pause(ctx, goneEvery); err != nil {
+			return found, fmt.Errorf("look for launch group %s: %w", in.Group, err)
+		}
+	}
+}
+
+// unclaimed returns the instances of a launch group that no claim has, and those of the given claims that have none. An
+// instance belongs to the claim that names it, or whose running workflow was started with it. The instances are read
+// first: one that is handed out meanwhile is seen with its claim. The API server is asked only where the mirror does not
+// show an instance or a claim to be served, and once for each: nobody but the Launch that asks hands them out.
+func (f *finder) unclaimed(ctx context.Context, in workflows.FindInstancesInput, known search) (workflows.Found, error) {
+	there, err := f.cloud.Instances(ctx, cloud.Query{LaunchGroup: in.Group})
+	if err != nil {
+		return workflows.Found{}, cloudFailure("look for launch group "+in.Group, err)
+	}
+	there = slices.DeleteFunc(there, func(instance cloud.Instance) bool { return f.mirror.ClaimByProviderID(instance.ProviderID) != nil })
+	if slices.ContainsFunc(there, func(instance cloud.Instance) bool { return !known.free[instance.ID] }) {
+		taken, err := f.takenInstances(ctx, in.Group)
+		if err != nil {
+			return workflows.Found{}, err
+		}
+		for _, instance := range there {
+			known.free[instance.ID] = !taken[instance.ID]
+		}
+	}
+	var found workflows.Found
+	for _, instance := range there {
+		if known.free[instance.ID] {
+			found.Instances = append(found.Instances, reduceInstance(instance))
+		}
+	}
+	for _, ref := range in.Claims {
+		if !known.waiting[ref.UID] {
+			served, err := f.served(ctx, ref)
+			if err != nil {
+				return workflows.Found{}, err
+			}
+			known.waiting[ref.UID] = !served
+		}
+		if known.waiting[ref.UID] {
+			found.Claims = append(found.Claims, ref)
+		}
+	}
+	return found, nil
+}
+
+// served says whether a claim has an instance, or a running workflow that was started with one.
+func (f *finder) served(ctx context.Context, ref workflows.ClaimRef) (bool, error) {
+	if shown := f.mirror.Claim(ref.Name); shown != nil && string(shown.UID) == ref.UID && shown.Status.ProviderID != "" {
+		return true, nil
+	}
+	claim, err := f.objects.claim(ctx, ref)
+	if err != nil || claim == nil || claim.Status.ProviderID != "" {
+		return claim != nil, err
+	}
+	_, handed, err := f.executions.handedOut(ctx, f.cluster.NodeClaimID(ref.Name))
+	return handed, err
+}
+
+// takenInstances are the instances that claims have, by id.
+func (f *finder) takenInstances(ctx context.Context, group string) (map[string]bool, error) {
+	claims, err := f.objects.listClaims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	taken := map[string]bool{}
+	for i := range claims {
+		claim := &claims[i]
+		id, has := InstanceID(claim.Status.ProviderID), claim.Status.ProviderID != ""
+		if !has && launchGroup(claim) == group {
+			if id, has, err = f.executions.handedOut(ctx, f.cluster.NodeClaimID(claim.Name)); err != nil {
+				return nil, err
+			}
+		}
+		taken[id] = has
+	}
+	return taken, nil
+}
+
+// settleFor is how long FindInstances keeps looking before it believes that there is nothing: a launch whose reply was
+// lost is visible well within that time, and what is not is terminated by the sweep.
+const settleFor = 30 * time.Second
+
+// search is what a FindInstances has read already: instances that no claim has by id, and claims that have none by UID.
+type search struct{ free, waiting map[string]bool }

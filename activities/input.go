@@ -1,0 +1,37 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// inputs makes what the planner is asked with of what the mirror shows and workflows remember.
+type inputs struct {
+	catalogue   *catalogue
+	nominator   *Nominator
+	minValues   plan.MinValuesPolicy
+	preferences plan.PreferencePolicy
+	spotToSpot  bool
+	// rate bounds how many nodes of the cluster begin to be disrupted within a time; nil bounds nothing.
+	rate *karpv1.DisruptionRate
+}
+
+// of is what the planner is to know.
+func (i *inputs) of(ctx context.Context, snapshot *plan.Snapshot, refused []workflows.Unavailable) plan.Input {
+	return plan.Input{Snapshot: snapshot, Pools: i.catalogue.pools(ctx), Unavailable: unavailable(refused), MinValues: i.minValues, Preferences: i.preferences,
+		Nominates: i.nominator.Works(), SpotToSpot: i.spotToSpot, Rate: i.rate}
+}
+
+// unavailable turns what Provisioning remembers into what the planner reads.
+func unavailable(remembered []workflows.Unavailable) map[cloud.OfferingKey]time.Time {
+	until := make(map[cloud.OfferingKey]time.Time, len(remembered))
+	for _, u := range remembered {
+		until[u.OfferingKey] = u.Until
+	}
+	return until
+}
