@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -16,6 +17,10 @@ import (
 
 	"github.com/tenon-sh/tenon/workflows"
 )
+
+// askTimeout bounds one eviction or deletion. The client waits by itself when the server asks it to, which must not
+// keep the others waiting.
+const askTimeout = 5 * time.Second
 
 // budgetLists reads the disruption budgets of namespaces, each once for all pods that are asked for at a time.
 type budgetLists struct {

@@ -1,14 +1,10 @@
 package activities
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
@@ -20,9 +16,6 @@ const cordonedAnnotation = "tenon.sh/cordoned"
 // drainedAnnotation marks a node of a claim that somebody has had drained by hand: it stays closed afterwards where its
 // claim is kept.
 const drainedAnnotation = "tenon.sh/drained-by-hand"
-
-// deleteTries is how often a Node is deleted anew that somebody changes at the same moment, as its kubelet does.
-const deleteTries = 5
 
 // DrainBlockedAnnotation holds, on a node whose drain waits because something holds its pods, the moment (RFC 3339) since
 // when. The starter wakes the drain when that may have changed.
@@ -36,39 +29,6 @@ func cordonTaint(claimed bool) corev1.Taint {
 		return karpv1.DisruptedNoScheduleTaint()
 	}
 	return corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-}
-
-// cordon keeps new pods off the node, and external load balancers too where the node is Tenon's and will go. It is one
-// write, and none where everything is in place.
-func (d *Drains) cordon(ctx context.Context, node *corev1.Node, claimed, byHand bool) (*corev1.Node, error) {
-	edit := cordonForeign
-	if claimed {
-		edit = func(node *corev1.Node) {
-			cordonClaimed(node)
-			if byHand {
-				setAnnotation(node, drainedAnnotation, "true")
-			}
-		}
-	}
-	return d.objects().change(ctx, node, "cordon", edit)
-}
-
-// deleteNode gives a Node of ours its deletionTimestamp, by which others see that it goes, as with Karpenter: controllers of
-// load balancers and of storage. The finalizer keeps it until the instance is gone. A Node that has none would be gone at
-// once, and its pods with it, so it is left.
-func (d *Drains) deleteNode(ctx context.Context, node *corev1.Node) error {
-	for try := 1; ; try++ {
-		if node == nil || !node.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(node, karpv1.TerminationFinalizer) {
-			return nil
-		}
-		err := d.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
-		if !apierrors.IsConflict(err) || try == deleteTries {
-			return ignoreNotFound("delete Node "+node.Name, err)
-		}
-		if node, err = d.objects().node(ctx, node.Name, string(node.UID)); err != nil {
-			return err
-		}
-	}
 }
 
 // cordonClaimed puts Karpenter's taint and label for a node that will go on a node of a claim.

@@ -20,6 +20,18 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
+const (
+	// claimsMost bounds a plan: what is beyond is planned again at once.
+	claimsMost = 500
+	// creators is how many claims are created at once.
+	creators = 16
+	// refusedMost bounds the refused offerings that the groups of a plan name together: each is a hundred bytes or two of
+	// a payload that may have two megabytes.
+	refusedMost = 2000
+	// promisedFor is how long pods that were planned for a claim are counted as its own: until it must have registered.
+	promisedFor = workflows.RegistrationTimeout
+)
+
 // creator creates the claims of plans.
 type creator struct {
 	objects   objects

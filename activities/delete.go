@@ -2,9 +2,11 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,4 +70,27 @@ func (d *deleter) hurry(ctx context.Context, claim *karpv1.NodeClaim, deadline t
 	before := claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.NodeClaimTerminationTimestampAnnotationKey, deadline.UTC().Format(time.RFC3339))
 	return ignoreNotFound("write the drain's deadline onto NodeClaim "+claim.Name, d.objects.Patch(ctx, claim, client.MergeFrom(before)))
+}
+
+// expires asks the API server how the NodePool of a claim that has expired wants its nodes to go. A claim without a pool,
+// or of one that is going itself, goes at once; so does one whose pool says nothing. Where the pool wants its nodes
+// replaced first, the claim is postponed, and goes by force when its terminationGracePeriod has passed as well: no node
+// becomes older than expireAfter and that together, as no node does where expiry is a matter of force from the start.
+func (d *deleter) expires(ctx context.Context, claim *karpv1.NodeClaim) (workflows.Ending, error) {
+	name := claim.Labels[karpv1.NodePoolLabelKey]
+	if name == "" {
+		return workflows.Ending{}, nil
+	}
+	var pool karpv1.NodePool
+	switch err := d.objects.Get(ctx, client.ObjectKey{Name: name}, &pool); {
+	case apierrors.IsNotFound(err):
+		return workflows.Ending{}, nil
+	case err != nil:
+		return workflows.Ending{}, fmt.Errorf("read NodePool %s: %w", name, err)
+	}
+	postponed := postponedExpiry(claim, &pool, time.Now())
+	if postponed.Postponed {
+		d.log.Info("expired, and is to be replaced first", zap.String("claim", claim.Name), zap.String("pool", name), zap.Time("byForceAt", postponed.Again))
+	}
+	return postponed, nil
 }

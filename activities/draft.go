@@ -11,6 +11,14 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
+const (
+	// groupMost bounds a launch group. Its claims are children of one workflow and names in one payload; EC2 takes a
+	// thousand instances in a call.
+	groupMost = 250
+	// nameTries is how many further names are tried for a claim whose first one is taken.
+	nameTries = 3
+)
+
 // draft writes a planned claim as the object that is created.
 func (c *catalogue) draft(planned plan.Claim, pool *karpv1.NodePool, group, name string) (*karpv1.NodeClaim, error) {
 	claim, err := planned.NodeClaim(pool, name)

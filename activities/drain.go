@@ -8,40 +8,13 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
-	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// Drains empties nodes. Evict looks at the node and its pods in the API server itself and then follows them, so that it
-// neither polls nor decides on a stale view; plan.Drain says what comes next. It keeps nothing that matters: a worker
-// killed at any line is followed by another that finds the cordon in place and evicts what is left, each eviction bound
-// to the UID of its pod.
-type Drains struct {
-	// Client reads from and writes to the API server without a cache between.
-	Client client.WithWatch
-	// Events tells people with kubectl what happens; nil tells nobody.
-	Events Events
-	// Attached are the volumes that a mirror shows attached to a node; nil where there is none.
-	Attached func(node string) []string
-	// Elsewhere says which pods of nodes that go have room on a node that serves, by UID, and when the instance of a claim
-	// ends, zero where that is not known; nil where pods are not to wait for room.
-	Elsewhere func(claim string) (placed map[types.UID]bool, ends time.Time)
-	Log       *zap.Logger
-}
-
 // heartbeatEvery is the pause between two heartbeats, the first of which is sent only after it: heartbeats are actions,
 // and the drain of an empty node is over by then.
 const heartbeatEvery = 4 * time.Second
-
-// evictProgress travels in heartbeats from one try to the next.
-type evictProgress struct {
-	Started time.Time `json:"started"`
-	Evicted int       `json:"evicted"`
-}
 
 // Evict cordons a node and evicts its pods in the order of plan.Drain. It returns when the node is drained or gone, at
 // the deadline, when what blocks has changed and settled, after half an hour, or when it is cancelled; all but the
@@ -106,21 +79,4 @@ func beat(ctx context.Context, stopped <-chan struct{}, started time.Time, evict
 			return
 		}
 	}
-}
-
-// Uncordon makes a node schedulable again after its drain was taken back. It undoes only what Evict has done: a node
-// that somebody else had cordoned before stays so. A node that is gone needs nothing.
-func (d *Drains) Uncordon(ctx context.Context, in workflows.UncordonInput) (struct{}, error) {
-	node, err := d.objects().node(ctx, in.Node, in.NodeUID)
-	if err != nil || node == nil {
-		return struct{}{}, err
-	}
-	_, err = d.objects().change(ctx, node, "uncordon", uncordonNode)
-	return struct{}{}, err
-}
-
-func (d *Drains) objects() objects { return objects{d.Client} }
-
-func (d *Drains) tell(object runtime.Object, eventType, reason, message string) {
-	recorder{d.Events}.tell(object, eventType, reason, message)
 }

@@ -3,98 +3,17 @@ package activities
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
-
-const (
-	// passLength is how long one Evict lasts at most; the workflow starts the next.
-	passLength = 30 * time.Minute
-	// settleFirst and settleNext are how long blockers have to stay the same before the workflow is told: soon the first
-	// time, so that a person sees them, later less often, so that a rollout under a budget does not fill the history.
-	settleFirst = 5 * time.Second
-	settleNext  = 30 * time.Second
-	// settleVolumes is how long volumes alone may take to be detached before that is worth a word.
-	settleVolumes = 20 * time.Second
-	// bindingSettle is how long after the cordon the last look at the pods is taken: the kube-scheduler may have been
-	// binding a pod to the node at that moment.
-	bindingSettle = time.Second
-	// deregistration is how long a node from which pods were evicted stays at least, so that load balancers have taken
-	// note of the label (Karpenter's minimum drain time).
-	deregistration = 5 * time.Second
-	// largeFirst is how long after the end of a NodeClaim its pods that are easy to place stay, so that the large ones of
-	// all nodes that go together are placed before them. The node stays nearly as long in any case.
-	largeFirst = 6 * time.Second
-	// backoffFirst and backoffMost bound the pause between two requests for one pod.
-	backoffFirst = 100 * time.Millisecond
-	backoffMost  = 10 * time.Second
-	// requestsAtOnce bounds the requests in flight for one node.
-	requestsAtOnce = 8
-	// leastRest is how long nothing may be due for the workflow to wait in the pass's stead.
-	leastRest = time.Minute
-)
-
-// pass is one Evict.
-type pass struct {
-	*Drains
-	in       workflows.EvictInput
-	node     *corev1.Node
-	interner *plan.Interner
-	pods     nodeWatch
-	volumes  volumeWatch
-
-	// begun is when Temporal started this try, and local the same moment on this machine's clock.
-	begun, local time.Time
-	// started is when the first try began, cordoned when this one had made sure of the cordon.
-	started, cordoned time.Time
-	// smallFrom is when pods that are easy to place may go; zero means at once.
-	smallFrom time.Time
-	// ends is when the instance of a node ends that goes with notice, as far as anybody knows; zero for other nodes.
-	ends    time.Time
-	evicted atomic.Int64
-
-	evictions, deletions map[types.UID]*request
-	budgets              budgetLists
-	digest               string
-	digestSince          time.Time
-	// blockers are all of them, result those that a person reads.
-	blockers []workflows.Blocker
-	result   workflows.EvictResult
-}
-
-// request is what became so far of asking for one pod's end.
-type request struct {
-	next    time.Time
-	pause   time.Duration
-	counted bool
-	blocker *workflows.Blocker
-}
-
-func newPass(d *Drains, in workflows.EvictInput, node *corev1.Node, begun, local time.Time, progress evictProgress) *pass {
-	p := &pass{Drains: d, in: in, node: node, interner: new(plan.Interner), begun: begun, local: local,
-		pods:      nodeWatch{client: d.Client, node: node},
-		volumes:   volumeWatch{client: d.Client, node: node.Name, shown: d.Attached},
-		started:   progress.Started,
-		evictions: map[types.UID]*request{}, deletions: map[types.UID]*request{}, budgets: budgetLists{client: d.Client}}
-	p.evicted.Store(int64(progress.Evicted))
-	p.cordoned = p.now()
-	p.digestSince = p.cordoned
-	return p
-}
-
-// now is the time by Temporal's clock, which the deadline was set by: a machine whose own clock is wrong must not delete
-// pods early, and one whose clock jumps must not either.
-func (p *pass) now() time.Time { return p.begun.Add(time.Since(p.local)) }
 
 // heedClaim has the Node of a claim that is being deleted go with it, and finds out until when pods may wait for a place
 // elsewhere, and how long small ones have to. Only a drain for which their places were planned has small ones wait.
@@ -188,16 +107,6 @@ func (p *pass) run(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// situation is a step of the plan and what belongs to the node besides its pods.
-type situation struct {
-	plan.DrainStep
-	volumes []workflows.Blocker
-	// unplaced are the pods that wait for a place on another node.
-	unplaced []workflows.Blocker
-	// ready is when the node may count as drained if nothing changes; zero while something is left.
-	ready time.Time
 }
 
 // step plans what is next over the pods as they are now.
@@ -320,9 +229,6 @@ func (p *pass) ask(ctx context.Context, step plan.DrainStep) bool {
 	return accepted
 }
 
-// refused says whether a budget has refused the pod before.
-func (r *request) refused() bool { return r.blocker != nil && r.blocker.Cause == blockedByBudget }
-
 // held says whether every pod that is left is held by a budget, an annotation or its own slow end, or waits for one that
 // is, and nothing is due soon: then no pass need wait for a change.
 func (p *pass) held(now time.Time, s situation) bool {
@@ -348,31 +254,6 @@ func (p *pass) held(now time.Time, s situation) bool {
 		}
 	}
 	return len(blocked) > 0
-}
-
-func requestOf(requests map[types.UID]*request, uid types.UID) *request {
-	r := requests[uid]
-	if r == nil {
-		r = &request{pause: backoffFirst}
-		requests[uid] = r
-	}
-	return r
-}
-
-// take notes an answer. A pod whose end was accepted is asked for again only if nothing is seen of that for long.
-func (r *request) take(a answer, now time.Time) {
-	r.blocker = a.blocker
-	if a.accepted {
-		r.next = now.Add(backoffMost)
-		return
-	}
-	r.next = now.Add(r.pause)
-	r.pause = min(2*r.pause, backoffMost)
-}
-
-// past reports whether the deadline has come.
-func (p *pass) past(now time.Time) bool {
-	return !p.in.Deadline.IsZero() && !now.Before(p.in.Deadline)
 }
 
 // over reports whether the pass has come to its end undecided.
@@ -465,4 +346,27 @@ func (p *pass) note(ctx context.Context, edit func(*corev1.Node)) error {
 		p.node = node
 	}
 	return err
+}
+
+// awaitPlaces keeps pods of a node that goes with notice where they are for as long as they have no place elsewhere and can
+// still end gracefully, and returns those that go now.
+func (p *pass) awaitPlaces(pods []plan.DrainPod) (going []plan.DrainPod, staying []workflows.Blocker) {
+	if p.Elsewhere == nil || p.ends.IsZero() || p.in.Force || len(pods) == 0 {
+		return pods, nil
+	}
+	now := p.now()
+	placed, ends := p.Elsewhere(p.in.Claim)
+	if !ends.IsZero() && ends.Before(p.ends) {
+		p.ends = ends
+	}
+	for _, pod := range pods {
+		until := p.ends.Add(-pod.GracePeriod - lastMoment)
+		if !now.Before(until) || placed[pod.UID] || !pod.Reschedulable() {
+			going = append(going, pod)
+			continue
+		}
+		staying = append(staying, workflows.Blocker{Pod: pod.Key(), Cause: blockedByPlace, By: "replacement",
+			Message: "waits for a place on another node, at most until " + until.UTC().Format(time.RFC3339)})
+	}
+	return going, staying
 }

@@ -12,22 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
-
-// The causes of workflows.Blocker.
-const (
-	blockedByBudget   = "PodDisruptionBudget"
-	blockedByVolume   = "Volume"
-	blockedByError    = "Error"
-	blockedByPlace    = "NoPlaceElsewhere"
-	blockedByShutdown = string(plan.HoldTerminating)
-)
-
-// askTimeout bounds one eviction or deletion. The client waits by itself when the server asks it to, which must not
-// keep the others waiting.
-const askTimeout = 5 * time.Second
 
 // answer is what became of asking the API server to remove a pod.
 type answer struct {
@@ -85,10 +71,6 @@ func (d *Drains) remove(ctx context.Context, pod *corev1.Pod, grace time.Duratio
 		return answer{}
 	}
 	return answer{blocker: errorBlocker(pod, err)}
-}
-
-func errorBlocker(pod *corev1.Pod, err error) *workflows.Blocker {
-	return &workflows.Blocker{Pod: pod.Namespace + "/" + pod.Name, Cause: blockedByError, Message: err.Error()}
 }
 
 func statusCode(err error) int32 {

@@ -15,8 +15,6 @@ const (
 	explainMost = 50
 	// explainAgain is how long the same is not said of the same pod again. Karpenter keeps the same time.
 	explainAgain = 5 * time.Minute
-	// explanationMost is how long an Event may be, in bytes.
-	explanationMost = 1000
 )
 
 // explained tells why pods stay pending, and remembers what was said of which. It is this process's memory only: after a restart all is said again.

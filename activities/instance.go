@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,14 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/workflows"
+)
+
+const (
+	// consistencyLag is how long after a launch EC2 may still not know an instance; an unknown instance that young is
+	// not a gone one.
+	consistencyLag = 2 * time.Minute
+	// goneEvery is how often the cloud is asked whether an instance has gone.
+	goneEvery = 2 * time.Second
 )
 
 // instances tells which instance is a claim's.

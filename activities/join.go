@@ -327,6 +327,9 @@ func (j *joiner) consolidatableAtOnce(claim *karpv1.NodeClaim) bool {
 
 // leaving is the result for a claim that is on its way out, or gone if it is nil: what is to be drained, if its Node is
 // there already.
+//
+// The mirror may be behind, and one worker's may be further behind than another's. What ends a machine is never concluded
+// from it alone: an object whose name is known is read from the API server, and where none is, the mirror has to be fresh.
 func (j *joiner) leaving(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (workflows.JoinResult, error) {
 	result := workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}
 	var node *corev1.Node

@@ -242,3 +242,17 @@ func (l *launcher) tellLaunchFailed(ctx context.Context, claims []*karpv1.NodeCl
 		}
 	}
 }
+
+// overlaidPrices are the prices of those offerings that overlays have set a price of.
+func overlaidPrices(kinds []*cloud.InstanceType, offerings []cloud.OfferingKey) map[cloud.OfferingKey]float64 {
+	prices := map[cloud.OfferingKey]float64{}
+	for _, kind := range kinds {
+		for i := range kind.Offerings {
+			if o := &kind.Offerings[i]; o.Overlaid {
+				prices[o.Key(kind)] = o.Price
+			}
+		}
+	}
+	maps.DeleteFunc(prices, func(key cloud.OfferingKey, _ float64) bool { return !slices.Contains(offerings, key) })
+	return prices
+}

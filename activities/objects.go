@@ -74,6 +74,9 @@ func (o objects) changeStatus(ctx context.Context, claim *karpv1.NodeClaim, edit
 	}
 }
 
+// releaseTries is how often the finalizer is looked for anew where others change the list of finalizers at the same time.
+const releaseTries = 5
+
 // releaseClaim takes the finalizer off the claim, which lets it go. It touches no finalizer of somebody else's: one that was
 // taken off meanwhile must not come back, which the API server would refuse.
 func (o objects) releaseClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
@@ -97,9 +100,6 @@ func (o objects) releaseClaim(ctx context.Context, claim *karpv1.NodeClaim) erro
 	}
 	return nil
 }
-
-// releaseTries is how often the finalizer is looked for anew where others change the list of finalizers at the same time.
-const releaseTries = 5
 
 // node reads the node; nil when there is none of that name and UID.
 func (o objects) node(ctx context.Context, name, uid string) (*corev1.Node, error) {
@@ -131,6 +131,9 @@ func (o objects) gone(ctx context.Context, node *corev1.Node) error {
 	return fmt.Errorf("the view of the cluster does not show Node %s, which is there", node.Name)
 }
 
+// podNode is the field by which the API server knows the pods of a node.
+const podNode = "spec.nodeName"
+
 // podsOn reads the pods of a node.
 func (o objects) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
@@ -147,6 +150,3 @@ func ignoreNotFound(doing string, err error) error {
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
-
-// podNode is the field by which the API server knows the pods of a node.
-const podNode = "spec.nodeName"

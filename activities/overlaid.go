@@ -1,14 +1,12 @@
 package activities
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 	"github.com/tenon-sh/tenon/cloud"
@@ -74,34 +72,4 @@ func (o *overlaid) annotate(claim *karpv1.NodeClaim, planned plan.Claim) {
 			}
 		}
 	}
-}
-
-// sold are the instance types that a claim can be launched as, as planning has them. No overlay is about a claim that is of
-// no NodePool.
-func (c *catalogue) sold(ctx context.Context, claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
-	kinds, err := c.cloud.InstanceTypes(ctx, class)
-	objects := c.mirror.NodeOverlays()
-	if err != nil || len(objects) == 0 {
-		return kinds, err
-	}
-	pool := c.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
-	if pool == nil {
-		return kinds, nil
-	}
-	_, overlays := c.overlaid.apply(objects, c.offered(ctx))
-	return overlays.Apply(pool, kinds), nil
-}
-
-// overlaidPrices are the prices of those offerings that overlays have set a price of.
-func overlaidPrices(kinds []*cloud.InstanceType, offerings []cloud.OfferingKey) map[cloud.OfferingKey]float64 {
-	prices := map[cloud.OfferingKey]float64{}
-	for _, kind := range kinds {
-		for i := range kind.Offerings {
-			if o := &kind.Offerings[i]; o.Overlaid {
-				prices[o.Key(kind)] = o.Price
-			}
-		}
-	}
-	maps.DeleteFunc(prices, func(key cloud.OfferingKey, _ float64) bool { return !slices.Contains(offerings, key) })
-	return prices
 }

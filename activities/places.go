@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tenon-sh/tenon/plan"
-	"github.com/tenon-sh/tenon/workflows"
 )
 
 const (
@@ -73,27 +72,4 @@ func placedPods(snapshot *plan.Snapshot, preferences plan.PreferencePolicy) map[
 		found[placement.Pod.UID] = true
 	}
 	return found
-}
-
-// awaitPlaces keeps pods of a node that goes with notice where they are for as long as they have no place elsewhere and can
-// still end gracefully, and returns those that go now.
-func (p *pass) awaitPlaces(pods []plan.DrainPod) (going []plan.DrainPod, staying []workflows.Blocker) {
-	if p.Elsewhere == nil || p.ends.IsZero() || p.in.Force || len(pods) == 0 {
-		return pods, nil
-	}
-	now := p.now()
-	placed, ends := p.Elsewhere(p.in.Claim)
-	if !ends.IsZero() && ends.Before(p.ends) {
-		p.ends = ends
-	}
-	for _, pod := range pods {
-		until := p.ends.Add(-pod.GracePeriod - lastMoment)
-		if !now.Before(until) || placed[pod.UID] || !pod.Reschedulable() {
-			going = append(going, pod)
-			continue
-		}
-		staying = append(staying, workflows.Blocker{Pod: pod.Key(), Cause: blockedByPlace, By: "replacement",
-			Message: "waits for a place on another node, at most until " + until.UTC().Format(time.RFC3339)})
-	}
-	return going, staying
 }

@@ -13,24 +13,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-const (
-	// freshEnough is how old the mirror may be for a plan, or for taking a node away.
-	freshEnough = 30 * time.Second
-	// groupMost bounds a launch group, and claimsMost a plan: what is beyond is planned again at once. A group's claims
-	// are children of one workflow and names in one payload; EC2 takes a thousand instances in a call.
-	groupMost, claimsMost = 250, 500
-	// creators is how many claims are created at once.
-	creators = 16
-	// refusedMost bounds the refused offerings that the groups of a plan name together: each is a hundred bytes or two of
-	// a payload that may have two megabytes.
-	refusedMost = 2000
-	// nameTries is how many further names are tried for a claim whose first one is taken.
-	nameTries = 3
-	// nominatedFor is how long pods that were planned for an existing node protect it: Karpenter's twice the window.
-	nominatedFor = 20 * time.Second
-	// promisedFor is how long pods that were planned for a claim are counted as its own: until it must have registered.
-	promisedFor = workflows.RegistrationTimeout
-)
+// nominatedFor is how long pods that were planned for an existing node protect it: Karpenter's twice the window.
+const nominatedFor = 20 * time.Second
 
 // planner plans for the pods that wait, and creates the claims that they need.
 type planner struct {

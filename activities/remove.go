@@ -16,13 +16,6 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-const (
-	// removers is how many nodes of a removal are worked on at once.
-	removers = 16
-	// triesEach is how often a node is tried that cannot be marked or removed, while others wait for it.
-	triesEach = 3
-)
-
 // remover takes nodes away that have no more to do, or have nothing to wait for any more.
 type remover struct {
 	objects objects

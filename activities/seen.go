@@ -14,6 +14,8 @@ import (
 )
 
 const (
+	// freshEnough is how old the mirror may be for a plan, or for taking a node away.
+	freshEnough = 30 * time.Second
 	// seenWithin is how long one try waits for the mirror to show claims that were created elsewhere; it takes milliseconds
 	// where all is well.
 	seenWithin = 10 * time.Second

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/serviceerror"
@@ -19,14 +17,6 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/workflows"
 )
-
-// listedWorkflow is a workflow that runs, as Temporal's list has it.
-type listedWorkflow struct {
-	run     string
-	started time.Time
-	// uid, clusterUID and instance are what its memo and its search attributes say; empty where they do not.
-	uid, clusterUID, instance string
-}
 
 // list reads which NodeClaim workflows and Drains run, so that a large cluster does not cost a question for each.
 func (s *sweep) list(ctx context.Context) error {
@@ -139,29 +129,4 @@ func (s *sweep) tell(ctx context.Context, id, signal string, fact any) error {
 		return fmt.Errorf("signal %s: %w", signal, err)
 	}
 	return nil
-}
-
-// sweptAgain is how long a workflow is not told the same again, which it may take its time to act upon.
-const sweptAgain = 30 * time.Minute
-
-// swept remembers what workflows were told. It is this process's memory only: another worker tells them once more, which
-// changes nothing.
-type swept struct {
-	mu   sync.Mutex
-	told map[string]time.Time
-}
-
-// news reports whether something has not been told lately, and takes it as told.
-func (t *swept) news(key string, now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	maps.DeleteFunc(t.told, func(_ string, at time.Time) bool { return now.Sub(at) >= sweptAgain })
-	if _, known := t.told[key]; known {
-		return false
-	}
-	if t.told == nil {
-		t.told = map[string]time.Time{}
-	}
-	t.told[key] = now
-	return true
 }

@@ -18,17 +18,12 @@ import (
 )
 
 const (
-	// consistencyLag is how long after a launch EC2 may still not know an instance; an unknown instance that young is
-	// not a gone one.
-	consistencyLag = 2 * time.Minute
 	// tellAfter is how long an instance may take to end before the claim's conditions say what is being waited for.
 	tellAfter = 5 * time.Second
 	// tellAgain is how long an instance may stay as it was after it was told to end.
 	tellAgain = 10 * time.Second
 	// lostWithin is how long EC2 may say that an instance runs which it has just said to be gone.
 	lostWithin = 10 * time.Second
-	// goneEvery is how often the cloud is asked whether an instance has gone.
-	goneEvery = 2 * time.Second
 )
 
 // terminator ends instances, and lets go the Nodes and the claims that they leave.

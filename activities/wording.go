@@ -1,7 +1,11 @@
 package activities
 
-import (
-	"fmt"
+import "fmt"
+
+const (
+	// explanationMost is how long an Event may be, in bytes, and whyMost what it says of why.
+	explanationMost = 1000
+	whyMost         = 800
 )
 
 // counted is a number of things in English.
@@ -24,6 +28,3 @@ func shortened(sentence string) string {
 	}
 	return sentence[:cut] + rest
 }
-
-// whyMost bounds in bytes what an Event says of why.
-const whyMost = 800

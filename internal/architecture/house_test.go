@@ -28,7 +28,6 @@ var (
 
 // tooLarge are packages that measure more than the house allows. What stands here may only become less.
 var tooLarge = map[string]limits{
-	"activities":   {methods: 113},
 	"cloud/aws":    {methods: 59},
 	"cloud/ec2sim": {methods: 137},
 	"internal/lab": {methods: 45, back: 18},

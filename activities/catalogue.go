@@ -48,6 +48,22 @@ func (c *catalogue) offered(ctx context.Context) []plan.Pool {
 	return pools
 }
 
+// sold are the instance types that a claim can be launched as, as planning has them. No overlay is about a claim that is of
+// no NodePool.
+func (c *catalogue) sold(ctx context.Context, claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
+	kinds, err := c.cloud.InstanceTypes(ctx, class)
+	objects := c.mirror.NodeOverlays()
+	if err != nil || len(objects) == 0 {
+		return kinds, err
+	}
+	pool := c.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
+	if pool == nil {
+		return kinds, nil
+	}
+	_, overlays := c.overlaid.apply(objects, c.offered(ctx))
+	return overlays.Apply(pool, kinds), nil
+}
+
 // nodeClass returns the claim's node class from the mirror, nil where there is none.
 func (c *catalogue) nodeClass(claim *karpv1.NodeClaim) *awsv1.EC2NodeClass {
 	if claim.Spec.NodeClassRef == nil {

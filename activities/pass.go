@@ -1,0 +1,135 @@
+package activities
+
+import (
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tenon-sh/tenon/plan"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+const (
+	// passLength is how long one Evict lasts at most; the workflow starts the next.
+	passLength = 30 * time.Minute
+	// settleFirst and settleNext are how long blockers have to stay the same before the workflow is told: soon the first
+	// time, so that a person sees them, later less often, so that a rollout under a budget does not fill the history.
+	settleFirst = 5 * time.Second
+	settleNext  = 30 * time.Second
+	// settleVolumes is how long volumes alone may take to be detached before that is worth a word.
+	settleVolumes = 20 * time.Second
+	// bindingSettle is how long after the cordon the last look at the pods is taken: the kube-scheduler may have been
+	// binding a pod to the node at that moment.
+	bindingSettle = time.Second
+	// deregistration is how long a node from which pods were evicted stays at least, so that load balancers have taken
+	// note of the label (Karpenter's minimum drain time).
+	deregistration = 5 * time.Second
+	// largeFirst is how long after the end of a NodeClaim its pods that are easy to place stay, so that the large ones of
+	// all nodes that go together are placed before them. The node stays nearly as long in any case.
+	largeFirst = 6 * time.Second
+	// backoffFirst and backoffMost bound the pause between two requests for one pod.
+	backoffFirst = 100 * time.Millisecond
+	backoffMost  = 10 * time.Second
+	// requestsAtOnce bounds the requests in flight for one node.
+	requestsAtOnce = 8
+	// leastRest is how long nothing may be due for the workflow to wait in the pass's stead.
+	leastRest = time.Minute
+)
+
+// pass is one Evict.
+type pass struct {
+	*Drains
+	in       workflows.EvictInput
+	node     *corev1.Node
+	interner *plan.Interner
+	pods     nodeWatch
+	volumes  volumeWatch
+
+	// begun is when Temporal started this try, and local the same moment on this machine's clock.
+	begun, local time.Time
+	// started is when the first try began, cordoned when this one had made sure of the cordon.
+	started, cordoned time.Time
+	// smallFrom is when pods that are easy to place may go; zero means at once.
+	smallFrom time.Time
+	// ends is when the instance of a node ends that goes with notice, as far as anybody knows; zero for other nodes.
+	ends    time.Time
+	evicted atomic.Int64
+
+	evictions, deletions map[types.UID]*request
+	budgets              budgetLists
+	digest               string
+	digestSince          time.Time
+	// blockers are all of them, result those that a person reads.
+	blockers []workflows.Blocker
+	result   workflows.EvictResult
+}
+
+// request is what became so far of asking for one pod's end.
+type request struct {
+	next    time.Time
+	pause   time.Duration
+	counted bool
+	blocker *workflows.Blocker
+}
+
+// situation is a step of the plan and what belongs to the node besides its pods.
+type situation struct {
+	plan.DrainStep
+	volumes []workflows.Blocker
+	// unplaced are the pods that wait for a place on another node.
+	unplaced []workflows.Blocker
+	// ready is when the node may count as drained if nothing changes; zero while something is left.
+	ready time.Time
+}
+
+func newPass(d *Drains, in workflows.EvictInput, node *corev1.Node, begun, local time.Time, progress evictProgress) *pass {
+	p := &pass{Drains: d, in: in, node: node, interner: new(plan.Interner), begun: begun, local: local,
+		pods:      nodeWatch{client: d.Client, node: node},
+		volumes:   volumeWatch{client: d.Client, node: node.Name, shown: d.Attached},
+		started:   progress.Started,
+		evictions: map[types.UID]*request{}, deletions: map[types.UID]*request{}, budgets: budgetLists{client: d.Client}}
+	p.evicted.Store(int64(progress.Evicted))
+	p.cordoned = p.now()
+	p.digestSince = p.cordoned
+	return p
+}
+
+// now is the time by Temporal's clock, which the deadline was set by: a machine whose own clock is wrong must not delete
+// pods early, and one whose clock jumps must not either.
+func (p *pass) now() time.Time { return p.begun.Add(time.Since(p.local)) }
+
+// past reports whether the deadline has come.
+func (p *pass) past(now time.Time) bool {
+	return !p.in.Deadline.IsZero() && !now.Before(p.in.Deadline)
+}
+
+func requestOf(requests map[types.UID]*request, uid types.UID) *request {
+	r := requests[uid]
+	if r == nil {
+		r = &request{pause: backoffFirst}
+		requests[uid] = r
+	}
+	return r
+}
+
+// refused says whether a budget has refused the pod before.
+func (r *request) refused() bool { return r.blocker != nil && r.blocker.Cause == blockedByBudget }
+
+// take notes an answer. A pod whose end was accepted is asked for again only if nothing is seen of that for long.
+func (r *request) take(a answer, now time.Time) {
+	r.blocker = a.blocker
+	if a.accepted {
+		r.next = now.Add(backoffMost)
+		return
+	}
+	r.next = now.Add(r.pause)
+	r.pause = min(2*r.pause, backoffMost)
+}
+
+// evictProgress travels in heartbeats from one try to the next.
+type evictProgress struct {
+	Started time.Time `json:"started"`
+	Evicted int       `json:"evicted"`
+}

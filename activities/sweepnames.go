@@ -1,0 +1,40 @@
+package activities
+
+import (
+	"context"
+	"slices"
+
+	"go.uber.org/zap"
+)
+
+// tagMost bounds the names written onto instances in one sweep; EC2 grants few such calls.
+const tagMost = 50
+
+// The tags that tell people in the EC2 console what an instance is. The cloud needs neither.
+const (
+	tagName  = "Name"
+	tagClaim = "karpenter.sh/nodeclaim"
+)
+
+// nameInstances writes onto instances which node and claim they are, a few in each sweep. A Name that the
+// node class or a person has given stays. It is for people only, so a failure is logged and nothing more.
+func (s *sweep) nameInstances(ctx context.Context) {
+	ids := make([]string, 0, len(s.instances))
+	for id, instance := range s.instances {
+		if claim := s.claims[id]; claim != nil && claim.Status.NodeName != "" && instance.Tags[tagClaim] != claim.Name {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range ids[:min(len(ids), tagMost)] {
+		claim := s.claims[id]
+		tags := map[string]string{tagClaim: claim.Name}
+		if _, named := s.instances[id].Tags[tagName]; !named {
+			tags[tagName] = claim.Status.NodeName
+		}
+		if err := s.cloud.Tag(ctx, s.instances[id].ID, tags); err != nil {
+			s.log.Warn("could not name an instance", zap.String("instance", s.instances[id].ID), zap.String("claim", claim.Name), zap.Error(err))
+			return
+		}
+	}
+}

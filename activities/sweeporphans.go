@@ -1,0 +1,70 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+// orphanAge is how old an instance without a claim must be before it counts as nobody's: Karpenter's thirty seconds.
+const orphanAge = 30 * time.Second
+
+// orphans terminates instances that no claim has, whose claim's workflow does not run, and that no launch will still hand
+// out.
+func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) {
+	held := map[string]bool{}
+	for _, listed := range s.listed {
+		held[listed.instance] = true
+	}
+	var suspects []cloud.Instance
+	launching := map[string]bool{}
+	for _, instance := range instances {
+		if s.claims[instance.ProviderID] != nil || held[instance.ID] || s.now.Sub(instance.LaunchTime) < orphanAge {
+			continue
+		}
+		if _, known := launching[instance.LaunchGroup]; !known && instance.LaunchGroup != "" {
+			running, err := s.running(ctx, s.cluster.LaunchID(instance.LaunchGroup))
+			s.fail("instance "+instance.ID, err)
+			launching[instance.LaunchGroup] = running || err != nil
+		}
+		if !launching[instance.LaunchGroup] {
+			suspects = append(suspects, instance)
+		}
+	}
+	if len(suspects) == 0 {
+		return
+	}
+	// What a Launch handed out before it ended is either written on a claim by now, or missing on one.
+	claims, err := s.objects.listClaims(ctx)
+	if err != nil {
+		s.fail("instances nobody owns", err)
+		return
+	}
+	claimed, waiting := map[string]bool{}, map[string]bool{}
+	for i := range claims {
+		claimed[claims[i].Status.ProviderID] = true
+		waiting[launchGroup(&claims[i])] = waiting[launchGroup(&claims[i])] || claims[i].Status.ProviderID == ""
+	}
+	var ids []string
+	for _, instance := range suspects {
+		if !claimed[instance.ProviderID] && !waiting[instance.LaunchGroup] {
+			ids = append(ids, instance.ID)
+		}
+	}
+	if len(ids) > s.most && 2*len(ids) > len(instances) && s.share < 1 {
+		s.result.Stopped = fmt.Sprintf("%d of %d instances have neither a NodeClaim nor a workflow; none is terminated. They may be another cluster's of this name. "+
+			"Run the worker with --sweep-most=1 if they are to go", len(ids), len(instances))
+		return
+	}
+	ids = ids[:len(ids)-s.spend(len(ids))]
+	if len(ids) == 0 {
+		return
+	}
+	if err := s.cloud.Terminate(ctx, ids); err != nil {
+		s.fail("instances nobody owns", cloudFailure("terminate", err))
+		return
+	}
+	s.result.Terminated = ids
+}
