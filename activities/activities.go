@@ -29,17 +29,17 @@
 // and its status after the launch; the Node's registration; the claim's status; the Node's initialized label; the
 // claim's status; delete the claim; cordon the Node; delete the Node; the Node's finalizer; the claim's finalizer; and, where the instance
 // takes its time to end, the claim's status once more. A pod that
-// is nominated to its node (nominate.go) costs one more each. Where a NodePool's consolidateAfter is neither zero nor
+// is nominated to its node (package nominate) costs one more each. Where a NodePool's consolidateAfter is neither zero nor
 // Never, the starter writes the claim's status once when the node has been quiet for a while longer, and twice for each
 // time its quiet is broken. A replacement costs three more for each node that goes and one for each that comes: marks on
 // the Node and its claim, why the Node goes, and the opening of what was kept for its pods.
 //
 // Reading order: mirror, wording, pause, attend, parallel, failure, objects, change, events, executions, seen, cordon,
-// registration, nominate, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, plan, instance,
+// registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, plan, instance,
 // adoption, launch, release, find, reserve, expire, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
 // drainreport, evict, drain, draining, delete, drained, terminate, disruptions, rates, evaluate, remove, begin,
 // awaitreplacements, moved, confirm, retire, undo, why, whynode, sweepmetrics, sweeping, sweepcap, sweepworkflows,
-// sweeporphans, sweepadopt, sweepnodes, sweepmarks, sweepnames, sweepstuck, sweep, activities.
+// sweeporphans, sweepnodes, sweepmarks, sweepadopt, sweepnames, sweepstuck, sweep, activities.
 package activities
 
 import (
@@ -50,6 +50,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tenon-sh/tenon/activities/nominate"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
@@ -70,7 +71,7 @@ type Config struct {
 	// Temporal is how launches and the sweep find and start workflows.
 	Temporal temporal.Client
 	// Nominator tells the kube-scheduler where planned pods are expected; nil where nobody does.
-	Nominator *Nominator
+	Nominator *nominate.Nominator
 	// Growth counts pods that growing pauses for; nil where nobody does.
 	Growth *GrowthMetrics
 	// Events records Kubernetes Events about nodes and pods.

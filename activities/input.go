@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tenon-sh/tenon/activities/nominate"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/plan"
@@ -13,7 +14,7 @@ import (
 // inputs makes what the planner is asked with of what the mirror shows and workflows remember.
 type inputs struct {
 	catalogue   *catalogue
-	nominator   *Nominator
+	nominator   *nominate.Nominator
 	minValues   plan.MinValuesPolicy
 	preferences plan.PreferencePolicy
 	spotToSpot  bool

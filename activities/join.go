@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tenon-sh/tenon/activities/nominate"
+	"github.com/tenon-sh/tenon/activities/readiness"
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
@@ -35,7 +37,7 @@ type joiner struct {
 	catalogue *catalogue
 	instances instances
 	keeper    *keeper
-	nominator *Nominator
+	nominator *nominate.Nominator
 	events    recorder
 	log       *zap.Logger
 }
@@ -172,7 +174,7 @@ func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim)
 	case err != nil:
 		return nil, "", fmt.Errorf("wait for the Node of %s: %w", claim.Status.ProviderID, err)
 	}
-	if !registered(node) || !owned(node, claim) {
+	if !readiness.Registered(node) || !owned(node, claim) {
 		reserved, err := j.keeper.reserved(ctx, claim)
 		if err != nil {
 			return nil, "", err
@@ -213,7 +215,7 @@ func (j *joiner) awaitInitialization(ctx context.Context, claim *karpv1.NodeClai
 				return true
 			}
 			reason, _ := initialization(node, claim)
-			return registered(node) && (reason == "" || reason == reasonResources && expecting(node))
+			return readiness.Registered(node) && (reason == "" || reason == reasonResources && readiness.Expecting(node))
 		})
 		stop()
 		switch {
@@ -224,7 +226,7 @@ func (j *joiner) awaitInitialization(ctx context.Context, claim *karpv1.NodeClai
 				return false, "", err
 			}
 			// It takes longer than anybody should have to wait for a nomination.
-			if node != nil && expecting(node) {
+			if node != nil && readiness.Expecting(node) {
 				if _, err := j.objects.change(ctx, node, "open", open); err != nil {
 					return false, "", err
 				}
@@ -261,7 +263,7 @@ func (j *joiner) initialize(ctx context.Context, node *corev1.Node, claim *karpv
 		return err
 	}
 	label := func() error {
-		if node.Labels[karpv1.NodeInitializedLabelKey] == "true" && !expecting(node) {
+		if node.Labels[karpv1.NodeInitializedLabelKey] == "true" && !readiness.Expecting(node) {
 			return nil
 		}
 		_, err := j.objects.change(ctx, node, "initialize", func(node *corev1.Node) {
@@ -275,7 +277,7 @@ func (j *joiner) initialize(ctx context.Context, node *corev1.Node, claim *karpv
 		return err
 	}
 	nominated := 0
-	if expecting(node) && !reserved {
+	if readiness.Expecting(node) && !reserved {
 		nominated, err = j.nominator.Open(ctx, claim, node, label)
 	} else {
 		err = label()

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
 
+	"github.com/tenon-sh/tenon/activities/nominate"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -23,7 +24,7 @@ type planner struct {
 	inputs *inputs
 	// creator creates what was planned, nominator tells the kube-scheduler of it, and explained tells people of the rest.
 	creator   *creator
-	nominator *Nominator
+	nominator *nominate.Nominator
 	explained explained
 	// metrics counts pods that growing pauses for; nil where nobody does.
 	metrics *GrowthMetrics

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/tenon-sh/tenon/activities/readiness"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
@@ -60,22 +60,19 @@ func owned(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 	return slices.ContainsFunc(node.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == claim.UID })
 }
 
-// registered reports whether the Node was registered already.
-func registered(node *corev1.Node) bool { return node.Labels[karpv1.NodeRegisteredLabelKey] == "true" }
-
 // reasonResources is why a node is not initialized that is ready but for devices.
 const reasonResources = "ResourceNotRegistered"
 
 // unguarded reports whether a Node that joins has nothing on it that keeps pods away until it is registered. The user data
 // of a Custom image may have left that out.
 func unguarded(node *corev1.Node) bool {
-	return !registered(node) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.UnregisteredTaintKey })
+	return !readiness.Registered(node) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.UnregisteredTaintKey })
 }
 
 // initialization says how far a registered Node is from serving pods: an empty reason means it is there. The reasons are
 // Karpenter's.
 func initialization(node *corev1.Node, claim *karpv1.NodeClaim) (reason, message string) {
-	if !ready(node) {
+	if !readiness.Ready(node) {
 		return "NodeNotReady", "Node status is not Ready"
 	}
 	for _, taint := range claim.Spec.StartupTaints {
@@ -84,7 +81,7 @@ func initialization(node *corev1.Node, claim *karpv1.NodeClaim) (reason, message
 		}
 	}
 	for _, taint := range node.Spec.Taints {
-		if ephemeral(taint) {
+		if readiness.Ephemeral(taint) {
 			return "KnownEphemeralTaintsExist", fmt.Sprintf("KnownEphemeralTaint %q still exists", taint.ToString())
 		}
 	}
@@ -95,28 +92,4 @@ func initialization(node *corev1.Node, claim *karpv1.NodeClaim) (reason, message
 		}
 	}
 	return "", ""
-}
-
-func ready(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// ephemeral reports whether a taint is one that goes by itself while a node starts.
-func ephemeral(t corev1.Taint) bool {
-	switch t.Key {
-	case corev1.TaintNodeNotReady:
-		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
-	case corev1.TaintNodeUnreachable:
-		return t.Effect == corev1.TaintEffectNoSchedule
-	case "node.cloudprovider.kubernetes.io/uninitialized", karpv1.UnregisteredTaintKey:
-		return true
-	}
-	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
-}
-
-// expecting says whether our taint is on the node.
-func expecting(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.ExpectingTaintKey })
 }

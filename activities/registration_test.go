@@ -125,3 +125,22 @@ func TestUnguarded(t *testing.T) {
 		}
 	}
 }
+
+// TestNodesAreKeptForThePodsPlannedForThem registers a node that pods wait for, opens it, and registers it once more.
+func TestNodesAreKeptForThePodsPlannedForThem(t *testing.T) {
+	t.Parallel()
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim"}}
+	node := joinedNode(taint(karpv1.UnregisteredTaintKey, corev1.TaintEffectNoExecute))
+	for range 2 {
+		register(node, claim, true)
+		if diff := cmp.Diff([]corev1.Taint{karpv1.ExpectingNoScheduleTaint()}, node.Spec.Taints); diff != "" {
+			t.Errorf("taints of a registered node that pods are expected on (-want +got):\n%s", diff)
+		}
+	}
+	if open(node); len(node.Spec.Taints) > 0 {
+		t.Errorf("a node that is open has taints: %v", node.Spec.Taints)
+	}
+	if register(node, claim, true); len(node.Spec.Taints) > 0 {
+		t.Errorf("a second try closes the node again: %v", node.Spec.Taints)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/tenon-sh/tenon/activities/readiness"
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
@@ -453,7 +454,7 @@ func TestRetireOpens(t *testing.T) {
 		if _, err := run(t, r.doing.Retire, in); err != nil {
 			t.Fatal(err)
 		}
-		if closed := expecting(r.node("node-new")); closed != look.closed {
+		if closed := readiness.Expecting(r.node("node-new")); closed != look.closed {
 			t.Errorf("%s: what was launched is closed: %t", look.reason, closed)
 		}
 		in.Nodes, in.Closed = nil, false

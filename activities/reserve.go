@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tenon-sh/tenon/activities/readiness"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -30,7 +31,7 @@ func (k *keeper) reserved(ctx context.Context, claim *karpv1.NodeClaim) (bool, e
 
 // reserve closes a node.
 func reserve(node *corev1.Node) {
-	if !expecting(node) {
+	if !readiness.Expecting(node) {
 		node.Spec.Taints = append(node.Spec.Taints, karpv1.ExpectingNoScheduleTaint())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tenon-sh/tenon/activities/readiness"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -148,5 +149,5 @@ func (s *sweep) lost(claim *karpv1.NodeClaim) bool {
 		return false
 	}
 	node := s.mirror.NodeByProviderID(claim.Status.ProviderID)
-	return node == nil || !ready(node)
+	return node == nil || !readiness.Ready(node)
 }

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tenon-sh/tenon/activities/readiness"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -75,7 +76,7 @@ func (s *sweep) removing(ctx context.Context) (bool, error) {
 // openOrphan opens a node that is kept closed for pods of a replacement that is over.
 func (s *sweep) openOrphan(ctx context.Context, node *corev1.Node) error {
 	id := node.Annotations[karpv1.ReplacementAnnotationKey]
-	if id == "" || !expecting(node) || node.Labels[karpv1.NodeInitializedLabelKey] != "true" {
+	if id == "" || !readiness.Expecting(node) || node.Labels[karpv1.NodeInitializedLabelKey] != "true" {
 		return nil
 	}
 	if running, err := s.running(ctx, s.cluster.ReplacementID(id)); running || err != nil {

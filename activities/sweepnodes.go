@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/tenon-sh/tenon/activities/readiness"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
@@ -15,7 +16,7 @@ import (
 func (s *sweep) nodes(ctx context.Context, list []*corev1.Node) {
 	suspects := slices.DeleteFunc(slices.Clone(list), func(node *corev1.Node) bool {
 		_, there := s.instances[node.Spec.ProviderID]
-		return there || s.claims[node.Spec.ProviderID] != nil || s.now.Sub(node.CreationTimestamp.Time) < consistencyLag || ready(node)
+		return there || s.claims[node.Spec.ProviderID] != nil || s.now.Sub(node.CreationTimestamp.Time) < consistencyLag || readiness.Ready(node)
 	})
 	if len(suspects) == 0 {
 		return
@@ -40,7 +41,7 @@ func (s *sweep) nodes(ctx context.Context, list []*corev1.Node) {
 // letGo deletes a Node object that is nobody's, unless it has become ready.
 func (s *sweep) letGo(ctx context.Context, node *corev1.Node) error {
 	node, err := s.objects.node(ctx, node.Name, string(node.UID))
-	if err != nil || node == nil || ready(node) {
+	if err != nil || node == nil || readiness.Ready(node) {
 		return err
 	}
 	if _, err := s.objects.change(ctx, node, "take the finalizer off", func(node *corev1.Node) {

@@ -1,6 +1,8 @@
 package activities
 
-import "fmt"
+import (
+	"fmt"
+)
 
 const (
 	// explanationMost is how long an Event may be, in bytes, and whyMost what it says of why.

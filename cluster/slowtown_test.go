@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tenon-sh/tenon/activities"
+	"github.com/tenon-sh/tenon/activities/nominate"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
@@ -50,7 +50,7 @@ type town struct {
 	t         testing.TB
 	pace      pace
 	mirror    *cluster.Mirror
-	nominator *activities.Nominator
+	nominator *nominate.Nominator
 	pool      plan.Pool
 	types     map[string]*cloud.InstanceType
 	patching  chan struct{}
@@ -115,7 +115,7 @@ func newTown(t testing.TB, p pace, pool plan.Pool, pods []*corev1.Pod, zones map
 		w.feed("pods", pod.DeepCopy())
 	}
 	versionOf := func() (*version.Info, error) { return &version.Info{GitVersion: "v1.35.0"}, nil }
-	w.nominator = activities.NewNominator(patcher{town: w}, mirror, versionOf, rate.NewLimiter(200, 300), zap.NewNop())
+	w.nominator = nominate.New(patcher{town: w}, mirror, versionOf, rate.NewLimiter(200, 300), zap.NewNop())
 	return w
 }
 

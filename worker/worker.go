@@ -35,6 +35,7 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tenon-sh/tenon/activities"
+	"github.com/tenon-sh/tenon/activities/nominate"
 	bufferv1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -184,7 +185,7 @@ func repairPolicies(config Config, provider cloud.Provider) []cloud.RepairPolicy
 
 // newNominator returns what nominates pods. It has as many requests of its own as everything else together, so that a
 // burst of pods keeps nobody waiting.
-func newNominator(restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logger) (*activities.Nominator, error) {
+func newNominator(restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logger) (*nominate.Nominator, error) {
 	limit := rate.NewLimiter(rate.Limit(restConfig.QPS), restConfig.Burst)
 	unlimited := rest.CopyConfig(restConfig)
 	unlimited.QPS = -1
@@ -196,7 +197,7 @@ func newNominator(restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logg
 	if err != nil {
 		return nil, fmt.Errorf("client for the API server's version: %w", err)
 	}
-	return activities.NewNominator(direct, mirror, versions.ServerVersion, limit, log), nil
+	return nominate.New(direct, mirror, versions.ServerVersion, limit, log), nil
 }
 
 // poll runs workflows and activities as a version, or without one, until ctx ends. Activities wait for nodes and drains, so there may be thousands at

@@ -1,4 +1,4 @@
-package activities
+package nominate
 
 import (
 	"context"
@@ -61,7 +61,7 @@ func (n *nominations) add(key string, names ...string) *nominations {
 
 func (n *nominations) nominator(t *testing.T) *Nominator {
 	t.Helper()
-	kube := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testScheme(t)).Build(), interceptor.Funcs{
+	kube := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		SubResourcePatch: func(_ context.Context, _ client.Client, sub string, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 			data, err := patch.Data(object)
 			if err != nil {
@@ -83,7 +83,7 @@ func (n *nominations) nominator(t *testing.T) *Nominator {
 			return nil
 		},
 	})
-	nominator := NewNominator(kube, n, nil, rate.NewLimiter(rate.Inf, 0), zap.NewNop())
+	nominator := New(kube, n, nil, rate.NewLimiter(rate.Inf, 0), zap.NewNop())
 	nominator.works.Store(true)
 	return nominator
 }
@@ -98,6 +98,10 @@ func (n *nominations) taken() []string {
 
 func claimNamed(name string) *karpv1.NodeClaim {
 	return &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func taint(key string, effect corev1.TaintEffect) corev1.Taint {
+	return corev1.Taint{Key: key, Effect: effect}
 }
 
 func nodeNamed(name string) *corev1.Node {
@@ -255,7 +259,7 @@ func TestNobodyNominates(t *testing.T) {
 	nobody.Placed(&plan.Snapshot{}, nil)
 }
 
-func TestNodesAreKeptForThePodsPlannedForThem(t *testing.T) {
+func TestExpects(t *testing.T) {
 	t.Parallel()
 	starting := claimNamed("claim")
 	starting.Spec.StartupTaints = []corev1.Taint{taint("agent", corev1.TaintEffectNoExecute)}
@@ -272,19 +276,6 @@ func TestNodesAreKeptForThePodsPlannedForThem(t *testing.T) {
 		if got := nominator.Expects(test.claim); got != test.want {
 			t.Errorf("%s: %t, want %t", test.reason, got, test.want)
 		}
-	}
-	node := joinedNode(taint(karpv1.UnregisteredTaintKey, corev1.TaintEffectNoExecute))
-	for range 2 {
-		register(node, claimNamed("claim"), true)
-		if diff := cmp.Diff([]corev1.Taint{karpv1.ExpectingNoScheduleTaint()}, node.Spec.Taints); diff != "" {
-			t.Errorf("taints of a registered node that pods are expected on (-want +got):\n%s", diff)
-		}
-	}
-	if open(node); len(node.Spec.Taints) > 0 {
-		t.Errorf("a node that is open has taints: %v", node.Spec.Taints)
-	}
-	if register(node, claimNamed("claim"), true); len(node.Spec.Taints) > 0 {
-		t.Errorf("a second try closes the node again: %v", node.Spec.Taints)
 	}
 }
 
@@ -337,7 +328,8 @@ func TestNominationSupported(t *testing.T) {
 func TestOpening(t *testing.T) {
 	t.Parallel()
 	node := func(taints ...corev1.Taint) *corev1.Node {
-		n := joinedNode(taints...)
+		n := nodeNamed("node")
+		n.Spec.Taints = taints
 		n.Labels = map[string]string{karpv1.NodeRegisteredLabelKey: "true"}
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		return n
@@ -356,7 +348,7 @@ func TestOpening(t *testing.T) {
 		{"Kubernetes has not seen yet that it is", node(taint(corev1.TaintNodeNotReady, none)), claim, true},
 		{"a taint of the pool's is for good", node(taint("dedicated", none)), claim, true},
 		{"nobody claimed it", edit(node(), func(n *corev1.Node) { n.Labels = nil }), nil, true},
-		{"it is not Ready", joinedNode(), claim, false},
+		{"it is not Ready", nodeNamed("node"), claim, false},
 		{"it is not registered", edit(node(), func(n *corev1.Node) { n.Labels = nil }), claim, false},
 		{"it is cordoned", edit(node(), func(n *corev1.Node) { n.Spec.Unschedulable = true }), claim, false},
 		{"it is being deleted", edit(node(), func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: time.Now()} }), claim, false},

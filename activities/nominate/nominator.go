@@ -1,0 +1,304 @@
+// Package nominate tells the kube-scheduler on which node planned pods are expected.
+//
+// Reading order: version, opening, nominator, write, open.
+package nominate
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tenon-sh/tenon/activities/readiness"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+const (
+	// nominators is how many pods are nominated at once, and senders how many of them are not on nodes that are about to
+	// open, which come first.
+	nominators = 32
+	senders    = 8
+	// nominationsMost bounds how many wait for their turn. What is beyond is left out.
+	nominationsMost = 8192
+	// repeatEvery is how often it is looked for pods whose nomination is lost. The same pod is told of again after
+	// repeatFirst, and less and less often, up to repeatMost.
+	repeatEvery = time.Second / 2
+	repeatFirst = 5 * time.Second
+	repeatMost  = time.Minute
+)
+
+// Mirror is what a Nominator sees of the cluster.
+type Mirror interface {
+	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
+	Node(name string) *corev1.Node
+	ClaimOfNode(node string) *karpv1.NodeClaim
+	Pod(namespace, name string) *cluster.Pod
+	// Promised returns the pending pods that this process has planned for a node, named as plan.Node.Key does.
+	Promised(key string) []*cluster.Pod
+}
+
+// Nominator tells the kube-scheduler on which node planned pods are expected, by status.nominatedNodeName. The
+// kube-scheduler then tries that node first and keeps the room there from pods of the same or a lower priority, so that
+// what was planned to fit is not spread over other nodes. It is advice: nothing fails for want of it.
+//
+// The kube-scheduler takes a nomination back whenever it tries the pod and finds no node for it, which happens again and
+// again while machines start, and it binds pods some milliseconds after their node opens. So a node that pods of this
+// process's plans wait for is registered with a taint of its own (karpv1.ExpectingTaintKey). When all else says that it
+// may take pods, these are nominated, and only then the taint goes, in the same write that calls the node initialized
+// (activities.Activities.Join). Nodes with startup taints have none: who removes those need not tolerate ours. Their pods,
+// and those of nodes that another process brings up, are nominated when the node is seen to become Ready, which may be too
+// late.
+//
+// Where the API server is slow, many nodes wait for their turn. Then each is opened when those of its pods are nominated
+// that depend on it (plan.Pod.DependsOnPlace): their room is kept, and the others may fill any room that is left.
+//
+// A nomination that was late, refused or taken back is repeated while the pod waits and is promised to the node, less and
+// less often, where the pod depends on the node; a pod that another plan had to send elsewhere is nominated there. A
+// nomination is refused, and not missed, where the pod has been bound meanwhile.
+type Nominator struct {
+	kube    client.Client
+	mirror  Mirror
+	version func() (*version.Info, error)
+	limit   *rate.Limiter
+	log     *zap.Logger
+
+	works atomic.Bool
+	mu    sync.Mutex
+	// told is what the kube-scheduler was told last of each pod.
+	told map[types.UID]telling
+	// homes are the nodes which are open and whose pods may have to be told of again, by what the planner calls them.
+	homes map[string]string
+	// average is what the pods of the last plan ask for on average.
+	average plan.Resources
+	queue   chan nomination
+	// turn is held by who opens a node, and sending by every nomination on its way.
+	turn, sending chan struct{}
+}
+
+type nomination struct {
+	pod  *plan.Pod
+	node string
+}
+
+// telling is where a pod was nominated to how often, and when it may be again.
+type telling struct {
+	node  string
+	times int
+	again time.Time
+}
+
+// New returns a Nominator that sends at most so many requests per second, and at once, through a client that
+// need not limit them itself. It asks for the API server's version when it runs.
+func New(kube client.Client, mirror Mirror, version func() (*version.Info, error), limit *rate.Limiter, log *zap.Logger) *Nominator {
+	return &Nominator{kube: kube, mirror: mirror, version: version, limit: limit, log: log,
+		told: map[types.UID]telling{}, homes: map[string]string{}, queue: make(chan nomination, nominationsMost),
+		turn: make(chan struct{}, 1), sending: make(chan struct{}, nominators)}
+}
+
+// Works says whether the API server takes nominations, as far as is known.
+func (n *Nominator) Works() bool { return n != nil && n.works.Load() }
+
+// Run follows the nodes until ctx ends.
+func (n *Nominator) Run(ctx context.Context) error {
+	if !n.supported(ctx) {
+		return nil
+	}
+	n.works.Store(true)
+	events := n.mirror.Subscribe(cluster.NodeChanged)
+	defer events.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	for range senders {
+		group.Go(func() error { return n.send(ctx) })
+	}
+	group.Go(func() error {
+		again := time.NewTicker(repeatEvery)
+		defer again.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-again.C:
+				n.repeat()
+			case <-events.C:
+			}
+			for _, event := range events.Take() {
+				n.follow(event.Name)
+			}
+		}
+	})
+	return group.Wait()
+}
+
+// follow nominates the pods that were planned for a node, once it is about to take them. A node with our taint is left to
+// Open.
+func (n *Nominator) follow(name string) {
+	node, claim := n.mirror.Node(name), n.mirror.ClaimOfNode(name)
+	if node == nil || readiness.Expecting(node) || !opening(node, claim) {
+		return
+	}
+	key := keyOf(node, claim)
+	n.mu.Lock()
+	before := n.homes[key]
+	n.mu.Unlock()
+	n.tellOf(key, node, before != name)
+}
+
+// repeat nominates pods once more whose nominations are lost.
+func (n *Nominator) repeat() {
+	n.mu.Lock()
+	homes := maps.Clone(n.homes)
+	n.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(homes)) {
+		if node := n.mirror.Node(homes[key]); node != nil && n.tellOf(key, node, false) {
+			continue
+		}
+		n.mu.Lock()
+		delete(n.homes, key)
+		n.mu.Unlock()
+	}
+}
+
+// tellOf has the pods nominated that are promised to a node and depend on it, or all, and says whether there are any
+// promised. Once the node is open, the kube-scheduler may have decided about more pods than anybody sees: those that would
+// do as well elsewhere would only take the room from those that would not.
+func (n *Nominator) tellOf(key string, node *corev1.Node, all bool) bool {
+	pods, dependent := n.promised(key)
+	told := pods
+	if !all {
+		told = pods[:dependent]
+	}
+	for _, pod := range told {
+		n.tell(pod.Pod, node.Name)
+	}
+	if len(pods) > 0 {
+		n.mu.Lock()
+		n.homes[key] = node.Name
+		n.mu.Unlock()
+	}
+	return len(pods) > 0
+}
+
+// promised are the pods that are promised to a node: first those that depend on it, of which it says how many there are.
+func (n *Nominator) promised(key string) (pods []*cluster.Pod, dependent int) {
+	pods = n.mirror.Promised(key)
+	if len(pods) == 0 {
+		return nil, 0
+	}
+	n.mu.Lock()
+	average := n.average
+	n.mu.Unlock()
+	depends := func(pod *cluster.Pod) bool { return pod.DependsOnPlace(average) }
+	slices.SortStableFunc(pods, func(a, b *cluster.Pod) int {
+		switch x, y := depends(a), depends(b); {
+		case x == y:
+			return cmp.Compare(b.Class.Requests.CPU, a.Class.Requests.CPU)
+		case x:
+			return -1
+		}
+		return 1
+	})
+	if dependent = slices.IndexFunc(pods, func(pod *cluster.Pod) bool { return !depends(pod) }); dependent < 0 {
+		dependent = len(pods)
+	}
+	return pods, dependent
+}
+
+// keyOf is what the planner calls a node.
+func keyOf(node *corev1.Node, claim *karpv1.NodeClaim) string {
+	if claim != nil {
+		return claim.Name
+	}
+	return node.Name
+}
+
+// Placed nominates the pods of a plan that fit on nodes which are there and open, but for those that were promised to them
+// before and do not depend on it. Pods of other nodes are nominated when those are.
+func (n *Nominator) Placed(snapshot *plan.Snapshot, placements []plan.Placement) {
+	if !n.Works() {
+		return
+	}
+	n.forget(snapshot.Pending)
+	average := plan.AverageRequest(snapshot.Pending)
+	names, kept := map[string]string{}, map[types.UID]string{}
+	n.mu.Lock()
+	n.average = average
+	for _, node := range snapshot.Nodes {
+		if node.Name == "" || !node.Initialized || !node.Ready {
+			continue
+		}
+		names[node.Key()] = node.Name
+		if len(node.Promised) > 0 {
+			n.homes[node.Key()] = node.Name
+		}
+		for _, uid := range node.Promised {
+			kept[uid] = node.Key()
+		}
+	}
+	n.mu.Unlock()
+	for _, placement := range placements {
+		pod, name := placement.Pod, names[placement.Node]
+		if name == "" || pod.Node != "" || pod.Virtual || kept[pod.UID] == placement.Node && !pod.DependsOnPlace(average) {
+			continue
+		}
+		n.tell(pod, name)
+	}
+}
+
+// forget drops the memory of pods that no longer wait.
+func (n *Nominator) forget(pending []*plan.Pod) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.told) == 0 {
+		return
+	}
+	kept := make(map[types.UID]telling, len(n.told))
+	for _, pod := range pending {
+		if told, ok := n.told[pod.UID]; ok {
+			kept[pod.UID] = told
+		}
+	}
+	n.told = kept
+}
+
+// tell has a pod nominated, unless that is so or was tried a moment ago, and does not wait for it.
+func (n *Nominator) tell(pod *plan.Pod, node string) {
+	if !n.due(pod, node) {
+		return
+	}
+	select {
+	case n.queue <- nomination{pod, node}:
+	default:
+	}
+}
+
+// due says that a pod is to be nominated now, and that somebody does. A pod that was nominated to the node before has to
+// wait a while, longer each time.
+func (n *Nominator) due(pod *plan.Pod, node string) bool {
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	told := n.told[pod.UID]
+	if pod.NominatedNode == node || told.node == node && now.Before(told.again) {
+		return false
+	}
+	if told.node != node {
+		told = telling{node: node}
+	}
+	told.again = now.Add(min(repeatFirst<<min(told.times, 8), repeatMost))
+	told.times++
+	n.told[pod.UID] = told
+	return true
+}
