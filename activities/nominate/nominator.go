@@ -38,6 +38,8 @@ const (
 	repeatEvery = time.Second / 2
 	repeatFirst = 5 * time.Second
 	repeatMost  = time.Minute
+	// versionPause is the pause between two questions for the API server's version.
+	versionPause = 5 * time.Second
 )
 
 // Mirror is what a Nominator sees of the cluster.
@@ -140,6 +142,26 @@ func (n *Nominator) Run(ctx context.Context) error {
 		}
 	})
 	return group.Wait()
+}
+
+// supported asks what the API server is, until it answers.
+func (n *Nominator) supported(ctx context.Context) bool {
+	for {
+		info, err := n.version()
+		if err == nil {
+			ok, why := nominationSupported(info)
+			if !ok {
+				n.log.Info("pods are not nominated to the nodes they are planned for: " + why)
+			}
+			return ok
+		}
+		n.log.Warn("the API server's version is not known yet", zap.Error(err))
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(versionPause):
+		}
+	}
 }
 
 // follow nominates the pods that were planned for a node, once it is about to take them. A node with our taint is left to
