@@ -186,23 +186,3 @@ func TestStartNodeClaims(t *testing.T) {
 		t.Errorf("claim i has instance i, however often it is tried (-want +got):\n%s", diff)
 	}
 }
-
-func TestUnlaunchedGroup(t *testing.T) {
-	t.Parallel()
-	alone := groupClaim("alone", "", "")
-	claims := []*karpv1.NodeClaim{groupClaim("b", "g", ""), groupClaim("a", "g", ""), groupClaim("launched", "g", "i-1"), groupClaim("other", "h", ""), alone}
-	for _, test := range []struct {
-		reason string
-		claim  *karpv1.NodeClaim
-		want   workflows.LaunchGroup
-	}{
-		{"all claims of the group that have nothing are adopted together", claims[1],
-			workflows.LaunchGroup{Group: "g", Claims: []workflows.ClaimRef{{Name: "a", UID: "uid-a"}, {Name: "b", UID: "uid-b"}}}},
-		{"a claim made by hand is a group of its own", alone,
-			workflows.LaunchGroup{Group: "claim-uid-alone", Claims: []workflows.ClaimRef{{Name: "alone", UID: "uid-alone"}}}},
-	} {
-		if diff := cmp.Diff(test.want, UnlaunchedGroup(test.claim, claims)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
-		}
-	}
-}

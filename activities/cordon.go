@@ -17,10 +17,6 @@ const cordonedAnnotation = "tenon.sh/cordoned"
 // claim is kept.
 const drainedAnnotation = "tenon.sh/drained-by-hand"
 
-// DrainBlockedAnnotation holds, on a node whose drain waits because something holds its pods, the moment (RFC 3339) since
-// when. The starter wakes the drain when that may have changed.
-const DrainBlockedAnnotation = "tenon.sh/drain-blocked"
-
 // cordonTaint is the taint that keeps pods off a node while it is drained. Nodes of a claim carry Karpenter's own, which
 // other tools know. A node that is not Tenon's gets the ordinary cordon, spec.unschedulable, because that is what its
 // owner and `kubectl uncordon` understand; the pods of its DaemonSets tolerate that, and so stay.
@@ -80,13 +76,13 @@ func uncordonNode(node *corev1.Node) {
 // noteBlocked notes on a node since when its drain waits for something that holds its pods, unless that is noted already.
 func noteBlocked(since time.Time) func(*corev1.Node) {
 	return func(node *corev1.Node) {
-		if node.Annotations[DrainBlockedAnnotation] == "" {
-			setAnnotation(node, DrainBlockedAnnotation, since.UTC().Format(time.RFC3339))
+		if node.Annotations[karpv1.DrainBlockedAnnotationKey] == "" {
+			setAnnotation(node, karpv1.DrainBlockedAnnotationKey, since.UTC().Format(time.RFC3339))
 		}
 	}
 }
 
-func forgetBlocked(node *corev1.Node) { delete(node.Annotations, DrainBlockedAnnotation) }
+func forgetBlocked(node *corev1.Node) { delete(node.Annotations, karpv1.DrainBlockedAnnotationKey) }
 
 func setAnnotation(node *corev1.Node, key, value string) {
 	if node.Annotations == nil {

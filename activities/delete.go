@@ -46,7 +46,7 @@ func (d *deleter) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput
 		if in.Reason == workflows.ReasonManualDrain {
 			// The claim's own workflow is not the one that deletes it here, and has to learn why.
 			before := claim.DeepCopy()
-			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, ReasonAnnotation, in.Reason)
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.RemovalReasonAnnotationKey, in.Reason)
 			if err := d.objects.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
 				return workflows.Ending{}, ignoreNotFound("note the reason on NodeClaim "+claim.Name, err)
 			}

@@ -193,7 +193,7 @@ func TestAPassLeavesTheWaitingToItsWorkflow(t *testing.T) {
 				t.Errorf("%+v after %d calls and %d evictions asked for, want it to wait after at most %d calls", got, calls.Load(), asked.Load(), test.calls)
 			}
 			var node corev1.Node
-			if err := d.Client.Get(t.Context(), client.ObjectKey{Name: "n"}, &node); err != nil || node.Annotations[DrainBlockedAnnotation] == "" {
+			if err := d.Client.Get(t.Context(), client.ObjectKey{Name: "n"}, &node); err != nil || node.Annotations[karpv1.DrainBlockedAnnotationKey] == "" {
 				t.Errorf("nobody can see that the drain waits: %v, %v", node.Annotations, err)
 			}
 		})

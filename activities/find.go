@@ -105,8 +105,8 @@ func (f *finder) takenInstances(ctx context.Context, group string) (map[string]b
 	taken := map[string]bool{}
 	for i := range claims {
 		claim := &claims[i]
-		id, has := InstanceID(claim.Status.ProviderID), claim.Status.ProviderID != ""
-		if !has && launchGroup(claim) == group {
+		id, has := workflows.InstanceID(claim.Status.ProviderID), claim.Status.ProviderID != ""
+		if !has && claim.LaunchGroup() == group {
 			if id, has, err = f.executions.handedOut(ctx, f.cluster.NodeClaimID(claim.Name)); err != nil {
 				return nil, err
 			}

@@ -3,13 +3,10 @@ package activities
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 
-	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/workflows"
@@ -34,38 +31,19 @@ type instances struct {
 // Lease while our launch was under way, and has launched the claim as well: what the claim names counts, and the other
 // instance, which no claim has, is terminated.
 func (i instances) ownInstance(ctx context.Context, claim *karpv1.NodeClaim, began workflows.Instance) (workflows.Instance, error) {
-	if claim == nil || claim.Status.ProviderID == "" || began.ID == "" || InstanceID(claim.Status.ProviderID) == began.ID {
+	if claim == nil || claim.Status.ProviderID == "" || began.ID == "" || workflows.InstanceID(claim.Status.ProviderID) == began.ID {
 		return began, nil
 	}
 	claims, err := i.objects.listClaims(ctx)
 	if err != nil {
 		return began, err
 	}
-	own := claimInstance(claim)
+	own := workflows.ClaimInstance(claim)
 	i.log.Warn("another controller has launched the claim as well", zap.String("claim", claim.Name), zap.String("instance", own.ID), zap.String("ours", began.ID))
-	if slices.ContainsFunc(claims, func(other karpv1.NodeClaim) bool { return InstanceID(other.Status.ProviderID) == began.ID }) {
+	if slices.ContainsFunc(claims, func(other karpv1.NodeClaim) bool { return workflows.InstanceID(other.Status.ProviderID) == began.ID }) {
 		return own, nil
 	}
 	return own, cloudFailure("terminate "+began.ID, i.cloud.Terminate(ctx, []string{began.ID}))
-}
-
-// claimInstance is the instance that a launched claim names.
-func claimInstance(claim *karpv1.NodeClaim) workflows.Instance {
-	labels := claim.Labels
-	return workflows.Instance{
-		ID:           InstanceID(claim.Status.ProviderID),
-		ProviderID:   claim.Status.ProviderID,
-		InstanceType: labels[corev1.LabelInstanceTypeStable],
-		Zone:         labels[corev1.LabelTopologyZone],
-		CapacityType: labels[karpv1.CapacityTypeLabelKey],
-		Reservation:  labels[awsv1.LabelCapacityReservationID],
-		Image:        claim.Status.ImageID,
-	}
-}
-
-// InstanceID is the last part of a provider id: i-0123 of aws:///us-east-1a/i-0123.
-func InstanceID(providerID string) string {
-	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }
 
 func reduceInstance(i cloud.Instance) workflows.Instance {

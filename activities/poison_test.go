@@ -190,7 +190,7 @@ func TestOneNodeNeverStopsTheOthers(t *testing.T) {
 			if err := kube.Get(t.Context(), client.ObjectKey{Name: "node-poison"}, &node); err != nil {
 				t.Fatal(err)
 			}
-			if disrupted(&node) == lastTry || (node.Annotations[ReasonAnnotation] == "") != lastTry {
+			if disrupted(&node) == lastTry || (node.Annotations[karpv1.RemovalReasonAnnotationKey] == "") != lastTry {
 				t.Errorf("the Node that is kept carries %v and %v", node.Spec.Taints, node.Annotations)
 			}
 		})

@@ -153,7 +153,7 @@ func (r *remover) end(ctx context.Context, claim *karpv1.NodeClaim, gone workflo
 func (r *remover) mark(ctx context.Context, claim *karpv1.NodeClaim, gone workflows.RemovedNode, reason string) (kept string, err error) {
 	if gone.Node == "" {
 		before := claim.DeepCopy()
-		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, ReasonAnnotation, reason)
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.RemovalReasonAnnotationKey, reason)
 		return "", ignoreNotFound("note the reason on NodeClaim "+claim.Name, r.objects.Patch(ctx, claim, client.MergeFrom(before)))
 	}
 	node, err := r.objects.node(ctx, gone.Node, gone.NodeUID)
@@ -197,11 +197,11 @@ func (r *remover) needed(ctx context.Context, node string) (string, error) {
 // markRemoved cordons a node that is about to be removed and notes why.
 func markRemoved(node *corev1.Node, reason string) {
 	cordonClaimed(node)
-	setAnnotation(node, ReasonAnnotation, reason)
+	setAnnotation(node, karpv1.RemovalReasonAnnotationKey, reason)
 }
 
 // giveBack undoes markRemoved.
 func giveBack(node *corev1.Node) {
 	uncordonNode(node)
-	delete(node.Annotations, ReasonAnnotation)
+	delete(node.Annotations, karpv1.RemovalReasonAnnotationKey)
 }

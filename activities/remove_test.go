@@ -89,7 +89,7 @@ func TestRemoveSurplus(t *testing.T) {
 				continue
 			}
 			deleted = append(deleted, claim.Name)
-			if claim.Name == "joining" && claim.Annotations[ReasonAnnotation] != "Overprovisioned" {
+			if claim.Name == "joining" && claim.Annotations[karpv1.RemovalReasonAnnotationKey] != "Overprovisioned" {
 				t.Errorf("%s: nobody can tell why claim %s goes", test.reason, claim.Name)
 			}
 		}
@@ -99,7 +99,7 @@ func TestRemoveSurplus(t *testing.T) {
 		if err := kube.Get(context.Background(), client.ObjectKeyFromObject(node), node); err != nil {
 			t.Fatal(err)
 		}
-		if going := node.Annotations[ReasonAnnotation] == "Overprovisioned"; going != (got.Removed > 0) {
+		if going := node.Annotations[karpv1.RemovalReasonAnnotationKey] == "Overprovisioned"; going != (got.Removed > 0) {
 			t.Errorf("%s: the Node is marked %v", test.reason, node.Annotations)
 		}
 	}

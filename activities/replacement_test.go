@@ -162,7 +162,7 @@ func TestBeginAndUndo(t *testing.T) {
 		t.Errorf("%d claims; begun again (-first +second):\n%s", len(r.claims()), diff)
 	}
 	marked := r.node("node-a")
-	if !disrupted(marked) || marked.Annotations[karpv1.ReplacementAnnotationKey] != "r1" || marked.Annotations[ReasonAnnotation] != "" {
+	if !disrupted(marked) || marked.Annotations[karpv1.ReplacementAnnotationKey] != "r1" || marked.Annotations[karpv1.RemovalReasonAnnotationKey] != "" {
 		t.Errorf("marked node: %v %v", marked.Spec.Taints, marked.Annotations)
 	}
 	for _, c := range r.claims() {
@@ -365,7 +365,7 @@ func TestRetire(t *testing.T) {
 			reason: "one was let go by an earlier try", want: workflows.RetireResult{Retired: []string{"a", "b"}},
 			edit: func(a, _ *karpv1.NodeClaim, nodeA *corev1.Node) {
 				a.DeletionTimestamp = new(metav1.Now())
-				nodeA.Annotations[ReasonAnnotation] = "Drifted"
+				nodeA.Annotations[karpv1.RemovalReasonAnnotationKey] = "Drifted"
 			},
 		},
 		{

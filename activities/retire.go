@@ -177,7 +177,7 @@ func (r *retirer) left(ctx context.Context, in workflows.RetireInput, gone workf
 		return c, passed, err
 	}
 	switch {
-	case c.node != nil && c.node.Annotations[karpv1.ReplacementAnnotationKey] == in.ID && c.node.Annotations[ReasonAnnotation] == in.Reason &&
+	case c.node != nil && c.node.Annotations[karpv1.ReplacementAnnotationKey] == in.ID && c.node.Annotations[karpv1.RemovalReasonAnnotationKey] == in.Reason &&
 		(c.claim == nil || !c.claim.DeletionTimestamp.IsZero()):
 		return c, retired, nil
 	case c.claim == nil || c.node == nil || !c.claim.DeletionTimestamp.IsZero() || !c.node.DeletionTimestamp.IsZero():

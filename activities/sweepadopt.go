@@ -62,7 +62,7 @@ func (s *sweep) adoptLaunch(ctx context.Context, claim *karpv1.NodeClaim, all []
 	if running, err := s.running(ctx, s.cluster.NodeClaimID(claim.Name)); running || err != nil {
 		return err
 	}
-	group := UnlaunchedGroup(claim, all)
+	group := workflows.UnlaunchedGroup(claim, all)
 	if running, err := s.running(ctx, s.cluster.LaunchID(group.Group)); running || err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *sweep) adoptClaims(ctx context.Context, claims []*karpv1.NodeClaim) {
 
 // adoptClaim starts the workflow of a launched claim, unless it runs or the claim is gone by now.
 func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
-	in := ClaimInput(s.cluster, s.clusterUID, claim)
+	in := workflows.ClaimInput(s.cluster, s.clusterUID, claim)
 	options := workflows.NodeClaimOptions(in)
 	if running, err := s.executions.runs(ctx, options.ID); running || err != nil {
 		return false, err
@@ -116,7 +116,7 @@ func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) (bool, 
 
 // tellLost tells the workflow of a launched claim, which is started where there is none, that its instance is gone.
 func (s *sweep) tellLost(ctx context.Context, claim *karpv1.NodeClaim) error {
-	in := ClaimInput(s.cluster, s.clusterUID, claim)
+	in := workflows.ClaimInput(s.cluster, s.clusterUID, claim)
 	options := workflows.NodeClaimOptions(in)
 	ending := workflows.Ending{Reason: workflows.ReasonInstanceGone, Lost: true, Deleting: !claim.DeletionTimestamp.IsZero()}
 	err := s.executions.SignalWorkflow(ctx, options.ID, "", workflows.SignalEnding, ending)

@@ -60,7 +60,7 @@ func (s *sweep) keptClosed(ctx context.Context, node *corev1.Node, claim *karpv1
 		return true, err
 	}
 	switch {
-	case node.Annotations[ReasonAnnotation] != "":
+	case node.Annotations[karpv1.RemovalReasonAnnotationKey] != "":
 		return s.removing(ctx)
 	case node.Annotations[drainedAnnotation] != "":
 		return s.executions.ended(ctx, drain)
@@ -95,12 +95,12 @@ func (s *sweep) dropOrphan(ctx context.Context, claim *karpv1.NodeClaim) (orphan
 	if id == "" {
 		return false, nil
 	}
-	for _, workflow := range []string{s.cluster.ReplacementID(id), s.cluster.LaunchID(launchGroup(claim))} {
+	for _, workflow := range []string{s.cluster.ReplacementID(id), s.cluster.LaunchID(claim.LaunchGroup())} {
 		if running, err := s.running(ctx, workflow); running || err != nil {
 			return running, err
 		}
 	}
-	if launched, err := s.executions.known(ctx, s.cluster.LaunchID(launchGroup(claim))); launched || err != nil {
+	if launched, err := s.executions.known(ctx, s.cluster.LaunchID(claim.LaunchGroup())); launched || err != nil {
 		return false, err
 	}
 	if err := s.undoer.dropReplacement(ctx, claim, "its replacement is over"); err != nil {

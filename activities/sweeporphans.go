@@ -45,7 +45,7 @@ func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) {
 	claimed, waiting := map[string]bool{}, map[string]bool{}
 	for i := range claims {
 		claimed[claims[i].Status.ProviderID] = true
-		waiting[launchGroup(&claims[i])] = waiting[launchGroup(&claims[i])] || claims[i].Status.ProviderID == ""
+		waiting[claims[i].LaunchGroup()] = waiting[claims[i].LaunchGroup()] || claims[i].Status.ProviderID == ""
 	}
 	var ids []string
 	for _, instance := range suspects {

@@ -301,7 +301,7 @@ func TestSweepTellsWhoWaitsInVain(t *testing.T) {
 func TestSweepOpensWhatNobodyKeepsClosed(t *testing.T) {
 	t.Parallel()
 	const terminated, completed = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
-	reason := map[string]string{ReasonAnnotation: "Empty"}
+	reason := map[string]string{karpv1.RemovalReasonAnnotationKey: "Empty"}
 	byHand := map[string]string{drainedAnnotation: "true"}
 	replaced := map[string]string{karpv1.ReplacementAnnotationKey: "r1"}
 	for name, test := range map[string]struct {
@@ -312,7 +312,7 @@ func TestSweepOpensWhatNobodyKeepsClosed(t *testing.T) {
 		"a removal goes on":                            {reason, []life{{id: "c/disruption", status: runs, pending: workflows.RemoveActivity.Name}}, false},
 		"Disruption was terminated while it removed":   {reason, []life{{id: "c/disruption", status: terminated}}, true},
 		"Disruption runs, and removes nothing":         {reason, []life{{id: "c/disruption", status: runs, pending: workflows.EvaluateActivity.Name}}, true},
-		"a replacement lets it go":                     {map[string]string{ReasonAnnotation: "Drifted", karpv1.ReplacementAnnotationKey: "r1"}, []life{{id: "c/replacement/r1", status: runs}}, false},
+		"a replacement lets it go":                     {map[string]string{karpv1.RemovalReasonAnnotationKey: "Drifted", karpv1.ReplacementAnnotationKey: "r1"}, []life{{id: "c/replacement/r1", status: runs}}, false},
 		"the replacement was terminated":               {replaced, []life{{id: "c/replacement/r1", status: terminated}}, true},
 		"somebody drains it":                           {byHand, []life{{id: "c/drain/n", status: runs}}, false},
 		"somebody has drained it and kept it":          {byHand, []life{{id: "c/drain/n", status: completed}}, false},
@@ -340,7 +340,7 @@ func TestSweepOpensWhatNobodyKeepsClosed(t *testing.T) {
 			if opened := !disrupted(&now); opened != test.opens || (len(got.Unmarked) == 1) != test.opens || got.Failures > 0 {
 				t.Errorf("opened %v (%v, %v), want %v", opened, got.Unmarked, got.Failed, test.opens)
 			}
-			if notes := now.Annotations[ReasonAnnotation] + now.Annotations[drainedAnnotation] + now.Annotations[karpv1.ReplacementAnnotationKey]; test.opens && notes != "" {
+			if notes := now.Annotations[karpv1.RemovalReasonAnnotationKey] + now.Annotations[drainedAnnotation] + now.Annotations[karpv1.ReplacementAnnotationKey]; test.opens && notes != "" {
 				t.Errorf("a node that serves on carries %v", now.Annotations)
 			}
 		})

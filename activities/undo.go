@@ -90,7 +90,7 @@ func (u *undoer) keepsReplacement(ctx context.Context, claim *karpv1.NodeClaim, 
 	case claim.Status.ProviderID != "":
 		return true, nil
 	}
-	return u.executions.known(ctx, u.cluster.LaunchID(launchGroup(claim)))
+	return u.executions.known(ctx, u.cluster.LaunchID(claim.LaunchGroup()))
 }
 
 // unmarkReplaced takes the marks of a replacement off a node, unless it is on its way out by now, and says whether it
@@ -132,9 +132,9 @@ func (u *undoer) serveOn(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 // dropReplacement deletes a claim that was made for a replacement. Where no launch has begun nobody else would let it go.
 func (u *undoer) dropReplacement(ctx context.Context, claim *karpv1.NodeClaim, why string) error {
 	if claim.DeletionTimestamp.IsZero() {
-		if claim.Annotations[ReasonAnnotation] == "" {
+		if claim.Annotations[karpv1.RemovalReasonAnnotationKey] == "" {
 			before := claim.DeepCopy()
-			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, ReasonAnnotation, reasonUndone)
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.RemovalReasonAnnotationKey, reasonUndone)
 			if err := u.objects.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
 				return ignoreNotFound("note the reason on NodeClaim "+claim.Name, err)
 			}
@@ -147,7 +147,7 @@ func (u *undoer) dropReplacement(ctx context.Context, claim *karpv1.NodeClaim, w
 	if claim.Status.ProviderID != "" {
 		return nil
 	}
-	launched, err := u.executions.known(ctx, u.cluster.LaunchID(launchGroup(claim)))
+	launched, err := u.executions.known(ctx, u.cluster.LaunchID(claim.LaunchGroup()))
 	if err != nil || launched {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
@@ -82,7 +81,7 @@ func (s *Starter) wakeBlocked(ctx context.Context, told blockedDrains, now time.
 	var nodes []*corev1.Node
 	waiting := map[types.UID]bool{}
 	for _, node := range s.Mirror.Nodes() {
-		if node.Annotations[activities.DrainBlockedAnnotation] != "" {
+		if node.Annotations[karpv1.DrainBlockedAnnotationKey] != "" {
 			nodes, waiting[node.UID] = append(nodes, node), true
 		}
 	}
@@ -91,7 +90,7 @@ func (s *Starter) wakeBlocked(ctx context.Context, told blockedDrains, now time.
 		return 0
 	}
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int {
-		return cmp.Or(strings.Compare(a.Annotations[activities.DrainBlockedAnnotation], b.Annotations[activities.DrainBlockedAnnotation]), strings.Compare(a.Name, b.Name))
+		return cmp.Or(strings.Compare(a.Annotations[karpv1.DrainBlockedAnnotationKey], b.Annotations[karpv1.DrainBlockedAnnotationKey]), strings.Compare(a.Name, b.Name))
 	})
 	budgets := newAllowances(s.Mirror.Snapshot().DisruptionBudgets)
 	sooner := func(d time.Duration) {

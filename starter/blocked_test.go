@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
@@ -21,7 +20,7 @@ import (
 // heldNode is a node whose drain waits since a moment.
 func heldNode(name string, since time.Time) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
-		Annotations: map[string]string{activities.DrainBlockedAnnotation: since.UTC().Format(time.RFC3339)}}}
+		Annotations: map[string]string{karpv1.DrainBlockedAnnotationKey: since.UTC().Format(time.RFC3339)}}}
 }
 
 // TestBlockedDrainsAreWokenWhenTheyMayGoOn plays what a cluster shows of nodes whose drains wait, and holds whom that wakes.

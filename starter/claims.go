@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -52,7 +51,7 @@ func (s *Starter) unlaunched(ctx context.Context, claim *karpv1.NodeClaim) (time
 	if byHand && !s.told.news(claim.UID, "launch") {
 		return launchPatience, nil
 	}
-	in := workflows.LaunchInput{Cluster: s.Cluster, ClusterUID: s.ClusterUID, LaunchGroup: activities.UnlaunchedGroup(claim, s.Mirror.Claims()), Adopted: !byHand}
+	in := workflows.LaunchInput{Cluster: s.Cluster, ClusterUID: s.ClusterUID, LaunchGroup: workflows.UnlaunchedGroup(claim, s.Mirror.Claims()), Adopted: !byHand}
 	if err := s.start(ctx, workflows.LaunchOptions(s.Cluster, in.LaunchGroup), workflows.LaunchType, in); err != nil {
 		return 0, err
 	}
@@ -88,16 +87,16 @@ func (s *Starter) claimDeleted(ctx context.Context, claim *karpv1.NodeClaim) (ti
 // there was none, and otherwise that somebody deleted the claim. The mirror may see the deletion before what was noted
 // on the Node earlier, so that the API server is asked where it has nothing.
 func (s *Starter) recordedReason(ctx context.Context, claim *karpv1.NodeClaim) string {
-	if reason := claim.Annotations[activities.ReasonAnnotation]; reason != "" {
+	if reason := claim.Annotations[karpv1.RemovalReasonAnnotationKey]; reason != "" {
 		return reason
 	}
 	if node := s.Mirror.Node(claim.Status.NodeName); node != nil {
-		if reason := node.Annotations[activities.ReasonAnnotation]; reason != "" {
+		if reason := node.Annotations[karpv1.RemovalReasonAnnotationKey]; reason != "" {
 			return reason
 		}
 		var now corev1.Node
-		if err := s.Kube.Get(ctx, kube.ObjectKeyFromObject(node), &now); err == nil && now.UID == node.UID && now.Annotations[activities.ReasonAnnotation] != "" {
-			return now.Annotations[activities.ReasonAnnotation]
+		if err := s.Kube.Get(ctx, kube.ObjectKeyFromObject(node), &now); err == nil && now.UID == node.UID && now.Annotations[karpv1.RemovalReasonAnnotationKey] != "" {
+			return now.Annotations[karpv1.RemovalReasonAnnotationKey]
 		}
 	}
 	return workflows.ReasonClaimDeleted
@@ -132,7 +131,7 @@ func (s *Starter) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim, dea
 // end signals an ending to a claim's workflow. A claim without one, because it came with the cluster or because a
 // person terminated the workflow, gets it now, with the instance its status names.
 func (s *Starter) end(ctx context.Context, claim *karpv1.NodeClaim, ending workflows.Ending) error {
-	in := activities.ClaimInput(s.Cluster, s.ClusterUID, claim)
+	in := workflows.ClaimInput(s.Cluster, s.ClusterUID, claim)
 	return s.signal(ctx, workflows.NodeClaimOptions(in), workflows.NodeClaimType, in, workflows.SignalEnding, ending)
 }
 
@@ -159,7 +158,7 @@ func (s *Starter) nodeChanged(ctx context.Context, name string) error {
 }
 
 func nodeDeletedReason(node *corev1.Node) string {
-	if reason := node.Annotations[activities.ReasonAnnotation]; reason != "" {
+	if reason := node.Annotations[karpv1.RemovalReasonAnnotationKey]; reason != "" {
 		return reason
 	}
 	return workflows.ReasonNodeDeleted

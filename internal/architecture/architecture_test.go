@@ -73,6 +73,11 @@ var bans = []struct {
 		direct: []string{Module + "/cloud/ec2sim"},
 	},
 	{
+		reason: "the starter says what is to be done, and workflows have it done: what both need of a claim or a Node is in api or workflows",
+		tree:   "starter",
+		reach:  []string{Module + "/activities"},
+	},
+	{
 		reason: "the resources are data",
 		tree:   "api",
 		reach:  []string{"k8s.io/client-go", "github.com/aws/aws-sdk-go-v2", "go.temporal.io"},

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/test/world"
 )
@@ -110,7 +109,7 @@ func (v *view) noteClaim(object any, deleted bool) {
 	if c := claim.Condition(karpv1.ConditionTypeDrifted); c != nil && c.Status == metav1.ConditionTrue {
 		l.drift = c.Reason
 	}
-	l.because(claim.Annotations[activities.ReasonAnnotation])
+	l.because(claim.Annotations[karpv1.RemovalReasonAnnotationKey])
 	l.gone = l.gone || deleted
 	if deleted || !claim.DeletionTimestamp.IsZero() {
 		l.goes(claim)
@@ -131,7 +130,7 @@ func (v *view) noteNode(object any, deleted bool) {
 	if l == nil {
 		return // its claim has not said its name yet, and will be looked at again
 	}
-	l.because(node.Annotations[activities.ReasonAnnotation])
+	l.because(node.Annotations[karpv1.RemovalReasonAnnotationKey])
 	if by := node.Annotations[karpv1.ReplacementAnnotationKey]; by != "" && by != l.replaces {
 		l.replacedBy = by
 	}

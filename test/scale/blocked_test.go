@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tenon-sh/tenon/activities"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/test/world"
 	"github.com/tenon-sh/tenon/workflows"
@@ -164,7 +163,7 @@ func (b *blocked) drainingNodes() []corev1.Node {
 	if err := b.List(b.Context(), &list, client.MatchingLabels{karpv1.NodePoolLabelKey: "held"}); err != nil {
 		b.T.Fatal(err)
 	}
-	return slices.DeleteFunc(list.Items, func(node corev1.Node) bool { return node.Annotations[activities.DrainBlockedAnnotation] == "" })
+	return slices.DeleteFunc(list.Items, func(node corev1.Node) bool { return node.Annotations[karpv1.DrainBlockedAnnotationKey] == "" })
 }
 
 // order deletes the claims of all nodes that are held, and waits until every drain waits.

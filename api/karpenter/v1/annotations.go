@@ -37,6 +37,12 @@ const LaunchGroupAnnotationKey = "tenon.sh/launch-group"
 const (
 	// ReplacementAnnotationKey names, on a Node that is being replaced and on the claims that replace it, the Replacement.
 	ReplacementAnnotationKey = "tenon.sh/replacement"
+	// RemovalReasonAnnotationKey is put on a Node by whoever decides that it goes, before its claim is deleted, and on the
+	// claim where there is no Node: the claim's workflow records it as the reason.
+	RemovalReasonAnnotationKey = "tenon.sh/removal-reason"
+	// DrainBlockedAnnotationKey holds, on a Node whose drain waits because something holds its pods, the moment (RFC 3339)
+	// since when. The drain is woken when that may have changed.
+	DrainBlockedAnnotationKey = "tenon.sh/drain-blocked"
 	// InstanceEndsAnnotationKey holds, on a NodeClaim, the moment (RFC 3339) at which the cloud has announced to end its
 	// instance, whatever runs there.
 	InstanceEndsAnnotationKey = "tenon.sh/instance-ends"

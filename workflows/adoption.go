@@ -1,0 +1,56 @@
+package workflows
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// UnlaunchedGroup is the launch group of a claim with all claims in it that still want an instance. They are adopted
+// together: one after the other, each would have to be told from those whose launch is on its way.
+func UnlaunchedGroup(claim *karpv1.NodeClaim, claims []*karpv1.NodeClaim) LaunchGroup {
+	group := LaunchGroup{Group: claim.LaunchGroup(), NodePool: claim.Labels[karpv1.NodePoolLabelKey]}
+	for _, other := range claims {
+		if other.Status.ProviderID == "" && other.LaunchGroup() == group.Group {
+			group.Claims = append(group.Claims, ClaimRef{Name: other.Name, UID: string(other.UID)})
+		}
+	}
+	slices.SortFunc(group.Claims, func(a, b ClaimRef) int { return strings.Compare(a.Name, b.Name) })
+	return group
+}
+
+// ClaimInput is the input of the NodeClaim workflow for a launched claim, made from the claim alone. It is how a claim
+// that was found without a workflow is adopted.
+func ClaimInput(c Cluster, clusterUID string, claim *karpv1.NodeClaim) NodeClaimInput {
+	return NodeClaimInput{
+		Cluster: c, ClusterUID: clusterUID,
+		Claim:      ClaimRef{Name: claim.Name, UID: string(claim.UID)},
+		NodePool:   claim.Labels[karpv1.NodePoolLabelKey],
+		Group:      claim.Annotations[karpv1.LaunchGroupAnnotationKey],
+		Instance:   ClaimInstance(claim),
+		DrainTells: true,
+	}
+}
+
+// ClaimInstance is the instance that a launched claim names.
+func ClaimInstance(claim *karpv1.NodeClaim) Instance {
+	labels := claim.Labels
+	return Instance{
+		ID:           InstanceID(claim.Status.ProviderID),
+		ProviderID:   claim.Status.ProviderID,
+		InstanceType: labels[corev1.LabelInstanceTypeStable],
+		Zone:         labels[corev1.LabelTopologyZone],
+		CapacityType: labels[karpv1.CapacityTypeLabelKey],
+		Reservation:  labels[awsv1.LabelCapacityReservationID],
+		Image:        claim.Status.ImageID,
+	}
+}
+
+// InstanceID is the last part of a provider id: i-0123 of aws:///us-east-1a/i-0123.
+func InstanceID(providerID string) string {
+	return providerID[strings.LastIndexByte(providerID, '/')+1:]
+}
