@@ -11,19 +11,32 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// expiryPatience is how long after its expiry a claim is left to its own workflow, which has a timer for it.
-const expiryPatience = time.Minute
+const (
+	// expireEvery spaces the looks at claims while NodePools change.
+	expireEvery = 2 * time.Second
+	// expiryPatience is how long after its expiry a claim is left to its own workflow, which has a timer for it.
+	expiryPatience = time.Minute
+)
 
-// watchExpiration ends claims that have expired and serve on only because their NodePool wanted them replaced first, once
+// expirations ends claims that have expired and that their own workflows do not end.
+type expirations struct {
+	mirror    Mirror
+	workflows *signaller
+	// told are the claims that were ended.
+	told told
+	log  *zap.Logger
+}
+
+// watch ends claims that have expired and serve on only because their NodePool wanted them replaced first, once
 // it no longer does: the workflow of such a claim waits, maybe for ever, and is not told when the pool changes. In a
 // cluster whose pools do not change there is nothing to do.
-func (s *Starter) watchExpiration(ctx context.Context) error {
-	events := s.Mirror.Subscribe(cluster.PoolChanged)
+func (e *expirations) watch(ctx context.Context) error {
+	events := e.mirror.Subscribe(cluster.PoolChanged)
 	defer events.Close()
 	for {
 		events.Take()
-		wait := s.expire(ctx, time.Now())
-		if err := sleep(ctx, statusEvery); err != nil {
+		wait := e.expire(ctx, time.Now())
+		if err := sleep(ctx, expireEvery); err != nil {
 			return err
 		}
 		awaitEvents(ctx, events, wait)
@@ -31,16 +44,16 @@ func (s *Starter) watchExpiration(ctx context.Context) error {
 }
 
 // expire ends the claims that have expired for good and returns when to look again; zero means only after a change.
-func (s *Starter) expire(ctx context.Context, now time.Time) time.Duration {
-	if err := s.Mirror.Fresh(freshEnough); err != nil {
-		return evaluateEvery
+func (e *expirations) expire(ctx context.Context, now time.Time) time.Duration {
+	if err := e.mirror.Fresh(freshEnough); err != nil {
+		return staleAgain
 	}
 	graceful := map[string]bool{}
-	for _, pool := range s.Mirror.Snapshot().NodePools {
+	for _, pool := range e.mirror.Snapshot().NodePools {
 		graceful[pool.Name] = pool.ExpiresGracefully()
 	}
 	var wait time.Duration
-	for _, claim := range s.Mirror.Claims() {
+	for _, claim := range e.mirror.Claims() {
 		expires := expiresAt(claim)
 		if expires.IsZero() || now.Before(expires) || graceful[claim.Labels[karpv1.NodePoolLabelKey]] || !claim.DeletionTimestamp.IsZero() || claim.Status.ProviderID == "" {
 			continue
@@ -51,13 +64,13 @@ func (s *Starter) expire(ctx context.Context, now time.Time) time.Duration {
 			}
 			continue
 		}
-		if !s.expired.first(claim.UID, workflows.ReasonExpired) {
+		if !e.told.first(claim.UID, workflows.ReasonExpired) {
 			continue
 		}
-		if err := s.end(ctx, claim, workflows.Ending{Reason: workflows.ReasonExpired}); err != nil {
-			s.expired.drop(claim.UID)
-			s.Log.Warn("could not end an expired claim", zap.String("claim", claim.Name), zap.Error(err))
-			wait = statusRetry
+		if err := e.workflows.end(ctx, claim, workflows.Ending{Reason: workflows.ReasonExpired}); err != nil {
+			e.told.drop(claim.UID)
+			e.log.Warn("could not end an expired claim", zap.String("claim", claim.Name), zap.Error(err))
+			wait = endAgain
 		}
 	}
 	return wait

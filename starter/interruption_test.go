@@ -156,9 +156,9 @@ func interruptedClaim(name, instance string) *karpv1.NodeClaim {
 	}
 }
 
-// edge is a starter between these fakes.
+// edge is all edges of a cluster between these fakes.
 type edge struct {
-	*Starter
+	*edges
 	temporal *signals
 	cloud    *announcing
 	kube     *annotating
@@ -182,7 +182,7 @@ func newEdge(t testing.TB) *edge {
 		e.closed = append(e.closed, node.Name)
 		return nil
 	}
-	e.Starter = New(Config{Cluster: "c", Mirror: e.mirror, Kube: e.kube, Temporal: e.temporal, Close: closeNode, Interruptions: e.cloud, Events: e.events, Metrics: metrics, Log: zaptest.NewLogger(t)})
+	e.edges = newEdges(Config{Cluster: "c", Mirror: e.mirror, Kube: e.kube, Temporal: e.temporal, Close: closeNode, Interruptions: e.cloud, Events: e.events, Metrics: metrics, Log: zaptest.NewLogger(t)})
 	return e
 }
 
@@ -227,7 +227,7 @@ func TestInterruptionsBecomeEndings(t *testing.T) {
 		},
 		"rebalance, where that replaces": {
 			reason:  "the node is replaced before EC2 wants it, and its offering is left alone",
-			arrange: func(e *edge) { e.ReplacesAtRisk = true },
+			arrange: func(e *edge) { e.interruptions.replacesAtRisk = true },
 			notices: []cloud.Notice{notice("1", cloud.RebalanceRecommendation, "i-a")}, deleted: []string{"1"}, shunned: spot,
 			endings: map[string][]workflows.Ending{"c/nodeclaim/a": {{Reason: "RebalanceRecommended"}}},
 			events:  []string{"SpotRebalanceRecommendation", "SpotRebalanceRecommendation", "TerminatingOnInterruption", "TerminatingOnInterruption"},
@@ -281,7 +281,7 @@ func TestInterruptionsBecomeEndings(t *testing.T) {
 				e.mirror.claims["i-a"].DeletionTimestamp = &metav1.Time{Time: time.Now()}
 				e.mirror.pods["node-a"] = []*cluster.Pod{{Pod: &plan.Pod{}}}
 				for _, kind := range []cloud.InterruptionKind{cloud.InstanceTerminated, cloud.InstanceTerminating} {
-					e.handleNotices(context.Background(), []cloud.Notice{notice(fmt.Sprint(len(e.cloud.deleted)+2), kind, "i-a")})
+					e.notices.handleAll(context.Background(), []cloud.Notice{notice(fmt.Sprint(len(e.cloud.deleted)+2), kind, "i-a")})
 				}
 			},
 			endings: map[string][]workflows.Ending{"c/nodeclaim/a": {{Reason: "InstanceTerminated", Lost: true, Deleting: true}}},
@@ -325,7 +325,7 @@ func TestInterruptionsBecomeEndings(t *testing.T) {
 			if test.arrange != nil {
 				test.arrange(e)
 			}
-			e.handleNotices(t.Context(), test.notices)
+			e.notices.handleAll(t.Context(), test.notices)
 			if test.endings == nil {
 				test.endings = map[string][]workflows.Ending{}
 			}
@@ -383,7 +383,7 @@ func TestClaimsSayWhenTheirInstanceEnds(t *testing.T) {
 		if test.arrange != nil {
 			test.arrange(e)
 		}
-		e.handleNotices(t.Context(), []cloud.Notice{{Receipt: "1", Interruption: cloud.Interruption{Kind: test.kind, Instances: []string{"i-a"}, At: at}}})
+		e.notices.handleAll(t.Context(), []cloud.Notice{{Receipt: "1", Interruption: cloud.Interruption{Kind: test.kind, Instances: []string{"i-a"}, At: at}}})
 		if got := e.kube.notes["a"][karpv1.InstanceEndsAnnotationKey]; got != test.want {
 			t.Errorf("%s: the claim says %q, want %q", test.reason, got, test.want)
 		}
@@ -398,24 +398,24 @@ func TestANoticeIsNotLostWhileTemporalIsAway(t *testing.T) {
 	claim := e.mirror.claims["i-a"]
 	e.mirror.claimNamed = claim
 	e.temporal.refuses = 1000
-	e.handleNotices(t.Context(), []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a")})
+	e.notices.handleAll(t.Context(), []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a")})
 	if diff := cmp.Diff([]string{"node-a"}, e.closed); diff != "" {
 		t.Errorf("closed (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"1"}, e.cloud.deleted); diff != "" {
 		t.Errorf("what is noted need not come again (-want +got):\n%s", diff)
 	}
-	event, _ := e.queue.Get()
+	event, _ := e.changes.queue.Get()
 	if want := (cluster.Event{Kind: cluster.ClaimChanged, Name: "a"}); event != want {
 		t.Errorf("%+v is tried again, want %+v", event, want)
 	}
 	claim.Annotations = e.kube.notes["a"] // as the watch shows it
-	if _, err := e.claimChanged(t.Context(), "a"); err == nil {
+	if _, err := e.changes.claims.changed(t.Context(), "a"); err == nil {
 		t.Error("the claim was told while Temporal is away")
 	}
 	e.temporal.refuses = 0
 	for range 2 {
-		if _, err := e.claimChanged(t.Context(), "a"); err != nil {
+		if _, err := e.changes.claims.changed(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -425,7 +425,7 @@ func TestANoticeIsNotLostWhileTemporalIsAway(t *testing.T) {
 	// Another replica, which has told nothing yet, finds it on the claim.
 	other := newEdge(t)
 	other.mirror.claimNamed = claim
-	if _, err := other.claimChanged(t.Context(), "a"); err != nil || len(other.temporal.endings()["c/nodeclaim/a"]) != 1 {
+	if _, err := other.changes.claims.changed(t.Context(), "a"); err != nil || len(other.temporal.endings()["c/nodeclaim/a"]) != 1 {
 		t.Errorf("another replica told %v, error %v", other.temporal.endings(), err)
 	}
 }
@@ -439,7 +439,7 @@ func TestPodsThatAreLostAreAnnouncedWhenTheyNeedAPlace(t *testing.T) {
 	e.mirror.pods["node-a"] = []*cluster.Pod{{Pod: &plan.Pod{}}, {Pod: &plan.Pod{DoNotDisrupt: true}}, {Pod: &plan.Pod{DoNotDisrupt: true, GracePeriod: 10 * time.Minute}}}
 	step := func(why string, after time.Duration, more bool, next time.Duration) {
 		t.Helper()
-		if gotMore, gotNext := e.losesMore(claim, at.Add(after)); gotMore != more || gotNext != next {
+		if gotMore, gotNext := e.leaving.losesMore(claim, at.Add(after)); gotMore != more || gotNext != next {
 			t.Errorf("%s: more %v, next look in %s, want %v and %s", why, gotMore, gotNext, more, next)
 		}
 	}
@@ -452,7 +452,7 @@ func TestPodsThatAreLostAreAnnouncedWhenTheyNeedAPlace(t *testing.T) {
 	step("and nothing more", 59*time.Minute, false, 0)
 	e.mirror.nodes["node-a"].Annotations = map[string]string{karpv1.ReplacementAnnotationKey: "c/replacement/1"}
 	e.mirror.nodes["node-a"].Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint()}
-	e.lost.drop(claim.UID)
+	e.leaving.lost.drop(claim.UID)
 	step("the pods of a node that is replaced have their places", time.Hour, false, 0)
 }
 
@@ -462,7 +462,7 @@ func TestWaveOfInterruptionsShunsAnOfferingOnce(t *testing.T) {
 	for i := range 40 {
 		instance := fmt.Sprintf("i-%d", i)
 		e.mirror.claims[instance] = interruptedClaim(fmt.Sprint(i), instance)
-		e.handleNotices(t.Context(), []cloud.Notice{notice(instance, cloud.SpotInterruption, instance)})
+		e.notices.handleAll(t.Context(), []cloud.Notice{notice(instance, cloud.SpotInterruption, instance)})
 	}
 	want := signal{"c/provisioning", workflows.SignalCapacityRefused, workflows.CapacityRefused{Refused: []cloud.OfferingKey{offeringOf(e.mirror.claims["i-0"])}, Quiet: true}}
 	also := want
@@ -486,9 +486,9 @@ func TestWaveOfInterruptionsShunsAnOfferingOnce(t *testing.T) {
 func TestInterruptionMetrics(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	e.handleNotices(t.Context(), []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a"), {Receipt: "2", Err: errors.New("junk")}, {Receipt: "3"}})
-	e.unhealthy(t.Context(), cloud.SystemImpaired, "i-b")
-	e.unhealthy(t.Context(), cloud.SystemImpaired, "i-b")
+	e.notices.handleAll(t.Context(), []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a"), {Receipt: "2", Err: errors.New("junk")}, {Receipt: "3"}})
+	e.notices.unhealthy(t.Context(), cloud.SystemImpaired, "i-b")
+	e.notices.unhealthy(t.Context(), cloud.SystemImpaired, "i-b")
 	families, err := e.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -547,7 +547,7 @@ func TestClaimsThatLeavePodsAreAnnounced(t *testing.T) {
 		}, true},
 		"interrupted while replaced": {"its replacement may not be there in time", running, func(e *edge) {
 			replaced(e)
-			e.handleNotices(t.Context(), []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a")})
+			e.notices.handleAll(t.Context(), []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a")})
 		}, true},
 	}
 	for name, test := range tests {
@@ -558,7 +558,7 @@ func TestClaimsThatLeavePodsAreAnnounced(t *testing.T) {
 			if test.arrange != nil {
 				test.arrange(e)
 			}
-			if got := e.leavesPods(e.mirror.claims["i-a"], time.Now()); got != test.want {
+			if got := e.leaving.leavesPods(e.mirror.claims["i-a"], time.Now()); got != test.want {
 				t.Errorf("%s: %v, want %v", test.reason, got, test.want)
 			}
 		})
@@ -575,7 +575,7 @@ func TestLeavingClaimsAreAnnouncedTogether(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	done := make(chan error)
-	go func() { done <- e.announceLeaving(ctx) }()
+	go func() { done <- e.leaving.announce(ctx) }()
 	select {
 	case sent := <-e.temporal.came:
 		announced, ok := sent.Fact.(workflows.PodsPending)

@@ -85,7 +85,7 @@ func simulator(t testing.TB, queue string) (url string) {
 	return strings.TrimSpace(url)
 }
 
-// flooded is a starter whose queue has a message for each of so many claims, one in ten twice, and one in ten about
+// flooded is all edges of a cluster whose queue has a message for each of so many claims, one in ten twice, and one in ten about
 // somebody else's instance or about nothing.
 type flooded struct {
 	*edge
@@ -117,7 +117,9 @@ func newFlooded(t testing.TB, messages int) *flooded {
 		t.Fatal(err)
 	}
 	t.Cleanup(provider.Close)
-	f.Starter.Interruptions, f.Starter.Log, f.Starter.Events = counted{provider.Interruptions("flood"), f.deleted}, zap.NewNop(), nil
+	quiet, from := zap.NewNop(), counted{provider.Interruptions("flood"), f.deleted}
+	f.notices.cloud, f.notices.offerings.interruptions = from, from
+	f.notices.log, f.interruptions.log, f.interruptions.events = quiet, quiet, nil
 	f.mirror.claims = make(map[string]*karpv1.NodeClaim, messages)
 	say := func(path string, what any) {
 		t.Helper()
@@ -171,7 +173,7 @@ func (f *flooded) digest(t testing.TB) (took time.Duration, grown int64) {
 	ctx, stop := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	for range receivers {
-		working.Go(func() { _ = f.receiveNotices(ctx) })
+		working.Go(func() { _ = f.notices.receive(ctx) })
 	}
 	for left, over := f.messages, time.After(digestMost); left > 0; grown = max(grown, live()-before) {
 		select {
@@ -213,7 +215,7 @@ func TestFloodOfMessagesDoesNotGrowMemory(t *testing.T) {
 	endings := f.temporal.endings()
 	want := map[string]bool{}
 	for instance, claim := range f.mirror.claims {
-		if kind := f.Starter.interruptions.facts[claim.UID]; kind == "" {
+		if kind := f.interruptions.told.facts[claim.UID]; kind == "" {
 			t.Fatalf("nobody heard of %s", instance)
 		} else if kind != "RebalanceRecommendation" {
 			want[claim.Name] = true

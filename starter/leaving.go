@@ -19,13 +19,19 @@ import (
 // planned for at once, and not when the drain has evicted them and the kube-scheduler has found no place: of the two
 // minutes a spot instance has, a new one takes half to boot.
 type leaving struct {
+	mirror    Mirror
+	workflows *signaller
+	log       *zap.Logger
+	// interrupted are the claims that were told of an interruption, and lost is how many pods of claims that are being
+	// deleted were announced as lost with their nodes.
+	interrupted *told
+	lost        told
+
 	mu sync.Mutex
 	// version is the newest resource version of the claims gathered; empty while there are none.
 	version string
 	wake    chan struct{}
 }
-
-func newLeaving() *leaving { return &leaving{wake: make(chan struct{}, 1)} }
 
 // add gathers the state of a claim.
 func (l *leaving) add(version string) {
@@ -49,20 +55,19 @@ func (l *leaving) take() string {
 	return version
 }
 
-// announceLeaving tells Provisioning of the claims that leave: the first at once, others a second later together.
-func (s *Starter) announceLeaving(ctx context.Context) error {
+// announce tells Provisioning of the claims that leave: the first at once, others a second later together.
+func (l *leaving) announce(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.leaving.wake:
+		case <-l.wake:
 		}
-		if version := s.leaving.take(); version != "" {
-			err := s.signal(ctx, workflows.ProvisioningOptions(s.Cluster), workflows.ProvisioningType, workflows.ProvisioningInput{Cluster: s.Cluster, ClusterUID: s.ClusterUID},
-				workflows.SignalPodsPending, workflows.PodsPending{Seen: time.Now(), SeenVersion: version})
+		if version := l.take(); version != "" {
+			err := l.workflows.provision(ctx, workflows.PodsPending{Seen: time.Now(), SeenVersion: version})
 			if err != nil && ctx.Err() == nil {
-				s.Log.Warn("could not announce the pods of nodes that leave", zap.Error(err))
-				s.leaving.add(version)
+				l.log.Warn("could not announce the pods of nodes that leave", zap.Error(err))
+				l.add(version)
 			}
 		}
 		if err := sleep(ctx, signalEvery); err != nil {
@@ -73,14 +78,14 @@ func (s *Starter) announceLeaving(ctx context.Context) error {
 
 // leavesPods says whether a claim that is being deleted leaves pods without a place: those on its node that need another
 // now, and those that were planned for it and have not come.
-func (s *Starter) leavesPods(claim *karpv1.NodeClaim, now time.Time) bool {
-	if len(s.Mirror.Promised(claim.Name)) > 0 {
+func (l *leaving) leavesPods(claim *karpv1.NodeClaim, now time.Time) bool {
+	if len(l.mirror.Promised(claim.Name)) > 0 {
 		return true
 	}
-	if s.provided(claim) {
+	if l.provided(claim) {
 		return false
 	}
-	for _, pod := range s.Mirror.PodsOnNode(claim.Status.NodeName) {
+	for _, pod := range l.mirror.PodsOnNode(claim.Status.NodeName) {
 		if at, moves := pod.MovesAt(claim.EndsAt(), now); moves && !at.After(now) {
 			return true
 		}
@@ -90,12 +95,12 @@ func (s *Starter) leavesPods(claim *karpv1.NodeClaim, now time.Time) bool {
 
 // losesMore says whether pods have come to need another place that the drain does not evict, and that are lost with the
 // node of a claim that is being deleted; and when to look again, zero for not before the next change.
-func (s *Starter) losesMore(claim *karpv1.NodeClaim, now time.Time) (more bool, next time.Duration) {
-	if claim.EndsAt().IsZero() || s.provided(claim) {
+func (l *leaving) losesMore(claim *karpv1.NodeClaim, now time.Time) (more bool, next time.Duration) {
+	if claim.EndsAt().IsZero() || l.provided(claim) {
 		return false, 0
 	}
 	lost := 0
-	for _, pod := range s.Mirror.PodsOnNode(claim.Status.NodeName) {
+	for _, pod := range l.mirror.PodsOnNode(claim.Status.NodeName) {
 		at, moves := pod.MovesAt(claim.EndsAt(), now)
 		switch wait := at.Sub(now); {
 		case !moves || !pod.Undisruptable(now):
@@ -106,17 +111,17 @@ func (s *Starter) losesMore(claim *karpv1.NodeClaim, now time.Time) (more bool, 
 		}
 	}
 	fact := strconv.Itoa(lost)
-	if more = lost > 0 && s.lost.news(claim.UID, fact); more {
-		s.lost.keep(claim.UID, fact)
+	if more = lost > 0 && l.lost.news(claim.UID, fact); more {
+		l.lost.keep(claim.UID, fact)
 	}
 	return more, next
 }
 
 // provided says whether the pods of a claim's node have their places, because it is being replaced. That is not so any
 // more where its instance goes before that is done.
-func (s *Starter) provided(claim *karpv1.NodeClaim) bool {
-	node := s.Mirror.Node(claim.Status.NodeName)
-	return node != nil && node.Annotations[karpv1.ReplacementAnnotationKey] != "" && disrupted(node) && !s.interruptions.has(claim.UID)
+func (l *leaving) provided(claim *karpv1.NodeClaim) bool {
+	node := l.mirror.Node(claim.Status.NodeName)
+	return node != nil && node.Annotations[karpv1.ReplacementAnnotationKey] != "" && disrupted(node) && !l.interrupted.has(claim.UID)
 }
 
 // disrupted says whether a node carries the taint of one that is being replaced or drained.

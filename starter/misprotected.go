@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/plan"
@@ -13,21 +14,28 @@ import (
 // eventMisprotected is the reason of the Event about a value of karpenter.sh/do-not-disrupt that means nothing.
 const eventMisprotected = "InvalidDoNotDisruptAnnotation"
 
-// tellMisprotected says of pods and nodes that they are not protected as somebody seems to have meant, once for each
+// misprotected tells people of pods and nodes whose protection means nothing.
+type misprotected struct {
+	events record.EventRecorder
+	// said are the values that were complained about.
+	said map[types.UID]uint64
+}
+
+// tell says of pods and nodes that they are not protected as somebody seems to have meant, once for each
 // value, of so many at most after one look. It says whether there are more.
-func (s *Starter) tellMisprotected(snapshot *plan.Snapshot) (more bool) {
+func (m *misprotected) tell(snapshot *plan.Snapshot) (more bool) {
 	said, count := map[types.UID]uint64{}, 0
 	tell := func(object *corev1.ObjectReference, value string) {
 		mark := valueMark(value)
 		switch {
-		case s.verdicts.misprotected[object.UID] == mark:
-		case count == verdictsMost:
+		case m.said[object.UID] == mark:
+		case count == eventsMost:
 			more = true
 			return
 		default:
 			count++
 			if _, _, err := plan.Protection(value); err != nil {
-				s.Events.Event(object, corev1.EventTypeWarning, eventMisprotected, shortened(err.Error()))
+				m.events.Event(object, corev1.EventTypeWarning, eventMisprotected, shortened(err.Error()))
 			}
 		}
 		said[object.UID] = mark
@@ -48,7 +56,7 @@ func (s *Starter) tellMisprotected(snapshot *plan.Snapshot) (more bool) {
 			}
 		}
 	}
-	s.verdicts.misprotected = said
+	m.said = said
 	return more
 }
 

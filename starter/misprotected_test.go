@@ -22,7 +22,7 @@ func TestMisprotected(t *testing.T) {
 		}
 		return events
 	}
-	s := New(Config{Events: recorder})
+	m := misprotected{events: recorder}
 	node := func(value string, pods ...*plan.Pod) *plan.Node {
 		return &plan.Node{Name: "n", UID: "n", Claim: "c", ClaimUID: "c", Pool: "p", Misprotected: value, Pods: pods}
 	}
@@ -30,7 +30,7 @@ func TestMisprotected(t *testing.T) {
 		return &plan.Pod{Namespace: "default", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint("p", i)), Misprotected: value}
 	}
 	look := func(n *plan.Node) (events []string, more bool) {
-		more = s.tellMisprotected(&plan.Snapshot{Nodes: []*plan.Node{n}})
+		more = m.tell(&plan.Snapshot{Nodes: []*plan.Node{n}})
 		return said(), more
 	}
 	if events, more := look(node("", pod(1, ""), pod(2, "perhaps"))); len(events) != 1 || more || !strings.Contains(events[0], "InvalidDoNotDisruptAnnotation") || !strings.Contains(events[0], `"perhaps"`) {

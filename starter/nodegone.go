@@ -12,7 +12,6 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -23,35 +22,45 @@ const (
 	goneWithin          = 2 * time.Minute
 )
 
-// nodeGone ends a claim whose Node has registered and is no longer there, because somebody took the Node's finalizer off
+// goneNodes ends the machines of Nodes that are gone without having been drained.
+type goneNodes struct {
+	mirror    Mirror
+	kube      kube.Client
+	workflows *signaller
+	told      *told
+	lately    endedLately
+	log       *zap.Logger
+}
+
+// end ends a claim whose Node has registered and is no longer there, because somebody took the Node's finalizer off
 // and deleted it. A kubelet makes its Node only when it starts, so the machine runs nothing new, is paid for, and pods would
 // be planned for it for ever. The mirror may see a claim before its Node: the API server has the last word. It returns when
 // to look again where too many have gone lately, zero for not before the next change.
-func (s *Starter) nodeGone(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
+func (g *goneNodes) end(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	if claim.Status.NodeName == "" || !claim.DeletionTimestamp.IsZero() || !claim.IsTrue(karpv1.ConditionTypeRegistered) ||
-		serves(s.Mirror.Node(claim.Status.NodeName), claim) || !s.told.news(claim.UID, workflows.ReasonNodeDeleted) {
+		serves(g.mirror.Node(claim.Status.NodeName), claim) || !g.told.news(claim.UID, workflows.ReasonNodeDeleted) {
 		return 0, nil
 	}
 	node := &corev1.Node{}
-	if err := s.Kube.Get(ctx, kube.ObjectKey{Name: claim.Status.NodeName}, node); kube.IgnoreNotFound(err) != nil {
+	if err := g.kube.Get(ctx, kube.ObjectKey{Name: claim.Status.NodeName}, node); kube.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("read Node %s of NodeClaim %s: %w", claim.Status.NodeName, claim.Name, err)
 	}
 	if serves(node, claim) {
 		return 0, nil
 	}
 	now := &karpv1.NodeClaim{} // which the mirror may show as it was before its node went with it
-	if err := s.Kube.Get(ctx, kube.ObjectKeyFromObject(claim), now); err != nil || now.UID != claim.UID || !now.DeletionTimestamp.IsZero() {
+	if err := g.kube.Get(ctx, kube.ObjectKeyFromObject(claim), now); err != nil || now.UID != claim.UID || !now.DeletionTimestamp.IsZero() {
 		return 0, kube.IgnoreNotFound(err)
 	}
-	if !s.gone.may(time.Now(), max(goneLeast, len(s.Mirror.Claims())/goneMost)) {
-		s.Log.Warn("a node is gone, and so many others are that its instance is not ended yet", zap.String("claim", claim.Name), zap.String("node", claim.Status.NodeName))
+	if !g.lately.may(time.Now(), max(goneLeast, len(g.mirror.Claims())/goneMost)) {
+		g.log.Warn("a node is gone, and so many others are that its instance is not ended yet", zap.String("claim", claim.Name), zap.String("node", claim.Status.NodeName))
 		return goneWithin, nil
 	}
-	if err := s.end(ctx, claim, workflows.Ending{Reason: workflows.ReasonNodeDeleted}); err != nil {
+	if err := g.workflows.end(ctx, claim, workflows.Ending{Reason: workflows.ReasonNodeDeleted}); err != nil {
 		return 0, err
 	}
-	s.told.keep(claim.UID, workflows.ReasonNodeDeleted)
-	s.Log.Warn("a node is gone without having been drained; its instance is ended", zap.String("claim", claim.Name), zap.String("node", claim.Status.NodeName))
+	g.told.keep(claim.UID, workflows.ReasonNodeDeleted)
+	g.log.Warn("a node is gone without having been drained; its instance is ended", zap.String("claim", claim.Name), zap.String("node", claim.Status.NodeName))
 	return 0, nil
 }
 
@@ -78,13 +87,4 @@ func (e *endedLately) may(now time.Time, most int) bool {
 func serves(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 	return node != nil && node.Spec.ProviderID == claim.Status.ProviderID &&
 		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.UnregisteredTaintKey })
-}
-
-// nodesGone has the claims looked at that had the Node of a name which is no longer there.
-func (s *Starter) nodesGone(name string) {
-	for _, claim := range s.Mirror.Claims() {
-		if claim.Status.NodeName == name {
-			s.queue.Add(cluster.Event{Kind: cluster.ClaimChanged, Name: claim.Name})
-		}
-	}
 }

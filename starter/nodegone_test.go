@@ -66,25 +66,25 @@ func TestANodeThatIsGoneEndsItsClaim(t *testing.T) {
 			if fresh := claim.DeepCopy(); test.fresher == nil || test.fresher(fresh) {
 				server.WithObjects(fresh)
 			}
-			e.Kube, e.mirror.claimNamed, e.mirror.claims = server.Build(), claim, map[string]*karpv1.NodeClaim{"i-a": claim}
+			e.changes.claims.gone.kube, e.mirror.claimNamed, e.mirror.claims = server.Build(), claim, map[string]*karpv1.NodeClaim{"i-a": claim}
 			want := map[string][]workflows.Ending{}
 			if test.ends {
 				want["c/nodeclaim/a"] = []workflows.Ending{{Reason: workflows.ReasonNodeDeleted}}
 			}
 			for range 2 { // it is said once
 				if claim.DeletionTimestamp == nil {
-					if _, err := e.claimChanged(t.Context(), "a"); err != nil {
+					if _, err := e.changes.claims.changed(t.Context(), "a"); err != nil {
 						t.Error(err)
 					}
 				}
 				if test.mirrored == nil {
-					if err := e.nodeChanged(t.Context(), "node-a"); err != nil {
+					if err := e.changes.nodes.changed(t.Context(), "node-a"); err != nil {
 						t.Error(err)
 					}
-					if event, _ := e.queue.Get(); event.Name != "a" {
+					if event, _ := e.changes.queue.Get(); event.Name != "a" {
 						t.Errorf("%+v is to be looked at, want the claim", event)
 					} else {
-						e.queue.Done(event)
+						e.changes.queue.Done(event)
 					}
 				}
 			}

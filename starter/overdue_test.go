@@ -16,8 +16,7 @@ func TestAnOfferingWhoseMachinesDoNotComeIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	now := time.Now()
-	machines := newOverdueMachines()
-	overdue := func(names ...string) {
+	late := func(names ...string) {
 		e.mirror.overdue = nil
 		for _, name := range names {
 			claim := interruptedClaim(name, "i-"+name)
@@ -39,8 +38,8 @@ func TestAnOfferingWhoseMachinesDoNotComeIsLeftAlone(t *testing.T) {
 		{"one that was long ago says nothing", []string{"c"}, time.Hour, []string{eventOverdue}, nil},
 	} {
 		e.cloud.shunned = nil
-		overdue(step.overdue...)
-		e.tellOverdue(t.Context(), machines, now.Add(step.after))
+		late(step.overdue...)
+		e.edges.overdue.tell(t.Context(), now.Add(step.after))
 		if diff := cmp.Diff(step.events, e.told()); diff != "" {
 			t.Errorf("%s: Events (-want +got):\n%s", step.reason, diff)
 		}

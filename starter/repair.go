@@ -6,7 +6,9 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
 
+	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
@@ -20,14 +22,26 @@ const (
 	reasonRepairBlocked = "NodeRepairBlocked"
 )
 
-// watchRepair ends nodes that will not recover. Whether there are any follows from the conditions of all nodes, so it is
+// repairs ends nodes that will not recover.
+type repairs struct {
+	mirror    Mirror
+	workflows *signaller
+	// policies say which nodes will not recover.
+	policies []cloud.RepairPolicy
+	events   record.EventRecorder
+	// told are the nodes that were ended, or would have been.
+	told told
+	log  *zap.Logger
+}
+
+// watch ends nodes that will not recover. Whether there are any follows from the conditions of all nodes, so it is
 // asked after each change of one, and when the next will have been ill for too long.
-func (s *Starter) watchRepair(ctx context.Context) error {
-	events := s.Mirror.Subscribe(cluster.NodeChanged, cluster.ClaimChanged)
+func (r *repairs) watch(ctx context.Context) error {
+	events := r.mirror.Subscribe(cluster.NodeChanged, cluster.ClaimChanged)
 	defer events.Close()
 	for {
 		events.Take()
-		wait := s.repair(ctx, time.Now())
+		wait := r.repair(ctx, time.Now())
 		if err := sleep(ctx, repairEvery); err != nil {
 			return err
 		}
@@ -36,19 +50,19 @@ func (s *Starter) watchRepair(ctx context.Context) error {
 }
 
 // repair ends the nodes that are to be ended now and returns when to look again; zero means only after a change.
-func (s *Starter) repair(ctx context.Context, now time.Time) time.Duration {
-	if err := s.Mirror.Fresh(freshEnough); err != nil {
-		return evaluateEvery
+func (r *repairs) repair(ctx context.Context, now time.Time) time.Duration {
+	if err := r.mirror.Fresh(freshEnough); err != nil {
+		return staleAgain
 	}
 	var machines []plan.Machine
-	for _, node := range s.Mirror.Nodes() {
-		machines = append(machines, plan.Machine{Node: node, Claim: s.Mirror.ClaimOfNode(node.Name)})
+	for _, node := range r.mirror.Nodes() {
+		machines = append(machines, plan.Machine{Node: node, Claim: r.mirror.ClaimOfNode(node.Name)})
 	}
-	found := plan.FindRepairs(machines, s.RepairPolicies, now)
+	found := plan.FindRepairs(machines, r.policies, now)
 	for _, repair := range found.Blocked {
-		if s.repairs.first(repair.Claim.UID, reasonRepairBlocked) {
-			s.Log.Warn("node is not repaired", zap.String("node", repair.Node.Name), zap.String("claim", repair.Claim.Name), zap.String("why", repair.Message))
-			s.event(repair.Node, reasonRepairBlocked, repair.Message)
+		if r.told.first(repair.Claim.UID, reasonRepairBlocked) {
+			r.log.Warn("node is not repaired", zap.String("node", repair.Node.Name), zap.String("claim", repair.Claim.Name), zap.String("why", repair.Message))
+			r.event(repair.Node, reasonRepairBlocked, repair.Message)
 		}
 	}
 	var wait time.Duration
@@ -56,24 +70,24 @@ func (s *Starter) repair(ctx context.Context, now time.Time) time.Duration {
 		wait = max(found.NextLook.Sub(now), repairEvery)
 	}
 	for _, repair := range found.Due {
-		if !s.repairs.first(repair.Claim.UID, workflows.ReasonUnhealthy) {
+		if !r.told.first(repair.Claim.UID, workflows.ReasonUnhealthy) {
 			continue
 		}
-		s.Log.Warn("node is repaired", zap.String("node", repair.Node.Name), zap.String("claim", repair.Claim.Name), zap.String("why", repair.Message))
-		if err := s.end(ctx, repair.Claim, workflows.Ending{Reason: workflows.ReasonUnhealthy, Deadline: now, Forced: true}); err != nil {
-			s.repairs.drop(repair.Claim.UID)
-			s.Log.Warn("could not end an unhealthy node", zap.String("claim", repair.Claim.Name), zap.Error(err))
-			wait = statusRetry
+		r.log.Warn("node is repaired", zap.String("node", repair.Node.Name), zap.String("claim", repair.Claim.Name), zap.String("why", repair.Message))
+		if err := r.workflows.end(ctx, repair.Claim, workflows.Ending{Reason: workflows.ReasonUnhealthy, Deadline: now, Forced: true}); err != nil {
+			r.told.drop(repair.Claim.UID)
+			r.log.Warn("could not end an unhealthy node", zap.String("claim", repair.Claim.Name), zap.Error(err))
+			wait = endAgain
 			continue
 		}
-		s.event(repair.Node, workflows.ReasonUnhealthy, repair.Message)
+		r.event(repair.Node, workflows.ReasonUnhealthy, repair.Message)
 	}
 	return wait
 }
 
 // event records an Event on a Node.
-func (s *Starter) event(node *corev1.Node, reason, message string) {
-	if s.Events != nil {
-		s.Events.Event(node, corev1.EventTypeWarning, reason, message)
+func (r *repairs) event(node *corev1.Node, reason, message string) {
+	if r.events != nil {
+		r.events.Event(node, corev1.EventTypeWarning, reason, message)
 	}
 }

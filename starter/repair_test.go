@@ -61,11 +61,11 @@ func TestIllNodesAreEnded(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f, temporal, events := newFleet(6, now.Add(-time.Hour)), &signals{}, record.NewFakeRecorder(10)
-	s := New(Config{Cluster: "c", Mirror: f, Temporal: temporal, Events: events, Log: zaptest.NewLogger(t),
+	e := newEdges(Config{Cluster: "c", Mirror: f, Temporal: temporal, Events: events, Log: zaptest.NewLogger(t),
 		RepairPolicies: []cloud.RepairPolicy{{Condition: corev1.NodeReady, Status: corev1.ConditionUnknown, Tolerated: 30 * time.Minute}}})
 	step := func(why string, at time.Duration, wait time.Duration, endings, told int) {
 		t.Helper()
-		if got := s.repair(t.Context(), now.Add(at)); got != wait {
+		if got := e.repairs.repair(t.Context(), now.Add(at)); got != wait {
 			t.Errorf("%s: the next look is in %s, want %s", why, got, wait)
 		}
 		if len(temporal.all) != endings || len(events.Events) != told {
@@ -76,7 +76,7 @@ func TestIllNodesAreEnded(t *testing.T) {
 	f.fall(now, "n0")
 	step("one is ill", 10*time.Minute, 20*time.Minute, 0, 0)
 	temporal.refuses = 1
-	step("Temporal is away", 30*time.Minute, statusRetry, 0, 0)
+	step("Temporal is away", 30*time.Minute, endAgain, 0, 0)
 	step("it is ended", 31*time.Minute, 0, 1, 1)
 	step("once", 32*time.Minute, 0, 1, 1)
 	want := signal{"c/nodeclaim/n0", workflows.SignalEnding, workflows.Ending{Reason: workflows.ReasonUnhealthy, Deadline: now.Add(31 * time.Minute), Forced: true}}
@@ -91,7 +91,7 @@ func TestIllNodesAreEnded(t *testing.T) {
 	step("one of four is", 35*time.Minute, 0, 2, 5)
 	f.fall(now, "n3")
 	f.stale = fmt.Errorf("old")
-	step("on an old view nothing is ended", 36*time.Minute, evaluateEvery, 2, 5)
+	step("on an old view nothing is ended", 36*time.Minute, staleAgain, 2, 5)
 }
 
 func TestClaimsExpireWhenTheirPoolIsNoLongerGraceful(t *testing.T) {
@@ -99,10 +99,10 @@ func TestClaimsExpireWhenTheirPoolIsNoLongerGraceful(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f, temporal := newFleet(2, now), &signals{}
 	f.claims["n0"].Spec.ExpireAfter = karpv1.NewNillableDuration(time.Hour)
-	s := New(Config{Cluster: "c", Mirror: f, Temporal: temporal, Log: zaptest.NewLogger(t)})
+	e := newEdges(Config{Cluster: "c", Mirror: f, Temporal: temporal, Log: zaptest.NewLogger(t)})
 	step := func(why string, at time.Duration, wait time.Duration, endings int) {
 		t.Helper()
-		if got := s.expire(t.Context(), now.Add(at)); got != wait || len(temporal.all) != endings {
+		if got := e.expirations.expire(t.Context(), now.Add(at)); got != wait || len(temporal.all) != endings {
 			t.Errorf("%s: %d endings and a look in %s, want %d and %s", why, len(temporal.all), got, endings, wait)
 		}
 	}
@@ -119,4 +119,8 @@ func TestClaimsExpireWhenTheirPoolIsNoLongerGraceful(t *testing.T) {
 	if diff := cmp.Diff(signal{"c/nodeclaim/n0", workflows.SignalEnding, workflows.Ending{Reason: workflows.ReasonExpired}}, temporal.all[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+func testPool(name string) *karpv1.NodePool {
+	return &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}}
 }

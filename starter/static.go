@@ -13,16 +13,16 @@ import (
 
 // watchStatic signals Provisioning while a static pool has fewer nodes than its replicas and may have more. Nodes it has
 // too many are for watchDisruption.
-func (s *Starter) watchStatic(ctx context.Context) error {
-	events := s.Mirror.Subscribe(cluster.PoolChanged, cluster.ClassChanged, cluster.ClaimChanged, cluster.NodeChanged)
+func (p *provisioning) watchStatic(ctx context.Context) error {
+	events := p.mirror.Subscribe(cluster.PoolChanged, cluster.ClassChanged, cluster.ClaimChanged, cluster.NodeChanged)
 	defer events.Close()
 	isNews := func(kind cluster.EventKind) bool { return kind == cluster.ClassChanged }
 	// In a large cluster claims and nodes change all the time, and each look may take a new snapshot.
-	return s.announceWhile(ctx, events, isNews, signalEvery, func(state *pending, snapshot *plan.Snapshot, news bool) (bool, time.Duration) {
+	return p.announceWhile(ctx, events, isNews, signalEvery, func(state *pending, snapshot *plan.Snapshot, news bool) (bool, time.Duration) {
 		signal, wait := state.lacking(snapshot, news)
-		if signal && s.Mirror.Fresh(freshEnough) != nil {
+		if signal && p.mirror.Fresh(freshEnough) != nil {
 			*state = pending{}
-			return false, evaluateEvery
+			return false, staleAgain
 		}
 		return signal, wait
 	})

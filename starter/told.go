@@ -1,7 +1,9 @@
 package starter
 
 import (
+	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -66,6 +68,25 @@ func (t *told) retain(alive map[types.UID]bool) {
 	for uid := range t.facts {
 		if !alive[uid] {
 			delete(t.facts, uid)
+		}
+	}
+}
+
+// forgetGone drops every now and then what was told about objects that no longer exist.
+func forgetGone(ctx context.Context, mirror Mirror, every time.Duration, all ...*told) error {
+	for {
+		if err := sleep(ctx, every); err != nil {
+			return err
+		}
+		alive := map[types.UID]bool{}
+		for _, claim := range mirror.Claims() {
+			alive[claim.UID] = true
+		}
+		for _, node := range mirror.Nodes() {
+			alive[node.UID] = true
+		}
+		for _, t := range all {
+			t.retain(alive)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func TestToldOnce(t *testing.T) {
 					untold++
 				}
 			}
-			if len(tellings) > verdictsMost || next.IsZero() != (untold == 0) {
+			if len(tellings) > eventsMost || next.IsZero() != (untold == 0) {
 				t.Fatalf("%d said at once, %d to be said, next %v", len(tellings), untold, next)
 			}
 			if len(v.nodes) > len(now) {
@@ -136,65 +136,5 @@ func TestYoungNodesAreNoNews(t *testing.T) {
 		if tellings, _ := v.choose(found, map[string]bool{"n": step.young}, at); len(tellings) != step.said {
 			t.Errorf("%+v: %v", step, tellings)
 		}
-	}
-}
-
-// Disruption writes down new kinds of reason, at most now and then, and nothing that time will take away.
-func TestKindsChanged(t *testing.T) {
-	t.Parallel()
-	of := func(causes ...plan.Cause) plan.Disruption {
-		var d plan.Disruption
-		for i, cause := range causes {
-			d.Verdicts = append(d.Verdicts, plan.Verdict{Node: fmt.Sprint(i), Reason: karpv1.DisruptionReasonUnderutilized, Cause: cause, Message: "x"})
-		}
-		return d
-	}
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	var v verdicts
-	for _, step := range []struct {
-		reason string
-		after  time.Duration
-		causes []plan.Cause
-		want   bool
-	}{
-		{"nothing keeps anything", 0, nil, false},
-		{"what passes is no news", 0, []plan.Cause{plan.CauseQuiet, plan.CauseLeaving}, false},
-		{"the first", 0, []plan.Cause{plan.CausePDB}, true},
-		{"more of the same", time.Hour, []plan.Cause{plan.CausePDB, plan.CausePDB}, false},
-		{"another kind", 0, []plan.Cause{plan.CausePDB, plan.CausePrice}, true},
-		{"too soon", time.Minute, []plan.Cause{plan.CausePrice}, false},
-		{"later", kindsEvery, []plan.Cause{plan.CausePrice}, true},
-	} {
-		at = at.Add(step.after)
-		if got := v.kindsChanged(of(step.causes...), at); got != step.want {
-			t.Errorf("%s: %v", step.reason, got)
-		}
-	}
-}
-
-func TestUnreadable(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		reason      string
-		annotations map[string]string
-		want        string
-	}{
-		"Nothing": {reason: "what can be read is no news", annotations: map[string]string{karpv1.PackingAnnotationKey: karpv1.PackingCheapest, karpv1.MinimumNodeAgeAnnotationKey: "2h"}},
-		"Age": {reason: "a mistake that keeps nodes", annotations: map[string]string{karpv1.MinimumNodeAgeAnnotationKey: "old"},
-			want: `nodes are kept because of what cannot be read: annotation tenon.sh/minimum-node-age: "old" is not a duration such as 2h`},
-		"Packing": {reason: "a mistake that keeps none", annotations: map[string]string{karpv1.PackingAnnotationKey: "tight"},
-			want: `pods are packed as the worker's --packing says, because annotation tenon.sh/packing: "tight" must be cheapest or spread`},
-		"Both": {reason: "each has its consequence", annotations: map[string]string{karpv1.MinimumNodeAgeAnnotationKey: "old", karpv1.PackingAnnotationKey: "tight"},
-			want: `nodes are kept because of what cannot be read: annotation tenon.sh/minimum-node-age: "old" is not a duration such as 2h; ` +
-				`pods are packed as the worker's --packing says, because annotation tenon.sh/packing: "tight" must be cheapest or spread`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pool := &karpv1.NodePool{}
-			pool.Annotations = test.annotations
-			if got := unreadable(pool, time.Now()); got != test.want {
-				t.Errorf("%s: %q, want %q", test.reason, got, test.want)
-			}
-		})
 	}
 }

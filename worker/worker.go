@@ -3,7 +3,7 @@
 //
 //	         ┌ mirror ───── watches the API server
 //	worker ──┼ task queue ─ workflows and activities, any number of replicas
-//	         └ Lease ────── starter: edges from Kubernetes to Temporal, status of NodePools, EC2NodeClasses and NodeClaims; one replica
+//	         └ Lease ────── starter: edges from Kubernetes to Temporal, and the status of resources; one replica
 //
 // A worker holds nothing that a crash could lose: what was decided is in Temporal's histories, what was made is in the
 // API server and in EC2. It is ready once its mirror is synchronized. It acts only while this deployment holds the Lease
@@ -44,6 +44,7 @@ import (
 	"github.com/tenon-sh/tenon/cluster"
 	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/starter"
+	"github.com/tenon-sh/tenon/starter/status"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -230,10 +231,10 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *ac
 	}
 }
 
-// lead runs the starter and the status controllers whenever this replica holds the Lease. A worker that is told to end lets
+// lead runs the edges and the loops that write status whenever this replica holds the Lease. A worker that is told to end lets
 // the Lease go once it has settled, when nothing acts any more.
 func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, versions *versions, settled <-chan struct{}, edges starter.Config, provider cloud.Provider) error {
-	caBundle, err := starter.ClusterCA(restConfig)
+	caBundle, err := status.ClusterCA(restConfig)
 	if err != nil {
 		return err
 	}
@@ -243,18 +244,18 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 		err := starter.Lead(ctx, restConfig, lease, edges.Log, func(ctx context.Context) error {
 			group, ctx := errgroup.WithContext(ctx)
 			group.Go(func() error { return versions.lead(ctx) })
-			group.Go(func() error { return starter.New(edges).Run(ctx) })
-			group.Go(func() error { return starter.NewNodePoolStatus(edges.Kube, mirror, edges.Log).Run(ctx) })
+			group.Go(func() error { return starter.Run(ctx, edges) })
+			group.Go(func() error { return status.NewNodePools(edges.Kube, mirror, edges.Log).Run(ctx) })
 			if config.FeatureGates.NodeOverlay {
-				group.Go(func() error { return starter.NewNodeOverlayStatus(edges.Kube, mirror, provider, edges.Log).Run(ctx) })
+				group.Go(func() error { return status.NewNodeOverlays(edges.Kube, mirror, provider.InstanceTypes, edges.Log).Run(ctx) })
 			}
 			group.Go(func() error {
-				conditions := starter.NewClaimConditions(edges.Kube, mirror, provider, edges.Log)
+				conditions := status.NewNodeClaims(edges.Kube, mirror, provider, edges.Log)
 				conditions.Events = edges.Events
 				return conditions.Run(ctx)
 			})
 			group.Go(func() error {
-				return starter.NewNodeClassStatus(mirror, edges.Kube, provider, caBundle, edges.Events, edges.Log).Run(ctx)
+				return status.NewNodeClasses(mirror, edges.Kube, provider, caBundle, edges.Events, edges.Log).Run(ctx)
 			})
 			return group.Wait()
 		})

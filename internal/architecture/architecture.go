@@ -1,7 +1,7 @@
 // Package architecture holds the rules about who may import whom and how large anything may become, as tests, and measures
 // what they judge. `make house` prints the figures of every package.
 //
-// Imports point one way: cmd → worker → starter → activities → workflows → cluster → plan → cloud → api. Two packages have
+// Imports point one way: cmd → worker → starter, activities → workflows → cluster → plan → cloud → api. Two packages have
 // stricter rules, because what they promise depends on them: workflows must be deterministic, so nothing that talks to
 // Kubernetes or AWS may be within its reach; plan must be a pure function of its inputs, so it may not reach a network,
 // a process or a file, nor a client of any service.

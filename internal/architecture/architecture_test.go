@@ -22,8 +22,7 @@ var layers = [][]string{
 	{"plan"},
 	{"cluster"},
 	{"workflows"},
-	{"activities"},
-	{"starter"},
+	{"activities", "starter"},
 	{"worker"},
 	{"cmd"},
 }
@@ -76,6 +75,11 @@ var bans = []struct {
 		reason: "the starter says what is to be done, and workflows have it done: what both need of a claim or a Node is in api or workflows",
 		tree:   "starter",
 		reach:  []string{Module + "/activities"},
+	},
+	{
+		reason: "what only people read needs no workflow",
+		tree:   "starter/status",
+		reach:  []string{Module + "/workflows", "go.temporal.io"},
 	},
 	{
 		reason: "the resources are data",

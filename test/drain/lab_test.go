@@ -167,7 +167,7 @@ func (w *world) wakeDrains(t *testing.T, config *rest.Config) {
 	var running errgroup.Group
 	running.Go(func() error { return mirror.Run(ctx) })
 	running.Go(func() error {
-		return starter.New(starter.Config{Cluster: cluster, Mirror: mirror, Temporal: w.temporal, Log: zap.NewNop()}).WakeBlockedDrains(ctx)
+		return starter.WakeBlockedDrains(ctx, starter.Config{Cluster: cluster, Mirror: mirror, Temporal: w.temporal, Log: zap.NewNop()})
 	})
 	t.Cleanup(func() {
 		stop()

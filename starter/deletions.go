@@ -1,0 +1,92 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// eventExpiring is the reason, Karpenter's, of the Event by which people learn of the end of a drain.
+const eventExpiring = "TerminationGracePeriodExpiring"
+
+// deletions tells the workflows of claims that are being deleted of it, and whoever plans of the pods that lose their nodes.
+type deletions struct {
+	mirror    Mirror
+	kube      kube.Client
+	workflows *signaller
+	events    record.EventRecorder
+	leaving   *leaving
+	told      *told
+}
+
+// tell tells the claim's workflow that the claim is being deleted, and by when its node has to be drained. It returns when
+// more of the node's pods need another place.
+func (d *deletions) tell(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
+	first := d.told.news(claim.UID, workflows.ReasonClaimDeleted)
+	if first {
+		deadline := claim.DrainDeadline(claim.DeletionTimestamp.Time)
+		if err := d.noteDeadline(ctx, claim, deadline); err != nil {
+			return 0, err
+		}
+		ending := workflows.Ending{Reason: d.recordedReason(ctx, claim), Deadline: deadline, Deleting: true}
+		if err := d.workflows.end(ctx, claim, ending); err != nil {
+			return 0, err
+		}
+		d.told.keep(claim.UID, workflows.ReasonClaimDeleted)
+	}
+	now := time.Now()
+	more, next := d.leaving.losesMore(claim, now)
+	if more || first && d.leaving.leavesPods(claim, now) {
+		d.leaving.add(claim.ResourceVersion)
+	}
+	return next, nil
+}
+
+// recordedReason is why a claim is being deleted: what the one who deleted it noted on its Node, or on the claim where
+// there was none, and otherwise that somebody deleted the claim. The mirror may see the deletion before what was noted
+// on the Node earlier, so that the API server is asked where it has nothing.
+func (d *deletions) recordedReason(ctx context.Context, claim *karpv1.NodeClaim) string {
+	if reason := claim.Annotations[karpv1.RemovalReasonAnnotationKey]; reason != "" {
+		return reason
+	}
+	if node := d.mirror.Node(claim.Status.NodeName); node != nil {
+		if reason := node.Annotations[karpv1.RemovalReasonAnnotationKey]; reason != "" {
+			return reason
+		}
+		var now corev1.Node
+		if err := d.kube.Get(ctx, kube.ObjectKeyFromObject(node), &now); err == nil && now.UID == node.UID && now.Annotations[karpv1.RemovalReasonAnnotationKey] != "" {
+			return now.Annotations[karpv1.RemovalReasonAnnotationKey]
+		}
+	}
+	return workflows.ReasonClaimDeleted
+}
+
+// noteDeadline writes the drain's deadline onto the claim where Karpenter's users look for it, and tells people of it.
+func (d *deletions) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim, deadline time.Time) error {
+	if deadline.IsZero() || claim.Annotations[karpv1.NodeClaimTerminationTimestampAnnotationKey] != "" {
+		return nil
+	}
+	noted := claim.DeepCopy()
+	if noted.Annotations == nil {
+		noted.Annotations = map[string]string{}
+	}
+	noted.Annotations[karpv1.NodeClaimTerminationTimestampAnnotationKey] = deadline.UTC().Format(time.RFC3339)
+	if err := d.kube.Patch(ctx, noted, kube.MergeFrom(claim)); err != nil {
+		return kube.IgnoreNotFound(fmt.Errorf("note the drain deadline on NodeClaim %s: %w", claim.Name, err))
+	}
+	if d.events != nil {
+		message := "All pods will be deleted by " + noted.Annotations[karpv1.NodeClaimTerminationTimestampAnnotationKey]
+		d.events.Event(noted, corev1.EventTypeWarning, eventExpiring, message)
+		if node := d.mirror.Node(claim.Status.NodeName); node != nil {
+			d.events.Event(node, corev1.EventTypeWarning, eventExpiring, message)
+		}
+	}
+	return nil
+}

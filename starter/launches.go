@@ -1,0 +1,46 @@
+package starter
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// launchPatience is how long a claim of a launch group may stay without an instance before its Launch is asked for
+// again. Its Provisioning started one; asking is free while that one runs.
+const launchPatience = time.Minute
+
+// launches sees to it that claims without an instance have a Launch.
+type launches struct {
+	mirror    Mirror
+	workflows *signaller
+	told      *told
+	log       *zap.Logger
+}
+
+// want sees to it that a claim without an instance has a Launch: at once where a person made it, and after a
+// while where a plan did, since its own Launch is on the way. One that was made for a replacement is left to the sweep,
+// which asks first whether that is still under way. It returns when to look again.
+func (l *launches) want(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
+	if claim.Annotations[karpv1.ReplacementAnnotationKey] != "" && claim.DeletionTimestamp.IsZero() {
+		return 0, nil
+	}
+	byHand := claim.Annotations[karpv1.LaunchGroupAnnotationKey] == ""
+	if age := time.Since(claim.CreationTimestamp.Time); !byHand && age < launchPatience {
+		return launchPatience - age, nil
+	}
+	if byHand && !l.told.news(claim.UID, "launch") {
+		return launchPatience, nil
+	}
+	group := workflows.UnlaunchedGroup(claim, l.mirror.Claims())
+	if err := l.workflows.launch(ctx, group, !byHand); err != nil {
+		return 0, err
+	}
+	l.told.keep(claim.UID, "launch")
+	l.log.Info("launch asked for", zap.String("claim", claim.Name), zap.String("group", group.Group), zap.Bool("byHand", byHand))
+	return launchPatience, nil
+}

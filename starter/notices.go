@@ -1,0 +1,184 @@
+package starter
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tenon-sh/tenon/cloud"
+)
+
+const (
+	// receivers is how many of the starter's goroutines wait for notices. Each has a batch in hand at most, so this
+	// bounds what is in memory, however long the queue.
+	receivers = 4
+	// handleFor is how long a batch may take: a notice that is not deleted within twenty seconds comes again.
+	handleFor = 15 * time.Second
+	// receiveAgain and receiveMost bound the pause after a queue could not be read.
+	receiveAgain, receiveMost = time.Second, time.Minute
+	// signalAgain is the first pause before a signal that failed is sent again; each is twice the one before.
+	signalAgain = 200 * time.Millisecond
+	// unknownFor is how long after it was sent a notice about an unknown instance is kept: the instance may have been
+	// launched a moment ago, and its claim may not name it yet.
+	unknownFor = time.Minute
+	// checkEvery is how often the cloud is asked for instances that fail its checks, and checkForbidden how often while it
+	// does not allow the question.
+	checkEvery, checkForbidden = time.Minute, time.Hour
+)
+
+// notices handles what the cloud announces of instances: it has the claims told whose instances they are.
+type notices struct {
+	cloud         Interruptions
+	mirror        Mirror
+	interruptions *interruptions
+	// offerings are those that are left alone when the cloud takes capacity back.
+	offerings *offerings
+	metrics   *InterruptionMetrics
+	log       *zap.Logger
+}
+
+// receive handles notices until ctx ends, one batch after the other.
+func (n *notices) receive(ctx context.Context) error {
+	pause := receiveAgain
+	for ctx.Err() == nil {
+		notices, err := n.cloud.Receive(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			n.log.Warn("could not read the interruption queue", zap.Error(err), zap.Duration("again", pause))
+			if err := sleep(ctx, pause); err != nil {
+				return err
+			}
+			pause = min(2*pause, receiveMost)
+			continue
+		}
+		pause = receiveAgain
+		if len(notices) > 0 {
+			n.handleAll(ctx, notices)
+		}
+	}
+	return ctx.Err()
+}
+
+// handleAll handles a batch and deletes what was handled.
+func (n *notices) handleAll(ctx context.Context, notices []cloud.Notice) {
+	ctx, stop := context.WithTimeout(ctx, handleFor)
+	defer stop()
+	// What is taken back is remembered before anything is planned for the pods that run there.
+	shunning, stopShunning := context.WithTimeout(ctx, tellFor)
+	n.offerings.shun(shunning, n.takenBack(notices))
+	stopShunning()
+	var mu sync.Mutex
+	var done []string
+	var group errgroup.Group
+	for i := range notices {
+		group.Go(func() error {
+			if n.handle(ctx, &notices[i]) {
+				mu.Lock()
+				done = append(done, notices[i].Receipt)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // nobody fails; what could not be handled comes again
+	if len(done) == 0 {
+		return
+	}
+	if err := n.cloud.Delete(ctx, done); err != nil {
+		n.log.Warn("could not delete handled notices; they will come again", zap.Error(err))
+		return
+	}
+	n.metrics.deleted(len(done))
+}
+
+// handle says whether a notice is done with.
+func (n *notices) handle(ctx context.Context, notice *cloud.Notice) bool {
+	n.metrics.received(notice)
+	if notice.Err != nil {
+		n.log.Warn("a message in the interruption queue cannot be understood and is deleted", zap.Error(notice.Err))
+		return true
+	}
+	done := true
+	for _, instance := range notice.Instances {
+		done = n.interrupted(ctx, notice.Kind, instance, notice.At) && done
+	}
+	if done && notice.Kind != "" {
+		n.metrics.handled(time.Since(notice.At))
+	}
+	return done
+}
+
+// interrupted handles one instance and says whether that is done with.
+func (n *notices) interrupted(ctx context.Context, kind cloud.InterruptionKind, instance string, at time.Time) bool {
+	claim := n.mirror.ClaimByInstance(instance)
+	if claim == nil {
+		// Most instances of an account are somebody else's. One of which the cloud says beforehand that it will go may be
+		// so young that its claim does not name it yet, or this view of the cluster too old to know it.
+		return !announced(kind) || time.Since(at) > unknownFor && n.mirror.Fresh(freshEnough) == nil
+	}
+	for pause := signalAgain; ; pause *= 2 {
+		err := n.interruptions.tell(ctx, claim, kind, at)
+		if err == nil {
+			return true
+		}
+		n.log.Warn("could not tell a claim of its interruption", zap.String("claim", claim.Name), zap.String("instance", instance), zap.String("kind", string(kind)), zap.Error(err))
+		if sleep(ctx, pause) != nil {
+			return false
+		}
+	}
+}
+
+// check asks every minute which instances fail the cloud's checks.
+func (n *notices) check(ctx context.Context) error {
+	for {
+		wait := checkEvery
+		unhealthy, err := n.cloud.Unhealthy(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case cloud.KindOf(err) == cloud.Forbidden:
+			n.log.Error("status checks of instances may not be read: impaired instances go unnoticed", zap.Error(err))
+			wait = checkForbidden
+		case err != nil:
+			n.log.Warn("could not read status checks of instances", zap.Error(err))
+		}
+		handling, stop := context.WithTimeout(ctx, handleFor)
+		for _, found := range unhealthy {
+			for _, instance := range found.Instances {
+				n.unhealthy(handling, found.Kind, instance)
+			}
+		}
+		stop()
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// unhealthy handles an instance that fails a check. It is counted when it is first seen to.
+func (n *notices) unhealthy(ctx context.Context, kind cloud.InterruptionKind, instance string) {
+	if claim := n.mirror.ClaimByInstance(instance); claim != nil && n.interruptions.told.news(claim.UID, string(kind)) && n.interrupted(ctx, kind, instance, time.Time{}) {
+		n.metrics.unhealthy(kind)
+	}
+}
+
+// takenBack are the offerings whose capacity the cloud wants for itself.
+func (n *notices) takenBack(notices []cloud.Notice) []cloud.OfferingKey {
+	var keys []cloud.OfferingKey
+	for at := range notices {
+		if is, _ := n.interruptions.kind(notices[at].Kind); !is.takesBack {
+			continue
+		}
+		for _, instance := range notices[at].Instances {
+			if claim := n.mirror.ClaimByInstance(instance); claim != nil {
+				keys = append(keys, offeringOf(claim))
+			}
+		}
+	}
+	return keys
+}

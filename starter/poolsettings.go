@@ -1,0 +1,63 @@
+package starter
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// eventInvalidSettings is the reason, Karpenter's, of the Event about settings of a NodePool that cannot be read.
+const eventInvalidSettings = "InvalidDisruptionSettings"
+
+// poolSettings tells people of settings of NodePools that cannot be read.
+type poolSettings struct {
+	events record.EventRecorder
+	// said is what was said of pools, by their names.
+	said map[string]uint64
+}
+
+// tell says of NodePools what in their settings cannot be read, and what follows from that.
+func (p *poolSettings) tell(snapshot *plan.Snapshot) {
+	said := map[string]uint64{}
+	for _, pool := range snapshot.NodePools {
+		message := unreadable(pool, snapshot.Time)
+		if message == "" {
+			continue
+		}
+		said[pool.Name] = markOf(message)
+		if p.said[pool.Name] != said[pool.Name] {
+			p.events.Event(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodePool", Name: pool.Name, UID: pool.UID},
+				corev1.EventTypeWarning, eventInvalidSettings, message)
+		}
+	}
+	p.said = said
+}
+
+// unreadable says which settings of a NodePool cannot be read, and what follows from that; empty if all can.
+func unreadable(pool *karpv1.NodePool, now time.Time) string {
+	var keeping, sentences []string
+	add := func(err error) {
+		if err != nil && !slices.Contains(keeping, err.Error()) {
+			keeping = append(keeping, err.Error())
+		}
+	}
+	for _, reason := range plan.DisruptionReasons() {
+		_, err := pool.AllowedDisruptions(now, 1, reason)
+		add(err)
+	}
+	_, err := pool.MinimumNodeAge()
+	add(err)
+	if len(keeping) > 0 {
+		sentences = append(sentences, "nodes are kept because of what cannot be read: "+strings.Join(keeping, "; "))
+	}
+	if _, err := pool.Packing(); err != nil {
+		sentences = append(sentences, "pods are packed as the worker's --packing says, because "+err.Error())
+	}
+	return shortened(strings.ReplaceAll(strings.Join(sentences, "; "), "\n", "; "))
+}

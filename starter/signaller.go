@@ -1,0 +1,92 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// endAgain is how soon an ending that a claim's workflow could not be told is told again.
+const endAgain = 5 * time.Second
+
+// signaller starts and signals the workflows of one cluster. What an edge has to say to them it says here.
+type signaller struct {
+	temporal client.Client
+	cluster  workflows.Cluster
+	// clusterUID tells the cluster from another one of its name.
+	clusterUID string
+}
+
+// launch starts the Launch of claims unless it runs.
+func (s *signaller) launch(ctx context.Context, group workflows.LaunchGroup, adopted bool) error {
+	options := workflows.LaunchOptions(s.cluster, group)
+	in := workflows.LaunchInput{Cluster: s.cluster, ClusterUID: s.clusterUID, LaunchGroup: group, Adopted: adopted}
+	if _, err := s.temporal.ExecuteWorkflow(ctx, options.Client(), workflows.LaunchType, in); err != nil {
+		var running *serviceerror.WorkflowExecutionAlreadyStarted
+		if errors.As(err, &running) {
+			return nil
+		}
+		return fmt.Errorf("start %s: %w", options.ID, err)
+	}
+	return nil
+}
+
+// end signals an ending to a claim's workflow. A claim without one, because it came with the cluster or because a
+// person terminated the workflow, gets it now, with the instance its status names.
+func (s *signaller) end(ctx context.Context, claim *karpv1.NodeClaim, ending workflows.Ending) error {
+	in := workflows.ClaimInput(s.cluster, s.clusterUID, claim)
+	return s.signal(ctx, workflows.NodeClaimOptions(in), workflows.NodeClaimType, in, workflows.SignalEnding, ending)
+}
+
+// provision tells Provisioning that there is something to plan.
+func (s *signaller) provision(ctx context.Context, pending workflows.PodsPending) error {
+	return s.signalProvisioning(ctx, workflows.SignalPodsPending, pending)
+}
+
+// evaluate has Disruption evaluate.
+func (s *signaller) evaluate(ctx context.Context) error {
+	return s.signalDisruption(ctx, workflows.SignalEvaluate, nil)
+}
+
+// refused tells whoever plans of offerings that are to be left alone.
+func (s *signaller) refused(ctx context.Context, refused workflows.CapacityRefused) error {
+	if err := s.signalProvisioning(ctx, workflows.SignalCapacityRefused, refused); err != nil {
+		return err
+	}
+	return s.signalDisruption(ctx, workflows.SignalCapacityRefused, refused)
+}
+
+// tellDrain tells the drain of a node something. One that is over needs to know nothing.
+func (s *signaller) tellDrain(ctx context.Context, node string, fact workflows.DrainWaiter) error {
+	err := s.temporal.SignalWorkflow(ctx, s.cluster.DrainID(node), "", workflows.SignalDrainNotify, fact)
+	var gone *serviceerror.NotFound
+	if err != nil && !errors.As(err, &gone) {
+		return fmt.Errorf("signal %s: %w", s.cluster.DrainID(node), err)
+	}
+	return nil
+}
+
+func (s *signaller) signalProvisioning(ctx context.Context, signal string, fact any) error {
+	return s.signal(ctx, workflows.ProvisioningOptions(s.cluster), workflows.ProvisioningType,
+		workflows.ProvisioningInput{Cluster: s.cluster, ClusterUID: s.clusterUID}, signal, fact)
+}
+
+func (s *signaller) signalDisruption(ctx context.Context, signal string, fact any) error {
+	return s.signal(ctx, workflows.DisruptionOptions(s.cluster), workflows.DisruptionType,
+		workflows.DisruptionInput{Cluster: s.cluster, ClusterUID: s.clusterUID}, signal, fact)
+}
+
+// signal signals a workflow, and starts it first where it does not run.
+func (s *signaller) signal(ctx context.Context, options workflows.Start, workflowType string, input any, signal string, fact any) error {
+	if _, err := s.temporal.SignalWithStartWorkflow(ctx, options.ID, signal, fact, options.Client(), workflowType, input); err != nil {
+		return fmt.Errorf("signal %s to %s: %w", signal, options.ID, err)
+	}
+	return nil
+}

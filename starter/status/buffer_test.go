@@ -1,0 +1,56 @@
+package status
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	bufferv1 "github.com/tenon-sh/tenon/api/autoscaling/v1beta1"
+	"github.com/tenon-sh/tenon/cluster"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+func TestBufferStatus(t *testing.T) {
+	t.Parallel()
+	object := &bufferv1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Name: "spare", Generation: 4},
+		Spec: bufferv1.CapacityBufferSpec{PodTemplateRef: &bufferv1.LocalObjectRef{Name: "web"}}}
+	pods := func(count int) []*plan.Pod { return make([]*plan.Pod, count) }
+	for _, tc := range []struct {
+		reason string
+		buffer cluster.Buffer
+		there  int
+		// ready and provisioning are status, reason and a part of the message.
+		ready, provisioning string
+		replicas            *int32
+	}{
+		{"all the room is there", cluster.Buffer{Pods: pods(3)}, 3, "True Resolved ", "True FitsExistingCapacity there is room for 3 pods", new(int32(3))},
+		{"some of it is", cluster.Buffer{Pods: pods(3)}, 1, "True Resolved ", "True RequiresNewCapacity there is room for 1 of 3 pods", new(int32(3))},
+		{"no pods are wanted", cluster.Buffer{}, 0, "True Resolved ", "False BufferEmpty no pods", new(int32(0))},
+		{
+			"the template is missing", cluster.Buffer{Reason: bufferv1.ReasonPodTemplateNotFound, Problem: `there is no PodTemplate "web"`}, 0,
+			`False PodTemplateNotFound there is no PodTemplate "web"`, "False NotReadyForProvisioning ", nil,
+		},
+	} {
+		tc.buffer.Object = object
+		status := bufferStatus(&tc.buffer, tc.there)
+		told := &bufferv1.CapacityBuffer{Status: status}
+		for kind, want := range map[string]string{bufferv1.ConditionReadyForProvisioning: tc.ready, bufferv1.ConditionProvisioning: tc.provisioning} {
+			c := told.Condition(kind)
+			if got := string(c.Status) + " " + c.Reason + " " + c.Message; !strings.HasPrefix(got, want) || c.ObservedGeneration != 4 {
+				t.Errorf("%s: %s is %q of generation %d, want %q", tc.reason, kind, got, c.ObservedGeneration, want)
+			}
+		}
+		if diff := cmp.Diff(tc.replicas, status.Replicas); diff != "" {
+			t.Errorf("%s: replicas (-want +got)\n%s", tc.reason, diff)
+		}
+		// What was written is what would be written again: nothing is.
+		after := object.DeepCopy()
+		after.Status = status
+		tc.buffer.Object = after
+		if diff := cmp.Diff(status, bufferStatus(&tc.buffer, tc.there)); diff != "" {
+			t.Errorf("%s: a second look changes the status (-first +second)\n%s", tc.reason, diff)
+		}
+	}
+}

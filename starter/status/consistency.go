@@ -1,0 +1,41 @@
+package status
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+const (
+	// leastShare is how much of what was bought a node has to have, in percent. It is Karpenter's.
+	leastShare = 90
+	// eventInconsistent and reasonInconsistent are how Karpenter tells of a node that has less.
+	eventInconsistent, reasonInconsistent = "FailedConsistencyCheck", "ConsistencyCheckFailed"
+)
+
+// shortfall says of which resource, that a claim was made for, its node has clearly less than was bought; nothing where it
+// has all. What a node lacks, pods that were planned for it wait for, and nothing else tells why.
+func shortfall(claim *karpv1.NodeClaim, n *plan.Node) string {
+	if !n.Initialized {
+		return ""
+	}
+	bought := plan.ResourcesOf(claim.Status.Capacity)
+	for _, name := range slices.Sorted(maps.Keys(claim.Spec.Resources.Requests)) {
+		want, has := bought.Get(string(name)), n.Capacity.Get(string(name))
+		if want > 0 && 100*has < leastShare*want {
+			return fmt.Sprintf("expected %s of resource %s, but found %s (%.1f%% of expected)", amount(bought, name), name, amount(n.Capacity, name), 100*float64(has)/float64(want))
+		}
+	}
+	return ""
+}
+
+// amount is how much of a resource there is, as people write it.
+func amount(of plan.Resources, name corev1.ResourceName) string {
+	quantity := of.List()[name]
+	return quantity.String()
+}

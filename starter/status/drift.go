@@ -1,0 +1,192 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+const (
+	// factsEvery is how often the cloud is asked what runs. Who changes an instance behind our back is found out then.
+	factsEvery = 5 * time.Minute
+	// factsSoon is how long after an answer the cloud is asked again while instances come that were not in it.
+	factsSoon = 15 * time.Second
+	// factsRetry is how long after the cloud did not answer it is asked again.
+	factsRetry = time.Minute
+)
+
+// DriftCloud is what is asked of a provider to find drift.
+type DriftCloud interface {
+	InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error)
+	Instances(ctx context.Context, query cloud.Query) ([]cloud.Instance, error)
+	Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error)
+}
+
+// drift judges which claims are no longer what their pools and classes would make. It asks the cloud what runs, and
+// remembers what it said.
+type drift struct {
+	cloud DriftCloud
+	// class finds an EC2NodeClass.
+	class func(name string) *awsv1.EC2NodeClass
+	log   *zap.Logger
+	// instances are what the cloud said last, by provider id; askedAt is when it was asked, askAt when it is asked again.
+	instances      map[string]cloud.Instance
+	askedAt, askAt time.Time
+	specs          classSpecs
+}
+
+// owned is a claim and the pool it belongs to.
+type owned struct {
+	claim *karpv1.NodeClaim
+	pool  *karpv1.NodePool
+}
+
+// judge returns a verdict on the drift of every claim, and when the cloud is to be asked next.
+func (d *drift) judge(ctx context.Context, judged map[string]*owned, now time.Time) (verdicts map[string]*verdict, next time.Time) {
+	d.ask(ctx, judged, now)
+	verdicts = d.drifts(ctx, judged, now)
+	next = d.askAt
+	if soon := d.askedAt.Add(factsSoon); d.lacksInstances(judged, now) && soon.Before(next) {
+		next = soon
+	}
+	return verdicts, next
+}
+
+// ask asks the cloud what runs, when it is time, or when instances have come that it has not told of. An answer that does
+// not come leaves what was known.
+func (d *drift) ask(ctx context.Context, judged map[string]*owned, now time.Time) {
+	if now.Before(d.askAt) && (now.Before(d.askedAt.Add(factsSoon)) || !d.lacksInstances(judged, now)) {
+		return
+	}
+	d.askedAt = now
+	found, err := d.cloud.Instances(ctx, cloud.Query{})
+	if err != nil {
+		d.askAt = now.Add(factsRetry)
+		if ctx.Err() == nil {
+			d.log.Warn("drift of instances is not known", zap.Error(err))
+		}
+		return
+	}
+	d.askAt = now.Add(factsEvery)
+	d.instances = make(map[string]cloud.Instance, len(found))
+	for i := range found {
+		// Only what is compared is kept.
+		found[i].Tags = nil
+		d.instances[found[i].ProviderID] = found[i]
+	}
+}
+
+// lacksInstances says that a claim was launched a short while ago whose instance the cloud has not told of. One that is not
+// told of for longer is gone, or will be found with all others.
+func (d *drift) lacksInstances(judged map[string]*owned, now time.Time) bool {
+	for _, pair := range judged {
+		launched := pair.claim.Condition(karpv1.ConditionTypeLaunched)
+		if _, known := d.instances[pair.claim.Status.ProviderID]; !known && pair.claim.IsTrue(karpv1.ConditionTypeLaunched) && now.Sub(launched.LastTransitionTime.Time) < factsEvery {
+			return true
+		}
+	}
+	return false
+}
+
+// drifts judges the drift of claims: first by what their pools say, which costs nothing, and then, together for each
+// class, by what the provider says.
+func (d *drift) drifts(ctx context.Context, judged map[string]*owned, now time.Time) map[string]*verdict {
+	verdicts := make(map[string]*verdict, len(judged))
+	molds := map[string]*plan.Mold{}
+	classes := map[string]map[string]*cloud.InstanceType{}
+	left := map[string][]cloud.DriftQuestion{}
+	for name, pair := range judged {
+		verdicts[name] = &verdict{}
+		claim, pool := pair.claim, pair.pool
+		if !claim.IsTrue(karpv1.ConditionTypeLaunched) {
+			continue
+		}
+		mold := molds[pool.Name]
+		if mold == nil {
+			mold = d.mold(pool)
+			molds[pool.Name] = mold
+		}
+		class := ownClass(claim)
+		types, known := classes[class]
+		if !known {
+			types = d.types(ctx, class)
+			classes[class] = types
+		}
+		verdicts[name].drift = mold.Drift(claim, types, now)
+		if verdicts[name].drift.Reason == "" {
+			instance, known := d.instances[claim.Status.ProviderID]
+			verdicts[name].settled = known
+			left[class] = append(left[class], cloud.DriftQuestion{Claim: claim, Instance: instance})
+		}
+	}
+	for class, questions := range left {
+		d.driftsOf(ctx, class, questions, verdicts)
+	}
+	return verdicts
+}
+
+// mold is what claims of a pool are compared with.
+func (d *drift) mold(pool *karpv1.NodePool) *plan.Mold {
+	mold, err := plan.NewMold(pool)
+	if err != nil {
+		d.log.Warn("drift from a NodePool's template is not known", zap.String("pool", pool.Name), zap.Error(err))
+	}
+	return mold
+}
+
+// types are the instance types sold for a class, by name; nil where that is not known.
+func (d *drift) types(ctx context.Context, name string) map[string]*cloud.InstanceType {
+	class := d.class(name)
+	if class == nil {
+		return nil
+	}
+	list, err := d.cloud.InstanceTypes(ctx, class)
+	if err != nil || len(list) == 0 {
+		return nil
+	}
+	types := make(map[string]*cloud.InstanceType, len(list))
+	for _, typ := range list {
+		types[typ.Name] = typ
+	}
+	return types
+}
+
+// driftsOf asks the provider about the claims of one class. Where there is no answer, nothing is settled.
+func (d *drift) driftsOf(ctx context.Context, name string, questions []cloud.DriftQuestion, verdicts map[string]*verdict) {
+	unsettled := func() {
+		for _, question := range questions {
+			verdicts[question.Claim.Name].settled = false
+		}
+	}
+	class := d.class(name)
+	if class == nil {
+		unsettled()
+		return
+	}
+	d.specs.see(class)
+	drifts, err := d.cloud.Drift(ctx, class, questions)
+	if err != nil {
+		unsettled()
+		if ctx.Err() == nil {
+			d.log.Warn("drift from an EC2NodeClass is not known", zap.String("nodeClass", name), zap.Error(err))
+		}
+		return
+	}
+	for i, question := range questions {
+		v := verdicts[question.Claim.Name]
+		// What is not resolved at the moment cannot have been compared.
+		v.drift, v.settled = drifts[i], v.settled && class.IsTrue(karpv1.ConditionTypeReady)
+		if v.drift.Reason == cloud.DriftNodeClass {
+			fields := d.specs.changed(class, question.Claim.Annotations[awsv1.AnnotationEC2NodeClassHash])
+			v.vague = fields == ""
+			v.drift.Message = cmp.Or(fields, v.drift.Message)
+		}
+	}
+}

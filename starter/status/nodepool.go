@@ -1,0 +1,240 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cluster"
+)
+
+const (
+	// countsMost is how long what the nodes of a NodePool add up to may be behind while nodes come and go all the time.
+	countsMost = 10 * time.Second
+)
+
+// NodePoolMirror is what the status of NodePools follows from.
+type NodePoolMirror interface {
+	WaitSynced(ctx context.Context) error
+	Subscribe(kinds ...cluster.EventKind) *cluster.Subscription
+	NodePools() []*karpv1.NodePool
+	NodeClass(name string) *awsv1.EC2NodeClass
+	Claims() []*karpv1.NodeClaim
+	NodeByProviderID(id string) *corev1.Node
+}
+
+// NodePools keeps the status and the hash of every NodePool truthful: whether it may be used and why not, what its
+// nodes add up to, and what its template is. All of it follows from the mirror, so that a pass over it may be repeated at
+// will; what has not changed is not written. What the nodes add up to is written when two passes have found the same, as
+// nodes come and go in bursts.
+type NodePools struct {
+	kube   kube.Client
+	mirror NodePoolMirror
+	log    *zap.Logger
+	now    func() time.Time
+	// counts are what was found and not written, by NodePool.
+	counts map[string]count
+}
+
+// count is what the nodes of a NodePool added up to when they were last looked at, and since when something else is
+// written in its status.
+type count struct {
+	resources corev1.ResourceList
+	since     time.Time
+}
+
+// NewNodePools returns what keeps the NodePools of a cluster; Run does the work. client must not read from a cache.
+func NewNodePools(client kube.Client, mirror NodePoolMirror, log *zap.Logger) *NodePools {
+	return &NodePools{kube: client, mirror: mirror, log: log, now: time.Now}
+}
+
+// Run keeps the NodePools until ctx ends. The first change of a condition after a quiet time shows at once; of a burst,
+// each pool is written once every statusEvery.
+func (s *NodePools) Run(ctx context.Context) error {
+	return loop{
+		what: "NodePool status", rest: statusEvery,
+		kinds: []cluster.EventKind{cluster.PoolChanged, cluster.ClassChanged, cluster.ClaimChanged, cluster.NodeChanged},
+		look: func(ctx context.Context) (again time.Duration, err error) {
+			err = s.pass(ctx)
+			if len(s.counts) > 0 {
+				again = atOnce
+			}
+			return again, err
+		},
+	}.run(ctx, s.mirror, s.log)
+}
+
+// pass brings every NodePool up to date.
+func (s *NodePools) pass(ctx context.Context) error {
+	claims := map[string][]*karpv1.NodeClaim{}
+	for _, claim := range s.mirror.Claims() {
+		if pool := claim.Labels[karpv1.NodePoolLabelKey]; pool != "" {
+			claims[pool] = append(claims[pool], claim)
+		}
+	}
+	var errs []error
+	held := s.counts
+	s.counts = map[string]count{}
+	for _, pool := range s.mirror.NodePools() {
+		if before, was := held[pool.Name]; was {
+			s.counts[pool.Name] = before
+		}
+		if err := s.keep(ctx, pool.DeepCopy(), claims[pool.Name]); err != nil {
+			errs = append(errs, fmt.Errorf("NodePool %s: %w", pool.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// keep brings one NodePool up to date. A conflict means that the mirror is behind; its next change brings it here again.
+func (s *NodePools) keep(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim) error {
+	err := s.keepHash(ctx, pool, claims)
+	if err == nil {
+		err = s.keepStatus(ctx, pool, claims)
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// keepHash brings the hash of the pool's template onto the pool, and onto the claims whose hash cannot be compared.
+func (s *NodePools) keepHash(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim) error {
+	hash, err := pool.Hash()
+	if err != nil {
+		return err
+	}
+	if err := nodePoolHash().renew(ctx, s.kube, claims, hash); err != nil {
+		return err
+	}
+	return patch(ctx, s.kube, pool, func() { nodePoolHash().put(pool, hash) })
+}
+
+// keepStatus brings the pool's status up to date.
+func (s *NodePools) keepStatus(ctx context.Context, pool *karpv1.NodePool, claims []*karpv1.NodeClaim) error {
+	before := pool.DeepCopy()
+	pool.SetCondition(validationSucceeded(pool))
+	pool.SetCondition(nodeClassReady(pool, s.mirror.NodeClass))
+	resources := s.poolResources(claims)
+	if !equality.Semantic.DeepEqual(before.Status, pool.Status) || s.settled(pool, resources) {
+		delete(s.counts, pool.Name)
+		nodes := resources[karpv1.ResourceNodes]
+		pool.Status.Resources, pool.Status.Nodes = resources, new(nodes.Value())
+	}
+	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
+		return nil
+	}
+	return s.kube.Status().Patch(ctx, pool, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{}))
+}
+
+// settled says whether what the nodes of a pool add up to is to be written now, if it is not: nothing was written yet, two
+// passes have found the same, or it has been changing for long.
+func (s *NodePools) settled(pool *karpv1.NodePool, resources corev1.ResourceList) bool {
+	last, held := s.counts[pool.Name]
+	switch {
+	case pool.Status.Nodes == nil || equality.Semantic.DeepEqual(pool.Status.Resources, resources):
+		return true
+	case !held:
+		last.since = s.now()
+	case equality.Semantic.DeepEqual(last.resources, resources) || s.now().Sub(last.since) >= countsMost:
+		return true
+	}
+	last.resources = resources
+	s.counts[pool.Name] = last
+	return false
+}
+
+// poolResources is what the nodes of a pool add up to: what the Node says once it is initialized, and what was bought until then.
+// Claims without an instance have no node yet. The resources everybody looks for are there even when they are zero.
+func (s *NodePools) poolResources(claims []*karpv1.NodeClaim) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{
+		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage, karpv1.ResourceNodes,
+	} {
+		sum[name] = resource.Quantity{}
+	}
+	for _, claim := range claims {
+		if claim.Status.ProviderID == "" {
+			continue
+		}
+		capacity := claim.Status.Capacity
+		if node := s.mirror.NodeByProviderID(claim.Status.ProviderID); node != nil && node.Labels[karpv1.NodeInitializedLabelKey] == "true" {
+			capacity = node.Status.Capacity
+		}
+		addResources(sum, capacity)
+		addResources(sum, corev1.ResourceList{karpv1.ResourceNodes: *resource.NewQuantity(1, resource.DecimalSI)})
+	}
+	return sum
+}
+
+// addResources adds what is not zero.
+func addResources(sum, more corev1.ResourceList) {
+	for name, quantity := range more {
+		if quantity.IsZero() {
+			continue
+		}
+		total := sum[name]
+		total.Add(quantity)
+		sum[name] = total
+	}
+}
+
+// validationSucceeded says whether the pool keeps the rules that the API server could not check.
+func validationSucceeded(pool *karpv1.NodePool) metav1.Condition {
+	condition := metav1.Condition{Type: karpv1.ConditionTypeValidationSucceeded, Status: metav1.ConditionTrue}
+	if errs := pool.Validate(); len(errs) > 0 {
+		message := errs.ToAggregate().Error()
+		condition.Status, condition.Reason = metav1.ConditionFalse, karpv1.ReasonNodePoolValidationFailed
+		condition.Message = fitting(message)
+	}
+	return condition
+}
+
+// nodeClassReady says whether the class of the pool can be used.
+func nodeClassReady(pool *karpv1.NodePool, find func(name string) *awsv1.EC2NodeClass) metav1.Condition {
+	condition := metav1.Condition{Type: karpv1.ConditionTypeNodeClassReady, Status: metav1.ConditionFalse}
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	ours := ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
+	var class *awsv1.EC2NodeClass
+	if ours {
+		class = find(ref.Name)
+	}
+	switch {
+	case ref == nil:
+		condition.Reason, condition.Message = karpv1.ReasonNodeClassNotFound, "spec.template.spec.nodeClassRef is not set"
+	case !ours:
+		condition.Reason = karpv1.ReasonNodeClassNotFound
+		condition.Message = fmt.Sprintf("spec.template.spec.nodeClassRef: node classes are of the kind %s in the group %s, not %s in %q",
+			awsv1.Kind, awsv1.Group, ref.Kind, ref.Group)
+	case class == nil:
+		condition.Reason, condition.Message = karpv1.ReasonNodeClassNotFound, fmt.Sprintf("there is no %s %q", ref.Kind, ref.Name)
+	case !class.DeletionTimestamp.IsZero():
+		condition.Reason, condition.Message = karpv1.ReasonNodeClassTerminating, fmt.Sprintf("%s %q is being deleted", ref.Kind, ref.Name)
+	default:
+		ready := class.Condition(karpv1.ConditionTypeReady)
+		if ready == nil || ready.ObservedGeneration < class.Generation {
+			condition.Status, condition.Reason = metav1.ConditionUnknown, karpv1.ReasonNodeClassReadinessUnknown
+			condition.Message = fmt.Sprintf("%s %q has not been looked at since it changed", ref.Kind, ref.Name)
+			break
+		}
+		condition.Status = ready.Status
+		if ready.Status != metav1.ConditionTrue {
+			condition.Reason, condition.Message = ready.Reason, ready.Message
+		}
+		if ready.Status == metav1.ConditionUnknown {
+			condition.Reason = karpv1.ReasonNodeClassReadinessUnknown
+		}
+	}
+	return condition
+}

@@ -1,0 +1,69 @@
+package status
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+// staticHash is one of the hashes that tell whether a claim is still what its NodePool or its node class would make: the
+// annotations it is kept in, and the version it is computed by today.
+type staticHash struct {
+	key, versionKey, version string
+}
+
+func nodePoolHash() staticHash {
+	return staticHash{karpv1.NodePoolHashAnnotationKey, karpv1.NodePoolHashVersionAnnotationKey, karpv1.NodePoolHashVersion}
+}
+
+func nodeClassHash() staticHash {
+	return staticHash{awsv1.AnnotationEC2NodeClassHash, awsv1.AnnotationEC2NodeClassHashVersion, awsv1.EC2NodeClassHashVersion}
+}
+
+// put sets the hash and its version on an object in memory.
+func (h staticHash) put(object kube.Object, hash string) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[h.key], annotations[h.versionKey] = hash, h.version
+	object.SetAnnotations(annotations)
+}
+
+// renew gives today's hash to the claims that carry one of another version, which cannot be compared: they count as
+// made from their pool or class as it is now, unless they are known to have drifted already.
+func (h staticHash) renew(ctx context.Context, client kube.Client, claims []*karpv1.NodeClaim, hash string) error {
+	for _, claim := range claims {
+		if version := claim.Annotations[h.versionKey]; version == "" || version == h.version {
+			continue
+		}
+		renewed := claim.DeepCopy()
+		err := patch(ctx, client, renewed, func() {
+			if renewed.IsTrue(karpv1.ConditionTypeDrifted) {
+				renewed.Annotations[h.versionKey] = h.version
+				return
+			}
+			h.put(renewed, hash)
+		})
+		if kube.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("hash of claim %s: %w", claim.Name, err)
+		}
+	}
+	return nil
+}
+
+// patch changes an object in memory and in the API server, unless there is nothing to change or the API server has a
+// newer one. The object becomes what the API server has then.
+func patch[T kube.Object](ctx context.Context, client kube.Client, object T, change func()) error {
+	before := object.DeepCopyObject().(T)
+	change()
+	if equality.Semantic.DeepEqual(before, object) {
+		return nil
+	}
+	return client.Patch(ctx, object, kube.MergeFromWithOptions(before, kube.MergeFromWithOptimisticLock{}))
+}

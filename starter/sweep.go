@@ -1,0 +1,110 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
+
+	"github.com/tenon-sh/tenon/workflows"
+)
+
+// sweepTimeout ends a sweep that no worker finishes: while it runs, the Schedule starts no other.
+const sweepTimeout = 10 * time.Minute
+
+// sweep keeps the Schedule by which the sweep runs.
+type sweep struct {
+	temporal client.Client
+	cluster  workflows.Cluster
+	// every is how often the sweep runs while anything that it compares changes.
+	every    time.Duration
+	compared *compared
+	log      *zap.Logger
+}
+
+// keep makes the sweep's Schedule exist, as this worker is configured and not paused, and has it run once now:
+// whoever has just become the leader does not know what was missed before. It is looked after for as long as the worker
+// leads, since it is the net under everything else, and runs more often while things change (unrest.go).
+func (s *sweep) keep(ctx context.Context) error {
+	var seen unrest
+	for pause, first := time.Second, true; ; {
+		print, unknown := s.compared.fingerprint(ctx)
+		if unknown != nil && ctx.Err() == nil {
+			s.log.Warn("whether there is anything to sweep is not known", zap.Error(unknown))
+		}
+		err := s.ensure(ctx, seen.due(print, unknown == nil, time.Now(), s.every) || first)
+		wait := s.every
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			s.log.Warn("could not set up the sweep's schedule", zap.Error(err))
+			wait, pause, first = pause, min(2*pause, retryAtMost), true
+		default:
+			pause, first = time.Second, false
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// ensure creates the Schedule, or brings the one that is there up to date.
+func (s *sweep) ensure(ctx context.Context, trigger bool) error {
+	schedules := s.temporal.ScheduleClient()
+	options := s.options()
+	_, err := schedules.Create(ctx, options)
+	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
+		return err
+	}
+	handle := schedules.GetHandle(ctx, options.ID)
+	there, err := handle.Describe(ctx)
+	if err != nil {
+		return fmt.Errorf("read the sweep's schedule: %w", err)
+	}
+	if state := there.Schedule.State; state != nil && state.Paused {
+		s.log.Warn("the sweep's schedule was paused; it goes on", zap.String("note", state.Note))
+		if err := handle.Unpause(ctx, client.ScheduleUnpauseOptions{Note: "the sweep is the net under every node; --sweep-interval makes it rarer"}); err != nil {
+			return fmt.Errorf("unpause the sweep's schedule: %w", err)
+		}
+	}
+	if !upToDate(&there.Schedule, options) {
+		if err := handle.Update(ctx, client.ScheduleUpdateOptions{DoUpdate: func(now client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+			now.Description.Schedule.Spec, now.Description.Schedule.Action = &options.Spec, options.Action
+			return &client.ScheduleUpdate{Schedule: &now.Description.Schedule}, nil
+		}}); err != nil {
+			return fmt.Errorf("update the sweep's schedule: %w", err)
+		}
+	}
+	if !trigger {
+		return nil
+	}
+	return handle.Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP})
+}
+
+// upToDate says whether a Schedule runs as often as it is to, and its sweeps come to an end.
+func upToDate(there *client.Schedule, want client.ScheduleOptions) bool {
+	action, ok := there.Action.(*client.ScheduleWorkflowAction)
+	return ok && action.WorkflowRunTimeout == sweepTimeout && there.Spec != nil && len(there.Spec.Intervals) == 1 && there.Spec.Intervals[0] == want.Spec.Intervals[0]
+}
+
+func (s *sweep) options() client.ScheduleOptions {
+	return client.ScheduleOptions{
+		ID:      s.cluster.SweepID(),
+		Spec:    client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Duration(netEvery) * s.every}}},
+		Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
+		// A sweep that could not run is not worth making up for: the next one sees the same.
+		CatchupWindow: s.every,
+		Action: &client.ScheduleWorkflowAction{
+			ID: s.cluster.SweepID(), Workflow: workflows.SweepType, TaskQueue: s.cluster.TaskQueue(), WorkflowRunTimeout: sweepTimeout,
+			Args: []any{workflows.SweepInput{Cluster: s.cluster}}, StaticSummary: "compare cloud, cluster and workflows",
+			TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrCluster.ValueSet(string(s.cluster))),
+		},
+		TriggerImmediately: true,
+	}
+}

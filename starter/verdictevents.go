@@ -1,0 +1,70 @@
+package starter
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
+)
+
+// verdictEvents tells people with kubectl why nodes stay, and what in the settings of pools, nodes and pods cannot be read.
+type verdictEvents struct {
+	mirror Mirror
+	// events records Kubernetes Events; nil records none.
+	events       record.EventRecorder
+	verdicts     verdicts
+	pools        poolSettings
+	misprotected misprotected
+}
+
+func newVerdictEvents(mirror Mirror, events record.EventRecorder) *verdictEvents {
+	return &verdictEvents{mirror: mirror, events: events, pools: poolSettings{events: events}, misprotected: misprotected{events: events}}
+}
+
+// tell records Events about the nodes that stay and the NodePools whose settings cannot be read. It says when there may
+// be more to tell if nothing changes; zero if then there is not.
+func (v *verdictEvents) tell(snapshot *plan.Snapshot, found plan.Disruption) (next time.Time) {
+	if v.events == nil {
+		return time.Time{}
+	}
+	names, young := make(map[string]string, len(snapshot.Nodes)), map[string]bool{}
+	for _, n := range snapshot.Nodes {
+		names[n.Key()] = n.Name
+		if !n.Initialized {
+			young[n.Key()] = true
+		} else if served := n.InitializedAt.Add(lasting); snapshot.Time.Before(served) {
+			young[n.Key()] = true
+			if next.IsZero() || served.Before(next) {
+				next = served
+			}
+		}
+	}
+	tellings, more := v.verdicts.choose(found, young, snapshot.Time)
+	if !more.IsZero() && (next.IsZero() || more.Before(next)) {
+		next = more
+	}
+	for _, t := range tellings {
+		if claim := v.mirror.Claim(t.node); claim != nil {
+			v.record(claim, &corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID}, t)
+		}
+		if node := v.mirror.Node(names[t.node]); node != nil {
+			v.record(node, node, t)
+		}
+	}
+	v.pools.tell(snapshot)
+	if v.misprotected.tell(snapshot) {
+		next = snapshot.Time
+	}
+	return next
+}
+
+func (v *verdictEvents) record(of metav1.Object, object runtime.Object, t telling) {
+	if of.GetDeletionTimestamp() == nil {
+		v.events.Event(object, corev1.EventTypeNormal, t.reason, t.message)
+	}
+}

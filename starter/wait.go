@@ -1,0 +1,37 @@
+package starter
+
+import (
+	"context"
+	"time"
+
+	"github.com/tenon-sh/tenon/cluster"
+)
+
+// sleep waits, unless the context ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// awaitEvents waits for events, at most for wait where it is not zero.
+func awaitEvents(ctx context.Context, events *cluster.Subscription, wait time.Duration) []cluster.Event {
+	var over <-chan time.Time
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-over:
+	case <-events.C:
+		return events.Take()
+	}
+	return nil
+}
