@@ -34,9 +34,9 @@ type disruption struct {
 	log   *zap.Logger
 }
 
-// watch looks at nodes until ctx ends. Whether there is is a pure question over the
-// mirror, so it is asked here, after every change, at the moment the answer may change by itself, and now and then;
-// Temporal hears of it only when the answer is yes.
+// watch looks at nodes until ctx ends. Whether any may be taken away is a pure question over the mirror, so it is asked
+// here, after every change, at the moment the answer may change by itself, and now and then; Temporal hears of it only when
+// the answer is yes.
 func (d *disruption) watch(ctx context.Context) error {
 	events := d.mirror.Subscribe(cluster.NodeEmptied, cluster.NodeChanged, cluster.ClaimChanged, cluster.PoolChanged, cluster.PodsChanged,
 		cluster.BuffersChanged, cluster.BudgetsChanged, cluster.ClassChanged, cluster.DaemonSetsChanged)

@@ -16,7 +16,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// tellFor is how long Temporal may take to answer while a batch of notices is handled; it takes milliseconds where all is well.
+// tellFor is how long Temporal may take to answer while a batch of notices is handled; it takes milliseconds where all is
+// well.
 const tellFor = 3 * time.Second
 
 // interruptions tells claims that the cloud takes their instances away, and people with them.
@@ -43,7 +44,7 @@ func (i *interruptions) kind(announced cloud.InterruptionKind) (interruption, bo
 
 // tell tells a claim's workflow that its instance goes, once, and people with Events. What the cloud announced is noted
 // on the claim first and its Node closed, so that whoever plans knows which pods will be lost, and nothing is lost while
-// Temporal is away: the claim is told from what was noted (noted).
+// Temporal is away: noted tells the claim from it.
 func (i *interruptions) tell(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind, at time.Time) error {
 	_, known := i.kind(kind)
 	late := kind == cloud.InstanceTerminating && !i.told.news(claim.UID, string(cloud.InstanceTerminated))

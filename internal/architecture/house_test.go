@@ -27,11 +27,7 @@ var (
 )
 
 // tooLarge are packages that measure more than the house allows. What stands here may only become less.
-var tooLarge = map[string]limits{
-	"cloud/aws":    {methods: 59},
-	"cloud/ec2sim": {methods: 137},
-	"internal/lab": {methods: 45, back: 18},
-}
+var tooLarge = map[string]limits{}
 
 // TestPackagesKeepTheirLimits holds every package but the tests' and the generated ones to the limits of the house.
 func TestPackagesKeepTheirLimits(t *testing.T) {

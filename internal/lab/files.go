@@ -31,24 +31,21 @@ var kwokTemplate string
 // these and no others.
 const SimulatedNodeLabel = "tenon.sh/simulated-node"
 
-const (
-	// workerAccessKey is what the worker signs its calls of AWS with: the simulator holds it to its IAM policies. Everybody
-	// else has all rights.
-	workerAccessKey = "worker"
-	// simulatedAccount and simulatedRegion are those of the simulator.
-	simulatedAccount = "123456789012"
-	simulatedRegion  = "us-east-1"
-)
+// files writes what is derived from the options, the keys and the ports.
+type files struct {
+	site
+	opts Options
+}
 
 // writePolicies writes the worker's IAM policies for the simulator.
-func (l *Lab) writePolicies() error {
+func (f files) writePolicies() error {
 	policies, err := deploy.WorkerPolicies(deploy.PolicyValues{
-		Partition: "aws", Region: simulatedRegion, AccountID: simulatedAccount, Cluster: l.state.Cluster,
+		Partition: "aws", Region: simulatedRegion, AccountID: simulatedAccount, Cluster: f.state.Cluster,
 	})
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(l.layout.policies(), workerAccessKey)
+	dir := filepath.Join(f.layout.policies(), workerAccessKey)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the directory of IAM policies: %w", err)
 	}
@@ -60,28 +57,28 @@ func (l *Lab) writePolicies() error {
 	return nil
 }
 
-// writeFiles writes everything that is derived from the options, the keys and the ports.
-func (l *Lab) writeFiles() error {
-	tokens, err := readTokens(l.layout)
+// write writes all of it but the environment, which tells of a lab that runs.
+func (f files) write() error {
+	tokens, err := readTokens(f.layout)
 	if err != nil {
 		return err
 	}
 	for _, u := range users() {
-		if err := l.writeKubeconfig(u, tokens[u]); err != nil {
+		if err := f.writeKubeconfig(u, tokens[u]); err != nil {
 			return err
 		}
 	}
-	if err := l.writePolicies(); err != nil {
+	if err := f.writePolicies(); err != nil {
 		return err
 	}
 	values := map[string]any{
-		"SchedulerKubeconfig": l.layout.kubeconfig(userScheduler),
-		"KwokAddress":         l.state.address(portKwok),
+		"SchedulerKubeconfig": f.layout.kubeconfig(userScheduler),
+		"KwokAddress":         f.state.address(portKwok),
 		"NodeLabel":           SimulatedNodeLabel,
-		"NodeLeaseSeconds":    int(l.opts.NodeLease.Seconds()),
-		"SchedulerQPS":        cmp.Or(l.opts.SchedulerQPS, 1000),
-		"SchedulerBurst":      cmp.Or(l.opts.SchedulerQPS, 2000),
-		"Large":               l.opts.Large,
+		"NodeLeaseSeconds":    int(f.opts.NodeLease.Seconds()),
+		"SchedulerQPS":        cmp.Or(f.opts.SchedulerQPS, 1000),
+		"SchedulerBurst":      cmp.Or(f.opts.SchedulerQPS, 2000),
+		"Large":               f.opts.Large,
 	}
 	for file, text := range map[string]string{schedulerConfig: schedulerTemplate, kwokConfig: kwokTemplate} {
 		// The configurations hold templates of their own, so ours has other delimiters.
@@ -93,21 +90,21 @@ func (l *Lab) writeFiles() error {
 		if err := parsed.Execute(&b, values); err != nil {
 			return fmt.Errorf("filling in %s: %w", file, err)
 		}
-		if err := writeAtomically(l.layout.config(file), []byte(b.String())); err != nil {
+		if err := writeAtomically(f.layout.config(file), []byte(b.String())); err != nil {
 			return fmt.Errorf("writing %s: %w", file, err)
 		}
 	}
 	return nil
 }
 
-func (l *Lab) writeKubeconfig(u user, token string) error {
-	authority, err := os.ReadFile(l.layout.pki(caCert))
+func (f files) writeKubeconfig(u user, token string) error {
+	authority, err := os.ReadFile(f.layout.pki(caCert))
 	if err != nil {
 		return fmt.Errorf("reading the lab's certificate authority: %w", err)
 	}
-	cluster := l.state.Cluster
+	cluster := f.state.Cluster
 	config := clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{cluster: {Server: l.APIServerURL(), CertificateAuthorityData: authority}},
+		Clusters:       map[string]*clientcmdapi.Cluster{cluster: {Server: f.APIServerURL(), CertificateAuthorityData: authority}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{string(u): {Token: token}},
 		Contexts:       map[string]*clientcmdapi.Context{cluster: {Cluster: cluster, AuthInfo: string(u)}},
 		CurrentContext: cluster,
@@ -116,43 +113,16 @@ func (l *Lab) writeKubeconfig(u user, token string) error {
 	if err != nil {
 		return fmt.Errorf("encoding the kubeconfig of %s: %w", u, err)
 	}
-	if err := writeAtomically(l.layout.kubeconfig(u), data); err != nil {
+	if err := writeAtomically(f.layout.kubeconfig(u), data); err != nil {
 		return fmt.Errorf("writing the kubeconfig of %s: %w", u, err)
 	}
 	return nil
 }
 
-// Env returns the environment with which kubectl, temporal, tenon and the AWS tools reach this lab.
-func (l *Lab) Env() map[string]string {
-	return map[string]string{
-		"KUBECONFIG":            l.Kubeconfig(),
-		"TEMPORAL_ADDRESS":      l.TemporalAddress(),
-		"TEMPORAL_NAMESPACE":    "default",
-		"TENON_CLUSTER":         l.state.Cluster,
-		"TENON_UI_URL":          l.UIURL(),
-		"TENON_EC2SIM_URL":      l.EC2SimURL(),
-		"AWS_ENDPOINT_URL":      l.EC2SimURL(),
-		"AWS_REGION":            simulatedRegion,
-		"AWS_DEFAULT_REGION":    simulatedRegion, // the AWS CLI before version 2 knows this name only
-		"AWS_ACCESS_KEY_ID":     "test",
-		"AWS_SECRET_ACCESS_KEY": "test",
-	}
-}
-
-// WorkerEnv is Env for a worker: it has the rights in AWS that deploy/iam gives it, and no profile of the person at this
-// machine reaches its SDK.
-func (l *Lab) WorkerEnv() map[string]string {
-	env := l.Env()
-	env["AWS_ACCESS_KEY_ID"] = workerAccessKey
-	env["AWS_CONFIG_FILE"], env["AWS_SHARED_CREDENTIALS_FILE"] = os.DevNull, os.DevNull
-	env["AWS_EC2_METADATA_DISABLED"] = "true"
-	return env
-}
-
-// envFile renders Env for a shell.
-func (l *Lab) envFile() []byte {
+// writeEnv writes Env for a shell.
+func (f files) writeEnv() error {
 	var b strings.Builder
-	env := l.Env()
+	env := f.Env()
 	names := make([]string, 0, len(env))
 	for name := range env {
 		names = append(names, name)
@@ -161,5 +131,5 @@ func (l *Lab) envFile() []byte {
 	for _, name := range names {
 		fmt.Fprintf(&b, "export %s='%s'\n", name, strings.ReplaceAll(env[name], "'", `'\''`))
 	}
-	return []byte(b.String())
+	return os.WriteFile(f.layout.envFile(), []byte(b.String()), 0o600)
 }

@@ -13,7 +13,6 @@ import (
 	"go.temporal.io/sdk/client"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // checkTimeout bounds one health check; a check that fails is repeated.
@@ -65,17 +64,9 @@ func httpCheck(transport http.RoundTripper, url string, good func(status int) bo
 	}
 }
 
-func (l *Lab) clientset() (*kubernetes.Clientset, error) {
-	cfg, err := l.RESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	return kubernetes.NewForConfig(cfg)
-}
-
 // defaultServiceAccountExists checks that pods can be created in the default namespace.
-func (l *Lab) defaultServiceAccountExists(ctx context.Context) error {
-	clients, err := l.clientset()
+func (s site) defaultServiceAccountExists(ctx context.Context) error {
+	clients, err := s.clientset()
 	if err != nil {
 		return err
 	}
@@ -88,8 +79,8 @@ func (l *Lab) defaultServiceAccountExists(ctx context.Context) error {
 }
 
 // deleteNodeLeases deletes the leases of all nodes.
-func (l *Lab) deleteNodeLeases(ctx context.Context) error {
-	clients, err := l.clientset()
+func (s site) deleteNodeLeases(ctx context.Context) error {
+	clients, err := s.clientset()
 	if err != nil {
 		return err
 	}
@@ -103,10 +94,10 @@ func (l *Lab) deleteNodeLeases(ctx context.Context) error {
 }
 
 // temporalServes checks that the default namespace is served.
-func (l *Lab) temporalServes(ctx context.Context) error {
+func (s site) temporalServes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	namespaces, err := client.NewNamespaceClient(client.Options{HostPort: l.TemporalAddress(), Logger: discardLogger{}})
+	namespaces, err := client.NewNamespaceClient(client.Options{HostPort: s.TemporalAddress(), Logger: discardLogger{}})
 	if err != nil {
 		return fmt.Errorf("connecting to Temporal: %w", err)
 	}

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// ErrRunning is wrapped by the error of Start when another process already runs a lab on the directory.
+var ErrRunning = errors.New("already runs")
+
 // lock keeps two labs off one directory. The file holds the process id of its holder; the kernel frees the lock when
 // the holder dies.
 type lock struct{ file *os.File }

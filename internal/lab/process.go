@@ -23,6 +23,8 @@ const (
 	stopGrace = 10 * time.Second
 	// hopelessDeaths is how often a component may die before it was healthy once until starting it is given up.
 	hopelessDeaths = 5
+	// startTimeout bounds how long one component may take to become healthy; a loaded machine takes a tenth of it.
+	startTimeout = 3 * time.Minute
 )
 
 // spec describes one component: what to run, what must be healthy before, and how to tell that it is healthy.
@@ -56,10 +58,6 @@ type process struct {
 	done    chan struct{} // closed when supervision has ended and the child is gone
 	deaths  int           // since it was last healthy
 	failure error         // why it died last
-}
-
-func newProcess(s spec, l *Lab) *process {
-	return &process{spec: s, layout: l.layout, reserved: l.reserved, spawner: l.spawner, progress: l.progress}
 }
 
 // start begins supervision; it does nothing when the component is supervised already.
@@ -252,23 +250,4 @@ func (p *process) logTail() string {
 		tail = tail[len(tail)-lines:]
 	}
 	return "the end of " + path + ":\n  " + strings.Join(tail, "\n  ")
-}
-
-// progress writes lines for people. A nil writer discards them.
-type progress struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func newProgress(w io.Writer) *progress {
-	if w == nil {
-		w = io.Discard
-	}
-	return &progress{w: w}
-}
-
-func (p *progress) printf(format string, args ...any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	fmt.Fprintf(p.w, format+"\n", args...)
 }

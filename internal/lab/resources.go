@@ -31,10 +31,17 @@ const (
 	leaseName      = "karpenter-leader-election"
 )
 
-// applyResources applies the worker's rights and, unless the lab is bare, the custom resource definitions and, the
+// resources are what the lab applies in its cluster.
+type resources struct {
+	site
+	// bare leaves the cluster without definitions and defaults.
+	bare bool
+}
+
+// apply applies the worker's rights and, unless the lab is bare, the custom resource definitions and, the
 // first time, the default EC2NodeClass and NodePool.
-func (l *Lab) applyResources(ctx context.Context) error {
-	cfg, err := l.RESTConfig()
+func (r resources) apply(ctx context.Context) error {
+	cfg, err := r.RESTConfig()
 	if err != nil {
 		return err
 	}
@@ -45,20 +52,20 @@ func (l *Lab) applyResources(ctx context.Context) error {
 	if err := applyWorkerRoles(ctx, writer); err != nil {
 		return fmt.Errorf("applying the worker's roles: %w", err)
 	}
-	if l.opts.Bare {
+	if r.bare {
 		return nil
 	}
 	if err := applyDefinitions(ctx, writer); err != nil {
 		return err
 	}
-	if l.state.DefaultsApplied {
+	if r.state.DefaultsApplied {
 		return nil
 	}
-	if err := applyDefaults(ctx, writer, l.state.Cluster); err != nil {
+	if err := applyDefaults(ctx, writer, r.state.Cluster); err != nil {
 		return fmt.Errorf("applying the default resources: %w", err)
 	}
-	l.state.DefaultsApplied = true
-	return l.state.save(l.layout)
+	r.state.DefaultsApplied = true
+	return r.state.save(r.layout)
 }
 
 // applyWorkerRoles grants the worker's user what the chart grants the worker, so that a right the chart lacks is missed
@@ -74,7 +81,7 @@ func applyWorkerRoles(ctx context.Context, writer client.Client) error {
 		if err != nil {
 			return fmt.Errorf("encoding: %w", err)
 		}
-		if err := apply(ctx, writer, &unstructured.Unstructured{Object: object}); err != nil {
+		if err := applyObject(ctx, writer, &unstructured.Unstructured{Object: object}); err != nil {
 			return err
 		}
 	}
@@ -125,13 +132,13 @@ func applyManifest(ctx context.Context, writer client.Client, manifest []byte) e
 		if len(object.Object) == 0 {
 			continue
 		}
-		if err := apply(ctx, writer, object); err != nil {
+		if err := applyObject(ctx, writer, object); err != nil {
 			return err
 		}
 	}
 }
 
-func apply(ctx context.Context, writer client.Client, object *unstructured.Unstructured) error {
+func applyObject(ctx context.Context, writer client.Client, object *unstructured.Unstructured) error {
 	unstructured.RemoveNestedField(object.Object, "status") // the API server's own
 	err := writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership)
 	if err != nil {

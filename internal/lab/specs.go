@@ -8,25 +8,31 @@ import (
 	"strings"
 )
 
+// components knows how the components of a lab are run.
+type components struct {
+	site
+	opts Options
+}
+
 // specs returns the command lines of every component, in the order in which they start.
-func (l *Lab) specs() []spec {
+func (c components) specs() []spec {
 	specs := []spec{
-		l.etcd(), l.apiServer(), l.controllerManager(), l.scheduler(), l.kwok(), l.temporal(), l.ec2sim(), l.worker(),
+		c.etcd(), c.apiServer(), c.controllerManager(), c.scheduler(), c.kwok(), c.temporal(), c.ec2sim(), c.worker(),
 	}
 	for i := range specs {
 		s := &specs[i]
-		s.path = l.opts.program(s.name)
+		s.path = c.opts.program(s.name)
 		if slices.Contains(ControlPlane(), s.name) { // programs of a multi-call binary
 			s.args = append([]string{string(s.name)}, s.args...)
 		}
 		if s.name != Worker && s.name != EC2Sim { // the others need not be thrifty, and the machine has more memory than processors
 			s.env = append(s.env, "GOGC=300")
 		}
-		if l.opts.Large {
+		if c.opts.Large {
 			s.spare()
 		}
-		s.args = append(s.args, l.opts.Args[s.name]...)
-		s.env = slices.Concat(inheritedEnv(), []string{directoryVariable + "=" + l.layout.dir}, s.env, l.opts.Env[s.name])
+		s.args = append(s.args, c.opts.Args[s.name]...)
+		s.env = slices.Concat(inheritedEnv(), []string{directoryVariable + "=" + c.layout.dir}, s.env, c.opts.Env[s.name])
 	}
 	return specs
 }
@@ -52,14 +58,14 @@ func inheritedEnv() []string {
 	})
 }
 
-func (l *Lab) etcd() spec {
-	client, peer := "http://"+l.state.address(portEtcd), "http://"+l.state.address(portEtcdPeer)
+func (c components) etcd() spec {
+	client, peer := "http://"+c.state.address(portEtcd), "http://"+c.state.address(portEtcdPeer)
 	return spec{
 		name:  Etcd,
 		ports: []port{portEtcd, portEtcdPeer},
 		args: []string{
 			"--name=lab",
-			"--data-dir=" + l.layout.etcdData(),
+			"--data-dir=" + c.layout.etcdData(),
 			"--listen-client-urls=" + client,
 			"--advertise-client-urls=" + client,
 			"--listen-peer-urls=" + peer,
@@ -76,16 +82,16 @@ func (l *Lab) etcd() spec {
 	}
 }
 
-func (l *Lab) apiServer() spec {
-	pki := l.layout.pki
+func (c components) apiServer() spec {
+	pki := c.layout.pki
 	return spec{
 		name:  APIServer,
 		ports: []port{portAPIServer},
 		needs: []Component{Etcd},
 		args: []string{
-			"--etcd-servers=http://" + l.state.address(portEtcd),
+			"--etcd-servers=http://" + c.state.address(portEtcd),
 			"--bind-address=127.0.0.1",
-			fmt.Sprintf("--secure-port=%d", l.state.Ports[portAPIServer]),
+			fmt.Sprintf("--secure-port=%d", c.state.Ports[portAPIServer]),
 			"--advertise-address=127.0.0.1",
 			"--endpoint-reconciler-type=none",
 			"--allow-privileged=true",
@@ -105,13 +111,13 @@ func (l *Lab) apiServer() spec {
 			"--event-ttl=10m",
 			"--profiling=false",
 		},
-		healthy: httpsOK(l.layout, l.APIServerURL()+"/readyz"),
+		healthy: httpsOK(c.layout, c.APIServerURL()+"/readyz"),
 	}
 }
 
-func (l *Lab) controllerManager() spec {
-	kubeconfig, pki := l.layout.kubeconfig(userControllerManager), l.layout.pki
-	url := "https://" + l.state.address(portControllerManager)
+func (c components) controllerManager() spec {
+	kubeconfig, pki := c.layout.kubeconfig(userControllerManager), c.layout.pki
+	url := "https://" + c.state.address(portControllerManager)
 	return spec{
 		name:  ControllerManager,
 		ports: []port{portControllerManager},
@@ -122,7 +128,7 @@ func (l *Lab) controllerManager() spec {
 			"--authentication-skip-lookup=true", // there is no front proxy to learn of
 			"--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1",
-			fmt.Sprintf("--secure-port=%d", l.state.Ports[portControllerManager]),
+			fmt.Sprintf("--secure-port=%d", c.state.Ports[portControllerManager]),
 			"--tls-cert-file=" + pki(serverCert),
 			"--tls-private-key-file=" + pki(serverKey),
 			"--leader-elect=false",
@@ -131,7 +137,7 @@ func (l *Lab) controllerManager() spec {
 			"--root-ca-file=" + pki(caCert),
 			"--cluster-signing-cert-file=" + pki(caCert),
 			"--cluster-signing-key-file=" + pki(caKey),
-			"--flex-volume-plugin-dir=" + l.layout.path("flexvolume"), // otherwise it makes one under /usr/libexec
+			"--flex-volume-plugin-dir=" + c.layout.path("flexvolume"), // otherwise it makes one under /usr/libexec
 			"--kube-api-qps=1000",
 			"--kube-api-burst=2000",
 			"--concurrent-replicaset-syncs=20",
@@ -144,43 +150,43 @@ func (l *Lab) controllerManager() spec {
 			"--controllers=*,-node-ipam-controller,-service-lb-controller,-node-route-controller,-cloud-node-lifecycle-controller",
 			"--profiling=false",
 		},
-		healthy: allOf(httpsOK(l.layout, url+"/healthz"), l.defaultServiceAccountExists),
+		healthy: allOf(httpsOK(c.layout, url+"/healthz"), c.defaultServiceAccountExists),
 	}
 }
 
-func (l *Lab) scheduler() spec {
-	kubeconfig := l.layout.kubeconfig(userScheduler)
+func (c components) scheduler() spec {
+	kubeconfig := c.layout.kubeconfig(userScheduler)
 	return spec{
 		name:  Scheduler,
 		ports: []port{portScheduler},
 		needs: []Component{APIServer},
 		args: []string{
-			"--config=" + l.layout.config(schedulerConfig),
+			"--config=" + c.layout.config(schedulerConfig),
 			"--authentication-kubeconfig=" + kubeconfig,
 			"--authentication-skip-lookup=true", // there is no front proxy to learn of
 			"--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1",
-			fmt.Sprintf("--secure-port=%d", l.state.Ports[portScheduler]),
-			"--tls-cert-file=" + l.layout.pki(serverCert),
-			"--tls-private-key-file=" + l.layout.pki(serverKey),
+			fmt.Sprintf("--secure-port=%d", c.state.Ports[portScheduler]),
+			"--tls-cert-file=" + c.layout.pki(serverCert),
+			"--tls-private-key-file=" + c.layout.pki(serverKey),
 		},
-		healthy: httpsOK(l.layout, "https://"+l.state.address(portScheduler)+"/healthz"),
+		healthy: httpsOK(c.layout, "https://"+c.state.address(portScheduler)+"/healthz"),
 	}
 }
 
-func (l *Lab) kwok() spec {
+func (c components) kwok() spec {
 	return spec{
 		name:  Kwok,
 		ports: []port{portKwok},
 		needs: []Component{APIServer},
 		args: []string{
-			"--config=" + l.layout.config(kwokConfig),
-			"--kubeconfig=" + l.layout.kubeconfig(userKwok),
+			"--config=" + c.layout.config(kwokConfig),
+			"--kubeconfig=" + c.layout.kubeconfig(userKwok),
 			"--v=WARN",
 		},
 		// A new kwok waits until the leases of the one before it have run out, and plays no kubelet meanwhile.
-		prepare: l.deleteNodeLeases,
-		healthy: httpOK("http://" + l.state.address(portKwok) + "/healthz"),
+		prepare: c.deleteNodeLeases,
+		healthy: httpOK("http://" + c.state.address(portKwok) + "/healthz"),
 	}
 }
 
@@ -190,13 +196,13 @@ func searchAttributes() []string {
 	return []string{"TenonCluster", "NodePool", "NodeClaim", "Node", "Instance", "Zone", "Phase", "Reason"}
 }
 
-func (l *Lab) temporal() spec {
+func (c components) temporal() spec {
 	args := []string{
 		"server", "start-dev",
 		"--ip=127.0.0.1",
-		fmt.Sprintf("--port=%d", l.state.Ports[portTemporal]),
-		fmt.Sprintf("--ui-port=%d", l.state.Ports[portTemporalUI]),
-		"--db-filename=" + l.layout.temporalDB(),
+		fmt.Sprintf("--port=%d", c.state.Ports[portTemporal]),
+		fmt.Sprintf("--ui-port=%d", c.state.Ports[portTemporalUI]),
+		"--db-filename=" + c.layout.temporalDB(),
 		"--sqlite-pragma=journal_mode=WAL",
 		"--sqlite-pragma=synchronous=NORMAL",
 		"--log-level=warn",
@@ -222,46 +228,46 @@ func (l *Lab) temporal() spec {
 		name:    Temporal,
 		ports:   []port{portTemporal, portTemporalUI},
 		args:    args,
-		healthy: allOf(httpOK(l.UIURL()+"/"), l.temporalServes),
+		healthy: allOf(httpOK(c.UIURL()+"/"), c.temporalServes),
 	}
 }
 
-func (l *Lab) ec2sim() spec {
+func (c components) ec2sim() spec {
 	args := []string{
 		"ec2sim",
-		"--listen=" + l.state.address(portEC2Sim),
-		"--state=" + l.layout.ec2simState(),
-		"--kubeconfig=" + l.layout.kubeconfig(userEC2Sim),
-		"--cluster=" + l.state.Cluster,
-		"--policies=" + l.layout.policies(),
+		"--listen=" + c.state.address(portEC2Sim),
+		"--state=" + c.layout.ec2simState(),
+		"--kubeconfig=" + c.layout.kubeconfig(userEC2Sim),
+		"--cluster=" + c.state.Cluster,
+		"--policies=" + c.layout.policies(),
 	}
-	if l.opts.BootDelay > 0 {
-		args = append(args, "--boot-delay="+l.opts.BootDelay.String())
+	if c.opts.BootDelay > 0 {
+		args = append(args, "--boot-delay="+c.opts.BootDelay.String())
 	}
 	return spec{
 		name:    EC2Sim,
 		ports:   []port{portEC2Sim},
 		needs:   []Component{APIServer},
 		args:    args,
-		healthy: httpAnswers(l.EC2SimURL() + "/healthz"),
+		healthy: httpAnswers(c.EC2SimURL() + "/healthz"),
 	}
 }
 
-func (l *Lab) worker() spec {
-	health := l.state.address(portWorkerHealth)
+func (c components) worker() spec {
+	health := c.state.address(portWorkerHealth)
 	var env []string
-	for name, value := range l.WorkerEnv() {
+	for name, value := range c.WorkerEnv() {
 		env = append(env, name+"="+value)
 	}
 	// Of two settings of one variable the last counts: the worker has rights of its own in Kubernetes.
 	env = append(env,
-		"KUBECONFIG="+l.layout.kubeconfig(userTenon),
+		"KUBECONFIG="+c.layout.kubeconfig(userTenon),
 		"TENON_HEALTH_PROBE_ADDRESS="+health,
-		"TENON_METRICS_ADDRESS="+l.state.address(portWorkerMetrics),
+		"TENON_METRICS_ADDRESS="+c.state.address(portWorkerMetrics),
 		"TENON_LEADER_ELECTION_NAMESPACE="+leaseNamespace,
 		"TENON_LEADER_ELECTION_NAME="+leaseName,
 		// A stable identity lets the successor of a killed worker take over its Lease at once.
-		"TENON_IDENTITY="+l.state.Cluster+"-worker",
+		"TENON_IDENTITY="+c.state.Cluster+"-worker",
 	)
 	return spec{
 		name:           Worker,

@@ -7,33 +7,38 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// startTimeout bounds how long one component may take to become healthy; a loaded machine takes a tenth of it.
-const startTimeout = 3 * time.Minute
-
-// startup is what the goroutines that start a lab wait for.
+// startup starts the processes of a lab, each as soon as what it needs is there.
 type startup struct {
-	healthy map[Component]chan struct{} // closed when the component is healthy; none for one that is left out
-	applied chan struct{}               // closed when the resources are applied
+	processes []*process
+	// apply applies the resources.
+	apply    func(context.Context) error
+	progress *progress
+	healthy  map[Component]chan struct{} // closed when the component is healthy; none for one that is left out
+	applied  chan struct{}               // closed when the resources are applied
 }
 
-// startProcesses starts every process as soon as those it needs are healthy, and applies the resources as soon as the
-// API server answers. It returns when all are healthy.
-func (l *Lab) startProcesses(ctx context.Context) error {
-	began := time.Now()
-	s := startup{healthy: map[Component]chan struct{}{}, applied: make(chan struct{})}
-	for _, p := range l.processes {
+func newStartup(processes []*process, apply func(context.Context) error, progress *progress) *startup {
+	s := &startup{processes: processes, apply: apply, progress: progress, healthy: map[Component]chan struct{}{}, applied: make(chan struct{})}
+	for _, p := range processes {
 		s.healthy[p.spec.name] = make(chan struct{})
 	}
+	return s
+}
+
+// run starts every process as soon as those it needs are healthy, and applies the resources as soon as the
+// API server answers. It returns when all are healthy.
+func (s *startup) run(ctx context.Context) error {
+	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
-	for _, p := range l.processes {
-		group.Go(func() error { return l.startProcess(ctx, p, s) })
+	for _, p := range s.processes {
+		group.Go(func() error { return s.start(ctx, p) })
 	}
 	group.Go(func() error {
 		if s.healthy[APIServer] != nil {
 			if err := await(ctx, s.healthy[APIServer]); err != nil {
 				return err
 			}
-			if err := l.applyResources(ctx); err != nil {
+			if err := s.apply(ctx); err != nil {
 				return err
 			}
 		}
@@ -43,11 +48,12 @@ func (l *Lab) startProcesses(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	l.progress.printf("lab up after %.1f s", time.Since(began).Seconds())
+	s.progress.printf("lab up after %.1f s", time.Since(began).Seconds())
 	return nil
 }
 
-func (l *Lab) startProcess(ctx context.Context, p *process, s startup) error {
+// start starts a process when it may, and returns when it is healthy.
+func (s *startup) start(ctx context.Context, p *process) error {
 	for _, need := range p.spec.needs {
 		if err := await(ctx, s.healthy[need]); err != nil {
 			return err
@@ -63,7 +69,7 @@ func (l *Lab) startProcess(ctx context.Context, p *process, s startup) error {
 	if err := p.awaitHealthy(ctx); err != nil {
 		return err
 	}
-	l.progress.printf("%-24s healthy after %.1f s", p.spec.name, time.Since(started).Seconds())
+	s.progress.printf("%-24s healthy after %.1f s", p.spec.name, time.Since(started).Seconds())
 	close(s.healthy[p.spec.name])
 	return nil
 }

@@ -1,0 +1,24 @@
+package lab
+
+// Component names one process of a lab; logs and pid files are named by it.
+type Component string
+
+// The components of a lab, in the order in which they start.
+const (
+	Etcd              Component = "etcd"
+	APIServer         Component = "kube-apiserver"
+	ControllerManager Component = "kube-controller-manager"
+	Scheduler         Component = "kube-scheduler"
+	Kwok              Component = "kwok"
+	Temporal          Component = "temporal"
+	EC2Sim            Component = "ec2sim"
+	Worker            Component = "worker"
+)
+
+// ControlPlane returns the components of the Kubernetes cluster alone.
+func ControlPlane() []Component {
+	return []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
+}
+
+// All returns every component.
+func All() []Component { return append(ControlPlane(), Temporal, EC2Sim, Worker) }
