@@ -3,6 +3,7 @@ package ec2sim
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"time"
@@ -271,3 +272,6 @@ func (a *account) partition() string {
 	}
 	return "aws"
 }
+
+// newID makes an EC2 id: a prefix and 17 hexadecimal digits.
+func newID(prefix string) string { return fmt.Sprintf("%s-0%016x", prefix, rand.Uint64()) }

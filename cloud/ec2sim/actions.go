@@ -1,91 +1,80 @@
 package ec2sim
 
-import "net/http"
-
-// The actions of each service. An action that is missing here is refused with InvalidAction.
-var (
-	ec2Actions = map[string]handler{
-		"CancelCapacityReservation": cancelCapacityReservation,
-		"CopyImage":                 copyImage,
-		"CreateCapacityReservation": createCapacityReservation,
-		"CreateFleet":               createFleet,
-		"CreateInterruptibleCapacityReservationAllocation": createInterruptibleAllocation,
-		"CreateLaunchTemplate":                             createLaunchTemplate,
-		"CreateSecurityGroup":                              createSecurityGroup,
-		"CreateTags":                                       createTags,
-		"DeleteLaunchTemplate":                             deleteLaunchTemplate,
-		"DeleteSecurityGroup":                              deleteSecurityGroup,
-		"DeleteTags":                                       deleteTags,
-		"DeregisterImage":                                  deregisterImage,
-		"DescribeAvailabilityZones":                        describeAvailabilityZones,
-		"DescribeCapacityReservations":                     describeCapacityReservations,
-		"DescribeImages":                                   describeImages,
-		"DescribeInstanceStatus":                           describeInstanceStatus,
-		"DescribeInstanceTypeOfferings":                    describeInstanceTypeOfferings,
-		"DescribeInstanceTypes":                            describeInstanceTypes,
-		"DescribeInstances":                                describeInstances,
-		"DescribeLaunchTemplateVersions":                   describeLaunchTemplateVersions,
-		"DescribeLaunchTemplates":                          describeLaunchTemplates,
-		"DescribePlacementGroups":                          describePlacementGroups,
-		"DescribeSecurityGroups":                           describeSecurityGroups,
-		"DescribeSpotInstanceRequests":                     describeSpotInstanceRequests,
-		"DescribeSpotPriceHistory":                         describeSpotPriceHistory,
-		"DescribeSubnets":                                  describeSubnets,
-		"DescribeTags":                                     describeTags,
-		"DescribeVolumes":                                  describeVolumes,
-		"DescribeVpcs":                                     describeVpcs,
-		"DisableImageDeprecation":                          disableImageDeprecation,
-		"EnableImageDeprecation":                           enableImageDeprecation,
-		"ModifySubnetAttribute":                            modifySubnetAttribute,
-		"RunInstances":                                     runInstances,
-		"StopInstances":                                    stopInstances,
-		"TerminateInstances":                               terminateInstances,
+// actions are the handlers of the actions of each service. An action that is missing here is refused with InvalidAction.
+func (p *parts) actions() map[string]map[string]handler {
+	return map[string]map[string]handler{
+		"ec2": {
+			"CancelCapacityReservation": p.reservations.cancel,
+			"CopyImage":                 p.images.copy,
+			"CreateCapacityReservation": p.reservations.create,
+			"CreateFleet":               p.fleets.create,
+			"CreateInterruptibleCapacityReservationAllocation": p.reservations.allocate,
+			"CreateLaunchTemplate":                             p.templates.create,
+			"CreateSecurityGroup":                              p.groups.create,
+			"CreateTags":                                       p.tagging.create,
+			"DeleteLaunchTemplate":                             p.templates.delete,
+			"DeleteSecurityGroup":                              p.groups.delete,
+			"DeleteTags":                                       p.tagging.delete,
+			"DeregisterImage":                                  p.images.deregister,
+			"DescribeAvailabilityZones":                        p.network.describeZones,
+			"DescribeCapacityReservations":                     p.reservations.describe,
+			"DescribeImages":                                   p.images.describe,
+			"DescribeInstanceStatus":                           p.instanceAPI.describeStatus,
+			"DescribeInstanceTypeOfferings":                    p.types.describeOfferings,
+			"DescribeInstanceTypes":                            p.types.describe,
+			"DescribeInstances":                                p.instanceAPI.describe,
+			"DescribeLaunchTemplateVersions":                   p.templates.describeVersions,
+			"DescribeLaunchTemplates":                          p.templates.describe,
+			"DescribePlacementGroups":                          p.network.describePlacementGroups,
+			"DescribeSecurityGroups":                           p.groups.describe,
+			"DescribeSpotInstanceRequests":                     p.instanceAPI.describeSpotRequests,
+			"DescribeSpotPriceHistory":                         p.prices.describe,
+			"DescribeSubnets":                                  p.subnets.describe,
+			"DescribeTags":                                     p.tagging.describe,
+			"DescribeVolumes":                                  p.volumes.describe,
+			"DescribeVpcs":                                     p.network.describeVPCs,
+			"DisableImageDeprecation":                          p.images.disableDeprecation,
+			"EnableImageDeprecation":                           p.images.enableDeprecation,
+			"ModifySubnetAttribute":                            p.subnets.modify,
+			"RunInstances":                                     p.runs.run,
+			"StopInstances":                                    p.instanceAPI.stop,
+			"TerminateInstances":                               p.instanceAPI.terminate,
+		},
+		"iam": {
+			"AddRoleToInstanceProfile":      p.iam.addRole,
+			"CreateInstanceProfile":         p.iam.createProfile,
+			"CreateRole":                    p.iam.createRole,
+			"DeleteRole":                    p.iam.deleteRole,
+			"DeleteInstanceProfile":         p.iam.deleteProfile,
+			"GetInstanceProfile":            p.iam.getProfile,
+			"GetRole":                       p.iam.getRole,
+			"ListInstanceProfiles":          p.iam.listProfiles,
+			"RemoveRoleFromInstanceProfile": p.iam.removeRole,
+			"TagInstanceProfile":            p.iam.tagProfile,
+		},
+		"sts": {"GetCallerIdentity": p.sts.getCallerIdentity},
+		"ssm": {
+			"GetParameter":        p.ssm.getParameter,
+			"GetParameters":       p.ssm.getParameters,
+			"GetParametersByPath": p.ssm.getParametersByPath,
+		},
+		"sqs": {
+			"CreateQueue":        p.sqs.createQueue,
+			"DeleteMessage":      p.sqs.deleteMessage,
+			"DeleteMessageBatch": p.sqs.deleteMessageBatch,
+			"GetQueueAttributes": p.sqs.getQueueAttributes,
+			"GetQueueUrl":        p.sqs.getQueueURL,
+			"ReceiveMessage":     p.sqs.receiveMessage,
+			"SendMessage":        p.sqs.sendMessage,
+		},
+		"pricing": {"GetProducts": p.pricing.getProducts},
+		"eks":     {"DescribeCluster": p.eks.describeCluster},
+		"fis": {
+			"CreateExperimentTemplate": p.fis.createTemplate,
+			"DeleteExperimentTemplate": p.fis.deleteTemplate,
+			"GetExperiment":            p.fis.get,
+			"ListExperimentTemplates":  p.fis.listTemplates,
+			"StartExperiment":          p.fis.start,
+		},
 	}
-	iamActions = map[string]handler{
-		"AddRoleToInstanceProfile":      addRoleToInstanceProfile,
-		"CreateInstanceProfile":         createInstanceProfile,
-		"CreateRole":                    createRole,
-		"DeleteRole":                    deleteRole,
-		"DeleteInstanceProfile":         deleteInstanceProfile,
-		"GetInstanceProfile":            getInstanceProfile,
-		"GetRole":                       getRole,
-		"ListInstanceProfiles":          listInstanceProfiles,
-		"RemoveRoleFromInstanceProfile": removeRoleFromInstanceProfile,
-		"TagInstanceProfile":            tagInstanceProfile,
-	}
-	stsActions = map[string]handler{"GetCallerIdentity": getCallerIdentity}
-	ssmActions = map[string]handler{
-		"GetParameter":        getParameter,
-		"GetParameters":       getParameters,
-		"GetParametersByPath": getParametersByPath,
-	}
-	sqsActions = map[string]handler{
-		"CreateQueue":        createQueue,
-		"DeleteMessage":      deleteMessage,
-		"DeleteMessageBatch": deleteMessageBatch,
-		"GetQueueAttributes": getQueueAttributes,
-		"GetQueueUrl":        getQueueURL,
-		"ReceiveMessage":     receiveMessage,
-		"SendMessage":        sendMessage,
-	}
-	pricingActions = map[string]handler{"GetProducts": getProducts}
-	eksActions     = map[string]handler{"DescribeCluster": describeCluster}
-	fisActions     = map[string]handler{
-		"CreateExperimentTemplate": createExperimentTemplate,
-		"DeleteExperimentTemplate": deleteExperimentTemplate,
-		"GetExperiment":            getExperiment,
-		"ListExperimentTemplates":  listExperimentTemplates,
-		"StartExperiment":          startExperiment,
-	}
-)
-
-// restAction names the action of a REST request, which EKS and FIS use.
-func restAction(r *http.Request) string {
-	if r.Method == http.MethodGet && clusterPath.MatchString(r.URL.Path) {
-		return "DescribeCluster"
-	}
-	if action := fisAction(r.Method, r.URL.Path); action != "" {
-		return action
-	}
-	return r.Method + " " + r.URL.Path
 }

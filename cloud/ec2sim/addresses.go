@@ -11,26 +11,38 @@ import (
 // reused at once.
 type addressCounter struct{ Last int }
 
-// countAddresses finds the addresses in use from the instances.
-func (s *Server) countAddresses() {
-	for _, i := range s.instances.rows {
+// addresses hands out the private IPv4 addresses of the subnets, and knows how many are free.
+type addresses struct {
+	now       func() time.Time
+	cni       *CNI // nil: instances keep to the addresses that they were launched with
+	catalogue *Catalogue
+	faults    *injector
+	instances *table[instance]
+	counters  *table[addressCounter]
+	inUse     map[string]map[string]bool // primary private addresses of living instances, by subnet
+	further   map[string]int             // addresses they were launched with besides, by subnet
+}
+
+// count finds the addresses in use from the instances.
+func (a *addresses) count() {
+	for _, i := range a.instances.rows {
 		if !i.ended() {
-			s.holdAddress(i.Subnet, i.PrivateIP)
-			s.further[i.Subnet] += i.further()
+			a.hold(i.Subnet, i.PrivateIP)
+			a.further[i.Subnet] += i.further()
 		}
 	}
 }
 
-func (s *Server) holdAddress(subnetID, ip string) {
-	if s.inUse[subnetID] == nil {
-		s.inUse[subnetID] = map[string]bool{}
+func (a *addresses) hold(subnetID, ip string) {
+	if a.inUse[subnetID] == nil {
+		a.inUse[subnetID] = map[string]bool{}
 	}
-	s.inUse[subnetID][ip] = true
+	a.inUse[subnetID][ip] = true
 }
 
-func (s *Server) releaseAddress(i *instance) {
-	delete(s.inUse[i.Subnet], i.PrivateIP)
-	s.further[i.Subnet] -= i.further()
+func (a *addresses) release(i *instance) {
+	delete(a.inUse[i.Subnet], i.PrivateIP)
+	a.further[i.Subnet] -= i.further()
 }
 
 // further is how many private IPv4 addresses an instance was launched with besides its primary one: that of every other
@@ -82,55 +94,52 @@ func (c *CNI) addresses(t *InstanceType, pods int) int {
 }
 
 // pooled is how many addresses the CNI plugin of the subnet's instances has taken besides those they were launched with.
-func (s *Server) pooled(n *subnet) int {
-	if s.opts.CNI == nil {
+func (a *addresses) pooled(n *subnet) int {
+	if a.cni == nil {
 		return 0
 	}
-	total, now := 0, s.now()
-	for _, i := range s.instances.rows {
+	total, now := 0, a.now()
+	for _, i := range a.instances.rows {
 		if i.Subnet == n.ID && !i.ended() && !i.BootAt.IsZero() && !now.Before(i.BootAt) {
-			total += max(0, s.opts.CNI.addresses(s.catalogue.Type(i.Type), i.Pods)-1-i.further())
+			total += max(0, a.cni.addresses(a.catalogue.Type(i.Type), i.Pods)-1-i.further())
 		}
 	}
 	return total
 }
 
-// SetPods says how many pods with addresses of their own run on instances.
-func (s *Server) SetPods(pods int, ids ...string) error {
-	return s.locked(func(time.Time) error {
-		found, err := s.living(ids)
-		for _, i := range found {
-			i.Pods = pods
-			s.instances.put(i.ID, i)
-		}
-		return err
-	})
-}
-
-// freeAddresses is the subnet's AvailableIpAddressCount.
-func (s *Server) freeAddresses(n *subnet) int {
-	if left, ok := s.faults().FreeAddresses[n.ID]; ok {
+// free is the subnet's AvailableIpAddressCount.
+func (a *addresses) free(n *subnet) int {
+	if left, ok := a.faults.current().FreeAddresses[n.ID]; ok {
 		return left
 	}
-	return max(0, n.size()-len(s.inUse[n.ID])-s.further[n.ID]-s.pooled(n))
+	return max(0, n.size()-len(a.inUse[n.ID])-a.further[n.ID]-a.pooled(n))
 }
 
-// takeAddress hands out the next address that is not in use. The caller has made sure that there is one.
-func (s *Server) takeAddress(n *subnet) string {
+// take hands out the next address that is not in use. The caller has made sure that there is one.
+func (a *addresses) take(n *subnet) string {
 	counter := addressCounter{}
-	if have := s.addresses.rows[n.ID]; have != nil {
+	if have := a.counters.rows[n.ID]; have != nil {
 		counter = *have
 	}
 	ip := ""
 	for range n.size() {
 		counter.Last++
-		if ip = n.address(counter.Last).String(); !s.inUse[n.ID][ip] {
+		if ip = n.address(counter.Last).String(); !a.inUse[n.ID][ip] {
 			break
 		}
 	}
-	s.addresses.put(n.ID, &counter)
-	s.holdAddress(n.ID, ip)
+	a.counters.put(n.ID, &counter)
+	a.hold(n.ID, ip)
 	return ip
+}
+
+// takeFurther takes the addresses that an instance is launched with besides its primary one.
+func (a *addresses) takeFurther(i *instance) { a.further[i.Subnet] += i.further() }
+
+// forget takes all addresses back.
+func (a *addresses) forget() {
+	clear(a.inUse)
+	clear(a.further)
 }
 
 // newIPv6 hands out an IPv6 address of the subnet: EC2 takes any of its /64.

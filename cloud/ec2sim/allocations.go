@@ -7,10 +7,10 @@ type allocationXML struct {
 	Kind   string `xml:"interruptionType"`
 }
 
-// createInterruptibleAllocation makes an interruptible reservation out of free capacity of a reservation (EC2 User Guide,
+// allocate makes an interruptible reservation out of free capacity of a reservation (EC2 User Guide,
 // "Interruptible Capacity Reservations": the owner allocates from a targeted reservation of its own, and may take it back).
-func createInterruptibleAllocation(s *Server, c *call) (any, error) {
-	return s.idempotent(c, func() (any, error) {
+func (cr *capacityReservations) allocate(c *call) (any, error) {
+	return cr.tokens.once(c, func() (any, error) {
 		id := c.form.str("CapacityReservationId")
 		count, err := c.form.integer("InstanceCount", 0)
 		if err != nil {
@@ -20,7 +20,7 @@ func createInterruptibleAllocation(s *Server, c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := s.reservations.rows[id]
+		r := cr.rows[id]
 		switch {
 		case r == nil:
 			return nil, refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
@@ -28,20 +28,17 @@ func createInterruptibleAllocation(s *Server, c *call) (any, error) {
 			return nil, refuse("InvalidCapacityReservationState", "The capacity reservation '%s' is %s.", id, r.state(c.at))
 		case r.market() != "" || r.Match != matchTargeted || r.Allocated > 0:
 			return nil, refuse("InvalidParameterCombination", "The capacity reservation '%s' cannot be allocated from", id)
-		case count < 1 || count > s.free(r):
-			return nil, invalidValue("The capacity reservation '%s' has %d instances to allocate, not %d", id, s.free(r), count)
+		case count < 1 || count > cr.free(r):
+			return nil, invalidValue("The capacity reservation '%s' has %d instances to allocate, not %d", id, cr.free(r), count)
 		case *orFalse(c.form.flag("DryRun")):
 			return nil, errDryRun
 		}
 		made := &capacityReservation{Type: r.Type, Zone: r.Zone, Total: count, Match: matchTargeted, Kind: kindDefault, Interruptible: true, Tags: tags["capacity-reservation"]}
-		if err := s.reserve(made, c.at); err != nil {
+		if err := cr.reserve(made, c.at); err != nil {
 			return nil, err
 		}
 		r.Allocated, r.AllocatedTo = count, made.ID
-		s.reservations.put(r.ID, r)
+		cr.put(r.ID, r)
 		return allocationXML{r.ID, count, "active", "adhoc"}, nil
 	})
 }
-
-// free is how many more instances a reservation has room for.
-func (s *Server) free(r *capacityReservation) int { return max(0, r.Total-r.Allocated-s.used(r)) }

@@ -8,19 +8,31 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
-// ec2Needs is what a call of EC2 needs, resource by resource ("Actions, resources, and condition keys for Amazon EC2").
-func (s *Server) ec2Needs(c *call) []policy.Request {
+// ec2Needs says what calls of EC2 need.
+type ec2Needs struct {
+	account      *account
+	templates    *launchTemplates
+	reservations *table[capacityReservation]
+	instances    *table[instance]
+	profiles     *table[instanceProfile]
+	tagging      *tagAPI
+	fleets       *fleets
+	runs         *runs
+}
+
+// of is what a call of EC2 needs, resource by resource ("Actions, resources, and condition keys for Amazon EC2").
+func (n *ec2Needs) of(c *call) []policy.Request {
 	switch c.action {
 	case "CreateFleet":
-		return s.fleetNeeds(c)
+		return n.ofFleet(c)
 	case "RunInstances":
-		return s.runNeeds(c)
+		return n.ofRun(c)
 	case "CreateLaunchTemplate":
 		tags, err := parseTagSpecifications(c.form)
 		if err != nil {
 			return nil // the handler says what is wrong with the request
 		}
-		l := launchNeeds{s: s, action: c.action}
+		l := launchNeeds{ec2Needs: n, action: c.action}
 		l.creates("launch-template", tags["launch-template"])
 		return l.needs
 	case "CreateCapacityReservation":
@@ -28,72 +40,72 @@ func (s *Server) ec2Needs(c *call) []policy.Request {
 		if err != nil {
 			return nil // the handler says what is wrong with the request
 		}
-		l := launchNeeds{s: s, action: c.action}
+		l := launchNeeds{ec2Needs: n, action: c.action}
 		l.creates("capacity-reservation", tags)
 		return l.needs
 	case "CancelCapacityReservation":
-		r := s.reservations.rows[c.form.str("CapacityReservationId")]
+		r := n.reservations.rows[c.form.str("CapacityReservationId")]
 		if r == nil {
 			return nil
 		}
-		return []policy.Request{{Action: "ec2:" + c.action, Resource: s.account.arn("ec2", "capacity-reservation/"+r.ID), Keys: onResourceTags("ec2", r.Tags)}}
+		return []policy.Request{{Action: "ec2:" + c.action, Resource: n.account.arn("ec2", "capacity-reservation/"+r.ID), Keys: onResourceTags("ec2", r.Tags)}}
 	case "DeleteLaunchTemplate":
-		t, _, err := s.findTemplate(c.form, "")
+		t, _, err := n.templates.find(c.form, "")
 		if err != nil {
 			return nil
 		}
-		return []policy.Request{{Action: "ec2:" + c.action, Resource: s.account.arn("ec2", "launch-template/"+t.ID), Keys: onResourceTags("ec2", t.Tags)}}
+		return []policy.Request{{Action: "ec2:" + c.action, Resource: n.account.arn("ec2", "launch-template/"+t.ID), Keys: onResourceTags("ec2", t.Tags)}}
 	case "TerminateInstances":
 		var needs []policy.Request
 		for _, id := range c.form.strings("InstanceId") {
-			if i := s.instances.rows[id]; i != nil {
-				needs = append(needs, policy.Request{Action: "ec2:" + c.action, Resource: s.account.arn("ec2", "instance/"+id), Keys: onResourceTags("ec2", i.Tags)})
+			if i := n.instances.rows[id]; i != nil {
+				needs = append(needs, policy.Request{Action: "ec2:" + c.action, Resource: n.account.arn("ec2", "instance/"+id), Keys: onResourceTags("ec2", i.Tags)})
 			}
 		}
 		return needs
 	case "CreateTags", "DeleteTags":
-		return s.tagNeeds(c)
+		return n.ofTags(c)
 	}
 	return []policy.Request{{Action: "ec2:" + c.action, Resource: "*"}}
 }
 
-func (s *Server) tagNeeds(c *call) []policy.Request {
+func (n *ec2Needs) ofTags(c *call) []policy.Request {
 	tags := map[string]string{}
 	for _, item := range c.form.items("Tag") {
 		tags[item.str("Key")] = item.str("Value")
 	}
 	var needs []policy.Request
 	for _, id := range c.form.strings("ResourceId") {
-		r, err := s.taggable(c, id)
+		r, err := n.tagging.find(c, id)
 		if err != nil {
 			continue // the handler says that there is no such resource
 		}
 		keys := onRequestTags(tags)
 		maps.Copy(keys, onResourceTags("ec2", r.tags))
-		needs = append(needs, policy.Request{Action: "ec2:" + c.action, Resource: s.account.arn("ec2", r.kind+"/"+id), Keys: keys})
+		needs = append(needs, policy.Request{Action: "ec2:" + c.action, Resource: n.account.arn("ec2", r.kind+"/"+id), Keys: keys})
 	}
 	return needs
 }
 
 // launchNeeds collects what a launch needs, each resource once.
 type launchNeeds struct {
-	s      *Server
+	*ec2Needs
 	action string
 	needs  []policy.Request
 	seen   map[string]bool
 }
 
-// fleetNeeds: an instant fleet is authorised as CreateFleet, and what it launches as RunInstances too, since EC2 Fleet
+// ofFleet: an instant fleet is authorised as CreateFleet, and what it launches as RunInstances too, since EC2 Fleet
 // launches with the caller's permissions (EC2 User Guide, "EC2 Fleet prerequisites": CreateFleet, RunInstances, CreateTags
 // and PassRole). A request that cannot be read launches nothing; its handler says why.
-func (s *Server) fleetNeeds(c *call) []policy.Request {
-	fleet := launchNeeds{s: s, action: "CreateFleet"}
-	r, err := s.parseFleet(c)
+func (n *ec2Needs) ofFleet(c *call) []policy.Request {
+	fleet := launchNeeds{ec2Needs: n, action: "CreateFleet"}
+	r, err := n.fleets.parse(c)
 	if err != nil {
 		return fleet.unreadable(c, "fleet")
 	}
 	fleet.creates("fleet", r.tags["fleet"])
-	run := launchNeeds{s: s, action: "RunInstances"}
+	run := launchNeeds{ec2Needs: n, action: "RunInstances"}
 	for _, candidate := range r.candidates {
 		if candidate.refusal != nil {
 			continue // it is not launched, and the reply says why
@@ -107,9 +119,9 @@ func (s *Server) fleetNeeds(c *call) []policy.Request {
 	return append(fleet.needs, run.needs...)
 }
 
-func (s *Server) runNeeds(c *call) []policy.Request {
-	l := launchNeeds{s: s, action: "RunInstances"}
-	order, err := s.runOrder(c)
+func (n *ec2Needs) ofRun(c *call) []policy.Request {
+	l := launchNeeds{ec2Needs: n, action: "RunInstances"}
+	order, err := n.runs.order(c)
 	if err != nil {
 		return l.unreadable(c, "instance")
 	}
@@ -130,11 +142,11 @@ func (l *launchNeeds) unreadable(c *call, kind string) []policy.Request {
 // uses adds what one order uses and makes. Tags that the launch template gives count as the request's ("Grant permission to
 // tag Amazon EC2 resources during creation").
 func (l *launchNeeds) uses(o *launchOrder, tags map[string]map[string]string) {
-	a := l.s.account
+	a := l.account
 	l.add(a.publicARN("ec2", "image/"+o.image.ID), nil)
-	l.add(a.subnetARN(o.subnet.ID), onResourceTags("ec2", l.s.seededTags(o.subnet.ID)))
+	l.add(a.subnetARN(o.subnet.ID), onResourceTags("ec2", l.tagging.seeded(o.subnet.ID)))
 	for _, group := range o.groups {
-		l.add(a.arn("ec2", "security-group/"+group), onResourceTags("ec2", l.s.seededTags(group)))
+		l.add(a.arn("ec2", "security-group/"+group), onResourceTags("ec2", l.tagging.seeded(group)))
 	}
 	for _, device := range o.spec.Devices {
 		if device.Snapshot != "" {
@@ -144,7 +156,7 @@ func (l *launchNeeds) uses(o *launchOrder, tags map[string]map[string]string) {
 	if o.template != nil {
 		l.add(a.arn("ec2", "launch-template/"+o.template.ID), onResourceTags("ec2", o.template.Tags))
 	}
-	if r := l.s.reservations.rows[o.spec.Reservation]; r != nil {
+	if r := l.reservations.rows[o.spec.Reservation]; r != nil {
 		l.add(a.arn("ec2", "capacity-reservation/"+r.ID), onResourceTags("ec2", r.Tags))
 	}
 	for _, kind := range []string{"instance", "volume", "network-interface"} {
@@ -156,14 +168,14 @@ func (l *launchNeeds) uses(o *launchOrder, tags map[string]map[string]string) {
 	if o.profileARN == "" {
 		return
 	}
-	if p := l.s.profiles.rows[o.profileARN[strings.LastIndexByte(o.profileARN, '/')+1:]]; p != nil && p.Role != "" {
-		l.put(l.s.passRole(p.Role))
+	if p := l.profiles.rows[o.profileARN[strings.LastIndexByte(o.profileARN, '/')+1:]]; p != nil && p.Role != "" {
+		l.put(l.account.passRole(p.Role))
 	}
 }
 
 // creates adds a resource that the call makes: with tags, ec2:CreateTags is asked for as well, for the call that makes it.
 func (l *launchNeeds) creates(kind string, tags map[string]string) {
-	arn := l.s.account.arn("ec2", kind+"/*")
+	arn := l.account.arn("ec2", kind+"/*")
 	l.add(arn, onRequestTags(tags))
 	if len(tags) == 0 {
 		return

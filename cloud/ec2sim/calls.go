@@ -76,20 +76,19 @@ func (l *callLog) reset() {
 	l.calls, l.counts = nil, map[string]CallCount{}
 }
 
-// KeepParameters has the calls from now on carry their parameters where the action matches one of the patterns, which
-// replace those given before. A CreateFleet may have a thousand parameters, so by default none are kept.
-func (s *Server) KeepParameters(patterns ...string) {
-	s.calls.mu.Lock()
-	defer s.calls.mu.Unlock()
-	s.calls.kept = slices.Clone(patterns)
+// keep has the calls from now on carry their parameters where the action matches one of the patterns.
+func (l *callLog) keep(patterns []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept = slices.Clone(patterns)
 }
 
-// Calls returns the requests whose action matches the pattern, oldest first; an empty pattern is all.
-func (s *Server) Calls(pattern string) []Call {
-	s.calls.mu.Lock()
-	defer s.calls.mu.Unlock()
+// matching returns the requests whose action matches the pattern, oldest first; an empty pattern is all.
+func (l *callLog) matching(pattern string) []Call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	var out []Call
-	for _, c := range s.calls.calls {
+	for _, c := range l.calls {
 		if anyOr(pattern, c.Action) {
 			out = append(out, c)
 		}
@@ -97,12 +96,12 @@ func (s *Server) Calls(pattern string) []Call {
 	return out
 }
 
-// CallCounts returns how often each action was called.
-func (s *Server) CallCounts() map[string]CallCount {
-	s.calls.mu.Lock()
-	defer s.calls.mu.Unlock()
-	out := make(map[string]CallCount, len(s.calls.counts))
-	for k, v := range s.calls.counts {
+// tally returns how often each action was called.
+func (l *callLog) tally() map[string]CallCount {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make(map[string]CallCount, len(l.counts))
+	for k, v := range l.counts {
 		out[k] = v
 	}
 	return out

@@ -394,3 +394,10 @@ func neuronDevice(name string) (cores int, memoryMiB int64) {
 		return 2, 32 * 1024
 	}
 }
+
+func loadCatalogue(path string) (*Catalogue, error) {
+	if path == "" {
+		return BuiltinCatalogue()
+	}
+	return LoadCatalogue(path)
+}

@@ -35,11 +35,11 @@ type imageDeviceXML struct {
 	EBS  ebsXML `xml:"ebs"`
 }
 
-func (s *Server) imageXML(im *image) imageXML {
+func (is *images) xml(im *image) imageXML {
 	yes := true
 	x := imageXML{
 		ID: im.ID, Location: im.Owner + "/" + im.Name, State: "available", OwnerID: im.Owner, OwnerAlias: im.Alias,
-		Created: timestamp(im.Created), Public: im.Public, Tags: tagsXML(s.imageTags(im)), Arch: im.Arch, Type: "machine", Name: im.Name,
+		Created: timestamp(im.Created), Public: im.Public, Tags: tagsXML(is.tagsOf(im)), Arch: im.Arch, Type: "machine", Name: im.Name,
 		Description: im.description(), RootDeviceType: "ebs", RootDeviceName: im.Root,
 		Devices: []imageDeviceXML{{im.Root, ebsXML{
 			SizeGiB: im.RootGiB, Type: "gp3", Snapshot: im.snapshot(), DeleteOnTermination: &yes, Encrypted: new(bool), IOPS: 3000, Throughput: 125,
@@ -67,17 +67,13 @@ func (im *image) platform() string {
 	return "Linux/UNIX"
 }
 
-func notAuthorized(im *image) error {
-	return refuse("AuthFailure", "Not authorized for images: [%s]", im.ID)
-}
-
 type describeImagesXML struct {
 	Images []imageXML `xml:"imagesSet>item"`
 	Next   string     `xml:"nextToken,omitempty"`
 }
 
-func describeImages(s *Server, c *call) (any, error) {
-	found, err := byID(s.allImages(), func(im *image) string { return im.ID }, c.form.strings("ImageId"), func(id string) error {
+func (is *images) describe(c *call) (any, error) {
+	found, err := byID(is.all(), func(im *image) string { return im.ID }, c.form.strings("ImageId"), func(id string) error {
 		return refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 	})
 	if err != nil {
@@ -97,7 +93,7 @@ func describeImages(s *Server, c *call) (any, error) {
 		return foreign || !im.visible() || !deprecatedToo && im.Owner != accountID && im.outdated(c.at)
 	})
 	found, err = sift(found, parseFilters(c.form), func(im *image) attributes {
-		return tagged(s.imageTags(im), oneOf(map[string]string{
+		return tagged(is.tagsOf(im), oneOf(map[string]string{
 			"image-id": im.ID, "name": im.Name, "architecture": im.Arch, "owner-id": im.Owner, "owner-alias": im.Alias,
 			"state": "available", "is-public": strconv.FormatBool(im.Public), "image-type": "machine", "virtualization-type": "hvm", "root-device-type": "ebs",
 			"root-device-name": im.Root, "hypervisor": "xen", "ena-support": strconv.FormatBool(!im.NoENA), "creation-date": timestamp(im.Created),
@@ -113,7 +109,7 @@ func describeImages(s *Server, c *call) (any, error) {
 	}
 	out := describeImagesXML{Next: next}
 	for _, im := range page {
-		out.Images = append(out.Images, s.imageXML(im))
+		out.Images = append(out.Images, is.xml(im))
 	}
 	return out, nil
 }

@@ -1,17 +1,15 @@
 package ec2sim
 
 import (
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
-func instanceNotFound(ids ...string) error {
-	if len(ids) == 1 {
-		return refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", ids[0])
-	}
-	return refuse("InvalidInstanceID.NotFound", "The instance IDs '%s' do not exist", strings.Join(ids, ", "))
+// instanceAPI answers the actions of EC2 that look at instances or end them.
+type instanceAPI struct {
+	catalogue *Catalogue
+	instances *instances
+	answers   *instanceAnswers
 }
 
 type reservationXML struct {
@@ -26,46 +24,16 @@ type describeInstancesXML struct {
 	Next         string           `xml:"nextToken,omitempty"`
 }
 
-// visibleInstances are those with the ids, or all, that Describe calls know of by now.
-func (s *Server) visibleInstances(ids []string, now time.Time) ([]*instance, error) {
-	if len(ids) > 0 {
-		var found []*instance
-		var missing []string
-		for _, id := range ids {
-			i := s.instances.rows[id]
-			switch {
-			case !strings.HasPrefix(id, "i-"):
-				return nil, refuse("InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
-			case i == nil || !i.visible(now):
-				missing = append(missing, id)
-			case !slices.Contains(found, i):
-				found = append(found, i)
-			}
-		}
-		if missing != nil {
-			return nil, instanceNotFound(missing...)
-		}
-		return found, nil
-	}
-	var all []*instance
-	for _, i := range s.instances.rows {
-		if i.visible(now) {
-			all = append(all, i)
-		}
-	}
-	return all, nil
-}
-
-func describeInstances(s *Server, c *call) (any, error) {
+func (api *instanceAPI) describe(c *call) (any, error) {
 	ids := c.form.strings("InstanceId")
 	if len(ids) > 0 && c.form.has("MaxResults") {
 		return nil, refuse("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
 	}
-	found, err := s.visibleInstances(ids, c.at)
+	found, err := api.instances.visible(ids, c.at)
 	if err != nil {
 		return nil, err
 	}
-	found, err = sift(found, parseFilters(c.form), func(i *instance) attributes { return s.instanceAttributes(i, c.at) })
+	found, err = sift(found, parseFilters(c.form), func(i *instance) attributes { return api.answers.attributes(i, c.at) })
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +50,13 @@ func describeInstances(s *Server, c *call) (any, error) {
 			out.Reservations = append(out.Reservations, reservationXML{ID: i.Reservation, OwnerID: accountID})
 			last++
 		}
-		out.Reservations[last].Instances = append(out.Reservations[last].Instances, s.instanceXML(i, c.at))
+		out.Reservations[last].Instances = append(out.Reservations[last].Instances, api.answers.xml(i, c.at))
 	}
 	return out, nil
 }
 
-// instanceAttributes are the filters of DescribeInstances.
-func (s *Server) instanceAttributes(i *instance, now time.Time) attributes {
+// attributes are the filters of DescribeInstances.
+func (ia *instanceAnswers) attributes(i *instance, now time.Time) attributes {
 	return tagged(i.shownTags(now), func(name string) ([]string, bool) {
 		one := func(v string) ([]string, bool) { return []string{v}, true }
 		state := i.seen(now)
@@ -109,9 +77,9 @@ func (s *Server) instanceAttributes(i *instance, now time.Time) attributes {
 		case "availability-zone":
 			return one(i.Zone)
 		case "availability-zone-id":
-			return one(s.zoneOf(i).id)
+			return one(ia.account.zoneOf(i).id)
 		case "architecture":
-			return one(s.catalogue.Type(i.Type).ec2Arch())
+			return one(ia.catalogue.Type(i.Type).ec2Arch())
 		case "image-id":
 			return one(i.Image)
 		case "subnet-id":
@@ -121,7 +89,7 @@ func (s *Server) instanceAttributes(i *instance, now time.Time) attributes {
 		case "private-ip-address":
 			return one(i.PrivateIP)
 		case "private-dns-name":
-			return one(s.account.privateDNS(i.PrivateIP))
+			return one(ia.account.privateDNS(i.PrivateIP))
 		case "client-token":
 			return one(i.ClientToken)
 		case "reservation-id":

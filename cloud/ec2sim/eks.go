@@ -4,39 +4,60 @@ import (
 	"encoding/base64"
 	"net/http"
 	"regexp"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
 var clusterPath = regexp.MustCompile(`^/clusters/([^/]+)/?$`)
 
+// eks is the account's EKS, which has one cluster.
+type eks struct {
+	account  *account
+	cluster  string // its name
+	version  string
+	endpoint string
+	ca       []byte // PEM
+	ipv6     bool
+}
+
 // describeCluster describes the one cluster there is.
-func describeCluster(s *Server, c *call) (any, error) {
+func (e *eks) describeCluster(c *call) (any, error) {
 	match := clusterPath.FindStringSubmatch(c.form.value)
-	if match == nil || match[1] != s.opts.Cluster {
+	if match == nil || match[1] != e.cluster {
 		return nil, &apiError{http.StatusNotFound, "ResourceNotFoundException", "No cluster found for " + c.form.value}
 	}
 	subnets := []string{}
-	for _, n := range s.account.subnets {
+	for _, n := range e.account.subnets {
 		subnets = append(subnets, n.ID)
 	}
 	network := map[string]any{"serviceIpv4Cidr": serviceCIDR, "ipFamily": "ipv4"}
-	if s.opts.IPv6 {
+	if e.ipv6 {
 		network = map[string]any{"serviceIpv6Cidr": serviceIPv6CIDR, "ipFamily": "ipv6"}
 	}
 	return map[string]any{"cluster": map[string]any{
-		"name":            s.opts.Cluster,
-		"arn":             s.account.arn("eks", "cluster/"+s.opts.Cluster),
+		"name":            e.cluster,
+		"arn":             e.account.arn("eks", "cluster/"+e.cluster),
 		"createdAt":       float64(imageReleases[0].Unix()),
-		"version":         s.opts.KubernetesVersion,
-		"endpoint":        s.opts.ClusterEndpoint,
-		"roleArn":         s.account.roleARN(s.opts.Cluster + "-cluster"),
+		"version":         e.version,
+		"endpoint":        e.endpoint,
+		"roleArn":         e.account.roleARN(e.cluster + "-cluster"),
 		"status":          "ACTIVE",
 		"platformVersion": "eks.1",
 		"resourcesVpcConfig": map[string]any{
-			"subnetIds": subnets, "securityGroupIds": []string{}, "clusterSecurityGroupId": s.account.groups[0].ID, "vpcId": vpcID,
+			"subnetIds": subnets, "securityGroupIds": []string{}, "clusterSecurityGroupId": e.account.groups[0].ID, "vpcId": vpcID,
 			"endpointPublicAccess": true, "endpointPrivateAccess": true, "publicAccessCidrs": []string{"0.0.0.0/0"},
 		},
 		"kubernetesNetworkConfig": network,
-		"certificateAuthority":    map[string]any{"data": base64.StdEncoding.EncodeToString(s.opts.ClusterCA)},
+		"certificateAuthority":    map[string]any{"data": base64.StdEncoding.EncodeToString(e.ca)},
 		"tags":                    map[string]string{},
 	}}, nil
+}
+
+// needs is what a call of EKS needs.
+func (e *eks) needs(c *call) []policy.Request {
+	match := clusterPath.FindStringSubmatch(c.form.value)
+	if match == nil {
+		return nil
+	}
+	return []policy.Request{{Action: "eks:" + c.action, Resource: e.account.arn("eks", "cluster/"+match[1])}}
 }

@@ -2,12 +2,8 @@ package ec2sim
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
-	"path"
-	"slices"
 	"time"
 )
 
@@ -98,25 +94,6 @@ type FleetFault struct {
 	Message string `json:"message,omitempty"`
 }
 
-// errSilent is why a pool is dry of which the answer says nothing.
-var errSilent = errors.New("not said")
-
-// fleetFaults puts the refusals that were asked for into the candidates of a fleet.
-func (s *Server) fleetFaults(candidates []*fleetCandidate) {
-	for n, fault := range s.faults().Fleet {
-		hit := slices.DeleteFunc(slices.Clone(candidates), func(k *fleetCandidate) bool { return k.refusal != nil || !fault.matches(k.order.pool()) })
-		if len(hit) == 0 || !s.strikes(fault.Occurrence, "fleet", n) {
-			continue
-		}
-		for _, k := range hit {
-			k.dry = errSilent
-			if fault.Code != "" {
-				k.dry = ErrorFault{Code: fault.Code, Message: fault.Message}.refusal()
-			}
-		}
-	}
-}
-
 // ReplyFault loses or delays the answers to an action, or to all of a service. A delay longer than any client waits plays a
 // service that hangs, as one without an endpoint in an isolated VPC does.
 type ReplyFault struct {
@@ -154,31 +131,6 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// faultsID is the one row of the fault table.
-const faultsID = "faults"
-
-func (s *Server) faults() *Faults { return s.faultRow.rows[faultsID] }
-
-// Faults returns the faults in force.
-func (s *Server) Faults() Faults {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return *s.faults()
-}
-
-// SetFaults replaces all faults and starts their counts anew.
-func (s *Server) SetFaults(f Faults) error {
-	return s.locked(func(time.Time) error {
-		if err := f.validate(); err != nil {
-			return err
-		}
-		s.faultRow.put(faultsID, &f)
-		clear(s.hits)
-		clear(s.buckets)
-		return nil
-	})
-}
-
 func (f *Faults) validate() error {
 	for _, e := range f.Errors {
 		if e.Action == "" || e.Code == "" {
@@ -194,52 +146,6 @@ func (f *Faults) validate() error {
 		return fmt.Errorf("throttle %g is negative", f.Throttle)
 	}
 	return nil
-}
-
-// strikes decides whether a fault strikes now, and counts it. The key tells the fault among its like.
-func (s *Server) strikes(o Occurrence, kind string, n int) bool {
-	key := path.Join(kind, fmt.Sprint(n))
-	if o.Times > 0 && s.hits[key] >= o.Times || o.Probability > 0 && rand.Float64() >= o.Probability {
-		return false
-	}
-	s.hits[key]++
-	return true
-}
-
-// faultPlan is what will go wrong with one request.
-type faultPlan struct {
-	refusal *apiError
-	lost    bool
-	delay   time.Duration
-}
-
-func (s *Server) faultPlan(c *call) faultPlan {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.faults()
-	var plan faultPlan
-	if !s.spendRequest(c, f.Throttle) {
-		plan.refusal = errThrottled
-		return plan
-	}
-	for n, e := range f.Errors {
-		if wildcard(e.Action, c.action) && s.strikes(e.Occurrence, "error", n) {
-			plan.refusal = e.refusal()
-			return plan
-		}
-	}
-	for n, l := range f.Lost {
-		if !plan.lost && l.matches(c) {
-			plan.lost = s.strikes(l.Occurrence, "lost", n)
-		}
-	}
-	for n, l := range f.Slow {
-		if plan.delay == 0 && l.matches(c) && s.strikes(l.Occurrence, "slow", n) {
-			plan.delay = time.Duration(l.Delay)
-		}
-	}
-	c.answeredAt = c.at.Add(plan.delay)
-	return plan
 }
 
 func (e ErrorFault) refusal() *apiError {
@@ -258,68 +164,4 @@ func (e ErrorFault) refusal() *apiError {
 	}
 	setDefault(&out.message, "A fault was asked for.")
 	return out
-}
-
-// poolRefuses says why a pool gives nothing, or nil. What is reserved in it gives nothing only while its zone is out.
-func (s *Server) poolRefuses(p pool, reserved bool) error {
-	f := s.faults()
-	for _, z := range f.ZonesOut {
-		if wildcard(z, p.zone) {
-			return noCapacity(p, "")
-		}
-	}
-	if reserved {
-		return nil // what is reserved does not run dry
-	}
-	for n, fault := range f.Capacity {
-		if fault.matches(p) && s.hits[capacityKey(n)] >= fault.Remaining {
-			return noCapacity(p, fault.Code)
-		}
-	}
-	return nil
-}
-
-func capacityKey(n int) string { return fmt.Sprintf("capacity/%d", n) }
-
-// poolTaken counts an instance against the capacity that the pool has left.
-func (s *Server) poolTaken(p pool) {
-	for n, fault := range s.faults().Capacity {
-		if fault.matches(p) {
-			s.hits[capacityKey(n)]++
-		}
-	}
-}
-
-func noCapacity(p pool, code string) error {
-	setDefault(&code, "InsufficientInstanceCapacity")
-	switch code {
-	case "InsufficientInstanceCapacity":
-		if p.capacityType == capacitySpot {
-			return refuse(code, "There is no Spot capacity available that matches your request.")
-		}
-		return refuse(code, "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", p.instanceType, p.zone)
-	case "VcpuLimitExceeded":
-		return refuse(code, "You have requested more vCPU capacity than your current vCPU limit allows for the instance bucket that the specified instance type belongs to.")
-	}
-	return refuse(code, "The pool %s in %s gives nothing.", p.instanceType, p.zone)
-}
-
-// bootFaults decides the fate of a new instance.
-func (s *Server) bootFaults(i *instance, now time.Time) {
-	f, p := s.faults(), i.pool()
-	for n, fault := range f.NeverRegister {
-		if fault.matches(p) && s.strikes(fault.Occurrence, "register", n) {
-			i.BootAt, i.ReadyAt = time.Time{}, time.Time{}
-		}
-	}
-	for n, fault := range f.NeverReady {
-		if fault.matches(p) && s.strikes(fault.Occurrence, "ready", n) {
-			i.ReadyAt = time.Time{}
-		}
-	}
-	for n, fault := range f.Die {
-		if fault.matches(p) && s.strikes(fault.Occurrence, "die", n) {
-			i.DieAt = now.Add(time.Duration(fault.After))
-		}
-	}
 }

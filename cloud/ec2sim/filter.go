@@ -75,6 +75,30 @@ func tagged(tags map[string]string, of attributes) attributes {
 	}
 }
 
+// oneOf are attributes with one value each.
+func oneOf(values map[string]string) attributes {
+	return func(name string) ([]string, bool) {
+		v, ok := values[name]
+		return []string{v}, ok
+	}
+}
+
+// byID keeps the items that are asked for by id, all if none are, and refuses ids that do not exist.
+func byID[T any](items []T, id func(T) string, asked []string, notFound func(id string) error) ([]T, error) {
+	if len(asked) == 0 {
+		return items, nil
+	}
+	var found []T
+	for _, want := range asked {
+		at := slices.IndexFunc(items, func(item T) bool { return id(item) == want })
+		if at < 0 {
+			return nil, notFound(want)
+		}
+		found = append(found, items[at])
+	}
+	return found, nil
+}
+
 // wildcard matches EC2's filter patterns.
 func wildcard(pattern, value string) bool {
 	for pattern != "" {

@@ -92,7 +92,16 @@ func fisAction(method, path string) string {
 	return ""
 }
 
-func createExperimentTemplate(s *Server, c *call) (any, error) {
+// fis is the account's Fault Injection Service.
+type fis struct {
+	account     *account
+	templates   *table[experimentTemplate]
+	experiments *table[experiment]
+	instances   *instances
+	events      *events
+}
+
+func (f *fis) createTemplate(c *call) (any, error) {
 	in, err := decodeJSON[experimentTemplateInput](c)
 	if err != nil {
 		return nil, err
@@ -100,16 +109,16 @@ func createExperimentTemplate(s *Server, c *call) (any, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
 	}
-	for _, t := range s.experimentTemplates.sorted() {
+	for _, t := range f.templates.sorted() {
 		if t.Token == in.ClientToken {
-			return map[string]any{"experimentTemplate": s.templateJSON(t)}, nil
+			return map[string]any{"experimentTemplate": f.templateJSON(t)}, nil
 		}
 	}
 	t := &experimentTemplate{
 		ID: "EXT" + newID("x")[2:], Token: in.ClientToken, Description: in.Description, Role: in.RoleARN, Tags: in.Tags, CreatedAt: c.at, Input: in,
 	}
-	s.experimentTemplates.put(t.ID, t)
-	return map[string]any{"experimentTemplate": s.templateJSON(t)}, nil
+	f.templates.put(t.ID, t)
+	return map[string]any{"experimentTemplate": f.templateJSON(t)}, nil
 }
 
 // validate refuses what FIS refuses, and what the simulator does not play.
@@ -170,9 +179,9 @@ func fisMissing(kind, id string) error {
 	return &apiError{http.StatusNotFound, "ResourceNotFoundException", fmt.Sprintf("%s with ID %s not found", kind, id)}
 }
 
-func (s *Server) templateJSON(t *experimentTemplate) map[string]any {
+func (f *fis) templateJSON(t *experimentTemplate) map[string]any {
 	return map[string]any{
-		"id": t.ID, "arn": s.account.arn("fis", "experiment-template/"+t.ID), "description": t.Description, "roleArn": t.Role, "tags": t.Tags,
+		"id": t.ID, "arn": f.account.arn("fis", "experiment-template/"+t.ID), "description": t.Description, "roleArn": t.Role, "tags": t.Tags,
 		"targets": t.Input.Targets, "actions": t.Input.Actions, "stopConditions": t.Input.StopConditions,
 		"creationTime": epoch(t.CreatedAt), "lastUpdateTime": epoch(t.CreatedAt), "targetAccountConfigurationsCount": 0,
 	}
@@ -181,25 +190,25 @@ func (s *Server) templateJSON(t *experimentTemplate) map[string]any {
 // epoch is how the REST protocol of JSON writes instants.
 func epoch(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-func listExperimentTemplates(s *Server, _ *call) (any, error) {
+func (f *fis) listTemplates(_ *call) (any, error) {
 	list := []map[string]any{}
-	for _, t := range s.experimentTemplates.sorted() {
+	for _, t := range f.templates.sorted() {
 		list = append(list, map[string]any{
-			"id": t.ID, "arn": s.account.arn("fis", "experiment-template/"+t.ID), "description": t.Description, "tags": t.Tags,
+			"id": t.ID, "arn": f.account.arn("fis", "experiment-template/"+t.ID), "description": t.Description, "tags": t.Tags,
 			"creationTime": epoch(t.CreatedAt), "lastUpdateTime": epoch(t.CreatedAt),
 		})
 	}
 	return map[string]any{"experimentTemplates": list}, nil
 }
 
-func deleteExperimentTemplate(s *Server, c *call) (any, error) {
+func (f *fis) deleteTemplate(c *call) (any, error) {
 	id := experimentTemplatePath.FindStringSubmatch(c.form.value)[1]
-	t := s.experimentTemplates.rows[id]
+	t := f.templates.rows[id]
 	if t == nil {
 		return nil, fisMissing("ExperimentTemplate", id)
 	}
-	s.experimentTemplates.del(id)
-	return map[string]any{"experimentTemplate": s.templateJSON(t)}, nil
+	f.templates.del(id)
+	return map[string]any{"experimentTemplate": f.templateJSON(t)}, nil
 }
 
 type startExperimentInput struct {
@@ -208,21 +217,21 @@ type startExperimentInput struct {
 	Tags                 map[string]string `json:"tags"`
 }
 
-// startExperiment: "the target instance immediately receives an instance rebalance recommendation"; the notice comes two minutes
+// start: "the target instance immediately receives an instance rebalance recommendation"; the notice comes two minutes
 // before the interruption (FIS User Guide, aws:ec2:send-spot-instance-interruptions). An experiment whose targets are none of
 // the account's fails (emptyTargetResolutionMode fail, the default). When an experiment counts as completed the documentation
 // does not say; here it is when the instances are interrupted.
-func startExperiment(s *Server, c *call) (any, error) {
+func (f *fis) start(c *call) (any, error) {
 	in, err := decodeJSON[startExperimentInput](c)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range s.experiments.sorted() {
+	for _, e := range f.experiments.sorted() {
 		if e.Token == in.ClientToken {
-			return map[string]any{"experiment": s.experimentJSON(e, c.at)}, nil
+			return map[string]any{"experiment": f.experimentJSON(e, c.at)}, nil
 		}
 	}
-	t := s.experimentTemplates.rows[in.ExperimentTemplateID]
+	t := f.templates.rows[in.ExperimentTemplateID]
 	if t == nil {
 		return nil, fisMissing("ExperimentTemplate", in.ExperimentTemplateID)
 	}
@@ -232,28 +241,28 @@ func startExperiment(s *Server, c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		found := s.experimentTargets(t.Input.Targets[action.Targets[spotTarget]])
+		found := f.targets(t.Input.Targets[action.Targets[spotTarget]])
 		if len(found) == 0 {
 			e.Failure = "Target resolution returned empty set"
 		}
 		e.EndsAt = c.at.Add(after)
 		for _, i := range found {
-			s.announce(c.at, s.rebalanceEvent(i.ID, c.at))
-			s.interrupt(i, e.EndsAt.Add(-time.Duration(spotNotice)), e.EndsAt)
+			f.events.announce(c.at, f.events.rebalance(i.ID, c.at))
+			f.instances.interrupt(i, e.EndsAt.Add(-time.Duration(spotNotice)), e.EndsAt)
 		}
 	}
-	s.experiments.put(e.ID, e)
-	return map[string]any{"experiment": s.experimentJSON(e, c.at)}, nil
+	f.experiments.put(e.ID, e)
+	return map[string]any{"experiment": f.experimentJSON(e, c.at)}, nil
 }
 
-// experimentTargets are the living spot instances that a target means.
-func (s *Server) experimentTargets(target experimentTarget) []*instance {
+// targets are the living spot instances that a target means.
+func (f *fis) targets(target experimentTarget) []*instance {
 	var found []*instance
-	for _, i := range s.instances.sorted() {
+	for _, i := range f.instances.sorted() {
 		if i.ended() || !i.Spot {
 			continue
 		}
-		wanted := slices.Contains(target.ResourceARNs, s.account.arn("ec2", "instance/"+i.ID))
+		wanted := slices.Contains(target.ResourceARNs, f.account.arn("ec2", "instance/"+i.ID))
 		if len(target.ResourceTags) > 0 {
 			wanted = true
 			for key, value := range target.ResourceTags {
@@ -268,7 +277,7 @@ func (s *Server) experimentTargets(target experimentTarget) []*instance {
 	return found
 }
 
-func (s *Server) experimentJSON(e *experiment, now time.Time) map[string]any {
+func (f *fis) experimentJSON(e *experiment, now time.Time) map[string]any {
 	status, reason := "running", "Experiment is running."
 	switch {
 	case e.Failure != "":
@@ -277,7 +286,7 @@ func (s *Server) experimentJSON(e *experiment, now time.Time) map[string]any {
 		status, reason = "completed", "Experiment completed."
 	}
 	out := map[string]any{
-		"id": e.ID, "arn": s.account.arn("fis", "experiment/"+e.ID), "experimentTemplateId": e.Template, "roleArn": e.Role, "tags": e.Tags,
+		"id": e.ID, "arn": f.account.arn("fis", "experiment/"+e.ID), "experimentTemplateId": e.Template, "roleArn": e.Role, "tags": e.Tags,
 		"state": map[string]string{"status": status, "reason": reason}, "creationTime": epoch(e.StartedAt), "startTime": epoch(e.StartedAt),
 		"targetAccountConfigurationsCount": 0,
 	}
@@ -287,23 +296,23 @@ func (s *Server) experimentJSON(e *experiment, now time.Time) map[string]any {
 	return out
 }
 
-func getExperiment(s *Server, c *call) (any, error) {
+func (f *fis) get(c *call) (any, error) {
 	id := experimentPath.FindStringSubmatch(c.form.value)[1]
-	e := s.experiments.rows[id]
+	e := f.experiments.rows[id]
 	if e == nil {
 		return nil, fisMissing("Experiment", id)
 	}
-	return map[string]any{"experiment": s.experimentJSON(e, c.at)}, nil
+	return map[string]any{"experiment": f.experimentJSON(e, c.at)}, nil
 }
 
-// fisNeeds is what a call of FIS needs ("Actions, resources, and condition keys for AWS Fault Injection Service"). Making
+// needs is what a call of FIS needs ("Actions, resources, and condition keys for AWS Fault Injection Service"). Making
 // something with tags needs fis:TagResource too, and a role is passed to FIS (FIS User Guide, "Identity-based policy examples").
-func (s *Server) fisNeeds(c *call) []policy.Request {
+func (f *fis) needs(c *call) []policy.Request {
 	need := func(resource string, keys map[string][]string) policy.Request {
 		return policy.Request{Action: "fis:" + c.action, Resource: resource, Keys: keys}
 	}
 	creates := func(kind string, tags map[string]string) []policy.Request {
-		arn := s.account.arn("fis", kind+"/*")
+		arn := f.account.arn("fis", kind+"/*")
 		needs := []policy.Request{need(arn, onRequestTags(tags))}
 		if len(tags) > 0 {
 			needs = append(needs, policy.Request{Action: "fis:TagResource", Resource: arn, Keys: onRequestTags(tags)})
@@ -312,10 +321,10 @@ func (s *Server) fisNeeds(c *call) []policy.Request {
 	}
 	template := func(id string) policy.Request {
 		var tags map[string]string
-		if t := s.experimentTemplates.rows[id]; t != nil {
+		if t := f.templates.rows[id]; t != nil {
 			tags = t.Tags
 		}
-		return need(s.account.arn("fis", "experiment-template/"+id), onResourceTags("fis", tags))
+		return need(f.account.arn("fis", "experiment-template/"+id), onResourceTags("fis", tags))
 	}
 	switch c.action {
 	case "CreateExperimentTemplate":
@@ -325,9 +334,9 @@ func (s *Server) fisNeeds(c *call) []policy.Request {
 		}
 		needs := creates("experiment-template", in.Tags)
 		for _, action := range in.Actions {
-			needs = append(needs, need(s.account.arn("fis", "action/"+action.ActionID), nil))
+			needs = append(needs, need(f.account.arn("fis", "action/"+action.ActionID), nil))
 		}
-		pass := s.passRole(in.RoleARN[strings.LastIndexByte(in.RoleARN, '/')+1:])
+		pass := f.account.passRole(in.RoleARN[strings.LastIndexByte(in.RoleARN, '/')+1:])
 		pass.Keys = map[string][]string{"iam:PassedToService": {"fis.amazonaws.com"}}
 		return append(needs, pass)
 	case "StartExperiment":
@@ -341,10 +350,10 @@ func (s *Server) fisNeeds(c *call) []policy.Request {
 	case "GetExperiment":
 		id := experimentPath.FindStringSubmatch(c.form.value)[1]
 		var tags map[string]string
-		if e := s.experiments.rows[id]; e != nil {
+		if e := f.experiments.rows[id]; e != nil {
 			tags = e.Tags
 		}
-		return []policy.Request{need(s.account.arn("fis", "experiment/"+id), onResourceTags("fis", tags))}
+		return []policy.Request{need(f.account.arn("fis", "experiment/"+id), onResourceTags("fis", tags))}
 	}
 	return []policy.Request{need("*", nil)}
 }

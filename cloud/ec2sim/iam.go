@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
 // instanceProfile is an IAM instance profile. Roles are not kept: any role exists.
@@ -40,15 +42,6 @@ type iamTagXML struct {
 	Value string `xml:"Value"`
 }
 
-type roleXML struct {
-	Path      string `xml:"Path"`
-	Name      string `xml:"RoleName"`
-	ID        string `xml:"RoleId"`
-	ARN       string `xml:"Arn"`
-	CreatedAt string `xml:"CreateDate"`
-	Policy    string `xml:"AssumeRolePolicyDocument"`
-}
-
 type instanceProfileXML struct {
 	Path      string      `xml:"Path"`
 	Name      string      `xml:"InstanceProfileName"`
@@ -68,14 +61,6 @@ func iamID(prefix, arn string) string {
 	return prefix + base32.StdEncoding.EncodeToString(sum[:])[:17]
 }
 
-func (a *account) roleXML(name string) roleXML {
-	arn := a.roleARN(name)
-	return roleXML{
-		Path: "/", Name: name, ID: iamID("AROA", arn), ARN: arn, CreatedAt: iamTime(imageReleases[0]),
-		Policy: "%7B%22Version%22%3A%222012-10-17%22%2C%22Statement%22%3A%5B%7B%22Effect%22%3A%22Allow%22%2C%22Principal%22%3A%7B%22Service%22%3A%22ec2.amazonaws.com%22%7D%2C%22Action%22%3A%22sts%3AAssumeRole%22%7D%5D%7D",
-	}
-}
-
 func (a *account) profileXML(p *instanceProfile) instanceProfileXML {
 	x := instanceProfileXML{Path: p.Path, Name: p.Name, ID: p.ID, ARN: a.profileARN(p.Path + p.Name), CreatedAt: iamTime(p.CreatedAt)}
 	if p.Role != "" {
@@ -93,19 +78,27 @@ type profileAnswerXML struct {
 
 func iamRefuse(status int, code, message string) error { return &apiError{status, code, message} }
 
-func (s *Server) findProfile(c *call) (*instanceProfile, error) {
+// iam is the account's IAM.
+type iam struct {
+	account  *account
+	faults   *injector
+	profiles *table[instanceProfile]
+	roles    *table[role]
+}
+
+func (m *iam) find(c *call) (*instanceProfile, error) {
 	name := c.form.str("InstanceProfileName")
 	if name == "" {
 		return nil, iamRefuse(http.StatusBadRequest, "ValidationError", "InstanceProfileName must have length greater than or equal to 1")
 	}
-	p := s.profiles.rows[name]
+	p := m.profiles.rows[name]
 	if p == nil {
 		return nil, iamRefuse(http.StatusNotFound, "NoSuchEntity", "Instance Profile "+name+" cannot be found.")
 	}
 	return p, nil
 }
 
-func createInstanceProfile(s *Server, c *call) (any, error) {
+func (m *iam) createProfile(c *call) (any, error) {
 	name, path := c.form.str("InstanceProfileName"), c.form.str("Path")
 	setDefault(&path, "/")
 	switch {
@@ -113,13 +106,13 @@ func createInstanceProfile(s *Server, c *call) (any, error) {
 		return nil, iamRefuse(http.StatusBadRequest, "ValidationError", "InstanceProfileName must be between 1 and 128 characters")
 	case !strings.HasPrefix(path, "/") || !strings.HasSuffix(path, "/") || len(path) > 512:
 		return nil, iamRefuse(http.StatusBadRequest, "ValidationError", "Path must begin and end with /")
-	case s.profiles.rows[name] != nil:
+	case m.profiles.rows[name] != nil:
 		return nil, iamRefuse(http.StatusConflict, "EntityAlreadyExists", "Instance Profile "+name+" already exists.")
 	}
 	p := &instanceProfile{Name: name, Path: path, CreatedAt: c.at, Tags: iamTags(c)}
-	p.ID = iamID("AIPA", s.account.profileARN(p.Path+p.Name))
-	s.profiles.put(name, p)
-	return profileAnswerXML{s.account.profileXML(p)}, nil
+	p.ID = iamID("AIPA", m.account.profileARN(p.Path+p.Name))
+	m.profiles.put(name, p)
+	return profileAnswerXML{m.account.profileXML(p)}, nil
 }
 
 func iamTags(c *call) map[string]string {
@@ -130,16 +123,16 @@ func iamTags(c *call) map[string]string {
 	return tags
 }
 
-func getInstanceProfile(s *Server, c *call) (any, error) {
-	p, err := s.findProfile(c)
+func (m *iam) getProfile(c *call) (any, error) {
+	p, err := m.find(c)
 	if err != nil {
 		return nil, err
 	}
-	return profileAnswerXML{s.account.profileXML(p)}, nil
+	return profileAnswerXML{m.account.profileXML(p)}, nil
 }
 
-func addRoleToInstanceProfile(s *Server, c *call) (any, error) {
-	p, err := s.findProfile(c)
+func (m *iam) addRole(c *call) (any, error) {
+	p, err := m.find(c)
 	if err != nil {
 		return nil, err
 	}
@@ -147,18 +140,18 @@ func addRoleToInstanceProfile(s *Server, c *call) (any, error) {
 	switch {
 	case role == "" || strings.Contains(role, "/"):
 		return nil, iamRefuse(http.StatusBadRequest, "ValidationError", "RoleName "+role+" is not a role name")
-	case !s.hasRole(role):
+	case !m.hasRole(role):
 		return nil, noSuchRole(role)
 	case p.Role != "":
 		return nil, iamRefuse(http.StatusConflict, "LimitExceeded", "Cannot exceed quota for InstanceSessionsPerInstanceProfile: 1")
 	}
 	p.Role = role
-	s.profiles.put(p.Name, p)
+	m.profiles.put(p.Name, p)
 	return struct{}{}, nil
 }
 
-func removeRoleFromInstanceProfile(s *Server, c *call) (any, error) {
-	p, err := s.findProfile(c)
+func (m *iam) removeRole(c *call) (any, error) {
+	p, err := m.find(c)
 	if err != nil {
 		return nil, err
 	}
@@ -166,32 +159,52 @@ func removeRoleFromInstanceProfile(s *Server, c *call) (any, error) {
 		return nil, iamRefuse(http.StatusNotFound, "NoSuchEntity", "The role "+role+" is not in the instance profile "+p.Name)
 	}
 	p.Role = ""
-	s.profiles.put(p.Name, p)
+	m.profiles.put(p.Name, p)
 	return struct{}{}, nil
 }
 
-func deleteInstanceProfile(s *Server, c *call) (any, error) {
-	p, err := s.findProfile(c)
+func (m *iam) deleteProfile(c *call) (any, error) {
+	p, err := m.find(c)
 	if err != nil {
 		return nil, err
 	}
 	if p.Role != "" {
 		return nil, iamRefuse(http.StatusConflict, "DeleteConflict", "Cannot delete entity, must remove roles from instance profile first.")
 	}
-	s.profiles.del(p.Name)
+	m.profiles.del(p.Name)
 	return struct{}{}, nil
 }
 
-func tagInstanceProfile(s *Server, c *call) (any, error) {
-	p, err := s.findProfile(c)
+func (m *iam) tagProfile(c *call) (any, error) {
+	p, err := m.find(c)
 	if err != nil {
 		return nil, err
 	}
 	for k, v := range iamTags(c) {
 		p.Tags[k] = v
 	}
-	s.profiles.put(p.Name, p)
+	m.profiles.put(p.Name, p)
 	return struct{}{}, nil
+}
+
+func (m *iam) forLaunch(spec *launchSpec) (string, error) {
+	name := spec.ProfileName
+	if spec.ProfileARN != "" {
+		name = spec.ProfileARN[strings.LastIndexByte(spec.ProfileARN, '/')+1:]
+	}
+	if name == "" {
+		return "", nil
+	}
+	p := m.profiles.rows[name]
+	switch {
+	case p == nil && spec.ProfileARN != "":
+		return "", invalidValue("Value (%s) for parameter iamInstanceProfile.arn is invalid. Invalid IAM Instance Profile ARN", spec.ProfileARN)
+	case p == nil || m.faults.late(m.faults.current().ProfileLag, p.CreatedAt):
+		return "", invalidValue("Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", name)
+	case p.Role == "":
+		return "", invalidValue("IAM Instance Profile \"%s\" has no associated IAM Roles", m.account.profileARN(p.Path+p.Name))
+	}
+	return m.account.profileARN(p.Path + p.Name), nil
 }
 
 type listProfilesXML struct {
@@ -200,9 +213,9 @@ type listProfilesXML struct {
 	Marker    string               `xml:"Marker,omitempty"`
 }
 
-func listInstanceProfiles(s *Server, c *call) (any, error) {
+func (m *iam) listProfiles(c *call) (any, error) {
 	prefix := c.form.str("PathPrefix")
-	found := slices.DeleteFunc(s.profiles.sorted(), func(p *instanceProfile) bool { return !strings.HasPrefix(p.Path, prefix) })
+	found := slices.DeleteFunc(m.profiles.sorted(), func(p *instanceProfile) bool { return !strings.HasPrefix(p.Path, prefix) })
 	size, err := c.form.integer("MaxItems", 100)
 	if err != nil {
 		return nil, err
@@ -213,31 +226,60 @@ func listInstanceProfiles(s *Server, c *call) (any, error) {
 	}
 	out := listProfilesXML{Truncated: next != "", Marker: next}
 	for _, p := range page {
-		x := s.account.profileXML(p)
+		x := m.account.profileXML(p)
 		x.Tags = nil // lists do not show tags
 		out.Profiles = append(out.Profiles, x)
 	}
 	return out, nil
 }
 
-type roleAnswerXML struct {
-	Role roleXML `xml:"Role"`
-}
-
-func getRole(s *Server, c *call) (any, error) {
-	name := c.form.str("RoleName")
-	if name == "" {
-		return nil, iamRefuse(http.StatusBadRequest, "ValidationError", "RoleName must have length greater than or equal to 1")
+// passRole is what handing a role to instances needs.
+func (a *account) passRole(role string) policy.Request {
+	service := "ec2.amazonaws.com"
+	if a.partition() == "aws-cn" {
+		service += ".cn" // "AWS service endpoints in China" (iam:PassedToService of the China regions)
 	}
-	return roleAnswerXML{s.account.roleXML(name)}, nil
+	return policy.Request{Action: "iam:PassRole", Resource: a.roleARN(role), Keys: map[string][]string{"iam:PassedToService": {service}}}
 }
 
-type callerXML struct {
-	ARN     string `xml:"Arn"`
-	UserID  string `xml:"UserId"`
-	Account string `xml:"Account"`
-}
-
-func getCallerIdentity(s *Server, _ *call) (any, error) {
-	return callerXML{s.account.creator(), iamID("AIDA", s.account.creator()), accountID}, nil
+// needs names profiles by their ARN, with the path. A profile that is created with tags is also tagged; its tags count
+// as its own then, or the policies that Karpenter publishes, which ask for aws:ResourceTag there, could not work.
+// "AddRoleToInstanceProfile requires iam:PassRole" (IAM API reference); the role is passed to EC2.
+func (m *iam) needs(c *call) []policy.Request {
+	name, path := c.form.str("InstanceProfileName"), c.form.str("Path")
+	setDefault(&path, "/")
+	need := policy.Request{Action: "iam:" + c.action, Resource: "*"}
+	p := m.profiles.rows[name]
+	if p != nil {
+		need.Resource, need.Keys = m.account.profileARN(p.Path+p.Name), onResourceTags("iam", p.Tags)
+	} else if name != "" {
+		need.Resource = m.account.profileARN(path + name)
+	}
+	switch c.action {
+	case "CreateInstanceProfile":
+		tags := iamTags(c)
+		need.Resource, need.Keys = m.account.profileARN(path+name), onRequestTags(tags)
+		if len(tags) == 0 {
+			return []policy.Request{need}
+		}
+		tag := policy.Request{Action: "iam:TagInstanceProfile", Resource: need.Resource, Keys: onRequestTags(tags)}
+		tagKeys(tag.Keys, "aws:ResourceTag/", tags)
+		return []policy.Request{need, tag}
+	case "TagInstanceProfile":
+		if need.Keys == nil {
+			need.Keys = map[string][]string{}
+		}
+		for key, values := range onRequestTags(iamTags(c)) {
+			need.Keys[key] = values
+		}
+	case "AddRoleToInstanceProfile":
+		return []policy.Request{need, m.account.passRole(c.form.str("RoleName"))}
+	case "GetRole":
+		need.Resource = m.account.roleARN(c.form.str("RoleName"))
+		// Service-linked roles have paths (IAM User Guide, "Create a service-linked role").
+		if c.form.str("RoleName") == "AWSServiceRoleForEC2Spot" {
+			need.Resource = m.account.roleARN("aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot")
+		}
+	}
+	return []policy.Request{need}
 }

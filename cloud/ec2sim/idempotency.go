@@ -16,8 +16,16 @@ type savedReply struct {
 	Answered time.Time
 }
 
-// idempotent runs an action at most once per client token. Refused requests leave no trace: their token can be used again.
-func (s *Server) idempotent(c *call, run func() (any, error)) (any, error) {
+// clientTokens remembers the answers to requests with client tokens, and the instant fleets, for as long as somebody may ask
+// for them.
+type clientTokens struct {
+	faults  *injector
+	replies *table[savedReply]
+	fleets  *table[fleet]
+}
+
+// once runs an action at most once per client token. Refused requests leave no trace: their token can be used again.
+func (t *clientTokens) once(c *call, run func() (any, error)) (any, error) {
 	token := c.form.str("ClientToken")
 	if token == "" || *orFalse(c.form.flag("DryRun")) {
 		return run()
@@ -28,12 +36,12 @@ func (s *Server) idempotent(c *call, run func() (any, error)) (any, error) {
 	sum := sha256.Sum256([]byte(c.form.canonical("ClientToken", "Action", "Version")))
 	hash := hex.EncodeToString(sum[:])
 	key := c.action + "/" + token
-	s.forget(c.at)
-	if saved := s.replies.rows[key]; saved != nil {
+	t.forget(c.at)
+	if saved := t.replies.rows[key]; saved != nil {
 		if saved.Hash != hash {
 			return nil, refuse("IdempotentParameterMismatch", "The request uses the same client token as a previous, but non-identical request.")
 		}
-		if code := s.faults().InFlight; code != "" && c.at.Before(saved.Answered) {
+		if code := t.faults.current().InFlight; code != "" && c.at.Before(saved.Answered) {
 			return nil, ErrorFault{Code: code}.refusal()
 		}
 		c.replayed = true
@@ -50,7 +58,7 @@ func (s *Server) idempotent(c *call, run func() (any, error)) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.replies.put(key, &savedReply{Hash: hash, Inner: string(inner), At: c.at, Answered: c.answeredAt})
+	t.replies.put(key, &savedReply{Hash: hash, Inner: string(inner), At: c.at, Answered: c.answeredAt})
 	return inner, nil
 }
 
@@ -58,15 +66,15 @@ func (s *Server) idempotent(c *call, run func() (any, error)) (any, error) {
 const keepReplies = 24 * time.Hour
 
 // forget drops tokens and instant fleets that are too old to be asked for.
-func (s *Server) forget(now time.Time) {
-	for key, r := range s.replies.rows {
+func (t *clientTokens) forget(now time.Time) {
+	for key, r := range t.replies.rows {
 		if now.Sub(r.At) > keepReplies {
-			s.replies.del(key)
+			t.replies.del(key)
 		}
 	}
-	for id, f := range s.fleets.rows {
+	for id, f := range t.fleets.rows {
 		if now.Sub(f.CreatedAt) > keepReplies {
-			s.fleets.del(id)
+			t.fleets.del(id)
 		}
 	}
 }

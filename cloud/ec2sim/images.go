@@ -1,101 +1,84 @@
 package ec2sim
 
 import (
-	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
-// image is one Amazon Machine Image. Those of Amazon's own account are found through their SSM parameters.
-type image struct {
-	ID         string
-	Name       string
-	Arch       string // as EC2 says it
-	Created    time.Time
-	Parameters []string // SSM parameter names that lead to it
-	Family     string
-	Kubernetes string // version, "1.36"
-	Owner      string // account id
-	Alias      string // the owner's alias, "amazon" or empty
-	Public     bool
-	Shared     bool // with this account by its owner
-	Tags       map[string]string
-	Deprecated time.Time
-	BootMode   string    // legacy-bios, uefi or uefi-preferred; empty where the image does not say, as older ones
-	NoENA      bool      // it was not made for enhanced networking with ENA
-	Root       string    // device name of its root volume
-	RootGiB    int       // size of the root volume's snapshot
-	Windows    bool      `json:",omitempty"`
-	Gone       bool      `json:",omitempty"` // deregistered
-	MadeAt     time.Time `json:",omitzero"`  // when it came to be here, whatever its creation date says; zero for seeded ones
+// images are the images of all accounts that the simulator knows. Those of Amazon and of the options are seeded; those of the
+// account itself and of others besides are rows, since they are made, copied, tagged and deprecated. A row with the id of a
+// seeded image stands in its place.
+type images struct {
+	account    *account
+	faults     *injector
+	tags       *tagSets
+	tokens     *clientTokens
+	kubernetes string // the cluster's version, which the images are made for
+	seeded     []*image
+	own        *table[image]
 }
 
-// snapshot is the id of the snapshot behind the image's root volume.
-func (im *image) snapshot() string { return "snap" + im.ID[3:] }
-
-// Image is an image that the account has besides Amazon's, with Amazon Linux 2023 in it.
-type Image struct {
-	Name string `json:"name"`
-	// Arch is the architecture as EC2 says it: x86_64 or arm64.
-	Arch string `json:"arch"`
-	// Owner is the account it belongs to; empty for the simulated one.
-	Owner string `json:"owner,omitempty"`
-	// Public images everybody sees; Shared ones this account sees, whoever owns them; others only their owner.
-	Public bool `json:"public,omitempty"`
-	Shared bool `json:"shared,omitempty"`
-	// Tags are those this account has put on it: nobody sees the tags of another account (EC2 User Guide, "Tag your
-	// Amazon EC2 resources").
-	Tags map[string]string `json:"tags,omitempty"`
-	// Created is when it was made; Deprecated, if it is not zero, when it became deprecated.
-	Created    time.Time `json:"created,omitzero"`
-	Deprecated time.Time `json:"deprecated,omitzero"`
-	// BootMode is legacy-bios, uefi or uefi-preferred. Empty: the image does not say.
-	BootMode string `json:"bootMode,omitempty"`
-	// NoENA says that the image was not made for enhanced networking with ENA, which Nitro needs.
-	NoENA bool `json:"noENA,omitempty"`
-	// RootGiB is the size of its root volume; 0 means that of Amazon's images.
-	RootGiB int `json:"rootGiB,omitempty"`
-}
-
-// ImageID is the id of an image with that name, Amazon's, one of Options.Images or of AddImage.
-func ImageID(name string) string { return imageID(name) }
-
-// add makes an image of the account's options.
-func (i Image) add(kubernetes string) *image {
-	owner := i.Owner
-	setDefault(&owner, accountID)
-	setDefault(&i.RootGiB, rootSizeGiB)
-	return &image{
-		BootMode: i.BootMode, NoENA: i.NoENA, Root: rootDevice, RootGiB: i.RootGiB,
-		ID: imageID(i.Name), Name: i.Name, Arch: i.Arch, Created: i.Created, Family: "AL2023", Kubernetes: kubernetes,
-		Owner: owner, Public: i.Public, Shared: i.Shared, Tags: i.Tags, Deprecated: i.Deprecated,
+// all are the images of all accounts.
+func (is *images) all() []*image {
+	all := make([]*image, 0, len(is.seeded)+len(is.own.rows))
+	for _, im := range is.seeded {
+		if is.own.rows[im.ID] == nil {
+			all = append(all, im)
+		}
 	}
+	return append(all, is.own.sorted()...)
 }
 
-// visible says whether this account may see the image and launch from it.
-func (im *image) visible() bool {
-	return !im.Gone && (im.Public || im.Shared || im.Owner == accountID)
-}
-
-// ownedBy matches an owner of DescribeImages: self, an alias, or an account id.
-func (im *image) ownedBy(owner string) bool {
-	return owner == im.Owner || owner != "" && owner == im.Alias || owner == "self" && im.Owner == accountID
-}
-
-func imageID(name string) string {
-	return fmt.Sprintf("ami-0%016x", uint64(unit("image", name)*(1<<53)))
-}
-
-// deprecated is when the image is or was deprecated: public images two years after they were made (EC2 User Guide,
-// "Deprecate an Amazon EC2 AMI"), others when their owner says so; zero means never.
-func (im *image) deprecated() time.Time {
-	if im.Deprecated.IsZero() && im.Public {
-		return im.Created.AddDate(2, 0, 0)
+// find is the image with an id, nil if there is none.
+func (is *images) find(id string) *image {
+	if im := is.own.rows[id]; im != nil {
+		return im
 	}
-	return im.Deprecated
+	if at := slices.IndexFunc(is.seeded, func(im *image) bool { return im.ID == id }); at >= 0 {
+		return is.seeded[at]
+	}
+	return nil
 }
 
-// outdated says whether the image is deprecated at an instant.
-func (im *image) outdated(at time.Time) bool {
-	end := im.deprecated()
-	return !end.IsZero() && at.After(end)
+// tagsOf are the tags that this account has put on an image. Those of its owner, if that is another account, nobody here
+// sees (EC2 User Guide, "Tag your Amazon EC2 resources").
+func (is *images) tagsOf(im *image) map[string]string {
+	return is.tags.shownOf(im.ID, im.Tags)
+}
+
+// add makes an image of this or another account, or replaces that of the same name.
+func (is *images) add(im *image, now time.Time) {
+	im.MadeAt = now
+	if im.Created.IsZero() {
+		im.Created = now
+	}
+	is.own.put(im.ID, im)
+}
+
+func (is *images) forLaunch(id string, t *InstanceType) (*image, error) {
+	if id == "" {
+		return nil, missingParameter("ImageId")
+	}
+	if !strings.HasPrefix(id, "ami-") {
+		return nil, refuse("InvalidAMIID.Malformed", "Invalid id: \"%s\"", id)
+	}
+	im := is.find(id)
+	if im == nil || is.faults.late(is.faults.current().ImageLag, im.MadeAt) {
+		return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+	}
+	if im.Gone {
+		return nil, refuse("InvalidAMIID.Unavailable", "The image ID '%s' is no longer available", id)
+	}
+	if !im.visible() {
+		return nil, notAuthorized(im)
+	}
+	if im.Arch != t.ec2Arch() {
+		return nil, invalidValue("The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again.", t.ec2Arch(), im.Arch)
+	}
+	return im, im.checkBoot(t)
+}
+
+func notAuthorized(im *image) error {
+	return refuse("AuthFailure", "Not authorized for images: [%s]", im.ID)
 }

@@ -1,8 +1,6 @@
 package ec2sim
 
-import (
-	"time"
-)
+import "time"
 
 // instance is one virtual machine. Its state is not stored but follows from the instants below and the clock, so there
 // is nothing to advance and a restarted simulator finds every machine where time has brought it.
@@ -86,6 +84,17 @@ type networkInterface struct {
 	IPv6        []string `json:",omitempty"`
 	Secondary   int      `json:",omitempty"` // private IPv4 addresses besides the primary one, those of prefixes included
 	PrimaryIPv6 bool     `json:",omitempty"` // the first IPv6 address never changes
+}
+
+// instanceChecks is what is wrong with an instance: since when a check fails, zero while it does not, and what EC2 means
+// to do to its machine.
+type instanceChecks struct {
+	InstanceSince time.Time
+	SystemSince   time.Time
+	Event         string `json:",omitempty"` // the event's code
+	EventID       string `json:",omitempty"`
+	Description   string `json:",omitempty"`
+	NotBefore     time.Time
 }
 
 // nodePhase is how far the machine's kubelet is.
@@ -192,4 +201,13 @@ func (i *instance) ipv6() string {
 		}
 	}
 	return ""
+}
+
+// zoneOf finds the zone of an instance, which may no longer be configured after a restart.
+func (a *account) zoneOf(i *instance) zone {
+	z, ok := a.zone(i.Zone)
+	if !ok {
+		z.name = i.Zone
+	}
+	return z
 }

@@ -8,17 +8,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// instanceChecks is what is wrong with an instance: since when a check fails, zero while it does not, and what EC2 means
-// to do to its machine.
-type instanceChecks struct {
-	InstanceSince time.Time
-	SystemSince   time.Time
-	Event         string `json:",omitempty"` // the event's code
-	EventID       string `json:",omitempty"`
-	Description   string `json:",omitempty"`
-	NotBefore     time.Time
-}
-
 // Status is what DescribeInstanceStatus is to say of instances from now on.
 type Status struct {
 	// Instance and System are ok or impaired; empty means ok.
@@ -32,33 +21,26 @@ type Status struct {
 	Description string `json:"description,omitempty"`
 }
 
-// SetStatus replaces what the checks and scheduled events say of living instances.
-func (s *Server) SetStatus(status Status, ids ...string) error {
-	return s.locked(func(now time.Time) error {
-		checks := instanceChecks{Event: status.Event, Description: status.Description}
-		for name, check := range map[string]struct {
-			status string
-			since  *time.Time
-		}{"instance": {status.Instance, &checks.InstanceSince}, "system": {status.System, &checks.SystemSince}} {
-			switch check.status {
-			case "", "ok":
-			case "impaired":
-				*check.since = now.Add(-time.Duration(status.For))
-			default:
-				return fmt.Errorf("%s status %q: must be ok or impaired", name, check.status)
-			}
+// checks are the checks that a status asks for.
+func (status Status) checks(now time.Time) (instanceChecks, error) {
+	checks := instanceChecks{Event: status.Event, Description: status.Description}
+	for name, check := range map[string]struct {
+		status string
+		since  *time.Time
+	}{"instance": {status.Instance, &checks.InstanceSince}, "system": {status.System, &checks.SystemSince}} {
+		switch check.status {
+		case "", "ok":
+		case "impaired":
+			*check.since = now.Add(-time.Duration(status.For))
+		default:
+			return checks, fmt.Errorf("%s status %q: must be ok or impaired", name, check.status)
 		}
-		if checks.Event != "" {
-			checks.EventID, checks.NotBefore = "instance-event-"+uuid.NewString()[:17], now.Add(14*24*time.Hour)
-			setDefault(&checks.Description, "The instance is running on degraded hardware")
-		}
-		found, err := s.living(ids)
-		for _, i := range found {
-			i.Status = checks
-			s.instances.put(i.ID, i)
-		}
-		return err
-	})
+	}
+	if checks.Event != "" {
+		checks.EventID, checks.NotBefore = "instance-event-"+uuid.NewString()[:17], now.Add(14*24*time.Hour)
+		setDefault(&checks.Description, "The instance is running on degraded hardware")
+	}
+	return checks, nil
 }
 
 type instanceStatusXML struct {
@@ -107,9 +89,9 @@ type describeInstanceStatusXML struct {
 	Next     string              `xml:"nextToken,omitempty"`
 }
 
-// describeInstanceStatus reports running instances only, unless all are asked for.
-func describeInstanceStatus(s *Server, c *call) (any, error) {
-	found, err := s.visibleInstances(c.form.strings("InstanceId"), c.at)
+// describeStatus reports running instances only, unless all are asked for.
+func (api *instanceAPI) describeStatus(c *call) (any, error) {
+	found, err := api.instances.visible(c.form.strings("InstanceId"), c.at)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +101,7 @@ func describeInstanceStatus(s *Server, c *call) (any, error) {
 		return func(name string) ([]string, bool) {
 			switch name {
 			case "instance-state-name", "instance-state-code", "availability-zone":
-				return s.instanceAttributes(i, c.at)(name)
+				return api.answers.attributes(i, c.at)(name)
 			case "instance-status.status":
 				return []string{i.checks(c.at).Instance.Status}, true
 			case "system-status.status":

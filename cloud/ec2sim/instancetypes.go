@@ -220,12 +220,18 @@ func (t *InstanceType) ebsXML() ebsInfoXML {
 	return x
 }
 
+// instanceTypes answers the actions of EC2 on instance types.
+type instanceTypes struct {
+	account   *account
+	catalogue *Catalogue
+}
+
 type describeInstanceTypesXML struct {
 	Types []instanceTypeXML `xml:"instanceTypeSet>item"`
 	Next  string            `xml:"nextToken,omitempty"`
 }
 
-func describeInstanceTypes(s *Server, c *call) (any, error) {
+func (it *instanceTypes) describe(c *call) (any, error) {
 	names := c.form.strings("InstanceType")
 	if len(names) > 0 && c.form.has("MaxResults") {
 		return nil, refuse("InvalidParameterCombination", "The parameter instanceTypesSet cannot be used with the parameter maxResults")
@@ -234,11 +240,11 @@ func describeInstanceTypes(s *Server, c *call) (any, error) {
 		return nil, invalidValue("At most 100 instance types can be named")
 	}
 	for _, name := range names {
-		if s.catalogue.Type(name) == nil {
+		if it.catalogue.Type(name) == nil {
 			return nil, refuse("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
 		}
 	}
-	found := s.catalogue.types
+	found := it.catalogue.types
 	if len(names) > 0 {
 		found = slices.DeleteFunc(slices.Clone(found), func(t *InstanceType) bool { return !slices.Contains(names, t.Name) })
 	}
@@ -329,21 +335,21 @@ type describeOfferingsXML struct {
 	Next      string        `xml:"nextToken,omitempty"`
 }
 
-func describeInstanceTypeOfferings(s *Server, c *call) (any, error) {
+func (it *instanceTypes) describeOfferings(c *call) (any, error) {
 	kind := c.form.str("LocationType")
 	setDefault(&kind, "region")
 	var all []offeringXML
-	for _, t := range s.catalogue.types {
+	for _, t := range it.catalogue.types {
 		if kind == "region" {
-			all = append(all, offeringXML{t.Name, kind, s.account.region})
+			all = append(all, offeringXML{t.Name, kind, it.account.region})
 			continue
 		}
-		for _, z := range s.account.zones {
+		for _, z := range it.account.zones {
 			location, ok := map[string]string{"availability-zone": z.name, "availability-zone-id": z.id}[kind]
 			if !ok {
 				return nil, invalidValue("The location type '%s' is not valid", kind)
 			}
-			if s.account.offered(t, z.name) {
+			if it.account.offered(t, z.name) {
 				all = append(all, offeringXML{t.Name, kind, location})
 			}
 		}

@@ -5,21 +5,9 @@ import (
 	"time"
 )
 
-type placementXML struct {
-	Zone    string `xml:"availabilityZone,omitempty"`
-	ZoneID  string `xml:"availabilityZoneId,omitempty"`
-	Group   string `xml:"groupName"`
-	Tenancy string `xml:"tenancy,omitempty"`
-}
-
 type stateXML struct {
 	Code int    `xml:"code"`
 	Name string `xml:"name"`
-}
-
-type groupXML struct {
-	ID   string `xml:"groupId"`
-	Name string `xml:"groupName"`
 }
 
 type stateReasonXML struct {
@@ -127,10 +115,20 @@ type cpuOptionsXML struct {
 	Threads int `xml:"threadsPerCore"`
 }
 
-// instanceXML prints an instance as Describe calls see it at an instant.
-func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
+// instanceAnswers prints instances as the answers of EC2 have them.
+type instanceAnswers struct {
+	account      *account
+	catalogue    *Catalogue
+	images       *images
+	groups       *securityGroups
+	reservations *table[capacityReservation]
+	profiles     *table[instanceProfile]
+}
+
+// xml prints an instance as Describe calls see it at an instant.
+func (ia *instanceAnswers) xml(i *instance, now time.Time) instanceXML {
 	state := i.seen(now)
-	t, z := s.catalogue.Type(i.Type), s.zoneOf(i)
+	t, z := ia.catalogue.Type(i.Type), ia.account.zoneOf(i)
 	x := instanceXML{
 		ID: i.ID, ImageID: i.Image, State: stateXML{state.code, state.name}, KeyName: i.KeyName, LaunchIndex: i.LaunchIndex,
 		Type: i.Type, LaunchedAt: timestamp(i.LaunchedAt), Placement: placementXML{i.Zone, z.id, "", i.Tenancy},
@@ -138,7 +136,7 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 		Virtualization: "hvm", ClientToken: i.ClientToken, Tags: tagsXML(i.shownTags(now)), Hypervisor: "xen",
 		SpotRequest: i.SpotRequest, EBSOptimized: i.EBSOptimized, ENA: true, Platform: "Linux/UNIX", CPU: cpuOptions(t),
 	}
-	if im := s.image(i.Image); im != nil {
+	if im := ia.images.find(i.Image); im != nil {
 		x.RootDeviceName, x.Platform = im.Root, im.platform()
 	}
 	setDefault(&x.Placement.Tenancy, "default")
@@ -151,7 +149,7 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 		x.Lifecycle = "spot"
 	}
 	x.Capacity = i.Capacity
-	if r := s.reservations.rows[i.Capacity]; r != nil && r.market() != "" {
+	if r := ia.reservations.rows[i.Capacity]; r != nil && r.market() != "" {
 		x.Lifecycle = r.market()
 	}
 	// The API reference (CapacityReservationSpecificationResponse) lets one think that a target comes without the preference;
@@ -164,7 +162,7 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 	}
 	if i.Profile != "" {
 		x.Profile = &profileRefXML{ARN: i.Profile}
-		if p := s.profiles.rows[i.Profile[strings.LastIndexByte(i.Profile, '/')+1:]]; p != nil {
+		if p := ia.profiles.rows[i.Profile[strings.LastIndexByte(i.Profile, '/')+1:]]; p != nil {
 			x.Profile.ID = p.ID
 		}
 	}
@@ -175,26 +173,26 @@ func (s *Server) instanceXML(i *instance, now time.Time) instanceXML {
 	if state == stateTerminated {
 		return x // EC2 forgets the network and the disks
 	}
-	x.SubnetID, x.VPCID, x.PrivateIP, x.PrivateDNS = i.Subnet, vpcID, i.PrivateIP, s.account.privateDNS(i.PrivateIP)
-	x.Groups, x.IPv6, x.PublicIP = s.groupsXML(i.Groups), i.ipv6(), i.PublicIP
+	x.SubnetID, x.VPCID, x.PrivateIP, x.PrivateDNS = i.Subnet, vpcID, i.PrivateIP, ia.account.privateDNS(i.PrivateIP)
+	x.Groups, x.IPv6, x.PublicIP = ia.groups.xml(i.Groups), i.ipv6(), i.PublicIP
 	for _, v := range i.Volumes {
 		a := attachedVolumeXML{Device: v.Device}
 		a.EBS.ID, a.EBS.Status, a.EBS.AttachedAt, a.EBS.DeleteOnTermination = v.ID, "attached", timestamp(i.LaunchedAt), !v.Keep
 		x.Volumes = append(x.Volumes, a)
 	}
 	for _, n := range i.Interfaces {
-		x.Interfaces = append(x.Interfaces, s.attachedInterfaceXML(i, n))
+		x.Interfaces = append(x.Interfaces, ia.interfaceXML(i, n))
 	}
 	return x
 }
 
-func (s *Server) attachedInterfaceXML(i *instance, n networkInterface) attachedInterfaceXML {
+func (ia *instanceAnswers) interfaceXML(i *instance, n networkInterface) attachedInterfaceXML {
 	a := attachedInterfaceXML{
 		ID: n.ID, SubnetID: i.Subnet, VPCID: vpcID, Description: n.Description, OwnerID: accountID, Status: "in-use",
-		Type: n.Type, Groups: s.groupsXML(n.Groups),
+		Type: n.Type, Groups: ia.groups.xml(n.Groups),
 	}
 	if n.DeviceIndex == 0 && n.CardIndex == 0 {
-		a.PrivateIP, a.PrivateDNS = i.PrivateIP, s.account.privateDNS(i.PrivateIP)
+		a.PrivateIP, a.PrivateDNS = i.PrivateIP, ia.account.privateDNS(i.PrivateIP)
 	}
 	for at, ip := range n.IPv6 {
 		a.IPv6 = append(a.IPv6, ipv6XML{ip, n.PrimaryIPv6 && at == 0})
@@ -202,25 +200,6 @@ func (s *Server) attachedInterfaceXML(i *instance, n networkInterface) attachedI
 	a.Attachment.DeviceIndex, a.Attachment.CardIndex = n.DeviceIndex, n.CardIndex
 	a.Attachment.Status, a.Attachment.AttachedAt, a.Attachment.DeleteOnTermination = "attached", timestamp(i.LaunchedAt), true
 	return a
-}
-
-func (s *Server) groupsXML(ids []string) []groupXML {
-	var out []groupXML
-	for _, id := range ids {
-		if g := s.group(id); g != nil {
-			out = append(out, groupXML{g.ID, g.Name})
-		}
-	}
-	return out
-}
-
-// zoneOf finds the zone of an instance, which may no longer be configured after a restart.
-func (s *Server) zoneOf(i *instance) zone {
-	z, ok := s.account.zone(i.Zone)
-	if !ok {
-		z.name = i.Zone
-	}
-	return z
 }
 
 // cpuOptions tells cores from vCPUs: x86 types have two threads per core, but for AMD's from the 7th generation on and

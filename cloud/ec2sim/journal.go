@@ -47,6 +47,7 @@ type anyTable interface {
 	load(entry journalEntry) error
 	encode(id string) (json.RawMessage, error) // nil when there is no such row
 	ids() []string
+	clear()
 }
 
 // table is a set of rows by id whose changes go to the journal.
@@ -151,6 +152,13 @@ func (j *journal) open() error {
 	}
 	j.size, j.floor = int64(whole), int64(whole)
 	return nil
+}
+
+// clear deletes every row of every table.
+func (j *journal) clear() {
+	for _, t := range j.tables {
+		t.clear()
+	}
 }
 
 func (j *journal) replay(data []byte) error {

@@ -13,42 +13,47 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// machines gathers what the Nodes of instances follow from.
+type machines struct {
+	account   *account
+	catalogue *Catalogue
+	images    *images
+	userData  *table[userData]
+	endpoint  string // of the cluster
+	caKnown   bool
+}
+
+// of gathers it for one instance.
+func (ms *machines) of(i *instance) machine {
+	m := machine{
+		instance: *i, itype: ms.catalogue.Type(i.Type), image: ms.images.find(i.Image), region: ms.account.region, zoneID: ms.account.zoneOf(i).id,
+		hostname: ms.account.privateDNS(i.PrivateIP), endpoint: ms.endpoint, caKnown: ms.caKnown,
+	}
+	if u := ms.userData.rows[i.UserData]; u != nil {
+		m.userData = u.Text
+	}
+	m.kubeletVer = "v" + m.image.Kubernetes + ".0-eks-simulated"
+	return m
+}
+
 // kubelets plays the kubelets of the instances as far as the cluster sees a kubelet come and go: it creates the Node of an
 // instance that has booted, once, and when the instance ends takes away the label by which kwok keeps the Node alive. The
 // Node itself stays, NotReady, for others to remove; and a Node that somebody deletes while its instance runs does not
 // come back, since a kubelet registers at its start only.
 type kubelets struct {
-	sim    *Server
-	client kubernetes.Interface
-	woken  chan struct{}
-	slots  chan struct{}   // bounds the requests under way
-	busy   map[string]bool // instances being worked on; guarded by sim.mu
+	guard     *guard
+	instances *instances
+	machines  *machines
+	client    kubernetes.Interface
+	log       *zap.Logger
+	slots     chan struct{}   // bounds the requests under way
+	busy      map[string]bool // instances being worked on; under the guard
 }
 
 const (
 	kubeletRequests = 64
 	kubeletRetry    = time.Second
 )
-
-func newKubelets(s *Server, client kubernetes.Interface) *kubelets {
-	return &kubelets{
-		sim: s, client: client, woken: make(chan struct{}, 1), slots: make(chan struct{}, kubeletRequests), busy: map[string]bool{},
-	}
-}
-
-func (s *Server) wakeKubelets() {
-	if s.kubelets != nil {
-		s.kubelets.wake()
-	}
-}
-
-// wake makes the loop look again.
-func (k *kubelets) wake() {
-	select {
-	case k.woken <- struct{}{}:
-	default:
-	}
-}
 
 // run works until the context ends, and returns when nothing is under way any more.
 func (k *kubelets) run(ctx context.Context) {
@@ -72,10 +77,10 @@ func (k *kubelets) run(ctx context.Context) {
 		}
 		var timer <-chan time.Time
 		if !next.IsZero() {
-			timer = time.After(max(time.Millisecond, next.Sub(k.sim.now())))
+			timer = time.After(max(time.Millisecond, next.Sub(k.guard.now())))
 		}
 		select {
-		case <-k.woken:
+		case <-k.instances.changed:
 		case <-timer:
 		case <-ctx.Done():
 			return
@@ -91,42 +96,27 @@ type job struct {
 
 // due lists what there is to do now, and when there will be more.
 func (k *kubelets) due() (work []job, next time.Time) {
-	s := k.sim
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	s.settle(now)
-	if err := s.journal.commit(); err != nil {
-		s.log.Error("keep state", zap.Error(err))
-	}
-	next = s.nextDue
-	for id, i := range s.instances.rows {
-		boot := i.Node == nodeAbsent && !i.off() && !i.BootAt.IsZero()
-		switch {
-		case k.busy[id]:
-		case boot && now.Before(i.BootAt):
-			if next.IsZero() || i.BootAt.Before(next) {
-				next = i.BootAt
+	err := k.guard.change(func(now time.Time) error {
+		next = k.instances.nextDue
+		for id, i := range k.instances.rows {
+			boot := i.Node == nodeAbsent && !i.off() && !i.BootAt.IsZero()
+			switch {
+			case k.busy[id]:
+			case boot && now.Before(i.BootAt):
+				if next.IsZero() || i.BootAt.Before(next) {
+					next = i.BootAt
+				}
+			case boot, i.off() && i.Node == nodeJoined:
+				k.busy[id] = true
+				work = append(work, job{machine: k.machines.of(i), stop: i.off()})
 			}
-		case boot, i.off() && i.Node == nodeJoined:
-			k.busy[id] = true
-			work = append(work, job{machine: s.machine(i), stop: i.off()})
 		}
+		return nil
+	})
+	if err != nil {
+		k.log.Error("keep state", zap.Error(err))
 	}
 	return work, next
-}
-
-// machine gathers what the Node of an instance follows from.
-func (s *Server) machine(i *instance) machine {
-	m := machine{
-		instance: *i, itype: s.catalogue.Type(i.Type), image: s.image(i.Image), region: s.account.region, zoneID: s.zoneOf(i).id,
-		hostname: s.account.privateDNS(i.PrivateIP), endpoint: s.opts.ClusterEndpoint, caKnown: len(s.opts.ClusterCA) > 0,
-	}
-	if u := s.userData.rows[i.UserData]; u != nil {
-		m.userData = u.Text
-	}
-	m.kubeletVer = "v" + m.image.Kubernetes + ".0-eks-simulated"
-	return m
 }
 
 // do takes a step and records it; a step that failed is tried again a moment later.
@@ -153,7 +143,7 @@ func (k *kubelets) do(ctx context.Context, j job) {
 		}
 	}
 	id := j.machine.instance.ID
-	log := k.sim.log.With(zap.String("instance", id), zap.String("node", j.machine.hostname))
+	log := k.log.With(zap.String("instance", id), zap.String("node", j.machine.hostname))
 	if err != nil && ctx.Err() == nil {
 		log.Warn("a kubelet's step failed", zap.Bool("stop", j.stop), zap.Error(err))
 		select {
@@ -164,25 +154,25 @@ func (k *kubelets) do(ctx context.Context, j job) {
 	if err == nil && reason != "" {
 		log.Warn("kubelet did not come up", zap.String("reason", reason))
 	}
-	keep := k.sim.locked(func(time.Time) error {
+	keep := k.guard.change(func(time.Time) error {
 		delete(k.busy, id)
-		if i := k.sim.instances.rows[id]; err == nil && i != nil {
+		if i := k.instances.rows[id]; err == nil && i != nil {
 			i.Node, i.NodeReason = phase, reason
-			k.sim.instances.put(id, i)
+			k.instances.put(id, i)
 		}
 		return nil
 	})
 	if keep != nil {
 		log.Error("keep state", zap.Error(keep))
 	}
-	k.wake()
+	k.instances.wake()
 }
 
 // ended says whether an instance has come to its end.
 func (k *kubelets) ended(id string) bool {
-	k.sim.mu.Lock()
-	defer k.sim.mu.Unlock()
-	i := k.sim.instances.rows[id]
+	k.guard.mu.Lock()
+	defer k.guard.mu.Unlock()
+	i := k.instances.rows[id]
 	return i == nil || i.off()
 }
 

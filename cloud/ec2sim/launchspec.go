@@ -248,6 +248,13 @@ type launchSpecXML struct {
 	Tags         []tagSpecXML     `xml:"tagSpecificationSet>item,omitempty"`
 }
 
+type placementXML struct {
+	Zone    string `xml:"availabilityZone,omitempty"`
+	ZoneID  string `xml:"availabilityZoneId,omitempty"`
+	Group   string `xml:"groupName"`
+	Tenancy string `xml:"tenancy,omitempty"`
+}
+
 type profileRefXML struct {
 	ARN  string `xml:"arn,omitempty"`
 	Name string `xml:"name,omitempty"`

@@ -138,3 +138,6 @@ const (
 	capacitySpot     = "spot"
 	capacityOnDemand = "on-demand"
 )
+
+// formatUSD prints a price with as many digits as it has.
+func formatUSD(usd float64) string { return strconv.FormatFloat(usd, 'f', -1, 64) }

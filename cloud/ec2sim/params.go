@@ -150,3 +150,10 @@ func (p *params) flat() map[string]string {
 	}
 	return out
 }
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

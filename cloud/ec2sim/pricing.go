@@ -23,9 +23,15 @@ const windowsPerVCPU = 0.046
 // dedicatedFactor is about what dedicated tenancy adds to the price of an instance.
 const dedicatedFactor = 1.06
 
+// pricing is the AWS price list, as far as it has instances of EC2 on demand.
+type pricing struct {
+	account   *account
+	catalogue *Catalogue
+}
+
 // products lists what the price list has for a type. Besides the Linux price it has the neighbours that a careless filter
 // would mistake for it.
-func (s *Server) products(t *InstanceType) []product {
+func (pr *pricing) products(t *InstanceType) []product {
 	if t.PriceUSD == 0 {
 		return nil
 	}
@@ -34,13 +40,13 @@ func (s *Server) products(t *InstanceType) []product {
 		family = "Compute Instance (bare metal)"
 	}
 	attributes := map[string]string{
-		"servicecode": "AmazonEC2", "servicename": "Amazon Elastic Compute Cloud", "regionCode": s.account.region,
+		"servicecode": "AmazonEC2", "servicename": "Amazon Elastic Compute Cloud", "regionCode": pr.account.region,
 		"location": "US East (N. Virginia)", "locationType": "AWS Region", "instanceType": t.Name, "vcpu": strconv.Itoa(t.VCPUs),
 		"memory": formatUSD(float64(t.MemoryMiB)/1024) + " GiB", "currentGeneration": map[bool]string{true: "Yes", false: "No"}[t.CurrentGeneration],
 		"marketoption": "OnDemand", "networkPerformance": t.NetworkText, "processorArchitecture": map[bool]string{true: "64-bit", false: "32-bit or 64-bit"}[t.Arch == "arm64"],
 		"licenseModel": "No License required", "preInstalledSw": "NA", "instanceFamily": "General purpose",
 	}
-	code, perDollar := s.account.currency()
+	code, perDollar := pr.account.currency()
 	variant := func(os, tenancy, status string, usd float64) product {
 		a := maps.Clone(attributes)
 		a["operatingSystem"], a["tenancy"], a["capacitystatus"] = os, tenancy, status
@@ -110,7 +116,7 @@ func (p product) matches(f productFilter) bool {
 	return any == (f.Type == "ANY_OF")
 }
 
-func getProducts(s *Server, c *call) (any, error) {
+func (pr *pricing) getProducts(c *call) (any, error) {
 	in, err := decodeJSON[struct {
 		ServiceCode   string
 		Filters       []productFilter
@@ -129,8 +135,8 @@ func getProducts(s *Server, c *call) (any, error) {
 		return nil, refuse("InvalidParameterException", "MaxResults must be between 1 and 100")
 	}
 	var found []product
-	for _, t := range s.catalogue.types {
-		for _, p := range s.products(t) {
+	for _, t := range pr.catalogue.types {
+		for _, p := range pr.products(t) {
 			keep := true
 			for _, f := range in.Filters {
 				keep = keep && p.matches(f)

@@ -70,33 +70,9 @@ type Reservation struct {
 	Interruptible bool `json:"interruptible,omitempty"`
 }
 
-// Reserve makes a capacity reservation, capacity blocks and interruptible ones included, which EC2's own API sells in
-// other ways. It returns the reservation's id.
-func (s *Server) Reserve(want Reservation) (string, error) {
-	id := ""
-	err := s.locked(func(now time.Time) error {
-		r := &capacityReservation{
-			Type: want.Type, Zone: want.Zone, Total: want.Count, Match: matchOpen, Kind: kindDefault, Tags: want.Tags,
-			Interruptible: want.Interruptible,
-		}
-		if want.Targeted {
-			r.Match = matchTargeted
-		}
-		if want.Block {
-			r.Kind, r.Match = kindBlock, matchTargeted
-		}
-		if want.Duration > 0 {
-			r.EndAt = now.Add(time.Duration(want.Duration))
-		}
-		err := s.reserve(r, now)
-		id = r.ID
-		return err
-	})
-	return id, err
-}
-
-func (s *Server) reserve(r *capacityReservation, now time.Time) error {
-	t := s.catalogue.Type(r.Type)
+// reserve makes a reservation of what it says.
+func (cr *capacityReservations) reserve(r *capacityReservation, now time.Time) error {
+	t := cr.catalogue.Type(r.Type)
 	switch {
 	case t == nil:
 		return invalidValue("Invalid value '%s' for InstanceType.", r.Type)
@@ -105,18 +81,18 @@ func (s *Server) reserve(r *capacityReservation, now time.Time) error {
 	case r.Match != matchOpen && r.Match != matchTargeted:
 		return invalidValue("Invalid value '%s' for InstanceMatchCriteria.", r.Match)
 	}
-	if _, known := s.account.zone(r.Zone); !known || !s.account.offered(t, r.Zone) {
+	if _, known := cr.account.zone(r.Zone); !known || !cr.account.offered(t, r.Zone) {
 		return invalidValue("Invalid availability zone: [%s]", r.Zone)
 	}
 	r.ID, r.CreatedAt = newID("cr"), now
-	s.reservations.put(r.ID, r)
+	cr.put(r.ID, r)
 	return nil
 }
 
 // used counts the instances that run in a reservation.
-func (s *Server) used(r *capacityReservation) int {
+func (cr *capacityReservations) used(r *capacityReservation) int {
 	n := 0
-	for _, i := range s.instances.rows {
+	for _, i := range cr.instances.rows {
 		if i.Capacity == r.ID && !i.ended() {
 			n++
 		}
@@ -124,15 +100,20 @@ func (s *Server) used(r *capacityReservation) int {
 	return n
 }
 
-// reservationFor finds the reservation an order is launched into; nil if none. A reservation that is named has to have
+// free is how many more instances a reservation has room for.
+func (cr *capacityReservations) free(r *capacityReservation) int {
+	return max(0, r.Total-r.Allocated-cr.used(r))
+}
+
+// forLaunch finds the reservation an order is launched into; nil if none. A reservation that is named has to have
 // room; an open one is used while it has some.
-func (s *Server) reservationFor(o *launchOrder, now time.Time) (*capacityReservation, error) {
+func (cr *capacityReservations) forLaunch(o *launchOrder, now time.Time) (*capacityReservation, error) {
 	if o.spec.Reservation == "" {
 		if o.spot || o.spec.ReservationUse == "none" {
 			return nil, nil
 		}
-		for _, r := range s.reservations.sorted() {
-			if r.Match == matchOpen && r.market() == "" && r.Type == o.itype.Name && r.Zone == o.subnet.Zone && r.state(now) == "active" && s.free(r) > 0 {
+		for _, r := range cr.sorted() {
+			if r.Match == matchOpen && r.market() == "" && r.Type == o.itype.Name && r.Zone == o.subnet.Zone && r.state(now) == "active" && cr.free(r) > 0 {
 				return r, nil
 			}
 		}
@@ -141,7 +122,7 @@ func (s *Server) reservationFor(o *launchOrder, now time.Time) (*capacityReserva
 		}
 		return nil, nil
 	}
-	r := s.reservations.rows[o.spec.Reservation]
+	r := cr.rows[o.spec.Reservation]
 	switch {
 	case r == nil:
 		return nil, refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", o.spec.Reservation)
@@ -151,7 +132,7 @@ func (s *Server) reservationFor(o *launchOrder, now time.Time) (*capacityReserva
 		return nil, refuse("InvalidCapacityReservationState", "The capacity reservation '%s' is %s.", r.ID, r.state(now))
 	case r.market() != o.spec.MarketType:
 		return nil, refuse("InvalidParameterCombination", "The capacity reservation '%s' is used with the market type '%s', not with '%s'.", r.ID, r.market(), o.spec.MarketType)
-	case s.free(r) == 0:
+	case cr.free(r) == 0:
 		return nil, refuse("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
 	}
 	return r, nil
@@ -189,20 +170,20 @@ type allocatedXML struct {
 	Kind   string `xml:"interruptionType"`
 }
 
-func (s *Server) reservationXML(r *capacityReservation, now time.Time) capacityReservationXML {
+func (cr *capacityReservations) xml(r *capacityReservation, now time.Time) capacityReservationXML {
 	x := capacityReservationXML{
-		ID: r.ID, OwnerID: accountID, ARN: s.account.arn("ec2", "capacity-reservation/"+r.ID), Type: r.Type, Platform: "Linux/UNIX", Zone: r.Zone,
+		ID: r.ID, OwnerID: accountID, ARN: cr.account.arn("ec2", "capacity-reservation/"+r.ID), Type: r.Type, Platform: "Linux/UNIX", Zone: r.Zone,
 		Tenancy: "default", Total: r.Total, State: r.state(now), StartDate: timestamp(r.CreatedAt), EndDateType: "unlimited",
 		Match: r.Match, CreateDate: timestamp(r.CreatedAt), Kind: r.Kind, Interruptible: r.Interruptible, Tags: tagsXML(r.Tags),
 	}
-	if z, ok := s.account.zone(r.Zone); ok {
+	if z, ok := cr.account.zone(r.Zone); ok {
 		x.ZoneID = z.id
 	}
 	if r.Allocated > 0 {
 		x.Allocation = &allocatedXML{r.Allocated, r.Allocated, "active", r.AllocatedTo, "adhoc"}
 	}
 	if x.State == "active" {
-		x.Available = s.free(r)
+		x.Available = cr.free(r)
 	}
 	if !r.EndAt.IsZero() {
 		x.EndDate, x.EndDateType = timestamp(r.EndAt), "limited"
@@ -230,8 +211,8 @@ type createReservationXML struct {
 	Reservation capacityReservationXML `xml:"capacityReservation"`
 }
 
-func createCapacityReservation(s *Server, c *call) (any, error) {
-	return s.idempotent(c, func() (any, error) {
+func (cr *capacityReservations) create(c *call) (any, error) {
+	return cr.tokens.once(c, func() (any, error) {
 		p := c.form
 		count, err := p.integer("InstanceCount", 0)
 		if err != nil {
@@ -262,16 +243,16 @@ func createCapacityReservation(s *Server, c *call) (any, error) {
 		if *orFalse(p.flag("DryRun")) {
 			return nil, errDryRun
 		}
-		if err := s.reserve(r, c.at); err != nil {
+		if err := cr.reserve(r, c.at); err != nil {
 			return nil, err
 		}
-		return createReservationXML{s.reservationXML(r, c.at)}, nil
+		return createReservationXML{cr.xml(r, c.at)}, nil
 	})
 }
 
-func cancelCapacityReservation(s *Server, c *call) (any, error) {
+func (cr *capacityReservations) cancel(c *call) (any, error) {
 	id := c.form.str("CapacityReservationId")
-	r := s.reservations.rows[id]
+	r := cr.rows[id]
 	if r == nil {
 		return nil, refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
 	}
@@ -279,11 +260,11 @@ func cancelCapacityReservation(s *Server, c *call) (any, error) {
 		return nil, errDryRun
 	}
 	r.CancelledAt = c.at
-	s.reservations.put(r.ID, r)
-	for _, i := range s.instances.sorted() {
+	cr.put(r.ID, r)
+	for _, i := range cr.instances.sorted() {
 		if i.Capacity == r.ID { // they run on, at the on-demand price
 			i.Capacity = ""
-			s.instances.put(i.ID, i)
+			cr.instances.put(i.ID, i)
 		}
 	}
 	return returnTrue, nil
@@ -294,14 +275,14 @@ type describeReservationsXML struct {
 	Next         string                   `xml:"nextToken,omitempty"`
 }
 
-func describeCapacityReservations(s *Server, c *call) (any, error) {
+func (cr *capacityReservations) describe(c *call) (any, error) {
 	ids := c.form.strings("CapacityReservationId")
 	for _, id := range ids {
-		if s.reservations.rows[id] == nil {
+		if cr.rows[id] == nil {
 			return nil, refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
 		}
 	}
-	found := slices.DeleteFunc(s.reservations.sorted(), func(r *capacityReservation) bool { return ids != nil && !slices.Contains(ids, r.ID) })
+	found := slices.DeleteFunc(cr.sorted(), func(r *capacityReservation) bool { return ids != nil && !slices.Contains(ids, r.ID) })
 	found, err := sift(found, parseFilters(c.form), func(r *capacityReservation) attributes {
 		return tagged(r.Tags, func(name string) ([]string, bool) {
 			switch name {
@@ -328,7 +309,34 @@ func describeCapacityReservations(s *Server, c *call) (any, error) {
 	}
 	out := describeReservationsXML{Next: next}
 	for _, r := range page {
-		out.Reservations = append(out.Reservations, s.reservationXML(r, c.at))
+		out.Reservations = append(out.Reservations, cr.xml(r, c.at))
 	}
 	return out, nil
+}
+
+// wanted is the row of a reservation that is to be made.
+func (want Reservation) wanted(now time.Time) *capacityReservation {
+	r := &capacityReservation{
+		Type: want.Type, Zone: want.Zone, Total: want.Count, Match: matchOpen, Kind: kindDefault, Tags: want.Tags,
+		Interruptible: want.Interruptible,
+	}
+	if want.Targeted {
+		r.Match = matchTargeted
+	}
+	if want.Block {
+		r.Kind, r.Match = kindBlock, matchTargeted
+	}
+	if want.Duration > 0 {
+		r.EndAt = now.Add(time.Duration(want.Duration))
+	}
+	return r
+}
+
+// capacityReservations are the account's, by id.
+type capacityReservations struct {
+	*table[capacityReservation]
+	account   *account
+	catalogue *Catalogue
+	tokens    *clientTokens
+	instances *table[instance]
 }

@@ -7,8 +7,18 @@ type runInstancesXML struct {
 	Instances []instanceXML `xml:"instancesSet>item"`
 }
 
-func runInstances(s *Server, c *call) (any, error) {
-	return s.idempotent(c, func() (any, error) {
+// runs answers RunInstances.
+type runs struct {
+	tokens    *clientTokens
+	faults    *injector
+	templates *launchTemplates
+	launcher  *launcher
+	instances *instances
+	answers   *instanceAnswers
+}
+
+func (rs *runs) run(c *call) (any, error) {
+	return rs.tokens.once(c, func() (any, error) {
 		var n numbers
 		least, most := n.read(c.form, "MinCount"), n.read(c.form, "MaxCount")
 		if n.err != nil {
@@ -17,25 +27,25 @@ func runInstances(s *Server, c *call) (any, error) {
 		if least < 1 || most < least {
 			return nil, invalidValue("MinCount (%d) and MaxCount (%d) are not valid", least, most)
 		}
-		order, err := s.runOrder(c)
+		order, err := rs.order(c)
 		if err != nil {
 			return nil, err
 		}
 		if *orFalse(c.form.flag("DryRun")) {
 			return nil, errDryRun
 		}
-		if err := s.spendLaunches(most); err != nil {
+		if err := rs.faults.spendLaunches(most); err != nil {
 			return nil, err
 		}
 		var made []*instance
 		for len(made) < most {
-			i, err := s.obtain(order, len(made), c.at)
+			i, err := rs.launcher.obtain(order, len(made), c.at)
 			if err != nil && len(made) >= least {
 				break
 			}
 			if err != nil {
 				for _, m := range made {
-					s.takeBack(m)
+					rs.instances.takeBack(m)
 				}
 				return nil, err
 			}
@@ -43,14 +53,14 @@ func runInstances(s *Server, c *call) (any, error) {
 		}
 		out := runInstancesXML{ID: order.reservation, OwnerID: accountID}
 		for _, i := range made {
-			out.Instances = append(out.Instances, s.instanceXML(i, c.at))
+			out.Instances = append(out.Instances, rs.answers.xml(i, c.at))
 		}
 		return out, nil
 	})
 }
 
-// runOrder looks up what RunInstances asks for.
-func (s *Server) runOrder(c *call) (*launchOrder, error) {
+// order looks up what RunInstances asks for.
+func (rs *runs) order(c *call) (*launchOrder, error) {
 	spec, err := parseLaunchSpec(c.form)
 	if err != nil {
 		return nil, err
@@ -58,14 +68,14 @@ func (s *Server) runOrder(c *call) (*launchOrder, error) {
 	var t *launchTemplate
 	number := 0
 	if ref := c.form.sub("LaunchTemplate"); ref != nil {
-		template, version, err := s.launchedFrom(ref)
+		template, version, err := rs.templates.forLaunch(ref)
 		if err != nil {
 			return nil, err
 		}
 		spec, t, number = version.Spec.overlay(spec), template, version.Number
 	}
 	setDefault(&spec.InstanceType, "m1.small") // EC2's default, which no modern image fits
-	order, err := s.prepare(spec)
+	order, err := rs.launcher.prepare(spec)
 	if err != nil {
 		return nil, err
 	}

@@ -24,11 +24,11 @@ type describeSpotRequestsXML struct {
 	Next     string           `xml:"nextToken,omitempty"`
 }
 
-func describeSpotInstanceRequests(s *Server, c *call) (any, error) {
+func (api *instanceAPI) describeSpotRequests(c *call) (any, error) {
 	ids := c.form.strings("SpotInstanceRequestId")
 	var found []*instance
 	seen := map[string]bool{}
-	for _, i := range s.instances.rows {
+	for _, i := range api.instances.rows {
 		if i.Spot && i.visible(c.at) && (len(ids) == 0 || slices.Contains(ids, i.SpotRequest)) {
 			found = append(found, i)
 			seen[i.SpotRequest] = true
@@ -41,7 +41,7 @@ func describeSpotInstanceRequests(s *Server, c *call) (any, error) {
 	}
 	request := func(i *instance) spotRequestXML {
 		x := spotRequestXML{
-			ID: i.SpotRequest, Price: formatUSD(s.catalogue.Type(i.Type).PriceUSD), Type: "one-time", State: "active",
+			ID: i.SpotRequest, Price: formatUSD(api.catalogue.Type(i.Type).PriceUSD), Type: "one-time", State: "active",
 			Status: statusRef{"fulfilled"}, InstanceID: i.ID, CreatedAt: timestamp(i.LaunchedAt), Product: "Linux/UNIX", Zone: i.Zone,
 			Tags: tagsXML(i.RequestTags),
 		}

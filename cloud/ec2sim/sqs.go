@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
 // queue is an SQS standard queue, oldest message first.
@@ -36,21 +38,29 @@ const (
 	maxBatch          = 10
 )
 
-func (s *Server) queueURL(c *call, name string) string {
+// sqs is the account's SQS, with standard queues.
+type sqs struct {
+	*table[queue]
+	account *account
+	now     func() time.Time
+	posted  chan struct{} // closed and replaced when a message arrives in a queue
+}
+
+func queueURL(c *call, name string) string {
 	return "http://" + c.host + "/" + accountID + "/" + name
 }
 
-// findQueue finds a queue by the last part of its URL.
-func (s *Server) findQueue(url string) (*queue, error) {
+// find finds a queue by the last part of its URL.
+func (s *sqs) find(url string) (*queue, error) {
 	url = strings.TrimSuffix(url, "/")
-	q := s.queues.rows[url[strings.LastIndexByte(url, '/')+1:]]
+	q := s.rows[url[strings.LastIndexByte(url, '/')+1:]]
 	if q == nil {
 		return nil, sqsRefuse("QueueDoesNotExist", "The specified queue does not exist.")
 	}
 	return q, nil
 }
 
-func createQueue(s *Server, c *call) (any, error) {
+func (s *sqs) createQueue(c *call) (any, error) {
 	in, err := decodeJSON[struct {
 		QueueName  string
 		Attributes map[string]string
@@ -61,30 +71,30 @@ func createQueue(s *Server, c *call) (any, error) {
 	if in.QueueName == "" || len(in.QueueName) > 80 {
 		return nil, sqsRefuse("InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
-	s.makeQueue(in.QueueName, in.Attributes)
-	return map[string]string{"QueueUrl": s.queueURL(c, in.QueueName)}, nil
+	s.make(in.QueueName, in.Attributes)
+	return map[string]string{"QueueUrl": queueURL(c, in.QueueName)}, nil
 }
 
-// makeQueue makes a queue unless there is one of that name.
-func (s *Server) makeQueue(name string, attributes map[string]string) {
-	if s.queues.rows[name] == nil {
-		s.queues.put(name, &queue{Name: name, Attributes: attributes})
+// make makes a queue unless there is one of that name.
+func (s *sqs) make(name string, attributes map[string]string) {
+	if s.rows[name] == nil {
+		s.put(name, &queue{Name: name, Attributes: attributes})
 	}
 }
 
-func getQueueURL(s *Server, c *call) (any, error) {
+func (s *sqs) getQueueURL(c *call) (any, error) {
 	in, err := decodeJSON[struct{ QueueName string }](c)
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.findQueue(in.QueueName)
+	q, err := s.find(in.QueueName)
 	if err != nil {
 		return nil, err
 	}
-	return map[string]string{"QueueUrl": s.queueURL(c, q.Name)}, nil
+	return map[string]string{"QueueUrl": queueURL(c, q.Name)}, nil
 }
 
-func getQueueAttributes(s *Server, c *call) (any, error) {
+func (s *sqs) getQueueAttributes(c *call) (any, error) {
 	in, err := decodeJSON[struct {
 		QueueUrl       string //nolint:revive // the wire's spelling
 		AttributeNames []string
@@ -92,7 +102,7 @@ func getQueueAttributes(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.findQueue(in.QueueUrl)
+	q, err := s.find(in.QueueUrl)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +134,7 @@ func checksum(body string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func sendMessage(s *Server, c *call) (any, error) {
+func (s *sqs) sendMessage(c *call) (any, error) {
 	in, err := decodeJSON[struct {
 		QueueUrl     string //nolint:revive // the wire's spelling
 		MessageBody  string
@@ -133,7 +143,7 @@ func sendMessage(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.findQueue(in.QueueUrl)
+	q, err := s.find(in.QueueUrl)
 	if err != nil {
 		return nil, err
 	}
@@ -142,13 +152,20 @@ func sendMessage(s *Server, c *call) (any, error) {
 }
 
 // post puts a message into a queue and wakes those who wait for one.
-func (s *Server) post(q *queue, body string, at time.Time, delay time.Duration) string {
+func (s *sqs) post(q *queue, body string, at time.Time, delay time.Duration) string {
 	m := message{ID: uuid.NewString(), Body: body, SentAt: at, VisibleAt: at.Add(delay)}
 	q.Messages = append(q.Messages, m)
-	s.queues.put(q.Name, q)
+	s.put(q.Name, q)
 	close(s.posted)
 	s.posted = make(chan struct{})
 	return m.ID
+}
+
+// postAll puts a message into every queue.
+func (s *sqs) postAll(body string, at time.Time) {
+	for _, q := range s.sorted() {
+		s.post(q, body, at, 0)
+	}
 }
 
 // messageWait is what ReceiveMessage returns instead of an answer while it may still wait.
@@ -159,7 +176,7 @@ type messageWait struct {
 }
 
 // forMessage waits until it is worth looking again, and says false when the waiting time is over.
-func (w *messageWait) forMessage(ctx context.Context, _ *Server) bool {
+func (w *messageWait) forMessage(ctx context.Context) bool {
 	pause := min(w.left, w.visible)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -175,7 +192,7 @@ func (w *messageWait) forMessage(ctx context.Context, _ *Server) bool {
 
 func (w *messageWait) empty() (any, error) { return map[string]any{}, nil }
 
-func receiveMessage(s *Server, c *call) (any, error) {
+func (s *sqs) receiveMessage(c *call) (any, error) {
 	in, err := decodeJSON[struct {
 		QueueUrl            string //nolint:revive // the wire's spelling
 		MaxNumberOfMessages int
@@ -191,7 +208,7 @@ func receiveMessage(s *Server, c *call) (any, error) {
 	if in.MaxNumberOfMessages < 1 || in.MaxNumberOfMessages > maxBatch || in.WaitTimeSeconds < 0 || in.WaitTimeSeconds > maxWait {
 		return nil, sqsRefuse("InvalidParameterValue", "MaxNumberOfMessages must be 1 to 10 and WaitTimeSeconds 0 to 20")
 	}
-	q, err := s.findQueue(in.QueueUrl)
+	q, err := s.find(in.QueueUrl)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +237,7 @@ func receiveMessage(s *Server, c *call) (any, error) {
 		out = append(out, given)
 	}
 	if len(out) > 0 {
-		s.queues.put(q.Name, q)
+		s.put(q.Name, q)
 		return map[string]any{"Messages": out}, nil
 	}
 	if wait.left = time.Duration(in.WaitTimeSeconds)*time.Second - now.Sub(c.at); wait.left <= 0 {
@@ -246,12 +263,12 @@ func (m *message) attributes(names []string) map[string]string {
 }
 
 // remove deletes the messages with the receipts; deleting one that is gone succeeds, as in SQS.
-func (s *Server) remove(q *queue, receipts ...string) {
+func (s *sqs) remove(q *queue, receipts ...string) {
 	q.Messages = slices.DeleteFunc(q.Messages, func(m message) bool { return m.Receipt != "" && slices.Contains(receipts, m.Receipt) })
-	s.queues.put(q.Name, q)
+	s.put(q.Name, q)
 }
 
-func deleteMessage(s *Server, c *call) (any, error) {
+func (s *sqs) deleteMessage(c *call) (any, error) {
 	in, err := decodeJSON[struct {
 		QueueUrl      string //nolint:revive // the wire's spelling
 		ReceiptHandle string
@@ -259,7 +276,7 @@ func deleteMessage(s *Server, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.findQueue(in.QueueUrl)
+	q, err := s.find(in.QueueUrl)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +284,7 @@ func deleteMessage(s *Server, c *call) (any, error) {
 	return struct{}{}, nil
 }
 
-func deleteMessageBatch(s *Server, c *call) (any, error) {
+func (s *sqs) deleteMessageBatch(c *call) (any, error) {
 	in, err := decodeJSON[struct {
 		QueueUrl string                               //nolint:revive // the wire's spelling
 		Entries  []struct{ Id, ReceiptHandle string } //nolint:revive // the wire's spelling
@@ -288,7 +305,7 @@ func deleteMessageBatch(s *Server, c *call) (any, error) {
 			ids[e.Id] = true
 		}
 	}
-	q, err := s.findQueue(in.QueueUrl)
+	q, err := s.find(in.QueueUrl)
 	if err != nil {
 		return nil, err
 	}
@@ -299,4 +316,17 @@ func deleteMessageBatch(s *Server, c *call) (any, error) {
 	}
 	s.remove(q, receipts...)
 	return map[string]any{"Successful": done, "Failed": []any{}}, nil
+}
+
+// needs: a batch is authorised as what it is a batch of.
+func (s *sqs) needs(c *call) []policy.Request {
+	in, err := peekJSON[struct {
+		QueueUrl  string //nolint:revive // the wire's spelling
+		QueueName string
+	}](c)
+	if err != nil {
+		return nil // the handler says what is wrong with the request
+	}
+	name := in.QueueUrl[strings.LastIndexByte(in.QueueUrl, '/')+1:] + in.QueueName
+	return []policy.Request{{Action: "sqs:" + strings.TrimSuffix(c.action, "Batch"), Resource: s.account.arn("sqs", name)}}
 }

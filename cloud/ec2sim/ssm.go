@@ -1,9 +1,10 @@
 package ec2sim
 
 import (
-	"fmt"
 	"strings"
 	"time"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
 type ssmParameter struct {
@@ -16,8 +17,15 @@ type ssmParameter struct {
 	DataType         string
 }
 
-// parameters are Amazon's public parameters, one per image line and release, holding the image id, and the account's own.
-func (s *Server) parameters() map[string]ssmParameter {
+// ssm is the account's Systems Manager, with its parameters.
+type ssm struct {
+	account *account
+	images  []*image // those that Amazon's parameters lead to
+	own     *table[ssmParameter]
+}
+
+// all are Amazon's public parameters, one per image line and release, holding the image id, and the account's own.
+func (s *ssm) all() map[string]ssmParameter {
 	all := map[string]ssmParameter{}
 	for _, im := range s.images {
 		for _, name := range im.Parameters {
@@ -27,38 +35,27 @@ func (s *Server) parameters() map[string]ssmParameter {
 			}
 		}
 	}
-	for name, p := range s.ownParameters.rows {
+	for name, p := range s.own.rows {
 		all[name] = *p
 	}
 	return all
 }
 
-// SetParameter writes a parameter of the account's own. Names below /aws are Amazon's (Systems Manager User Guide, "Create a
-// Parameter Store parameter using the AWS CLI").
-func (s *Server) SetParameter(name, value string) error {
-	if bare := strings.ToLower(strings.TrimPrefix(name, "/")); bare == "" || strings.HasPrefix(bare, "aws") || strings.HasPrefix(bare, "ssm") || value == "" {
-		return fmt.Errorf("parameter %q = %q: a name may not begin with aws or ssm, and a value may not be empty", name, value)
-	}
-	return s.locked(func(now time.Time) error {
-		s.putParameter(name, value, now)
-		return nil
-	})
-}
-
-func (s *Server) putParameter(name, value string, now time.Time) {
+// put writes a parameter of the account's own.
+func (s *ssm) put(name, value string, now time.Time) {
 	p := ssmParameter{
 		Name: name, Type: "String", Value: value, Version: 1, LastModifiedDate: float64(now.Unix()), DataType: "text",
 		ARN: s.account.arn("ssm", "parameter/"+strings.TrimPrefix(name, "/")),
 	}
-	if old := s.ownParameters.rows[name]; old != nil {
+	if old := s.own.rows[name]; old != nil {
 		p.Version = old.Version + 1
 	}
-	s.ownParameters.put(name, &p)
+	s.own.put(name, &p)
 }
 
-// parameter finds a parameter by its name or its ARN (API reference, GetParameter, Name).
-func (s *Server) parameter(name string) (ssmParameter, bool) {
-	all := s.parameters()
+// find finds a parameter by its name or its ARN (API reference, GetParameter, Name).
+func (s *ssm) find(name string) (ssmParameter, bool) {
+	all := s.all()
 	if p, ok := all[name]; ok {
 		return p, true
 	}
@@ -70,19 +67,19 @@ func (s *Server) parameter(name string) (ssmParameter, bool) {
 	return ssmParameter{}, false
 }
 
-func getParameter(s *Server, c *call) (any, error) {
+func (s *ssm) getParameter(c *call) (any, error) {
 	in, err := decodeJSON[struct{ Name string }](c)
 	if err != nil {
 		return nil, err
 	}
-	p, ok := s.parameter(in.Name)
+	p, ok := s.find(in.Name)
 	if !ok {
 		return nil, refuse("ParameterNotFound", "")
 	}
 	return map[string]any{"Parameter": p}, nil
 }
 
-func getParameters(s *Server, c *call) (any, error) {
+func (s *ssm) getParameters(c *call) (any, error) {
 	in, err := decodeJSON[struct{ Names []string }](c)
 	if err != nil {
 		return nil, err
@@ -90,7 +87,7 @@ func getParameters(s *Server, c *call) (any, error) {
 	if len(in.Names) < 1 || len(in.Names) > 10 {
 		return nil, refuse("ValidationException", "1 validation error detected: Value at 'names' failed to satisfy constraint: Member must have length less than or equal to 10")
 	}
-	all := s.parameters()
+	all := s.all()
 	found, missing := []ssmParameter{}, []string{}
 	for _, name := range in.Names {
 		if p, ok := all[name]; ok {
@@ -102,7 +99,7 @@ func getParameters(s *Server, c *call) (any, error) {
 	return map[string]any{"Parameters": found, "InvalidParameters": missing}, nil
 }
 
-func getParametersByPath(s *Server, c *call) (any, error) {
+func (s *ssm) getParametersByPath(c *call) (any, error) {
 	in, err := decodeJSON[struct {
 		Path       string
 		Recursive  bool
@@ -118,7 +115,7 @@ func getParametersByPath(s *Server, c *call) (any, error) {
 	}
 	prefix := strings.TrimSuffix(in.Path, "/") + "/"
 	found := []ssmParameter{}
-	for name, p := range s.parameters() {
+	for name, p := range s.all() {
 		rest, ok := strings.CutPrefix(name, prefix)
 		if ok && (in.Recursive || !strings.Contains(rest, "/")) {
 			found = append(found, p)
@@ -133,4 +130,30 @@ func getParametersByPath(s *Server, c *call) (any, error) {
 		out["NextToken"] = next
 	}
 	return out, nil
+}
+
+// needs: parameters below /aws are Amazon's and belong to no account.
+func (s *ssm) needs(c *call) []policy.Request {
+	in, err := peekJSON[struct {
+		Name, Path string
+		Names      []string
+	}](c)
+	if err != nil {
+		return nil // the handler says what is wrong with the request
+	}
+	var needs []policy.Request
+	for _, name := range append(in.Names, in.Name+in.Path) {
+		if name == "" {
+			continue
+		}
+		arn := s.account.arn("ssm", "parameter/"+strings.TrimPrefix(name, "/"))
+		if strings.HasPrefix(name, "/aws/") {
+			arn = s.account.publicARN("ssm", "parameter"+name)
+		}
+		if strings.HasPrefix(name, "arn:") {
+			arn = name
+		}
+		needs = append(needs, policy.Request{Action: "ssm:" + c.action, Resource: arn})
+	}
+	return needs
 }

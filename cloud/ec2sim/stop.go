@@ -1,15 +1,13 @@
 package ec2sim
 
-import "fmt"
-
 type stopInstancesXML struct {
 	Changes []stateChangeXML `xml:"instancesSet>item"`
 }
 
-// stopInstances stops instances, which keep their address and their disks and do not start again. Spot instances of one-time
+// stop stops instances, which keep their address and their disks and do not start again. Spot instances of one-time
 // requests cannot be stopped (EC2 User Guide, "Stop a Spot Instance").
-func stopInstances(s *Server, c *call) (any, error) {
-	found, err := s.visibleInstances(c.form.strings("InstanceId"), c.at)
+func (api *instanceAPI) stop(c *call) (any, error) {
+	found, err := api.instances.visible(c.form.strings("InstanceId"), c.at)
 	if err != nil {
 		return nil, err
 	}
@@ -28,16 +26,11 @@ func stopInstances(s *Server, c *call) (any, error) {
 	for _, i := range found {
 		before := i.state(c.at)
 		if !i.stopped() {
-			i.StoppedAt, i.EndCode = c.at, "Client.UserInitiatedShutdown"
-			i.EndReason = fmt.Sprintf("Client.UserInitiatedShutdown: User initiated shutdown (%s)", c.at.UTC().Format("2006-01-02 15:04:05 GMT"))
-			i.HaltedAt = c.at.Add(s.opts.ShuttingDownFor)
-			s.instances.put(i.ID, i)
-			s.announce(c.at, s.stateChange("stopping")(i.ID, c.at))
-			s.announce(i.HaltedAt, s.stateChange("stopped")(i.ID, i.HaltedAt))
+			api.instances.stop(i, c.at)
 		}
 		after := i.state(c.at)
 		out.Changes = append(out.Changes, stateChangeXML{i.ID, stateXML{after.code, after.name}, stateXML{before.code, before.name}})
 	}
-	s.wakeKubelets()
+	api.instances.wake()
 	return out, nil
 }

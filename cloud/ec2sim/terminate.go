@@ -12,7 +12,7 @@ type terminateInstancesXML struct {
 	Changes []stateChangeXML `xml:"instancesSet>item"`
 }
 
-func terminateInstances(s *Server, c *call) (any, error) {
+func (api *instanceAPI) terminate(c *call) (any, error) {
 	ids := c.form.strings("InstanceId")
 	if len(ids) == 0 {
 		return nil, missingParameter("InstanceId")
@@ -20,7 +20,7 @@ func terminateInstances(s *Server, c *call) (any, error) {
 	if len(ids) > 1000 {
 		return nil, invalidValue("At most 1000 instances can be terminated at once")
 	}
-	found, err := s.visibleInstances(ids, c.at)
+	found, err := api.instances.visible(ids, c.at)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func terminateInstances(s *Server, c *call) (any, error) {
 	var out terminateInstancesXML
 	for _, i := range found {
 		before := i.state(c.at)
-		s.end(i, c.at, "Client.UserInitiatedShutdown",
+		api.instances.end(i, c.at, "Client.UserInitiatedShutdown",
 			fmt.Sprintf("Client.UserInitiatedShutdown: User initiated shutdown (%s)", c.at.UTC().Format("2006-01-02 15:04:05 GMT")))
 		after := i.state(c.at)
 		out.Changes = append(out.Changes, stateChangeXML{i.ID, stateXML{after.code, after.name}, stateXML{before.code, before.name}})

@@ -48,15 +48,21 @@ func requestBucket(c *call) bucketSize {
 	return readBucket
 }
 
+// throttle has the token buckets of the account. A bucket is there once it was asked for tokens, and full at first.
+type throttle struct {
+	now     func() time.Time
+	buckets map[string]*bucket
+}
+
 // spend takes tokens out of a bucket, or says false and takes none. The factor scales the refill and, below 1, the
 // capacity: a throttled account has smaller buckets.
-func (s *Server) spend(name string, size bucketSize, factor, tokens float64) bool {
-	now := s.now()
+func (t *throttle) spend(name string, size bucketSize, factor, tokens float64) bool {
+	now := t.now()
 	capacity := max(1, size.capacity*min(1, factor))
-	b := s.buckets[name]
+	b := t.buckets[name]
 	if b == nil {
 		b = &bucket{tokens: capacity, last: now}
-		s.buckets[name] = b
+		t.buckets[name] = b
 	}
 	b.tokens = min(capacity, b.tokens+max(0, now.Sub(b.last).Seconds())*size.refill*factor)
 	b.last = now
@@ -67,19 +73,10 @@ func (s *Server) spend(name string, size bucketSize, factor, tokens float64) boo
 	return true
 }
 
-// spendRequest charges a request to EC2's buckets, if throttling is on. Other services are not throttled.
-func (s *Server) spendRequest(c *call, factor float64) bool {
+// request charges a request to EC2's buckets, if throttling is on. Other services are not throttled.
+func (t *throttle) request(c *call, factor float64) bool {
 	if factor <= 0 || c.service != "ec2" {
 		return true
 	}
-	return s.spend("request/"+c.action, requestBucket(c), factor, 1)
-}
-
-// spendLaunches charges instances to be launched. The factor does not apply to this bucket: it limits how much is launched,
-// not how often is asked.
-func (s *Server) spendLaunches(n int) error {
-	if s.faults().Throttle <= 0 || s.spend("launch", launchBucket, 1, float64(n)) {
-		return nil
-	}
-	return errThrottled
+	return t.spend("request/"+c.action, requestBucket(c), factor, 1)
 }

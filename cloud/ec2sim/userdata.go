@@ -14,6 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// userData is user data shared by many instances, kept once.
+type userData struct {
+	Text string // decoded
+}
+
 // kubeletSetup is what the user data of a machine tells its kubelet.
 type kubeletSetup struct {
 	byNodeadm      bool // there is a NodeConfig

@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// rootDevice is the root device of the Linux images, and rootSizeGiB the size of its snapshot; Bottlerocket's is smaller.
-const (
-	rootDevice      = "/dev/xvda"
-	rootSizeGiB     = 20
-	bottlerocketGiB = 2
-)
+// volumes are those of the instances, which have no rows of their own.
+type volumes struct {
+	images    *images
+	instances *table[instance]
+}
 
-// checkDevices refuses volumes that EC2 refuses: smaller than their snapshot (EC2 reports "expect size>="; EBS User Guide,
+// check refuses volumes that EC2 refuses: smaller than their snapshot (EC2 reports "expect size>="; EBS User Guide,
 // "Create an Amazon EBS volume": the size has to be at least that of the snapshot), and of no size without one (API reference,
 // EbsBlockDevice: "You must specify either a snapshot ID or a volume size"). Of the snapshots of this and other accounts only
 // those of images exist; of others nothing is known, and they fit.
-func (s *Server) checkDevices(spec *launchSpec, im *image) error {
+func (vs *volumes) check(spec *launchSpec, im *image) error {
 	names := map[string]bool{}
 	for _, d := range spec.Devices {
 		if names[d.Name] {
@@ -29,7 +28,7 @@ func (s *Server) checkDevices(spec *launchSpec, im *image) error {
 		snapshot, least := d.Snapshot, 0
 		if snapshot == "" && d.Name == im.Root {
 			snapshot, least = im.snapshot(), im.RootGiB
-		} else if from := s.image("ami" + strings.TrimPrefix(snapshot, "snap")); snapshot != "" && from != nil {
+		} else if from := vs.images.find("ami" + strings.TrimPrefix(snapshot, "snap")); snapshot != "" && from != nil {
 			least = from.RootGiB
 		}
 		switch {
@@ -95,10 +94,10 @@ type describeVolumesXML struct {
 	Next    string      `xml:"nextToken,omitempty"`
 }
 
-// describeVolumes lists the volumes of instances. There are no others: what outlives its instance is forgotten.
-func describeVolumes(s *Server, c *call) (any, error) {
+// describe lists the volumes of instances. There are no others: what outlives its instance is forgotten.
+func (vs *volumes) describe(c *call) (any, error) {
 	var all []volumeXML
-	for _, i := range s.instances.rows {
+	for _, i := range vs.instances.rows {
 		if i.ended() || !i.visible(c.at) {
 			continue
 		}

@@ -1,0 +1,73 @@
+package ec2sim
+
+import "time"
+
+// Instance is a simulated instance as inspection shows it: the truth, without lag.
+type Instance struct {
+	ID           string            `json:"id"`
+	Type         string            `json:"type"`
+	Zone         string            `json:"zone"`
+	CapacityType string            `json:"capacityType"`
+	State        string            `json:"state"`
+	Fleet        string            `json:"fleet,omitempty"`
+	ClientToken  string            `json:"clientToken,omitempty"`
+	PrivateDNS   string            `json:"privateDNS"`
+	PriceUSD     float64           `json:"priceUSD"` // per hour
+	LaunchedAt   time.Time         `json:"launchedAt"`
+	EndedAt      *time.Time        `json:"endedAt,omitempty"`
+	EndCode      string            `json:"endCode,omitempty"`
+	Node         string            `json:"node,omitempty"`       // "joined", "failed" or "stopped"
+	NodeReason   string            `json:"nodeReason,omitempty"` // why the kubelet did not come up
+	Tags         map[string]string `json:"tags,omitempty"`
+}
+
+// Cost is what the living instances cost.
+type Cost struct {
+	Instances int            `json:"instances"`
+	USDPerHr  float64        `json:"usdPerHour"`
+	ByType    map[string]int `json:"byType"`
+}
+
+// Instances returns every instance that is not forgotten yet, terminated ones included, ordered by id.
+func (s *Server) Instances() []Instance {
+	out := []Instance{}
+	s.guard.look(func(now time.Time) {
+		for _, i := range s.instances.sorted() {
+			x := Instance{
+				ID: i.ID, Type: i.Type, Zone: i.Zone, CapacityType: i.capacityType(), State: i.state(now).name, Fleet: i.Fleet,
+				ClientToken: i.ClientToken, PrivateDNS: s.account.privateDNS(i.PrivateIP), LaunchedAt: i.LaunchedAt,
+				PriceUSD: s.prices.hourly(i, s.opts.Now()), EndCode: i.EndCode, Node: string(i.Node), NodeReason: i.NodeReason, Tags: i.Tags,
+			}
+			if i.ended() {
+				ended := i.EndedAt
+				x.EndedAt = &ended
+			}
+			out = append(out, x)
+		}
+	})
+	return out
+}
+
+// Cost sums up the instances that are pending or running.
+func (s *Server) Cost() Cost {
+	c := Cost{ByType: map[string]int{}}
+	for _, i := range s.Instances() {
+		if i.State == statePending.name || i.State == stateRunning.name {
+			c.Instances++
+			c.USDPerHr += i.PriceUSD
+			c.ByType[i.Type]++
+		}
+	}
+	c.USDPerHr = roundPrice(c.USDPerHr)
+	return c
+}
+
+// KeepParameters has the calls from now on carry their parameters where the action matches one of the patterns, which
+// replace those given before. A CreateFleet may have a thousand parameters, so by default none are kept.
+func (s *Server) KeepParameters(patterns ...string) { s.calls.keep(patterns) }
+
+// Calls returns the requests whose action matches the pattern, oldest first; an empty pattern is all.
+func (s *Server) Calls(pattern string) []Call { return s.calls.matching(pattern) }
+
+// CallCounts returns how often each action was called.
+func (s *Server) CallCounts() map[string]CallCount { return s.calls.tally() }

@@ -1,0 +1,178 @@
+package ec2sim
+
+import (
+	"fmt"
+
+	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
+)
+
+// parts are the parts of the simulated account, by service and subject, and the machinery that they share. Each has what it
+// needs of the others.
+type parts struct {
+	account    *account
+	guard      *guard
+	faults     *injector
+	authorizer *authorizer
+
+	// EC2. What instances are and what may become of them is apart from what is answered of them.
+	instances    *instances
+	launcher     *launcher
+	instanceAPI  *instanceAPI
+	runs         *runs
+	fleets       *fleets
+	templates    *launchTemplates
+	reservations *capacityReservations
+	images       *images
+	network      *network
+	subnets      *subnets
+	groups       *securityGroups
+	addresses    *addresses
+	volumes      *volumes
+	types        *instanceTypes
+	prices       *spotPrices
+	tagging      *tagAPI
+	events       *events
+
+	eks     *eks
+	fis     *fis
+	iam     *iam
+	pricing *pricing
+	sqs     *sqs
+	ssm     *ssm
+	sts     *sts
+}
+
+// newParts makes the parts, with tables that the journal has yet to fill.
+func newParts(opts *Options, a *account, catalogue *Catalogue, j *journal) *parts {
+	now, prices := opts.Now, newMarket(opts.MarketSeed, opts.Now())
+	instanceRows, reservationRows := newTable[instance](j, "instance"), newTable[capacityReservation](j, "reservation")
+	fleetRows, profileRows := newTable[fleet](j, "fleet"), newTable[instanceProfile](j, "profile")
+	p := &parts{account: a}
+	p.faults = &injector{
+		now: now, row: newTable[Faults](j, "faults"), hits: map[string]int{}, throttle: &throttle{now: now, buckets: map[string]*bucket{}},
+	}
+	tags := &tagSets{table: newTable[tagSet](j, "tags"), now: now, faults: p.faults}
+	tokens := &clientTokens{faults: p.faults, replies: newTable[savedReply](j, "reply"), fleets: fleetRows}
+
+	p.eks = &eks{
+		account: a, cluster: opts.Cluster, version: opts.KubernetesVersion, endpoint: opts.ClusterEndpoint, ca: opts.ClusterCA, ipv6: opts.IPv6,
+	}
+	p.iam = &iam{account: a, faults: p.faults, profiles: profileRows, roles: newTable[role](j, "role")}
+	p.pricing = &pricing{account: a, catalogue: catalogue}
+	p.sqs = &sqs{table: newTable[queue](j, "queue"), account: a, now: now, posted: make(chan struct{})}
+	p.sts = &sts{account: a}
+	p.events = &events{account: a, log: opts.Log, queues: p.sqs, instances: instanceRows}
+
+	p.images = &images{
+		account: a, faults: p.faults, tags: tags, tokens: tokens, kubernetes: opts.KubernetesVersion,
+		seeded: newImages(opts.KubernetesVersion, opts.Region), own: newTable[image](j, "image"),
+	}
+	for _, i := range opts.Images {
+		p.images.seeded = append(p.images.seeded, i.add(opts.KubernetesVersion))
+	}
+	p.ssm = &ssm{account: a, images: p.images.seeded, own: newTable[ssmParameter](j, "parameter")}
+	p.network = &network{account: a}
+	p.groups = &securityGroups{account: a, faults: p.faults, own: newTable[securityGroup](j, "group"), tags: tags, instances: instanceRows}
+	p.addresses = &addresses{
+		now: now, cni: opts.CNI, catalogue: catalogue, faults: p.faults, instances: instanceRows,
+		counters: newTable[addressCounter](j, "addresses"), inUse: map[string]map[string]bool{}, further: map[string]int{},
+	}
+	p.subnets = &subnets{account: a, options: newTable[subnetOptions](j, "subnet"), tags: tags, addresses: p.addresses}
+	p.volumes = &volumes{images: p.images, instances: instanceRows}
+	p.types = &instanceTypes{account: a, catalogue: catalogue}
+	p.prices = &spotPrices{account: a, catalogue: catalogue, market: prices}
+
+	p.templates = &launchTemplates{table: newTable[launchTemplate](j, "template"), account: a, faults: p.faults, tokens: tokens}
+	p.reservations = &capacityReservations{table: reservationRows, account: a, catalogue: catalogue, tokens: tokens, instances: instanceRows}
+	p.instances = &instances{
+		table: instanceRows, faults: p.faults, addresses: p.addresses, events: p.events, reservations: reservationRows,
+		shuttingDownFor: opts.ShuttingDownFor, keepTerminated: opts.KeepTerminated, changed: make(chan struct{}, 1),
+	}
+	p.launcher = &launcher{
+		account: a, catalogue: catalogue, images: p.images, groups: p.groups, subnets: p.subnets, addresses: p.addresses, iam: p.iam,
+		volumes: p.volumes, reservations: p.reservations, faults: p.faults, instances: p.instances, userData: newTable[userData](j, "userdata"),
+		pendingFor: opts.PendingFor, bootDelay: opts.BootDelay, readyDelay: opts.ReadyDelay,
+	}
+	answers := &instanceAnswers{
+		account: a, catalogue: catalogue, images: p.images, groups: p.groups, reservations: reservationRows, profiles: profileRows,
+	}
+	p.instanceAPI = &instanceAPI{catalogue: catalogue, instances: p.instances, answers: answers}
+	p.runs = &runs{tokens: tokens, faults: p.faults, templates: p.templates, launcher: p.launcher, instances: p.instances, answers: answers}
+	p.fleets = &fleets{
+		table: fleetRows, account: a, market: prices, tokens: tokens, faults: p.faults, templates: p.templates, launcher: p.launcher,
+		instances: p.instances,
+	}
+	p.tagging = &tagAPI{
+		account: a, faults: p.faults, tags: tags, instances: instanceRows, templates: p.templates, images: p.images, groups: p.groups,
+		fleets: fleetRows,
+	}
+	p.fis = &fis{
+		account: a, templates: newTable[experimentTemplate](j, "experimentTemplate"), experiments: newTable[experiment](j, "experiment"),
+		instances: p.instances, events: p.events,
+	}
+	p.guard = &guard{now: now, settle: p.instances.settle, journal: j}
+	p.authorizer = p.newAuthorizer(opts.Policies)
+	return p
+}
+
+// newAuthorizer makes the one that knows what the calls of every service need.
+func (p *parts) newAuthorizer(policies Policies) *authorizer {
+	ec2 := &ec2Needs{
+		account: p.account, templates: p.templates, reservations: p.reservations.table, instances: p.instances.table, profiles: p.iam.profiles,
+		tagging: p.tagging, fleets: p.fleets, runs: p.runs,
+	}
+	return &authorizer{policies: policies, account: p.account, needs: map[string]func(*call) []policy.Request{
+		"ec2": ec2.of, "iam": p.iam.needs, "sqs": p.sqs.needs, "ssm": p.ssm.needs, "fis": p.fis.needs, "eks": p.eks.needs,
+	}}
+}
+
+// newKubelets makes the kubelets of the instances, which join a cluster.
+func (p *parts) newKubelets(opts *Options) *kubelets {
+	return &kubelets{
+		guard: p.guard, instances: p.instances, client: opts.Kubernetes, log: opts.Log,
+		machines: &machines{
+			account: p.account, catalogue: p.types.catalogue, images: p.images, userData: p.launcher.userData, endpoint: opts.ClusterEndpoint,
+			caKnown: len(opts.ClusterCA) > 0,
+		},
+		slots: make(chan struct{}, kubeletRequests), busy: map[string]bool{},
+	}
+}
+
+// begin takes up the state that the journal has read, or begins one: with the faults of the options, and with what the account
+// has from the start. It refuses a state that this catalogue and these images cannot explain.
+func (p *parts) begin(opts *Options) error {
+	for id, i := range p.instances.rows {
+		if p.types.catalogue.Type(i.Type) == nil || p.images.find(i.Image) == nil || p.account.subnet(i.Subnet) == nil {
+			return fmt.Errorf("state %s: instance %s (%s, %s, %s) is not of this account: other catalogue, version or zones",
+				opts.StateFile, id, i.Type, i.Image, i.Subnet)
+		}
+	}
+	p.instances.scheduleDue()
+	p.addresses.count()
+	if p.faults.current() == nil {
+		faults := opts.Faults
+		p.faults.row.put(faultsID, &faults)
+	}
+	p.makeOptions(opts)
+	return p.guard.journal.commit()
+}
+
+// makeOptions makes what the options say that the account has from the start.
+func (p *parts) makeOptions(opts *Options) {
+	for _, name := range opts.Queues {
+		p.sqs.make(name, nil)
+	}
+	for name, value := range opts.Parameters {
+		if p.ssm.own.rows[name] == nil {
+			p.ssm.put(name, value, opts.Now())
+		}
+	}
+}
+
+// reset takes everything back that has happened. It runs under the guard.
+func (p *parts) reset(opts *Options) {
+	p.guard.journal.clear()
+	p.addresses.forget()
+	p.faults.set(&Faults{})
+	p.makeOptions(opts)
+}

@@ -1,0 +1,78 @@
+package ec2sim
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// spotPrices answers for what spot capacity costs.
+type spotPrices struct {
+	account   *account
+	catalogue *Catalogue
+	market    market
+}
+
+type spotPriceXML struct {
+	Type    string `xml:"instanceType"`
+	Product string `xml:"productDescription"`
+	Price   string `xml:"spotPrice"`
+	At      string `xml:"timestamp"`
+	Zone    string `xml:"availabilityZone"`
+	ZoneID  string `xml:"availabilityZoneId"`
+}
+
+type describeSpotPricesXML struct {
+	Prices []spotPriceXML `xml:"spotPriceHistorySet>item"`
+	Next   string         `xml:"nextToken"`
+}
+
+// spotPricesPerPage is how many prices come at once where the caller does not say.
+const spotPricesPerPage = 1000
+
+// describe reports the price each pool has at the moment, and none of those it had.
+func (sp *spotPrices) describe(c *call) (any, error) {
+	types, products := c.form.strings("InstanceType"), c.form.strings("ProductDescription")
+	zoneName := c.form.str("AvailabilityZone")
+	_, perDollar := sp.account.currency()
+	var all []spotPriceXML
+	for _, t := range sp.catalogue.types {
+		if !t.Supports(capacitySpot) || t.PriceUSD == 0 || len(types) > 0 && !slices.Contains(types, t.Name) {
+			continue
+		}
+		for _, z := range sp.account.zones {
+			if z.local != "" || !sp.account.offered(t, z.name) || zoneName != "" && zoneName != z.name {
+				continue
+			}
+			price := strconv.FormatFloat(perDollar*sp.market.spotPrice(t, z.name, c.at), 'f', 6, 64)
+			for _, product := range []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"} {
+				if len(products) == 0 && product == "Linux/UNIX" || slices.Contains(products, product) {
+					all = append(all, spotPriceXML{t.Name, product, price, timestamp(sp.market.since(c.at)), z.name, z.id})
+				}
+			}
+		}
+	}
+	all, err := sift(all, parseFilters(c.form), func(p spotPriceXML) attributes {
+		return oneOf(map[string]string{
+			"instance-type": p.Type, "availability-zone": p.Zone, "product-description": p.Product, "spot-price": p.Price, "timestamp": p.At,
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	// EC2 has no bound for the pages of this call, unlike for others: Karpenter asks for 2,000 prices at once.
+	size, err := c.form.integer("MaxResults", spotPricesPerPage)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := pageOf(c.form, all, 1, max(size, spotPricesPerPage), func(p spotPriceXML) string { return p.Type + "\x00" + p.Zone + "\x00" + p.Product })
+	return describeSpotPricesXML{page, next}, err
+}
+
+// hourly is what an instance costs per hour at an instant.
+func (sp *spotPrices) hourly(i *instance, at time.Time) float64 {
+	if t := sp.catalogue.Type(i.Type); t != nil {
+		return sp.market.price(i.pool(), t, at)
+	}
+	return 0
+}
