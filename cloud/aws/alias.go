@@ -117,20 +117,20 @@ func minor(version string) int {
 	return n
 }
 
-// aliasImages returns the images of an alias. Builds without a parameter do not exist for this Kubernetes version.
-func (p *Provider) aliasImages(ctx context.Context, text string) ([]image, error) {
+// ofAlias returns the images of an alias. Builds without a parameter do not exist for this Kubernetes version.
+func (f *imageFinder) ofAlias(ctx context.Context, text string) ([]image, error) {
 	alias, err := awsv1.ParseAlias(text)
 	if err != nil {
 		return nil, err
 	}
-	cluster, _, err := p.cluster.get(ctx)
+	cluster, _, err := f.cluster.get(ctx)
 	if err != nil {
 		return nil, err
 	}
 	kinds := make(map[string][]variant)
 	var ids []string
 	for _, v := range aliasVariants(alias, cluster.version) {
-		id, err := p.parameter(ctx, v.parameter, publicParameterTTL)
+		id, err := f.parameter(ctx, v.parameter, publicParameterTTL)
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +145,7 @@ func (p *Provider) aliasImages(ctx context.Context, text string) ([]image, error
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	described, err := p.describeImages(ctx, nil, filter("image-id", ids...))
+	described, err := f.describe(ctx, nil, filter("image-id", ids...))
 	if err != nil {
 		return nil, err
 	}
@@ -157,27 +157,27 @@ func (p *Provider) aliasImages(ctx context.Context, text string) ([]image, error
 			out = append(out, special)
 		}
 		if i.deprecated {
-			p.forgetParameters(kinds[i.id])
+			f.forgetParameters(kinds[i.id])
 		}
 	}
 	return out, nil
 }
 
 // forgetParameters makes the parameters of a deprecated image be read again, since a newer image is to be expected.
-func (p *Provider) forgetParameters(variants []variant) {
+func (f *imageFinder) forgetParameters(variants []variant) {
 	for _, v := range variants {
-		p.parameters.remove(v.parameter)
+		f.parameters.remove(v.parameter)
 	}
 }
 
 // parameter returns the value of an SSM parameter, "" when there is none of that name.
-func (p *Provider) parameter(ctx context.Context, name string, ttl time.Duration) (string, error) {
-	if value, ok := p.parameters.get(name); ok {
+func (f *imageFinder) parameter(ctx context.Context, name string, ttl time.Duration) (string, error) {
+	if value, ok := f.parameters.get(name); ok {
 		return value, nil
 	}
-	out, err := p.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String(name)})
+	out, err := f.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String(name)})
 	if hasCode(err, "ParameterNotFound", "ParameterVersionNotFound") {
-		p.parameters.putFor(name, "", userParameterTTL)
+		f.parameters.putFor(name, "", userParameterTTL)
 		return "", nil
 	}
 	if err != nil {
@@ -187,6 +187,6 @@ func (p *Provider) parameter(ctx context.Context, name string, ttl time.Duration
 	if out.Parameter != nil {
 		value = aws.ToString(out.Parameter.Value)
 	}
-	p.parameters.putFor(name, value, ttl)
+	f.parameters.putFor(name, value, ttl)
 	return value, nil
 }

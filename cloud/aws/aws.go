@@ -10,12 +10,19 @@
 //   - instance types, the zones they are offered in, and prices: loaded when first asked for, refreshed every 12 hours
 //     in the background; a refresh that fails keeps the old values (refresh.go);
 //   - what a node class makes of the instance types: capacity and allocatable per type, shared by everyone who asks
-//     (instancetypes.go);
+//     (catalogue.go, instancetypes.go);
 //   - offerings that had no capacity, for three minutes (unavailable.go);
 //   - how much room capacity reservations have, for a minute, less what was launched into them (reservations.go);
 //   - launch templates, which are named by a hash of their content and the half hour, so that making one twice is making it once
 //     (template.go);
 //   - answers of dry runs, of SSM and IAM, for minutes.
+//
+// # Parts
+//
+// Provider answers what cloud.Provider asks, with parts that have a subject each, and the clients and caches for it: the
+// catalogue knows what can be bought and what it costs, readiness finds what node classes select, the validator tries
+// launches of them, and there are types for launch templates, for instance profiles, for reading instances and for ending
+// them.
 //
 // # Launching
 //
@@ -32,6 +39,12 @@
 //
 // Every attempt of every EC2 call takes a token from a bucket like EC2's own, and the buckets become slower when EC2
 // says that it is throttling (ratelimit.go). IAM, SSM, EKS, SQS and Pricing have no buckets that Tenon could empty.
+//
+// Reading order: refresh, batch, ttlcache, ratelimit, httpclient, errors, tags, cluster, branchtable, disks, machine,
+// capacity, compatibility, networkinterfaces, unavailable, pricetable, prices, subnets, securitygroups, reservations,
+// instancetypes, catalogue, choose, alias, images, userdata, template, launchtemplates, instances, terminate,
+// profile, readiness, validate, aws, launch, prepare, nodeclass, drift, interruptionmessage, interruption,
+// interruptionstatus, repair, volumeprice.
 package aws
 
 import (
@@ -98,29 +111,17 @@ type Provider struct {
 	now     func() time.Time
 
 	ec2 *ec2.Client
-	iam *iam.Client
-	ssm *ssm.Client
 	sqs *sqs.Client
 
-	bg          *background
-	cluster     *refreshed[clusterFacts]
-	machines    *refreshed[[]*machine]
-	onDemand    *refreshed[map[string]float64]
-	spot        *refreshed[map[spotPool]float64]
-	unavailable *unavailable
-	resolved    *ttlCache[string, *resolvedClass]
-	parameters  *ttlCache[string, string]
-	validated   *ttlCache[string, finding]
-	profiles    *ttlCache[string, struct{}]
-	oldProfiles *ttlCache[string, time.Time]
-	launched    *ttlCache[string, struct{}]
-	cleaned     *ttlCache[string, struct{}]
-	subnets     *subnetPool
-	// reservations are those of capacity.
-	reservations *reservationPool
-	templates    *templateStore
-	describer    *batcher[cloud.Instance]
-	terminator   *batcher[error]
+	bg         *background
+	catalogue  *catalogue
+	subnets    *subnetPool
+	profiles   *profiles
+	templates  *templateStore
+	readiness  *readiness
+	validator  *validator
+	instances  *instanceReader
+	terminator *terminator
 }
 
 var _ cloud.Provider = (*Provider)(nil)
@@ -168,53 +169,69 @@ func NewFromConfig(cfg aws.Config, options Options) (*Provider, error) {
 
 func build(cfg aws.Config, options Options) *Provider {
 	limits := newBuckets()
+	api := ec2.NewFromConfig(cfg, func(o *ec2.Options) {
+		o.APIOptions = append(o.APIOptions, limits.install)
+	})
 	p := &Provider{
-		options: options,
-		region:  cfg.Region,
-		log:     options.Log,
-		now:     options.Now,
-		ec2: ec2.NewFromConfig(cfg, func(o *ec2.Options) {
-			o.APIOptions = append(o.APIOptions, limits.install)
-		}),
-		iam:         iam.NewFromConfig(cfg),
-		ssm:         ssm.NewFromConfig(cfg),
-		sqs:         sqs.NewFromConfig(cfg),
-		bg:          newBackground(),
-		unavailable: newUnavailable(options.Now),
-		resolved:    newTTLCache[string, *resolvedClass](time.Hour, 64, options.Now),
-		parameters:  newTTLCache[string, string](24*time.Hour, 256, options.Now),
-		validated:   newTTLCache[string, finding](validationTTL, 256, options.Now),
-		profiles:    newTTLCache[string, struct{}](15*time.Minute, 256, options.Now),
-		oldProfiles: newTTLCache[string, time.Time](24*time.Hour, 256, options.Now),
-		cleaned:     newTTLCache[string, struct{}](templatePeriod/3, 256, options.Now),
-		launched:    newTTLCache[string, struct{}](time.Hour, 4096, options.Now),
+		options: options, region: cfg.Region, log: options.Log, now: options.Now, ec2: api, sqs: sqs.NewFromConfig(cfg), bg: newBackground(),
+		subnets: newSubnetPool(api, options.Now),
 	}
-	p.subnets = newSubnetPool(p.ec2, options.Now)
-	p.reservations = newReservationPool(p.ec2, options.Now)
-	p.templates = newTemplateStore(p.ec2, options.Cluster, options.Now)
-	p.describer = newBatcher(p.bg, p.describeIDs)
-	p.terminator = newBatcher(p.bg, p.terminateBatch)
 	eksAPI := eks.NewFromConfig(cfg)
-	pricingAPI := pricing.NewFromConfig(cfg, func(o *pricing.Options) { o.Region = pricingRegion(cfg.Region) })
-	p.cluster = refresh(p, "cluster", refreshCluster, func(ctx context.Context) (clusterFacts, error) {
+	cluster := refresh(p, "cluster", refreshCluster, func(ctx context.Context) (clusterFacts, error) {
 		return describeCluster(ctx, eksAPI, options)
 	})
-	p.machines = refresh(p, "instance types", refreshCatalogue, func(ctx context.Context) ([]*machine, error) {
+	p.catalogue = newCatalogue(p, cfg)
+	p.templates = newTemplateStore(api, options, cluster)
+	p.instances = &instanceReader{api: api, subnets: p.subnets, launched: newTTLCache[string, struct{}](time.Hour, 4096, options.Now)}
+	p.instances.batch = newBatcher(p.bg, p.instances.describeIDs)
+	p.terminator = &terminator{api: api, cluster: options.Cluster, instances: p.instances}
+	p.terminator.batch = newBatcher(p.bg, p.terminator.end)
+	p.profiles = &profiles{
+		api: iam.NewFromConfig(cfg), cluster: options.Cluster, region: cfg.Region, isolated: options.IsolatedVPC,
+		now: options.Now, log: options.Log, instances: p.instances,
+		known: newTTLCache[string, struct{}](15*time.Minute, 256, options.Now),
+		old:   newTTLCache[string, time.Time](24*time.Hour, 256, options.Now),
+	}
+	images := &imageFinder{
+		ec2: api, ssm: ssm.NewFromConfig(cfg), cluster: cluster, now: options.Now,
+		parameters: newTTLCache[string, string](24*time.Hour, 256, options.Now),
+	}
+	p.readiness = &readiness{
+		ec2: api, isolated: options.IsolatedVPC, cluster: cluster, images: images, subnets: p.subnets, reservations: p.catalogue.reservations,
+		profiles: p.profiles,
+	}
+	p.validator = &validator{
+		ec2: api, cluster: options.Cluster, noDryRun: options.DisableDryRun, log: options.Log, facts: cluster, catalogue: p.catalogue,
+		templates: p.templates, validated: newTTLCache[string, finding](validationTTL, 256, options.Now),
+	}
+	return p
+}
+
+// newCatalogue makes the catalogue of a region. Nothing is loaded yet.
+func newCatalogue(p *Provider, cfg aws.Config) *catalogue {
+	options := p.options
+	c := &catalogue{
+		region: cfg.Region, vmOverhead: *options.VMMemoryOverhead, reservedENIs: int64(options.ReservedENIs),
+		unavailable: newUnavailable(options.Now), reservations: newReservationPool(p.ec2, options.Now),
+		resolved: newTTLCache[string, *resolvedClass](time.Hour, 64, options.Now),
+	}
+	pricingAPI := pricing.NewFromConfig(cfg, func(o *pricing.Options) { o.Region = pricingRegion(cfg.Region) })
+	c.machines = refresh(p, "instance types", refreshCatalogue, func(ctx context.Context) ([]*machine, error) {
 		return discoverMachines(ctx, p.ec2, cfg.Region)
 	})
-	p.onDemand = refresh(p, "on-demand prices", refreshCatalogue, func(ctx context.Context) (map[string]float64, error) {
+	c.onDemand = refresh(p, "on-demand prices", refreshCatalogue, func(ctx context.Context) (map[string]float64, error) {
 		if options.IsolatedVPC || !hasPricing(cfg.Region) {
 			return nil, nil // the built-in table is all there is
 		}
 		return loadOnDemandPrices(ctx, pricingAPI, cfg.Region)
 	})
-	p.spot = refresh(p, "spot prices", refreshCatalogue, func(ctx context.Context) (map[spotPool]float64, error) {
+	c.spot = refresh(p, "spot prices", refreshCatalogue, func(ctx context.Context) (map[spotPool]float64, error) {
 		return loadSpotPrices(ctx, p.ec2, p.now())
 	})
 	// Without prices there is still the table of on-demand ones; without instance types or the cluster there is nothing.
-	p.onDemand.optional, p.spot.optional = true, true
-	p.onDemand.patience = pricePatience
-	return p
+	c.onDemand.optional, c.spot.optional = true, true
+	c.onDemand.patience = pricePatience
+	return c
 }
 
 func refresh[T any](p *Provider, name string, ttl time.Duration, load func(context.Context) (T, error)) *refreshed[T] {

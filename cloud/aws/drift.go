@@ -27,7 +27,7 @@ const (
 func (p *Provider) Drift(ctx context.Context, class *awsv1.EC2NodeClass, questions []cloud.DriftQuestion) ([]cloud.Drift, error) {
 	facts := newDriftFacts(class)
 	if len(class.Status.AMIs) > 0 && len(class.Status.Subnets) > 0 {
-		resolved, err := p.resolve(ctx, class)
+		resolved, err := p.catalogue.resolve(ctx, class)
 		if err != nil {
 			return nil, err
 		}

@@ -164,3 +164,12 @@ func hasCode(err error, codes ...string) bool {
 
 // isDryRun reports whether an error is EC2's way to say that the call would have worked.
 func isDryRun(err error) bool { return hasCode(err, "DryRunOperation") }
+
+func invalid(operation string, err error) error {
+	return &cloud.Error{Kind: cloud.Invalid, Reason: "LaunchFailed", Operation: operation, Err: err}
+}
+
+// notReady is the error for a class that cannot be launched from as it is.
+func notReady(operation, reason, message string) error {
+	return &cloud.Error{Kind: cloud.NodeClassNotReady, Reason: reason, Operation: operation, Err: errors.New(message)}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -27,11 +28,20 @@ type image struct {
 	requirements []corev1.NodeSelectorRequirement
 }
 
-// selectImages returns the images a class's terms mean, one for each set of requirements, the newest first.
-func (p *Provider) selectImages(ctx context.Context, class *awsv1.EC2NodeClass) ([]awsv1.AMI, error) {
+// imageFinder finds the images that the terms of node classes select.
+type imageFinder struct {
+	ec2        *ec2.Client
+	ssm        *ssm.Client
+	cluster    *refreshed[clusterFacts]
+	parameters *ttlCache[string, string] // of SSM
+	now        func() time.Time
+}
+
+// find returns the images a class's terms mean, one for each set of requirements, the newest first.
+func (f *imageFinder) find(ctx context.Context, class *awsv1.EC2NodeClass) ([]awsv1.AMI, error) {
 	var found []image
 	for _, term := range class.Spec.AMISelectorTerms {
-		images, err := p.imagesOf(ctx, term)
+		images, err := f.ofTerm(ctx, term)
 		if err != nil {
 			return nil, err
 		}
@@ -44,19 +54,19 @@ func (p *Provider) selectImages(ctx context.Context, class *awsv1.EC2NodeClass) 
 	return out, nil
 }
 
-// imagesOf returns the images of one term.
-func (p *Provider) imagesOf(ctx context.Context, term awsv1.AMISelectorTerm) ([]image, error) {
+// ofTerm returns the images of one term.
+func (f *imageFinder) ofTerm(ctx context.Context, term awsv1.AMISelectorTerm) ([]image, error) {
 	switch {
 	case term.Alias != "":
-		return p.aliasImages(ctx, term.Alias)
+		return f.ofAlias(ctx, term.Alias)
 	case term.SSMParameter != "":
-		id, err := p.parameter(ctx, term.SSMParameter, userParameterTTL)
+		id, err := f.parameter(ctx, term.SSMParameter, userParameterTTL)
 		if err != nil || id == "" {
 			return nil, err
 		}
-		return p.describeImages(ctx, nil, filter("image-id", id))
+		return f.describe(ctx, nil, filter("image-id", id))
 	case term.ID != "":
-		return p.describeImages(ctx, nil, filter("image-id", term.ID))
+		return f.describe(ctx, nil, filter("image-id", term.ID))
 	default:
 		// Anybody may publish an image with any name, but only this account's own tags on an image are visible to it: so a
 		// name means the images of this account and of Amazon, while tags alone find those that others share as well.
@@ -69,14 +79,14 @@ func (p *Provider) imagesOf(ctx context.Context, term awsv1.AMISelectorTerm) ([]
 		if term.Owner != "" {
 			owners = []string{term.Owner}
 		}
-		return p.describeImages(ctx, owners, filters...)
+		return f.describe(ctx, owners, filters...)
 	}
 }
 
-// describeImages reads available images; their only requirement is their architecture.
-func (p *Provider) describeImages(ctx context.Context, owners []string, filters ...types.Filter) ([]image, error) {
+// describe reads available images; their only requirement is their architecture.
+func (f *imageFinder) describe(ctx context.Context, owners []string, filters ...types.Filter) ([]image, error) {
 	var out []image
-	pages := ec2.NewDescribeImagesPaginator(p.ec2, &ec2.DescribeImagesInput{
+	pages := ec2.NewDescribeImagesPaginator(f.ec2, &ec2.DescribeImagesInput{
 		Owners:            owners,
 		Filters:           append(filters, filter("state", "available")),
 		IncludeDeprecated: aws.Bool(true),
@@ -88,7 +98,7 @@ func (p *Provider) describeImages(ctx context.Context, owners []string, filters 
 			return nil, classify("DescribeImages", err)
 		}
 		for i := range page.Images {
-			if reduced, ok := reduceImage(&page.Images[i], p.now()); ok {
+			if reduced, ok := reduceImage(&page.Images[i], f.now()); ok {
 				out = append(out, reduced)
 			}
 		}

@@ -23,13 +23,22 @@ var liveStates = []string{
 	string(types.InstanceStateNameStopping), string(types.InstanceStateNameStopped),
 }
 
+// instanceReader asks EC2 about instances.
+type instanceReader struct {
+	api     *ec2.Client
+	subnets *subnetPool
+	// launched are the instances that were launched here lately and that EC2 has not listed since.
+	launched *ttlCache[string, struct{}]
+	batch    *batcher[cloud.Instance] // of describeIDs
+}
+
 // Instances implements cloud.Provider. Ids are looked up together with those other callers ask for at the same time.
 // They are a filter, not the call's own list of ids, because that one fails as a whole for one id EC2 does not know yet.
 func (p *Provider) Instances(ctx context.Context, query cloud.Query) ([]cloud.Instance, error) {
 	var found []cloud.Instance
 	var err error
 	if len(query.IDs) > 0 {
-		found, err = p.instancesByID(ctx, query.IDs)
+		found, err = p.instances.byID(ctx, query.IDs)
 	} else {
 		filters := ownershipFilters(p.options.Cluster)
 		if query.LaunchGroup != "" {
@@ -39,30 +48,30 @@ func (p *Provider) Instances(ctx context.Context, query cloud.Query) ([]cloud.In
 		if query.Terminating {
 			states = append(slices.Clone(states), string(types.InstanceStateNameShuttingDown), string(types.InstanceStateNameTerminated))
 		}
-		found, err = p.describeInstances(ctx, append(filters, filter(stateFilter, states...))...)
+		found, err = p.instances.describe(ctx, append(filters, filter(stateFilter, states...))...)
 	}
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(i cloud.Instance) bool { return !p.wanted(query, i) })
+	found = slices.DeleteFunc(found, func(i cloud.Instance) bool { return !wanted(p.options.Cluster, query, i) })
 	slices.SortFunc(found, func(a, b cloud.Instance) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil
 }
 
 // wanted is the query once more, over what EC2 answered.
-func (p *Provider) wanted(query cloud.Query, i cloud.Instance) bool {
+func wanted(cluster string, query cloud.Query, i cloud.Instance) bool {
 	switch types.InstanceStateName(i.State) {
 	case types.InstanceStateNameShuttingDown, types.InstanceStateNameTerminated:
 		if !query.Terminating {
 			return false
 		}
 	}
-	return isOwned(p.options.Cluster, i.Tags) && (query.LaunchGroup == "" || i.LaunchGroup == query.LaunchGroup)
+	return isOwned(cluster, i.Tags) && (query.LaunchGroup == "" || i.LaunchGroup == query.LaunchGroup)
 }
 
-// instancesByID looks instances up, whoever they belong to.
-func (p *Provider) instancesByID(ctx context.Context, ids []string) ([]cloud.Instance, error) {
-	answers, err := p.describer.do(ctx, ids)
+// byID looks instances up, whoever they belong to.
+func (r *instanceReader) byID(ctx context.Context, ids []string) ([]cloud.Instance, error) {
+	answers, err := r.batch.do(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -75,26 +84,26 @@ func (p *Provider) instancesByID(ctx context.Context, ids []string) ([]cloud.Ins
 	return found, nil
 }
 
-// describeIDs is the batch behind instancesByID.
-func (p *Provider) describeIDs(ctx context.Context, ids []string) (map[string]cloud.Instance, error) {
+// describeIDs is the batch behind byID.
+func (r *instanceReader) describeIDs(ctx context.Context, ids []string) (map[string]cloud.Instance, error) {
 	found := make(map[string]cloud.Instance, len(ids))
 	for chunk := range slices.Chunk(ids, maxFilterValues) {
-		instances, err := p.describeInstances(ctx, filter("instance-id", chunk...))
+		instances, err := r.describe(ctx, filter("instance-id", chunk...))
 		if err != nil {
 			return nil, err
 		}
 		for _, instance := range instances {
 			found[instance.ID] = instance
-			p.launched.remove(instance.ID)
+			r.launched.remove(instance.ID)
 		}
 	}
 	return found, nil
 }
 
-// describeInstances reads all pages of what the filters select.
-func (p *Provider) describeInstances(ctx context.Context, filters ...types.Filter) ([]cloud.Instance, error) {
+// describe reads all pages of what the filters select.
+func (r *instanceReader) describe(ctx context.Context, filters ...types.Filter) ([]cloud.Instance, error) {
 	var out []cloud.Instance
-	pages := ec2.NewDescribeInstancesPaginator(p.ec2, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)})
+	pages := ec2.NewDescribeInstancesPaginator(r.api, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -102,15 +111,15 @@ func (p *Provider) describeInstances(ctx context.Context, filters ...types.Filte
 		}
 		for _, reservation := range page.Reservations {
 			for i := range reservation.Instances {
-				out = append(out, p.readInstance(&reservation.Instances[i]))
+				out = append(out, r.read(&reservation.Instances[i]))
 			}
 		}
 	}
 	return out, nil
 }
 
-// readInstance reduces EC2's description.
-func (p *Provider) readInstance(in *types.Instance) cloud.Instance {
+// read reduces EC2's description.
+func (r *instanceReader) read(in *types.Instance) cloud.Instance {
 	out := cloud.Instance{
 		ID:           aws.ToString(in.InstanceId),
 		InstanceType: string(in.InstanceType),
@@ -137,7 +146,7 @@ func (p *Provider) readInstance(in *types.Instance) cloud.Instance {
 		out.ZoneID = aws.ToString(in.Placement.AvailabilityZoneId)
 	}
 	if out.ZoneID == "" {
-		out.ZoneID = p.subnets.zoneID(out.Subnet)
+		out.ZoneID = r.subnets.zoneID(out.Subnet)
 	}
 	for _, group := range in.SecurityGroups {
 		out.SecurityGroups = append(out.SecurityGroups, aws.ToString(group.GroupId))
@@ -146,6 +155,12 @@ func (p *Provider) readInstance(in *types.Instance) cloud.Instance {
 	out.ProviderID = providerID(out.Zone, out.ID)
 	out.LaunchGroup, out.NodePool = out.Tags[launchGroupTag], out.Tags[awsv1.NodePoolTagKey]
 	return out
+}
+
+// justLaunched reports whether an instance was launched here lately and EC2 has not listed it since.
+func (r *instanceReader) justLaunched(id string) bool {
+	_, ok := r.launched.get(id)
+	return ok
 }
 
 // providerID is the Node's spec.providerID for an instance, as AWS's cloud controller writes it.

@@ -21,8 +21,8 @@ func TestReservedInstances(t *testing.T) {
 		"it runs in an open one":  {&types.CapacityReservationSpecificationResponse{CapacityReservationPreference: "open"}, karpenterv1.CapacityTypeOnDemand},
 		"nothing is said of that": {nil, karpenterv1.CapacityTypeOnDemand},
 	} {
-		p := &Provider{subnets: newSubnetPool(nil, nil)}
-		got := p.readInstance(&types.Instance{CapacityReservationId: aws.String("cr-1"), CapacityReservationSpecification: tc.use})
+		r := &instanceReader{subnets: newSubnetPool(nil, nil)}
+		got := r.read(&types.Instance{CapacityReservationId: aws.String("cr-1"), CapacityReservationSpecification: tc.use})
 		if got.CapacityType != tc.want {
 			t.Errorf("%s: capacity type %q, want %q", reason, got.CapacityType, tc.want)
 		}

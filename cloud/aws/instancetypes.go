@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -47,65 +46,20 @@ type offeringsVersion struct{ onDemand, spot, unavailable, reservations uint64 }
 
 // InstanceTypes implements cloud.Provider.
 func (p *Provider) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
-	resolved, err := p.resolve(ctx, class)
+	resolved, err := p.catalogue.resolve(ctx, class)
 	if err != nil {
 		return nil, err
 	}
-	onDemand, onDemandSeq, err := p.onDemand.get(ctx)
+	market, version, err := p.catalogue.market(ctx, class)
 	if err != nil {
 		return nil, err
 	}
-	spot, spotSeq, err := p.spot.get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	rooms, reservationSeq, err := p.reservations.rooms(ctx, class.Status.CapacityReservations)
-	if err != nil {
-		return nil, err
-	}
-	version := offeringsVersion{onDemandSeq, spotSeq, p.unavailable.version(), reservationSeq}
 	resolved.mu.Lock()
 	defer resolved.mu.Unlock()
 	if resolved.offerings == nil || resolved.version != version {
-		market := market{region: p.region, onDemand: onDemand, spot: spot, unavailable: p.unavailable, room: rooms}
 		resolved.offerings, resolved.version = resolved.price(market), version
 	}
 	return slices.Clone(resolved.offerings), nil
-}
-
-// notReady is the error for a class that cannot be launched from as it is.
-func notReady(operation, reason, message string) error {
-	return &cloud.Error{Kind: cloud.NodeClassNotReady, Reason: reason, Operation: operation, Err: errors.New(message)}
-}
-
-// resolve returns what the class makes of the machines, from memory when nothing about either has changed.
-func (p *Provider) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*resolvedClass, error) {
-	switch {
-	case len(class.Status.AMIs) == 0:
-		return nil, notReady("InstanceTypes", "AMIsNotReady", "the node class has no images in its status")
-	case len(class.Status.Subnets) == 0:
-		return nil, notReady("InstanceTypes", "SubnetsNotReady", "the node class has no subnets in its status")
-	}
-	machines, seq, err := p.machines.get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	key, err := resolveKey(class, seq)
-	if err != nil {
-		return nil, err
-	}
-	// One entry per class: sizes of a thousand types are megabytes, and only the present ones are of use.
-	name := resolvedName(class)
-	if resolved, ok := p.resolved.get(name); ok && resolved.key == key {
-		return resolved, nil
-	}
-	resolved, err := resolveClass(class, machines, shapeOf(class, *p.options.VMMemoryOverhead, int64(p.options.ReservedENIs)))
-	if err != nil {
-		return nil, &cloud.Error{Kind: cloud.Invalid, Reason: "KubeletConfigurationInvalid", Operation: "InstanceTypes", Err: err}
-	}
-	resolved.key = key
-	p.resolved.put(name, resolved)
-	return resolved, nil
 }
 
 // resolvedName is a class's place in memory.

@@ -107,9 +107,9 @@ func (i *Interruptions) Delete(ctx context.Context, receipts []string) error {
 
 // Shun leaves an offering alone for three minutes, as if a launch had been refused: EC2 takes its capacity back there.
 func (p *Provider) Shun(key cloud.OfferingKey) {
-	p.unavailable.markOffering(key)
+	p.catalogue.unavailable.markOffering(key)
 	if key.CapacityType == karpenterv1.CapacityTypeReserved && key.ReservationID != "" {
-		p.reservations.full(key.ReservationID)
+		p.catalogue.reservations.full(key.ReservationID)
 	}
 }
 

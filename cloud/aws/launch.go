@@ -82,7 +82,7 @@ func (p *Provider) learn(request cloud.LaunchRequest, err error) {
 	case cloud.KindOf(err) == cloud.StaleRequest:
 		p.templates.forget(request)
 	case cloud.ReasonOf(err) == spotRoleFailed:
-		p.unavailable.markCapacityType(karpenterv1.CapacityTypeSpot)
+		p.catalogue.unavailable.markCapacityType(karpenterv1.CapacityTypeSpot)
 	}
 }
 
@@ -197,9 +197,9 @@ func (p *Provider) launchedInstances(request cloud.LaunchRequest, sets []types.C
 			override = cloud.Override{InstanceType: string(set.InstanceType), Zone: aws.ToString(set.AvailabilityZone), Subnet: aws.ToString(set.SubnetId)}
 		}
 		p.subnets.took(override.Subnet, int64(len(set.InstanceIds))*podAddresses)
-		p.reservations.took(override.Reservation, len(set.InstanceIds))
+		p.catalogue.reservations.took(override.Reservation, len(set.InstanceIds))
 		for _, id := range set.InstanceIds {
-			p.launched.put(id, struct{}{})
+			p.instances.launched.put(id, struct{}{})
 			out = append(out, cloud.Instance{
 				ID:           id,
 				ProviderID:   providerID(override.Zone, id),
@@ -246,14 +246,14 @@ func (p *Provider) refusals(request cloud.LaunchRequest, failures []types.Create
 		key := cloud.OfferingKey{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: request.CapacityType, ReservationID: override.Reservation}
 		switch code {
 		case noSpotRole:
-			p.unavailable.markCapacityType(karpenterv1.CapacityTypeSpot)
+			p.catalogue.unavailable.markCapacityType(karpenterv1.CapacityTypeSpot)
 		case "InsufficientFreeAddressesInSubnet":
-			p.unavailable.markSubnet(override.Subnet)
+			p.catalogue.unavailable.markSubnet(override.Subnet)
 		case "ReservationCapacityExceeded":
 			// The number will be read again; the reservation may have room before an offering would be tried again.
-			p.reservations.full(override.Reservation)
+			p.catalogue.reservations.full(override.Reservation)
 		default:
-			p.unavailable.markOffering(key)
+			p.catalogue.unavailable.markOffering(key)
 		}
 		if !refused[key] {
 			refused[key] = true

@@ -19,30 +19,43 @@ import (
 // maxProfileName is IAM's limit for the name of an instance profile.
 const maxProfileName = 128
 
-// profilePath is where the instance profiles made for a class are kept, so that they can be found again by it.
-func (p *Provider) profilePath(class *awsv1.EC2NodeClass) string {
-	return fmt.Sprintf("/karpenter/%s/%s/%s/", p.region, p.options.Cluster, class.UID)
+// profiles makes the instance profiles of node classes that name a role, and removes them.
+type profiles struct {
+	api             *iam.Client
+	cluster, region string
+	isolated        bool // IAM is not reached
+	now             func() time.Time
+	log             *zap.Logger
+	instances       *instanceReader
+
+	known *ttlCache[string, struct{}]  // profiles that are there and have their role
+	old   *ttlCache[string, time.Time] // since when profiles of former roles are known
 }
 
-// profileName is the name of the profile of a class for its role. It follows from both, so that a crash between making
+// path is where the instance profiles made for a class are kept, so that they can be found again by it.
+func (p *profiles) path(class *awsv1.EC2NodeClass) string {
+	return fmt.Sprintf("/karpenter/%s/%s/%s/", p.region, p.cluster, class.UID)
+}
+
+// name is the name of the profile of a class for its role. It follows from both, so that a crash between making
 // a profile and recording it makes no second one, and a new role gets a new profile.
-func (p *Provider) profileName(class *awsv1.EC2NodeClass) string {
+func (p *profiles) name(class *awsv1.EC2NodeClass) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{p.region, class.Name, string(class.UID), class.Spec.Role}, "\x00")))
 	suffix := "_" + hex.EncodeToString(sum[:8])
-	cluster := p.options.Cluster
+	cluster := p.cluster
 	return cluster[:min(len(cluster), maxProfileName-len(suffix))] + suffix
 }
 
-// ensureProfile makes the instance profile of a class exist, with its role, and returns its name. Each step is
+// ensure makes the instance profile of a class exist, with its role, and returns its name. Each step is
 // repeated safely.
-func (p *Provider) ensureProfile(ctx context.Context, class *awsv1.EC2NodeClass) (string, error) {
-	name := p.profileName(class)
-	if _, ok := p.profiles.get(name); ok {
+func (p *profiles) ensure(ctx context.Context, class *awsv1.EC2NodeClass) (string, error) {
+	name := p.name(class)
+	if _, ok := p.known.get(name); ok {
 		return name, nil
 	}
-	profile, err := p.getProfile(ctx, name)
+	profile, err := p.get(ctx, name)
 	if hasCode(err, "NoSuchEntity") {
-		profile, err = p.createProfile(ctx, class, name)
+		profile, err = p.create(ctx, class, name)
 	}
 	if err != nil {
 		return "", err
@@ -50,17 +63,17 @@ func (p *Provider) ensureProfile(ctx context.Context, class *awsv1.EC2NodeClass)
 	if err := p.attachRole(ctx, profile, roleName(class.Spec.Role)); err != nil {
 		return "", err
 	}
-	p.profiles.put(name, struct{}{})
-	if err := p.removeOldProfiles(ctx, class, name); err != nil {
+	p.known.put(name, struct{}{})
+	if err := p.removeOld(ctx, class, name); err != nil {
 		p.log.Warn("old instance profiles stay for now", zap.String("nodeClass", class.Name), zap.Error(err))
 	}
 	return name, nil
 }
 
-// removeOldProfiles deletes the profiles a class had for other roles: an hour after they were first seen to be old,
+// removeOld deletes the profiles a class had for other roles: an hour after they were first seen to be old,
 // because launches prepared with them may still be under way, and only when no instance runs with them.
-func (p *Provider) removeOldProfiles(ctx context.Context, class *awsv1.EC2NodeClass, current string) error {
-	profiles, err := p.profilesOf(ctx, class)
+func (p *profiles) removeOld(ctx context.Context, class *awsv1.EC2NodeClass, current string) error {
+	profiles, err := p.of(ctx, class)
 	if err != nil {
 		return err
 	}
@@ -70,22 +83,22 @@ func (p *Provider) removeOldProfiles(ctx context.Context, class *awsv1.EC2NodeCl
 		if name == current {
 			continue
 		}
-		since, ok := p.oldProfiles.get(name)
+		since, ok := p.old.get(name)
 		if !ok {
-			p.oldProfiles.put(name, p.now())
+			p.old.put(name, p.now())
 			continue
 		}
 		if p.now().Sub(since) < time.Hour {
 			continue
 		}
-		users, err := p.describeInstances(ctx, filter("iam-instance-profile.arn", aws.ToString(profile.Arn)), filter(stateFilter, liveStates...))
+		users, err := p.instances.describe(ctx, filter("iam-instance-profile.arn", aws.ToString(profile.Arn)), filter(stateFilter, liveStates...))
 		if err != nil {
 			return err
 		}
 		if len(users) > 0 {
 			continue
 		}
-		if err := p.removeProfile(ctx, profile); err != nil {
+		if err := p.remove(ctx, profile); err != nil {
 			return err
 		}
 	}
@@ -95,25 +108,25 @@ func (p *Provider) removeOldProfiles(ctx context.Context, class *awsv1.EC2NodeCl
 // roleName is a role without its path, which IAM's calls do not take.
 func roleName(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 
-func (p *Provider) getProfile(ctx context.Context, name string) (*types.InstanceProfile, error) {
-	out, err := p.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+func (p *profiles) get(ctx context.Context, name string) (*types.InstanceProfile, error) {
+	out, err := p.api.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err != nil {
 		return nil, classify("GetInstanceProfile", err)
 	}
 	return out.InstanceProfile, nil
 }
 
-func (p *Provider) createProfile(ctx context.Context, class *awsv1.EC2NodeClass, name string) (*types.InstanceProfile, error) {
+func (p *profiles) create(ctx context.Context, class *awsv1.EC2NodeClass, name string) (*types.InstanceProfile, error) {
 	var tags []types.Tag
-	for _, tag := range tagList(classTags(p.options.Cluster, class)) {
+	for _, tag := range tagList(classTags(p.cluster, class)) {
 		tags = append(tags, types.Tag{Key: tag.Key, Value: tag.Value})
 	}
 	tags = append(tags, types.Tag{Key: aws.String("topology.kubernetes.io/region"), Value: aws.String(p.region)})
-	out, err := p.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{
-		InstanceProfileName: aws.String(name), Path: aws.String(p.profilePath(class)), Tags: tags,
+	out, err := p.api.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{
+		InstanceProfileName: aws.String(name), Path: aws.String(p.path(class)), Tags: tags,
 	})
 	if hasCode(err, "EntityAlreadyExists") {
-		return p.getProfile(ctx, name)
+		return p.get(ctx, name)
 	}
 	if err != nil {
 		return nil, classify("CreateInstanceProfile", err)
@@ -122,7 +135,7 @@ func (p *Provider) createProfile(ctx context.Context, class *awsv1.EC2NodeClass,
 }
 
 // attachRole leaves exactly this role in the profile, which holds one at most.
-func (p *Provider) attachRole(ctx context.Context, profile *types.InstanceProfile, role string) error {
+func (p *profiles) attachRole(ctx context.Context, profile *types.InstanceProfile, role string) error {
 	for _, attached := range profile.Roles {
 		if aws.ToString(attached.RoleName) == role {
 			return nil
@@ -131,14 +144,14 @@ func (p *Provider) attachRole(ctx context.Context, profile *types.InstanceProfil
 			return err
 		}
 	}
-	_, err := p.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
+	_, err := p.api.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
 		InstanceProfileName: profile.InstanceProfileName, RoleName: aws.String(role),
 	})
 	return classify("AddRoleToInstanceProfile", err)
 }
 
-func (p *Provider) detachRole(ctx context.Context, profile *types.InstanceProfile, role types.Role) error {
-	_, err := p.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
+func (p *profiles) detachRole(ctx context.Context, profile *types.InstanceProfile, role types.Role) error {
+	_, err := p.api.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
 		InstanceProfileName: profile.InstanceProfileName, RoleName: role.RoleName,
 	})
 	if hasCode(err, "NoSuchEntity") {
@@ -147,11 +160,11 @@ func (p *Provider) detachRole(ctx context.Context, profile *types.InstanceProfil
 	return classify("RemoveRoleFromInstanceProfile", err)
 }
 
-// profilesOf lists the profiles made for a class.
-func (p *Provider) profilesOf(ctx context.Context, class *awsv1.EC2NodeClass) ([]types.InstanceProfile, error) {
+// of lists the profiles made for a class.
+func (p *profiles) of(ctx context.Context, class *awsv1.EC2NodeClass) ([]types.InstanceProfile, error) {
 	var out []types.InstanceProfile
-	pages := iam.NewListInstanceProfilesPaginator(p.iam, &iam.ListInstanceProfilesInput{
-		PathPrefix: aws.String(p.profilePath(class)),
+	pages := iam.NewListInstanceProfilesPaginator(p.api, &iam.ListInstanceProfilesInput{
+		PathPrefix: aws.String(p.path(class)),
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -163,15 +176,15 @@ func (p *Provider) profilesOf(ctx context.Context, class *awsv1.EC2NodeClass) ([
 	return out, nil
 }
 
-// removeProfile deletes a profile and detaches its roles first; one that is gone already is fine.
-func (p *Provider) removeProfile(ctx context.Context, profile *types.InstanceProfile) error {
+// remove deletes a profile and detaches its roles first; one that is gone already is fine.
+func (p *profiles) remove(ctx context.Context, profile *types.InstanceProfile) error {
 	for _, role := range profile.Roles {
 		if err := p.detachRole(ctx, profile, role); err != nil {
 			return err
 		}
 	}
-	p.profiles.remove(aws.ToString(profile.InstanceProfileName))
-	_, err := p.iam.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: profile.InstanceProfileName})
+	p.known.remove(aws.ToString(profile.InstanceProfileName))
+	_, err := p.api.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: profile.InstanceProfileName})
 	if hasCode(err, "NoSuchEntity") {
 		return nil
 	}
@@ -181,30 +194,30 @@ func (p *Provider) removeProfile(ctx context.Context, profile *types.InstancePro
 // iamPatience is how long the release of a class that has no role waits for IAM.
 const iamPatience = 5 * time.Second
 
-// releaseProfiles deletes the profiles made for a class. One that names a profile of somebody else's has some only if it once
+// release deletes the profiles made for a class. One that names a profile of somebody else's has some only if it once
 // had a role: a cluster that does not reach IAM, or has no permissions there, can do without the look.
-func (p *Provider) releaseProfiles(ctx context.Context, class *awsv1.EC2NodeClass) error {
-	if p.options.IsolatedVPC {
+func (p *profiles) release(ctx context.Context, class *awsv1.EC2NodeClass) error {
+	if p.isolated {
 		return nil
 	}
 	if class.Spec.Role != "" {
-		return p.removeProfiles(ctx, class)
+		return p.removeAll(ctx, class)
 	}
 	brief, cancel := context.WithTimeout(ctx, iamPatience)
 	defer cancel()
-	if err := p.removeProfiles(brief, class); err != nil {
+	if err := p.removeAll(brief, class); err != nil {
 		p.log.Warn("instance profiles of a former role, if there are any, stay", zap.String("nodeClass", class.Name), zap.Error(err))
 	}
 	return ctx.Err()
 }
 
-func (p *Provider) removeProfiles(ctx context.Context, class *awsv1.EC2NodeClass) error {
-	profiles, err := p.profilesOf(ctx, class)
+func (p *profiles) removeAll(ctx context.Context, class *awsv1.EC2NodeClass) error {
+	profiles, err := p.of(ctx, class)
 	if err != nil {
 		return err
 	}
 	for i := range profiles {
-		if err := p.removeProfile(ctx, &profiles[i]); err != nil {
+		if err := p.remove(ctx, &profiles[i]); err != nil {
 			return err
 		}
 	}

@@ -280,16 +280,6 @@ func (r *resolvedClass) reservedOfferings(m *machine, market market) []cloud.Off
 	return offerings
 }
 
-// resolveReservations finds the class's capacity reservations. Classes that select none have no condition about it.
-func (p *Provider) resolveReservations(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
-	found, err := p.reservations.selectReservations(ctx, class.Spec.CapacityReservationSelectorTerms)
-	if err != nil {
-		return finding{}, err
-	}
-	class.Status.CapacityReservations = found
-	return fine, nil
-}
-
 // marketOf is the market in which a class's reservation is used; empty where that is on-demand, and without a reservation.
 func marketOf(class *awsv1.EC2NodeClass, id string) types.MarketType {
 	if id == "" {

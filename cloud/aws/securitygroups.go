@@ -36,10 +36,10 @@ func securityGroupFilters(terms []awsv1.SecurityGroupSelectorTerm) [][]types.Fil
 }
 
 // selectSecurityGroups returns the security groups that any term matches, ordered by id.
-func (p *Provider) selectSecurityGroups(ctx context.Context, terms []awsv1.SecurityGroupSelectorTerm) ([]awsv1.SecurityGroup, error) {
+func selectSecurityGroups(ctx context.Context, api *ec2.Client, terms []awsv1.SecurityGroupSelectorTerm) ([]awsv1.SecurityGroup, error) {
 	found := make(map[string]awsv1.SecurityGroup)
 	for _, filters := range securityGroupFilters(terms) {
-		pages := ec2.NewDescribeSecurityGroupsPaginator(p.ec2, &ec2.DescribeSecurityGroupsInput{
+		pages := ec2.NewDescribeSecurityGroupsPaginator(api, &ec2.DescribeSecurityGroupsInput{
 			Filters: filters, MaxResults: aws.Int32(500),
 		})
 		for pages.HasMorePages() {

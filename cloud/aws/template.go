@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/tenon-sh/tenon/cloud"
@@ -131,14 +132,20 @@ type templateStore struct {
 	api     *ec2.Client
 	cluster string
 	now     func() time.Time
+	log     *zap.Logger
+	facts   *refreshed[clusterFacts]
+	cleaned *ttlCache[string, struct{}] // classes whose old templates were removed lately
 
 	flight singleflight.Group
 	mu     sync.Mutex
 	known  map[string]time.Time // of templates known to exist, since when
 }
 
-func newTemplateStore(api *ec2.Client, cluster string, now func() time.Time) *templateStore {
-	return &templateStore{api: api, cluster: cluster, now: now, known: make(map[string]time.Time)}
+func newTemplateStore(api *ec2.Client, options Options, facts *refreshed[clusterFacts]) *templateStore {
+	return &templateStore{
+		api: api, cluster: options.Cluster, now: options.Now, log: options.Log, facts: facts,
+		cleaned: newTTLCache[string, struct{}](templatePeriod/3, 256, options.Now), known: make(map[string]time.Time),
+	}
 }
 
 // ensure makes the template exist and returns its name.
@@ -230,4 +237,16 @@ func (s *templateStore) remove(ctx context.Context, name string) error {
 		return classify("DeleteLaunchTemplate", err)
 	}
 	return nil
+}
+
+// cleanOld removes the old launch templates of a class now and then. They cost nothing, so that a failure is
+// no more than worth a line.
+func (s *templateStore) cleanOld(ctx context.Context, class string) {
+	if _, recently := s.cleaned.get(class); recently {
+		return
+	}
+	s.cleaned.put(class, struct{}{})
+	if err := s.clean(ctx, class, templateKept); err != nil {
+		s.log.Warn("old launch templates stay for now", zap.String("nodeClass", class), zap.Error(err))
+	}
 }

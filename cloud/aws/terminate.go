@@ -19,12 +19,20 @@ const (
 	terminateConcurrency = 5
 )
 
+// terminator ends the instances of this cluster.
+type terminator struct {
+	api       *ec2.Client
+	cluster   string
+	instances *instanceReader
+	batch     *batcher[error] // of end
+}
+
 // Terminate implements cloud.Provider. Concurrent callers share their calls.
 func (p *Provider) Terminate(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	answers, err := p.terminator.do(ctx, ids)
+	answers, err := p.terminator.batch.do(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -35,9 +43,9 @@ func (p *Provider) Terminate(ctx context.Context, ids []string) error {
 	return errors.Join(failed...)
 }
 
-// terminateBatch ends the instances of a batch that are ours and returns what went wrong, by id.
-func (p *Provider) terminateBatch(ctx context.Context, ids []string) (map[string]error, error) {
-	found, err := p.describeIDs(ctx, ids)
+// end ends the instances of a batch that are ours and returns what went wrong, by id.
+func (t *terminator) end(ctx context.Context, ids []string) (map[string]error, error) {
+	found, err := t.instances.describeIDs(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +57,10 @@ func (p *Provider) terminateBatch(ctx context.Context, ids []string) (map[string
 		case !known:
 			// Of an id nobody knows there is nothing left to end, except that EC2 may not have heard of its own
 			// instance yet: that one is ours all the same.
-			if p.justLaunched(id) {
+			if t.instances.justLaunched(id) {
 				targets = append(targets, id)
 			}
-		case !isOwned(p.options.Cluster, instance.Tags):
+		case !isOwned(t.cluster, instance.Tags):
 			answers[id] = foreign("TerminateInstances", id)
 		case instance.State != string(types.InstanceStateNameTerminated) && instance.State != string(types.InstanceStateNameShuttingDown):
 			targets = append(targets, id)
@@ -60,7 +68,7 @@ func (p *Provider) terminateBatch(ctx context.Context, ids []string) (map[string
 	}
 	slices.Sort(targets)
 	for chunk := range slices.Chunk(targets, batchSize) {
-		p.terminateAll(ctx, chunk, answers)
+		t.endAll(ctx, chunk, answers)
 	}
 	return answers, nil
 }
@@ -73,15 +81,15 @@ func foreign(operation, id string) error {
 	}
 }
 
-// terminateAll ends instances in one call, and one by one where that call fails because of some of them.
-func (p *Provider) terminateAll(ctx context.Context, ids []string, answers map[string]error) {
-	err := p.terminateCall(ctx, ids)
+// endAll ends instances in one call, and one by one where that call fails because of some of them.
+func (t *terminator) endAll(ctx context.Context, ids []string, answers map[string]error) {
+	err := t.call(ctx, ids)
 	if err == nil {
 		return
 	}
 	if len(ids) == 1 || cloud.KindOf(classify("TerminateInstances", err)) == cloud.Throttled || ctx.Err() != nil {
 		for _, id := range ids {
-			answers[id] = p.terminateError(id, err)
+			answers[id] = t.judge(id, err)
 		}
 		return
 	}
@@ -90,32 +98,26 @@ func (p *Provider) terminateAll(ctx context.Context, ids []string, answers map[s
 	group.SetLimit(terminateConcurrency)
 	for i, id := range ids {
 		group.Go(func() error {
-			each[i] = p.terminateCall(ctx, []string{id})
+			each[i] = t.call(ctx, []string{id})
 			return nil
 		})
 	}
 	_ = group.Wait() // its functions return no errors
 	for i, id := range ids {
-		answers[id] = p.terminateError(id, each[i])
+		answers[id] = t.judge(id, each[i])
 	}
 }
 
-// terminateError judges an instance's failure to end. One that is not found is gone, unless EC2 has yet to hear of it.
-func (p *Provider) terminateError(id string, err error) error {
+// judge judges an instance's failure to end. One that is not found is gone, unless EC2 has yet to hear of it.
+func (t *terminator) judge(id string, err error) error {
 	switch {
 	case !hasCode(err, notFound):
 		return classify("TerminateInstances", err)
-	case p.justLaunched(id):
+	case t.instances.justLaunched(id):
 		return unheardOf("TerminateInstances", id)
 	default:
 		return nil
 	}
-}
-
-// justLaunched reports whether an instance was launched here lately and EC2 has not listed it since.
-func (p *Provider) justLaunched(id string) bool {
-	_, ok := p.launched.get(id)
-	return ok
 }
 
 // unheardOf is the error for an instance that EC2 will know of later.
@@ -126,8 +128,8 @@ func unheardOf(operation, id string) error {
 	}
 }
 
-func (p *Provider) terminateCall(ctx context.Context, ids []string) error {
-	_, err := p.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
+func (t *terminator) call(ctx context.Context, ids []string) error {
+	_, err := t.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
 	return err
 }
 
@@ -136,14 +138,14 @@ func (p *Provider) Tag(ctx context.Context, id string, tags map[string]string) e
 	if len(tags) == 0 {
 		return nil
 	}
-	found, err := p.instancesByID(ctx, []string{id})
+	found, err := p.instances.byID(ctx, []string{id})
 	if err != nil {
 		return err
 	}
 	switch {
 	case len(found) == 1 && !isOwned(p.options.Cluster, found[0].Tags):
 		return foreign("CreateTags", id)
-	case len(found) == 0 && !p.justLaunched(id):
+	case len(found) == 0 && !p.instances.justLaunched(id):
 		return unheardOf("CreateTags", id)
 	}
 	_, err = p.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: tagList(tags)})

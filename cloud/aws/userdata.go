@@ -2,6 +2,7 @@ package aws
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,9 +14,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
@@ -27,6 +32,13 @@ const (
 	nodeConfigPart  = "application/node.eks.aws"
 	shellScriptPart = `text/x-shellscript; charset="us-ascii"`
 )
+
+// unsupportedFamily is the reason for AMI families whose user data this package does not write.
+const unsupportedFamily = "UnsupportedAMIFamily"
+
+func unsupportedFamilyMessage(family string) string {
+	return fmt.Sprintf("spec.amiFamily: Tenon writes user data for AL2023 and Custom, not for %s; use al2023@latest, or Custom with your own user data", family)
+}
 
 // bootstrap is all that a node has to know to join the cluster.
 type bootstrap struct {
@@ -208,4 +220,48 @@ func joinUserData(parts []part) (string, error) {
 		return "", err
 	}
 	return out.String(), nil
+}
+
+// userData renders the user data of a class's nodes in the way of its AMI family.
+func userData(cluster clusterFacts, class *awsv1.EC2NodeClass, labels map[string]string, taints []corev1.Taint, pods int64) (string, error) {
+	custom := aws.ToString(class.Spec.UserData)
+	text := custom
+	switch family := class.AMIFamily(); family {
+	case awsv1.AMIFamilyCustom:
+	case awsv1.AMIFamilyAL2023:
+		kubelet, err := kubeletSettings(class.Spec.Kubelet)
+		if err != nil {
+			return "", err
+		}
+		boot := bootstrap{
+			cluster: cluster, kubelet: kubelet, maxPods: pods, labels: labels, taints: taints, custom: custom,
+			raid0: class.Spec.InstanceStorePolicy != nil && *class.Spec.InstanceStorePolicy == awsv1.InstanceStorePolicyRAID0,
+		}
+		if text, err = boot.al2023(); err != nil {
+			return "", invalid("PrepareLaunch", err)
+		}
+	default:
+		return "", notReady("PrepareLaunch", unsupportedFamily, unsupportedFamilyMessage(family))
+	}
+	if err := awsv1.ValidateUserDataSize(text); err != nil {
+		return "", &cloud.Error{Kind: cloud.Invalid, Reason: "UserDataSizeLimitExceeded", Operation: "PrepareLaunch", Err: err}
+	}
+	return text, nil
+}
+
+// kubeletSettings returns a class's kubelet settings by the names of the kubelet's own configuration, which the
+// resource shares.
+func kubeletSettings(settings *awsv1.KubeletConfiguration) (map[string]any, error) {
+	out := make(map[string]any)
+	if settings == nil {
+		return out, nil
+	}
+	encoded, err := json.Marshal(settings)
+	if err != nil {
+		return nil, fmt.Errorf("kubelet settings: %w", err)
+	}
+	if err := json.Unmarshal(encoded, &out); err != nil {
+		return nil, fmt.Errorf("kubelet settings: %w", err)
+	}
+	return out, nil
 }

@@ -31,9 +31,21 @@ const (
 	rehearsal = "tenon-validation"
 )
 
+// validator tells whether launches of node classes would work.
+type validator struct {
+	ec2       *ec2.Client
+	cluster   string
+	noDryRun  bool // permissions are not tested
+	log       *zap.Logger
+	facts     *refreshed[clusterFacts]
+	catalogue *catalogue
+	templates *templateStore
+	validated *ttlCache[string, finding]
+}
+
 // validate finds out whether launches of the class would work: by looking at it, and by asking EC2 with dry runs. It
 // wants the other parts resolved first.
-func (p *Provider) validate(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
+func (v *validator) validate(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
 	switch family := class.AMIFamily(); family {
 	case awsv1.AMIFamilyAL2023, awsv1.AMIFamilyCustom:
 	default:
@@ -54,18 +66,18 @@ func (p *Provider) validate(ctx context.Context, class *awsv1.EC2NodeClass) (fin
 	if err != nil {
 		return finding{}, err
 	}
-	if known, ok := p.validated.get(key); ok {
+	if known, ok := v.validated.get(key); ok {
 		return known, nil
 	}
-	found, err := p.rehearse(ctx, class)
+	found, err := v.rehearse(ctx, class)
 	if err != nil {
 		return finding{}, err
 	}
 	switch found.status {
 	case metav1.ConditionTrue:
-		p.validated.put(key, found)
+		v.validated.put(key, found)
 	case metav1.ConditionFalse:
-		p.validated.putFor(key, found, refusalTTL)
+		v.validated.putFor(key, found, refusalTTL)
 	}
 	return found, nil
 }
@@ -84,9 +96,9 @@ func validationKey(class *awsv1.EC2NodeClass) (string, error) {
 }
 
 // rehearse prepares a launch of one ordinary instance and asks EC2 whether it would go through with it.
-func (p *Provider) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
+func (v *validator) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
 	if class.AMIFamily() == awsv1.AMIFamilyAL2023 {
-		cluster, _, err := p.cluster.get(ctx)
+		cluster, _, err := v.facts.get(ctx)
 		if err != nil {
 			return finding{}, err
 		}
@@ -94,7 +106,7 @@ func (p *Provider) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fin
 			return bad("ClusterCIDRResolutionFailed", "EKS does not say which range of service addresses the cluster has"), nil
 		}
 	}
-	resolved, err := p.resolve(ctx, class)
+	resolved, err := v.catalogue.resolve(ctx, class)
 	if err != nil {
 		return finding{}, err
 	}
@@ -102,20 +114,20 @@ func (p *Provider) rehearse(ctx context.Context, class *awsv1.EC2NodeClass) (fin
 	if node == nil {
 		return bad("NoCompatibleInstanceTypes", "no instance type is offered in the selected subnets' zones and runs the selected AMIs"), nil
 	}
-	launch, err := p.templateFor(ctx, class, rehearsal, nil, nil, templateKey{image: node.image, pods: node.pods})
-	if err != nil || p.options.DisableDryRun {
+	launch, err := v.templates.of(ctx, class, rehearsal, nil, nil, templateKey{image: node.image, pods: node.pods})
+	if err != nil || v.noDryRun {
 		return fine, err
 	}
-	name, err := p.templates.ensure(ctx, launch)
+	name, err := v.templates.ensure(ctx, launch)
 	if err != nil {
 		return refusal("CreateLaunchTemplateAuthCheckFailed", err)
 	}
 	defer func() {
-		if err := p.templates.remove(ctx, name); err != nil {
-			p.log.Warn("the launch template of a validation stays for now", zap.String("launchTemplate", name), zap.Error(err))
+		if err := v.templates.remove(ctx, name); err != nil {
+			v.log.Warn("the launch template of a validation stays for now", zap.String("launchTemplate", name), zap.Error(err))
 		}
 	}()
-	return p.dryRuns(ctx, class, resolved, node, name, launch.Data.NetworkInterfaces)
+	return v.dryRuns(ctx, class, resolved, node, name, launch.Data.NetworkInterfaces)
 }
 
 // ordinary returns the node a rehearsal launches: m5.large or m6g.large where they are among the class's, else the
@@ -138,10 +150,10 @@ func ordinary(resolved *resolvedClass) *classNode {
 }
 
 // dryRuns asks EC2 with CreateFleet, and with RunInstances in one subnet after the other until one would work.
-func (p *Provider) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, resolved *resolvedClass, node *classNode, launchTemplate string,
+func (v *validator) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, resolved *resolvedClass, node *classNode, launchTemplate string,
 	interfaces []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest,
 ) (finding, error) {
-	tags := classTags(p.options.Cluster, class)
+	tags := classTags(v.cluster, class)
 	tags[awsv1.NodePoolTagKey], tags[launchGroupTag] = rehearsal, rehearsal
 	var subnets []awsv1.Subnet
 	for _, zone := range node.machine.zones {
@@ -155,14 +167,14 @@ func (p *Provider) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, resol
 	}
 	input := fleet(request)
 	input.DryRun, input.ClientToken = aws.Bool(true), nil
-	if _, err := p.ec2.CreateFleet(ctx, input); !isDryRun(err) {
+	if _, err := v.ec2.CreateFleet(ctx, input); !isDryRun(err) {
 		if found, err := refusal("CreateFleetAuthCheckFailed", classify("CreateFleet", err)); err != nil || found.status == metav1.ConditionFalse {
 			return found, err
 		}
 	}
 	found := fine
 	for _, subnet := range subnets {
-		_, err := p.ec2.RunInstances(ctx, dryInstance(request, subnet.ID, interfaces))
+		_, err := v.ec2.RunInstances(ctx, dryInstance(request, subnet.ID, interfaces))
 		if err == nil || isDryRun(err) {
 			return fine, nil
 		}

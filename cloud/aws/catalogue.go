@@ -1,0 +1,72 @@
+package aws
+
+import (
+	"context"
+
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+// catalogue knows what can be bought: the instance types of the region, what they cost, and what cannot be had at the moment.
+type catalogue struct {
+	region string
+	// vmOverhead is the share of memory that is not the node's, and reservedENIs are interfaces whose addresses pods do not get.
+	vmOverhead   float64
+	reservedENIs int64
+
+	machines     *refreshed[[]*machine]
+	onDemand     *refreshed[map[string]float64]
+	spot         *refreshed[map[spotPool]float64]
+	unavailable  *unavailable
+	reservations *reservationPool                  // of capacity
+	resolved     *ttlCache[string, *resolvedClass] // by resolvedName
+}
+
+// resolve returns what the class makes of the machines, from memory when nothing about either has changed.
+func (c *catalogue) resolve(ctx context.Context, class *awsv1.EC2NodeClass) (*resolvedClass, error) {
+	switch {
+	case len(class.Status.AMIs) == 0:
+		return nil, notReady("InstanceTypes", "AMIsNotReady", "the node class has no images in its status")
+	case len(class.Status.Subnets) == 0:
+		return nil, notReady("InstanceTypes", "SubnetsNotReady", "the node class has no subnets in its status")
+	}
+	machines, seq, err := c.machines.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key, err := resolveKey(class, seq)
+	if err != nil {
+		return nil, err
+	}
+	// One entry per class: sizes of a thousand types are megabytes, and only the present ones are of use.
+	name := resolvedName(class)
+	if resolved, ok := c.resolved.get(name); ok && resolved.key == key {
+		return resolved, nil
+	}
+	resolved, err := resolveClass(class, machines, shapeOf(class, c.vmOverhead, c.reservedENIs))
+	if err != nil {
+		return nil, &cloud.Error{Kind: cloud.Invalid, Reason: "KubeletConfigurationInvalid", Operation: "InstanceTypes", Err: err}
+	}
+	resolved.key = key
+	c.resolved.put(name, resolved)
+	return resolved, nil
+}
+
+// market returns what offerings of a class cost and whether they can be had, with the version of what it says.
+func (c *catalogue) market(ctx context.Context, class *awsv1.EC2NodeClass) (market, offeringsVersion, error) {
+	onDemand, onDemandSeq, err := c.onDemand.get(ctx)
+	if err != nil {
+		return market{}, offeringsVersion{}, err
+	}
+	spot, spotSeq, err := c.spot.get(ctx)
+	if err != nil {
+		return market{}, offeringsVersion{}, err
+	}
+	rooms, reservationSeq, err := c.reservations.rooms(ctx, class.Status.CapacityReservations)
+	if err != nil {
+		return market{}, offeringsVersion{}, err
+	}
+	return market{region: c.region, onDemand: onDemand, spot: spot, unavailable: c.unavailable, room: rooms},
+		offeringsVersion{onDemandSeq, spotSeq, c.unavailable.version(), reservationSeq}, nil
+}

@@ -1,0 +1,68 @@
+package aws
+
+import (
+	"slices"
+
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+const (
+	// maxTypes is how many instance types a launch chooses from.
+	maxTypes = 60
+	// maxOverrides is how many overrides EC2 takes in one fleet.
+	maxOverrides = 300
+)
+
+// choice is one override before it has a launch template.
+type choice struct {
+	node   *classNode
+	key    cloud.OfferingKey
+	subnet string
+	price  float64
+}
+
+// choose narrows the offerings of a launch to what CreateFleet gets: what can be had at the moment, and of that the first
+// 60 types. What makes sense to launch is for the caller to say: what it lists is launched. One fleet buys in one market, which
+// is that of the first offering.
+func choose(spec cloud.LaunchSpec, resolved *resolvedClass, subnets map[string]awsv1.Subnet, market market) []choice {
+	var out []choice
+	chosen := make(map[string]bool)
+	for _, key := range spec.Offerings {
+		node, ok := resolved.byName[key.InstanceType]
+		subnet, reachable := subnets[key.Zone]
+		price, priced := market.price(key)
+		if own, overlaid := spec.Prices[key]; overlaid {
+			price = own
+		}
+		if !ok || !reachable || !priced || key.CapacityType != spec.CapacityType || market.unavailable.offering(key) ||
+			key.ReservationID != "" && market.room[key.ReservationID] <= 0 || !chosen[key.InstanceType] && len(chosen) == maxTypes ||
+			len(out) > 0 && marketOf(spec.Class, key.ReservationID) != marketOf(spec.Class, out[0].key.ReservationID) {
+			continue
+		}
+		chosen[key.InstanceType] = true
+		if out = append(out, choice{node, key, subnet.ID, price}); len(out) == maxOverrides {
+			break
+		}
+	}
+	return out
+}
+
+// templateKey is what the launch templates of one launch differ in.
+type templateKey struct {
+	image       string
+	pods        int64
+	reservation string
+	efas        int32 // EFA interfaces that the claims ask for
+}
+
+// template is the launch template of the choice. EFA interfaces are attached where a claim asks for any, and then as many as the
+// type takes (Karpenter, pkg/providers/amifamily/resolver.go), unless the class lists the interfaces itself.
+func (c *choice) template(spec cloud.LaunchSpec) templateKey {
+	key := templateKey{image: c.node.image, pods: c.node.pods, reservation: c.key.ReservationID}
+	if len(spec.Class.Spec.NetworkInterfaces) == 0 && slices.Contains(spec.Requests, awsv1.ResourceEFA) {
+		key.efas = c.node.machine.efas
+	}
+	return key
+}

@@ -1,0 +1,89 @@
+package aws
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+)
+
+const (
+	// maxTemplates is how many launch templates EC2 takes in one fleet.
+	maxTemplates = 50
+	// prepareConcurrency bounds the launch templates one launch makes at a time.
+	prepareConcurrency = 4
+)
+
+// overrides makes the launch templates of a launch exist and completes its overrides.
+func (s *templateStore) overrides(ctx context.Context, spec cloud.LaunchSpec, choices []choice) ([]cloud.Override, error) {
+	names := make(map[templateKey]*string)
+	var order []templateKey
+	for _, c := range choices {
+		key := c.template(spec)
+		if names[key] == nil && len(order) < maxTemplates {
+			names[key] = new(string)
+			order = append(order, key)
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(prepareConcurrency)
+	for _, key := range order {
+		group.Go(func() error {
+			template, err := s.of(ctx, spec.Class, spec.NodePool, spec.Labels, spec.Taints, key)
+			if err != nil {
+				return err
+			}
+			if spec.CapacityType == karpenterv1.CapacityTypeSpot {
+				template.tagSpotRequests()
+			}
+			*names[key], err = s.ensure(ctx, template)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	overrides := make([]cloud.Override, 0, len(choices))
+	for _, c := range choices {
+		name := names[c.template(spec)]
+		if name == nil {
+			continue
+		}
+		overrides = append(overrides, cloud.Override{
+			InstanceType: c.key.InstanceType, Zone: c.key.Zone, Subnet: c.subnet,
+			LaunchTemplate: *name, Image: c.node.image, Price: c.price, Reservation: c.key.ReservationID,
+		})
+	}
+	return overrides, nil
+}
+
+// of renders the launch template of one image and number of pods.
+func (s *templateStore) of(ctx context.Context, class *awsv1.EC2NodeClass, nodePool string, labels map[string]string, taints []corev1.Taint,
+	key templateKey,
+) (template, error) {
+	cluster, _, err := s.facts.get(ctx)
+	if err != nil {
+		return template{}, err
+	}
+	userData, err := userData(cluster, class, labels, taints, key.pods)
+	if err != nil {
+		return template{}, err
+	}
+	tags := classTags(s.cluster, class)
+	if nodePool != "" {
+		tags[awsv1.NodePoolTagKey] = nodePool
+	}
+	made := newTemplate(class, key.image, userData, tags)
+	templateNetwork(class, cluster.ipv6(), key.efas, made.Data)
+	if cluster.ipv6() && class.Spec.MetadataOptions == nil {
+		made.Data.MetadataOptions.HttpProtocolIpv6 = types.LaunchTemplateInstanceMetadataProtocolIpv6Enabled
+	}
+	made.reserve(class, key.reservation)
+	return made, nil
+}

@@ -1,0 +1,135 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tenon-sh/tenon/cloud"
+
+	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
+)
+
+// finding is what one part of a class came to.
+type finding struct {
+	status  metav1.ConditionStatus
+	reason  string
+	message string
+}
+
+var fine = finding{status: metav1.ConditionTrue}
+
+func bad(reason, format string, args ...any) finding {
+	return finding{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
+}
+
+// judge turns an error into a finding where a person has to do something about it; other errors are returned and the
+// class is resolved again.
+func judge(err error) (finding, error) {
+	switch cloud.KindOf(err) {
+	case cloud.Forbidden, cloud.Invalid:
+		return bad(cloud.ReasonOf(err), "%v", err), nil
+	}
+	return finding{}, err
+}
+
+// readiness finds what node classes select, and says whether it is there.
+type readiness struct {
+	ec2          *ec2.Client
+	isolated     bool // IAM is not reached
+	cluster      *refreshed[clusterFacts]
+	images       *imageFinder
+	subnets      *subnetPool
+	reservations *reservationPool
+	profiles     *profiles
+}
+
+// The messages for what a selector does not find are Karpenter's, word for word: alerts match on them.
+func (r *readiness) resolveImages(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
+	class.Status.AMIs = nil
+	if alias, ok := class.Alias(); ok {
+		cluster, _, err := r.cluster.get(ctx)
+		if err != nil {
+			return finding{}, err
+		}
+		if why := unsupportedAlias(alias, cluster.version); why != "" {
+			return bad("UnsupportedAlias", "spec.amiSelectorTerms: %s", why), nil
+		}
+	}
+	images, err := r.images.find(ctx, class)
+	if err != nil {
+		return finding{}, err
+	}
+	class.Status.AMIs = images
+	if len(images) == 0 {
+		return bad("AMINotFound", "AMISelector did not match any AMIs"), nil
+	}
+	return fine, nil
+}
+
+func (r *readiness) resolvePlacementGroup(_ context.Context, class *awsv1.EC2NodeClass) (finding, error) {
+	if class.Spec.PlacementGroupSelector != nil {
+		return bad("PlacementGroupsNotSupported", "spec.placementGroupSelector: Tenon does not launch into placement groups"), nil
+	}
+	return fine, nil
+}
+
+func (r *readiness) resolveSubnets(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
+	subnets, err := r.subnets.selectSubnets(ctx, class.Spec.SubnetSelectorTerms)
+	class.Status.Subnets = subnets
+	if err != nil {
+		return finding{}, err
+	}
+	if len(subnets) == 0 {
+		return bad("SubnetsNotFound", "SubnetSelector did not match any Subnets"), nil
+	}
+	return fine, nil
+}
+
+func (r *readiness) resolveSecurityGroups(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
+	groups, err := selectSecurityGroups(ctx, r.ec2, class.Spec.SecurityGroupSelectorTerms)
+	class.Status.SecurityGroups = groups
+	if err != nil {
+		return finding{}, err
+	}
+	if len(groups) == 0 {
+		return bad("SecurityGroupsNotFound", "SecurityGroupSelector did not match any SecurityGroups"), nil
+	}
+	return fine, nil
+}
+
+func (r *readiness) resolveProfile(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
+	class.Status.InstanceProfile = ""
+	if given := class.Spec.InstanceProfile; given != nil && *given != "" {
+		// IAM is not asked: private clusters do not reach it. Whether there is such a profile, the dry runs tell.
+		class.Status.InstanceProfile = *given
+		return fine, nil
+	}
+	if class.Spec.Role == "" {
+		return bad("InstanceProfileNotFound", "one of spec.role and spec.instanceProfile is required"), nil
+	}
+	if r.isolated {
+		return bad("IAMUnreachable", "spec.role: an isolated VPC does not reach IAM, which makes instance profiles; use spec.instanceProfile"), nil
+	}
+	name, err := r.profiles.ensure(ctx, class)
+	if hasCode(err, "NoSuchEntity") {
+		return bad("RoleNotFound", "spec.role: there is no role %q", class.Spec.Role), nil
+	}
+	if err != nil {
+		return finding{}, err
+	}
+	class.Status.InstanceProfile = name
+	return fine, nil
+}
+
+// resolveReservations finds the class's capacity reservations. Classes that select none have no condition about it.
+func (r *readiness) resolveReservations(ctx context.Context, class *awsv1.EC2NodeClass) (finding, error) {
+	found, err := r.reservations.selectReservations(ctx, class.Spec.CapacityReservationSelectorTerms)
+	if err != nil {
+		return finding{}, err
+	}
+	class.Status.CapacityReservations = found
+	return fine, nil
+}
