@@ -187,6 +187,7 @@ func (m *iam) tagProfile(c *call) (any, error) {
 	return struct{}{}, nil
 }
 
+// forLaunch is the ARN of the instance profile that a launch names, empty if it names none.
 func (m *iam) forLaunch(spec *launchSpec) (string, error) {
 	name := spec.ProfileName
 	if spec.ProfileARN != "" {

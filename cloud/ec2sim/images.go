@@ -56,6 +56,7 @@ func (is *images) add(im *image, now time.Time) {
 	is.own.put(im.ID, im)
 }
 
+// forLaunch is the image of a launch, if an instance type can be launched from it.
 func (is *images) forLaunch(id string, t *InstanceType) (*image, error) {
 	if id == "" {
 		return nil, missingParameter("ImageId")

@@ -57,6 +57,7 @@ func (is *instances) notBefore(i *instance) {
 	}
 }
 
+// living are the instances with the ids, all of which have to live.
 func (is *instances) living(ids []string) ([]*instance, error) {
 	var found []*instance
 	for _, id := range ids {

@@ -96,6 +96,7 @@ func (l *launcher) obtain(o *launchOrder, index int, now time.Time) (*instance, 
 	return i, nil
 }
 
+// newInstance makes the instance of an order and takes its primary address.
 func (l *launcher) newInstance(o *launchOrder, index int, now time.Time) *instance {
 	spec, faults := o.spec, l.faults.current()
 	i := &instance{
@@ -173,6 +174,7 @@ func newInterfaces(spec *launchSpec, groups []string, in *subnet) []networkInter
 	return out
 }
 
+// keepUserData keeps user data once, and returns the key of its row, empty if there is none.
 func (l *launcher) keepUserData(encoded string) string {
 	raw, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(raw) == 0 {

@@ -33,6 +33,7 @@ func (s *securityGroups) known(id string) *securityGroup {
 	return g
 }
 
+// forLaunch are the ids of the groups of a launch: those that it names, or the nodes'.
 func (s *securityGroups) forLaunch(spec *launchSpec) ([]string, error) {
 	ids := slices.Clone(spec.GroupIDs)
 	for _, name := range spec.GroupNames {
