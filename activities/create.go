@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// claimsMost bounds a plan: what is beyond is planned again at once.
-	claimsMost = 500
+	// maxClaims bounds a plan: what is beyond is planned again at once.
+	maxClaims = 500
 	// creators is how many claims are created at once.
 	creators = 16
-	// refusedMost bounds the refused offerings that the groups of a plan name together: each is a hundred bytes or two of
+	// maxRefused bounds the refused offerings that the groups of a plan name together: each is a hundred bytes or two of
 	// a payload that may have two megabytes.
-	refusedMost = 2000
+	maxRefused = 2000
 	// promisedFor is how long pods that were planned for a claim are counted as its own: until it must have registered.
 	promisedFor = workflows.RegistrationTimeout
 )
@@ -139,11 +139,11 @@ func (c *creator) tellRefused(claims []plan.Claim, failed []error, result *workf
 	}
 	for _, pool := range slices.Sorted(maps.Keys(count)) {
 		text := fmt.Sprintf("%s could not be created: %v", counted(count[pool], "claim", "claims"), why[pool])
-		result.Note += fmt.Sprintf("\n- NodePool %s: %.*s", pool, whyMost, text)
+		result.Note += fmt.Sprintf("\n- NodePool %s: %.*s", pool, maxWhy, text)
 		c.log.Warn("claims could not be created", zap.String("pool", pool), zap.Int("claims", count[pool]), zap.Error(why[pool]))
 		if object := c.mirror.NodePool(pool); object != nil {
 			c.events.tell(&corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodePool", Name: pool, UID: object.UID},
-				corev1.EventTypeWarning, "ClaimRefused", fmt.Sprintf("%.*s", whyMost, text))
+				corev1.EventTypeWarning, "ClaimRefused", fmt.Sprintf("%.*s", maxWhy, text))
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (c *creator) tellRefused(claims []plan.Claim, failed []error, result *workf
 func boundRefused(groups []workflows.LaunchGroup) {
 	for i := range groups {
 		known := groups[i].Unavailable
-		groups[i].Unavailable = known[max(0, len(known)-max(1, refusedMost/len(groups))):]
+		groups[i].Unavailable = known[max(0, len(known)-max(1, maxRefused/len(groups))):]
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// groupMost bounds a launch group. Its claims are children of one workflow and names in one payload; EC2 takes a
+	// maxGroup bounds a launch group. Its claims are children of one workflow and names in one payload; EC2 takes a
 	// thousand instances in a call.
-	groupMost = 250
+	maxGroup = 250
 	// nameTries is how many further names are tried for a claim whose first one is taken.
 	nameTries = 3
 )
@@ -49,7 +49,7 @@ func groupNames(id string, claims []plan.Claim) []string {
 	names := make([]string, len(claims))
 	group, size := 0, 0
 	for i := range claims {
-		if i > 0 && (claims[i].Group != claims[i-1].Group || size == groupMost) {
+		if i > 0 && (claims[i].Group != claims[i-1].Group || size == maxGroup) {
 			group++
 			size = 0
 		}

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// removeMost bounds the nodes that one evaluation removes as empty, replaceMost the other commands it returns, and
+	// maxRemove bounds the nodes that one evaluation removes as empty, maxReplace the other commands it returns, and
 	// replaceBytes their size as JSON: they are recorded in a history three times, and a payload may have two megabytes.
-	removeMost, replaceMost, replaceBytes = 500, 100, 400 << 10
-	// apartMost is how many nodes go together for which nothing is launched: as many as people still read of at once.
-	apartMost = 100
+	maxRemove, maxReplace, replaceBytes = 500, 100, 400 << 10
+	// maxApart is how many nodes go together for which nothing is launched: as many as people still read of at once.
+	maxApart = 100
 )
 
 // evaluator decides which nodes are not needed, or are to be replaced.
@@ -157,7 +157,7 @@ func (e *evaluator) commands(found plan.Disruption, snapshot *plan.Snapshot) wor
 	}
 	var result workflows.Evaluation
 	var replacements []workflows.Replace
-	removals := removeMost
+	removals := maxRemove
 	for _, command := range found.Commands {
 		if len(command.Nodes) == 0 {
 			continue
@@ -181,7 +181,7 @@ func (e *evaluator) commands(found plan.Disruption, snapshot *plan.Snapshot) wor
 			e.log.Error("a command cannot be encoded", zap.String("reason", replace.Reason), zap.Int("nodes", len(replace.Nodes)), zap.Error(err))
 			continue
 		}
-		if len(result.Replacements) == replaceMost || bytes+len(encoded) > replaceBytes && bytes > 0 {
+		if len(result.Replacements) == maxReplace || bytes+len(encoded) > replaceBytes && bytes > 0 {
 			result.Again = true
 			break
 		}
@@ -200,7 +200,7 @@ func join(all []workflows.Replace, next workflows.Replace) []workflows.Replace {
 	}
 	next.Apart, next.Nodes[0].Why = true, next.Why
 	at := slices.IndexFunc(all, func(r workflows.Replace) bool {
-		return r.Apart && !r.Late && r.Reason == next.Reason && len(r.Nodes) < apartMost
+		return r.Apart && !r.Late && r.Reason == next.Reason && len(r.Nodes) < maxApart
 	})
 	if at < 0 {
 		return append(all, next)

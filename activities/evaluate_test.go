@@ -59,7 +59,7 @@ func TestCommandsAreFrozen(t *testing.T) {
 	}
 	for _, claims := range []int{0, 1, 20} {
 		var found plan.Disruption
-		for i := range 3 * replaceMost {
+		for i := range 3 * maxReplace {
 			command := plan.Command{Reason: karpv1.DisruptionReasonDrifted, Nodes: []string{node(fmt.Sprintf("many-%d-%d", claims, i), "p")}}
 			for range claims {
 				command.Replacements = append(command.Replacements, large)
@@ -68,13 +68,13 @@ func TestCommandsAreFrozen(t *testing.T) {
 		}
 		got := doing.commands(found, snapshot)
 		if claims == 0 {
-			if len(got.Replacements) != 3*replaceMost/apartMost || len(got.Replacements[0].Nodes) != apartMost || !got.Replacements[0].Apart || got.Again {
+			if len(got.Replacements) != 3*maxReplace/maxApart || len(got.Replacements[0].Nodes) != maxApart || !got.Replacements[0].Apart || got.Again {
 				t.Errorf("what needs no launch does not go together: %d replacements", len(got.Replacements))
 			}
 			continue
 		}
 		encoded, err := json.Marshal(got)
-		if err != nil || len(encoded) > 1<<19 || !got.Again || len(got.Replacements) == 0 || len(got.Replacements) > replaceMost {
+		if err != nil || len(encoded) > 1<<19 || !got.Again || len(got.Replacements) == 0 || len(got.Replacements) > maxReplace {
 			t.Errorf("%d claims each: %d replacements in %d bytes, again %t, %v", claims, len(got.Replacements), len(encoded), got.Again, err)
 		}
 	}

@@ -232,7 +232,7 @@ func (p *pass) ask(ctx context.Context, step plan.DrainStep) bool {
 // held says whether every pod that is left is held by a budget, an annotation or its own slow end, or waits for one that
 // is, and nothing is due soon: then no pass need wait for a change.
 func (p *pass) held(now time.Time, s situation) bool {
-	soon := func(at time.Time) bool { return !at.IsZero() && at.Before(now.Add(leastRest)) }
+	soon := func(at time.Time) bool { return !at.IsZero() && at.Before(now.Add(minRest)) }
 	if !p.in.MayWait || s.Left == 0 || len(s.Delete) > 0 || len(s.unplaced) > 0 || soon(s.Next) || soon(p.in.Deadline) {
 		return false
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// explainMost bounds the Events of one plan: what thousands of pods have in common is in Provisioning's details.
-	explainMost = 50
+	// maxExplain bounds the Events of one plan: what thousands of pods have in common is in Provisioning's details.
+	maxExplain = 50
 	// explainAgain is how long the same is not said of the same pod again. Karpenter keeps the same time.
 	explainAgain = 5 * time.Minute
 )
@@ -47,7 +47,7 @@ func (e *explained) choose(unplaced []plan.Unplaced, now time.Time) []toldPod {
 	for _, first := range []bool{true, false} {
 		for i := range unplaced {
 			pod := unplaced[i].Pod
-			if len(chosen) == explainMost {
+			if len(chosen) == maxExplain {
 				return chosen
 			}
 			if pod.Virtual {

@@ -71,7 +71,7 @@ func TestShortened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := shortened(test.sentence)
-			if !strings.HasSuffix(got, test.suffix) || len(got) > explanationMost {
+			if !strings.HasSuffix(got, test.suffix) || len(got) > maxExplanation {
 				t.Errorf("%s: %d bytes: %s", test.reason, len(got), got)
 			}
 			if diff := cmp.Diff(got, strings.ToValidUTF8(got, "?")); diff != "" {

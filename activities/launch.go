@@ -215,8 +215,8 @@ func (l *launcher) tellLaunchRefsFailed(ctx context.Context, refs []workflows.Cl
 	l.tellLaunchFailed(ctx, claims, cause)
 }
 
-// launchMessageMost bounds the message of a failed launch, as Karpenter does.
-const launchMessageMost = 300
+// maxLaunchMessage bounds the message of a failed launch, as Karpenter does.
+const maxLaunchMessage = 300
 
 // tellLaunchFailed writes onto claims why they are not launched yet. Only people read it, so a failure to write it is
 // logged and nothing more; throttling is not worth a write.
@@ -236,7 +236,7 @@ func (l *launcher) tellLaunchFailed(ctx context.Context, claims []*karpv1.NodeCl
 		}
 		if err := l.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 			claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeLaunched, Status: metav1.ConditionUnknown, Reason: reason,
-				Message: fmt.Sprintf("%.*s", launchMessageMost, cause.Error())})
+				Message: fmt.Sprintf("%.*s", maxLaunchMessage, cause.Error())})
 		}); err != nil {
 			l.log.Warn("could not say why a claim is not launched", zap.String("claim", claim.Name), zap.Error(err))
 		}

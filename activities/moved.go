@@ -36,7 +36,7 @@ func (w *waiter) AwaitMoved(ctx context.Context, in workflows.AwaitMovedInput) (
 			return workflows.MovedPods{}, nil
 		}
 		if !time.Now().Before(in.Until) {
-			return workflows.MovedPods{Missing: fmt.Sprintf("%.*s", whyMost, strings.Join(missing, "; "))}, nil
+			return workflows.MovedPods{Missing: fmt.Sprintf("%.*s", maxWhy, strings.Join(missing, "; "))}, nil
 		}
 		if err := pause(ctx, movedEvery); err != nil {
 			return workflows.MovedPods{}, fmt.Errorf("wait for moved pods: %w", err)

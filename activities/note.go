@@ -12,8 +12,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// noteMost bounds the lines of a note: it is shown in the Temporal UI and recorded in a history.
-const noteMost = 12
+// maxNote bounds the lines of a note: it is shown in the Temporal UI and recorded in a history.
+const maxNote = 12
 
 // planNote says in markdown what a plan does: the claims it creates, alike ones as one line, and the reasons for which
 // pods are left, the most frequent first. Refused are the static pools that lack nodes which cannot be had.
@@ -37,14 +37,14 @@ func planNote(packed plan.Plan, pending []*plan.Pod, refused []plan.Reason) stri
 		for ; end < len(packed.Claims) && packed.Claims[end].Group == first.Group; end++ {
 			pods += len(packed.Claims[end].Pods)
 		}
-		if lines++; lines <= noteMost {
+		if lines++; lines <= maxNote {
 			fmt.Fprintf(&note, "\n- %d × %s %s (or %d other types) in %s from NodePool %s for %s", end-start, first.CapacityType,
 				first.InstanceTypes[0], len(first.InstanceTypes)-1, strings.Join(first.Zones, ", "), first.NodePool, purpose(pods))
 		}
 		start = end
 	}
-	if lines > noteMost {
-		fmt.Fprintf(&note, "\n- and %d more groups", lines-noteMost)
+	if lines > maxNote {
+		fmt.Fprintf(&note, "\n- and %d more groups", lines-maxNote)
 	}
 	for _, r := range refused {
 		fmt.Fprintf(&note, "\n- static NodePool %s has fewer nodes than its replicas: %s", r.NodePool, r.Message)
@@ -61,8 +61,8 @@ func planNote(packed plan.Plan, pending []*plan.Pod, refused []plan.Reason) stri
 	}
 	slices.SortFunc(left, func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
 	for i, reason := range left {
-		if i == noteMost {
-			fmt.Fprintf(&note, "\n- and %d more reasons", len(left)-noteMost)
+		if i == maxNote {
+			fmt.Fprintf(&note, "\n- and %d more reasons", len(left)-maxNote)
 			break
 		}
 		fmt.Fprintf(&note, "\n- %s left, such as %s: %s", counted(count[reason], "pod", "pods"), example[reason], reason)
@@ -78,8 +78,8 @@ func purpose(pods int) string {
 	return counted(pods, "pod", "pods")
 }
 
-// mostNamed is how many NodePools one sentence names.
-const mostNamed = 5
+// maxNamed is how many NodePools one sentence names.
+const maxNamed = 5
 
 // reasons joins the reasons of an unplaced pod into one sentence, in their order, and says what several pools have in
 // common once.
@@ -97,8 +97,8 @@ func reasons(all []plan.Reason) string {
 		case of[0] == `""`:
 		case len(of) == 1:
 			order[i] = "NodePool " + of[0] + ": " + message
-		case len(of) > mostNamed:
-			order[i] = fmt.Sprintf("NodePools %s and %d more: %s", strings.Join(of[:mostNamed], ", "), len(of)-mostNamed, message)
+		case len(of) > maxNamed:
+			order[i] = fmt.Sprintf("NodePools %s and %d more: %s", strings.Join(of[:maxNamed], ", "), len(of)-maxNamed, message)
 		default:
 			order[i] = "NodePools " + strings.Join(of, ", ") + ": " + message
 		}
@@ -137,8 +137,8 @@ func verdictNote(found plan.Disruption) string {
 		}
 	}
 	for i, k := range stay {
-		if i == noteMost {
-			fmt.Fprintf(&note, "- and %d more kinds\n", len(stay)-noteMost)
+		if i == maxNote {
+			fmt.Fprintf(&note, "- and %d more kinds\n", len(stay)-maxNote)
 			break
 		}
 		fmt.Fprintf(&note, "- %s: %s to stay (%s), such as %s: %s\n", k.reason, counted(count[k], "node", "nodes"), k.cause, example[k].Node, shortened(example[k].Message))

@@ -29,13 +29,13 @@ const (
 	// largeFirst is how long after the end of a NodeClaim its pods that are easy to place stay, so that the large ones of
 	// all nodes that go together are placed before them. The node stays nearly as long in any case.
 	largeFirst = 6 * time.Second
-	// backoffFirst and backoffMost bound the pause between two requests for one pod.
+	// backoffFirst and maxBackoff bound the pause between two requests for one pod.
 	backoffFirst = 100 * time.Millisecond
-	backoffMost  = 10 * time.Second
+	maxBackoff   = 10 * time.Second
 	// requestsAtOnce bounds the requests in flight for one node.
 	requestsAtOnce = 8
-	// leastRest is how long nothing may be due for the workflow to wait in the pass's stead.
-	leastRest = time.Minute
+	// minRest is how long nothing may be due for the workflow to wait in the pass's stead.
+	minRest = time.Minute
 )
 
 // pass is one Evict.
@@ -121,11 +121,11 @@ func (r *request) refused() bool { return r.blocker != nil && r.blocker.Cause ==
 func (r *request) take(a answer, now time.Time) {
 	r.blocker = a.blocker
 	if a.accepted {
-		r.next = now.Add(backoffMost)
+		r.next = now.Add(maxBackoff)
 		return
 	}
 	r.next = now.Add(r.pause)
-	r.pause = min(2*r.pause, backoffMost)
+	r.pause = min(2*r.pause, maxBackoff)
 }
 
 // evictProgress travels in heartbeats from one try to the next.

@@ -73,8 +73,8 @@ func (p *planner) Plan(ctx context.Context, in workflows.PlanInput) (workflows.P
 	result := workflows.PlanResult{Note: planNote(packed, snapshot.Pending, refused), SeenVersion: in.SeenVersion, ClusterUID: p.seen.clusterUID, Anew: anew, Looked: snapshot.Time,
 		Grown: grown(input.Growth)}
 	claims := packed.Claims
-	if len(claims) > claimsMost {
-		claims, result.Again = claims[:claimsMost], true
+	if len(claims) > maxClaims {
+		claims, result.Again = claims[:maxClaims], true
 	}
 	if err := p.creator.create(ctx, in, claims, &result); err != nil {
 		return workflows.PlanResult{}, err

@@ -52,8 +52,8 @@ func TestGroupNames(t *testing.T) {
 		want   map[string]int
 	}{
 		{"alike claims are launched together, others are not", append(alike("a", 3), alike("b", 2)...), map[string]int{"p-0": 3, "p-1": 2}},
-		{"a group is bounded", alike("a", groupMost+1), map[string]int{"p-0": groupMost, "p-1": 1}},
-		{"a group that is full does not spoil the next", append(alike("a", groupMost), alike("b", 1)...), map[string]int{"p-0": groupMost, "p-1": 1}},
+		{"a group is bounded", alike("a", maxGroup+1), map[string]int{"p-0": maxGroup, "p-1": 1}},
+		{"a group that is full does not spoil the next", append(alike("a", maxGroup), alike("b", 1)...), map[string]int{"p-0": maxGroup, "p-1": 1}},
 		{"nothing to launch", nil, map[string]int{}},
 	} {
 		got := map[string]int{}

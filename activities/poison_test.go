@@ -126,7 +126,7 @@ func TestAPlanFitsInAPayload(t *testing.T) {
 		refused = append(refused, workflows.Unavailable{Until: time.Now(), OfferingKey: cloud.OfferingKey{InstanceType: kind, Zone: "us-east-1a", CapacityType: "spot"}})
 	}
 	claim.Zones = []string{"us-east-1a"}
-	claims := make([]plan.Claim, claimsMost)
+	claims := make([]plan.Claim, maxClaims)
 	for i := range claims {
 		claims[i] = claim
 		claims[i].Group = fmt.Sprint(i)
@@ -140,7 +140,7 @@ func TestAPlanFitsInAPayload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(result.Groups) != claimsMost || len(payload) > 1<<20 {
+	if len(result.Groups) != maxClaims || len(payload) > 1<<20 {
 		t.Errorf("%d groups are %d bytes; Temporal takes two megabytes", len(result.Groups), len(payload))
 	}
 	last := refused[len(refused)-1].InstanceType

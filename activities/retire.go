@@ -17,8 +17,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// ownersMost bounds the owners whose moved pods are waited for.
-const ownersMost = 200
+// maxOwners bounds the owners whose moved pods are waited for.
+const maxOwners = 200
 
 // retirer lets the nodes go that are replaced.
 type retirer struct {
@@ -302,7 +302,7 @@ func (r *retirer) owners(ctx context.Context, going []candidate) ([]workflows.Po
 	owners := slices.SortedFunc(maps.Keys(found), func(a, b workflows.PodOwner) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
-	owners = owners[:min(len(owners), ownersMost)]
+	owners = owners[:min(len(owners), maxOwners)]
 	for i := range owners {
 		owners[i].Pods = len(r.mirror.PodsOwnedBy(owners[i].Namespace, owners[i].Kind, owners[i].Name))
 	}

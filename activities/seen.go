@@ -19,9 +19,9 @@ const (
 	// seenWithin is how long one try waits for the mirror to show claims that were created elsewhere; it takes milliseconds
 	// where all is well.
 	seenWithin = 10 * time.Second
-	// seenAtMost is after how long a version counts as one that will never come, if the mirror is fresh. It leaves time to
+	// maxSeenAge is after how long a version counts as one that will never come, if the mirror is fresh. It leaves time to
 	// plan within a minute.
-	seenAtMost = 30 * time.Second
+	maxSeenAge = 30 * time.Second
 )
 
 // seen waits until the mirror shows what others have created.
@@ -52,7 +52,7 @@ func (s seen) awaitClaims(ctx context.Context, version, clusterUID string) (anew
 	case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 		return false, fmt.Errorf("wait for claims: %w", err)
 	}
-	if time.Since(activity.GetInfo(ctx).ScheduledTime) < seenAtMost {
+	if time.Since(activity.GetInfo(ctx).ScheduledTime) < maxSeenAge {
 		return false, fmt.Errorf("the view of NodeClaims has not come to resource version %s within %s", version, seenWithin)
 	}
 	if err := s.mirror.Fresh(freshEnough); err != nil {

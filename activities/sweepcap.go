@@ -15,13 +15,13 @@ import (
 const (
 	// SweepMost is the default of Config.SweepMost.
 	SweepMost = 0.1
-	// sweepLeast is how many nodes a sweep may end however few there are.
-	sweepLeast = 3
+	// minSweep is how many nodes a sweep may end however few there are.
+	minSweep = 3
 )
 
 // sweepMost is how many of so many nodes one sweep may end.
 func sweepMost(share float64, nodes int) int {
-	return max(sweepLeast, int(math.Ceil(share*float64(nodes))))
+	return max(minSweep, int(math.Ceil(share*float64(nodes))))
 }
 
 // spend takes so many nodes from what the sweep may still end, and returns how many of them are too many.

@@ -62,16 +62,16 @@ type listedWorkflow struct {
 	uid, clusterUID, instance string
 }
 
-// failedMost bounds what a sweep says of objects that it could not put right.
-const failedMost = 20
+// maxFailed bounds what a sweep says of objects that it could not put right.
+const maxFailed = 20
 
 // fail notes what could not be put right, if there is an error. The next sweep tries again.
 func (s *sweep) fail(what string, err error) {
 	if err == nil {
 		return
 	}
-	if len(s.result.Failed) < failedMost {
-		s.result.Failed = append(s.result.Failed, fmt.Sprintf("%s: %.*s", what, whyMost, err))
+	if len(s.result.Failed) < maxFailed {
+		s.result.Failed = append(s.result.Failed, fmt.Sprintf("%s: %.*s", what, maxWhy, err))
 	}
 	s.result.Failures++
 }

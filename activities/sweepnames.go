@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// tagMost bounds the names written onto instances in one sweep; EC2 grants few such calls.
-const tagMost = 50
+// maxTag bounds the names written onto instances in one sweep; EC2 grants few such calls.
+const maxTag = 50
 
 // The tags that tell people in the EC2 console what an instance is. The cloud needs neither.
 const (
@@ -26,7 +26,7 @@ func (s *sweep) nameInstances(ctx context.Context) {
 		}
 	}
 	slices.Sort(ids)
-	for _, id := range ids[:min(len(ids), tagMost)] {
+	for _, id := range ids[:min(len(ids), maxTag)] {
 		claim := s.claims[id]
 		tags := map[string]string{tagClaim: claim.Name}
 		if _, named := s.instances[id].Tags[tagName]; !named {

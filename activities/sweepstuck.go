@@ -19,13 +19,13 @@ import (
 // failed several times in a row, for example because the worker's code does not fit the workflow's history.
 const reportedProblems = "TemporalReportedProblems"
 
-// stuckMost bounds how many workflows that do not go on one sweep names.
-const stuckMost = 20
+// maxStuck bounds how many workflows that do not go on one sweep names.
+const maxStuck = 20
 
 // stuck names the workflows that do not go on although workers run, and tells people of each now and then. Servers before
 // 1.30 do not know.
 func (s *sweep) stuck(ctx context.Context) {
-	page, err := s.executions.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: stuckMost,
+	page, err := s.executions.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: maxStuck,
 		Query: fmt.Sprintf("TenonCluster = '%s' AND ExecutionStatus = 'Running' AND %s IS NOT NULL", s.cluster, reportedProblems)})
 	var unknown *serviceerror.InvalidArgument
 	if errors.As(err, &unknown) {

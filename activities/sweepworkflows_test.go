@@ -206,7 +206,7 @@ func TestSweepBoundsWhatItTerminates(t *testing.T) {
 		stopped    bool
 	}{
 		"a tenth of all at a time":              {SweepMost, 20, 5, 15, false},
-		"three at least":                        {0.01, 20, sweepLeast, 20 - sweepLeast, false},
+		"three at least":                        {0.01, 20, minSweep, 20 - minSweep, false},
 		"as many as it is told":                 {1, 50, 50, 0, false},
 		"they may be another cluster's of this": {SweepMost, 50, 0, 0, true},
 	} {

@@ -111,7 +111,7 @@ func (u *undoer) unmarkReplaced(ctx context.Context, in workflows.UndoInput, gon
 	if err := u.serveOn(ctx, claim, node); err != nil {
 		return false, err
 	}
-	u.events.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("It is not replaced (replacement %s): %.*s", in.ID, whyMost, in.Why))
+	u.events.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("It is not replaced (replacement %s): %.*s", in.ID, maxWhy, in.Why))
 	return true, nil
 }
 
@@ -142,7 +142,7 @@ func (u *undoer) dropReplacement(ctx context.Context, claim *karpv1.NodeClaim, w
 		if err := u.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 			return ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}
-		u.events.tellBoth(nil, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("What it was launched for was taken back: %.*s", whyMost, why))
+		u.events.tellBoth(nil, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("What it was launched for was taken back: %.*s", maxWhy, why))
 	}
 	if claim.Status.ProviderID != "" {
 		return nil

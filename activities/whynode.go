@@ -52,21 +52,21 @@ func answerAbout(node *plan.Node, found plan.Disruption) workflows.NodeAnswer {
 	return answer
 }
 
-// othersMost bounds the nodes that are listed beside the one that was asked about.
-const othersMost = 20
+// maxOthers bounds the nodes that are listed beside the one that was asked about.
+const maxOthers = 20
 
 func decision(node *plan.Node, command *plan.Command) *workflows.NodeDecision {
 	decided := &workflows.NodeDecision{Reason: string(command.Reason), Why: command.Why}
 	if command.Reason != karpv1.DisruptionReasonEmpty && command.Reason != plan.DisruptionReasonOverprovisioned {
 		decided.SavesPerHour = command.SavesPerHour
 		for _, other := range command.Nodes {
-			if other != node.Key() && len(decided.Others) < othersMost {
+			if other != node.Key() && len(decided.Others) < maxOthers {
 				decided.Others = append(decided.Others, other)
 			}
 		}
 	}
 	for i := range command.Replacements {
-		if claim := &command.Replacements[i]; len(claim.InstanceTypes) > 0 && i < othersMost {
+		if claim := &command.Replacements[i]; len(claim.InstanceTypes) > 0 && i < maxOthers {
 			decided.Replacements = append(decided.Replacements, claim.CapacityType+" "+claim.InstanceTypes[0])
 		}
 	}

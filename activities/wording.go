@@ -5,9 +5,9 @@ import (
 )
 
 const (
-	// explanationMost is how long an Event may be, in bytes, and whyMost what it says of why.
-	explanationMost = 1000
-	whyMost         = 800
+	// maxExplanation is how long an Event may be, in bytes, and maxWhy what it says of why.
+	maxExplanation = 1000
+	maxWhy         = 800
 )
 
 // counted is a number of things in English.
@@ -20,11 +20,11 @@ func counted(n int, one, many string) string {
 
 // shortened cuts a sentence that an Event would not hold.
 func shortened(sentence string) string {
-	if len(sentence) <= explanationMost {
+	if len(sentence) <= maxExplanation {
 		return sentence
 	}
 	const rest = "... (tenon why pod says the rest)"
-	cut := explanationMost - len(rest)
+	cut := maxExplanation - len(rest)
 	for cut > 0 && sentence[cut]&0xC0 == 0x80 {
 		cut-- // not in the middle of a character
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// mostAblated is how many pods a question has at most that is asked without each strategy: larger ones take minutes.
-const mostAblated = 10_000
+// maxAblated is how many pods a question has at most that is asked without each strategy: larger ones take minutes.
+const maxAblated = 10_000
 
 // effect is what a strategy does for the questions.
 type effect struct {
@@ -77,7 +77,7 @@ func ablate(ctx context.Context, only string) error {
 			continue
 		}
 		asked := q.ask()
-		if len(asked.Pods) > mostAblated {
+		if len(asked.Pods) > maxAblated {
 			large++
 			continue
 		}
@@ -100,7 +100,7 @@ func ablate(ctx context.Context, only string) error {
 	if err := printEffects("the kube-scheduler places pods as it likes: the price in the end, of pods without rules", strategies, settled); err != nil {
 		return err
 	}
-	fmt.Printf("%d questions with more than %d pods are left out.\n", large, mostAblated)
+	fmt.Printf("%d questions with more than %d pods are left out.\n", large, maxAblated)
 	return ctx.Err()
 }
 

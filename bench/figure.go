@@ -52,8 +52,8 @@ type figure struct {
 	OneTypeName   string  `json:"oneTypeName,omitempty"`
 }
 
-// mostPeerNodes is about how large a cluster Karpenter is asked: its test client takes gigabytes for more.
-const mostPeerNodes = 5000
+// maxPeerNodes is about how large a cluster Karpenter is asked: its test client takes gigabytes for more.
+const maxPeerNodes = 5000
 
 // made is a plan in numbers.
 type made struct {
@@ -89,7 +89,7 @@ func compare(ctx context.Context, q question, peer peerLimits) (figure, error) {
 	switch {
 	case q.again:
 		f.PeerNotAsked = "another draw of a batch before"
-	case q.tenonOnly || f.Nodes > mostPeerNodes:
+	case q.tenonOnly || f.Nodes > maxPeerNodes:
 		f.PeerNotAsked = "too large for it"
 	case f.Pods > peer.pods:
 		f.PeerNotAsked = fmt.Sprintf("more than %d pods", peer.pods)

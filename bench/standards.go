@@ -8,12 +8,12 @@ import (
 
 // Figures that rows have to meet.
 const (
-	// mostOfBound is how many times the bound a plan may cost, and meanOfBound how many times on average over all rows.
-	mostOfBound, meanOfBound = 1.15, 1.08
-	// mostOfHand is how many times the price by hand: nothing, but for what spreading pods may cost.
-	mostOfHand = 1.01
-	// mostOfUnlimited is how many times as much a plan near its limits may cost as one without.
-	mostOfUnlimited = 1.05
+	// maxOfBound is how many times the bound a plan may cost, and meanOfBound how many times on average over all rows.
+	maxOfBound, meanOfBound = 1.15, 1.08
+	// maxOfHand is how many times the price by hand: nothing, but for what spreading pods may cost.
+	maxOfHand = 1.01
+	// maxOfUnlimited is how many times as much a plan near its limits may cost as one without.
+	maxOfUnlimited = 1.05
 	// roundOff is what sums of prices may differ by.
 	roundOff = 1 + 1e-6
 )
@@ -60,14 +60,14 @@ func (f *figure) misses() []string {
 		name string
 		made made
 	}{{"the plan", f.Tenon}, {"the plan without nomination", f.NotNominated}} {
-		if f.Bound > 0 && plan.made.Cost > f.Bound*mostOfBound {
-			miss("%s costs %.3f times the bound, want at most %.2f", plan.name, plan.made.Cost/f.Bound, mostOfBound)
+		if f.Bound > 0 && plan.made.Cost > f.Bound*maxOfBound {
+			miss("%s costs %.3f times the bound, want at most %.2f", plan.name, plan.made.Cost/f.Bound, maxOfBound)
 		}
-		if hand := f.leastByHand(); hand > 0 && f.Unlimited == 0 && plan.made.Cost > hand*mostOfHand {
-			miss("%s costs %.3f times what it costs by hand, want at most %.2f", plan.name, plan.made.Cost/hand, mostOfHand)
+		if hand := f.leastByHand(); hand > 0 && f.Unlimited == 0 && plan.made.Cost > hand*maxOfHand {
+			miss("%s costs %.3f times what it costs by hand, want at most %.2f", plan.name, plan.made.Cost/hand, maxOfHand)
 		}
-		if f.Unlimited > 0 && plan.made.Cost > f.Unlimited*mostOfUnlimited {
-			miss("%s costs %.3f times what it costs without limits, want at most %.2f", plan.name, plan.made.Cost/f.Unlimited, mostOfUnlimited)
+		if f.Unlimited > 0 && plan.made.Cost > f.Unlimited*maxOfUnlimited {
+			miss("%s costs %.3f times what it costs without limits, want at most %.2f", plan.name, plan.made.Cost/f.Unlimited, maxOfUnlimited)
 		}
 		if plan.made.Unplaced > 0 && !f.Impossible {
 			miss("%s leaves %d pods", plan.name, plan.made.Unplaced)

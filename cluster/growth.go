@@ -12,8 +12,8 @@ import (
 // briefly is how soon after its node came up a pod that makes room for another counts as never having been served.
 const briefly = 15 * time.Minute
 
-// heirsMost bounds how many victims of one kind are remembered until their successors come.
-const heirsMost = 1000
+// maxHeirs bounds how many victims of one kind are remembered until their successors come.
+const maxHeirs = 1000
 
 // grown counts the nodes that came up for pods which still wait. A pod that is preempted soon after is gone; the next of its
 // siblings to come is its heir.
@@ -92,7 +92,7 @@ func (g *grown) podChanged(old, now *Pod, existed, exists bool) {
 func (g *grown) inherit(pod *Pod) {
 	node := g.machines.items[pod.Node]
 	siblings := pod.Siblings()
-	if !pod.preempted || node == nil || !siblings.Any() || len(g.heirs[siblings]) >= heirsMost {
+	if !pod.preempted || node == nil || !siblings.Any() || len(g.heirs[siblings]) >= maxHeirs {
 		return
 	}
 	claim := g.places.claimOf(node)

@@ -17,9 +17,9 @@ const (
 	bootsFew    = 5
 	// bootsKept is of how many nodes of a NodePool it is remembered how long they took.
 	bootsKept = 20
-	// slackLeast and slackMost bound how much longer than the slowest of these a machine may take, which is half as long
+	// minSlack and maxSlack bound how much longer than the slowest of these a machine may take, which is half as long
 	// again.
-	slackLeast, slackMost = 20 * time.Second, 45 * time.Second
+	minSlack, maxSlack = 20 * time.Second, 45 * time.Second
 	// overdueShare is how many nodes a NodePool has for each machine that counts as overdue, the first aside. Where more do
 	// not come, they will not come in other places either: an image that does not boot, no way to the API server. Where no
 	// node has served yet, the first is the only one: all may just take long. No machine counts as overdue while more than
@@ -81,7 +81,7 @@ func (o *overdue) patience(pool string) time.Duration {
 	for _, took := range o.boots[pool] {
 		usual = max(usual, took)
 	}
-	patience := usual + min(max(usual/2, slackLeast), slackMost)
+	patience := usual + min(max(usual/2, minSlack), maxSlack)
 	if len(o.boots[pool]) < bootsFew {
 		return max(patience, bootUnknown)
 	}

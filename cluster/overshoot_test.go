@@ -20,13 +20,13 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// overshootMost is by how much the nodes may outnumber those of the first plan; two nodes more are none too many where they
+// maxOvershoot is by how much the nodes may outnumber those of the first plan; two nodes more are none too many where they
 // are few. A rule of spread over zones may forbid for the moment what was planned: the kube-scheduler then takes the
 // nomination back, binds the pod elsewhere, and fills its room with others. The one played here tries pods in any order, which
 // makes more of that than the real one (test/overshoot), so the row only holds that it ends.
 const (
-	overshootMost       = 1.03
-	overshootSpreadMost = 1.75
+	maxOvershoot       = 1.03
+	maxOvershootSpread = 1.75
 )
 
 // townSize is how many pods of each row need a place that others may fill, beside nine times as many. The environment
@@ -124,16 +124,16 @@ func TestNoOvershootWhileEverythingIsSlow(t *testing.T) {
 		pods   func() []*corev1.Pod
 		most   float64
 	}{
-		{reason: "alone on a host, beside small ones", most: overshootMost, pods: func() []*corev1.Pod { return append(crowd(size, "alone", "700m", "1Gi", apartByHost), small()...) }},
-		{reason: "spread over hosts", most: overshootMost, pods: func() []*corev1.Pod {
+		{reason: "alone on a host, beside small ones", most: maxOvershoot, pods: func() []*corev1.Pod { return append(crowd(size, "alone", "700m", "1Gi", apartByHost), small()...) }},
+		{reason: "spread over hosts", most: maxOvershoot, pods: func() []*corev1.Pod {
 			return append(crowd(size, "spread", "700m", "1Gi", spreadOver(corev1.LabelHostname)), small()...)
 		}},
-		{reason: "spread over zones", most: overshootSpreadMost, pods: func() []*corev1.Pod {
+		{reason: "spread over zones", most: maxOvershootSpread, pods: func() []*corev1.Pod {
 			return append(crowd(size, "spread", "1500m", "2Gi", spreadOver(corev1.LabelTopologyZone)), small()...)
 		}},
-		{reason: "a port of the host", most: overshootMost, pods: func() []*corev1.Pod { return append(crowd(size, "port", "700m", "1Gi", hostPort), small()...) }},
-		{reason: "volumes in a zone", most: overshootMost, pods: func() []*corev1.Pod { return append(crowd(size, "volume", "1500m", "2Gi", mounting), small()...) }},
-		{reason: "large beside small", most: overshootMost, pods: func() []*corev1.Pod { return append(crowd(size, "large", "3500m", "4Gi"), small()...) }},
+		{reason: "a port of the host", most: maxOvershoot, pods: func() []*corev1.Pod { return append(crowd(size, "port", "700m", "1Gi", hostPort), small()...) }},
+		{reason: "volumes in a zone", most: maxOvershoot, pods: func() []*corev1.Pod { return append(crowd(size, "volume", "1500m", "2Gi", mounting), small()...) }},
+		{reason: "large beside small", most: maxOvershoot, pods: func() []*corev1.Pod { return append(crowd(size, "large", "3500m", "4Gi"), small()...) }},
 	} {
 		for _, p := range []pace{
 			{boot: 10 * time.Second, tries: float64(size) / 10, binds: float64(size) / 25, patch: 160 * time.Millisecond, patches: size / 50},

@@ -20,9 +20,9 @@ import (
 const (
 	// lookEvery spaces the looks at drains that are blocked while something changes all the time.
 	lookEvery = 500 * time.Millisecond
-	// wakeAgain and wakeMost space the signals to a drain whose pods could be evicted by what the cluster shows and are not:
+	// wakeAgain and maxWake space the signals to a drain whose pods could be evicted by what the cluster shows and are not:
 	// something refuses them that it does not show, such as a webhook.
-	wakeAgain, wakeMost = time.Minute, 30 * time.Minute
+	wakeAgain, maxWake = time.Minute, 30 * time.Minute
 	// takesFor is how long a drain that was woken has to take what its budgets allow, before another one may.
 	takesFor = 5 * time.Second
 )
@@ -144,7 +144,7 @@ func (b blockedDrains) due(node types.UID, free []string, left int, opened bool,
 	case news:
 		last.pause = wakeAgain
 	default:
-		last.pause = min(2*last.pause, wakeMost)
+		last.pause = min(2*last.pause, maxWake)
 	}
 	last.left, last.free, last.opened, last.woken = left, free, opened, now
 	return true, 0

@@ -29,8 +29,8 @@ import (
 // flood is how many messages Karpenter's own benchmark has its controller digest.
 const flood = 15_000
 
-// digestMost bounds the test; a busy machine takes a tenth of it.
-const digestMost = 5 * time.Minute
+// maxDigest bounds the test; a busy machine takes a tenth of it.
+const maxDigest = 5 * time.Minute
 
 // simulatorVariable has this test binary be a simulator of EC2 with a queue of that name, and print its URL.
 const simulatorVariable = "TENON_TEST_SIMULATOR_QUEUE"
@@ -175,12 +175,12 @@ func (f *flooded) digest(t testing.TB) (took time.Duration, grown int64) {
 	for range receivers {
 		working.Go(func() { _ = f.notices.receive(ctx) })
 	}
-	for left, over := f.messages, time.After(digestMost); left > 0; grown = max(grown, live()-before) {
+	for left, over := f.messages, time.After(maxDigest); left > 0; grown = max(grown, live()-before) {
 		select {
 		case n := <-f.deleted:
 			left -= n
 		case <-over:
-			t.Fatalf("%d messages are left after %s", left, digestMost)
+			t.Fatalf("%d messages are left after %s", left, maxDigest)
 		}
 	}
 	took = time.Since(began)

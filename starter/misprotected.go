@@ -29,7 +29,7 @@ func (m *misprotected) tell(snapshot *plan.Snapshot) (more bool) {
 		mark := valueMark(value)
 		switch {
 		case m.said[object.UID] == mark:
-		case count == eventsMost:
+		case count == maxEvents:
 			more = true
 			return
 		default:

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// goneMost is one in how many nodes may be ended within goneWithin because their Nodes are gone, and goneLeast how many
+	// maxGone is one in how many nodes may be ended within goneWithin because their Nodes are gone, and minGone how many
 	// may be in any case: where most Nodes are gone at once the mistake is another one, and their pods may still run.
-	goneMost, goneLeast = 10, 3
-	goneWithin          = 2 * time.Minute
+	maxGone, minGone = 10, 3
+	goneWithin       = 2 * time.Minute
 )
 
 // goneNodes ends the machines of Nodes that are gone without having been drained.
@@ -52,7 +52,7 @@ func (g *goneNodes) end(ctx context.Context, claim *karpv1.NodeClaim) (time.Dura
 	if err := g.kube.Get(ctx, kube.ObjectKeyFromObject(claim), now); err != nil || now.UID != claim.UID || !now.DeletionTimestamp.IsZero() {
 		return 0, kube.IgnoreNotFound(err)
 	}
-	if !g.lately.may(time.Now(), max(goneLeast, len(g.mirror.Claims())/goneMost)) {
+	if !g.lately.may(time.Now(), max(minGone, len(g.mirror.Claims())/maxGone)) {
 		g.log.Warn("a node is gone, and so many others are that its instance is not ended yet", zap.String("claim", claim.Name), zap.String("node", claim.Status.NodeName))
 		return goneWithin, nil
 	}

@@ -99,11 +99,11 @@ func TestANodeThatIsGoneEndsItsClaim(t *testing.T) {
 func TestNotAllNodesAreEndedAtOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	for nodes, want := range map[int]int{3: goneLeast, 50: 5} {
+	for nodes, want := range map[int]int{3: minGone, 50: 5} {
 		var lately endedLately
 		ended := 0
 		for range nodes {
-			if lately.may(now, max(goneLeast, nodes/goneMost)) {
+			if lately.may(now, max(minGone, nodes/maxGone)) {
 				ended++
 			}
 		}

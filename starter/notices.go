@@ -17,8 +17,8 @@ const (
 	receivers = 4
 	// handleFor is how long a batch may take: a notice that is not deleted within twenty seconds comes again.
 	handleFor = 15 * time.Second
-	// receiveAgain and receiveMost bound the pause after a queue could not be read.
-	receiveAgain, receiveMost = time.Second, time.Minute
+	// receiveAgain and maxReceive bound the pause after a queue could not be read.
+	receiveAgain, maxReceive = time.Second, time.Minute
 	// signalAgain is the first pause before a signal that failed is sent again; each is twice the one before.
 	signalAgain = 200 * time.Millisecond
 	// unknownFor is how long after it was sent a notice about an unknown instance is kept: the instance may have been
@@ -53,7 +53,7 @@ func (n *notices) receive(ctx context.Context) error {
 			if err := sleep(ctx, pause); err != nil {
 				return err
 			}
-			pause = min(2*pause, receiveMost)
+			pause = min(2*pause, maxReceive)
 			continue
 		}
 		pause = receiveAgain

@@ -12,10 +12,10 @@ const (
 	// retryFirst is how soon pods that no plan could place are planned again: after Karpenter's ten seconds. It is done ever
 	// less often, so that a pod that fits nowhere costs little: every minute (retryLong), and where nothing was news for
 	// longer than ten times that after a tenth (1/retryShare) of the time it was not, at most every five minutes
-	// (retryMost). Capacity that is back is noticed within that time.
+	// (maxRetry). Capacity that is back is noticed within that time.
 	retryFirst = 10 * time.Second
 	retryLong  = time.Minute
-	retryMost  = 5 * time.Minute
+	maxRetry   = 5 * time.Minute
 	retryShare = 10
 )
 
@@ -45,7 +45,7 @@ func (p *pending) decide(now time.Time, waiting map[types.UID]bool, news bool) (
 	if rest := pause - now.Sub(p.signalled); rest > 0 {
 		return false, rest
 	}
-	p.retry = min(2*p.retry, max(retryLong, min(now.Sub(p.news)/retryShare, retryMost)))
+	p.retry = min(2*p.retry, max(retryLong, min(now.Sub(p.news)/retryShare, maxRetry)))
 	if news {
 		p.retry, p.news = retryFirst, now
 	}

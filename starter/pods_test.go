@@ -105,7 +105,7 @@ func TestAPodThatFitsNowhereCostsLittle(t *testing.T) {
 		if signal {
 			hours[int(at/time.Hour)]++
 		}
-		if wait <= 0 || wait > retryMost {
+		if wait <= 0 || wait > maxRetry {
 			t.Fatalf("after %s the next look is in %s", at, wait)
 		}
 		at += wait

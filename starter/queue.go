@@ -8,8 +8,8 @@ import (
 	"github.com/tenon-sh/tenon/cluster"
 )
 
-// retryAtMost is the longest pause between two tries of what failed, so that soon after Temporal is back everything is.
-const retryAtMost = 10 * time.Second
+// maxRetryPause is the longest pause between two tries of what failed, so that soon after Temporal is back everything is.
+const maxRetryPause = 10 * time.Second
 
 // queue holds the claims and Nodes that are to be looked at. It merges events of one object, and retries ever more slowly.
 type queue struct {
@@ -18,7 +18,7 @@ type queue struct {
 
 func newQueue() queue {
 	return queue{workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cluster.Event](
-		200*time.Millisecond, retryAtMost))}
+		200*time.Millisecond, maxRetryPause))}
 }
 
 // claimEvent is the event that has a claim looked at.

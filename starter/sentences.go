@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// eventsMost bounds the objects that Events are recorded for after one look. The rest follows with later looks.
-	eventsMost = 50
+	// maxEvents bounds the objects that Events are recorded for after one look. The rest follows with later looks.
+	maxEvents = 50
 	// eventLength is how long the message of an Event may be, in bytes.
 	eventLength = 1000
 )

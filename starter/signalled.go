@@ -11,13 +11,13 @@ import (
 const (
 	// settle is how long changes are let come in before nodes are looked at again.
 	settle = time.Second
-	// evaluateEvery and evaluateMost space the signals while the same is due and is not carried out: Disruption may know
+	// evaluateEvery and maxEvaluate space the signals while the same is due and is not carried out: Disruption may know
 	// what keeps it that the cluster does not show, such as a replacement that was just taken back.
-	evaluateEvery, evaluateMost = 10 * time.Second, 5 * time.Minute
-	// gatherFor is how long empty nodes that are due wait for another that comes due in a moment, and gatherMost how long
+	evaluateEvery, maxEvaluate = 10 * time.Second, 5 * time.Minute
+	// gatherFor is how long empty nodes that are due wait for another that comes due in a moment, and maxGather how long
 	// for all of those together: pods that go at the same time do not end at the same time, and one evaluation costs as
 	// much for all their nodes as for one. Karpenter looks every ten seconds.
-	gatherFor, gatherMost = 3 * time.Second, 6 * time.Second
+	gatherFor, maxGather = 3 * time.Second, 6 * time.Second
 )
 
 // signalled is what Disruption was last told.
@@ -38,7 +38,7 @@ func (s *signalled) gather(now time.Time, found plan.Disruption) time.Duration {
 	}
 	wait := found.NextLook.Sub(now)
 	busy := slices.ContainsFunc(found.Commands, func(c plan.Command) bool { return c.Reason != karpv1.DisruptionReasonEmpty })
-	if busy || found.NextLook.IsZero() || wait > gatherFor || now.Sub(s.due) >= gatherMost {
+	if busy || found.NextLook.IsZero() || wait > gatherFor || now.Sub(s.due) >= maxGather {
 		s.due = time.Time{}
 		return 0
 	}
@@ -61,7 +61,7 @@ func (s *signalled) news(now time.Time, found plan.Disruption) (news bool, wait 
 	case rest > 0:
 		return false, rest
 	default:
-		s.again = min(2*s.again, evaluateMost)
+		s.again = min(2*s.again, maxEvaluate)
 	}
 	s.at, s.nodes = now, due
 	return true, s.again

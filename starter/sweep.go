@@ -44,7 +44,7 @@ func (s *sweep) keep(ctx context.Context) error {
 			return ctx.Err()
 		case err != nil:
 			s.log.Warn("could not set up the sweep's schedule", zap.Error(err))
-			wait, pause, first = pause, min(2*pause, retryAtMost), true
+			wait, pause, first = pause, min(2*pause, maxRetryPause), true
 		default:
 			pause, first = time.Second, false
 		}

@@ -67,7 +67,7 @@ func (v *verdicts) choose(found plan.Disruption, young map[string]bool, now time
 			case of.told&(1<<kind) != 0:
 			case now.Before(due):
 				again(due)
-			case len(tellings) == eventsMost:
+			case len(tellings) == maxEvents:
 				again(now)
 			default:
 				of.told |= 1 << kind

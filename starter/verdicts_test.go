@@ -111,7 +111,7 @@ func TestToldOnce(t *testing.T) {
 					untold++
 				}
 			}
-			if len(tellings) > eventsMost || next.IsZero() != (untold == 0) {
+			if len(tellings) > maxEvents || next.IsZero() != (untold == 0) {
 				t.Fatalf("%d said at once, %d to be said, next %v", len(tellings), untold, next)
 			}
 			if len(v.nodes) > len(now) {

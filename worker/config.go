@@ -153,7 +153,7 @@ func (c *Config) Validate() error {
 	_, err := c.rate()
 	check(err == nil, "--disruption-rate %v", err)
 	check(c.KubeQPS > 0 && c.KubeBurst > 0, "--kube-client-qps %v, --kube-client-burst %d: must be positive", c.KubeQPS, c.KubeBurst)
-	check(c.MemoryLimit.IsZero() || c.MemoryLimit.Value() >= memoryLeast, "--memory-limit %s: must be at least %dMi", c.MemoryLimit.String(), memoryLeast>>20)
+	check(c.MemoryLimit.IsZero() || c.MemoryLimit.Value() >= minMemory, "--memory-limit %s: must be at least %dMi", c.MemoryLimit.String(), minMemory>>20)
 	check(c.LeaseName != "" && c.LeaseNamespace != "", "--leader-election-name and --leader-election-namespace: must not be empty")
 	if c.Identity == "" {
 		c.Identity = os.Getenv("POD_NAME")

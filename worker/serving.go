@@ -42,7 +42,7 @@ func (p *probes) ready() error {
 	if !p.synced.Load() {
 		return errors.New("the view of the cluster is not complete yet")
 	}
-	return errors.Join(p.mirror.Fresh(freshAtMost), p.reach.away(time.Now()))
+	return errors.Join(p.mirror.Fresh(maxMirrorAge), p.reach.away(time.Now()))
 }
 
 // metricsHandler answers Prometheus, and with profiles also who looks for what takes memory or time.

@@ -48,8 +48,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// freshAtMost is how old the mirror may be for a worker to count as ready.
-const freshAtMost = 30 * time.Second
+// maxMirrorAge is how old the mirror may be for a worker to count as ready.
+const maxMirrorAge = 30 * time.Second
 
 // Connections are what a worker is connected to.
 type Connections struct {
@@ -247,7 +247,9 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 			group.Go(func() error { return starter.Run(ctx, edges) })
 			group.Go(func() error { return status.NewNodePools(edges.Kube, mirror, edges.Log).Run(ctx) })
 			if config.FeatureGates.NodeOverlay {
-				group.Go(func() error { return status.NewNodeOverlays(edges.Kube, mirror, provider.InstanceTypes, edges.Log).Run(ctx) })
+				group.Go(func() error {
+					return status.NewNodeOverlays(edges.Kube, mirror, provider.InstanceTypes, edges.Log).Run(ctx)
+				})
 			}
 			group.Go(func() error {
 				conditions := status.NewNodeClaims(edges.Kube, mirror, provider, edges.Log)

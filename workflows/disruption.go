@@ -14,13 +14,13 @@ const (
 	// leavingFor is how long a removed node counts as leaving whatever the mirror shows: longer than any mirror that may
 	// be acted upon is old.
 	leavingFor = 30 * time.Second
-	// heldFirst and heldMost bound how long a node is left alone after a replacement of it was taken back. Each time
+	// heldFirst and maxHeldFor bound how long a node is left alone after a replacement of it was taken back. Each time
 	// doubles it.
-	heldFirst, heldMost = time.Minute, 10 * time.Minute
-	// mostHeld bounds the nodes that are remembered, so that the state stays far below the payload limits.
-	mostHeld = 500
-	// whyMost bounds what is remembered of why, in bytes.
-	whyMost = 200
+	heldFirst, maxHeldFor = time.Minute, 10 * time.Minute
+	// maxHeld bounds the nodes that are remembered, so that the state stays far below the payload limits.
+	maxHeld = 500
+	// maxWhy bounds what is remembered of why, in bytes.
+	maxWhy = 200
 )
 
 // Disruption takes away nodes that are no longer needed, for ever. It is woken by change and by the moment at which a
@@ -205,21 +205,21 @@ func (d *disruption) shun(keys []cloud.OfferingKey, now time.Time) {
 	for _, key := range keys {
 		d.Unavailable = append(d.Unavailable, Unavailable{OfferingKey: key, Until: now.Add(UnavailableFor)})
 	}
-	if over := len(d.Unavailable) - mostUnavailable; over > 0 {
+	if over := len(d.Unavailable) - maxUnavailable; over > 0 {
 		d.Unavailable = d.Unavailable[over:]
 	}
 }
 
 // hold leaves a node alone, the longer the more often it had to. It returns what is remembered.
 func (d *disruption) hold(claim, why string, now time.Time) *Held {
-	held := Held{Claim: claim, Times: 1, Why: fmt.Sprintf("a replacement of it was just taken back: %.*s", whyMost, why)}
+	held := Held{Claim: claim, Times: 1, Why: fmt.Sprintf("a replacement of it was just taken back: %.*s", maxWhy, why)}
 	if at := slices.IndexFunc(d.Held, func(h Held) bool { return h.Claim == claim }); at >= 0 {
 		held.Times = d.Held[at].Times + 1
 		d.Held = slices.Delete(d.Held, at, at+1)
 	}
-	held.Until = now.Add(min(heldFirst<<min(held.Times-1, 8), heldMost))
+	held.Until = now.Add(min(heldFirst<<min(held.Times-1, 8), maxHeldFor))
 	d.Held = append(d.Held, held)
-	if over := len(d.Held) - mostHeld; over > 0 {
+	if over := len(d.Held) - maxHeld; over > 0 {
 		d.Held = d.Held[over:]
 	}
 	return &d.Held[len(d.Held)-1]
@@ -230,7 +230,7 @@ func (d *disruption) hold(claim, why string, now time.Time) *Held {
 func (d *disruption) forget(now time.Time) {
 	d.Leaving = slices.DeleteFunc(d.Leaving, func(l Leaving) bool { return !l.Until.After(now) })
 	d.Unavailable = slices.DeleteFunc(d.Unavailable, func(u Unavailable) bool { return !u.Until.After(now) })
-	d.Held = slices.DeleteFunc(d.Held, func(h Held) bool { return !h.Until.Add(heldMost).After(now) })
+	d.Held = slices.DeleteFunc(d.Held, func(h Held) bool { return !h.Until.Add(maxHeldFor).After(now) })
 }
 
 func (d *disruption) describe(ctx workflow.Context) {

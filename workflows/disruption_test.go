@@ -196,10 +196,10 @@ func TestDisruptionHoldsLongerEachTime(t *testing.T) {
 		t.Error("a node that was held a moment ago has to be remembered, or it would start again at a minute")
 	}
 	d.forget(now.Add(21 * time.Minute))
-	for i := range 2 * mostHeld {
+	for i := range 2 * maxHeld {
 		d.hold(strings.Repeat("x", i), "", now)
 	}
-	if len(d.Held) != mostHeld {
+	if len(d.Held) != maxHeld {
 		t.Errorf("%d nodes are held", len(d.Held))
 	}
 }

@@ -17,7 +17,7 @@ import (
 // and longer, so that a cause which passes is noticed soon and one that stays costs little history.
 const (
 	firstAskAnew = 2 * time.Second
-	mostAskAnew  = 20 * time.Second
+	maxAskAnew   = 20 * time.Second
 	// prepareTries is how often runs from before the waits ask.
 	prepareTries = 3
 )
@@ -27,15 +27,15 @@ func askAnew(ctx workflow.Context, began time.Time, try int) bool {
 	if workflow.GetVersion(ctx, "launch-asks-anew", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return try < prepareTries
 	}
-	wait := min(firstAskAnew<<min(try-1, 8), mostAskAnew)
+	wait := min(firstAskAnew<<min(try-1, 8), maxAskAnew)
 	if workflow.Now(ctx).Add(wait).Sub(began) >= launchTimeout {
 		return false
 	}
 	return workflow.Sleep(ctx, wait) == nil
 }
 
-// mostChildren is how many NodeClaim workflows a Launch starts as its children.
-const mostChildren = 2
+// maxChildren is how many NodeClaim workflows a Launch starts as its children.
+const maxChildren = 2
 
 // Launch gives a group of alike claims their instances, exactly once. The request is prepared and so recorded in this
 // history, then sent with a token made from this workflow's id; however often the sending is repeated, it is the same
@@ -112,7 +112,7 @@ func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 // with the mark that says so, however many they are.
 func startNodeClaims(ctx workflow.Context, in LaunchInput, claims []ClaimRef, instances []Instance) error {
 	start := StartNodeClaimsInput{Cluster: in.Cluster, ClusterUID: in.ClusterUID, NodePool: in.NodePool, Group: in.Group, Claims: claims, Instances: instances[:len(claims)]}
-	if len(claims) > mostChildren && workflow.GetVersion(ctx, "start-nodeclaims", workflow.DefaultVersion, 1) == 1 {
+	if len(claims) > maxChildren && workflow.GetVersion(ctx, "start-nodeclaims", workflow.DefaultVersion, 1) == 1 {
 		_, err := StartNodeClaimsActivity.Run(ctx, start, fmt.Sprintf("start %d NodeClaim workflows", len(claims)))
 		return err
 	}

@@ -78,7 +78,7 @@ func (p *provisioning) receive(ctx workflow.Context) {
 		}
 		refused = CapacityRefused{}
 	}
-	if over := len(p.Unavailable) - mostUnavailable; over > 0 {
+	if over := len(p.Unavailable) - maxUnavailable; over > 0 {
 		p.Unavailable = p.Unavailable[over:]
 	}
 }
@@ -86,8 +86,8 @@ func (p *provisioning) receive(ctx workflow.Context) {
 // clocksDiffer marks workflows that plan for what was announced longer before the last plan than a burst lasts.
 const clocksDiffer = "clocks-differ"
 
-// burstMost is how long before the plan that waits for it a burst may have begun to be announced.
-const burstMost = 15 * time.Second
+// maxBurst is how long before the plan that waits for it a burst may have begun to be announced.
+const maxBurst = 15 * time.Second
 
 // seen says that the last plan has looked at the pods that were announced then: a burst is announced again and again while
 // the plan waits for its end. The two moments may be of the clocks of two workers, or of one that was stepped in between.
@@ -98,7 +98,7 @@ func (p *provisioning) seen(ctx workflow.Context, announced time.Time) bool {
 	switch {
 	case announced.IsZero() || before <= 0:
 		return false
-	case before > burstMost:
+	case before > maxBurst:
 		return workflow.GetVersion(ctx, clocksDiffer, workflow.DefaultVersion, 1) == workflow.DefaultVersion
 	}
 	return true

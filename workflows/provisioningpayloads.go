@@ -19,9 +19,9 @@ const (
 // UnavailableFor is how long an offering that was refused is left alone. Karpenter's offering cache keeps the same time.
 const UnavailableFor = 3 * time.Minute
 
-// mostUnavailable bounds the refused offerings Provisioning remembers, so that its state stays well below the payload
+// maxUnavailable bounds the refused offerings Provisioning remembers, so that its state stays well below the payload
 // limits. Beyond it the oldest are forgotten: the worst that follows is one more refusal.
-const mostUnavailable = 400
+const maxUnavailable = 400
 
 // ProvisioningInput is the durable state of Provisioning, carried from run to run.
 type ProvisioningInput struct {

@@ -7,13 +7,13 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// listedMost is how many things one sentence lists.
-const listedMost = 5
+// maxListed is how many things one sentence lists.
+const maxListed = 5
 
 // listed joins a few things into a part of a sentence.
 func listed(things []string) string {
-	if over := len(things) - listedMost; over > 0 {
-		return strings.Join(things[:listedMost], "; ") + fmt.Sprintf("; and %d more", over)
+	if over := len(things) - maxListed; over > 0 {
+		return strings.Join(things[:maxListed], "; ") + fmt.Sprintf("; and %d more", over)
 	}
 	return strings.Join(things, "; ")
 }

@@ -18,8 +18,8 @@ const (
 	// lateFor is how long after the nodes are let go what was launched for their small pods is kept from others: until the
 	// large ones have found room, and before the small ones are evicted.
 	lateFor = 5 * time.Second
-	// retireAgainFirst and retireAgainMost bound the pauses between two looks whether the nodes may go.
-	retireAgainFirst, retireAgainMost = 10 * time.Second, time.Minute
+	// retireAgainFirst and maxRetireAgain bound the pauses between two looks whether the nodes may go.
+	retireAgainFirst, maxRetireAgain = 10 * time.Second, time.Minute
 )
 
 // retire lets the nodes go. What keeps them only for a while is waited for.
@@ -56,7 +56,7 @@ func (r *replacement) retire(ctx workflow.Context) string {
 		if err := workflow.NewTimerWithOptions(ctx, pause, workflow.TimerOptions{Summary: "look again"}).Get(ctx, nil); err != nil {
 			return failed(ctx, "it was interrupted", err)
 		}
-		pause = min(2*pause, retireAgainMost)
+		pause = min(2*pause, maxRetireAgain)
 	}
 }
 

@@ -31,13 +31,13 @@ const (
 	// open, which come first.
 	nominators = 32
 	senders    = 8
-	// nominationsMost bounds how many wait for their turn. What is beyond is left out.
-	nominationsMost = 8192
+	// maxNominations bounds how many wait for their turn. What is beyond is left out.
+	maxNominations = 8192
 	// repeatEvery is how often it is looked for pods whose nomination is lost. The same pod is told of again after
-	// repeatFirst, and less and less often, up to repeatMost.
+	// repeatFirst, and less and less often, up to maxRepeat.
 	repeatEvery = time.Second / 2
 	repeatFirst = 5 * time.Second
-	repeatMost  = time.Minute
+	maxRepeat   = time.Minute
 	// versionPause is the pause between two questions for the API server's version.
 	versionPause = 5 * time.Second
 )
@@ -106,7 +106,7 @@ type telling struct {
 // need not limit them itself. It asks for the API server's version when it runs.
 func New(kube client.Client, mirror Mirror, version func() (*version.Info, error), limit *rate.Limiter, log *zap.Logger) *Nominator {
 	return &Nominator{kube: kube, mirror: mirror, version: version, limit: limit, log: log,
-		told: map[types.UID]telling{}, homes: map[string]string{}, queue: make(chan nomination, nominationsMost),
+		told: map[types.UID]telling{}, homes: map[string]string{}, queue: make(chan nomination, maxNominations),
 		turn: make(chan struct{}, 1), sending: make(chan struct{}, nominators)}
 }
 
@@ -319,7 +319,7 @@ func (n *Nominator) due(pod *plan.Pod, node string) bool {
 	if told.node != node {
 		told = telling{node: node}
 	}
-	told.again = now.Add(min(repeatFirst<<min(told.times, 8), repeatMost))
+	told.again = now.Add(min(repeatFirst<<min(told.times, 8), maxRepeat))
 	told.times++
 	n.told[pod.UID] = told
 	return true

@@ -123,7 +123,7 @@ func TestATurnIsNotWaitedForAnew(t *testing.T) {
 			_, _ = nominator.Open(ctx, claimNamed("claim"), node, func() error { opened = ctx.Err() == nil; return ctx.Err() })
 			stop()
 		}
-		if took := time.Since(began); !opened || took > dependentMost+turnLeast {
+		if took := time.Since(began); !opened || took > maxDependent+minTurn {
 			t.Errorf("opened %t, %s after it was Ready", opened, took)
 		}
 	})

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// expectingMost is how long a node that may take pods is kept closed for nominations, its own and those of nodes that
-	// are before it in line. At the usual rate there are four thousand of them in this time. dependentMost is how long it is
+	// maxExpecting is how long a node that may take pods is kept closed for nominations, its own and those of nodes that
+	// are before it in line. At the usual rate there are four thousand of them in this time. maxDependent is how long it is
 	// kept closed for those of its pods that depend on it. Both count from when it became Ready: an activity that is tried
-	// again does not begin anew, or nodes would never open where Temporal is too slow for heartbeats. turnLeast is how long
+	// again does not begin anew, or nodes would never open where Temporal is too slow for heartbeats. minTurn is how long
 	// each try has all the same.
-	expectingMost = time.Minute
-	dependentMost = 3 * time.Minute
-	turnLeast     = 5 * time.Second
+	maxExpecting = time.Minute
+	maxDependent = 3 * time.Minute
+	minTurn      = 5 * time.Second
 )
 
 // Expects says whether a claim's node is to be kept closed until pods are nominated to it.
@@ -39,11 +39,11 @@ func (n *Nominator) Open(ctx context.Context, claim *karpv1.NodeClaim, of *corev
 	node, now := of.Name, time.Now()
 	since := readySince(of, now)
 	within := func(most time.Duration) (context.Context, context.CancelFunc) {
-		return context.WithTimeout(ctx, max(since.Add(most).Sub(now), turnLeast))
+		return context.WithTimeout(ctx, max(since.Add(most).Sub(now), minTurn))
 	}
-	limited, stop := within(expectingMost)
+	limited, stop := within(maxExpecting)
 	defer stop()
-	patient, cease := within(dependentMost)
+	patient, cease := within(maxDependent)
 	defer cease()
 	select {
 	case n.turn <- struct{}{}:
@@ -58,7 +58,7 @@ func (n *Nominator) Open(ctx context.Context, claim *karpv1.NodeClaim, of *corev
 	}
 	// Those that depend on the node come last, and again if they have lost the nomination meanwhile.
 	told = append(told, n.nominateAll(patient, pods[:dependent], node)...)
-	seen, stopSeeing := context.WithTimeout(ctx, expectingMost)
+	seen, stopSeeing := context.WithTimeout(ctx, maxExpecting)
 	defer stopSeeing()
 	for _, pod := range told {
 		n.awaitSeen(seen, pod, node)

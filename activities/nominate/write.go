@@ -24,9 +24,9 @@ const (
 	// pause after the first try, which doubles.
 	persistence      = 5
 	persistencePause = 250 * time.Millisecond
-	// seenMost is how long a nomination is waited for to come back from the API server, and seenPause the pause between
+	// maxSeen is how long a nomination is waited for to come back from the API server, and seenPause the pause between
 	// two looks.
-	seenMost  = 200 * time.Millisecond
+	maxSeen   = 200 * time.Millisecond
 	seenPause = 5 * time.Millisecond
 )
 
@@ -107,7 +107,7 @@ func (n *Nominator) persist(ctx context.Context, pod *plan.Pod, node string) boo
 // awaitSeen waits until the mirror shows a nomination, or that the pod no longer needs one. What this process has seen, the
 // kube-scheduler has seen, too, or is about to.
 func (n *Nominator) awaitSeen(ctx context.Context, pod *plan.Pod, node string) {
-	ctx, stop := context.WithTimeout(ctx, seenMost)
+	ctx, stop := context.WithTimeout(ctx, maxSeen)
 	defer stop()
 	for {
 		now := n.mirror.Pod(pod.Namespace, pod.Name)

@@ -60,8 +60,8 @@ func unit(parts ...string) float64 {
 
 // The parts of a spot price, as shares of the on-demand price.
 const (
-	// Families cost between leastShare and leastShare+familyRange of on-demand on average over zones and time.
-	leastShare, familyRange = 0.28, 0.27
+	// Families cost between minShare and minShare+familyRange of on-demand on average over zones and time.
+	minShare, familyRange = 0.28, 0.27
 	// A family costs up to zoneRange more in one zone than in another, and up to driftRange more in one week than in another.
 	zoneRange, driftRange = 0.12, 0.14
 	// All that a zone sells moves together by up to tideRange.
@@ -78,7 +78,7 @@ const (
 func (m market) spotPrice(t *InstanceType, zone string, at time.Time) float64 {
 	family, _, _ := strings.Cut(t.Name, ".")
 	hour := m.hour(at)
-	share := leastShare + familyRange*m.unit("family", family) + zoneRange*(m.unit("zone", family, zone)-0.5) +
+	share := minShare + familyRange*m.unit("family", family) + zoneRange*(m.unit("zone", family, zone)-0.5) +
 		driftRange*(m.drift(driftHours, hour, "drift", family, zone)-0.5) + tideRange*(m.drift(driftHours, hour, "tide", zone)-0.5) +
 		sizeRange*(m.unit("size", t.Name)-0.5)
 	if short := m.drift(scarceHours, hour, "scarce", family, zone); short > 1-scarcity {

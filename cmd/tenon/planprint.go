@@ -12,8 +12,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// mostWorkloads is how many workloads a line of the table names.
-const mostWorkloads = 4
+// maxWorkloads is how many workloads a line of the table names.
+const maxWorkloads = 4
 
 // print writes the report in a format.
 func (r *planReport) print(out io.Writer, format string) error {
@@ -109,7 +109,7 @@ func summary(workloads []string) string {
 	}
 	var parts []string
 	for i, workload := range order {
-		if i == mostWorkloads && len(order) > mostWorkloads+1 {
+		if i == maxWorkloads && len(order) > maxWorkloads+1 {
 			parts = append(parts, fmt.Sprintf("%d more workloads", len(order)-i))
 			break
 		}
@@ -139,8 +139,8 @@ func unplacedLines(unplaced []unplacedPod) []string {
 	return lines
 }
 
-// mostPools is how many NodePools a line names.
-const mostPools = 6
+// maxPools is how many NodePools a line names.
+const maxPools = 6
 
 // reasonLines writes reasons one per line, and those that several NodePools have in common as one.
 func reasonLines(reasons []plan.Reason) string {
@@ -159,8 +159,8 @@ func reasonLines(reasons []plan.Reason) string {
 		switch {
 		case names[0] == "":
 			which = ""
-		case len(names) > mostPools:
-			which = fmt.Sprintf("NodePools %s and %d more: ", strings.Join(names[:mostPools], ", "), len(names)-mostPools)
+		case len(names) > maxPools:
+			which = fmt.Sprintf("NodePools %s and %d more: ", strings.Join(names[:maxPools], ", "), len(names)-maxPools)
 		case len(names) > 1:
 			which = "NodePools " + strings.Join(names, ", ") + ": "
 		default:

@@ -15,8 +15,8 @@ type memo struct {
 	known map[uint64]remembered
 }
 
-// memoMost bounds the memory of files in which no two pods are alike.
-const memoMost = 4096
+// maxMemo bounds the memory of files in which no two pods are alike.
+const maxMemo = 4096
 
 // remembered is a pod that was decoded, with what is written before and after its name.
 type remembered struct {
@@ -47,7 +47,7 @@ func (m *memo) decode(doc document) answer {
 	}
 	a := decode(doc)
 	// What was taken for the name has to be it. A pod with an identity of its own is none of a series.
-	if pod, ok := a.object.value.(*corev1.Pod); ok && pod.Name == string(name) && pod.UID == "" && len(m.known) < memoMost {
+	if pod, ok := a.object.value.(*corev1.Pod); ok && pod.Name == string(name) && pod.UID == "" && len(m.known) < maxMemo {
 		// Admission completes the original, and every copy once more; so what is remembered is a copy itself.
 		original := *pod
 		m.known[key] = remembered{before, after, &original}

@@ -31,8 +31,8 @@ func (m *mistake) Error() string {
 	return m.place.String() + ": " + m.field + ": " + m.problem
 }
 
-// mostMistakes bounds how many mistakes are listed: somebody has to read them.
-const mostMistakes = 20
+// maxMistakes bounds how many mistakes are listed: somebody has to read them.
+const maxMistakes = 20
 
 // mistakes are all that was found.
 type mistakes []*mistake
@@ -44,7 +44,7 @@ func (m mistakes) Error() string {
 	}
 	lines := []string{fmt.Sprintf("%d mistakes in the manifests:", len(m))}
 	for i, one := range m {
-		if i == mostMistakes {
+		if i == maxMistakes {
 			lines = append(lines, fmt.Sprintf("  and %d more", len(m)-i))
 			break
 		}

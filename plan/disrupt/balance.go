@@ -12,11 +12,11 @@ import (
 // Karpenter calls the policy Balanced (k=2).
 const balancedK = 2
 
-// A replacement is worth it when it saves at least leastPart of what it replaces, or for each pod that it moves at least
-// leastWorth of what the cluster costs for each of its pods.
+// A replacement is worth it when it saves at least minPart of what it replaces, or for each pod that it moves at least
+// minWorth of what the cluster costs for each of its pods.
 const (
-	leastPart  = 0.2
-	leastWorth = 0.25
+	minPart  = 0.2
+	minWorth = 0.25
 )
 
 // balance weighs what a command saves against what it disrupts: what replacements move, and for NodePools of the policy
@@ -70,7 +70,7 @@ func (b *balance) worth(sources []*candidate, saves float64) bool {
 		price += c.price
 		evictions += c.cost - 1
 	}
-	return saves > 0 && (saves >= leastPart*price || saves >= leastWorth*b.average*evictions)
+	return saves > 0 && (saves >= minPart*price || saves >= minWorth*b.average*evictions)
 }
 
 // lowest is the lowest score of taking some nodes away when it saves so many dollars per hour, of those in the pools of

@@ -18,9 +18,9 @@ const SpotChoice = 15
 
 const underutilized = karpv1.DisruptionReasonUnderutilized
 
-// replacementsMost bounds the commands of one evaluation that launch something: their claims are written into a history.
+// maxReplacements bounds the commands of one evaluation that launch something: their claims are written into a history.
 // What is left is for the next evaluation, which follows at once.
-const replacementsMost = 100
+const maxReplacements = 100
 
 // consolidation is the search for commands that save money by moving pods.
 type consolidation struct {
@@ -154,8 +154,8 @@ func (c *consolidation) exchange(one *candidate) {
 	before := one.kept
 	switch {
 	case c.going[one.node.Key()]:
-	case c.replaced >= replacementsMost:
-		one.kept = stays(model.CauseQuiet, "%d other replacements are decided first", replacementsMost)
+	case c.replaced >= maxReplacements:
+		one.kept = stays(model.CauseQuiet, "%d other replacements are decided first", maxReplacements)
 	case before.Cause != model.CauseRoom && before.Cause != model.CauseBuffer || !c.mayGo(one):
 	case !one.known:
 		one.kept = stays(model.CausePrice, "%s, and what it costs is not known", before.Message)

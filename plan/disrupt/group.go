@@ -15,12 +15,12 @@ import (
 
 // Bounds of the search.
 const (
-	// mostPartners is how many nodes are tried as the next of a group, the most wasteful first.
-	mostPartners = 48
-	// mostTogether is how many nodes one claim replaces: they all wait for it.
-	mostTogether = 8
-	// mostVain is how many groups may turn out not to work before the search is given up.
-	mostVain = 128
+	// maxPartners is how many nodes are tried as the next of a group, the most wasteful first.
+	maxPartners = 48
+	// maxTogether is how many nodes one claim replaces: they all wait for it.
+	maxTogether = 8
+	// maxVain is how many groups may turn out not to work before the search is given up.
+	maxVain = 128
 )
 
 // candidateGroup is some candidates, and what their pods need together.
@@ -82,7 +82,7 @@ func (c *consolidation) gather(staying []*candidate) {
 	}
 	vain := 0
 	for _, seed := range seeds {
-		if c.replaced == replacementsMost || vain == mostVain {
+		if c.replaced == maxReplacements || vain == maxVain {
 			return
 		}
 		if !c.mayGo(seed.sources[0]) {
@@ -99,11 +99,11 @@ func (c *consolidation) gather(staying []*candidate) {
 func (c *consolidation) grow(group *candidateGroup, others []*candidateGroup) *candidateGroup {
 	m := c.f.Distribution.Market
 	found, most := group, 0.0
-	for vain := 0; vain < 2 && len(group.sources) < mostTogether; vain++ {
+	for vain := 0; vain < 2 && len(group.sources) < maxTogether; vain++ {
 		best, gain := (*candidateGroup)(nil), math.Inf(-1)
 		next, tried := &candidateGroup{}, 0
 		for _, other := range others {
-			if tried == mostPartners {
+			if tried == maxPartners {
 				break
 			}
 			if !c.joins(group, other) {

@@ -11,9 +11,9 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// relocationsMost bounds the commands of one evaluation that replace nodes: their claims are recorded in a history.
+// maxRelocations bounds the commands of one evaluation that replace nodes: their claims are recorded in a history.
 // What is left is for the next evaluation, which follows at once.
-const relocationsMost = 50
+const maxRelocations = 50
 
 // renewed replaces the nodes that have expired or drifted, of static pools or of all others. Each is a command of its own,
 // so that none waits for another; one that cannot go keeps nobody else.
@@ -30,9 +30,9 @@ func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
 		kept := d.book.refusal(c.node.Pool, reason)
 		switch {
 		case kept != nil:
-		case d.relocations >= relocationsMost:
+		case d.relocations >= maxRelocations:
 			d.found.Again = true
-			kept = stays(model.CauseQuiet, "it comes after the %d nodes that are replaced first", relocationsMost)
+			kept = stays(model.CauseQuiet, "it comes after the %d nodes that are replaced first", maxRelocations)
 		default:
 			claims, kept = replaced(c)
 		}

@@ -20,9 +20,9 @@ const (
 	overdueAfter = 10 * time.Second
 	// patience is the longest grace period that is not worth mentioning while a pod uses it.
 	patience = time.Minute
-	// leastGrace is the shortest grace period of a direct deletion; zero would delete the object while the containers
+	// minGrace is the shortest grace period of a direct deletion; zero would delete the object while the containers
 	// still run.
-	leastGrace = time.Second
+	minGrace = time.Second
 )
 
 // DrainTerms are what holds for all pods of a drain.
@@ -171,9 +171,9 @@ func expires(p model.DrainPod, terms DrainTerms) (time.Duration, bool) {
 	if terms.Deadline.IsZero() && !terms.Force {
 		return 0, false
 	}
-	grace := leastGrace
+	grace := minGrace
 	if !terms.Force {
-		grace = max(terms.Deadline.Sub(terms.Now).Truncate(time.Second), leastGrace)
+		grace = max(terms.Deadline.Sub(terms.Now).Truncate(time.Second), minGrace)
 	}
 	passed := terms.Force || !terms.Now.Before(terms.Deadline)
 	if p.Terminating() {

@@ -12,9 +12,9 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// brokenMost is the share of a pool's nodes, in percent and rounded up to a node, of which any may be unhealthy while
+// maxBroken is the share of a pool's nodes, in percent and rounded up to a node, of which any may be unhealthy while
 // nodes are repaired. More than that is not the nodes' fault, and replacing them would make it worse.
-const brokenMost = 20
+const maxBroken = 20
 
 // Machine is a Node and the NodeClaim it comes from, nil where there is none.
 type Machine struct {
@@ -79,12 +79,12 @@ func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Tim
 		if group == "" {
 			of = "the cluster"
 		}
-		if broken[group] <= (nodes[group]*brokenMost+99)/100 {
+		if broken[group] <= (nodes[group]*maxBroken+99)/100 {
 			found.Due = append(found.Due, repair)
 			continue
 		}
 		repair.Message += fmt.Sprintf("; it is not repaired while %d of %d nodes of %s are unhealthy, more than %d%%",
-			broken[group], nodes[group], of, brokenMost)
+			broken[group], nodes[group], of, maxBroken)
 		found.Blocked = append(found.Blocked, repair)
 	}
 	return found

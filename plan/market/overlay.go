@@ -16,8 +16,8 @@ import (
 	"github.com/tenon-sh/tenon/plan/model"
 )
 
-// leastPrice is what an overlay lowers a price to at least, in US dollars per hour: a price of 0 says that nobody knows it.
-const leastPrice = 1e-9
+// minPrice is what an overlay lowers a price to at least, in US dollars per hour: a price of 0 says that nobody knows it.
+const minPrice = 1e-9
 
 // Overlays are the NodeOverlays that apply. They change what planning takes instance types for, and nothing else: a node
 // that was launched without them has not drifted. The zero value changes nothing.
@@ -153,7 +153,7 @@ func (o *Overlays) typ(typ *cloud.InstanceType, labels map[string]string) *cloud
 			}
 			for _, i := range offered {
 				if offering := &made.Offerings[i]; !offering.Overlaid {
-					offering.Price, offering.Overlaid = max(leastPrice, one.object.AdjustedPrice(offering.Price)), true
+					offering.Price, offering.Overlaid = max(minPrice, one.object.AdjustedPrice(offering.Price)), true
 				}
 			}
 		}

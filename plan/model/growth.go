@@ -6,15 +6,15 @@ import (
 
 // Whatever the planner and the kube-scheduler disagree about (a label that some driver adds late, a DaemonSet whose pods
 // take more than its template says, a plugin of the kube-scheduler that nobody here knows), the same node bought again and
-// again helps nobody. A pod gets nodesMost nodes. Then growing for it pauses, longer each time, until the pod or the pools
+// again helps nobody. A pod gets maxNodes nodes. Then growing for it pauses, longer each time, until the pod or the pools
 // are others; room that is there it may take at any time.
 
 const (
-	// nodesMost is how many nodes are made for a pod before growing for it pauses. After each pause it gets one more.
-	nodesMost = 2
-	// pauseFirst and pauseMost bound how long growing pauses; it doubles in between.
+	// maxNodes is how many nodes are made for a pod before growing for it pauses. After each pause it gets one more.
+	maxNodes = 2
+	// pauseFirst and maxPause bound how long growing pauses; it doubles in between.
 	pauseFirst = 5 * time.Minute
-	pauseMost  = time.Hour
+	maxPause   = time.Hour
 )
 
 // Growth is what was done so far for a pod that still waits.
@@ -39,8 +39,8 @@ func (g Growth) Next(nodes int, basis string, now time.Time) Growth {
 		}
 		g.Basis, g.Until, g.Pause = basis, time.Time{}, 0
 	}
-	if g.Nodes >= nodesMost && g.Nodes > g.At {
-		g.At, g.Pause = g.Nodes, min(max(2*g.Pause, pauseFirst), pauseMost)
+	if g.Nodes >= maxNodes && g.Nodes > g.At {
+		g.At, g.Pause = g.Nodes, min(max(2*g.Pause, pauseFirst), maxPause)
 		g.Until = now.Add(g.Pause)
 	}
 	return g

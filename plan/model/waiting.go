@@ -70,9 +70,9 @@ func (n *Node) preemptsFor(pod *Pod) bool {
 	return outranks && !n.Leaving() && !n.Cordoned && !n.Allocatable.holds(pod.Class.Requests, used)
 }
 
-// unseenMost is how long the kube-scheduler may take to look at a pod. Where it takes longer, and has found no node for
+// maxUnseen is how long the kube-scheduler may take to look at a pod. Where it takes longer, and has found no node for
 // others, what it has seen so far is a sample: plans of one sample after the other would buy more than one of all.
-const unseenMost = 10 * time.Second
+const maxUnseen = 10 * time.Second
 
 // WaitingForNode returns the pending pods that wait for a node which does not exist: those the kube-scheduler found none
 // for, their siblings, and those it should have looked at by now, which may find room where they are. It says whether there are others that may come to do so without any further change of their
@@ -91,7 +91,7 @@ func (s *Snapshot) WaitingForNode() (pods []*Pod, others bool) {
 	for _, pod := range s.Pending {
 		switch {
 		case !pod.Placeable():
-		case !pod.Unschedulable && !hopeless[pod.Siblings()] && !(behind && pod.Unseen && s.Time.Sub(pod.Created) >= unseenMost):
+		case !pod.Unschedulable && !hopeless[pod.Siblings()] && !(behind && pod.Unseen && s.Time.Sub(pod.Created) >= maxUnseen):
 		case preempting[pod]:
 			others = true
 		default:

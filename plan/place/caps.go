@@ -12,9 +12,9 @@ import (
 // are to be spread. For the program that finds the cheapest machines such a bound is one more resource of every machine,
 // of which each of the pods takes one.
 
-// mostCaps is how many groups become resources. The largest are worth it; of the others, each pod group is bounded by
+// maxCaps is how many groups become resources. The largest are worth it; of the others, each pod group is bounded by
 // itself.
-const mostCaps = 6
+const maxCaps = 6
 
 // hostCapsOf chooses the bounds that become resources: those that concern the most pods of several pod groups.
 func hostCapsOf(podGroups []*PodGroup) []rules.HostCap {
@@ -29,7 +29,7 @@ func hostCapsOf(podGroups []*PodGroup) []rules.HostCap {
 		}
 	}
 	slices.SortStableFunc(caps, func(a, b rules.HostCap) int { return -cmp.Compare(pods[a], pods[b]) })
-	return caps[:min(len(caps), mostCaps)]
+	return caps[:min(len(caps), maxCaps)]
 }
 
 // A bound that asks for few nodes hardly matters where others ask for many. Without it more demand chunks are alike, which

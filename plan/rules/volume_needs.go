@@ -31,10 +31,10 @@ func (b *VolumeIndex) Needs(pod *model.Pod) VolumeNeeds {
 	return needs
 }
 
-// mostAlternatives bounds the alternatives that a pod's volumes multiply to. Zones and hosts of one volume are one
+// maxAlternatives bounds the alternatives that a pod's volumes multiply to. Zones and hosts of one volume are one
 // alternative, so that only volumes in many places by several labels each come near it. What is beyond is left out: the
 // pod then has less choice than it might, and is never misplaced.
-const mostAlternatives = 64
+const maxAlternatives = 64
 
 // work looks at each volume, and refuses where there is one that the pod cannot use.
 func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, refusal string) {
@@ -58,7 +58,7 @@ func (b *VolumeIndex) work(pod *model.Pod) (needs VolumeNeeds, refusal string) {
 		if len(both) == 0 {
 			return VolumeNeeds{}, "no node reaches its persistent volume claims together: " + strings.Join(placed, ", ")
 		}
-		needs.alternatives = both[:min(len(both), mostAlternatives)]
+		needs.alternatives = both[:min(len(both), maxAlternatives)]
 	}
 	for _, inline := range pod.Mounts.Inline {
 		b.attach(&needs.Attach, inline, true)

@@ -13,8 +13,8 @@ import (
 
 // Bounds of the work.
 const (
-	// mostImproved is how many machines a packing may have: of more than that, each is less than a percent of the price.
-	mostImproved = 100
+	// maxImproved is how many machines a packing may have: of more than that, each is less than a percent of the price.
+	maxImproved = 100
 	// improvements is how many attempts there are for a small packing; effort bounds attempts times the pieces and demands,
 	// and breadth attempts times the machines to choose from.
 	improvements = 5000
@@ -62,7 +62,7 @@ func (s *solver) improvedOften(cheapest *packing) *packing {
 	done := func() bool {
 		return best.rest.pieces == 0 && s.program.converged && best.total <= s.program.cost()*improvable
 	}
-	if s.p.Without == Improve || len(best.loads) == 0 || len(best.loads) > mostImproved || attempts < 8 || done() && pieces > few {
+	if s.p.Without == Improve || len(best.loads) == 0 || len(best.loads) > maxImproved || attempts < 8 || done() && pieces > few {
 		return best
 	}
 	seed := uint64(0)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// mostRows is how many rows the linear program has at most. With more, its steps cost more than they find.
-const mostRows = 96
+// maxRows is how many rows the linear program has at most. With more, its steps cost more than they find.
+const maxRows = 96
 
 // row is demands that the linear program does not tell apart: they may be on the same machines, and are about as large.
 type row struct {
@@ -34,7 +34,7 @@ func rowsOf(p *Problem, size []float64) []row {
 		}
 	}
 	var rows []row
-	if len(demands) <= mostRows {
+	if len(demands) <= maxRows {
 		for _, k := range demands {
 			rows = append(rows, newRow(p, size, []int{k}))
 		}
@@ -43,7 +43,7 @@ func rowsOf(p *Problem, size []float64) []row {
 	for _, alike := range byKind(p, demands) {
 		rows = append(rows, newRow(p, size, alike))
 	}
-	for len(rows) < mostRows {
+	for len(rows) < maxRows {
 		worst := 0
 		for i := range rows {
 			if rows[i].loss > rows[worst].loss {

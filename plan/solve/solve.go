@@ -83,8 +83,8 @@ func (s *solver) packings(shared bool) []*packing {
 	return all
 }
 
-// mostFleets is how many machines are tried as the only one.
-const mostFleets = 6
+// maxFleets is how many machines are tried as the only one.
+const maxFleets = 6
 
 // fleets are the machines of which a fleet would be cheapest for all demands, were pieces divisible. They have to be large
 // enough for each.
@@ -110,7 +110,7 @@ next:
 		all = append(all, m)
 	}
 	slices.SortStableFunc(all, func(x, y int) int { return cmp.Compare(price[x], price[y]) })
-	return all[:min(len(all), mostFleets)]
+	return all[:min(len(all), maxFleets)]
 }
 
 // concentrated says that some machine carries more than its share.

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// leastShare is how much of what was bought a node has to have, in percent. It is Karpenter's.
-	leastShare = 90
+	// minShare is how much of what was bought a node has to have, in percent. It is Karpenter's.
+	minShare = 90
 	// eventInconsistent and reasonInconsistent are how Karpenter tells of a node that has less.
 	eventInconsistent, reasonInconsistent = "FailedConsistencyCheck", "ConsistencyCheckFailed"
 )
@@ -27,7 +27,7 @@ func shortfall(claim *karpv1.NodeClaim, n *plan.Node) string {
 	bought := plan.ResourcesOf(claim.Status.Capacity)
 	for _, name := range slices.Sorted(maps.Keys(claim.Spec.Resources.Requests)) {
 		want, has := bought.Get(string(name)), n.Capacity.Get(string(name))
-		if want > 0 && 100*has < leastShare*want {
+		if want > 0 && 100*has < minShare*want {
 			return fmt.Sprintf("expected %s of resource %s, but found %s (%.1f%% of expected)", amount(bought, name), name, amount(n.Capacity, name), 100*float64(has)/float64(want))
 		}
 	}

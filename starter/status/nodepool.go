@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// countsMost is how long what the nodes of a NodePool add up to may be behind while nodes come and go all the time.
-	countsMost = 10 * time.Second
+	// maxCounts is how long what the nodes of a NodePool add up to may be behind while nodes come and go all the time.
+	maxCounts = 10 * time.Second
 )
 
 // NodePoolMirror is what the status of NodePools follows from.
@@ -147,7 +147,7 @@ func (s *NodePools) settled(pool *karpv1.NodePool, resources corev1.ResourceList
 		return true
 	case !held:
 		last.since = s.now()
-	case equality.Semantic.DeepEqual(last.resources, resources) || s.now().Sub(last.since) >= countsMost:
+	case equality.Semantic.DeepEqual(last.resources, resources) || s.now().Sub(last.since) >= maxCounts:
 		return true
 	}
 	last.resources = resources

@@ -195,7 +195,7 @@ func TestCountsAreWrittenOncePerBurst(t *testing.T) {
 	if len(world.keeper.counts) > 0 {
 		t.Error("what is written is waited for")
 	}
-	for range countsMost/statusEvery + 1 {
+	for range maxCounts/statusEvery + 1 {
 		come(1)
 		world.writes = 0
 		if err := world.keeper.pass(t.Context()); err != nil {
@@ -204,9 +204,9 @@ func TestCountsAreWrittenOncePerBurst(t *testing.T) {
 		now = now.Add(statusEvery)
 	}
 	if world.writes != 1 {
-		t.Errorf("%d writes at the end of %s in which nodes came all the time", world.writes, countsMost)
+		t.Errorf("%d writes at the end of %s in which nodes came all the time", world.writes, maxCounts)
 	}
-	count("in the midst of changes", 26+int64(countsMost/statusEvery)+1)
+	count("in the midst of changes", 26+int64(maxCounts/statusEvery)+1)
 }
 
 // TestAStaleMirrorWritesNothing holds that a status that was computed from an old object is refused by the API server

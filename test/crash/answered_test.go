@@ -49,13 +49,13 @@ func (s *telling) answered(faults ec2sim.Faults, points []string) {
 	s.Faults(faults)
 	s.pool(s.name, "c5.large", "")
 	s.create(crowd, "")
-	s.Await("the worker has died on both sides of a launch", awaitMost, func() (bool, string) {
+	s.Await("the worker has died on both sides of a launch", maxAwait, func() (bool, string) {
 		struck := failpoint.Struck(f.dir, points)
 		return len(struck) == len(points), fmt.Sprint(struck)
 	})
 	s.Heal()
 	healed := time.Now()
-	s.AwaitRunning(s.namespace, crowd, awaitMost)
+	s.AwaitRunning(s.namespace, crowd, maxAwait)
 	s.grewOnce()
 	var launched time.Time
 	for _, claim := range s.ownClaims() {

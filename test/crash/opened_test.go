@@ -37,7 +37,7 @@ func opened(w *world.World, g *world.Guard, _ failpoints) {
 	at := slices.IndexFunc(s.ownClaims(), func(claim karpv1.NodeClaim) bool { return claim.Status.ProviderID == node.Spec.ProviderID })
 	claim := s.ownClaims()[at].Name
 	s.deleteClaim(claim)
-	s.Await("the worker has died before it told EC2", awaitMost, func() (bool, string) {
+	s.Await("the worker has died before it told EC2", maxAwait, func() (bool, string) {
 		return len(failpoint.Struck(f.dir, []string{point})) > 0, "it lives"
 	})
 	if out, err := s.Kubectl("taint", "node", name, karpv1.DisruptedTaintKey+"-"); err != nil {
@@ -51,7 +51,7 @@ spec:
   nodeSelector: {kubernetes.io/hostname: %s}
   containers: [{name: app, image: app}]
 `, s.namespace, node.Labels[corev1.LabelHostname]))
-	s.Await("a pod that came to the node", awaitMost, func() (bool, string) {
+	s.Await("a pod that came to the node", maxAwait, func() (bool, string) {
 		pods := s.Pods(s.namespace)
 		return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == "late" && p.Spec.NodeName == name }), fmt.Sprint(len(pods))
 	})
@@ -65,7 +65,7 @@ spec:
 	if want := []string{"create pods/eviction"}; !slices.Equal(asked, want) {
 		s.T.Errorf("Tenon did %v with the pod that came, want %v", asked, want)
 	}
-	s.AwaitRunning(s.namespace, 1, awaitMost)
+	s.AwaitRunning(s.namespace, 1, maxAwait)
 	s.RecordLatest(workflows.Cluster(s.Lab.Cluster()).NodeClaimID(claim), "opened-after-its-drain")
 	s.scaleToZero()
 	g.AwaitQuiet(s.World)

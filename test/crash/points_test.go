@@ -109,7 +109,7 @@ func walk(w *world.World, g *world.Guard, f failpoints) {
 		w.T.Logf("round %d: %d of %d points have struck after %.0fs", round, len(struck), len(points()), time.Since(began).Seconds())
 	}
 	w.Heal()
-	w.AwaitNothing(awaitMost)
+	w.AwaitNothing(maxAwait)
 	g.AwaitQuiet(w)
 	onlyDeletedByDeadline(w)
 }

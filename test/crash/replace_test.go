@@ -37,7 +37,7 @@ func replaced(s *telling) {
 	release := s.replacements(1)
 	s.replacing("c5d.large")
 	s.awaitReplaced(old)
-	s.AwaitRunning(s.namespace, 6, awaitMost)
+	s.AwaitRunning(s.namespace, 6, maxAwait)
 	release()
 	s.awaitUnmarked()
 	s.scaleToZero()
@@ -65,11 +65,11 @@ func (s *telling) takenBackFor(instanceType string) {
 	s.replacing("c5.large")
 	s.awaitReplacements()
 	release()
-	s.Await("only the old node", awaitMost, func() (bool, string) {
+	s.Await("only the old node", maxAwait, func() (bool, string) {
 		names := s.claimNames()
 		return len(names) == 1 && names[0] == old[0], strings.Join(names, ", ")
 	})
-	s.AwaitRunning(s.namespace, 2, awaitMost)
+	s.AwaitRunning(s.namespace, 2, maxAwait)
 	s.awaitUnmarked()
 	s.scaleToZero()
 }
@@ -83,7 +83,7 @@ func overtaken(s *telling) {
 	s.awaitMarked(old[0])
 	s.deleteClaim(old[0])
 	s.awaitReplaced(old)
-	s.AwaitRunning(s.namespace, 2, awaitMost)
+	s.AwaitRunning(s.namespace, 2, maxAwait)
 	s.awaitReplacements()
 	s.awaitUnmarked()
 	s.scaleToZero()
@@ -143,7 +143,7 @@ func (s *telling) claimNames() []string {
 // awaitMarked waits until the node of a claim is marked as going.
 func (s *telling) awaitMarked(name string) {
 	s.T.Helper()
-	s.Await("node of "+name+" marked", awaitMost, func() (bool, string) {
+	s.Await("node of "+name+" marked", maxAwait, func() (bool, string) {
 		claim := s.claim(name)
 		return claim != nil && claim.IsTrue(karpv1.ConditionTypeDisruptionReason), fmt.Sprintf("%+v", claim)
 	})
@@ -152,7 +152,7 @@ func (s *telling) awaitMarked(name string) {
 // awaitReplaced waits until claims are gone and others serve in their place.
 func (s *telling) awaitReplaced(old []string) {
 	s.T.Helper()
-	s.Await("the nodes of "+s.name+" replaced", 2*awaitMost, func() (bool, string) {
+	s.Await("the nodes of "+s.name+" replaced", 2*maxAwait, func() (bool, string) {
 		serving, state := 0, ""
 		for _, claim := range s.ownClaims() {
 			state += fmt.Sprintf(" %s (initialized %t, deleted %t)", claim.Name, claim.IsTrue(karpv1.ConditionTypeInitialized), !claim.DeletionTimestamp.IsZero())
@@ -172,7 +172,7 @@ func (s *telling) awaitReplaced(old []string) {
 // awaitReplacements waits until no replacement of the story's pool is under way.
 func (s *telling) awaitReplacements() {
 	s.T.Helper()
-	s.Await("no replacement in "+s.name, awaitMost, func() (bool, string) {
+	s.Await("no replacement in "+s.name, maxAwait, func() (bool, string) {
 		running := s.Executions("ExecutionStatus = 'Running' AND WorkflowType = 'Replacement' AND NodePool = '" + s.name + "'")
 		return len(running) == 0, fmt.Sprintf("%d run", len(running))
 	})
@@ -181,7 +181,7 @@ func (s *telling) awaitReplacements() {
 // awaitUnmarked waits until no node that stays says that it goes.
 func (s *telling) awaitUnmarked() {
 	s.T.Helper()
-	s.Await("no node of "+s.name+" marked", awaitMost, func() (bool, string) {
+	s.Await("no node of "+s.name+" marked", maxAwait, func() (bool, string) {
 		leaving := map[string]bool{}
 		for _, claim := range s.ownClaims() {
 			if !claim.DeletionTimestamp.IsZero() {

@@ -16,8 +16,8 @@ import (
 	"github.com/tenon-sh/tenon/test/world"
 )
 
-// awaitMost is how long anything may take while the worker keeps dying. Nothing is proved by its being shorter.
-const awaitMost = 5 * time.Minute
+// maxAwait is how long anything may take while the worker keeps dying. Nothing is proved by its being shorter.
+const maxAwait = 5 * time.Minute
 
 // story is what happens to the nodes of a pool.
 type story struct {
@@ -67,7 +67,7 @@ func drained(s *telling) {
 	node := s.node()
 	s.tenon("drain", node)
 	s.awaitNoNode(node)
-	s.AwaitRunning(s.namespace, 6, awaitMost)
+	s.AwaitRunning(s.namespace, 6, maxAwait)
 	release()
 	s.scaleToZero()
 }
@@ -80,7 +80,7 @@ func deleted(s *telling) {
 	node := s.node()
 	s.deleteClaimOf(node)
 	s.awaitNoNode(node)
-	s.AwaitRunning(s.namespace, 6, awaitMost)
+	s.AwaitRunning(s.namespace, 6, maxAwait)
 	release()
 	s.scaleToZero()
 }
@@ -114,7 +114,7 @@ spec:
 `, name, annotations))
 	}
 	for _, name := range names {
-		s.Await("claim "+name+" initialized", awaitMost, func() (bool, string) {
+		s.Await("claim "+name+" initialized", maxAwait, func() (bool, string) {
 			claim := s.claim(name)
 			return claim != nil && claim.IsTrue(karpv1.ConditionTypeInitialized), fmt.Sprintf("%+v", claim)
 		})
@@ -123,7 +123,7 @@ spec:
 		s.deleteClaim(name)
 	}
 	for _, name := range names {
-		s.Await("claim "+name+" gone", awaitMost, func() (bool, string) { claim := s.claim(name); return claim == nil, fmt.Sprintf("%+v", claim) })
+		s.Await("claim "+name+" gone", maxAwait, func() (bool, string) { claim := s.claim(name); return claim == nil, fmt.Sprintf("%+v", claim) })
 	}
 }
 
@@ -134,13 +134,13 @@ func takenBack(s *telling) {
 	release := s.guard.Budget(s.World, s.namespace, 2)
 	node := s.node()
 	s.tenon("drain", node, "--keep")
-	s.Await("node "+node+" cordoned", awaitMost, func() (bool, string) { return s.cordoned(node), "" })
+	s.Await("node "+node+" cordoned", maxAwait, func() (bool, string) { return s.cordoned(node), "" })
 	s.tenon("drain", "cancel", node)
-	s.Await("node "+node+" given back", awaitMost, func() (bool, string) {
+	s.Await("node "+node+" given back", maxAwait, func() (bool, string) {
 		out, err := s.Tenon("drain", "status", node)
 		return err == nil && strings.Contains(out, "Canceled") && !s.cordoned(node), fmt.Sprintf("%v: %s", err, out)
 	})
-	s.AwaitRunning(s.namespace, 2, awaitMost)
+	s.AwaitRunning(s.namespace, 2, maxAwait)
 	release()
 	s.scaleToZero()
 }
@@ -152,7 +152,7 @@ func deadline(s *telling) {
 	node := s.node()
 	s.deleteClaimOf(node)
 	s.awaitNoNode(node)
-	s.AwaitRunning(s.namespace, 1, awaitMost)
+	s.AwaitRunning(s.namespace, 1, maxAwait)
 	s.scaleToZero()
 }
 
@@ -162,7 +162,7 @@ func counted(s *telling) {
 	before := s.launched()
 	for _, replicas := range []int{3, 1, 0} {
 		s.pool(s.name, "c5.large", fmt.Sprintf("replicas: %d", replicas))
-		s.Await(fmt.Sprintf("%d nodes of a static pool", replicas), awaitMost, func() (bool, string) {
+		s.Await(fmt.Sprintf("%d nodes of a static pool", replicas), maxAwait, func() (bool, string) {
 			ready, state := 0, ""
 			for _, claim := range s.Claims() {
 				if claim.Labels[karpv1.NodePoolLabelKey] != s.name {
@@ -239,7 +239,7 @@ spec:
 func (s *telling) run(replicas int, annotation string) {
 	s.T.Helper()
 	s.create(replicas, annotation)
-	s.AwaitRunning(s.namespace, replicas, awaitMost)
+	s.AwaitRunning(s.namespace, replicas, maxAwait)
 }
 
 func (s *telling) deployment(replicas int, annotation string) string {
@@ -264,7 +264,7 @@ spec:
 func (s *telling) scaleToZero() {
 	s.T.Helper()
 	s.Apply(s.deployment(0, ""))
-	s.Await("the nodes of "+s.name+" gone", awaitMost, func() (bool, string) {
+	s.Await("the nodes of "+s.name+" gone", maxAwait, func() (bool, string) {
 		claims, nodes, instances := len(s.ownClaims()), len(s.ownNodes()), len(s.ownInstances())
 		return claims+nodes+instances == 0, fmt.Sprintf("%d claims, %d nodes, %d instances", claims, nodes, instances)
 	})
@@ -285,7 +285,7 @@ func (s *telling) node() string {
 // tenon runs the command, again where it failed because no worker answered.
 func (s *telling) tenon(args ...string) {
 	s.T.Helper()
-	s.Await("tenon "+strings.Join(args, " "), awaitMost, func() (bool, string) {
+	s.Await("tenon "+strings.Join(args, " "), maxAwait, func() (bool, string) {
 		out, err := s.Tenon(args...)
 		return err == nil, fmt.Sprintf("%v: %s", err, out)
 	})
@@ -293,7 +293,7 @@ func (s *telling) tenon(args ...string) {
 
 func (s *telling) awaitNoNode(name string) {
 	s.T.Helper()
-	s.Await("node "+name+" gone", awaitMost, func() (bool, string) {
+	s.Await("node "+name+" gone", maxAwait, func() (bool, string) {
 		var node corev1.Node
 		err := s.Get(s.Context(), client.ObjectKey{Name: name}, &node)
 		return apierrors.IsNotFound(err), fmt.Sprintf("%v %v %v", node.Spec.Taints, node.Finalizers, err)

@@ -99,7 +99,7 @@ func (o *ownWorker) start(w *world.World, f failpoints, identity string) (runnin
 // awaitWork waits until the worker asks Temporal for work.
 func (o *ownWorker) awaitWork(w *world.World) {
 	w.T.Helper()
-	w.Await("the worker polls", awaitMost, func() (bool, string) {
+	w.Await("the worker polls", maxAwait, func() (bool, string) {
 		queue, err := w.Temporal.DescribeTaskQueue(w.Context(), w.Lab.Cluster(), enumspb.TASK_QUEUE_TYPE_ACTIVITY)
 		if err != nil {
 			return false, err.Error()

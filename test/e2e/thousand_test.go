@@ -19,8 +19,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// costMost is how much dearer than the best packing that is known to exist the nodes may be.
-const costMost = 1.05
+// maxCost is how much dearer than the best packing that is known to exist the nodes may be.
+const maxCost = 1.05
 
 // shapes are the pods of the thousand, as many of each as there are shapes in a thousand.
 var shapes = []struct{ name, requests string }{
@@ -34,8 +34,8 @@ var shapes = []struct{ name, requests string }{
 	{"sidecar", "cpu: 50m, memory: 300Mi"},
 }
 
-// writesMost is how many writes to the API server the uneventful life of a node may take.
-const writesMost = 13
+// maxWrites is how many writes to the API server the uneventful life of a node may take.
+const maxWrites = 13
 
 // thousandPods takes an empty laboratory to a thousand pods of mixed shapes and back. No node is moved to another on the
 // way, however long pods take to come and to go on a busy machine: what is counted is uneventful lives.
@@ -80,12 +80,12 @@ func thousandPods(t *testing.T, w *world.World) {
 	bound, known := plan.LowerBound(again), plan.Pack(followed).PricePerHour()
 	t.Logf("no packing costs less than %.3f $/hour, and one for %.3f is known: this one is %.3f and %.3f times that", bound, known, cost.USDPerHr/bound, cost.USDPerHr/known)
 	switch {
-	case cost.USDPerHr <= costMost*known:
+	case cost.USDPerHr <= maxCost*known:
 	case len(rounds) > 2:
 		// What a plan does not know of it cannot pack together with the rest.
 		t.Logf("the nodes cost %.3f times the best packing that is known, but the kube-scheduler took so long to look at the pods that it took %d plans", cost.USDPerHr/known, len(rounds))
 	default:
-		t.Errorf("the nodes cost %.3f times the best packing that is known, want at most %.2f", cost.USDPerHr/known, costMost)
+		t.Errorf("the nodes cost %.3f times the best packing that is known, want at most %.2f", cost.USDPerHr/known, maxCost)
 	}
 	if len(calls) > len(groups) {
 		t.Errorf("%d CreateFleet calls for %d launch groups: %+v", len(calls), len(groups), calls)
@@ -112,8 +112,8 @@ func thousandPods(t *testing.T, w *world.World) {
 		// Pods had to wait until another node was bought, and nodes that serve for a minute have Events that say why they stay.
 		total -= writes["create events"]
 	}
-	if total > writesMost {
-		t.Errorf("%.2f writes per node life, want at most %d", total, writesMost)
+	if total > maxWrites {
+		t.Errorf("%.2f writes per node life, want at most %d", total, maxWrites)
 	}
 }
 

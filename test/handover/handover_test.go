@@ -35,10 +35,10 @@ func TestMain(m *testing.M) { os.Exit(world.Main(m, 1)) }
 
 const (
 	queueName = lab.DefaultCluster // the one that deploy/iam lets the worker read
-	// eachVariable names the environment variable that says how long each has the cluster, eachLeast is the least that
+	// eachVariable names the environment variable that says how long each has the cluster, minEach is the least that
 	// what is done in a turn is given.
 	eachVariable = "TENON_HANDOVER"
-	eachLeast    = 30 * time.Second
+	minEach      = 30 * time.Second
 	// adoptedWithin is how long a worker has for adopting every NodeClaim, from when it took the Lease.
 	adoptedWithin = 15 * time.Second
 	// takenWithin is how long a Lease takes to change hands where its holder does not let it go.
@@ -60,7 +60,7 @@ type story struct {
 }
 
 func TestHandover(t *testing.T) {
-	each := eachLeast
+	each := minEach
 	if text := os.Getenv(eachVariable); text != "" {
 		var err error
 		if each, err = time.ParseDuration(text); err != nil {
@@ -97,7 +97,7 @@ func TestHandover(t *testing.T) {
 	s.karpenter.Kill()
 	s.adopted()
 	s.karpenter.Start()
-	s.turn(byTenon, eachLeast)
+	s.turn(byTenon, minEach)
 
 	t.Log("Tenon's worker is stopped without knowing it, and wakes up when the Lease is another's")
 	s.signal(syscall.SIGSTOP)

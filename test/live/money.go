@@ -13,10 +13,10 @@ import (
 const (
 	// longest is how long a run may take before it is broken off and cleaned up; every instance counts as if it ran for so long.
 	longest = time.Hour
-	// reservedFor is when the capacity reservation ends by itself, and reservedAtMost how long it may cost something: EC2 ends it
+	// reservedFor is when the capacity reservation ends by itself, and maxReservedFor how long it may cost something: EC2 ends it
 	// "within an hour from the specified time" (API reference, CreateCapacityReservation, EndDate).
 	reservedFor    = longest
-	reservedAtMost = reservedFor + time.Hour
+	maxReservedFor = reservedFor + time.Hour
 	// publicAddress is the price of a public IPv4 address per hour, in US dollars (Amazon VPC pricing).
 	publicAddress = 0.005
 	// actionMinute is the price of a minute of a FIS action, in US dollars (AWS FIS pricing); experimentMinutes is how many are
@@ -31,7 +31,7 @@ const (
 func (s step) cost(instanceHour, diskHour float64) float64 {
 	hours := longest.Hours()
 	return float64(s.instances)*(instanceHour+diskHour+publicAddress)*hours +
-		float64(s.reserved)*instanceHour*reservedAtMost.Hours() + float64(s.actionMinutes)*actionMinute
+		float64(s.reserved)*instanceHour*maxReservedFor.Hours() + float64(s.actionMinutes)*actionMinute
 }
 
 // atMost is what steps cost together. A step that replays a token counts as if it launched once more.

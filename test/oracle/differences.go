@@ -11,8 +11,8 @@ type Allowed struct {
 	Reason string
 }
 
-// mostDifferences bounds the list: beyond it, the two are not alike any more.
-const mostDifferences = 25
+// maxDifferences bounds the list: beyond it, the two are not alike any more.
+const maxDifferences = 25
 
 func (a Allowed) covers(d Difference) bool {
 	for _, field := range [][2]string{{a.Case, d.Case}, {a.Action, d.Action}, {a.Path, d.Path}, {a.Karpenter, d.Karpenter}, {a.Tenon, d.Tenon}} {

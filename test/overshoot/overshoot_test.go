@@ -23,9 +23,9 @@ const (
 	smallBesides = 7
 	// schedulerQPS is a hundredth of what the kube-scheduler of other laboratories may ask for.
 	schedulerQPS = 10
-	// overshootMost is by how much the nodes may outnumber those of the first plan; one node more is none too many where
+	// maxOvershoot is by how much the nodes may outnumber those of the first plan; one node more is none too many where
 	// they are few.
-	overshootMost = 1.03
+	maxOvershoot = 1.03
 )
 
 // choosy is how many pods of each row are choosy. The environment variable asks for more than can be waited for every time.
@@ -74,7 +74,7 @@ func TestNoMoreNodesThanPlanned(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Logf("%s: %d claims, and %d planned at once", row.reason, made[row.name], planned[row.name])
-		if bound := max(overshootMost*float64(planned[row.name]), float64(planned[row.name]+1)); float64(made[row.name]) > bound {
+		if bound := max(maxOvershoot*float64(planned[row.name]), float64(planned[row.name]+1)); float64(made[row.name]) > bound {
 			t.Errorf("%s: %d claims, and a plan of all pods at once needs %d", row.reason, made[row.name], planned[row.name])
 		}
 	}

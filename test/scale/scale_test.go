@@ -33,11 +33,11 @@ const (
 	fedLimit = "1Gi"
 	// sweepSeconds and sweepMB are the most that a sweep may take, and ask the API server for.
 	sweepSeconds, sweepMB = 30, 20
-	// delayMost is by how much the 95th percentile of what pods wait for their NodeClaims may grow beside drains that wait, and
+	// maxDelay is by how much the 95th percentile of what pods wait for their NodeClaims may grow beside drains that wait, and
 	// delayShort what the short form allows.
-	delayMost, delayShort = 0.5, 2.0
-	// listsMost is how many nodes there have to be for each list of all objects of a resource; fewest lists are always allowed.
-	listsMost, listsFew = 100, 3
+	maxDelay, delayShort = 0.5, 2.0
+	// maxLists is how many nodes there have to be for each list of all objects of a resource; fewest lists are always allowed.
+	maxLists, listsFew = 100, 3
 )
 
 func TestMain(m *testing.M) {
@@ -74,8 +74,8 @@ func TestNodesComeDriftAndGo(t *testing.T) {
 						t.Errorf("lab-peak-MiB: replica %d had %.0f MiB resident in %s, want at most %d", i, peak, p.Name, labPeakMiB)
 					}
 				}
-				if resource, n := p.listsOfAll(); n > max(listsFew, s.nodes/listsMost) {
-					t.Errorf("lab-lists-of-all: all %s were listed %d times in %s, want at most one list for %d nodes", resource, n, p.Name, listsMost)
+				if resource, n := p.listsOfAll(); n > max(listsFew, s.nodes/maxLists) {
+					t.Errorf("lab-lists-of-all: all %s were listed %d times in %s, want at most one list for %d nodes", resource, n, p.Name, maxLists)
 				}
 			}
 		})
@@ -104,7 +104,7 @@ func TestWorkerIsFed(t *testing.T) {
 func TestBlockedDrainsKeepNobodyWaiting(t *testing.T) {
 	most := delayShort
 	if os.Getenv("TENON_SCALE_STRICT") != "" {
-		most = delayMost
+		most = maxDelay
 	}
 	f := measureWaiting(t, setting("DRAINS", 40), setting("SAMPLES", 6))
 	keep(t, "waiting", f)

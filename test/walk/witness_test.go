@@ -24,9 +24,9 @@ const (
 	arrivesWithin = 5 * time.Second
 	// tellingTakes is how long EC2 may take to hear that a machine ends, after the last look at its node.
 	tellingTakes = 5 * time.Second
-	// mostEvents is how long the history of a node's life may become, however much happens to it. Fifty are enough for one that
+	// maxEvents is how long the history of a node's life may become, however much happens to it. Fifty are enough for one that
 	// nothing happens to.
-	mostEvents = 400
+	maxEvents = 400
 )
 
 // witness remembers what the logs of the API server and the histories of Temporal are judged by.
@@ -161,7 +161,7 @@ func (w *walker) unhealthy() []string {
 		wrong = append(wrong, fmt.Sprintf("%s is %s", failed.GetExecution().GetWorkflowId(), failed.GetStatus()))
 	}
 	for _, life := range w.Executions("WorkflowType = 'NodeClaim' AND ExecutionStatus != 'Running'") {
-		if life.GetHistoryLength() > mostEvents {
+		if life.GetHistoryLength() > maxEvents {
 			wrong = append(wrong, fmt.Sprintf("%s has %d events", life.GetExecution().GetWorkflowId(), life.GetHistoryLength()))
 		}
 	}

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// unownedMost is how long an instance that nobody owns may live.
-	unownedMost = 2 * time.Minute
+	// maxUnowned is how long an instance that nobody owns may live.
+	maxUnowned = 2 * time.Minute
 	// quietWithin is how long a guard waits for anything. Nothing is proved by its being shorter.
 	quietWithin = 5 * time.Minute
 )
@@ -230,8 +230,8 @@ func (g *Guard) seeUnowned(instances []ec2sim.Instance) {
 		since, known := g.unowned[instance.ID]
 		if !known {
 			g.unowned[instance.ID] = time.Now()
-		} else if time.Since(since) > Patience(unownedMost) {
-			g.accuse("machine %s has lived for %s without a claim", instance.ID, unownedMost)
+		} else if time.Since(since) > Patience(maxUnowned) {
+			g.accuse("machine %s has lived for %s without a claim", instance.ID, maxUnowned)
 		}
 	}
 }

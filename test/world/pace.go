@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// paceMost bounds how much slower a machine is taken to be.
-const paceMost = 6
+// maxPace bounds how much slower a machine is taken to be.
+const maxPace = 6
 
 // pace is how many times as long as on a machine with nothing else to do things take at present: what wants to run, over
 // the last minute, for each processor. Where that is not known it is one.
@@ -23,7 +23,7 @@ func pace() float64 {
 	if err != nil {
 		return 1
 	}
-	return min(max(load/float64(runtime.NumCPU()), 1), paceMost)
+	return min(max(load/float64(runtime.NumCPU()), 1), maxPace)
 }
 
 // Patience is how long to wait at present for what takes so long at most on a machine with nothing else to do.
