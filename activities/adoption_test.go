@@ -129,11 +129,11 @@ func TestTheInstanceOfTheClaimCounts(t *testing.T) {
 		want       string
 		terminated []string
 	}{
-		{"a claim is launched once", groupClaim("a", "g", "i-1"), nil, "i-1", "i-1", nil},
-		{"a claim that names no instance yet will name this one", groupClaim("a", "g", ""), nil, "i-1", "i-1", nil},
-		{"a claim that is gone names none", nil, nil, "i-1", "i-1", nil},
-		{"Karpenter has launched it as well", groupClaim("a", "g", "i-2"), nil, "i-1", "i-2", []string{"i-1"}},
-		{"another claim has ours", groupClaim("a", "g", "i-2"), []client.Object{groupClaim("b", "g", "i-1")}, "i-1", "i-2", nil},
+		{reason: "a claim is launched once", claim: groupClaim("a", "g", "i-1"), began: "i-1", want: "i-1"},
+		{reason: "a claim that names no instance yet will name this one", claim: groupClaim("a", "g", ""), began: "i-1", want: "i-1"},
+		{reason: "a claim that is gone names none", began: "i-1", want: "i-1"},
+		{reason: "Karpenter has launched it as well", claim: groupClaim("a", "g", "i-2"), began: "i-1", want: "i-2", terminated: []string{"i-1"}},
+		{reason: "another claim has ours", claim: groupClaim("a", "g", "i-2"), others: []client.Object{groupClaim("b", "g", "i-1")}, began: "i-1", want: "i-2"},
 	} {
 		provider := &sweptCloud{}
 		a := New(Config{Cluster: "c", Cloud: provider, Log: zap.NewNop(), Kube: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(test.others...).Build()})

@@ -27,12 +27,15 @@ func TestTaintsOfOthers(t *testing.T) {
 		want      []corev1.Taint
 		refused   bool
 	}{
-		{"nobody else has done anything", []corev1.Taint{booting, starting}, []corev1.Taint{booting, starting}, []corev1.Taint{starting, ours}, false},
-		{"one has come behind, which stays", []corev1.Taint{booting, starting}, []corev1.Taint{booting, starting, away}, []corev1.Taint{starting, away, ours}, false},
-		{"one that comes last has gone, and stays away", []corev1.Taint{booting, starting}, []corev1.Taint{booting}, []corev1.Taint{ours}, false},
-		{"one has gone before it: it is another's place now", []corev1.Taint{starting, booting}, []corev1.Taint{booting}, nil, true},
-		{"none was seen, and one has come", nil, []corev1.Taint{starting}, nil, true},
-		{"none was seen, and there is none", nil, nil, []corev1.Taint{ours}, false},
+		{reason: "nobody else has done anything", seen: []corev1.Taint{booting, starting}, now: []corev1.Taint{booting, starting},
+			want: []corev1.Taint{starting, ours}, refused: false},
+		{reason: "one has come behind, which stays", seen: []corev1.Taint{booting, starting}, now: []corev1.Taint{booting, starting, away},
+			want: []corev1.Taint{starting, away, ours}, refused: false},
+		{reason: "one that comes last has gone, and stays away", seen: []corev1.Taint{booting, starting}, now: []corev1.Taint{booting},
+			want: []corev1.Taint{ours}, refused: false},
+		{reason: "one has gone before it: it is another's place now", seen: []corev1.Taint{starting, booting}, now: []corev1.Taint{booting}, refused: true},
+		{reason: "none was seen, and one has come", now: []corev1.Taint{starting}, refused: true},
+		{reason: "none was seen, and there is none", want: []corev1.Taint{ours}, refused: false},
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: test.now}}
 		kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(node).Build()

@@ -17,8 +17,8 @@ func TestExpireAt(t *testing.T) {
 		after  string
 		want   time.Time
 	}{
-		{"a claim expires as long after its creation as it says", "720h", created.Add(720 * time.Hour)},
-		{"Never is no moment", "Never", time.Time{}},
+		{reason: "a claim expires as long after its creation as it says", after: "720h", want: created.Add(720 * time.Hour)},
+		{reason: "Never is no moment", after: "Never", want: time.Time{}},
 	} {
 		after, err := karpv1.ParseNillableDuration(test.after)
 		if err != nil {

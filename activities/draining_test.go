@@ -53,12 +53,14 @@ func TestTellDraining(t *testing.T) {
 		want    map[string]metav1.ConditionStatus
 		message string
 	}{
-		{"a pod that cannot go holds up the drain of a claim that has to", true, "n", pods,
-			map[string]metav1.ConditionStatus{karpv1.ConditionTypeDrained: metav1.ConditionUnknown, karpv1.ConditionTypeDisruptionReason: metav1.ConditionTrue}, "1 pod is left: team/web"},
-		{"volumes are waited for once the pods are gone", true, "n", volumes,
-			map[string]metav1.ConditionStatus{karpv1.ConditionTypeDrained: metav1.ConditionTrue, karpv1.ConditionTypeVolumesDetached: metav1.ConditionUnknown}, "volume pv-1"},
-		{"a drain that may be taken back leaves no trace on the claim", false, "n", pods, map[string]metav1.ConditionStatus{}, ""},
-		{"the claim of another node of that name is not this one", true, "m", pods, map[string]metav1.ConditionStatus{}, ""},
+		{reason: "a pod that cannot go holds up the drain of a claim that has to", deleted: true, node: "n", result: pods,
+			want: map[string]metav1.ConditionStatus{karpv1.ConditionTypeDrained: metav1.ConditionUnknown, karpv1.ConditionTypeDisruptionReason: metav1.ConditionTrue}, message: "1 pod is left: team/web"},
+		{reason: "volumes are waited for once the pods are gone", deleted: true, node: "n", result: volumes,
+			want: map[string]metav1.ConditionStatus{karpv1.ConditionTypeDrained: metav1.ConditionTrue, karpv1.ConditionTypeVolumesDetached: metav1.ConditionUnknown}, message: "volume pv-1"},
+		{reason: "a drain that may be taken back leaves no trace on the claim", deleted: false, node: "n", result: pods,
+			want: map[string]metav1.ConditionStatus{}, message: ""},
+		{reason: "the claim of another node of that name is not this one", deleted: true, node: "m", result: pods,
+			want: map[string]metav1.ConditionStatus{}, message: ""},
 	} {
 		kube := claimsClient(t, drainingClaim(test.deleted))
 		a := New(Config{Kube: kube, Log: zap.NewNop()})

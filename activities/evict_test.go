@@ -405,11 +405,13 @@ func TestLargePodsGoFirst(t *testing.T) {
 		in     workflows.EvictInput
 		want   time.Time
 	}{
-		{"consolidation has found places", workflows.EvictInput{Claim: "claim", Reason: string(karpv1.DisruptionReasonUnderutilized)}, ended.Add(largeFirst)},
-		{"the API server's clock is an hour ahead", workflows.EvictInput{Claim: "ahead", Reason: string(karpv1.DisruptionReasonUnderutilized)}, started.Add(largeFirst)},
-		{"an interrupted node is in a hurry", workflows.EvictInput{Claim: "claim", Reason: workflows.ReasonSpotInterrupted}, time.Time{}},
-		{"a person drains what is not Tenon's", workflows.EvictInput{Reason: workflows.ReasonManualDrain}, time.Time{}},
-		{"the claim is gone", workflows.EvictInput{Claim: "another", Reason: string(karpv1.DisruptionReasonDrifted)}, time.Time{}},
+		{reason: "consolidation has found places",
+			in: workflows.EvictInput{Claim: "claim", Reason: string(karpv1.DisruptionReasonUnderutilized)}, want: ended.Add(largeFirst)},
+		{reason: "the API server's clock is an hour ahead",
+			in: workflows.EvictInput{Claim: "ahead", Reason: string(karpv1.DisruptionReasonUnderutilized)}, want: started.Add(largeFirst)},
+		{reason: "an interrupted node is in a hurry", in: workflows.EvictInput{Claim: "claim", Reason: workflows.ReasonSpotInterrupted}, want: time.Time{}},
+		{reason: "a person drains what is not Tenon's", in: workflows.EvictInput{Reason: workflows.ReasonManualDrain}, want: time.Time{}},
+		{reason: "the claim is gone", in: workflows.EvictInput{Claim: "another", Reason: string(karpv1.DisruptionReasonDrifted)}, want: time.Time{}},
 	} {
 		d := &Drains{Log: zap.NewNop(), Client: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(claim, ahead).Build()}
 		p := newPass(d, test.in, &corev1.Node{}, time.Now(), time.Now(), evictProgress{Started: started})

@@ -23,13 +23,15 @@ func TestPostponedExpiry(t *testing.T) {
 		at              time.Time
 		want            workflows.Ending
 	}{
-		{"expiry is a matter of force unless the pool says otherwise", "", &metav1.Duration{Duration: grace}, false, expired, workflows.Ending{}},
-		{"a word nobody knows says nothing", "slow", nil, false, expired, workflows.Ending{}},
-		{"without a grace period the node may serve for ever", "graceful", nil, false, expired, workflows.Ending{Postponed: true}},
-		{"with one, until that has passed as well", "graceful", &metav1.Duration{Duration: grace}, false, expired, workflows.Ending{Postponed: true, Again: expired.Add(grace)}},
-		{"then it goes, and its pods have their last grace", "graceful", &metav1.Duration{Duration: grace}, false, expired.Add(grace),
-			workflows.Ending{Deadline: expired.Add(grace).Add(lastGrace)}},
-		{"a pool that is being deleted replaces nothing", "graceful", nil, true, expired, workflows.Ending{}},
+		{why: "expiry is a matter of force unless the pool says otherwise", annotation: "", grace: &metav1.Duration{Duration: grace},
+			deleting: false, at: expired, want: workflows.Ending{}},
+		{why: "a word nobody knows says nothing", annotation: "slow", deleting: false, at: expired, want: workflows.Ending{}},
+		{why: "without a grace period the node may serve for ever", annotation: "graceful", deleting: false, at: expired, want: workflows.Ending{Postponed: true}},
+		{why: "with one, until that has passed as well", annotation: "graceful", grace: &metav1.Duration{Duration: grace}, deleting: false,
+			at: expired, want: workflows.Ending{Postponed: true, Again: expired.Add(grace)}},
+		{why: "then it goes, and its pods have their last grace", annotation: "graceful", grace: &metav1.Duration{Duration: grace}, deleting: false, at: expired.Add(grace),
+			want: workflows.Ending{Deadline: expired.Add(grace).Add(lastGrace)}},
+		{why: "a pool that is being deleted replaces nothing", annotation: "graceful", deleting: true, at: expired, want: workflows.Ending{}},
 	} {
 		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{karpv1.ExpirationAnnotationKey: row.annotation}}}
 		if row.deleting {

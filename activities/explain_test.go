@@ -35,11 +35,11 @@ func TestExplainedChooses(t *testing.T) {
 		reason string
 		rounds []round
 	}{
-		"Repeated": {"the same is not said again for five minutes", []round{{0, left(1, 3, "small"), 3, "p1"}, {4 * time.Minute, left(1, 3, "small"), 0, ""}, {6 * time.Minute, left(1, 3, "small"), 3, "p2"}}},
-		"Changed":  {"something new is said at once", []round{{0, left(1, 3, "small"), 3, ""}, {time.Second, left(1, 3, "limit"), 3, ""}}},
-		"Many":     {"a plan says no more than fifty things, and the next one goes on", []round{{0, left(1, 70, "small"), 50, ""}, {time.Second, left(1, 70, "small"), 20, "p70"}}},
-		"Rare":     {"a rare reason is not lost among thousands of another", []round{{0, append(left(1, 5000, "small"), left(6000, 6000, "taint")...), 50, "p6000"}}},
-		"Virtual":  {"nobody can look at a pod that is none", []round{{0, virtual, 0, ""}}},
+		"Repeated": {"the same is not said again for five minutes", []round{{after: 0, left: left(1, 3, "small"), want: 3, has: "p1"}, {after: 4 * time.Minute, left: left(1, 3, "small"), want: 0, has: ""}, {after: 6 * time.Minute, left: left(1, 3, "small"), want: 3, has: "p2"}}},
+		"Changed":  {"something new is said at once", []round{{after: 0, left: left(1, 3, "small"), want: 3, has: ""}, {after: time.Second, left: left(1, 3, "limit"), want: 3, has: ""}}},
+		"Many":     {"a plan says no more than fifty things, and the next one goes on", []round{{after: 0, left: left(1, 70, "small"), want: 50, has: ""}, {after: time.Second, left: left(1, 70, "small"), want: 20, has: "p70"}}},
+		"Rare":     {"a rare reason is not lost among thousands of another", []round{{after: 0, left: append(left(1, 5000, "small"), left(6000, 6000, "taint")...), want: 50, has: "p6000"}}},
+		"Virtual":  {"nobody can look at a pod that is none", []round{{after: 0, left: virtual, want: 0, has: ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,8 +65,8 @@ func TestShortened(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason, sentence, suffix string
 	}{
-		"Short": {"what fits stays", "a sentence", "a sentence"},
-		"Long":  {"what does not says where the rest is", strings.Repeat("é", 900), "é... (tenon why pod says the rest)"},
+		"Short": {reason: "what fits stays", sentence: "a sentence", suffix: "a sentence"},
+		"Long":  {reason: "what does not says where the rest is", sentence: strings.Repeat("é", 900), suffix: "é... (tenon why pod says the rest)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

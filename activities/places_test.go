@@ -131,12 +131,12 @@ func TestOnlyNoticeHasPodsWait(t *testing.T) {
 		claim, why string
 		want       time.Time
 	}{
-		"EC2 takes a spot instance back":  {"announced", workflows.ReasonSpotInterrupted, ended.Add(2 * time.Minute)},
-		"AWS will work on the machine":    {"unannounced", workflows.ReasonScheduledChange, ended.Add(waitsUnannounced)},
-		"somebody has deleted the claim":  {"announced", workflows.ReasonClaimDeleted, time.Time{}},
-		"the instance is being stopped":   {"announced", workflows.ReasonInstanceStopping, time.Time{}},
-		"EC2 may take the instance back":  {"unannounced", workflows.ReasonRebalanceRecommended, ended.Add(waitsUnannounced)},
-		"a person drains the node itself": {"announced", workflows.ReasonManualDrain, time.Time{}},
+		"EC2 takes a spot instance back":  {claim: "announced", why: workflows.ReasonSpotInterrupted, want: ended.Add(2 * time.Minute)},
+		"AWS will work on the machine":    {claim: "unannounced", why: workflows.ReasonScheduledChange, want: ended.Add(waitsUnannounced)},
+		"somebody has deleted the claim":  {claim: "announced", why: workflows.ReasonClaimDeleted, want: time.Time{}},
+		"the instance is being stopped":   {claim: "announced", why: workflows.ReasonInstanceStopping, want: time.Time{}},
+		"EC2 may take the instance back":  {claim: "unannounced", why: workflows.ReasonRebalanceRecommended, want: ended.Add(waitsUnannounced)},
+		"a person drains the node itself": {claim: "announced", why: workflows.ReasonManualDrain, want: time.Time{}},
 	} {
 		d := &Drains{Log: zap.NewNop(), Client: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(announced, unannounced).Build()}
 		p := newPass(d, workflows.EvictInput{Claim: test.claim, Reason: test.why}, &corev1.Node{}, time.Now(), time.Now(), evictProgress{})

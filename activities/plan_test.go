@@ -51,10 +51,11 @@ func TestGroupNames(t *testing.T) {
 		claims []plan.Claim
 		want   map[string]int
 	}{
-		{"alike claims are launched together, others are not", append(alike("a", 3), alike("b", 2)...), map[string]int{"p-0": 3, "p-1": 2}},
-		{"a group is bounded", alike("a", maxGroup+1), map[string]int{"p-0": maxGroup, "p-1": 1}},
-		{"a group that is full does not spoil the next", append(alike("a", maxGroup), alike("b", 1)...), map[string]int{"p-0": maxGroup, "p-1": 1}},
-		{"nothing to launch", nil, map[string]int{}},
+		{reason: "alike claims are launched together, others are not", claims: append(alike("a", 3), alike("b", 2)...), want: map[string]int{"p-0": 3, "p-1": 2}},
+		{reason: "a group is bounded", claims: alike("a", maxGroup+1), want: map[string]int{"p-0": maxGroup, "p-1": 1}},
+		{reason: "a group that is full does not spoil the next", claims: append(alike("a", maxGroup), alike("b", 1)...),
+			want: map[string]int{"p-0": maxGroup, "p-1": 1}},
+		{reason: "nothing to launch", want: map[string]int{}},
 	} {
 		got := map[string]int{}
 		for _, name := range groupNames("p", test.claims) {

@@ -44,12 +44,15 @@ func TestRegister(t *testing.T) {
 		labels map[string]string
 		want   []corev1.Taint
 	}{
-		{"the claim's taints come where the one that kept pods away was", joinedNode(unregistered, notReady), nil, []corev1.Taint{notReady, dedicated, agent}},
-		{"a taint the kubelet has set is not set twice", joinedNode(dedicated, unregistered), nil, []corev1.Taint{dedicated, agent}},
-		{"a startup taint that was removed after the registration stays away", joinedNode(dedicated), map[string]string{karpv1.NodeRegisteredLabelKey: "true"}, []corev1.Taint{dedicated}},
-		{"a startup taint that its owner removed before a late registration stays away", joinedNode(unregistered, dedicated),
-			map[string]string{karpv1.NodeDoNotSyncTaintsLabelKey: "true"}, []corev1.Taint{dedicated}},
-		{"a node may ask for its taints to be left alone", joinedNode(unregistered), map[string]string{karpv1.NodeDoNotSyncTaintsLabelKey: "true"}, []corev1.Taint{}},
+		{reason: "the claim's taints come where the one that kept pods away was", node: joinedNode(unregistered, notReady),
+			want: []corev1.Taint{notReady, dedicated, agent}},
+		{reason: "a taint the kubelet has set is not set twice", node: joinedNode(dedicated, unregistered), want: []corev1.Taint{dedicated, agent}},
+		{reason: "a startup taint that was removed after the registration stays away", node: joinedNode(dedicated),
+			labels: map[string]string{karpv1.NodeRegisteredLabelKey: "true"}, want: []corev1.Taint{dedicated}},
+		{reason: "a startup taint that its owner removed before a late registration stays away", node: joinedNode(unregistered, dedicated),
+			labels: map[string]string{karpv1.NodeDoNotSyncTaintsLabelKey: "true"}, want: []corev1.Taint{dedicated}},
+		{reason: "a node may ask for its taints to be left alone", node: joinedNode(unregistered),
+			labels: map[string]string{karpv1.NodeDoNotSyncTaintsLabelKey: "true"}, want: []corev1.Taint{}},
 	} {
 		node := test.node
 		node.Labels = test.labels
@@ -86,19 +89,24 @@ func TestInitialization(t *testing.T) {
 		node *corev1.Node
 		want string
 	}{
-		{"a node with everything serves pods; what was requested as zero may be missing", serving(func(*corev1.Node) {}), ""},
-		{"a node is Ready when its kubelet says so", serving(func(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionUnknown }), "NodeNotReady"},
-		{"a node without conditions is not Ready", serving(func(node *corev1.Node) { node.Status.Conditions = nil }), "NodeNotReady"},
-		{"startup taints are there until somebody removes them", with(taint("agent", corev1.TaintEffectNoExecute)), "StartupTaintsExist"},
-		{"a taint is a startup taint by key and effect", with(taint("agent", corev1.TaintEffectNoSchedule)), ""},
-		{"not-ready goes by itself", with(taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)), "KnownEphemeralTaintsExist"},
-		{"unreachable goes by itself", with(taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule)), "KnownEphemeralTaintsExist"},
-		{"unreachable with NoExecute is a node that was lost, not one that starts", with(taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)), ""},
-		{"the cloud controller's taint goes by itself", with(taint("node.cloudprovider.kubernetes.io/uninitialized", corev1.TaintEffectNoSchedule)), "KnownEphemeralTaintsExist"},
-		{"readiness taints go by themselves", with(taint("readiness.k8s.io/network", corev1.TaintEffectNoSchedule)), "KnownEphemeralTaintsExist"},
-		{"an unregistered node does not serve", with(taint(karpv1.UnregisteredTaintKey, corev1.TaintEffectNoExecute)), "KnownEphemeralTaintsExist"},
-		{"a device that was requested has to be there", serving(func(node *corev1.Node) { delete(node.Status.Allocatable, "nvidia.com/gpu") }), "ResourceNotRegistered"},
-		{"a device whose plugin has not counted yet is not there", serving(func(node *corev1.Node) { node.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("0") }), "ResourceNotRegistered"},
+		{why: "a node with everything serves pods; what was requested as zero may be missing", node: serving(func(*corev1.Node) {}), want: ""},
+		{why: "a node is Ready when its kubelet says so",
+			node: serving(func(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionUnknown }), want: "NodeNotReady"},
+		{why: "a node without conditions is not Ready", node: serving(func(node *corev1.Node) { node.Status.Conditions = nil }), want: "NodeNotReady"},
+		{why: "startup taints are there until somebody removes them", node: with(taint("agent", corev1.TaintEffectNoExecute)), want: "StartupTaintsExist"},
+		{why: "a taint is a startup taint by key and effect", node: with(taint("agent", corev1.TaintEffectNoSchedule)), want: ""},
+		{why: "not-ready goes by itself", node: with(taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)), want: "KnownEphemeralTaintsExist"},
+		{why: "unreachable goes by itself", node: with(taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule)), want: "KnownEphemeralTaintsExist"},
+		{why: "unreachable with NoExecute is a node that was lost, not one that starts",
+			node: with(taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)), want: ""},
+		{why: "the cloud controller's taint goes by itself",
+			node: with(taint("node.cloudprovider.kubernetes.io/uninitialized", corev1.TaintEffectNoSchedule)), want: "KnownEphemeralTaintsExist"},
+		{why: "readiness taints go by themselves", node: with(taint("readiness.k8s.io/network", corev1.TaintEffectNoSchedule)), want: "KnownEphemeralTaintsExist"},
+		{why: "an unregistered node does not serve", node: with(taint(karpv1.UnregisteredTaintKey, corev1.TaintEffectNoExecute)), want: "KnownEphemeralTaintsExist"},
+		{why: "a device that was requested has to be there",
+			node: serving(func(node *corev1.Node) { delete(node.Status.Allocatable, "nvidia.com/gpu") }), want: "ResourceNotRegistered"},
+		{why: "a device whose plugin has not counted yet is not there",
+			node: serving(func(node *corev1.Node) { node.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("0") }), want: "ResourceNotRegistered"},
 	} {
 		if reason, message := initialization(test.node, launchedClaim()); reason != test.want || (message == "") != (reason == "") {
 			t.Errorf("%s: got %q (%s), want %q", test.why, reason, message, test.want)
@@ -115,9 +123,9 @@ func TestUnguarded(t *testing.T) {
 		taints []corev1.Taint
 		want   bool
 	}{
-		{"the taint keeps pods away", nil, []corev1.Taint{taint}, false},
-		{"nothing does", nil, []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoSchedule}}, true},
-		{"a registered node takes pods", map[string]string{karpv1.NodeRegisteredLabelKey: "true"}, nil, false},
+		{reason: "the taint keeps pods away", taints: []corev1.Taint{taint}, want: false},
+		{reason: "nothing does", taints: []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoSchedule}}, want: true},
+		{reason: "a registered node takes pods", labels: map[string]string{karpv1.NodeRegisteredLabelKey: "true"}, want: false},
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: test.labels}, Spec: corev1.NodeSpec{Taints: test.taints}}
 		if got := unguarded(node); got != test.want {

@@ -37,16 +37,17 @@ func TestRemoveSurplus(t *testing.T) {
 		want     workflows.RemovalResult
 		deleted  []string
 	}{
-		{"all that were found", new(int64(1)), workflows.RemovalResult{Removed: 2}, []string{"a", "joining", "leaving"}},
+		{reason: "all that were found", replicas: new(int64(1)), want: workflows.RemovalResult{Removed: 2}, deleted: []string{"a", "joining", "leaving"}},
 		{
-			"the pool was scaled up meanwhile", new(int64(2)),
-			workflows.RemovalResult{Removed: 1, Kept: []string{"joining: its NodePool has no nodes beyond its replicas any more"}}, []string{"a", "leaving"},
+			reason: "the pool was scaled up meanwhile", replicas: new(int64(2)),
+			want: workflows.RemovalResult{Removed: 1,
+				Kept: []string{"joining: its NodePool has no nodes beyond its replicas any more"}}, deleted: []string{"a", "leaving"},
 		},
 		{
-			"and further", new(int64(9)), workflows.RemovalResult{Kept: []string{"a: its NodePool has no nodes beyond its replicas any more",
-				"joining: its NodePool has no nodes beyond its replicas any more"}}, []string{"leaving"},
+			reason: "and further", replicas: new(int64(9)), want: workflows.RemovalResult{Kept: []string{"a: its NodePool has no nodes beyond its replicas any more",
+				"joining: its NodePool has no nodes beyond its replicas any more"}}, deleted: []string{"leaving"},
 		},
-		{"the pool is gone", nil, workflows.RemovalResult{}, []string{"leaving"}},
+		{reason: "the pool is gone", want: workflows.RemovalResult{}, deleted: []string{"leaving"}},
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a", UID: "uid-node"}}
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "runs"}, Spec: corev1.PodSpec{NodeName: "node-a"}}

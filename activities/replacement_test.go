@@ -214,9 +214,10 @@ func TestBeginTellsWhatBalancedLetsGo(t *testing.T) {
 		why    karpv1.DisruptionReason
 		want   int
 	}{
-		{"the policy weighs it: once on the Node and once on its claim", karpv1.ConsolidationPolicyBalanced, karpv1.DisruptionReasonUnderutilized, 2},
-		{"drift is not weighed", karpv1.ConsolidationPolicyBalanced, karpv1.DisruptionReasonDrifted, 0},
-		{"another policy weighs nothing", karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, karpv1.DisruptionReasonUnderutilized, 0},
+		{reason: "the policy weighs it: once on the Node and once on its claim", policy: karpv1.ConsolidationPolicyBalanced,
+			why: karpv1.DisruptionReasonUnderutilized, want: 2},
+		{reason: "drift is not weighed", policy: karpv1.ConsolidationPolicyBalanced, why: karpv1.DisruptionReasonDrifted, want: 0},
+		{reason: "another policy weighs nothing", policy: karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, why: karpv1.DisruptionReasonUnderutilized, want: 0},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
@@ -257,11 +258,11 @@ func TestBeginRefuses(t *testing.T) {
 		objects []client.Object
 		want    string
 	}{
-		{"the claim is gone", []client.Object{poolP(), node}, "gone or going"},
-		{"the claim is being deleted", []client.Object{poolP(), leaving, node}, "gone or going"},
-		{"there is another of its name", []client.Object{poolP(), anew, node}, "gone or going"},
-		{"the Node is gone", []client.Object{poolP(), claim}, "gone or going"},
-		{"the pool is gone", []client.Object{claim, node}, "NodePool p is gone"},
+		{reason: "the claim is gone", objects: []client.Object{poolP(), node}, want: "gone or going"},
+		{reason: "the claim is being deleted", objects: []client.Object{poolP(), leaving, node}, want: "gone or going"},
+		{reason: "there is another of its name", objects: []client.Object{poolP(), anew, node}, want: "gone or going"},
+		{reason: "the Node is gone", objects: []client.Object{poolP(), claim}, want: "gone or going"},
+		{reason: "the pool is gone", objects: []client.Object{claim, node}, want: "NodePool p is gone"},
 	} {
 		var objects []client.Object
 		for _, object := range test.objects {
@@ -309,10 +310,10 @@ func TestBeginAsksForThePods(t *testing.T) {
 		running, leaving int
 		begins           bool
 	}{
-		{"all are there", 4, 0, true},
-		{"a few have left, as some always do", 2, 1, true},
-		{"the workload is being taken away", 1, 3, false},
-		{"the node is empty by now, and goes by itself", 0, 0, false},
+		{reason: "all are there", running: 4, leaving: 0, begins: true},
+		{reason: "a few have left, as some always do", running: 2, leaving: 1, begins: true},
+		{reason: "the workload is being taken away", running: 1, leaving: 3, begins: false},
+		{reason: "the node is empty by now, and goes by itself", running: 0, leaving: 0, begins: false},
 	} {
 		claim, node := serving("a")
 		objects := []client.Object{poolP(), claim, node}

@@ -17,9 +17,9 @@ func TestInstancesAreNamedAfterTheirNodes(t *testing.T) {
 		tags   map[string]string
 		want   map[string]string
 	}{
-		{"a new instance is named", nil, map[string]string{tagName: "ip-10-0-0-1", tagClaim: "a"}},
-		{"the name that its class has given it stays", map[string]string{tagName: "web"}, map[string]string{tagClaim: "a"}},
-		{"one that has its names is left alone", map[string]string{tagName: "web", tagClaim: "a"}, nil},
+		{reason: "a new instance is named", want: map[string]string{tagName: "ip-10-0-0-1", tagClaim: "a"}},
+		{reason: "the name that its class has given it stays", tags: map[string]string{tagName: "web"}, want: map[string]string{tagClaim: "a"}},
+		{reason: "one that has its names is left alone", tags: map[string]string{tagName: "web", tagClaim: "a"}},
 	} {
 		instance := sweptInstance("i-1", "g", old)
 		instance.Tags = test.tags

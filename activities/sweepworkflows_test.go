@@ -205,10 +205,10 @@ func TestSweepBoundsWhatItTerminates(t *testing.T) {
 		withheld   int
 		stopped    bool
 	}{
-		"a tenth of all at a time":              {SweepMost, 20, 5, 15, false},
-		"three at least":                        {0.01, 20, minSweep, 20 - minSweep, false},
-		"as many as it is told":                 {1, 50, 50, 0, false},
-		"they may be another cluster's of this": {SweepMost, 50, 0, 0, true},
+		"a tenth of all at a time":              {share: SweepMost, orphans: 20, terminated: 5, withheld: 15, stopped: false},
+		"three at least":                        {share: 0.01, orphans: 20, terminated: minSweep, withheld: 20 - minSweep, stopped: false},
+		"as many as it is told":                 {share: 1, orphans: 50, terminated: 50, withheld: 0, stopped: false},
+		"they may be another cluster's of this": {share: SweepMost, orphans: 50, terminated: 0, withheld: 0, stopped: true},
 	} {
 		lives, claims, instances := sweptLives(50, func(i int) bool { return i < test.orphans })
 		provider := &sweptCloud{instances: instances}
@@ -229,10 +229,10 @@ func TestSweepDoubtsACloudWithoutInstances(t *testing.T) {
 		lost          int
 		stopped       bool
 	}{
-		"a zone went down":                         {20, 12, SweepMost, 8, false},
-		"all of a few are gone":                    {3, 0, SweepMost, 3, false},
-		"the worker asks another account, perhaps": {20, 0, SweepMost, 0, true},
-		"and they are gone indeed":                 {20, 0, 1, 20, false},
+		"a zone went down":                         {claims: 20, shown: 12, share: SweepMost, lost: 8, stopped: false},
+		"all of a few are gone":                    {claims: 3, shown: 0, share: SweepMost, lost: 3, stopped: false},
+		"the worker asks another account, perhaps": {claims: 20, shown: 0, share: SweepMost, lost: 0, stopped: true},
+		"and they are gone indeed":                 {claims: 20, shown: 0, share: 1, lost: 20, stopped: false},
 	} {
 		lives, claims, instances := sweptLives(test.claims, func(int) bool { return false })
 		got := sweepOnce(t, New(Config{Cluster: "c", SweepMost: test.share, Temporal: &livesServer{lives: lives, told: map[string]any{}}, Cloud: &sweptCloud{instances: instances[:test.shown]},
@@ -267,15 +267,18 @@ func TestSweepTellsWhoWaitsInVain(t *testing.T) {
 		lives []life
 		want  map[string]any
 	}{
-		"its drain was terminated":    {leaving(func(*karpv1.NodeClaim) {}), node("uid-n"), []life{serving}, map[string]any{"c/nodeclaim/a": canceled}},
-		"its drain goes on":           {leaving(func(*karpv1.NodeClaim) {}), node("uid-n"), []life{serving, drain}, map[string]any{}},
-		"it was deleted a moment ago": {leaving(func(c *karpv1.NodeClaim) { c.DeletionTimestamp.Time = time.Now() }), node("uid-n"), []life{serving}, map[string]any{}},
-		"its instance ends by now": {leaving(func(c *karpv1.NodeClaim) {
+		"its drain was terminated": {claim: leaving(func(*karpv1.NodeClaim) {}), node: node("uid-n"), lives: []life{serving},
+			want: map[string]any{"c/nodeclaim/a": canceled}},
+		"its drain goes on": {claim: leaving(func(*karpv1.NodeClaim) {}), node: node("uid-n"), lives: []life{serving, drain}, want: map[string]any{}},
+		"it was deleted a moment ago": {claim: leaving(func(c *karpv1.NodeClaim) { c.DeletionTimestamp.Time = time.Now() }),
+			node: node("uid-n"), lives: []life{serving}, want: map[string]any{}},
+		"its instance ends by now": {claim: leaving(func(c *karpv1.NodeClaim) {
 			c.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue})
-		}), node("uid-n"), []life{serving}, map[string]any{}},
-		"the node of a drain is gone":  {nil, nil, []life{drain}, map[string]any{"c/drain/n": workflows.DrainWaiter{Gone: true}}},
-		"another node has its name":    {nil, node("uid-later"), []life{drain}, map[string]any{"c/drain/n": workflows.DrainWaiter{Gone: true}}},
-		"nobody knows the drain's UID": {nil, nil, []life{{id: drain.id, age: old, status: runs}}, map[string]any{}},
+		}), node: node("uid-n"), lives: []life{serving}, want: map[string]any{}},
+		"the node of a drain is gone": {claim: nil, lives: []life{drain}, want: map[string]any{"c/drain/n": workflows.DrainWaiter{Gone: true}}},
+		"another node has its name": {claim: nil, node: node("uid-later"), lives: []life{drain},
+			want: map[string]any{"c/drain/n": workflows.DrainWaiter{Gone: true}}},
+		"nobody knows the drain's UID": {claim: nil, lives: []life{{id: drain.id, age: old, status: runs}}, want: map[string]any{}},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
@@ -309,17 +312,21 @@ func TestSweepOpensWhatNobodyKeepsClosed(t *testing.T) {
 		lives []life
 		opens bool
 	}{
-		"a removal goes on":                            {reason, []life{{id: "c/disruption", status: runs, pending: workflows.RemoveActivity.Name}}, false},
-		"Disruption was terminated while it removed":   {reason, []life{{id: "c/disruption", status: terminated}}, true},
-		"Disruption runs, and removes nothing":         {reason, []life{{id: "c/disruption", status: runs, pending: workflows.EvaluateActivity.Name}}, true},
-		"a replacement lets it go":                     {map[string]string{karpv1.RemovalReasonAnnotationKey: "Drifted", karpv1.ReplacementAnnotationKey: "r1"}, []life{{id: "c/replacement/r1", status: runs}}, false},
-		"the replacement was terminated":               {replaced, []life{{id: "c/replacement/r1", status: terminated}}, true},
-		"somebody drains it":                           {byHand, []life{{id: "c/drain/n", status: runs}}, false},
-		"somebody has drained it and kept it":          {byHand, []life{{id: "c/drain/n", status: completed}}, false},
-		"somebody did long ago, and Temporal forgot":   {byHand, nil, false},
-		"the drain by hand was cancelled in the UI":    {byHand, []life{{id: "c/drain/n", status: enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED}}, true},
-		"the drain by hand was terminated in the UI":   {byHand, []life{{id: "c/drain/n", status: terminated}}, true},
-		"nothing says who closed it, as in old drains": {nil, nil, false},
+		"a removal goes on": {notes: reason,
+			lives: []life{{id: "c/disruption", status: runs, pending: workflows.RemoveActivity.Name}}, opens: false},
+		"Disruption was terminated while it removed": {notes: reason, lives: []life{{id: "c/disruption", status: terminated}}, opens: true},
+		"Disruption runs, and removes nothing": {notes: reason,
+			lives: []life{{id: "c/disruption", status: runs, pending: workflows.EvaluateActivity.Name}}, opens: true},
+		"a replacement lets it go": {notes: map[string]string{karpv1.RemovalReasonAnnotationKey: "Drifted", karpv1.ReplacementAnnotationKey: "r1"},
+			lives: []life{{id: "c/replacement/r1", status: runs}}, opens: false},
+		"the replacement was terminated":             {notes: replaced, lives: []life{{id: "c/replacement/r1", status: terminated}}, opens: true},
+		"somebody drains it":                         {notes: byHand, lives: []life{{id: "c/drain/n", status: runs}}, opens: false},
+		"somebody has drained it and kept it":        {notes: byHand, lives: []life{{id: "c/drain/n", status: completed}}, opens: false},
+		"somebody did long ago, and Temporal forgot": {notes: byHand, opens: false},
+		"the drain by hand was cancelled in the UI": {notes: byHand,
+			lives: []life{{id: "c/drain/n", status: enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED}}, opens: true},
+		"the drain by hand was terminated in the UI":   {notes: byHand, lives: []life{{id: "c/drain/n", status: terminated}}, opens: true},
+		"nothing says who closed it, as in old drains": {notes: nil, opens: false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -117,7 +117,7 @@ func TestTerminateDeletesTheNodeOfAClaimThatNeverKnewIt(t *testing.T) {
 	for _, test := range []struct {
 		reason, now string // the instance that the Node is by now
 		left        int
-	}{{"it is that instance's", "aws:///z/i-1", 0}, {"the mirror is old, and the name another instance's", "aws:///z/i-2", 1}} {
+	}{{reason: "it is that instance's", now: "aws:///z/i-1", left: 0}, {reason: "the mirror is old, and the name another instance's", now: "aws:///z/i-2", left: 1}} {
 		there := node.DeepCopy()
 		there.Spec.ProviderID = test.now
 		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid-a", Finalizers: []string{karpv1.TerminationFinalizer}}}

@@ -19,10 +19,16 @@ func TestJudge(t *testing.T) {
 		packed plan.Plan
 		want   workflows.PodAnswer
 	}{
-		"Nowhere":  {"a pod that is in no plan", plan.Plan{}, workflows.PodAnswer{Verdict: workflows.PodUnknown}},
-		"Fits":     {"a pod that needs no new node", plan.Plan{Placements: []plan.Placement{{Pod: pod, Node: "default-abcde"}}}, workflows.PodAnswer{Verdict: workflows.PodFits, Node: "default-abcde"}},
-		"Launch":   {"a pod with others on a new node; a few types are enough to read", plan.Plan{Claims: []plan.Claim{{NodePool: "other"}, {NodePool: "default", CapacityType: "spot", Zones: []string{"z"}, InstanceTypes: many, PricePerHour: 0.5, Pods: []types.UID{"x", "u"}}}}, workflows.PodAnswer{Verdict: workflows.PodLaunch, NodePool: "default", CapacityType: "spot", Zones: []string{"z"}, InstanceTypes: many[:typesShown], PricePerHour: 0.5}},
-		"Unplaced": {"every pool has its reason", plan.Plan{Unplaced: []plan.Unplaced{{Pod: pod, Reasons: []plan.Reason{{NodePool: "a", Message: "x"}, {NodePool: "b", Message: "y"}}}}}, workflows.PodAnswer{Verdict: workflows.PodUnplaced, Reasons: []workflows.PodReason{{NodePool: "a", Message: "x"}, {NodePool: "b", Message: "y"}}}},
+		"Nowhere": {reason: "a pod that is in no plan", packed: plan.Plan{}, want: workflows.PodAnswer{Verdict: workflows.PodUnknown}},
+		"Fits": {reason: "a pod that needs no new node",
+			packed: plan.Plan{Placements: []plan.Placement{{Pod: pod, Node: "default-abcde"}}},
+			want:   workflows.PodAnswer{Verdict: workflows.PodFits, Node: "default-abcde"}},
+		"Launch": {reason: "a pod with others on a new node; a few types are enough to read",
+			packed: plan.Plan{Claims: []plan.Claim{{NodePool: "other"}, {NodePool: "default", CapacityType: "spot", Zones: []string{"z"}, InstanceTypes: many, PricePerHour: 0.5, Pods: []types.UID{"x", "u"}}}},
+			want:   workflows.PodAnswer{Verdict: workflows.PodLaunch, NodePool: "default", CapacityType: "spot", Zones: []string{"z"}, InstanceTypes: many[:typesShown], PricePerHour: 0.5}},
+		"Unplaced": {reason: "every pool has its reason",
+			packed: plan.Plan{Unplaced: []plan.Unplaced{{Pod: pod, Reasons: []plan.Reason{{NodePool: "a", Message: "x"}, {NodePool: "b", Message: "y"}}}}},
+			want:   workflows.PodAnswer{Verdict: workflows.PodUnplaced, Reasons: []workflows.PodReason{{NodePool: "a", Message: "x"}, {NodePool: "b", Message: "y"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

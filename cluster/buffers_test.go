@@ -125,19 +125,21 @@ func TestBuffersThatCannotBeResolved(t *testing.T) {
 		spec   bufferv1.CapacityBufferSpec
 		want   []string
 	}{
-		{"it refers to nothing", bufferv1.CapacityBufferSpec{Replicas: new(int32(1))}, []string{"spare ResolutionFailed"}},
+		{reason: "it refers to nothing", spec: bufferv1.CapacityBufferSpec{Replicas: new(int32(1))}, want: []string{"spare ResolutionFailed"}},
 		{
-			"a kind without a template of pods",
-			bufferv1.CapacityBufferSpec{Replicas: new(int32(1)), ScalableRef: &bufferv1.ScalableRef{APIGroup: "batch", Kind: "Job", Name: "web"}},
-			[]string{"spare ResolutionFailed"},
+			reason: "a kind without a template of pods",
+			spec:   bufferv1.CapacityBufferSpec{Replicas: new(int32(1)), ScalableRef: &bufferv1.ScalableRef{APIGroup: "batch", Kind: "Job", Name: "web"}},
+			want:   []string{"spare ResolutionFailed"},
 		},
 		{
-			"limits that bound nothing",
-			bufferv1.CapacityBufferSpec{PodTemplateRef: &bufferv1.LocalObjectRef{Name: "web"}, Limits: corev1.ResourceList{"memory": resource.MustParse("1Gi")}},
-			[]string{"spare ResolutionFailed"},
+			reason: "limits that bound nothing",
+			spec: bufferv1.CapacityBufferSpec{PodTemplateRef: &bufferv1.LocalObjectRef{Name: "web"},
+				Limits: corev1.ResourceList{"memory": resource.MustParse("1Gi")}},
+			want: []string{"spare ResolutionFailed"},
 		},
-		{"nothing is asked for", bufferv1.CapacityBufferSpec{ScalableRef: &bufferv1.ScalableRef{APIGroup: "apps", Kind: "Deployment", Name: "web"}}, []string{"spare "}},
-		{"a strategy of somebody else", bufferv1.CapacityBufferSpec{ProvisioningStrategy: &other}, nil},
+		{reason: "nothing is asked for",
+			spec: bufferv1.CapacityBufferSpec{ScalableRef: &bufferv1.ScalableRef{APIGroup: "apps", Kind: "Deployment", Name: "web"}}, want: []string{"spare "}},
+		{reason: "a strategy of somebody else", spec: bufferv1.CapacityBufferSpec{ProvisioningStrategy: &other}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			t.Parallel()

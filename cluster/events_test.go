@@ -106,20 +106,20 @@ func TestEvents(t *testing.T) {
 		do     func()
 		want   []Event
 	}{
-		{"a pod without a node", func() { server.put("pods", testPod("p", "")) }, []Event{{PodsPending, ""}}},
-		{"the scheduler finds no node for it", func() { server.put("pods", testPod("p", "", unschedulable)) }, []Event{{PodsPending, ""}}},
-		{"a daemon's pod waits for its own node", func() {
+		{reason: "a pod without a node", do: func() { server.put("pods", testPod("p", "")) }, want: []Event{{PodsPending, ""}}},
+		{reason: "the scheduler finds no node for it", do: func() { server.put("pods", testPod("p", "", unschedulable)) }, want: []Event{{PodsPending, ""}}},
+		{reason: "a daemon's pod waits for its own node", do: func() {
 			server.put("pods", testPod("d", "", unschedulable, ownedBy("DaemonSet", "agent")))
 			server.remove("pods", testPod("daemon", "n"))
-		}, []Event{{PodsChanged, "n"}}},
-		{"the last pod that would have to move begins to end", func() {
+		}, want: []Event{{PodsChanged, "n"}}},
+		{reason: "the last pod that would have to move begins to end", do: func() {
 			server.put("pods", testPod("web", "n", ownedBy("ReplicaSet", "web"), func(pod *corev1.Pod) {
 				now := metav1.Now()
 				pod.DeletionTimestamp = &now
 			}))
-		}, []Event{{NodeEmptied, "n"}, {PodsChanged, "n"}}},
-		{"a claim comes", func() { server.put("nodeclaims", testClaim("c", "")) }, []Event{{ClaimChanged, "c"}}},
-		{"a node goes", func() { server.remove("nodes", testNode("n", "")) }, []Event{{NodeChanged, "n"}}},
+		}, want: []Event{{NodeEmptied, "n"}, {PodsChanged, "n"}}},
+		{reason: "a claim comes", do: func() { server.put("nodeclaims", testClaim("c", "")) }, want: []Event{{ClaimChanged, "c"}}},
+		{reason: "a node goes", do: func() { server.remove("nodes", testNode("n", "")) }, want: []Event{{NodeChanged, "n"}}},
 	} {
 		subscription := m.Subscribe(PodsPending, PodsChanged, NodeEmptied, ClaimChanged, NodeChanged)
 		step.do()

@@ -192,21 +192,23 @@ func TestStorageIsNewsForThoseWhoWait(t *testing.T) {
 		change put
 		news   bool
 	}{
-		{"a claim comes that a pod mounts", nil, claimIs(), true},
-		{"a claim comes that nobody mounts", nil, put{"persistentvolumeclaims", volumeClaimFor("other", "")}, false},
-		{"a claim is bound by itself", []put{claimIs()}, claimIs(bound), true},
-		{"a claim changes", []put{claimIs()}, claimIs(resized), true},
-		{"a claim's labels change", []put{claimIs()}, claimIs(touched), false},
-		{"the kube-scheduler chooses a node", []put{claimIs()}, claimIs(selected), false},
-		{"the volume for that node is there", []put{claimIs(selected)}, claimIs(selected, bound), false},
-		{"the choice is taken back", []put{claimIs(selected)}, claimIs(), true},
-		{"a free volume comes", []put{claimIs()}, put{"persistentvolumes", persistentVolume("pv", "")}, true},
-		{"a volume of the claim comes", []put{claimIs(bound)}, put{"persistentvolumes", persistentVolume("pv", "data")}, true},
-		{"a volume of another claim comes", []put{claimIs()}, put{"persistentvolumes", persistentVolume("pv", "other")}, false},
-		{"a volume is made for the chosen node", []put{claimIs(selected)}, put{"persistentvolumes", persistentVolume("pv", "data")}, false},
-		{"a StorageClass comes", []put{claimIs()}, put{"storageclasses", delayedClass("fast", "x")}, true},
-		{"a StorageClass stays as it is", []put{claimIs(), {"storageclasses", delayedClass("fast", "x")}}, put{"storageclasses", delayedClass("fast", "x")}, false},
-		{"a node tells its limits", []put{claimIs()}, put{"csinodes", attachLimit("n", 3)}, false},
+		{reason: "a claim comes that a pod mounts", change: claimIs(), news: true},
+		{reason: "a claim comes that nobody mounts", change: put{"persistentvolumeclaims", volumeClaimFor("other", "")}, news: false},
+		{reason: "a claim is bound by itself", before: []put{claimIs()}, change: claimIs(bound), news: true},
+		{reason: "a claim changes", before: []put{claimIs()}, change: claimIs(resized), news: true},
+		{reason: "a claim's labels change", before: []put{claimIs()}, change: claimIs(touched), news: false},
+		{reason: "the kube-scheduler chooses a node", before: []put{claimIs()}, change: claimIs(selected), news: false},
+		{reason: "the volume for that node is there", before: []put{claimIs(selected)}, change: claimIs(selected, bound), news: false},
+		{reason: "the choice is taken back", before: []put{claimIs(selected)}, change: claimIs(), news: true},
+		{reason: "a free volume comes", before: []put{claimIs()}, change: put{"persistentvolumes", persistentVolume("pv", "")}, news: true},
+		{reason: "a volume of the claim comes", before: []put{claimIs(bound)}, change: put{"persistentvolumes", persistentVolume("pv", "data")}, news: true},
+		{reason: "a volume of another claim comes", before: []put{claimIs()}, change: put{"persistentvolumes", persistentVolume("pv", "other")}, news: false},
+		{reason: "a volume is made for the chosen node", before: []put{claimIs(selected)},
+			change: put{"persistentvolumes", persistentVolume("pv", "data")}, news: false},
+		{reason: "a StorageClass comes", before: []put{claimIs()}, change: put{"storageclasses", delayedClass("fast", "x")}, news: true},
+		{reason: "a StorageClass stays as it is", before: []put{claimIs(), {"storageclasses", delayedClass("fast", "x")}},
+			change: put{"storageclasses", delayedClass("fast", "x")}, news: false},
+		{reason: "a node tells its limits", before: []put{claimIs()}, change: put{"csinodes", attachLimit("n", 3)}, news: false},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

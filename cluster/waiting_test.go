@@ -41,32 +41,36 @@ func TestBatchWindow(t *testing.T) {
 		steps  []step
 		want   time.Duration
 	}{
-		{"nothing comes and nothing waits", nil, 0},
-		{"one pod, judged at once", []step{{0, judgedAs(unschedulable), "a"}}, idle},
-		{"arrivals keep the window open", []step{
-			{0, judgedAs(unschedulable), "a"}, {600 * time.Millisecond, judgedAs(unschedulable), "b"}, {1200 * time.Millisecond, judgedAs(unschedulable), "c"},
-		}, 1200*time.Millisecond + idle},
-		{"created pods that nobody has judged are waited for", []step{
-			{0, come, "a"}, {0, come, "b"}, {3 * time.Second, judgedAs(unschedulable), "a"}, {4 * time.Second, judgedAs(unschedulable), "b"},
-		}, 4*time.Second + idle},
-		{"a pod that is bound is not waited for", []step{
-			{0, judgedAs(unschedulable), "a"}, {0, come, "b"}, {3 * time.Second, bind, "b"},
-		}, 3 * time.Second},
-		{"siblings of a pod that needs a node need one too, and are not waited for", []step{
-			{0, replica, "a"}, {0, replica, "b"}, {3 * time.Second, judgedAs(unschedulableReplica), "a"}, {9 * time.Second, judgedAs(unschedulableReplica), "b"},
-		}, 3*time.Second + idle},
-		{"what is found for the siblings is no news", []step{
-			{0, judgedAs(unschedulableReplica), "a"}, {0, replica, "b"}, {500 * time.Millisecond, judgedAs(unschedulableReplica), "b"},
-		}, idle},
-		{"a pod of another owner is waited for", []step{
-			{0, judgedAs(unschedulableReplica), "a"}, {0, come, "b"}, {3 * time.Second, judgedAs(unschedulable), "b"},
-		}, 3*time.Second + idle},
-		{"the window closes at the latest after most", []step{{0, come, "a"}, {9 * time.Second, come, "b"}}, most},
-		{"daemons' pods, gated and ended pods are nobody's burst", []step{
-			{0, judgedAs(ownedBy("DaemonSet", "agent")), "d"},
-			{0, judgedAs(func(pod *corev1.Pod) { pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} }), "g"},
-			{0, judgedAs(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }), "f"},
-		}, 0},
+		{reason: "nothing comes and nothing waits", want: 0},
+		{reason: "one pod, judged at once", steps: []step{{at: 0, do: judgedAs(unschedulable), pod: "a"}}, want: idle},
+		{reason: "arrivals keep the window open", steps: []step{
+			{at: 0, do: judgedAs(unschedulable), pod: "a"}, {at: 600 * time.Millisecond, do: judgedAs(unschedulable),
+				pod: "b"}, {at: 1200 * time.Millisecond, do: judgedAs(unschedulable), pod: "c"},
+		}, want: 1200*time.Millisecond + idle},
+		{reason: "created pods that nobody has judged are waited for", steps: []step{
+			{at: 0, do: come, pod: "a"}, {at: 0, do: come, pod: "b"}, {at: 3 * time.Second, do: judgedAs(unschedulable),
+				pod: "a"}, {at: 4 * time.Second, do: judgedAs(unschedulable), pod: "b"},
+		}, want: 4*time.Second + idle},
+		{reason: "a pod that is bound is not waited for", steps: []step{
+			{at: 0, do: judgedAs(unschedulable), pod: "a"}, {at: 0, do: come, pod: "b"}, {at: 3 * time.Second, do: bind, pod: "b"},
+		}, want: 3 * time.Second},
+		{reason: "siblings of a pod that needs a node need one too, and are not waited for", steps: []step{
+			{at: 0, do: replica, pod: "a"}, {at: 0, do: replica, pod: "b"}, {at: 3 * time.Second, do: judgedAs(unschedulableReplica),
+				pod: "a"}, {at: 9 * time.Second, do: judgedAs(unschedulableReplica), pod: "b"},
+		}, want: 3*time.Second + idle},
+		{reason: "what is found for the siblings is no news", steps: []step{
+			{at: 0, do: judgedAs(unschedulableReplica), pod: "a"}, {at: 0, do: replica, pod: "b"}, {at: 500 * time.Millisecond,
+				do: judgedAs(unschedulableReplica), pod: "b"},
+		}, want: idle},
+		{reason: "a pod of another owner is waited for", steps: []step{
+			{at: 0, do: judgedAs(unschedulableReplica), pod: "a"}, {at: 0, do: come, pod: "b"}, {at: 3 * time.Second, do: judgedAs(unschedulable), pod: "b"},
+		}, want: 3*time.Second + idle},
+		{reason: "the window closes at the latest after most", steps: []step{{at: 0, do: come, pod: "a"}, {at: 9 * time.Second, do: come, pod: "b"}}, want: most},
+		{reason: "daemons' pods, gated and ended pods are nobody's burst", steps: []step{
+			{at: 0, do: judgedAs(ownedBy("DaemonSet", "agent")), pod: "d"},
+			{at: 0, do: judgedAs(func(pod *corev1.Pod) { pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} }), pod: "g"},
+			{at: 0, do: judgedAs(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }), pod: "f"},
+		}, want: 0},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()

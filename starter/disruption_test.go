@@ -20,9 +20,10 @@ func TestWhatIsForSaleAgainIsSeen(t *testing.T) {
 		found   plan.Disruption
 		signals int
 	}{
-		{"nothing can be replaced, and nothing says when", plan.Disruption{}, 0},
-		{"the next look is an hour away", plan.Disruption{NextLook: time.Now().Add(time.Hour)}, 0},
-		{"a replacement is for sale", plan.Disruption{Commands: []plan.Command{{Reason: karpv1.DisruptionReasonDrifted, Nodes: []string{"a"}}}}, 1},
+		{reason: "nothing can be replaced, and nothing says when", found: plan.Disruption{}, signals: 0},
+		{reason: "the next look is an hour away", found: plan.Disruption{NextLook: time.Now().Add(time.Hour)}, signals: 0},
+		{reason: "a replacement is for sale",
+			found: plan.Disruption{Commands: []plan.Command{{Reason: karpv1.DisruptionReasonDrifted, Nodes: []string{"a"}}}}, signals: 1},
 	} {
 		found = step.found
 		if wait := e.disruption.look(t.Context()); wait <= 0 || wait > idleLookEvery {

@@ -84,10 +84,10 @@ func (l *playedLock) Update(_ context.Context, record resourcelock.LeaderElectio
 func TestOnlyItsOwnLeaseIsLetGo(t *testing.T) {
 	t.Parallel()
 	for reason, test := range map[string]struct{ holder, wants, left string }{
-		"a holder lets its Lease go":                       {"tenon_a", "", ""},
-		"one that slept does not let go what is another's": {"karpenter_b", "", "karpenter_b"},
-		"a Lease that nobody has is taken":                 {"", "tenon_a", "tenon_a"},
-		"one that has run out is taken":                    {"karpenter_b", "tenon_a", "tenon_a"},
+		"a holder lets its Lease go":                       {holder: "tenon_a", wants: "", left: ""},
+		"one that slept does not let go what is another's": {holder: "karpenter_b", wants: "", left: "karpenter_b"},
+		"a Lease that nobody has is taken":                 {holder: "", wants: "tenon_a", left: "tenon_a"},
+		"one that has run out is taken":                    {holder: "karpenter_b", wants: "tenon_a", left: "tenon_a"},
 	} {
 		played := &playedLock{record: resourcelock.LeaderElectionRecord{HolderIdentity: test.holder}}
 		lock := &ownLock{Interface: played, held: func(string, time.Time) {}}

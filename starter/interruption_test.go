@@ -364,20 +364,21 @@ func TestClaimsSayWhenTheirInstanceEnds(t *testing.T) {
 		arrange func(*edge)
 		want    string
 	}{
-		{"a spot instance has two minutes", cloud.SpotInterruption, nil, inTwo},
-		{"as has one in a reservation that is taken back", cloud.ReservationInterruption, nil, inTwo},
-		{"one that is being stopped has none", cloud.InstanceStopping, nil, atOnce},
-		{"nor one that is being terminated", cloud.InstanceTerminating, nil, atOnce},
-		{"work on the machine begins nobody knows when", cloud.ScheduledChange, nil, ""},
-		{"nothing has happened yet", cloud.RebalanceRecommendation, nil, ""},
-		{"a drain that waits for a pod does not wait any more", cloud.SpotInterruption, going, inTwo},
-		{"Tenon's own termination is no news", cloud.InstanceTerminating, func(e *edge) {
+		{reason: "a spot instance has two minutes", kind: cloud.SpotInterruption, want: inTwo},
+		{reason: "as has one in a reservation that is taken back", kind: cloud.ReservationInterruption, want: inTwo},
+		{reason: "one that is being stopped has none", kind: cloud.InstanceStopping, want: atOnce},
+		{reason: "nor one that is being terminated", kind: cloud.InstanceTerminating, want: atOnce},
+		{reason: "work on the machine begins nobody knows when", kind: cloud.ScheduledChange, want: ""},
+		{reason: "nothing has happened yet", kind: cloud.RebalanceRecommendation, want: ""},
+		{reason: "a drain that waits for a pod does not wait any more", kind: cloud.SpotInterruption, arrange: going, want: inTwo},
+		{reason: "Tenon's own termination is no news", kind: cloud.InstanceTerminating, arrange: func(e *edge) {
 			going(e)
 			e.mirror.pods = nil
-		}, ""},
-		{"the deadline of the drain may be sooner", cloud.SpotInterruption, known(karpv1.NodeClaimTerminationTimestampAnnotationKey, atOnce), ""},
-		{"or later", cloud.SpotInterruption, known(karpv1.NodeClaimTerminationTimestampAnnotationKey, "2026-01-02T09:00:00Z"), inTwo},
-		{"it was stopped before it could be taken back", cloud.SpotInterruption, known(karpv1.InstanceEndsAnnotationKey, atOnce), ""},
+		}, want: ""},
+		{reason: "the deadline of the drain may be sooner", kind: cloud.SpotInterruption,
+			arrange: known(karpv1.NodeClaimTerminationTimestampAnnotationKey, atOnce), want: ""},
+		{reason: "or later", kind: cloud.SpotInterruption, arrange: known(karpv1.NodeClaimTerminationTimestampAnnotationKey, "2026-01-02T09:00:00Z"), want: inTwo},
+		{reason: "it was stopped before it could be taken back", kind: cloud.SpotInterruption, arrange: known(karpv1.InstanceEndsAnnotationKey, atOnce), want: ""},
 	} {
 		e := newEdge(t)
 		if test.arrange != nil {
@@ -531,24 +532,25 @@ func TestClaimsThatLeavePodsAreAnnounced(t *testing.T) {
 		arrange func(*edge)
 		want    bool
 	}{
-		"running":     {"its pods need another node", running, nil, true},
-		"empty":       {"nobody needs one", nil, nil, false},
-		"daemons":     {"they go with the node", pod(func(p *plan.Pod) { p.Daemon = true }), nil, false},
-		"terminating": {"their successors are on their way", pod(func(p *plan.Pod) { p.Deletion = time.Now() }), nil, false},
-		"undisturbed": {"they stay until they are done", pod(func(p *plan.Pod) { p.DoNotDisrupt = true }), nil, false},
-		"undisturbed, and lost": {"they are lost with their instance", pod(func(p *plan.Pod) { p.DoNotDisrupt = true }), func(e *edge) {
+		"running":     {reason: "its pods need another node", pods: running, want: true},
+		"empty":       {reason: "nobody needs one", want: false},
+		"daemons":     {reason: "they go with the node", pods: pod(func(p *plan.Pod) { p.Daemon = true }), want: false},
+		"terminating": {reason: "their successors are on their way", pods: pod(func(p *plan.Pod) { p.Deletion = time.Now() }), want: false},
+		"undisturbed": {reason: "they stay until they are done", pods: pod(func(p *plan.Pod) { p.DoNotDisrupt = true }), want: false},
+		"undisturbed, and lost": {reason: "they are lost with their instance", pods: pod(func(p *plan.Pod) { p.DoNotDisrupt = true }), arrange: func(e *edge) {
 			e.mirror.claims["i-a"].Annotations = map[string]string{karpv1.InstanceEndsAnnotationKey: time.Now().Add(2 * time.Minute).Format(time.RFC3339)}
-		}, true},
-		"expected": {"what was planned for it will not find it", nil, func(e *edge) { e.mirror.promised = map[string][]*cluster.Pod{"a": running} }, true},
-		"replaced": {"the replacement has a place for each of its pods", running, replaced, false},
-		"a replacement": {"it is not replaced itself, whatever it was launched for", running, func(e *edge) {
+		}, want: true},
+		"expected": {reason: "what was planned for it will not find it",
+			arrange: func(e *edge) { e.mirror.promised = map[string][]*cluster.Pod{"a": running} }, want: true},
+		"replaced": {reason: "the replacement has a place for each of its pods", pods: running, arrange: replaced, want: false},
+		"a replacement": {reason: "it is not replaced itself, whatever it was launched for", pods: running, arrange: func(e *edge) {
 			replaced(e)
 			e.mirror.nodes["node-a"].Spec.Taints = nil
-		}, true},
-		"interrupted while replaced": {"its replacement may not be there in time", running, func(e *edge) {
+		}, want: true},
+		"interrupted while replaced": {reason: "its replacement may not be there in time", pods: running, arrange: func(e *edge) {
 			replaced(e)
 			e.notices.handleAll(t.Context(), []cloud.Notice{notice("1", cloud.SpotInterruption, "i-a")})
-		}, true},
+		}, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

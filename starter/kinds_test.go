@@ -27,13 +27,13 @@ func TestKindsChanged(t *testing.T) {
 		causes []plan.Cause
 		want   bool
 	}{
-		{"nothing keeps anything", 0, nil, false},
-		{"what passes is no news", 0, []plan.Cause{plan.CauseQuiet, plan.CauseLeaving}, false},
-		{"the first", 0, []plan.Cause{plan.CausePDB}, true},
-		{"more of the same", time.Hour, []plan.Cause{plan.CausePDB, plan.CausePDB}, false},
-		{"another kind", 0, []plan.Cause{plan.CausePDB, plan.CausePrice}, true},
-		{"too soon", time.Minute, []plan.Cause{plan.CausePrice}, false},
-		{"later", kindsEvery, []plan.Cause{plan.CausePrice}, true},
+		{reason: "nothing keeps anything", after: 0, want: false},
+		{reason: "what passes is no news", after: 0, causes: []plan.Cause{plan.CauseQuiet, plan.CauseLeaving}, want: false},
+		{reason: "the first", after: 0, causes: []plan.Cause{plan.CausePDB}, want: true},
+		{reason: "more of the same", after: time.Hour, causes: []plan.Cause{plan.CausePDB, plan.CausePDB}, want: false},
+		{reason: "another kind", after: 0, causes: []plan.Cause{plan.CausePDB, plan.CausePrice}, want: true},
+		{reason: "too soon", after: time.Minute, causes: []plan.Cause{plan.CausePrice}, want: false},
+		{reason: "later", after: kindsEvery, causes: []plan.Cause{plan.CausePrice}, want: true},
 	} {
 		at = at.Add(step.after)
 		if got := seen.changed(of(step.causes...), at); got != step.want {

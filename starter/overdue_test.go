@@ -32,10 +32,10 @@ func TestAnOfferingWhoseMachinesDoNotComeIsLeftAlone(t *testing.T) {
 		events  []string
 		shunned []cloud.OfferingKey
 	}{
-		{"one may be an accident", []string{"a"}, 0, []string{eventOverdue}, nil},
-		{"it is told once", []string{"a"}, time.Minute, nil, nil},
-		{"two are none", []string{"a", "b"}, 10 * time.Minute, []string{eventOverdue}, []cloud.OfferingKey{spot}},
-		{"one that was long ago says nothing", []string{"c"}, time.Hour, []string{eventOverdue}, nil},
+		{reason: "one may be an accident", overdue: []string{"a"}, after: 0, events: []string{eventOverdue}},
+		{reason: "it is told once", overdue: []string{"a"}, after: time.Minute},
+		{reason: "two are none", overdue: []string{"a", "b"}, after: 10 * time.Minute, events: []string{eventOverdue}, shunned: []cloud.OfferingKey{spot}},
+		{reason: "one that was long ago says nothing", overdue: []string{"c"}, after: time.Hour, events: []string{eventOverdue}},
 	} {
 		e.cloud.shunned = nil
 		late(step.overdue...)

@@ -24,14 +24,14 @@ func TestSignalled(t *testing.T) {
 		news   bool
 		wait   time.Duration
 	}{
-		{"nobody was told", 0, due("a"), true, 10 * time.Second},
-		{"the same a moment later", time.Second, due("a"), false, 9 * time.Second},
-		{"another node", time.Second, due("a", "b"), true, 10 * time.Second},
-		{"fewer nodes are no news", 5 * time.Second, due("b"), false, 5 * time.Second},
-		{"the same after a while", 5 * time.Second, due("b"), true, 20 * time.Second},
-		{"the same, but not as soon", 10 * time.Second, due("b"), false, 10 * time.Second},
-		{"and once more", 10 * time.Second, due("b"), true, 40 * time.Second},
-		{"a node that was not among the last", time.Second, due("a"), true, 10 * time.Second},
+		{reason: "nobody was told", after: 0, found: due("a"), news: true, wait: 10 * time.Second},
+		{reason: "the same a moment later", after: time.Second, found: due("a"), news: false, wait: 9 * time.Second},
+		{reason: "another node", after: time.Second, found: due("a", "b"), news: true, wait: 10 * time.Second},
+		{reason: "fewer nodes are no news", after: 5 * time.Second, found: due("b"), news: false, wait: 5 * time.Second},
+		{reason: "the same after a while", after: 5 * time.Second, found: due("b"), news: true, wait: 20 * time.Second},
+		{reason: "the same, but not as soon", after: 10 * time.Second, found: due("b"), news: false, wait: 10 * time.Second},
+		{reason: "and once more", after: 10 * time.Second, found: due("b"), news: true, wait: 40 * time.Second},
+		{reason: "a node that was not among the last", after: time.Second, found: due("a"), news: true, wait: 10 * time.Second},
 	} {
 		start = start.Add(step.after)
 		if news, wait := last.news(start, step.found); news != step.news || wait != step.wait {
@@ -53,17 +53,19 @@ func TestGather(t *testing.T) {
 		due    karpv1.DisruptionReason
 		looks  []look
 	}{
-		{"nothing else comes due", karpv1.DisruptionReasonEmpty, []look{{0, 0, 0}}},
-		{"what comes due much later is not waited for", karpv1.DisruptionReasonEmpty, []look{{0, 20 * time.Second, 0}}},
-		{"what comes due in a moment is waited for, and then nothing is left to wait for", karpv1.DisruptionReasonEmpty, []look{
-			{0, 2 * time.Second, 2 * time.Second}, {2 * time.Second, 0, 0}}},
-		{"what should have come due already is waited for no longer than changes settle", karpv1.DisruptionReasonEmpty, []look{
-			{0, -time.Second, settle}, {time.Second, 0, 0}}},
-		{"a row of nodes is not waited for endlessly", karpv1.DisruptionReasonEmpty, []look{
-			{0, 3 * time.Second, 3 * time.Second}, {3 * time.Second, 3 * time.Second, 3 * time.Second}, {3 * time.Second, 3 * time.Second, 0}}},
-		{"the next ones are waited for as long again", karpv1.DisruptionReasonEmpty, []look{
-			{0, time.Second, time.Second}, {7 * time.Second, time.Second, 0}, {time.Second, time.Second, time.Second}}},
-		{"nodes with pods wait for nothing", karpv1.DisruptionReasonUnderutilized, []look{{0, 2 * time.Second, 0}}},
+		{reason: "nothing else comes due", due: karpv1.DisruptionReasonEmpty, looks: []look{{after: 0, next: 0, wait: 0}}},
+		{reason: "what comes due much later is not waited for", due: karpv1.DisruptionReasonEmpty, looks: []look{{after: 0, next: 20 * time.Second, wait: 0}}},
+		{reason: "what comes due in a moment is waited for, and then nothing is left to wait for", due: karpv1.DisruptionReasonEmpty, looks: []look{
+			{after: 0, next: 2 * time.Second, wait: 2 * time.Second}, {after: 2 * time.Second, next: 0, wait: 0}}},
+		{reason: "what should have come due already is waited for no longer than changes settle", due: karpv1.DisruptionReasonEmpty, looks: []look{
+			{after: 0, next: -time.Second, wait: settle}, {after: time.Second, next: 0, wait: 0}}},
+		{reason: "a row of nodes is not waited for endlessly", due: karpv1.DisruptionReasonEmpty, looks: []look{
+			{after: 0, next: 3 * time.Second, wait: 3 * time.Second}, {after: 3 * time.Second, next: 3 * time.Second,
+				wait: 3 * time.Second}, {after: 3 * time.Second, next: 3 * time.Second, wait: 0}}},
+		{reason: "the next ones are waited for as long again", due: karpv1.DisruptionReasonEmpty, looks: []look{
+			{after: 0, next: time.Second, wait: time.Second}, {after: 7 * time.Second, next: time.Second, wait: 0}, {after: time.Second,
+				next: time.Second, wait: time.Second}}},
+		{reason: "nodes with pods wait for nothing", due: karpv1.DisruptionReasonUnderutilized, looks: []look{{after: 0, next: 2 * time.Second, wait: 0}}},
 	} {
 		var last signalled
 		now := start

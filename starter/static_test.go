@@ -31,14 +31,14 @@ func TestStaticPoolsAreAnnounced(t *testing.T) {
 		signal bool
 		wait   time.Duration
 	}{
-		{"a pool that has its nodes is silent", snapshot(0, 2, 2, "True"), true, false, 0},
-		{"one that lacks nodes is announced at once", snapshot(time.Second, 3, 2, "True"), false, true, retryFirst},
-		{"and again after a while only", snapshot(2*time.Second, 3, 2, "True"), false, false, 9 * time.Second},
-		{"unless it lacks more", snapshot(3*time.Second, 5, 2, "True"), false, true, retryFirst},
-		{"a node class that changed may help", snapshot(5*time.Second, 5, 2, "True"), true, true, retryFirst},
-		{"what may not be launched is not announced", snapshot(6*time.Second, 5, 2, "False"), false, false, 0},
-		{"when it is served there is nothing to say", snapshot(7*time.Second, 5, 5, "True"), false, false, 0},
-		{"a surplus is none of Provisioning's", snapshot(8*time.Second, 1, 5, "True"), false, false, 0},
+		{reason: "a pool that has its nodes is silent", at: snapshot(0, 2, 2, "True"), news: true, signal: false, wait: 0},
+		{reason: "one that lacks nodes is announced at once", at: snapshot(time.Second, 3, 2, "True"), news: false, signal: true, wait: retryFirst},
+		{reason: "and again after a while only", at: snapshot(2*time.Second, 3, 2, "True"), news: false, signal: false, wait: 9 * time.Second},
+		{reason: "unless it lacks more", at: snapshot(3*time.Second, 5, 2, "True"), news: false, signal: true, wait: retryFirst},
+		{reason: "a node class that changed may help", at: snapshot(5*time.Second, 5, 2, "True"), news: true, signal: true, wait: retryFirst},
+		{reason: "what may not be launched is not announced", at: snapshot(6*time.Second, 5, 2, "False"), news: false, signal: false, wait: 0},
+		{reason: "when it is served there is nothing to say", at: snapshot(7*time.Second, 5, 5, "True"), news: false, signal: false, wait: 0},
+		{reason: "a surplus is none of Provisioning's", at: snapshot(8*time.Second, 1, 5, "True"), news: false, signal: false, wait: 0},
 	} {
 		if signal, wait := p.lacking(look.at, look.news); signal != look.signal || wait != look.wait {
 			t.Errorf("%s: signal %t after %s, want %t after %s", look.reason, signal, wait, look.signal, look.wait)

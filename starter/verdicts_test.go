@@ -31,20 +31,30 @@ func TestSentences(t *testing.T) {
 		of     []plan.Verdict
 		want   []string
 	}{
-		{"what does not apply is not worth a word", verdictsFor("n", none, verdict(karpv1.DisruptionReasonDrifted, plan.CauseNone, "it has not drifted")), nil},
-		{"nor what is on its way", verdictsFor("n", verdict(karpv1.DisruptionReasonDrifted, plan.CauseLeaving, "it is going"), verdict(karpv1.DisruptionReasonEmpty, plan.CauseNominated, "pods come")), nil},
-		{"one sentence for one thing that blocks every reason", verdictsFor("n", verdict(karpv1.DisruptionReasonDrifted, plan.CausePod, "pod a is protected"), verdict(karpv1.DisruptionReasonUnderutilized, plan.CausePod, "pod a is protected")),
-			[]string{"DisruptionBlocked it has drifted, but pod a is protected"}},
-		{"a block of consolidation is no statement about the node", verdictsFor("n", none, verdict(karpv1.DisruptionReasonUnderutilized, plan.CausePDB, "PodDisruptionBudget a/b allows nothing")),
-			[]string{"DisruptionBlocked PodDisruptionBudget a/b allows nothing"}},
-		{"price, room and policy are Unconsolidatable", verdictsFor("n", none, verdict(karpv1.DisruptionReasonUnderutilized, plan.CausePrice, "it saves nothing")), []string{"Unconsolidatable it saves nothing"}},
-		{"but not where the node has drifted", verdictsFor("n", verdict(karpv1.DisruptionReasonDrifted, plan.CauseRoom, "pod a finds no room")), []string{"DisruptionBlocked it has drifted, but pod a finds no room"}},
-		{"the buffer keeps an empty node", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseBuffer, "it keeps room free for b")), []string{"Unconsolidatable it is empty, but it keeps room free for b"}},
-		{"static pools are no news for empty nodes", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CausePolicy, "its NodePool is static"), verdict(karpv1.DisruptionReasonUnderutilized, plan.CausePolicy, "its NodePool is static")),
-			[]string{"Unconsolidatable its NodePool is static"}},
-		{"what lasts comes before what passes", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseQuiet, "it is too young"), verdict(karpv1.DisruptionReasonDrifted, plan.CauseBudget, "budgets allow 0")),
-			[]string{"DisruptionBlocked it has drifted, but budgets allow 0"}},
-		{"what time will tell is said where nothing else is, and time does not tell", verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseQuiet, "it is too young")), []string{"DisruptionBlocked it is empty, but it is too young"}},
+		{reason: "what does not apply is not worth a word",
+			of: verdictsFor("n", none, verdict(karpv1.DisruptionReasonDrifted, plan.CauseNone, "it has not drifted"))},
+		{reason: "nor what is on its way",
+			of: verdictsFor("n", verdict(karpv1.DisruptionReasonDrifted, plan.CauseLeaving, "it is going"), verdict(karpv1.DisruptionReasonEmpty, plan.CauseNominated, "pods come"))},
+		{reason: "one sentence for one thing that blocks every reason", of: verdictsFor("n", verdict(karpv1.DisruptionReasonDrifted, plan.CausePod, "pod a is protected"), verdict(karpv1.DisruptionReasonUnderutilized, plan.CausePod, "pod a is protected")),
+			want: []string{"DisruptionBlocked it has drifted, but pod a is protected"}},
+		{reason: "a block of consolidation is no statement about the node", of: verdictsFor("n", none, verdict(karpv1.DisruptionReasonUnderutilized, plan.CausePDB, "PodDisruptionBudget a/b allows nothing")),
+			want: []string{"DisruptionBlocked PodDisruptionBudget a/b allows nothing"}},
+		{reason: "price, room and policy are Unconsolidatable",
+			of:   verdictsFor("n", none, verdict(karpv1.DisruptionReasonUnderutilized, plan.CausePrice, "it saves nothing")),
+			want: []string{"Unconsolidatable it saves nothing"}},
+		{reason: "but not where the node has drifted",
+			of:   verdictsFor("n", verdict(karpv1.DisruptionReasonDrifted, plan.CauseRoom, "pod a finds no room")),
+			want: []string{"DisruptionBlocked it has drifted, but pod a finds no room"}},
+		{reason: "the buffer keeps an empty node",
+			of:   verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseBuffer, "it keeps room free for b")),
+			want: []string{"Unconsolidatable it is empty, but it keeps room free for b"}},
+		{reason: "static pools are no news for empty nodes", of: verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CausePolicy, "its NodePool is static"), verdict(karpv1.DisruptionReasonUnderutilized, plan.CausePolicy, "its NodePool is static")),
+			want: []string{"Unconsolidatable its NodePool is static"}},
+		{reason: "what lasts comes before what passes", of: verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseQuiet, "it is too young"), verdict(karpv1.DisruptionReasonDrifted, plan.CauseBudget, "budgets allow 0")),
+			want: []string{"DisruptionBlocked it has drifted, but budgets allow 0"}},
+		{reason: "what time will tell is said where nothing else is, and time does not tell",
+			of:   verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseQuiet, "it is too young")),
+			want: []string{"DisruptionBlocked it is empty, but it is too young"}},
 	} {
 		var v verdicts
 		at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -131,7 +141,7 @@ func TestYoungNodesAreNoNews(t *testing.T) {
 		after time.Duration
 		young bool
 		said  int
-	}{{0, true, 0}, {time.Hour, true, 0}, {time.Hour, false, 0}, {lasting, false, 1}, {time.Hour, false, 0}} {
+	}{{after: 0, young: true, said: 0}, {after: time.Hour, young: true, said: 0}, {after: time.Hour, young: false, said: 0}, {after: lasting, young: false, said: 1}, {after: time.Hour, young: false, said: 0}} {
 		at = at.Add(step.after)
 		if tellings, _ := v.choose(found, map[string]bool{"n": step.young}, at); len(tellings) != step.said {
 			t.Errorf("%+v: %v", step, tellings)

@@ -229,10 +229,10 @@ func TestNominationsMayBeRefused(t *testing.T) {
 		err    error
 		works  bool
 	}{
-		{"another pod of that name is no reason to stop", apierrors.NewConflict(pods, "a", errors.New("UID")), true},
-		{"nor is one that was bound meanwhile", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), true},
-		{"nor is a busy API server", apierrors.NewTooManyRequests("busy", 1), true},
-		{"a worker that may not do it does not try for ever", apierrors.NewForbidden(pods, "a", errors.New("RBAC")), false},
+		{reason: "another pod of that name is no reason to stop", err: apierrors.NewConflict(pods, "a", errors.New("UID")), works: true},
+		{reason: "nor is one that was bound meanwhile", err: apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), works: true},
+		{reason: "nor is a busy API server", err: apierrors.NewTooManyRequests("busy", 1), works: true},
+		{reason: "a worker that may not do it does not try for ever", err: apierrors.NewForbidden(pods, "a", errors.New("RBAC")), works: false},
 	} {
 		world := (&nominations{refuse: func(string) error { return test.err }}).add("claim", "a")
 		nominator := world.nominator(t)
@@ -269,9 +269,9 @@ func TestExpects(t *testing.T) {
 		claim  *karpv1.NodeClaim
 		want   bool
 	}{
-		{"pods wait for it", claimNamed("claim"), true},
-		{"nobody waits for it, or another process knows who does", claimNamed("other"), false},
-		{"who removes a startup taint need not tolerate ours", starting, false},
+		{reason: "pods wait for it", claim: claimNamed("claim"), want: true},
+		{reason: "nobody waits for it, or another process knows who does", claim: claimNamed("other"), want: false},
+		{reason: "who removes a startup taint need not tolerate ours", claim: starting, want: false},
 	} {
 		if got := nominator.Expects(test.claim); got != test.want {
 			t.Errorf("%s: %t, want %t", test.reason, got, test.want)
@@ -344,17 +344,18 @@ func TestOpening(t *testing.T) {
 		claim  *karpv1.NodeClaim
 		want   bool
 	}{
-		{"it is Ready", node(), claim, true},
-		{"Kubernetes has not seen yet that it is", node(taint(corev1.TaintNodeNotReady, none)), claim, true},
-		{"a taint of the pool's is for good", node(taint("dedicated", none)), claim, true},
-		{"nobody claimed it", edit(node(), func(n *corev1.Node) { n.Labels = nil }), nil, true},
-		{"it is not Ready", nodeNamed("node"), claim, false},
-		{"it is not registered", edit(node(), func(n *corev1.Node) { n.Labels = nil }), claim, false},
-		{"it is cordoned", edit(node(), func(n *corev1.Node) { n.Spec.Unschedulable = true }), claim, false},
-		{"it is being deleted", edit(node(), func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: time.Now()} }), claim, false},
-		{"an agent has still to come up", node(taint("agent", none)), claim, false},
-		{"the cloud has still to say where it is", node(taint("node.cloudprovider.kubernetes.io/uninitialized", none)), claim, false},
-		{"it is disrupted", node(taint(karpv1.DisruptedTaintKey, none)), claim, false},
+		{reason: "it is Ready", node: node(), claim: claim, want: true},
+		{reason: "Kubernetes has not seen yet that it is", node: node(taint(corev1.TaintNodeNotReady, none)), claim: claim, want: true},
+		{reason: "a taint of the pool's is for good", node: node(taint("dedicated", none)), claim: claim, want: true},
+		{reason: "nobody claimed it", node: edit(node(), func(n *corev1.Node) { n.Labels = nil }), want: true},
+		{reason: "it is not Ready", node: nodeNamed("node"), claim: claim, want: false},
+		{reason: "it is not registered", node: edit(node(), func(n *corev1.Node) { n.Labels = nil }), claim: claim, want: false},
+		{reason: "it is cordoned", node: edit(node(), func(n *corev1.Node) { n.Spec.Unschedulable = true }), claim: claim, want: false},
+		{reason: "it is being deleted", node: edit(node(), func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: time.Now()} }),
+			claim: claim, want: false},
+		{reason: "an agent has still to come up", node: node(taint("agent", none)), claim: claim, want: false},
+		{reason: "the cloud has still to say where it is", node: node(taint("node.cloudprovider.kubernetes.io/uninitialized", none)), claim: claim, want: false},
+		{reason: "it is disrupted", node: node(taint(karpv1.DisruptedTaintKey, none)), claim: claim, want: false},
 	} {
 		if got := opening(test.node, test.claim); got != test.want {
 			t.Errorf("%s: %t, want %t", test.reason, got, test.want)

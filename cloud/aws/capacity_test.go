@@ -26,15 +26,15 @@ func TestPods(t *testing.T) {
 		want int64
 		why  string
 	}{
-		{m5large, shape{}, 29, "EKS publishes 29 for m5.large"},
-		{m5xlarge4, shape{}, 234, "EKS publishes 234 for m5.4xlarge"},
-		{p4d, shape{}, 737, "the default network card only"},
-		{m5large, shape{reservedENIs: 1}, 20, "one interface less"},
-		{m5large, shape{reservedENIs: 3}, 0, "no interface left"},
-		{m5large, shape{maxPods: int32p(110)}, 110, "the class knows better"},
-		{m5large, shape{podsPerCore: int32p(4)}, 8, "pods per core is a bound"},
-		{m5large, shape{podsPerCore: int32p(4), family: awsv1.AMIFamilyBottlerocket}, 29, "Bottlerocket has no pods per core"},
-		{m5large, shape{family: "Windows2022"}, 110, "Windows has no ENI density"},
+		{m: m5large, s: shape{}, want: 29, why: "EKS publishes 29 for m5.large"},
+		{m: m5xlarge4, s: shape{}, want: 234, why: "EKS publishes 234 for m5.4xlarge"},
+		{m: p4d, s: shape{}, want: 737, why: "the default network card only"},
+		{m: m5large, s: shape{reservedENIs: 1}, want: 20, why: "one interface less"},
+		{m: m5large, s: shape{reservedENIs: 3}, want: 0, why: "no interface left"},
+		{m: m5large, s: shape{maxPods: int32p(110)}, want: 110, why: "the class knows better"},
+		{m: m5large, s: shape{podsPerCore: int32p(4)}, want: 8, why: "pods per core is a bound"},
+		{m: m5large, s: shape{podsPerCore: int32p(4), family: awsv1.AMIFamilyBottlerocket}, want: 29, why: "Bottlerocket has no pods per core"},
+		{m: m5large, s: shape{family: "Windows2022"}, want: 110, why: "Windows has no ENI density"},
 	} {
 		if got := tc.s.pods(tc.m); got != tc.want {
 			t.Errorf("pods of %s = %d; want %d (%s)", tc.m.name, got, tc.want, tc.why)

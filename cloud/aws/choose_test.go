@@ -36,20 +36,22 @@ func TestChoose(t *testing.T) {
 		refused      []cloud.OfferingKey
 		want         []string
 	}{
-		{"the caller's order is kept", "on-demand", []cloud.OfferingKey{onDemand("x.xlarge", "b"), onDemand("x.large", "a")}, nil, []string{"x.xlarge/subnet-b", "x.large/subnet-a"}},
+		{why: "the caller's order is kept", capacityType: "on-demand",
+			offerings: []cloud.OfferingKey{onDemand("x.xlarge", "b"), onDemand("x.large", "a")}, want: []string{"x.xlarge/subnet-b", "x.large/subnet-a"}},
 		{
-			"what the caller lists is launched: it knows what was asked for", "on-demand",
-			[]cloud.OfferingKey{onDemand("x.metal", "a"), onDemand("g.large", "a"), onDemand("x.large", "a")}, nil, []string{"x.metal/subnet-a", "g.large/subnet-a", "x.large/subnet-a"},
+			why: "what the caller lists is launched: it knows what was asked for", capacityType: "on-demand",
+			offerings: []cloud.OfferingKey{onDemand("x.metal", "a"), onDemand("g.large", "a"), onDemand("x.large", "a")}, want: []string{"x.metal/subnet-a", "g.large/subnet-a", "x.large/subnet-a"},
 		},
 		{
-			"one capacity type is bought", "spot", []cloud.OfferingKey{spot("x.large", "a"), onDemand("x.large", "a"), spot("x.xlarge", "a")}, nil,
-			[]string{"x.large/subnet-a", "x.xlarge/subnet-a"},
+			why: "one capacity type is bought", capacityType: "spot", offerings: []cloud.OfferingKey{spot("x.large", "a"), onDemand("x.large", "a"), spot("x.xlarge", "a")},
+			want: []string{"x.large/subnet-a", "x.xlarge/subnet-a"},
 		},
 		{
-			"what was refused a moment ago is left out", "spot", []cloud.OfferingKey{spot("x.large", "a"), spot("x.large", "b")},
-			[]cloud.OfferingKey{spot("x.large", "a")}, []string{"x.large/subnet-b"},
+			why: "what was refused a moment ago is left out", capacityType: "spot", offerings: []cloud.OfferingKey{spot("x.large", "a"), spot("x.large", "b")},
+			refused: []cloud.OfferingKey{spot("x.large", "a")}, want: []string{"x.large/subnet-b"},
 		},
-		{"no price, no subnet, no such type", "spot", []cloud.OfferingKey{spot("x.xlarge", "b"), spot("x.large", "c"), spot("y.large", "a")}, nil, nil},
+		{why: "no price, no subnet, no such type", capacityType: "spot",
+			offerings: []cloud.OfferingKey{spot("x.xlarge", "b"), spot("x.large", "c"), spot("y.large", "a")}},
 	} {
 		resolved := &resolvedClass{byName: map[string]*classNode{}}
 		for _, m := range []*machine{{name: "x.large"}, {name: "x.xlarge"}, {name: "g.large", extended: gpus}, {name: "x.metal", bareMetal: true}} {
@@ -101,17 +103,18 @@ func TestVerdicts(t *testing.T) {
 		kind          cloud.ErrorKind
 		reason        string
 	}{
-		{"InsufficientInstanceCapacity", "", cloud.InsufficientCapacity, "InsufficientCapacity"},
-		{"VcpuLimitExceeded", "", cloud.InsufficientCapacity, "VCPULimitExceeded"},
-		{"UnauthorizedOperation", "", cloud.Forbidden, "Unauthorized"},
-		{"RequestLimitExceeded", "", cloud.Throttled, "RequestLimitExceeded"},
-		{"IdempotentParameterMismatch", "", cloud.ParameterMismatch, "IdempotentParameterMismatch"},
-		{"InvalidLaunchTemplateName.NotFoundException", "", cloud.StaleRequest, "LaunchTemplateNotFound"},
-		{"InvalidAMIID.NotFound", "", cloud.StaleRequest, "AMINotFound"},
-		{"InvalidParameterValue", "Value (x) for parameter iamInstanceProfile.name is invalid.", cloud.Transient, "InstanceProfileNameInvalid"},
-		{"InvalidParameterValue", "something else", cloud.Invalid, "LaunchFailed"},
-		{"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "", cloud.InsufficientCapacity, "SpotSLRCreationFailed"},
-		{"NeverHeardOf", "", cloud.Transient, "LaunchFailed"},
+		{code: "InsufficientInstanceCapacity", message: "", kind: cloud.InsufficientCapacity, reason: "InsufficientCapacity"},
+		{code: "VcpuLimitExceeded", message: "", kind: cloud.InsufficientCapacity, reason: "VCPULimitExceeded"},
+		{code: "UnauthorizedOperation", message: "", kind: cloud.Forbidden, reason: "Unauthorized"},
+		{code: "RequestLimitExceeded", message: "", kind: cloud.Throttled, reason: "RequestLimitExceeded"},
+		{code: "IdempotentParameterMismatch", message: "", kind: cloud.ParameterMismatch, reason: "IdempotentParameterMismatch"},
+		{code: "InvalidLaunchTemplateName.NotFoundException", message: "", kind: cloud.StaleRequest, reason: "LaunchTemplateNotFound"},
+		{code: "InvalidAMIID.NotFound", message: "", kind: cloud.StaleRequest, reason: "AMINotFound"},
+		{code: "InvalidParameterValue", message: "Value (x) for parameter iamInstanceProfile.name is invalid.", kind: cloud.Transient,
+			reason: "InstanceProfileNameInvalid"},
+		{code: "InvalidParameterValue", message: "something else", kind: cloud.Invalid, reason: "LaunchFailed"},
+		{code: "AuthFailure.ServiceLinkedRoleCreationNotPermitted", message: "", kind: cloud.InsufficientCapacity, reason: "SpotSLRCreationFailed"},
+		{code: "NeverHeardOf", message: "", kind: cloud.Transient, reason: "LaunchFailed"},
 	} {
 		if got := verdictOfCode(tc.code, tc.message); got.kind != tc.kind || got.reason != tc.reason {
 			t.Errorf("%s: %v; want %s, %s", tc.code, got, tc.kind, tc.reason)

@@ -16,10 +16,10 @@ func TestWhatIsKnownOfTheClusterIsNotAskedOfEKS(t *testing.T) {
 		change func(*options)
 		calls  int
 	}{
-		{"everything is given but the version, which the API server says", func(o *options) {
+		{why: "everything is given but the version, which the API server says", change: func(o *options) {
 			o.ClusterEndpoint, o.ClusterCA, o.ServiceCIDR = "https://api.blue", "Q0E=", "10.100.0.0/16"
-		}, 0},
-		{"the service range is open", func(o *options) { o.ClusterEndpoint, o.ClusterCA = "https://api.blue", "Q0E=" }, 1},
+		}, calls: 0},
+		{why: "the service range is open", change: func(o *options) { o.ClusterEndpoint, o.ClusterCA = "https://api.blue", "Q0E=" }, calls: 1},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			t.Parallel()

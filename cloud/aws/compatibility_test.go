@@ -22,25 +22,25 @@ func TestTypesThatTheClassFits(t *testing.T) {
 		say       func(*awsv1.EC2NodeClassSpec)
 		fits, not string
 	}{
-		{"a second network card", func(s *awsv1.EC2NodeClassSpec) {
+		{why: "a second network card", say: func(s *awsv1.EC2NodeClassSpec) {
 			s.NetworkInterfaces = []*awsv1.NetworkInterface{primary, device(1, 1, awsv1.InterfaceTypeInterface)}
-		}, "p5.48xlarge", "m5.large"},
-		{"more interfaces on a card than a small type takes", func(s *awsv1.EC2NodeClassSpec) {
+		}, fits: "p5.48xlarge", not: "m5.large"},
+		{why: "more interfaces on a card than a small type takes", say: func(s *awsv1.EC2NodeClassSpec) {
 			s.NetworkInterfaces = []*awsv1.NetworkInterface{primary, device(0, 3, awsv1.InterfaceTypeInterface)}
-		}, "m5.xlarge", "m5.large"},
-		{"an EFA device", func(s *awsv1.EC2NodeClassSpec) {
+		}, fits: "m5.xlarge", not: "m5.large"},
+		{why: "an EFA device", say: func(s *awsv1.EC2NodeClassSpec) {
 			s.NetworkInterfaces = []*awsv1.NetworkInterface{primary, device(0, 1, awsv1.InterfaceTypeEFAOnly)}
-		}, "m5n.24xlarge", "m5.24xlarge"},
-		{"timeouts of connection tracking", func(s *awsv1.EC2NodeClassSpec) {
+		}, fits: "m5n.24xlarge", not: "m5.24xlarge"},
+		{why: "timeouts of connection tracking", say: func(s *awsv1.EC2NodeClassSpec) {
 			s.ConnectionTracking = &awsv1.ConnectionTracking{UDPTimeout: awssdk.Int32(45)}
-		}, "m5.large", "m4.large"},
-		{"nested virtualization", func(s *awsv1.EC2NodeClassSpec) {
+		}, fits: "m5.large", not: "m4.large"},
+		{why: "nested virtualization", say: func(s *awsv1.EC2NodeClassSpec) {
 			s.CPUOptions = &awsv1.CPUOptions{NestedVirtualization: awssdk.String("enabled")}
-		}, "m8i.large", "m5.large"},
-		{"no nested virtualization", func(s *awsv1.EC2NodeClassSpec) {
+		}, fits: "m8i.large", not: "m5.large"},
+		{why: "no nested virtualization", say: func(s *awsv1.EC2NodeClassSpec) {
 			s.CPUOptions = &awsv1.CPUOptions{NestedVirtualization: awssdk.String("disabled")}
-		}, "m5.large", "a1.large"},
-		{"nothing in particular", func(*awsv1.EC2NodeClassSpec) {}, "m4.large", "a1.large"},
+		}, fits: "m5.large", not: "a1.large"},
+		{why: "nothing in particular", say: func(*awsv1.EC2NodeClassSpec) {}, fits: "m4.large", not: "a1.large"},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			t.Parallel()

@@ -63,55 +63,63 @@ func TestDrift(t *testing.T) {
 		// says is what the message has to name.
 		says string
 	}{
-		{"a node is what its class has just launched", onDemand, func(*awsv1.EC2NodeClass) {}, "", ""},
-		{"a reserved one too", reserved, func(*awsv1.EC2NodeClass) {}, "", ""},
-		{"a static field changed", onDemand, func(c *awsv1.EC2NodeClass) { c.Annotations[awsv1.AnnotationEC2NodeClassHash] = "2" }, "NodeClassDrift", "hash 1, now 2"},
-		{"hashes of two versions are not compared", onDemand, func(c *awsv1.EC2NodeClass) {
+		{why: "a node is what its class has just launched", node: onDemand, change: func(*awsv1.EC2NodeClass) {}, reason: "", says: ""},
+		{why: "a reserved one too", node: reserved, change: func(*awsv1.EC2NodeClass) {}, reason: "", says: ""},
+		{why: "a static field changed", node: onDemand,
+			change: func(c *awsv1.EC2NodeClass) { c.Annotations[awsv1.AnnotationEC2NodeClassHash] = "2" }, reason: "NodeClassDrift", says: "hash 1, now 2"},
+		{why: "hashes of two versions are not compared", node: onDemand, change: func(c *awsv1.EC2NodeClass) {
 			c.Annotations = map[string]string{awsv1.AnnotationEC2NodeClassHash: "2", awsv1.AnnotationEC2NodeClassHashVersion: "v6"}
-		}, "", ""},
-		{"a class without a hash says nothing", onDemand, func(c *awsv1.EC2NodeClass) { c.Annotations = nil }, "", ""},
-		{"a newer image runs on the same machines", onDemand, func(c *awsv1.EC2NodeClass) {
+		}, reason: "", says: ""},
+		{why: "a class without a hash says nothing", node: onDemand, change: func(c *awsv1.EC2NodeClass) { c.Annotations = nil }, reason: "", says: ""},
+		{why: "a newer image runs on the same machines", node: onDemand, change: func(c *awsv1.EC2NodeClass) {
 			c.Status.AMIs = slices.Insert(slices.Clone(c.Status.AMIs), 0, foreign)
-		}, "AMIDrift", onDemand.Instance.Image},
-		{"an image for other machines is none of its business", onDemand, func(c *awsv1.EC2NodeClass) {
+		}, reason: "AMIDrift", says: onDemand.Instance.Image},
+		{why: "an image for other machines is none of its business", node: onDemand, change: func(c *awsv1.EC2NodeClass) {
 			gpu := foreign
 			gpu.Requirements = []corev1.NodeSelectorRequirement{{Key: "karpenter.k8s.aws/instance-gpu-count", Operator: corev1.NodeSelectorOpExists}}
 			c.Status.AMIs = slices.Insert(slices.Clone(c.Status.AMIs), 0, gpu)
-		}, "", ""},
-		{"no image for its machine is left", onDemand, func(c *awsv1.EC2NodeClass) {
+		}, reason: "", says: ""},
+		{why: "no image for its machine is left", node: onDemand, change: func(c *awsv1.EC2NodeClass) {
 			gpu := foreign
 			gpu.Requirements = []corev1.NodeSelectorRequirement{{Key: "karpenter.k8s.aws/instance-gpu-count", Operator: corev1.NodeSelectorOpExists}}
 			c.Status.AMIs = []awsv1.AMI{gpu}
-		}, "AMIDrift", "ami-0other"},
-		{"images that are not known at the moment say nothing", onDemand, func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, "", ""},
-		{"a security group more", onDemand, func(c *awsv1.EC2NodeClass) {
+		}, reason: "AMIDrift", says: "ami-0other"},
+		{why: "images that are not known at the moment say nothing", node: onDemand,
+			change: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, reason: "", says: ""},
+		{why: "a security group more", node: onDemand, change: func(c *awsv1.EC2NodeClass) {
 			c.Status.SecurityGroups = append(slices.Clone(c.Status.SecurityGroups), awsv1.SecurityGroup{ID: "sg-more"})
-		}, "SecurityGroupDrift", "sg-more"},
-		{"the same security groups in another order", onDemand, func(c *awsv1.EC2NodeClass) { slices.Reverse(c.Status.SecurityGroups) }, "", ""},
-		{"security groups that are not known at the moment say nothing", onDemand, func(c *awsv1.EC2NodeClass) { c.Status.SecurityGroups = nil }, "", ""},
-		{"its subnet is not selected any more", onDemand, func(c *awsv1.EC2NodeClass) {
+		}, reason: "SecurityGroupDrift", says: "sg-more"},
+		{why: "the same security groups in another order", node: onDemand,
+			change: func(c *awsv1.EC2NodeClass) { slices.Reverse(c.Status.SecurityGroups) }, reason: "", says: ""},
+		{why: "security groups that are not known at the moment say nothing", node: onDemand,
+			change: func(c *awsv1.EC2NodeClass) { c.Status.SecurityGroups = nil }, reason: "", says: ""},
+		{why: "its subnet is not selected any more", node: onDemand, change: func(c *awsv1.EC2NodeClass) {
 			c.Status.Subnets = slices.DeleteFunc(slices.Clone(c.Status.Subnets), func(s awsv1.Subnet) bool { return s.ID == onDemand.Instance.Subnet })
-		}, "SubnetDrift", onDemand.Instance.Subnet},
-		{"subnets that are not known at the moment say nothing", onDemand, func(c *awsv1.EC2NodeClass) { c.Status.Subnets = nil }, "", ""},
-		{"its reservation is not selected any more", reserved, func(c *awsv1.EC2NodeClass) { c.Status.CapacityReservations = nil }, "CapacityReservationDrift", reservation},
-		{"an on-demand node has no reservation to miss", onDemand, func(c *awsv1.EC2NodeClass) { c.Status.CapacityReservations = nil }, "", ""},
-		{"of an instance that is not known yet, the claim knows the class", unknown, func(c *awsv1.EC2NodeClass) { c.Annotations[awsv1.AnnotationEC2NodeClassHash] = "2" }, "NodeClassDrift", ""},
-		{"and the image", unknown, func(c *awsv1.EC2NodeClass) {
+		}, reason: "SubnetDrift", says: onDemand.Instance.Subnet},
+		{why: "subnets that are not known at the moment say nothing", node: onDemand,
+			change: func(c *awsv1.EC2NodeClass) { c.Status.Subnets = nil }, reason: "", says: ""},
+		{why: "its reservation is not selected any more", node: reserved,
+			change: func(c *awsv1.EC2NodeClass) { c.Status.CapacityReservations = nil }, reason: "CapacityReservationDrift", says: reservation},
+		{why: "an on-demand node has no reservation to miss", node: onDemand,
+			change: func(c *awsv1.EC2NodeClass) { c.Status.CapacityReservations = nil }, reason: "", says: ""},
+		{why: "of an instance that is not known yet, the claim knows the class", node: unknown,
+			change: func(c *awsv1.EC2NodeClass) { c.Annotations[awsv1.AnnotationEC2NodeClassHash] = "2" }, reason: "NodeClassDrift", says: ""},
+		{why: "and the image", node: unknown, change: func(c *awsv1.EC2NodeClass) {
 			c.Status.AMIs = slices.Insert(slices.Clone(c.Status.AMIs), 0, foreign)
-		}, "AMIDrift", onDemand.Instance.Image},
-		{"and nothing else", unknown, func(c *awsv1.EC2NodeClass) {
+		}, reason: "AMIDrift", says: onDemand.Instance.Image},
+		{why: "and nothing else", node: unknown, change: func(c *awsv1.EC2NodeClass) {
 			c.Status.SecurityGroups, c.Status.Subnets = []awsv1.SecurityGroup{{ID: "sg-other"}}, []awsv1.Subnet{{ID: "subnet-other", Zone: "us-east-1a"}}
-		}, "", ""},
-		{"of several reasons the first one counts", onDemand, func(c *awsv1.EC2NodeClass) {
+		}, reason: "", says: ""},
+		{why: "of several reasons the first one counts", node: onDemand, change: func(c *awsv1.EC2NodeClass) {
 			c.Annotations[awsv1.AnnotationEC2NodeClassHash] = "2"
 			c.Status.AMIs, c.Status.SecurityGroups = []awsv1.AMI{foreign}, []awsv1.SecurityGroup{{ID: "sg-other"}}
-		}, "NodeClassDrift", ""},
-		{"the image before the security groups", onDemand, func(c *awsv1.EC2NodeClass) {
+		}, reason: "NodeClassDrift", says: ""},
+		{why: "the image before the security groups", node: onDemand, change: func(c *awsv1.EC2NodeClass) {
 			c.Status.AMIs, c.Status.SecurityGroups = []awsv1.AMI{foreign}, []awsv1.SecurityGroup{{ID: "sg-other"}}
-		}, "AMIDrift", ""},
-		{"the security groups before the subnet", onDemand, func(c *awsv1.EC2NodeClass) {
+		}, reason: "AMIDrift", says: ""},
+		{why: "the security groups before the subnet", node: onDemand, change: func(c *awsv1.EC2NodeClass) {
 			c.Status.SecurityGroups, c.Status.Subnets = []awsv1.SecurityGroup{{ID: "sg-other"}}, []awsv1.Subnet{{ID: "subnet-other", Zone: "us-east-1a"}}
-		}, "SecurityGroupDrift", ""},
+		}, reason: "SecurityGroupDrift", says: ""},
 	} {
 		t.Run(row.why, func(t *testing.T) {
 			t.Parallel()

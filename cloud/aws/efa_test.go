@@ -30,17 +30,18 @@ func TestEFAOnRequest(t *testing.T) {
 		want     []device
 	}{
 		"pods ask for one: one for each network card": {requests: []corev1.ResourceName{"cpu", awsv1.ResourceEFA}, capacity: 4,
-			want: []device{{0, 0, "efa", false}, {1, 1, "efa", false}, {2, 1, "efa", false}, {3, 1, "efa", false}}},
+			want: []device{{Card: 0, Index: 0, Kind: "efa", IPv6: false}, {Card: 1, Index: 1, Kind: "efa", IPv6: false}, {Card: 2, Index: 1, Kind: "efa", IPv6: false}, {Card: 3, Index: 1, Kind: "efa", IPv6: false}}},
 		"in a cluster of IPv6 they have addresses": {ipv6: true, requests: []corev1.ResourceName{awsv1.ResourceEFA}, capacity: 4,
-			want: []device{{0, 0, "efa", true}, {1, 1, "efa", true}, {2, 1, "efa", true}, {3, 1, "efa", true}}},
-		"nobody asks: one ordinary interface": {requests: []corev1.ResourceName{"cpu"}, capacity: 4, want: []device{{0, 0, "interface", false}}},
+			want: []device{{Card: 0, Index: 0, Kind: "efa", IPv6: true}, {Card: 1, Index: 1, Kind: "efa", IPv6: true}, {Card: 2, Index: 1, Kind: "efa", IPv6: true}, {Card: 3, Index: 1, Kind: "efa", IPv6: true}}},
+		"nobody asks: one ordinary interface": {requests: []corev1.ResourceName{"cpu"}, capacity: 4,
+			want: []device{{Card: 0, Index: 0, Kind: "interface", IPv6: false}}},
 		"the class lists them: what it lists": {
 			requests: []corev1.ResourceName{awsv1.ResourceEFA}, capacity: 1,
 			change: func(class *awsv1.EC2NodeClass) {
 				class.Spec.NetworkInterfaces = []*awsv1.NetworkInterface{
 					{InterfaceType: awsv1.InterfaceTypeInterface}, {NetworkCardIndex: 1, DeviceIndex: 1, InterfaceType: awsv1.InterfaceTypeEFAOnly}}
 			},
-			want: []device{{0, 0, "interface", false}, {1, 1, "efa-only", false}},
+			want: []device{{Card: 0, Index: 0, Kind: "interface", IPv6: false}, {Card: 1, Index: 1, Kind: "efa-only", IPv6: false}},
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {

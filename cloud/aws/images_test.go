@@ -22,23 +22,23 @@ func TestPreferred(t *testing.T) {
 		images []image
 		want   []string
 	}{
-		{"the newest of each architecture", []image{
+		{why: "the newest of each architecture", images: []image{
 			{id: "a1", created: day(1), requirements: amd}, {id: "a2", created: day(2), requirements: amd}, {id: "b1", created: day(1), requirements: arm},
-		}, []string{"a2", "b1"}},
-		{"a deprecated one only where there is no other", []image{
+		}, want: []string{"a2", "b1"}},
+		{why: "a deprecated one only where there is no other", images: []image{
 			{id: "a1", created: day(1), requirements: amd}, {id: "a2", created: day(2), deprecated: true, requirements: amd},
 			{id: "b1", created: day(3), deprecated: true, requirements: arm},
-		}, []string{"b1", "a1"}},
-		{"the last name decides between images of one second", []image{
+		}, want: []string{"b1", "a1"}},
+		{why: "the last name decides between images of one second", images: []image{
 			{id: "y", name: "a", created: day(1).Add(time.Millisecond), requirements: amd}, {id: "x", name: "b", created: day(1), requirements: amd},
-		}, []string{"x"}},
-		{"what is chosen is ordered by its own age, not by that of a deprecated one", []image{
+		}, want: []string{"x"}},
+		{why: "what is chosen is ordered by its own age, not by that of a deprecated one", images: []image{
 			{id: "a1", created: day(1), requirements: amd}, {id: "a5", created: day(5), deprecated: true, requirements: amd},
 			{id: "b3", created: day(3), requirements: arm},
-		}, []string{"b3", "a1"}},
-		{"the id orders images of one second", []image{
+		}, want: []string{"b3", "a1"}},
+		{why: "the id orders images of one second", images: []image{
 			{id: "b", name: "a", created: day(1), requirements: amd}, {id: "a", name: "b", created: day(1), requirements: arm},
-		}, []string{"a", "b"}},
+		}, want: []string{"a", "b"}},
 	} {
 		var got []string
 		for _, i := range preferred(tc.images) {
@@ -97,11 +97,16 @@ func TestAliasVariants(t *testing.T) {
 		first string
 		count int
 	}{
-		{awsv1.Alias{Family: awsv1.AMIFamilyAL2023, Version: "latest"}, "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id", 5},
-		{awsv1.Alias{Family: awsv1.AMIFamilyAL2023, Version: "v20260101"}, "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/amazon-eks-node-al2023-x86_64-standard-1.34-v20260101/image_id", 5},
-		{awsv1.Alias{Family: awsv1.AMIFamilyBottlerocket, Version: "v1.30.0"}, "/aws/service/bottlerocket/aws-k8s-1.34/x86_64/1.30.0/image_id", 4},
-		{awsv1.Alias{Family: awsv1.AMIFamilyAL2, Version: "latest"}, "/aws/service/eks/optimized-ami/1.34/amazon-linux-2/recommended/image_id", 4},
-		{awsv1.Alias{Family: awsv1.AMIFamilyWindows2022, Version: "latest"}, "/aws/service/ami-windows-latest/Windows_Server-2022-English-Core-EKS_Optimized-1.34/image_id", 1},
+		{alias: awsv1.Alias{Family: awsv1.AMIFamilyAL2023, Version: "latest"},
+			first: "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id", count: 5},
+		{alias: awsv1.Alias{Family: awsv1.AMIFamilyAL2023, Version: "v20260101"},
+			first: "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/amazon-eks-node-al2023-x86_64-standard-1.34-v20260101/image_id", count: 5},
+		{alias: awsv1.Alias{Family: awsv1.AMIFamilyBottlerocket, Version: "v1.30.0"},
+			first: "/aws/service/bottlerocket/aws-k8s-1.34/x86_64/1.30.0/image_id", count: 4},
+		{alias: awsv1.Alias{Family: awsv1.AMIFamilyAL2, Version: "latest"},
+			first: "/aws/service/eks/optimized-ami/1.34/amazon-linux-2/recommended/image_id", count: 4},
+		{alias: awsv1.Alias{Family: awsv1.AMIFamilyWindows2022, Version: "latest"},
+			first: "/aws/service/ami-windows-latest/Windows_Server-2022-English-Core-EKS_Optimized-1.34/image_id", count: 1},
 	} {
 		got := aliasVariants(tc.alias, "1.34")
 		if len(got) != tc.count || got[0].parameter != tc.first {

@@ -72,18 +72,18 @@ func TestWhatAFailureSays(t *testing.T) {
 		kind             cloud.ErrorKind
 		answered, unsure bool
 	}{
-		"throttled in the body":                       {inBody("RequestLimitExceeded", ""), cloud.Throttled, true, false},
-		"throttled as an error":                       {asError("RequestLimitExceeded"), cloud.Throttled, true, false},
-		"throttled beside pools without capacity":     {mixed, cloud.Throttled, true, false},
-		"an error of EC2's own, in the body":          {inBody("InternalError", ""), cloud.Transient, true, false},
-		"an error of EC2's own may have launched":     {asError("InternalError"), cloud.Transient, true, true},
-		"forbidden in the body":                       {inBody("UnauthorizedOperation", ""), cloud.Forbidden, true, false},
-		"forbidden as an error":                       {asError("UnauthorizedOperation"), cloud.Forbidden, true, false},
-		"an unknown code in the body":                 {inBody("NeverHeardOf", ""), cloud.Transient, true, false},
-		"an unknown code as an error":                 {asError("NeverHeardOf"), cloud.Transient, true, false},
-		"an answer without a word is no want of room": {inBody("", ""), cloud.Transient, true, true},
-		"a reply that is lost is no answer": {ec2sim.Faults{Lost: []ec2sim.ReplyFault{{Action: "CreateFleet"}}},
-			cloud.Transient, false, false},
+		"throttled in the body":                       {faults: inBody("RequestLimitExceeded", ""), kind: cloud.Throttled, answered: true, unsure: false},
+		"throttled as an error":                       {faults: asError("RequestLimitExceeded"), kind: cloud.Throttled, answered: true, unsure: false},
+		"throttled beside pools without capacity":     {faults: mixed, kind: cloud.Throttled, answered: true, unsure: false},
+		"an error of EC2's own, in the body":          {faults: inBody("InternalError", ""), kind: cloud.Transient, answered: true, unsure: false},
+		"an error of EC2's own may have launched":     {faults: asError("InternalError"), kind: cloud.Transient, answered: true, unsure: true},
+		"forbidden in the body":                       {faults: inBody("UnauthorizedOperation", ""), kind: cloud.Forbidden, answered: true, unsure: false},
+		"forbidden as an error":                       {faults: asError("UnauthorizedOperation"), kind: cloud.Forbidden, answered: true, unsure: false},
+		"an unknown code in the body":                 {faults: inBody("NeverHeardOf", ""), kind: cloud.Transient, answered: true, unsure: false},
+		"an unknown code as an error":                 {faults: asError("NeverHeardOf"), kind: cloud.Transient, answered: true, unsure: false},
+		"an answer without a word is no want of room": {faults: inBody("", ""), kind: cloud.Transient, answered: true, unsure: true},
+		"a reply that is lost is no answer": {faults: ec2sim.Faults{Lost: []ec2sim.ReplyFault{{Action: "CreateFleet"}}},
+			kind: cloud.Transient, answered: false, unsure: false},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()

@@ -21,10 +21,10 @@ func TestNodesOfAnIPv6ClusterHaveIPv6Addresses(t *testing.T) {
 		interfaces []*awsv1.NetworkInterface
 		want       []bool // whether each interface has an IPv6 address
 	}{
-		{"the one interface of a class that says nothing", nil, []bool{true}},
-		{"every interface with addresses", []*awsv1.NetworkInterface{
+		{why: "the one interface of a class that says nothing", want: []bool{true}},
+		{why: "every interface with addresses", interfaces: []*awsv1.NetworkInterface{
 			device(0, 0, awsv1.InterfaceTypeInterface), device(0, 1, awsv1.InterfaceTypeInterface),
-		}, []bool{true, true}},
+		}, want: []bool{true, true}},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			t.Parallel()

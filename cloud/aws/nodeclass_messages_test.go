@@ -18,9 +18,9 @@ func TestSelectorsThatMatchNothing(t *testing.T) {
 	class.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{Tags: nothing}}
 	a.resolve(a.provider, class)
 	for _, want := range []struct{ condition, reason, message string }{
-		{awsv1.ConditionTypeAMIsReady, "AMINotFound", "AMISelector did not match any AMIs"},
-		{awsv1.ConditionTypeSubnetsReady, "SubnetsNotFound", "SubnetSelector did not match any Subnets"},
-		{awsv1.ConditionTypeSecurityGroupsReady, "SecurityGroupsNotFound", "SecurityGroupSelector did not match any SecurityGroups"},
+		{condition: awsv1.ConditionTypeAMIsReady, reason: "AMINotFound", message: "AMISelector did not match any AMIs"},
+		{condition: awsv1.ConditionTypeSubnetsReady, reason: "SubnetsNotFound", message: "SubnetSelector did not match any Subnets"},
+		{condition: awsv1.ConditionTypeSecurityGroupsReady, reason: "SecurityGroupsNotFound", message: "SecurityGroupSelector did not match any SecurityGroups"},
 	} {
 		got := meta.FindStatusCondition(class.Status.Conditions, want.condition)
 		if got == nil || got.Reason != want.reason || got.Message != want.message {

@@ -51,24 +51,27 @@ func TestBrokenNodeClasses(t *testing.T) {
 		condition string
 		reason    string
 	}{
-		{"a family whose user data nobody writes", func(c *awsv1.EC2NodeClass) {
+		{why: "a family whose user data nobody writes", spoil: func(c *awsv1.EC2NodeClass) {
 			c.Spec.AMIFamily = awssdk.String(awsv1.AMIFamilyBottlerocket)
 			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "amazon-eks-*"}}
-		}, nil, awsv1.ConditionTypeValidationSucceeded, "UnsupportedAMIFamily"},
-		{"AL2 on a Kubernetes that has none", func(c *awsv1.EC2NodeClass) {
+		}, condition: awsv1.ConditionTypeValidationSucceeded, reason: "UnsupportedAMIFamily"},
+		{why: "AL2 on a Kubernetes that has none", spoil: func(c *awsv1.EC2NodeClass) {
 			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2@latest"}}
-		}, nil, awsv1.ConditionTypeAMIsReady, "UnsupportedAlias"},
-		{"a placement group", func(c *awsv1.EC2NodeClass) {
+		}, condition: awsv1.ConditionTypeAMIsReady, reason: "UnsupportedAlias"},
+		{why: "a placement group", spoil: func(c *awsv1.EC2NodeClass) {
 			c.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: awssdk.String("pg")}
-		}, nil, awsv1.ConditionTypePlacementGroupReady, "PlacementGroupsNotSupported"},
-		{"no permission for CreateFleet", nil,
-			&ec2sim.ErrorFault{Action: "CreateFleet", Code: "UnauthorizedOperation"}, awsv1.ConditionTypeValidationSucceeded, "CreateFleetAuthCheckFailed"},
-		{"no permission for RunInstances", nil,
-			&ec2sim.ErrorFault{Action: "RunInstances", Code: "UnauthorizedOperation"}, awsv1.ConditionTypeValidationSucceeded, "RunInstancesAuthCheckFailed"},
-		{"no permission for CreateLaunchTemplate", nil,
-			&ec2sim.ErrorFault{Action: "CreateLaunchTemplate", Code: "UnauthorizedOperation"}, awsv1.ConditionTypeValidationSucceeded, "CreateLaunchTemplateAuthCheckFailed"},
-		{"no permission to look", nil,
-			&ec2sim.ErrorFault{Action: "DescribeSubnets", Code: "UnauthorizedOperation"}, awsv1.ConditionTypeSubnetsReady, "Unauthorized"},
+		}, condition: awsv1.ConditionTypePlacementGroupReady, reason: "PlacementGroupsNotSupported"},
+		{why: "no permission for CreateFleet",
+			fault: &ec2sim.ErrorFault{Action: "CreateFleet",
+				Code: "UnauthorizedOperation"}, condition: awsv1.ConditionTypeValidationSucceeded, reason: "CreateFleetAuthCheckFailed"},
+		{why: "no permission for RunInstances",
+			fault: &ec2sim.ErrorFault{Action: "RunInstances",
+				Code: "UnauthorizedOperation"}, condition: awsv1.ConditionTypeValidationSucceeded, reason: "RunInstancesAuthCheckFailed"},
+		{why: "no permission for CreateLaunchTemplate",
+			fault: &ec2sim.ErrorFault{Action: "CreateLaunchTemplate",
+				Code: "UnauthorizedOperation"}, condition: awsv1.ConditionTypeValidationSucceeded, reason: "CreateLaunchTemplateAuthCheckFailed"},
+		{why: "no permission to look",
+			fault: &ec2sim.ErrorFault{Action: "DescribeSubnets", Code: "UnauthorizedOperation"}, condition: awsv1.ConditionTypeSubnetsReady, reason: "Unauthorized"},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			t.Parallel()
@@ -225,9 +228,9 @@ func TestKubeletSettingsSizeTheNodes(t *testing.T) {
 		t.Fatal("m5.large is not there")
 	}
 	for _, got := range []struct{ what, got, want string }{
-		{"pods", instanceTypes[i].Capacity.Pods().String(), "17"},
-		{"allocatable CPU", instanceTypes[i].Allocatable.Cpu().String(), "930m"},
-		{"ephemeral storage", instanceTypes[i].Capacity.StorageEphemeral().String(), "100Gi"},
+		{what: "pods", got: instanceTypes[i].Capacity.Pods().String(), want: "17"},
+		{what: "allocatable CPU", got: instanceTypes[i].Allocatable.Cpu().String(), want: "930m"},
+		{what: "ephemeral storage", got: instanceTypes[i].Capacity.StorageEphemeral().String(), want: "100Gi"},
 	} {
 		if got.got != got.want {
 			t.Errorf("%s of m5.large: %s; want %s", got.what, got.got, got.want)

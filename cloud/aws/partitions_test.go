@@ -19,10 +19,10 @@ func TestPricesOfOtherPartitions(t *testing.T) {
 		price       float64 // of an m5.large, which costs 0.096 dollars in us-east-1
 		asks        bool
 	}{
-		{"a commercial region asks the price list", "us-east-1", false, 0.096, true},
-		{"GovCloud has no Pricing API, and its prices are dollars", "us-gov-west-1", false, 0.096, false},
-		{"the price list of China is in yuan", "cn-north-1", false, 0.864, true},
-		{"and so is the built-in table there", "cn-north-1", true, 0.8352, true},
+		{why: "a commercial region asks the price list", region: "us-east-1", broken: false, price: 0.096, asks: true},
+		{why: "GovCloud has no Pricing API, and its prices are dollars", region: "us-gov-west-1", broken: false, price: 0.096, asks: false},
+		{why: "the price list of China is in yuan", region: "cn-north-1", broken: false, price: 0.864, asks: true},
+		{why: "and so is the built-in table there", region: "cn-north-1", broken: true, price: 0.8352, asks: true},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			t.Parallel()

@@ -17,16 +17,16 @@ func TestParseProduct(t *testing.T) {
 		price    float64
 		why      string
 	}{
-		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"unit":"Hrs","pricePerUnit":{"USD":"0.0960000000"}}}}}}}`,
-			"USD", "m5.large", 0.096, "an ordinary document"},
-		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"pricePerUnit":{"CNY":"0.717"}}}}}}}`,
-			"CNY", "m5.large", 0.717, "China has its own currency"},
-		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"pricePerUnit":{"CNY":"0.717"}}}}}}}`,
-			"USD", "m5.large", 0, "which is not taken for dollars"},
-		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"Reserved":{}}}`,
-			"USD", "m5.large", 0, "reserved only"},
-		{`{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"pricePerUnit":{"USD":"0.0"}}}}}}}`,
-			"USD", "m5.large", 0, "a price of zero is a placeholder"},
+		{document: `{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"unit":"Hrs","pricePerUnit":{"USD":"0.0960000000"}}}}}}}`,
+			currency: "USD", name: "m5.large", price: 0.096, why: "an ordinary document"},
+		{document: `{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"pricePerUnit":{"CNY":"0.717"}}}}}}}`,
+			currency: "CNY", name: "m5.large", price: 0.717, why: "China has its own currency"},
+		{document: `{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"pricePerUnit":{"CNY":"0.717"}}}}}}}`,
+			currency: "USD", name: "m5.large", price: 0, why: "which is not taken for dollars"},
+		{document: `{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"Reserved":{}}}`,
+			currency: "USD", name: "m5.large", price: 0, why: "reserved only"},
+		{document: `{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"pricePerUnit":{"USD":"0.0"}}}}}}}`,
+			currency: "USD", name: "m5.large", price: 0, why: "a price of zero is a placeholder"},
 	} {
 		name, price, err := parseProduct(tc.document, tc.currency)
 		if err != nil || name != tc.name || price != tc.price {

@@ -12,12 +12,12 @@ func TestStaticPrice(t *testing.T) {
 		want         float64
 		why          string
 	}{
-		{"m5.large", 0.096, "the unit itself"},
-		{"m5.24xlarge", 4.608, "a multiple of large"},
-		{"m5.metal", 4.608, "no multiple: spelled out"},
-		{"t3.nano", 0.0052, "a fraction of large"},
-		{"g5.xlarge", 1.006, "not proportional"},
-		{"c6g.medium", 0.034, "arm64"},
+		{instanceType: "m5.large", want: 0.096, why: "the unit itself"},
+		{instanceType: "m5.24xlarge", want: 4.608, why: "a multiple of large"},
+		{instanceType: "m5.metal", want: 4.608, why: "no multiple: spelled out"},
+		{instanceType: "t3.nano", want: 0.0052, why: "a fraction of large"},
+		{instanceType: "g5.xlarge", want: 1.006, why: "not proportional"},
+		{instanceType: "c6g.medium", want: 0.034, why: "arm64"},
 	} {
 		got, ok := staticPrice(tc.instanceType)
 		if !ok || math.Abs(got-tc.want) > 1e-6 {

@@ -68,15 +68,16 @@ func TestReservationsAreSelected(t *testing.T) {
 		terms []awsv1.CapacityReservationSelectorTerm
 		want  []string
 	}{
-		{"none", nil, nil},
-		{"by id", []awsv1.CapacityReservationSelectorTerm{{ID: red}}, []string{red}},
-		{"by tag", []awsv1.CapacityReservationSelectorTerm{{Tags: map[string]string{"team": "blue"}}}, []string{blue, block}},
-		{"by any value of a tag", []awsv1.CapacityReservationSelectorTerm{{Tags: map[string]string{"team": "*"}}}, []string{blue, red, block}},
-		{"by ids of which one is gone", []awsv1.CapacityReservationSelectorTerm{{ID: red}, {ID: "cr-0123456789abcdef0"}, {ID: blue}}, []string{blue, red}},
-		{"by an id that is gone", []awsv1.CapacityReservationSelectorTerm{{ID: "cr-0123456789abcdef0"}}, nil},
-		{"by several terms", []awsv1.CapacityReservationSelectorTerm{{ID: red}, {ID: blue}}, []string{blue, red}},
-		{"by who may use it", []awsv1.CapacityReservationSelectorTerm{{InstanceMatchCriteria: "open", OwnerID: "123456789012"}}, []string{red}},
-		{"of somebody else", []awsv1.CapacityReservationSelectorTerm{{OwnerID: "999999999999"}}, nil},
+		{name: "none"},
+		{name: "by id", terms: []awsv1.CapacityReservationSelectorTerm{{ID: red}}, want: []string{red}},
+		{name: "by tag", terms: []awsv1.CapacityReservationSelectorTerm{{Tags: map[string]string{"team": "blue"}}}, want: []string{blue, block}},
+		{name: "by any value of a tag", terms: []awsv1.CapacityReservationSelectorTerm{{Tags: map[string]string{"team": "*"}}}, want: []string{blue, red, block}},
+		{name: "by ids of which one is gone",
+			terms: []awsv1.CapacityReservationSelectorTerm{{ID: red}, {ID: "cr-0123456789abcdef0"}, {ID: blue}}, want: []string{blue, red}},
+		{name: "by an id that is gone", terms: []awsv1.CapacityReservationSelectorTerm{{ID: "cr-0123456789abcdef0"}}},
+		{name: "by several terms", terms: []awsv1.CapacityReservationSelectorTerm{{ID: red}, {ID: blue}}, want: []string{blue, red}},
+		{name: "by who may use it", terms: []awsv1.CapacityReservationSelectorTerm{{InstanceMatchCriteria: "open", OwnerID: "123456789012"}}, want: []string{red}},
+		{name: "of somebody else", terms: []awsv1.CapacityReservationSelectorTerm{{OwnerID: "999999999999"}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

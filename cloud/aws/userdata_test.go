@@ -76,12 +76,12 @@ func TestUserDataKeepsTheUsersParts(t *testing.T) {
 		types  []string
 		why    string
 	}{
-		{"", nil, "nothing to keep"},
-		{"#!/bin/sh\necho", []string{shellScriptPart}, "a script"},
-		{"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n", []string{nodeConfigPart}, "a bare NodeConfig"},
-		{mime, []string{`text/cloud-config; charset="us-ascii"`, "text/x-shellscript"}, "an archive"},
-		{strings.TrimSuffix(mime, "--\n") + "\n", []string{`text/cloud-config; charset="us-ascii"`, "text/x-shellscript"},
-			"an archive whose end is not marked, as in Karpenter's example al2023-custom-userdata"},
+		{custom: "", why: "nothing to keep"},
+		{custom: "#!/bin/sh\necho", types: []string{shellScriptPart}, why: "a script"},
+		{custom: "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n", types: []string{nodeConfigPart}, why: "a bare NodeConfig"},
+		{custom: mime, types: []string{`text/cloud-config; charset="us-ascii"`, "text/x-shellscript"}, why: "an archive"},
+		{custom: strings.TrimSuffix(mime, "--\n") + "\n", types: []string{`text/cloud-config; charset="us-ascii"`, "text/x-shellscript"},
+			why: "an archive whose end is not marked, as in Karpenter's example al2023-custom-userdata"},
 	} {
 		b := testBootstrap()
 		b.custom = tc.custom

@@ -96,10 +96,10 @@ func TestAddressesOfTheCNI(t *testing.T) {
 		want       int
 		itype, why string
 	}{
-		{ec2sim.CNI{Prefixes: true}, 0, 17, "m5.large", "one warm prefix and the interface's own address"},
-		{ec2sim.CNI{Prefixes: true}, 17, 49, "m5.large", "two for seventeen pods and one more"},
-		{ec2sim.CNI{WarmENIs: 1}, 1000, 30, "m5.large", "three interfaces are all there are"},
-		{ec2sim.CNI{}, 0, 10, "m5.large", "without a warm one"},
+		{cni: ec2sim.CNI{Prefixes: true}, pods: 0, want: 17, itype: "m5.large", why: "one warm prefix and the interface's own address"},
+		{cni: ec2sim.CNI{Prefixes: true}, pods: 17, want: 49, itype: "m5.large", why: "two for seventeen pods and one more"},
+		{cni: ec2sim.CNI{WarmENIs: 1}, pods: 1000, want: 30, itype: "m5.large", why: "three interfaces are all there are"},
+		{cni: ec2sim.CNI{}, pods: 0, want: 10, itype: "m5.large", why: "without a warm one"},
 	} {
 		a := start(t, ec2sim.Options{CNI: &tc.cni, Subnets: []ec2sim.Subnet{{Zone: "us-east-1a", CIDR: "192.168.4.0/24"}}})
 		out, err := a.ec2.RunInstances(ctx(t), &ec2.RunInstancesInput{

@@ -24,16 +24,20 @@ func TestAllocation(t *testing.T) {
 		left   map[string]int // capacity; absent means plenty
 		want   map[string]int
 	}{
-		{"the cheapest pool takes all", allocationPlan{strategy: "lowest-price", pools: 1}, 3, nil, map[string]int{"b.cheap": 3}},
-		{"two pools are to be used", allocationPlan{strategy: "lowest-price", pools: 2}, 4, nil, map[string]int{"b.cheap": 2, "a.mid": 2}},
-		{"a dry pool hands over to the next", allocationPlan{strategy: "lowest-price", pools: 1}, 3, map[string]int{"b.cheap": 1}, map[string]int{"b.cheap": 1, "a.mid": 2}},
-		{"priorities go before prices", allocationPlan{strategy: "prioritized"}, 2, nil, map[string]int{"c.dear": 2}},
-		{"the deepest pool wins", allocationPlan{strategy: "capacity-optimized"}, 2, nil, map[string]int{"a.mid": 2}},
-		{"priorities count among deep pools only", allocationPlan{strategy: "capacity-optimized-prioritized"}, 1, nil, map[string]int{"c.dear": 1}},
-		{"a shallow pool is not worth its price", allocationPlan{strategy: "price-capacity-optimized"}, 2, nil, map[string]int{"a.mid": 2}},
-		{"all pools share", allocationPlan{strategy: "diversified"}, 3, nil, map[string]int{"b.cheap": 1, "a.mid": 1, "c.dear": 1}},
-		{"one zone only, although it runs dry", allocationPlan{strategy: "lowest-price", pools: 1, singleZone: true}, 3, map[string]int{"b.cheap": 2}, map[string]int{"b.cheap": 2}},
-		{"nothing is left anywhere", allocationPlan{strategy: "lowest-price", pools: 1}, 2, map[string]int{"b.cheap": 0, "a.mid": 0, "c.dear": 0}, map[string]int{}},
+		{reason: "the cheapest pool takes all", plan: allocationPlan{strategy: "lowest-price", pools: 1}, target: 3, want: map[string]int{"b.cheap": 3}},
+		{reason: "two pools are to be used", plan: allocationPlan{strategy: "lowest-price", pools: 2}, target: 4, want: map[string]int{"b.cheap": 2, "a.mid": 2}},
+		{reason: "a dry pool hands over to the next", plan: allocationPlan{strategy: "lowest-price", pools: 1}, target: 3,
+			left: map[string]int{"b.cheap": 1}, want: map[string]int{"b.cheap": 1, "a.mid": 2}},
+		{reason: "priorities go before prices", plan: allocationPlan{strategy: "prioritized"}, target: 2, want: map[string]int{"c.dear": 2}},
+		{reason: "the deepest pool wins", plan: allocationPlan{strategy: "capacity-optimized"}, target: 2, want: map[string]int{"a.mid": 2}},
+		{reason: "priorities count among deep pools only", plan: allocationPlan{strategy: "capacity-optimized-prioritized"}, target: 1,
+			want: map[string]int{"c.dear": 1}},
+		{reason: "a shallow pool is not worth its price", plan: allocationPlan{strategy: "price-capacity-optimized"}, target: 2, want: map[string]int{"a.mid": 2}},
+		{reason: "all pools share", plan: allocationPlan{strategy: "diversified"}, target: 3, want: map[string]int{"b.cheap": 1, "a.mid": 1, "c.dear": 1}},
+		{reason: "one zone only, although it runs dry", plan: allocationPlan{strategy: "lowest-price", pools: 1, singleZone: true},
+			target: 3, left: map[string]int{"b.cheap": 2}, want: map[string]int{"b.cheap": 2}},
+		{reason: "nothing is left anywhere", plan: allocationPlan{strategy: "lowest-price", pools: 1}, target: 2,
+			left: map[string]int{"b.cheap": 0, "a.mid": 0, "c.dear": 0}, want: map[string]int{}},
 	} {
 		all := []*fleetCandidate{
 			testCandidate("a.mid", 2, 0.9, 2), testCandidate("b.cheap", 1, 0.1, 3), testCandidate("c.dear", 3, 0.6, 1),
@@ -59,17 +63,17 @@ func TestWildcard(t *testing.T) {
 		pattern, value string
 		want           bool
 	}{
-		{"m5.*", "m5.large", true},
-		{"m5.*", "m5a.large", false},
-		{"*", "", true},
-		{"", "", true},
-		{"", "x", false},
-		{"a?c", "abc", true},
-		{"a?c", "ac", false},
-		{`a\?c`, "abc", false},
-		{`a\*`, "a*", true},
-		{"*a*b*", "xxaxxbxx", true},
-		{"*a*b*", "xxbxxaxx", false},
+		{pattern: "m5.*", value: "m5.large", want: true},
+		{pattern: "m5.*", value: "m5a.large", want: false},
+		{pattern: "*", value: "", want: true},
+		{pattern: "", value: "", want: true},
+		{pattern: "", value: "x", want: false},
+		{pattern: "a?c", value: "abc", want: true},
+		{pattern: "a?c", value: "ac", want: false},
+		{pattern: `a\?c`, value: "abc", want: false},
+		{pattern: `a\*`, value: "a*", want: true},
+		{pattern: "*a*b*", value: "xxaxxbxx", want: true},
+		{pattern: "*a*b*", value: "xxbxxaxx", want: false},
 	} {
 		if got := wildcard(tc.pattern, tc.value); got != tc.want {
 			t.Errorf("wildcard(%q, %q) is %v", tc.pattern, tc.value, got)

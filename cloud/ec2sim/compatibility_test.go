@@ -57,42 +57,44 @@ func TestWhatAMachineTakes(t *testing.T) {
 		change func(*ec2.RunInstancesInput)
 		code   string // of the refusal; empty means that it would be launched
 	}{
-		"UEFI on Nitro":                          {"m5.large", own("uefi"), ""},
-		"UEFI on Xen":                            {"m4.large", own("uefi"), "InvalidParameterCombination"},
-		"UEFI on Intel's bare metal":             {"m5.metal", own("uefi"), "InvalidParameterCombination"},
-		"legacy BIOS on Xen":                     {"m4.large", own("legacy"), ""},
-		"legacy BIOS on Nitro":                   {"m5.large", own("legacy"), ""},
-		"legacy BIOS on Graviton":                {"m6g.large", own("legacy-arm"), "InvalidParameterCombination"},
-		"an image that does not say":             {"m4.large", own("silent"), ""},
-		"no ENA on Nitro":                        {"m5.large", own("without ENA"), "InvalidParameterCombination"},
-		"no ENA on Xen":                          {"m4.large", own("without ENA"), ""},
-		"a root volume as large as its image's":  {"m5.large", disk("large", "/dev/xvda", size(50)), ""},
-		"a root volume smaller than its image's": {"m5.large", disk("large", "/dev/xvda", size(49)), "InvalidBlockDeviceMapping"},
-		"a root volume without a size":           {"m5.large", disk("large", "/dev/xvda", &ec2types.EbsBlockDevice{Encrypted: aws.Bool(true)}), ""},
-		"a data volume of an image's snapshot": {"m5.large", disk("silent", "/dev/xvdb", &ec2types.EbsBlockDevice{
-			VolumeSize: aws.Int32(40), SnapshotId: aws.String("snap" + ec2sim.ImageID("large")[3:])}), "InvalidBlockDeviceMapping"},
-		"a data volume without a size": {"m5.large", disk("silent", "/dev/xvdb", &ec2types.EbsBlockDevice{Encrypted: aws.Bool(true)}), "MissingParameter"},
-		"one device twice": {"m5.large", func(in *ec2.RunInstancesInput) {
+		"UEFI on Nitro":                          {itype: "m5.large", change: own("uefi"), code: ""},
+		"UEFI on Xen":                            {itype: "m4.large", change: own("uefi"), code: "InvalidParameterCombination"},
+		"UEFI on Intel's bare metal":             {itype: "m5.metal", change: own("uefi"), code: "InvalidParameterCombination"},
+		"legacy BIOS on Xen":                     {itype: "m4.large", change: own("legacy"), code: ""},
+		"legacy BIOS on Nitro":                   {itype: "m5.large", change: own("legacy"), code: ""},
+		"legacy BIOS on Graviton":                {itype: "m6g.large", change: own("legacy-arm"), code: "InvalidParameterCombination"},
+		"an image that does not say":             {itype: "m4.large", change: own("silent"), code: ""},
+		"no ENA on Nitro":                        {itype: "m5.large", change: own("without ENA"), code: "InvalidParameterCombination"},
+		"no ENA on Xen":                          {itype: "m4.large", change: own("without ENA"), code: ""},
+		"a root volume as large as its image's":  {itype: "m5.large", change: disk("large", "/dev/xvda", size(50)), code: ""},
+		"a root volume smaller than its image's": {itype: "m5.large", change: disk("large", "/dev/xvda", size(49)), code: "InvalidBlockDeviceMapping"},
+		"a root volume without a size": {itype: "m5.large",
+			change: disk("large", "/dev/xvda", &ec2types.EbsBlockDevice{Encrypted: aws.Bool(true)}), code: ""},
+		"a data volume of an image's snapshot": {itype: "m5.large", change: disk("silent", "/dev/xvdb", &ec2types.EbsBlockDevice{
+			VolumeSize: aws.Int32(40), SnapshotId: aws.String("snap" + ec2sim.ImageID("large")[3:])}), code: "InvalidBlockDeviceMapping"},
+		"a data volume without a size": {itype: "m5.large",
+			change: disk("silent", "/dev/xvdb", &ec2types.EbsBlockDevice{Encrypted: aws.Bool(true)}), code: "MissingParameter"},
+		"one device twice": {itype: "m5.large", change: func(in *ec2.RunInstancesInput) {
 			disk("silent", "/dev/xvda", size(20))(in)
 			disk("silent", "/dev/xvda", size(30))(in)
-		}, "InvalidBlockDeviceMapping"},
-		"an EFA on each of four cards":    {"p4d.24xlarge", network(cards(4, "efa")...), ""},
-		"an EFA on a fifth card":          {"p4d.24xlarge", network(cards(5, "efa")...), "InvalidParameterCombination"},
-		"two EFAs on one card":            {"p4d.24xlarge", network(at(0, 0, "efa"), at(0, 1, "efa")), "AttachmentLimitExceeded"},
-		"an EFA where there is none":      {"m5.large", network(at(0, 0, "efa")), "InvalidParameterCombination"},
-		"a primary interface of EFA only": {"p4d.24xlarge", network(at(0, 0, "efa-only")), "InvalidParameterCombination"},
-		"EFA only beside the primary one": {"p4d.24xlarge", network(at(0, 0, "interface"), at(0, 1, "efa-only")), ""},
-		"EFA only with addresses":         {"p4d.24xlarge", network(at(0, 0, "interface"), efaWithPrefix), "InvalidParameterValue"},
-		"a public address of one":         {"m5.large", network(public), ""},
-		"a public address of two":         {"m5.large", network(public, at(0, 1, "interface")), "InvalidParameterCombination"},
-		"prefixes on Nitro":               {"m5.large", network(prefixed), ""},
-		"prefixes on Xen":                 {"m4.large", network(prefixed), "InvalidParameterCombination"},
-		"an enclave on four vCPUs":        {"m5.xlarge", enclave, ""},
-		"an enclave on two of Intel":      {"m5.large", enclave, "InvalidParameterCombination"},
-		"an enclave on Xen":               {"m4.xlarge", enclave, "InvalidParameterCombination"},
-		"a placement group": {"m5.large", func(in *ec2.RunInstancesInput) {
+		}, code: "InvalidBlockDeviceMapping"},
+		"an EFA on each of four cards":    {itype: "p4d.24xlarge", change: network(cards(4, "efa")...), code: ""},
+		"an EFA on a fifth card":          {itype: "p4d.24xlarge", change: network(cards(5, "efa")...), code: "InvalidParameterCombination"},
+		"two EFAs on one card":            {itype: "p4d.24xlarge", change: network(at(0, 0, "efa"), at(0, 1, "efa")), code: "AttachmentLimitExceeded"},
+		"an EFA where there is none":      {itype: "m5.large", change: network(at(0, 0, "efa")), code: "InvalidParameterCombination"},
+		"a primary interface of EFA only": {itype: "p4d.24xlarge", change: network(at(0, 0, "efa-only")), code: "InvalidParameterCombination"},
+		"EFA only beside the primary one": {itype: "p4d.24xlarge", change: network(at(0, 0, "interface"), at(0, 1, "efa-only")), code: ""},
+		"EFA only with addresses":         {itype: "p4d.24xlarge", change: network(at(0, 0, "interface"), efaWithPrefix), code: "InvalidParameterValue"},
+		"a public address of one":         {itype: "m5.large", change: network(public), code: ""},
+		"a public address of two":         {itype: "m5.large", change: network(public, at(0, 1, "interface")), code: "InvalidParameterCombination"},
+		"prefixes on Nitro":               {itype: "m5.large", change: network(prefixed), code: ""},
+		"prefixes on Xen":                 {itype: "m4.large", change: network(prefixed), code: "InvalidParameterCombination"},
+		"an enclave on four vCPUs":        {itype: "m5.xlarge", change: enclave, code: ""},
+		"an enclave on two of Intel":      {itype: "m5.large", change: enclave, code: "InvalidParameterCombination"},
+		"an enclave on Xen":               {itype: "m4.xlarge", change: enclave, code: "InvalidParameterCombination"},
+		"a placement group": {itype: "m5.large", change: func(in *ec2.RunInstancesInput) {
 			in.Placement = &ec2types.Placement{GroupId: aws.String("pg-1")}
-		}, "InvalidPlacementGroup.Unknown"},
+		}, code: "InvalidPlacementGroup.Unknown"},
 	} {
 		in := &ec2.RunInstancesInput{
 			DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: ec2types.InstanceType(tc.itype),

@@ -46,31 +46,31 @@ func TestPartialFulfilment(t *testing.T) {
 		errors   []string
 	}{
 		{
-			"one pool has two left and the other none",
-			ec2sim.Faults{Capacity: []ec2sim.CapacityFault{
+			reason: "one pool has two left and the other none",
+			faults: ec2sim.Faults{Capacity: []ec2sim.CapacityFault{
 				{PoolPattern: ec2sim.PoolPattern{Zone: "us-east-1a"}, Remaining: 2}, {PoolPattern: ec2sim.PoolPattern{Zone: "us-east-1b", InstanceType: "m5.*"}},
 			}},
-			2, []string{"InsufficientInstanceCapacity", "InsufficientInstanceCapacity"},
+			launched: 2, errors: []string{"InsufficientInstanceCapacity", "InsufficientInstanceCapacity"},
 		},
 		{
-			"the other zone takes what one that is out cannot",
-			ec2sim.Faults{ZonesOut: []string{"us-east-1a"}},
-			5, []string{"InsufficientInstanceCapacity"},
+			reason:   "the other zone takes what one that is out cannot",
+			faults:   ec2sim.Faults{ZonesOut: []string{"us-east-1a"}},
+			launched: 5, errors: []string{"InsufficientInstanceCapacity"},
 		},
 		{
-			"a fault for spot leaves on-demand alone",
-			ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{PoolPattern: ec2sim.PoolPattern{CapacityType: "spot"}}}},
-			5, nil,
+			reason:   "a fault for spot leaves on-demand alone",
+			faults:   ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{PoolPattern: ec2sim.PoolPattern{CapacityType: "spot"}}}},
+			launched: 5,
 		},
 		{
-			"the code can be chosen",
-			ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{Code: "VcpuLimitExceeded"}}},
-			0, []string{"VcpuLimitExceeded", "VcpuLimitExceeded"},
+			reason:   "the code can be chosen",
+			faults:   ec2sim.Faults{Capacity: []ec2sim.CapacityFault{{Code: "VcpuLimitExceeded"}}},
+			launched: 0, errors: []string{"VcpuLimitExceeded", "VcpuLimitExceeded"},
 		},
 		{
-			"subnets run out of addresses",
-			ec2sim.Faults{FreeAddresses: map[string]int{a.subnets(t)["us-east-1a"]: 0}},
-			5, []string{"InsufficientFreeAddressesInSubnet"},
+			reason:   "subnets run out of addresses",
+			faults:   ec2sim.Faults{FreeAddresses: map[string]int{a.subnets(t)["us-east-1a"]: 0}},
+			launched: 5, errors: []string{"InsufficientFreeAddressesInSubnet"},
 		},
 	} {
 		a.faults(t, tc.faults)

@@ -287,12 +287,15 @@ func TestLaunchesThatDoNotFitTheType(t *testing.T) {
 		cpu        *ec2types.CpuOptionsRequest
 		code       string
 	}{
-		{"one network card", "m5.large", []ec2types.InstanceNetworkInterfaceSpecification{device(0, 0, "interface"), device(1, 1, "interface")}, nil, "InvalidParameterCombination"},
-		{"three interfaces", "m5.large", []ec2types.InstanceNetworkInterfaceSpecification{device(0, 0, "interface"), device(0, 3, "interface")}, nil, "AttachmentLimitExceeded"},
-		{"no EFA", "m5.24xlarge", []ec2types.InstanceNetworkInterfaceSpecification{device(0, 0, "interface"), device(0, 1, "efa-only")}, nil, "InvalidParameterCombination"},
-		{"no Nitro", "m4.large", []ec2types.InstanceNetworkInterfaceSpecification{tracked}, nil, "InvalidParameterCombination"},
-		{"no nested virtualization", "m5.large", []ec2types.InstanceNetworkInterfaceSpecification{device(0, 0, "interface")},
-			&ec2types.CpuOptionsRequest{NestedVirtualization: ec2types.NestedVirtualizationSpecificationEnabled}, "InvalidParameterCombination"},
+		{why: "one network card", itype: "m5.large",
+			interfaces: []ec2types.InstanceNetworkInterfaceSpecification{device(0, 0, "interface"), device(1, 1, "interface")}, code: "InvalidParameterCombination"},
+		{why: "three interfaces", itype: "m5.large",
+			interfaces: []ec2types.InstanceNetworkInterfaceSpecification{device(0, 0, "interface"), device(0, 3, "interface")}, code: "AttachmentLimitExceeded"},
+		{why: "no EFA", itype: "m5.24xlarge",
+			interfaces: []ec2types.InstanceNetworkInterfaceSpecification{device(0, 0, "interface"), device(0, 1, "efa-only")}, code: "InvalidParameterCombination"},
+		{why: "no Nitro", itype: "m4.large", interfaces: []ec2types.InstanceNetworkInterfaceSpecification{tracked}, code: "InvalidParameterCombination"},
+		{why: "no nested virtualization", itype: "m5.large", interfaces: []ec2types.InstanceNetworkInterfaceSpecification{device(0, 0, "interface")},
+			cpu: &ec2types.CpuOptionsRequest{NestedVirtualization: ec2types.NestedVirtualizationSpecificationEnabled}, code: "InvalidParameterCombination"},
 	} {
 		_, err := a.ec2.RunInstances(ctx(t), &ec2.RunInstancesInput{
 			MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: ec2types.InstanceType(tc.itype), ImageId: aws.String(a.image(t, "x86_64")),

@@ -214,8 +214,8 @@ func TestAnIPv6ClusterWantsIPv6Addresses(t *testing.T) {
 		count int32
 		phase string
 	}{
-		{"a kubelet without an IPv6 address does not come up", 0, "failed"},
-		{"with one it joins by it", 1, "joined"},
+		{why: "a kubelet without an IPv6 address does not come up", count: 0, phase: "failed"},
+		{why: "with one it joins by it", count: 1, phase: "joined"},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			t.Parallel()

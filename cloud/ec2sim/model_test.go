@@ -101,17 +101,23 @@ func TestModelOfTheWire(t *testing.T) {
 	for reason, tc := range map[string]struct {
 		service, target, body, want string
 	}{
-		"EC2, a misspelt parameter":        {"ec2", "", "Action=DescribeInstances&Version=2016-11-15&InstanceIds.1=i-1", "<Code>UnknownParameter</Code><Message>The parameter InstanceIds is not recognized"},
-		"EC2, a misspelt nested parameter": {"ec2", "", "Action=DescribeInstances&Filter.1.Name=instance-id&Filter.1.Values.1=i-1", "The parameter Filter.1.Values is not recognized"},
-		"EC2, a list that is no list":      {"ec2", "", "Action=DescribeInstances&InstanceId=i-1&InstanceId.x=i-1", "The parameter InstanceId.x is not recognized"},
-		"EC2, no number":                   {"ec2", "", "Action=DescribeInstances&MaxResults=many", "Expected an integer"},
-		"EC2, no time":                     {"ec2", "", "Action=DescribeSpotPriceHistory&StartTime=today", "Expected a time"},
-		"EC2, what is required":            {"ec2", "", "Action=TerminateInstances", "<Code>MissingParameter</Code>"},
-		"IAM, a misspelt parameter":        {"iam", "", "Action=GetInstanceProfile&Version=2010-05-08&InstanceProfile=x", "<Code>MalformedInput</Code>"},
-		"IAM, a list without its level":    {"iam", "", "Action=CreateInstanceProfile&InstanceProfileName=x&Tags.1.Key=a&Tags.1.Value=b", "<Code>MalformedInput</Code>"},
-		"SSM, a misspelt member":           {"ssm", "AmazonSSM.GetParameter", `{"Nam":"x"}`, "SerializationException"},
-		"SSM, a number for a text":         {"ssm", "AmazonSSM.GetParameter", `{"Name":1}`, "SerializationException"},
-		"SSM, no JSON":                     {"ssm", "AmazonSSM.GetParameter", `Name=x`, "SerializationException"},
+		"EC2, a misspelt parameter": {service: "ec2", target: "",
+			body: "Action=DescribeInstances&Version=2016-11-15&InstanceIds.1=i-1",
+			want: "<Code>UnknownParameter</Code><Message>The parameter InstanceIds is not recognized"},
+		"EC2, a misspelt nested parameter": {service: "ec2", target: "",
+			body: "Action=DescribeInstances&Filter.1.Name=instance-id&Filter.1.Values.1=i-1", want: "The parameter Filter.1.Values is not recognized"},
+		"EC2, a list that is no list": {service: "ec2", target: "", body: "Action=DescribeInstances&InstanceId=i-1&InstanceId.x=i-1",
+			want: "The parameter InstanceId.x is not recognized"},
+		"EC2, no number":        {service: "ec2", target: "", body: "Action=DescribeInstances&MaxResults=many", want: "Expected an integer"},
+		"EC2, no time":          {service: "ec2", target: "", body: "Action=DescribeSpotPriceHistory&StartTime=today", want: "Expected a time"},
+		"EC2, what is required": {service: "ec2", target: "", body: "Action=TerminateInstances", want: "<Code>MissingParameter</Code>"},
+		"IAM, a misspelt parameter": {service: "iam", target: "",
+			body: "Action=GetInstanceProfile&Version=2010-05-08&InstanceProfile=x", want: "<Code>MalformedInput</Code>"},
+		"IAM, a list without its level": {service: "iam", target: "",
+			body: "Action=CreateInstanceProfile&InstanceProfileName=x&Tags.1.Key=a&Tags.1.Value=b", want: "<Code>MalformedInput</Code>"},
+		"SSM, a misspelt member":   {service: "ssm", target: "AmazonSSM.GetParameter", body: `{"Nam":"x"}`, want: "SerializationException"},
+		"SSM, a number for a text": {service: "ssm", target: "AmazonSSM.GetParameter", body: `{"Name":1}`, want: "SerializationException"},
+		"SSM, no JSON":             {service: "ssm", target: "AmazonSSM.GetParameter", body: `Name=x`, want: "SerializationException"},
 	} {
 		if got := a.send(t, tc.service, tc.target, tc.body); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: answer should contain %s:\n%s", reason, tc.want, got)

@@ -229,9 +229,9 @@ func TestLocalZones(t *testing.T) {
 		itype string
 		want  []string
 	}{
-		"on-demand of a family that is there":     {onDemand, "c5d.large", nil},
-		"on-demand of a family that is not there": {onDemand, "m5.large", []string{"Unsupported"}},
-		"spot": {spot, "c5d.large", []string{"Unsupported"}},
+		"on-demand of a family that is there":     {kind: onDemand, itype: "c5d.large"},
+		"on-demand of a family that is not there": {kind: onDemand, itype: "m5.large", want: []string{"Unsupported"}},
+		"spot": {kind: spot, itype: "c5d.large", want: []string{"Unsupported"}},
 	} {
 		out, err := a.ec2.CreateFleet(ctx(t), fleetInput(name, 1, tc.kind, a.override(t, tc.itype, local)))
 		if err != nil || !slices.Equal(codes(out), tc.want) {

@@ -26,12 +26,16 @@ func TestRequestsAreToldApart(t *testing.T) {
 		status int
 		want   string
 	}{
-		"no signature":         {http.Header{}, url.Values{"Action": {"DescribeVpcs"}}, http.StatusForbidden, "<Code>MissingAuthenticationToken</Code>"},
-		"an unknown service":   {scope("s3"), url.Values{"Action": {"DescribeVpcs"}}, http.StatusBadRequest, "<Code>InvalidAction</Code>"},
-		"an unknown action":    {scope("ec2"), url.Values{"Action": {"RebootInstances"}}, http.StatusBadRequest, "<Response><Errors><Error><Code>InvalidAction</Code>"},
-		"an unknown operation": {target, nil, http.StatusBadRequest, `"__type":"InvalidAction"`},
-		"EC2's success":        {scope("ec2"), url.Values{"Action": {"DescribeVpcs"}}, http.StatusOK, `<DescribeVpcsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>`},
-		"STS's success":        {scope("sts"), url.Values{"Action": {"GetCallerIdentity"}}, http.StatusOK, "<GetCallerIdentityResult>"},
+		"no signature": {header: http.Header{}, form: url.Values{"Action": {"DescribeVpcs"}}, status: http.StatusForbidden,
+			want: "<Code>MissingAuthenticationToken</Code>"},
+		"an unknown service": {header: scope("s3"), form: url.Values{"Action": {"DescribeVpcs"}}, status: http.StatusBadRequest,
+			want: "<Code>InvalidAction</Code>"},
+		"an unknown action": {header: scope("ec2"), form: url.Values{"Action": {"RebootInstances"}}, status: http.StatusBadRequest,
+			want: "<Response><Errors><Error><Code>InvalidAction</Code>"},
+		"an unknown operation": {header: target, status: http.StatusBadRequest, want: `"__type":"InvalidAction"`},
+		"EC2's success": {header: scope("ec2"), form: url.Values{"Action": {"DescribeVpcs"}}, status: http.StatusOK,
+			want: `<DescribeVpcsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>`},
+		"STS's success": {header: scope("sts"), form: url.Values{"Action": {"GetCallerIdentity"}}, status: http.StatusOK, want: "<GetCallerIdentityResult>"},
 	} {
 		req, err := http.NewRequestWithContext(ctx(t), http.MethodPost, a.sim.URL(), strings.NewReader(tc.form.Encode()))
 		if err != nil {

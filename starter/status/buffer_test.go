@@ -25,12 +25,15 @@ func TestBufferStatus(t *testing.T) {
 		ready, provisioning string
 		replicas            *int32
 	}{
-		{"all the room is there", cluster.Buffer{Pods: pods(3)}, 3, "True Resolved ", "True FitsExistingCapacity there is room for 3 pods", new(int32(3))},
-		{"some of it is", cluster.Buffer{Pods: pods(3)}, 1, "True Resolved ", "True RequiresNewCapacity there is room for 1 of 3 pods", new(int32(3))},
-		{"no pods are wanted", cluster.Buffer{}, 0, "True Resolved ", "False BufferEmpty no pods", new(int32(0))},
+		{reason: "all the room is there", buffer: cluster.Buffer{Pods: pods(3)}, there: 3, ready: "True Resolved ",
+			provisioning: "True FitsExistingCapacity there is room for 3 pods", replicas: new(int32(3))},
+		{reason: "some of it is", buffer: cluster.Buffer{Pods: pods(3)}, there: 1, ready: "True Resolved ",
+			provisioning: "True RequiresNewCapacity there is room for 1 of 3 pods", replicas: new(int32(3))},
+		{reason: "no pods are wanted", buffer: cluster.Buffer{}, there: 0, ready: "True Resolved ",
+			provisioning: "False BufferEmpty no pods", replicas: new(int32(0))},
 		{
-			"the template is missing", cluster.Buffer{Reason: bufferv1.ReasonPodTemplateNotFound, Problem: `there is no PodTemplate "web"`}, 0,
-			`False PodTemplateNotFound there is no PodTemplate "web"`, "False NotReadyForProvisioning ", nil,
+			reason: "the template is missing", buffer: cluster.Buffer{Reason: bufferv1.ReasonPodTemplateNotFound, Problem: `there is no PodTemplate "web"`}, there: 0,
+			ready: `False PodTemplateNotFound there is no PodTemplate "web"`, provisioning: "False NotReadyForProvisioning ",
 		},
 	} {
 		tc.buffer.Object = object

@@ -24,11 +24,13 @@ func TestShortfall(t *testing.T) {
 		starting bool
 		want     string
 	}{
-		{"all that was bought", list("1", "1Gi"), plan.ResourcesOf(list("4", "16Gi")), false, ""},
-		{"the kernel keeps some memory for itself", list("1", "1Gi"), plan.ResourcesOf(list("4", "15Gi")), false, ""},
-		{"clearly less", list("1", "1Gi"), plan.ResourcesOf(list("4", "8Gi")), false, "expected 16Gi of resource memory, but found 8Gi (50.0% of expected)"},
-		{"nobody asked for it", onlyCPU, plan.ResourcesOf(list("4", "8Gi")), false, ""},
-		{"a node that does not serve yet reports what it knows so far", list("1", "1Gi"), plan.ResourcesOf(list("4", "8Gi")), true, ""},
+		{reason: "all that was bought", requests: list("1", "1Gi"), has: plan.ResourcesOf(list("4", "16Gi")), starting: false, want: ""},
+		{reason: "the kernel keeps some memory for itself", requests: list("1", "1Gi"), has: plan.ResourcesOf(list("4", "15Gi")), starting: false, want: ""},
+		{reason: "clearly less", requests: list("1", "1Gi"), has: plan.ResourcesOf(list("4", "8Gi")), starting: false,
+			want: "expected 16Gi of resource memory, but found 8Gi (50.0% of expected)"},
+		{reason: "nobody asked for it", requests: onlyCPU, has: plan.ResourcesOf(list("4", "8Gi")), starting: false, want: ""},
+		{reason: "a node that does not serve yet reports what it knows so far", requests: list("1", "1Gi"),
+			has: plan.ResourcesOf(list("4", "8Gi")), starting: true, want: ""},
 	} {
 		claim := &karpv1.NodeClaim{Status: karpv1.NodeClaimStatus{Capacity: list("4", "16Gi")}}
 		claim.Spec.Resources.Requests = test.requests
@@ -52,7 +54,9 @@ func TestConditionsTellOfShortfalls(t *testing.T) {
 		reason, shortfall string
 		news              bool
 	}{
-		{"nothing is lacking, and nothing is written", "", false}, {"something is", "little memory", true}, {"still", "little memory", false}, {"no more", "", true}, {"and no more", "", false},
+		{reason: "nothing is lacking, and nothing is written", shortfall: "", news: false}, {reason: "something is",
+			shortfall: "little memory", news: true}, {reason: "still", shortfall: "little memory", news: false}, {reason: "no more",
+			shortfall: "", news: true}, {reason: "and no more", shortfall: "", news: false},
 	} {
 		v.shortfall = step.shortfall
 		wish := v.consistent()

@@ -39,16 +39,20 @@ func TestNodeClassReady(t *testing.T) {
 		wantStatus metav1.ConditionStatus
 		wantReason string
 	}{
-		{"the class is ready", nil, class(metav1.ConditionTrue, "Ready"), metav1.ConditionTrue, ""},
-		{"the class says why it is not", nil, class(metav1.ConditionFalse, "SubnetsNotFound"), metav1.ConditionFalse, "SubnetsNotFound"},
-		{"the class does not know", nil, class(metav1.ConditionUnknown, "x"), metav1.ConditionUnknown, karpv1.ReasonNodeClassReadinessUnknown},
-		{"what the class says is about what it was", nil, changed, metav1.ConditionUnknown, karpv1.ReasonNodeClassReadinessUnknown},
-		{"the class has not said anything", nil, &awsv1.EC2NodeClass{}, metav1.ConditionUnknown, karpv1.ReasonNodeClassReadinessUnknown},
-		{"a class that goes is not used", nil, deleted, metav1.ConditionFalse, karpv1.ReasonNodeClassTerminating},
-		{"there is no class", nil, nil, metav1.ConditionFalse, karpv1.ReasonNodeClassNotFound},
+		{reason: "the class is ready", class: class(metav1.ConditionTrue, "Ready"), wantStatus: metav1.ConditionTrue, wantReason: ""},
+		{reason: "the class says why it is not", class: class(metav1.ConditionFalse, "SubnetsNotFound"), wantStatus: metav1.ConditionFalse,
+			wantReason: "SubnetsNotFound"},
+		{reason: "the class does not know", class: class(metav1.ConditionUnknown, "x"), wantStatus: metav1.ConditionUnknown,
+			wantReason: karpv1.ReasonNodeClassReadinessUnknown},
+		{reason: "what the class says is about what it was", class: changed, wantStatus: metav1.ConditionUnknown,
+			wantReason: karpv1.ReasonNodeClassReadinessUnknown},
+		{reason: "the class has not said anything", class: &awsv1.EC2NodeClass{}, wantStatus: metav1.ConditionUnknown,
+			wantReason: karpv1.ReasonNodeClassReadinessUnknown},
+		{reason: "a class that goes is not used", class: deleted, wantStatus: metav1.ConditionFalse, wantReason: karpv1.ReasonNodeClassTerminating},
+		{reason: "there is no class", wantStatus: metav1.ConditionFalse, wantReason: karpv1.ReasonNodeClassNotFound},
 		{
-			"a class of another provider", &karpv1.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"},
-			class(metav1.ConditionTrue, "Ready"), metav1.ConditionFalse, karpv1.ReasonNodeClassNotFound,
+			reason: "a class of another provider", ref: &karpv1.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"},
+			class: class(metav1.ConditionTrue, "Ready"), wantStatus: metav1.ConditionFalse, wantReason: karpv1.ReasonNodeClassNotFound,
 		},
 	} {
 		pool := testPool("default")
