@@ -34,7 +34,7 @@ type replacer struct {
 func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	if !in.Apart {
+	if !in.Independent {
 		for _, gone := range in.Nodes {
 			if _, _, err := r.candidate(ctx, in.ID, gone); err != nil {
 				return workflows.BeginResult{}, err
@@ -48,7 +48,7 @@ func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replace) (
 	if err != nil {
 		return workflows.BeginResult{}, err
 	}
-	if err := r.markAll(ctx, in, in.Apart && activity.GetInfo(ctx).Attempt >= triesEach); err != nil {
+	if err := r.markAll(ctx, in, in.Independent && activity.GetInfo(ctx).Attempt >= triesEach); err != nil {
 		return workflows.BeginResult{}, err
 	}
 	r.log.Info("replacement begun", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Int("nodes", len(in.Nodes)),
@@ -67,7 +67,7 @@ func (r *replacer) markAll(ctx context.Context, in workflows.Replace, oneStays b
 		}
 		var failure *temporal.ApplicationError
 		switch changed := errors.As(err, &failure) && failure.Type() == workflows.FailureChanged; {
-		case err == nil, !in.Apart, !changed && (!oneStays || ctx.Err() != nil):
+		case err == nil, !in.Independent, !changed && (!oneStays || ctx.Err() != nil):
 			return err
 		case !changed:
 			r.log.Warn("a node cannot be marked, and is left out of its replacement", zap.String("replacement", in.ID), zap.String("node", in.Nodes[i].Node), zap.Error(err))

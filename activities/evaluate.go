@@ -18,8 +18,8 @@ const (
 	// maxRemove bounds the nodes that one evaluation removes as empty, maxReplace the other commands it returns, and
 	// replaceBytes their size as JSON: they are recorded in a history three times, and a payload may have two megabytes.
 	maxRemove, maxReplace, replaceBytes = 500, 100, 400 << 10
-	// maxApart is how many nodes go together for which nothing is launched: as many as people still read of at once.
-	maxApart = 100
+	// maxIndependent is how many nodes go together for which nothing is launched: as many as people still read of at once.
+	maxIndependent = 100
 )
 
 // evaluator decides which nodes are not needed, or are to be replaced.
@@ -198,9 +198,9 @@ func join(all []workflows.Replace, next workflows.Replace) []workflows.Replace {
 	if len(next.Claims) > 0 || len(next.Nodes) > 1 || next.WaitForReady {
 		return append(all, next)
 	}
-	next.Apart, next.Nodes[0].Why = true, next.Why
+	next.Independent, next.Nodes[0].Why = true, next.Why
 	at := slices.IndexFunc(all, func(r workflows.Replace) bool {
-		return r.Apart && !r.Late && r.Reason == next.Reason && len(r.Nodes) < maxApart
+		return r.Independent && !r.SmallPodsOnly && r.Reason == next.Reason && len(r.Nodes) < maxIndependent
 	})
 	if at < 0 {
 		return append(all, next)

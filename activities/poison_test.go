@@ -203,7 +203,7 @@ func TestOneNodeNeverStopsTheOthersOfAReplacement(t *testing.T) {
 	t.Parallel()
 	type step func(context.Context, *Activities, workflows.Replace, bool) (workflows.RetireResult, error)
 	retire := func(ctx context.Context, doing *Activities, in workflows.Replace, oneStays bool) (workflows.RetireResult, error) {
-		return doing.retire(ctx, workflows.RetireInput{ID: in.ID, Reason: in.Reason, Nodes: in.Nodes, Apart: true}, oneStays)
+		return doing.retire(ctx, workflows.RetireInput{ID: in.ID, Reason: in.Reason, Nodes: in.Nodes, Independent: true}, oneStays)
 	}
 	begin := func(ctx context.Context, doing *Activities, in workflows.Replace, oneStays bool) (workflows.RetireResult, error) {
 		return workflows.RetireResult{}, doing.markAll(ctx, in, oneStays)
@@ -260,7 +260,7 @@ func TestOneNodeNeverStopsTheOthersOfAReplacement(t *testing.T) {
 				}})
 			r.doing = New(Config{Cluster: "c", Kube: r.WithWatch, Mirror: r, Temporal: &sweptTemporal{}, Events: r.events, Log: zap.NewNop()})
 			in := replaceOf(0, claims...)
-			in.Apart = true
+			in.Independent = true
 			result, err := test.do(t.Context(), r.doing, in, test.oneStays)
 			if (err == nil) != test.oneStays {
 				t.Errorf("error %v", err)

@@ -286,7 +286,7 @@ func TestBeginApart(t *testing.T) {
 	b, nodeB := serving("b")
 	r := newReplacing(t, nil, poolP(), a, nodeA, nodeB)
 	in := replaceOf(0, a, b)
-	in.Apart, in.Nodes[0].Why = true, "its pod fits elsewhere"
+	in.Independent, in.Nodes[0].Why = true, "its pod fits elsewhere"
 	if _, err := run(t, r.doing.BeginReplacement, in); err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestRetire(t *testing.T) {
 		},
 		{
 			reason: "a pod finds no other place for now", stay: []string{"a", "b"}, pods: []client.Object{webPod("web-1", nil)},
-			want: workflows.RetireResult{Blocked: []string{"a: pod default/web-1 would find no other place now"}, Crowded: true},
+			want: workflows.RetireResult{Blocked: []string{"a: pod default/web-1 would find no other place now"}, NoRoom: true},
 		},
 		{
 			reason: "a person asks for one to stay, which keeps no other", apart: true, stay: []string{"a"},
@@ -393,7 +393,7 @@ func TestRetire(t *testing.T) {
 		},
 		{
 			reason: "the pod of one finds no other place, which keeps no other", apart: true, stay: []string{"a"}, pods: []client.Object{webPod("web-1", nil)},
-			want: workflows.RetireResult{Retired: []string{"b"}, Left: replaceOf(0, claimA).Nodes, Blocked: []string{"a: pod default/web-1 would find no other place now"}, Crowded: true},
+			want: workflows.RetireResult{Retired: []string{"b"}, Left: replaceOf(0, claimA).Nodes, Blocked: []string{"a: pod default/web-1 would find no other place now"}, NoRoom: true},
 		},
 		{
 			reason: "somebody else was at one, so that it was never marked", apart: true, stay: []string{"a"},
@@ -413,7 +413,7 @@ func TestRetire(t *testing.T) {
 			test.edit(a, b, nodeA)
 		}
 		r := newReplacing(t, nil, append([]client.Object{poolP(), a, b, nodeA, nodeB}, test.pods...)...)
-		got, err := run(t, r.doing.Retire, workflows.RetireInput{ID: "r1", Reason: "Drifted", Nodes: replaceOf(0, a, b).Nodes, Apart: test.apart})
+		got, err := run(t, r.doing.Retire, workflows.RetireInput{ID: "r1", Reason: "Drifted", Nodes: replaceOf(0, a, b).Nodes, Independent: test.apart})
 		if err != nil {
 			t.Errorf("%s: %v", test.reason, err)
 			continue
@@ -443,7 +443,7 @@ func TestRetireOpens(t *testing.T) {
 	launched, launchedNode := serving("new")
 	reserve(launchedNode)
 	r := newReplacing(t, nil, poolP(), old, launched, oldNode, launchedNode)
-	in := workflows.RetireInput{ID: "r1", Reason: "Underutilized", Nodes: replaceOf(0, old).Nodes, Apart: true, Closed: true,
+	in := workflows.RetireInput{ID: "r1", Reason: "Underutilized", Nodes: replaceOf(0, old).Nodes, Independent: true, KeepTainted: true,
 		Claims: []workflows.ClaimRef{{Name: launched.Name, UID: string(launched.UID)}}}
 	for _, look := range []struct {
 		reason string
@@ -458,7 +458,7 @@ func TestRetireOpens(t *testing.T) {
 		if closed := readiness.Expecting(r.node("node-new")); closed != look.closed {
 			t.Errorf("%s: what was launched is closed: %t", look.reason, closed)
 		}
-		in.Nodes, in.Closed = nil, false
+		in.Nodes, in.KeepTainted = nil, false
 	}
 }
 

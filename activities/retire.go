@@ -40,7 +40,7 @@ type retirer struct {
 func (r *retirer) Retire(ctx context.Context, in workflows.RetireInput) (workflows.RetireResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
-	return r.retire(ctx, in, in.Apart && activity.GetInfo(ctx).Attempt >= triesEach)
+	return r.retire(ctx, in, in.Independent && activity.GetInfo(ctx).Attempt >= triesEach)
 }
 
 // retire lets nodes go. A node that the API server does not let go is an error, or, where each goes for itself and it was
@@ -80,7 +80,7 @@ func (r *retirer) retire(ctx context.Context, in workflows.RetireInput, oneStays
 			return result, err
 		}
 	}
-	if len(result.Blocked) > 0 && !in.Apart {
+	if len(result.Blocked) > 0 && !in.Independent {
 		return result, nil
 	}
 	if in.Owners {
@@ -97,7 +97,7 @@ func (r *retirer) retire(ctx context.Context, in workflows.RetireInput, oneStays
 
 // open has the replacements take pods, unless that is still to wait.
 func (r *retirer) open(ctx context.Context, in workflows.RetireInput) error {
-	if in.Closed {
+	if in.KeepTainted {
 		return nil
 	}
 	return r.keeper.openReplacements(ctx, in.Claims)
@@ -182,7 +182,7 @@ func (r *retirer) left(ctx context.Context, in workflows.RetireInput, gone workf
 		return c, retired, nil
 	case c.claim == nil || c.node == nil || !c.claim.DeletionTimestamp.IsZero() || !c.node.DeletionTimestamp.IsZero():
 		return c, passed, nil
-	case in.Apart && c.node.Annotations[karpv1.ReplacementAnnotationKey] != in.ID:
+	case in.Independent && c.node.Annotations[karpv1.ReplacementAnnotationKey] != in.ID:
 		// It was never marked, because somebody else was at it.
 		return c, passed, nil
 	}
@@ -208,7 +208,7 @@ func (r *retirer) mayGo(ctx context.Context, in workflows.RetireInput, candidate
 		result.Blocked, result.ForGood = append(result.Blocked, c.gone.Node+": "+why[i]), true
 		result.Left = append(result.Left, c.gone)
 	}
-	for len(going) > 0 && (in.Apart || len(result.Blocked) == 0) {
+	for len(going) > 0 && (in.Independent || len(result.Blocked) == 0) {
 		// Where something protects a node, nothing is said yet of whether the pods of the others have a place.
 		blocked, crowded, err := r.confirm(ctx, in, going, result)
 		if err != nil {
@@ -228,7 +228,7 @@ func (r *retirer) mayGo(ctx context.Context, in workflows.RetireInput, candidate
 			break
 		}
 	}
-	if !in.Apart {
+	if !in.Independent {
 		result.Left = nil
 		return nil, nil
 	}
@@ -252,7 +252,7 @@ func (r *retirer) confirm(ctx context.Context, in workflows.RetireInput, going [
 		result.Blocked = append(result.Blocked, verdict.Node+": "+verdict.Message)
 		result.ForGood = result.ForGood || verdict.Cause == plan.CauseNode || verdict.Cause == plan.CausePod
 	}
-	result.Crowded = result.Crowded || crowded
+	result.NoRoom = result.NoRoom || crowded
 	return blocked, crowded, nil
 }
 

@@ -156,10 +156,10 @@ type Replace struct {
 	ID     string        `json:"id"`
 	Reason string        `json:"reason"`
 	Nodes  []RemovedNode `json:"nodes"`
-	// Apart says that each of the nodes goes for itself: what keeps one keeps no other.
-	Apart bool `json:"apart,omitempty"`
-	// Late says that what is launched is for small pods, and takes none before the large ones have found room.
-	Late bool `json:"late,omitempty"`
+	// Independent says that each of the nodes goes for itself: what keeps one keeps no other.
+	Independent bool `json:"apart,omitempty"`
+	// SmallPodsOnly says that what is launched is for small pods, and takes none before the large ones have found room.
+	SmallPodsOnly bool `json:"late,omitempty"`
 	// Claims are to be created; without any, the nodes' pods fit on nodes that are there.
 	Claims []PlannedClaim `json:"claims,omitempty"`
 	// Moves is how many pods will have to move.

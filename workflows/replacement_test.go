@@ -74,7 +74,7 @@ func carriedOut(a *acted) *fakes {
 func letGo(answer RetireResult) func(*fakes, *acted) {
 	return func(f *fakes, a *acted) {
 		f.let = func(in RetireInput) RetireResult {
-			a.note(fmt.Sprintf("retire %d closed %t", len(in.Nodes), in.Closed))
+			a.note(fmt.Sprintf("retire %d closed %t", len(in.Nodes), in.KeepTainted))
 			if len(in.Nodes) == 0 {
 				return RetireResult{}
 			}
@@ -112,9 +112,9 @@ func TestReplacement(t *testing.T) {
 	waiting := decided("r1", 1, "a")
 	waiting.WaitForReady = true
 	late := decided("r1", 1, "a", "b")
-	late.Apart, late.Late = true, true
+	late.Independent, late.SmallPodsOnly = true, true
 	apart := decided("r1", 0, "a", "b")
-	apart.Apart = true
+	apart.Independent = true
 	tests := map[string]struct {
 		reason string
 		in     Replace

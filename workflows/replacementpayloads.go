@@ -130,16 +130,16 @@ type RetireInput struct {
 	Reason string        `json:"reason"`
 	Why    string        `json:"why,omitempty"`
 	Nodes  []RemovedNode `json:"nodes"`
-	// Apart lets those go that may, whatever keeps the others.
-	Apart bool `json:"apart,omitempty"`
+	// Independent lets those go that may, whatever keeps the others.
+	Independent bool `json:"apart,omitempty"`
 	// Claims are the replacements.
 	Claims []ClaimRef `json:"claims,omitempty"`
 	// Owners asks whose pods will move.
 	Owners bool `json:"owners,omitempty"`
-	// Open has the replacements take any pods from now on, even if the nodes may not go yet; Closed has them take none,
+	// Open has the replacements take any pods from now on, even if the nodes may not go yet; KeepTainted has them take none,
 	// even if the nodes go.
-	Open   bool `json:"open,omitempty"`
-	Closed bool `json:"closed,omitempty"`
+	Open        bool `json:"open,omitempty"`
+	KeepTainted bool `json:"closed,omitempty"`
 }
 
 // RetireResult says which nodes go. Either none is blocked, or none was let go, unless each goes for itself.
@@ -149,10 +149,10 @@ type RetireResult struct {
 	Gone    []string `json:"gone,omitempty"`
 	// Left are the nodes that are kept, where others go without them.
 	Left []RemovedNode `json:"left,omitempty"`
-	// Blocked says what keeps nodes, ForGood that it is not worth waiting for, and Crowded that it is a lack of room.
+	// Blocked says what keeps nodes, ForGood that it is not worth waiting for, and NoRoom that it is a lack of room.
 	Blocked []string `json:"blocked,omitempty"`
 	ForGood bool     `json:"forGood,omitempty"`
-	Crowded bool     `json:"crowded,omitempty"`
+	NoRoom  bool     `json:"crowded,omitempty"`
 	// Owners are those of the pods that move.
 	Owners []PodOwner `json:"owners,omitempty"`
 }

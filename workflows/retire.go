@@ -10,9 +10,9 @@ import (
 const (
 	// retirePatience is how long a PodDisruptionBudget may keep the nodes once their replacements serve. Several
 	// replacements at once wait for one another here, where they move pods of the same budget. A lack of room may keep
-	// them for crowdedLooks looks only: what came in between stays, and old and new nodes are paid for meanwhile.
+	// them for noRoomLooks looks only: what came in between stays, and old and new nodes are paid for meanwhile.
 	retirePatience = 10 * time.Minute
-	crowdedLooks   = 2
+	noRoomLooks    = 2
 	// closedLooks is for how many looks the replacements are kept for the pods they were bought for.
 	closedLooks = 2
 	// lateFor is how long after the nodes are let go what was launched for their small pods is kept from others: until the
@@ -25,15 +25,15 @@ const (
 // retire lets the nodes go. What keeps them only for a while is waited for.
 func (r *replacement) retire(ctx workflow.Context) string {
 	until := workflow.Now(ctx).Add(retirePatience)
-	pause, nodes, closed := retireAgainFirst, r.Nodes, r.Late
+	pause, nodes, closed := retireAgainFirst, r.Nodes, r.SmallPodsOnly
 	for look := 1; ; look++ {
 		closed = closed && look <= closedLooks
-		result, err := RetireActivity.Run(ctx, RetireInput{ID: r.ID, Reason: r.Reason, Why: r.Why, Nodes: nodes, Apart: r.Apart, Claims: r.launched(),
-			Owners: r.WaitForReady, Open: look > closedLooks, Closed: closed}, fmt.Sprintf("let %d nodes go: %s", len(nodes), r.Reason))
+		result, err := RetireActivity.Run(ctx, RetireInput{ID: r.ID, Reason: r.Reason, Why: r.Why, Nodes: nodes, Independent: r.Independent, Claims: r.launched(),
+			Owners: r.WaitForReady, Open: look > closedLooks, KeepTainted: closed}, fmt.Sprintf("let %d nodes go: %s", len(nodes), r.Reason))
 		if err != nil {
 			return failed(ctx, "the nodes could not be let go", err)
 		}
-		if r.Apart {
+		if r.Independent {
 			// Those that went are not asked about again.
 			nodes, result.Retired, result.Gone = result.Left, append(r.result.Retired, result.Retired...), append(r.result.Gone, result.Gone...)
 		}
@@ -49,7 +49,7 @@ func (r *replacement) retire(ctx workflow.Context) string {
 			r.describe(ctx, "The nodes are drained and terminated by the workflows of their claims.")
 			r.owners = result.Owners
 			return ""
-		case result.ForGood || result.Crowded && look >= crowdedLooks || !workflow.Now(ctx).Before(until):
+		case result.ForGood || result.NoRoom && look >= noRoomLooks || !workflow.Now(ctx).Before(until):
 			return listed(result.Blocked)
 		}
 		r.describe(ctx, "The nodes have to stay for now: "+listed(result.Blocked)+".")

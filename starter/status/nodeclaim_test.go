@@ -109,8 +109,8 @@ func TestAChangedClassIsNamed(t *testing.T) {
 	message("only the hashes are known", "hash 1, now 3")
 }
 
-// TestABlinkIsNotWritten holds that a short consolidateAfter does not cost two writes for every pod.
-func TestABlinkIsNotWritten(t *testing.T) {
+// TestConsolidatableIsWrittenOnceQuietLasts holds that a short consolidateAfter does not cost two writes for every pod.
+func TestConsolidatableIsWrittenOnceQuietLasts(t *testing.T) {
 	t.Parallel()
 	w := newConditionWorld(t)
 	w.pool.Spec.Disruption.ConsolidateAfter = karpv1.NewNillableDuration(5 * time.Second)
