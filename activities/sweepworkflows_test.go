@@ -246,12 +246,15 @@ func TestSweepDoubtsACloudWithoutInstances(t *testing.T) {
 // TestSweepTellsWhoWaitsInVain has drains end by the buttons of Temporal's UI, and nodes go while theirs are paused.
 func TestSweepTellsWhoWaitsInVain(t *testing.T) {
 	t.Parallel()
-	leaving := func(change func(*karpv1.NodeClaim)) *karpv1.NodeClaim {
-		claim := sweptClaim("a", "g", "i-1", old)
-		claim.Finalizers, claim.Status.NodeName = []string{karpv1.TerminationFinalizer}, "n"
-		claim.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-old)}
-		change(claim)
-		return claim
+	// A row's claim is made when its turn has come, which on a busy machine is a minute later.
+	leaving := func(change func(*karpv1.NodeClaim)) func() *karpv1.NodeClaim {
+		return func() *karpv1.NodeClaim {
+			claim := sweptClaim("a", "g", "i-1", old)
+			claim.Finalizers, claim.Status.NodeName = []string{karpv1.TerminationFinalizer}, "n"
+			claim.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-old)}
+			change(claim)
+			return claim
+		}
 	}
 	node := func(uid types.UID) *corev1.Node {
 		node := sweptNode("n", "i-1", true, old)
@@ -262,7 +265,7 @@ func TestSweepTellsWhoWaitsInVain(t *testing.T) {
 	drain := life{id: "c/drain/n", uid: "uid-n", age: old, status: runs}
 	canceled := workflows.DrainResult{Outcome: workflows.DrainCanceled}
 	for reason, test := range map[string]struct {
-		claim *karpv1.NodeClaim
+		claim func() *karpv1.NodeClaim
 		node  *corev1.Node
 		lives []life
 		want  map[string]any
@@ -284,7 +287,7 @@ func TestSweepTellsWhoWaitsInVain(t *testing.T) {
 			t.Parallel()
 			var objects []client.Object
 			if test.claim != nil {
-				objects = append(objects, test.claim)
+				objects = append(objects, test.claim())
 			}
 			if test.node != nil {
 				objects = append(objects, test.node)

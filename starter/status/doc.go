@@ -8,8 +8,9 @@
 //	NodeClaims     the conditions Drifted, Consolidatable and ConsistentStateFound (nodeclaim.go)
 //	Buffers        how much of the room that a buffer asks for is there (buffer.go)
 //
-// The first four are loops of their own (loop.go). The last has none: whoever looks for room that is missing knows already
-// what is there.
+// The first four run by themselves: three as loops that look at everything again (loop.go), and NodeClasses with a queue,
+// because a look at one class takes several calls of EC2. The last does not: whoever looks for room that is missing knows
+// already what is there.
 //
 // Reading order: loop, message, statichash, nodepool, nodeclass, nodeoverlay, wish, consistency, verdict, classspecs,
 // drift, nodeclaim, buffer.
