@@ -1,7 +1,7 @@
 // Package workflows tells the stories of a cluster's nodes: deterministic orchestration, and nothing else.
 //
 // Reading order: activity, failures, names, interruption, plannedclaim, provisioningpayloads, launchpayloads,
-// nodeclaimpayloads, drainpayloads, disruptionpayloads, replacementpayloads, sweeppayloads, whypayloads, policies, priority,
+// nodeclaimpayloads, adoption, drainpayloads, disruptionpayloads, replacementpayloads, sweeppayloads, whypayloads, policies, priority,
 // start, launch, drain, drainorders, draindetails, nodeclaim, series, retire, replacementdetails, replacement, provisioning,
 // why, disruption, whynode, sweep, register.
 //
