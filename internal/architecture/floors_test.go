@@ -95,7 +95,7 @@ func TestGlossary(t *testing.T) {
 		t.Errorf("the glossary has %d lines, more than %d", len(lines), maxGlossary)
 	}
 	words := map[string]bool{}
-	for _, source := range sourcesOf(t, "./plan/...") {
+	for _, source := range sourcesOf(t, "plan") {
 		maps.Copy(words, source.defined())
 	}
 	terms := 0

@@ -1,8 +1,10 @@
 package architecture
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -29,7 +31,7 @@ var (
 // TestPackagesKeepTheirLimits holds every package but the tests' and the generated ones to the limits of the house.
 func TestPackagesKeepTheirLimits(t *testing.T) {
 	t.Parallel()
-	for _, source := range sourcesOf(t, "./...") {
+	for _, source := range sourcesOf(t, "") {
 		name := strings.TrimPrefix(source.Path, Module+"/")
 		if within(name, "test") || within(name, "bench") || within(name, "api") {
 			continue
@@ -62,7 +64,7 @@ func TestPackagesKeepTheirLimits(t *testing.T) {
 // all do.
 func TestReadingOrdersNameEveryFile(t *testing.T) {
 	t.Parallel()
-	for _, source := range sourcesOf(t, "./...") {
+	for _, source := range sourcesOf(t, "") {
 		order, names := source.declaredOrder(), source.names()
 		if order == nil && (!within(source.Path, planner) || len(names) < 2) {
 			continue
@@ -75,14 +77,17 @@ func TestReadingOrdersNameEveryFile(t *testing.T) {
 	}
 }
 
-// sourcesOf are packages of this module. The test runs in its own directory, two below the module's.
-func sourcesOf(t *testing.T, pattern string) []*Source {
+// allSources are this module's packages, read once for all tests: that takes some seconds. The tests run in their own directory,
+// two below the module's.
+var allSources = sync.OnceValues(func() ([]*Source, error) { return Sources(filepath.Join("..", ".."), "./...") })
+
+// sourcesOf are the packages of a tree; "" is the whole module.
+func sourcesOf(t *testing.T, tree string) []*Source {
 	t.Helper()
-	root := moduleRoot(t)
-	touchSources(t, root)
-	sources, err := Sources(root, pattern)
+	touchSources(t, moduleRoot(t))
+	all, err := allSources()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sources
+	return slices.DeleteFunc(slices.Clone(all), func(s *Source) bool { return tree != "" && !within(s.Path, Module+"/"+tree) })
 }
