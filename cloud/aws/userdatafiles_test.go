@@ -124,7 +124,7 @@ spec:
 		}
 		file := filepath.Join(userDataFiles, name+".mime")
 		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:gosec // part of the repository
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil { // part of the repository
 				t.Fatal(err)
 			}
 		}

@@ -251,7 +251,7 @@ func report(out *createFleetXML, candidates []*fleetCandidate, lifecycle string)
 			}
 			out.Instances = append(out.Instances, item)
 		}
-		if k.dry != nil && k.dry != errSilent {
+		if k.dry != nil && !errors.Is(k.dry, errSilent) {
 			e := asAPIError(k.dry)
 			out.Errors = append(out.Errors, fleetErrorXML{Config: k.xml, Lifecycle: lifecycle, Code: e.code, Message: e.message})
 		}

@@ -2,7 +2,7 @@ package ec2sim
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // SQS defines its checksums as MD5
+	"crypto/md5" // SQS defines its checksums as MD5
 	"encoding/hex"
 	"slices"
 	"strconv"
@@ -96,7 +96,7 @@ func (s *sqs) getQueueURL(c *call) (any, error) {
 
 func (s *sqs) getQueueAttributes(c *call) (any, error) {
 	in, err := decodeJSON[struct {
-		QueueUrl       string //nolint:revive // the wire's spelling
+		QueueUrl       string // the wire's spelling
 		AttributeNames []string
 	}](c)
 	if err != nil {
@@ -130,13 +130,13 @@ func (s *sqs) getQueueAttributes(c *call) (any, error) {
 }
 
 func checksum(body string) string {
-	sum := md5.Sum([]byte(body)) //nolint:gosec // SQS defines its checksums as MD5
+	sum := md5.Sum([]byte(body)) // SQS defines its checksums as MD5
 	return hex.EncodeToString(sum[:])
 }
 
 func (s *sqs) sendMessage(c *call) (any, error) {
 	in, err := decodeJSON[struct {
-		QueueUrl     string //nolint:revive // the wire's spelling
+		QueueUrl     string // the wire's spelling
 		MessageBody  string
 		DelaySeconds int
 	}](c)
@@ -194,7 +194,7 @@ func (w *messageWait) empty() (any, error) { return map[string]any{}, nil }
 
 func (s *sqs) receiveMessage(c *call) (any, error) {
 	in, err := decodeJSON[struct {
-		QueueUrl            string //nolint:revive // the wire's spelling
+		QueueUrl            string // the wire's spelling
 		MaxNumberOfMessages int
 		WaitTimeSeconds     int
 		VisibilityTimeout   *int
@@ -270,7 +270,7 @@ func (s *sqs) remove(q *queue, receipts ...string) {
 
 func (s *sqs) deleteMessage(c *call) (any, error) {
 	in, err := decodeJSON[struct {
-		QueueUrl      string //nolint:revive // the wire's spelling
+		QueueUrl      string // the wire's spelling
 		ReceiptHandle string
 	}](c)
 	if err != nil {
@@ -286,8 +286,8 @@ func (s *sqs) deleteMessage(c *call) (any, error) {
 
 func (s *sqs) deleteMessageBatch(c *call) (any, error) {
 	in, err := decodeJSON[struct {
-		QueueUrl string                               //nolint:revive // the wire's spelling
-		Entries  []struct{ Id, ReceiptHandle string } //nolint:revive // the wire's spelling
+		QueueUrl string                               // the wire's spelling
+		Entries  []struct{ Id, ReceiptHandle string } // the wire's spelling
 	}](c)
 	if err != nil {
 		return nil, err
@@ -321,7 +321,7 @@ func (s *sqs) deleteMessageBatch(c *call) (any, error) {
 // needs: a batch is authorised as what it is a batch of.
 func (s *sqs) needs(c *call) []policy.Request {
 	in, err := peekJSON[struct {
-		QueueUrl  string //nolint:revive // the wire's spelling
+		QueueUrl  string // the wire's spelling
 		QueueName string
 	}](c)
 	if err != nil {

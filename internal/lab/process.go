@@ -226,7 +226,7 @@ func (p *process) awaitHealthy(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w (last check: %v)\n%s", p.spec.name, context.Cause(ctx), err, p.logTail())
+			return fmt.Errorf("%s: %w (last check: %w)\n%s", p.spec.name, context.Cause(ctx), err, p.logTail())
 		case <-tick.C:
 		}
 	}

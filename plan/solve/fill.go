@@ -243,7 +243,7 @@ func (f *filler) fill(machine int, how manner, content []Count) (*Load, float64)
 		if how != priced || prices == nil {
 			prices = f.scarcity(t.free)
 		}
-		pick := -1
+		var pick int
 		if candidates, pick = f.pick(candidates, factors, prices, t.free); pick < 0 {
 			break
 		}

@@ -1,7 +1,7 @@
 package clients
 
 import (
-	"crypto/md5" //nolint:gosec // SQS defines its checksums as MD5
+	"crypto/md5" // SQS defines its checksums as MD5
 	"encoding/hex"
 	"encoding/json"
 	"maps"
@@ -418,7 +418,7 @@ func (s seen) launches(t *testing.T, a account) {
 }
 
 func (q botoQueue) check(t *testing.T, a account, protocol string) {
-	sum := md5.Sum([]byte(q.Text)) //nolint:gosec // SQS defines its checksums as MD5
+	sum := md5.Sum([]byte(q.Text)) // SQS defines its checksums as MD5
 	if want := hex.EncodeToString(sum[:]); q.SentMD5 != want || len(q.Received) != 2 || q.Received[0].Body != q.Text || q.Received[0].MD5OfBody != want {
 		t.Fatalf("%q was sent, with checksum %s, and received as %+v", q.Text, q.SentMD5, q.Received)
 	}

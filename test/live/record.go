@@ -260,7 +260,7 @@ func (m *masks) learnCaller(reply string) {
 	var caller struct {
 		Result struct {
 			Account string
-			Arn     string //nolint:revive // the wire's spelling
+			Arn     string // the wire's spelling
 			UserID  string `xml:"UserId"`
 		} `xml:"GetCallerIdentityResult"`
 	}

@@ -52,7 +52,7 @@ func mimeParts(text string) ([]userDataPart, error) {
 	reader := multipart.NewReader(message.Body, arguments["boundary"])
 	for {
 		part, err := reader.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return parts, nil
 		}
 		if err != nil {

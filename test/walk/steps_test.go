@@ -29,7 +29,7 @@ type step struct {
 
 // steps are the way of a leg: there are pods first, of which the first nodes are given time to serve.
 func steps(seed uint64, count int) []step {
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a walk is to be walked again
+	random := rand.New(rand.NewPCG(seed, 0)) // a walk is to be walked again
 	way := make([]step, 0, count)
 	for i := range count {
 		next := step{deed: random.IntN(len(deeds)), seed: random.Uint64(), pause: time.Duration(random.IntN(3000)) * time.Millisecond}

@@ -2,6 +2,7 @@ package world
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -17,7 +18,7 @@ func Objects(manifests string) ([]*unstructured.Unstructured, error) {
 	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifests)))
 	for {
 		document, err := documents.Read()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return objects, nil
 		}
 		if err != nil {
