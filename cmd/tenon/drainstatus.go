@@ -36,6 +36,17 @@ func (d *drains) status(ctx context.Context, node string) (workflows.DrainStatus
 	return status, nil
 }
 
+// ended is how the latest drain of a node has ended. Temporal itself tells, so no worker need have the time to answer.
+func (d *drains) ended(ctx context.Context, node string) (workflows.DrainStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	var result workflows.DrainResult
+	if err := d.temporal.GetWorkflow(ctx, d.cluster.DrainID(node), "").Get(ctx, &result); err != nil {
+		return workflows.DrainStatus{}, err
+	}
+	return workflows.DrainStatus{Node: node, Outcome: result.Outcome, Evicted: result.Evicted, Blockers: result.Blockers}, nil
+}
+
 // unanswered says why a drain did not answer.
 func (d *drains) unanswered(ctx context.Context, node string, err error) error {
 	var missing *serviceerror.NotFound
@@ -89,10 +100,11 @@ func (d *drains) ordered(ctx context.Context, node, update string, order workflo
 	case errors.As(err, &refused):
 		return status, fmt.Errorf("%s: %s", update, refused.Message())
 	case errors.As(err, &missing):
-		if ended, statusErr := d.status(ctx, node); statusErr == nil {
-			return status, &endedError{update, ended}
+		ended, err := d.ended(ctx, node)
+		if err != nil {
+			return status, fmt.Errorf("%s: %w", update, d.unanswered(ctx, node, err))
 		}
-		return status, fmt.Errorf("%s: %w", update, d.unanswered(within, node, err))
+		return status, &endedError{update, ended}
 	case err != nil:
 		return status, fmt.Errorf("%s: %w", update, d.unanswered(within, node, err))
 	}
