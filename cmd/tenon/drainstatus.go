@@ -41,7 +41,12 @@ func (d *drains) ended(ctx context.Context, node string) (workflows.DrainStatus,
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	var result workflows.DrainResult
-	if err := d.temporal.GetWorkflow(ctx, d.cluster.DrainID(node), "").Get(ctx, &result); err != nil {
+	err := d.temporal.GetWorkflow(ctx, d.cluster.DrainID(node), "").Get(ctx, &result)
+	var failed *sdk.WorkflowExecutionError
+	switch {
+	case errors.As(err, &failed): // as when a person has terminated it
+		return workflows.DrainStatus{Node: node, Outcome: workflows.DrainOutcome(failed.Unwrap().Error())}, nil
+	case err != nil:
 		return workflows.DrainStatus{}, err
 	}
 	return workflows.DrainStatus{Node: node, Outcome: result.Outcome, Evicted: result.Evicted, Blockers: result.Blockers}, nil

@@ -151,4 +151,11 @@ func commandKeepsAndCancels(ctx context.Context, t *testing.T, w *world) {
 	}
 	w.tenon(ctx, t, "drain", "cancel", node.Name).must(t, 0, "Canceling", "")
 	w.tenon(ctx, t, "drain", "status", node.Name, "--wait").must(t, 1, "", "the drain of node kept was canceled")
+	// One that a person has ended in Temporal's UI leaves its node closed, and is taken back all the same.
+	w.tenon(ctx, t, "drain", node.Name, "--keep").must(t, 0, "is being drained", "")
+	if err := w.temporal.TerminateWorkflow(ctx, cluster.DrainID(node.Name), "", "by a person"); err != nil {
+		t.Fatal(err)
+	}
+	w.tenon(ctx, t, "drain", "cancel", node.Name).must(t, 0, "the node is schedulable again", "")
+	w.tenon(ctx, t, "drain", "resume", node.Name).must(t, 1, "", "the drain of kept has ended: terminated")
 }
