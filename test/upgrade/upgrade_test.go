@@ -138,13 +138,17 @@ func (w *stage) step(what, build string, change func()) {
 	began, pooled := time.Now(), drifts(w.taken)
 	w.replaced = append(w.replaced, w.Pods(pooled)[0].Spec.NodeName)
 	w.taken++
-	w.Apply(workload("grows", w.taken) + pool(pooled, 1))
-	w.Await("a launch and a replacement in flight", most, func() (bool, string) {
-		launching := slices.ContainsFunc(w.Claims(), func(c karpv1.NodeClaim) bool {
-			return c.Labels[karpv1.NodePoolLabelKey] == "grows" && c.Status.ProviderID != "" && !c.IsTrue(karpv1.ConditionTypeInitialized)
-		})
+	// The launch comes second: it is over within seconds, and the replacement may be a while in coming after a worker was killed.
+	w.Apply(pool(pooled, 1))
+	w.Await("a replacement in flight", most, func() (bool, string) {
 		replacing := len(w.Executions("WorkflowType = 'Replacement' AND ExecutionStatus = 'Running' AND NodePool = '" + pooled + "'"))
-		return launching && replacing == 1, fmt.Sprintf("launch %t, %d replacements", launching, replacing)
+		return replacing == 1, fmt.Sprintf("%d replacements", replacing)
+	})
+	w.Apply(workload("grows", w.taken))
+	w.Await("a launch in flight", most, func() (bool, string) {
+		return slices.ContainsFunc(w.Claims(), func(c karpv1.NodeClaim) bool {
+			return c.Labels[karpv1.NodePoolLabelKey] == "grows" && c.Status.ProviderID != "" && !c.IsTrue(karpv1.ConditionTypeInitialized)
+		}), "no claim of an instance that is not a node yet"
 	})
 	change()
 	changed := time.Now()
