@@ -8,6 +8,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/cloud"
 )
 
 // UnlaunchedGroup is the launch group of a claim with all claims in it that still want an instance. They are adopted
@@ -40,7 +41,7 @@ func ClaimInput(c Cluster, clusterUID string, claim *karpv1.NodeClaim) NodeClaim
 func ClaimInstance(claim *karpv1.NodeClaim) Instance {
 	labels := claim.Labels
 	return Instance{
-		ID:           InstanceID(claim.Status.ProviderID),
+		ID:           cloud.InstanceID(claim.Status.ProviderID),
 		ProviderID:   claim.Status.ProviderID,
 		InstanceType: labels[corev1.LabelInstanceTypeStable],
 		Zone:         labels[corev1.LabelTopologyZone],
@@ -48,9 +49,4 @@ func ClaimInstance(claim *karpv1.NodeClaim) Instance {
 		Reservation:  labels[awsv1.LabelCapacityReservationID],
 		Image:        claim.Status.ImageID,
 	}
-}
-
-// InstanceID is the last part of a provider id: i-0123 of aws:///us-east-1a/i-0123.
-func InstanceID(providerID string) string {
-	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }

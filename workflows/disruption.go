@@ -36,28 +36,16 @@ func Disruption(ctx workflow.Context, state DisruptionInput) error {
 	if err := d.listen(ctx); err != nil {
 		return err
 	}
-	for {
-		d.describe(ctx)
-		if err := d.wait(ctx); err != nil {
-			return err
-		}
-		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			// Who has asked gets an answer first.
-			if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
-				return err
-			}
-			d.receive(ctx)
-			return workflow.NewContinueAsNewError(ctx, Disruption, d.DisruptionInput)
-		}
-		if err := d.evaluate(ctx); err != nil {
-			return err
-		}
-	}
+	return forEver(ctx, &d)
 }
 
 type disruption struct {
 	DisruptionInput
 	changes, begun, ended, refused workflow.ReceiveChannel
+}
+
+func (d *disruption) again(ctx workflow.Context) error {
+	return workflow.NewContinueAsNewError(ctx, Disruption, d.DisruptionInput)
 }
 
 // receive moves every signal that has come into the state.
@@ -96,8 +84,8 @@ func (d *disruption) wait(ctx workflow.Context) error {
 	return err
 }
 
-// evaluate decides once and has the decision carried out.
-func (d *disruption) evaluate(ctx workflow.Context) error {
+// act decides once and has the decision carried out.
+func (d *disruption) act(ctx workflow.Context) error {
 	d.Pending = false
 	d.forget(workflow.Now(ctx))
 	found, err := EvaluateActivity.Run(ctx, d.evaluateInput(), "which nodes are not needed")
@@ -144,7 +132,7 @@ func (d *disruption) replace(ctx workflow.Context, decided []Replace) error {
 	started := make([]workflow.Future, 0, len(decided))
 	for i, command := range decided {
 		command.ID = fmt.Sprintf("r%.8s-%d-%d", d.Series, d.Round, i)
-		in := ReplacementInput{Cluster: d.Cluster, ClusterUID: d.ClusterUID, Replace: command, Stable: d.Stable, Patience: d.Patience}
+		in := ReplacementInput{Cluster: d.Cluster, ClusterUID: d.ClusterUID, Replace: command}
 		child := workflow.ExecuteChildWorkflow(ReplacementOptions(in).child(ctx), Replacement, in)
 		started, waiting[command.ID] = append(started, child.GetChildWorkflowExecution()), child
 		d.Running = append(d.Running, Running{ID: command.ID, Claims: command.claimNames(), Pools: command.pools(), WaitForReady: command.WaitForReady})
@@ -233,7 +221,8 @@ func (d *disruption) forget(now time.Time) {
 	d.Held = slices.DeleteFunc(d.Held, func(h Held) bool { return !h.Until.Add(maxHeldFor).After(now) })
 }
 
-func (d *disruption) describe(ctx workflow.Context) {
+// details are what is under way, and what the last evaluation found.
+func (d *disruption) details() string {
 	details := "Waiting for a change.\n"
 	if !d.NextLook.IsZero() {
 		details = "Next look at " + d.NextLook.UTC().Format(time.RFC3339) + ", or after a change.\n"
@@ -252,7 +241,7 @@ func (d *disruption) describe(ctx workflow.Context) {
 	if d.Last != "" {
 		details += "\n**Last evaluation**\n\n" + d.Last + "\n"
 	}
-	workflow.SetCurrentDetails(ctx, details)
+	return details
 }
 
 // runningShown is how many replacements the details list.

@@ -36,9 +36,6 @@ type DisruptionInput struct {
 	Disrupted []Disrupted `json:"disrupted,omitempty"`
 	// SeenVersion is the resource version of the newest claim a replacement has created.
 	SeenVersion string `json:"seenVersion,omitempty"`
-	// Stable and Patience are handed to every Replacement, for tests; zero leaves them as they are.
-	Stable   time.Duration `json:"stable,omitempty"`
-	Patience time.Duration `json:"patience,omitempty"`
 }
 
 // Running is a replacement that has not ended.

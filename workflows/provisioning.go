@@ -20,34 +20,28 @@ func Provisioning(ctx workflow.Context, state ProvisioningInput) error {
 	if err := p.listen(ctx); err != nil {
 		return err
 	}
-	for {
-		workflow.SetCurrentDetails(ctx, p.details())
-		if err := workflow.Await(ctx, func() bool {
-			return p.Pending || p.pending.Len() > 0 || p.refused.Len() > 0 || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
-		}); err != nil {
-			return err
-		}
-		p.receive(ctx)
-		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			// Who has asked gets an answer first.
-			if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
-				return err
-			}
-			p.receive(ctx)
-			return workflow.NewContinueAsNewError(ctx, Provisioning, p.ProvisioningInput)
-		}
-		if !p.Pending {
-			continue
-		}
-		if err := p.plan(ctx); err != nil {
-			return err
-		}
-	}
+	return forEver(ctx, &p)
 }
 
 type provisioning struct {
 	ProvisioningInput
 	pending, refused workflow.ReceiveChannel
+}
+
+func (p *provisioning) again(ctx workflow.Context) error {
+	return workflow.NewContinueAsNewError(ctx, Provisioning, p.ProvisioningInput)
+}
+
+// wait returns when pods may be pending or offerings were refused.
+func (p *provisioning) wait(ctx workflow.Context) error {
+	err := workflow.Await(ctx, func() bool {
+		return p.Pending || p.pending.Len() > 0 || p.refused.Len() > 0 || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+	})
+	if err != nil {
+		return err
+	}
+	p.receive(ctx)
+	return nil
 }
 
 // receive moves every buffered signal into the state, so that none is lost when the workflow continues as new.
@@ -115,8 +109,11 @@ func newerVersion(a, b string) string {
 	return b
 }
 
-// plan makes one plan and starts its launches.
-func (p *provisioning) plan(ctx workflow.Context) error {
+// act makes one plan and starts its launches, where pods are pending.
+func (p *provisioning) act(ctx workflow.Context) error {
+	if !p.Pending {
+		return nil
+	}
 	p.Round++
 	p.Pending = false
 	id := fmt.Sprintf("%.8s-%d", p.Series, p.Round)
@@ -157,7 +154,7 @@ func startLaunches(ctx workflow.Context, cluster Cluster, clusterUID string, gro
 	return nil
 }
 
-// details are what a person reads: the newest plan, and beside it the last one that launched something.
+// details are the newest plan, and beside it the last one that launched something.
 func (p *provisioning) details() string {
 	details := fmt.Sprintf("Waiting for pending pods. %d plans made.\n", p.Round)
 	if p.Last != "" {

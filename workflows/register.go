@@ -2,7 +2,7 @@
 //
 // Reading order: activity, failures, names, interruption, plannedclaim, provisioningpayloads, launchpayloads,
 // nodeclaimpayloads, adoption, drainpayloads, disruptionpayloads, replacementpayloads, sweeppayloads, whypayloads, policies, priority,
-// start, launch, drain, drainorders, draindetails, nodeclaim, series, retire, replacementdetails, replacement, provisioning,
+// start, launch, drain, drainorders, draindetails, nodeclaim, attach, series, singleton, retire, replacementdetails, replacement, provisioning,
 // why, disruption, whynode, sweep, register.
 //
 // # The workflows

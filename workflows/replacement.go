@@ -131,7 +131,7 @@ func (r *replacement) await(ctx workflow.Context) string {
 	if len(claims) == 0 {
 		return ""
 	}
-	until := workflow.Now(ctx).Add(orElse(r.Patience, ReplacementPatience))
+	until := workflow.Now(ctx).Add(ReplacementPatience)
 	r.describe(ctx, "Waiting until what was launched serves, at the latest until "+until.UTC().Format(time.RFC3339)+".")
 	awaited, err := AwaitReplacementsActivity.Run(ctx, AwaitReplacementsInput{ID: r.ID, Claims: claims, SeenVersion: r.begun.SeenVersion, Until: until},
 		fmt.Sprintf("until %d replacements serve", len(claims)))
@@ -148,9 +148,8 @@ func (r *replacement) await(ctx workflow.Context) string {
 
 // settle lets the cluster come to rest before the nodes are looked at once more.
 func (r *replacement) settle(ctx workflow.Context) string {
-	stable := orElse(r.Stable, StableFor)
-	r.describe(ctx, "Waiting "+stable.String()+" before the nodes go.")
-	if err := workflow.NewTimerWithOptions(ctx, stable, workflow.TimerOptions{Summary: "stable"}).Get(ctx, nil); err != nil {
+	r.describe(ctx, "Waiting "+StableFor.String()+" before the nodes go.")
+	if err := workflow.NewTimerWithOptions(ctx, StableFor, workflow.TimerOptions{Summary: "stable"}).Get(ctx, nil); err != nil {
 		return failed(ctx, "it was interrupted", err)
 	}
 	return ""
@@ -193,11 +192,4 @@ func (r *replacement) undo(ctx workflow.Context, why string) error {
 	}
 	r.describe(ctx, "Taken back: "+why+".")
 	return nil
-}
-
-func orElse(d, otherwise time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return otherwise
 }

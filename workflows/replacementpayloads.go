@@ -27,9 +27,6 @@ type ReplacementInput struct {
 	// ClusterUID is what it is in a LaunchInput.
 	ClusterUID string `json:"clusterUID,omitempty"`
 	Replace
-	// Stable and Patience are for tests that cannot wait for StableFor and ReplacementPatience; zero means those.
-	Stable   time.Duration `json:"stable,omitempty"`
-	Patience time.Duration `json:"patience,omitempty"`
 }
 
 // BeginResult is what BeginReplacementActivity has made.

@@ -174,7 +174,7 @@ func installFailpoints(to *worker.Connections, options *aws.Options, log *zap.Lo
 	if err != nil || points == nil {
 		return err
 	}
-	log.Warn("this worker kills itself at failpoints: it is under test", zap.String("points", os.Getenv(failpoint.PointsVariable)))
+	log.Warn("this worker is under test: it kills itself at failpoints, or waits for a shorter time", zap.String("points", os.Getenv(failpoint.PointsVariable)))
 	to.Kubernetes.Wrap(points.Kubernetes)
 	to.Interceptors = append(to.Interceptors, points.Interceptor())
 	options.Load = append(options.Load, config.WithHTTPClient(points.AWS(http.NewBuildableClient())))

@@ -13,11 +13,14 @@
 // The environment variable TENON_FAILPOINTS lists points separated by commas; TENON_FAILPOINTS_DIR is a directory in
 // which each point that has struck leaves a file of its name, so that it strikes once, and so that a test sees which
 // have. Occurrences are counted there as well, over all restarts. At a point the process sends itself SIGKILL: nothing is
-// flushed, closed or deferred. TENON_FAILPOINTS_HEARTBEAT bounds the heartbeat timeout of every activity, so that a test
-// that kills often need not wait for each death to be noticed.
+// flushed, closed or deferred.
+//
+// Three variables shorten waits for tests that cannot bear them. TENON_FAILPOINTS_HEARTBEAT bounds the heartbeat timeout of
+// every activity, so that a test that kills often need not wait for each death to be noticed. TENON_FAILPOINTS_STABLE is how
+// long replacements serve before the nodes go, and TENON_FAILPOINTS_SERVE how long they may take to serve.
 //
 // The points sit where a worker meets the world, in its HTTP transports (transport.go) and in interceptors around
-// activities (interceptor.go), so no line of the product knows of them. Without the variable nothing is installed.
+// activities and workflows (interceptor.go), so no line of the product knows of them. Without a variable nothing is installed.
 package failpoint
 
 import (
@@ -39,16 +42,24 @@ const (
 	PointsVariable    = "TENON_FAILPOINTS"
 	DirVariable       = "TENON_FAILPOINTS_DIR"
 	HeartbeatVariable = "TENON_FAILPOINTS_HEARTBEAT"
+	StableVariable    = "TENON_FAILPOINTS_STABLE"
+	ServeVariable     = "TENON_FAILPOINTS_SERVE"
 )
 
-// Points are the places at which this process kills itself.
+// Points are the places at which this process kills itself, and bounds of what it waits for.
 type Points struct {
 	dir string
-	// heartbeat bounds heartbeat timeouts; zero leaves them as they are.
-	heartbeat time.Duration
-	mu        sync.Mutex
+	bounds
+	mu sync.Mutex
 	// left are the points that have not struck.
 	left []point
+}
+
+// bounds shorten what a worker waits for; zero leaves it as it is.
+type bounds struct {
+	// heartbeat bounds heartbeat timeouts, stable how long replacements serve before the nodes go, and serve how long they may
+	// take to serve.
+	heartbeat, stable, serve time.Duration
 }
 
 // point is one place, taken apart.
@@ -58,28 +69,35 @@ type point struct {
 	nth int
 }
 
-// FromEnvironment returns the points the environment asks for, nil where it asks for none.
+// FromEnvironment returns the points and bounds that the environment asks for, nil where it asks for none.
 func FromEnvironment() (*Points, error) {
-	list, dir, heartbeat := os.Getenv(PointsVariable), os.Getenv(DirVariable), os.Getenv(HeartbeatVariable)
-	if list == "" {
-		return nil, nil
-	}
-	if dir == "" {
-		return nil, fmt.Errorf("%s is set without %s, the directory that remembers which points have struck", PointsVariable, DirVariable)
-	}
-	p := &Points{dir: dir}
-	if heartbeat != "" {
-		var err error
-		if p.heartbeat, err = time.ParseDuration(heartbeat); err != nil {
-			return nil, fmt.Errorf("%s: %w", HeartbeatVariable, err)
+	p := &Points{dir: os.Getenv(DirVariable)}
+	for variable, bound := range map[string]*time.Duration{HeartbeatVariable: &p.heartbeat, StableVariable: &p.stable, ServeVariable: &p.serve} {
+		value := os.Getenv(variable)
+		if value == "" {
+			continue
 		}
+		var err error
+		if *bound, err = time.ParseDuration(value); err != nil {
+			return nil, fmt.Errorf("%s: %w", variable, err)
+		}
+	}
+	list := os.Getenv(PointsVariable)
+	if list == "" {
+		if p.bounds == (bounds{}) {
+			return nil, nil
+		}
+		return p, nil
+	}
+	if p.dir == "" {
+		return nil, fmt.Errorf("%s is set without %s, the directory that remembers which points have struck", PointsVariable, DirVariable)
 	}
 	for name := range strings.SplitSeq(list, ",") {
 		parsed, err := parse(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", PointsVariable, err)
 		}
-		if _, err := os.Stat(filepath.Join(dir, file(name))); errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(p.dir, file(name))); errors.Is(err, os.ErrNotExist) {
 			p.left = append(p.left, parsed)
 		}
 	}

@@ -7,9 +7,11 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/tenon-sh/tenon/workflows"
 )
 
-// Interceptor puts a point between the end of an activity and Temporal's hearing of it, and bounds heartbeat timeouts.
+// Interceptor puts a point between the end of an activity and Temporal's hearing of it, and bounds what workflows wait for.
 func (p *Points) Interceptor() interceptor.WorkerInterceptor { return &workers{points: p} }
 
 type workers struct {
@@ -40,33 +42,50 @@ func (a *acknowledged) ExecuteActivity(ctx context.Context, in *interceptor.Exec
 
 // InterceptWorkflow implements interceptor.WorkerInterceptor.
 func (w *workers) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	inbound := &hurried{most: w.points.heartbeat}
+	inbound := &hurried{bounds: w.points.bounds}
 	inbound.Next = next
 	return inbound
 }
 
 type hurried struct {
 	interceptor.WorkflowInboundInterceptorBase
-	most time.Duration
+	bounds bounds
 }
 
 // Init implements interceptor.WorkflowInboundInterceptor.
 func (h *hurried) Init(outbound interceptor.WorkflowOutboundInterceptor) error {
-	scheduling := &heartbeats{most: h.most}
-	scheduling.Next = outbound
-	return h.Next.Init(scheduling)
+	bounded := &bounded{bounds: h.bounds}
+	bounded.Next = outbound
+	return h.Next.Init(bounded)
 }
 
-type heartbeats struct {
+// bounded bounds timeouts, timers and inputs. A replay compares none of them, so histories written with and without bounds fit
+// each other.
+type bounded struct {
 	interceptor.WorkflowOutboundInterceptorBase
-	most time.Duration
+	bounds bounds
 }
 
-// ExecuteActivity implements interceptor.WorkflowOutboundInterceptor. A replay does not compare timeouts, so histories
-// written with and without this fit each other.
-func (h *heartbeats) ExecuteActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
-	if h.most > 0 && workflow.GetActivityOptions(ctx).HeartbeatTimeout > h.most {
-		ctx = workflow.WithHeartbeatTimeout(ctx, h.most)
+// ExecuteActivity implements interceptor.WorkflowOutboundInterceptor.
+func (b *bounded) ExecuteActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
+	if most := b.bounds.heartbeat; most > 0 && workflow.GetActivityOptions(ctx).HeartbeatTimeout > most {
+		ctx = workflow.WithHeartbeatTimeout(ctx, most)
 	}
-	return h.Next.ExecuteActivity(ctx, activityType, args...)
+	for i := range args {
+		in, awaits := args[i].(workflows.AwaitReplacementsInput)
+		if until := workflow.Now(ctx).Add(b.bounds.serve); awaits && b.bounds.serve > 0 && in.Until.After(until) {
+			in.Until = until
+			args[i] = in
+		}
+	}
+	return b.Next.ExecuteActivity(ctx, activityType, args...)
+}
+
+// NewTimerWithOptions implements interceptor.WorkflowOutboundInterceptor. The one timer of a Replacement that takes as long
+// as its replacements have to serve is the one that waits for them.
+func (b *bounded) NewTimerWithOptions(ctx workflow.Context, d time.Duration, options workflow.TimerOptions) workflow.Future {
+	if b.bounds.stable > 0 && d == workflows.StableFor && workflow.GetInfo(ctx).WorkflowType.Name == workflows.ReplacementType {
+		d = min(d, b.bounds.stable)
+	}
+	return b.Next.NewTimerWithOptions(ctx, d, options)
 }

@@ -15,7 +15,6 @@ import (
 func TestCrash(t *testing.T) {
 	f := newFailpoints(t, points())
 	w := world.Start(t, world.Options{Worker: []string{sweeping}, WorkerEnv: f.env})
-	impatient(w)
 	g := w.Guard()
 	defer g.End(t)
 	for _, part := range []struct {

@@ -8,22 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/test/world"
-	"github.com/tenon-sh/tenon/workflows"
 )
 
-// patience is how long a replacement may take to serve in this laboratory: long enough for workers to die on the way.
-const patience = 75 * time.Second
-
-// impatient starts Disruption before anything else does, so that a replacement that never serves is taken back soon.
-func impatient(w *world.World) {
-	w.T.Helper()
-	cluster := workflows.Cluster(w.Lab.Cluster())
-	in := workflows.DisruptionInput{Cluster: cluster, Patience: patience, Stable: 5 * time.Second}
-	if _, err := w.Temporal.ExecuteWorkflow(w.Context(), workflows.DisruptionOptions(cluster).Client(), workflows.DisruptionType, in); err != nil {
-		w.T.Fatal(err)
-	}
-}
+// stable is how long replacements serve in this laboratory before the nodes go, and patience how long they may take to serve:
+// long enough for workers to die on the way.
+const stable, patience = 5 * time.Second, 75 * time.Second
 
 // oneAtATime lets one node of a pool go at a time, for a reason that asks for a replacement.
 const oneAtATime = `{nodes: "1", reasons: [Drifted]}`

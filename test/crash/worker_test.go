@@ -43,6 +43,8 @@ func newFailpoints(t testing.TB, points []string) failpoints {
 		failpoint.DirVariable + "=" + dir,
 		// Longer than the pause between two heartbeats of any activity, short enough that sixty deaths take minutes.
 		failpoint.HeartbeatVariable + "=6s",
+		failpoint.StableVariable + "=" + stable.String(),
+		failpoint.ServeVariable + "=" + patience.String(),
 	}}
 }
 

@@ -24,8 +24,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenon-sh/tenon/internal/failpoint"
 	"github.com/tenon-sh/tenon/test/world"
-	"github.com/tenon-sh/tenon/workflows"
 )
 
 // atOnce is how many scenarios are played at the same time. More would have their first nodes take longer than a machine may
@@ -47,10 +47,10 @@ func scenarios(l *laboratory) []scenario {
 // TestDisruption is the one test of this package that needs a laboratory: its scenarios share it.
 func TestDisruption(t *testing.T) {
 	const queue, repair = "--interruption-queue=" + queueName, "--feature-gates=NodeRepair=true"
-	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{queue, repair + ",SpotToSpotConsolidation=true"}})
+	w := world.Start(t, world.Options{Simulator: []string{"--queue=" + queueName}, Worker: []string{queue, repair + ",SpotToSpotConsolidation=true"},
+		WorkerEnv: []string{failpoint.StableVariable + "=5s", failpoint.ServeVariable + "=90s"}})
 	w.DeletePool("default")
 	w.Faults(faults())
-	briefly(w)
 	l := &laboratory{World: w, view: watch(w), guard: guardBudgets(w), ledger: w.WatchBudgets(sceneLabel)}
 	playAll := func(name string, scenarios []scenario) {
 		t.Run(name, func(t *testing.T) {
@@ -69,17 +69,6 @@ func TestDisruption(t *testing.T) {
 	l.settled(t)
 	t.Logf("PodDisruptionBudgets: %s", l.guard.summary())
 	t.Logf("NodePool budgets: %s", l.ledger.Summary())
-}
-
-// briefly has replacements wait a few seconds before the nodes go, and be undone when they do not serve after a minute and
-// a half, instead of what is right in a cluster with real machines.
-func briefly(w *world.World) {
-	w.T.Helper()
-	cluster := workflows.Cluster(w.Lab.Cluster())
-	in := workflows.DisruptionInput{Cluster: cluster, Stable: 5 * time.Second, Patience: 90 * time.Second}
-	if _, err := w.Temporal.ExecuteWorkflow(w.Context(), workflows.DisruptionOptions(cluster).Client(), workflows.DisruptionType, in); err != nil {
-		w.T.Fatal(err)
-	}
 }
 
 // settled holds that nothing is left of what was played: no machine, no claim, and no workflow that still works on one.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tenon-sh/tenon/internal/failpoint"
 	"github.com/tenon-sh/tenon/test/flow"
 	"github.com/tenon-sh/tenon/test/world"
 )
@@ -18,8 +19,7 @@ func TestMain(m *testing.M) { os.Exit(world.Main(m, 16)) }
 func TestProduct(t *testing.T) {
 	// The sweep comes often, so that what it has to put right is not waited for.
 	// The pods of a Deployment are planned for together, however slowly a busy machine makes them.
-	w := world.Start(t, world.Options{Worker: []string{"--sweep-interval=10s", "--batch-idle-duration=3s"}})
-	impatient(w)
+	w := world.Start(t, world.Options{Worker: []string{"--sweep-interval=10s", "--batch-idle-duration=3s"}, WorkerEnv: []string{failpoint.ServeVariable + "=" + patience.String()}})
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T, *world.World)

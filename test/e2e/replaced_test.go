@@ -21,16 +21,6 @@ import (
 // two seconds and are ready five seconds later, and others may keep the processors busy.
 const patience = 2 * time.Minute
 
-// impatient starts Disruption before anything else does, so that a replacement that never serves is taken back soon.
-func impatient(w *world.World) {
-	w.T.Helper()
-	cluster := workflows.Cluster(w.Lab.Cluster())
-	in := workflows.DisruptionInput{Cluster: cluster, Patience: patience}
-	if _, err := w.Temporal.ExecuteWorkflow(w.Context(), workflows.DisruptionOptions(cluster).Client(), workflows.DisruptionType, in); err != nil {
-		w.T.Fatal(err)
-	}
-}
-
 // replacements are decisions that are carried out, and one that is taken back.
 func replacements(t *testing.T, w *world.World) {
 	t.Run("all", func(t *testing.T) {
