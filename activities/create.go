@@ -84,17 +84,12 @@ func (c *creator) create(ctx context.Context, in workflows.PlanInput, claims []p
 
 // created returns the groups an earlier try of a plan has created claims for.
 func (c *creator) created(ctx context.Context, id string) (workflows.PlanResult, error) {
-	claims, err := c.objects.listClaims(ctx)
-	if err != nil {
-		return workflows.PlanResult{}, err
-	}
 	result := workflows.PlanResult{Again: true, Note: "Continued after an interruption."}
 	at := map[string]int{}
-	for i := range claims {
-		claim := &claims[i]
+	err := c.objects.eachClaim(ctx, nil, func(claim *karpv1.NodeClaim) {
 		group := claim.Annotations[karpv1.LaunchGroupAnnotationKey]
 		if !strings.HasPrefix(group, id+"-") {
-			continue
+			return
 		}
 		if _, known := at[group]; !known {
 			at[group] = len(result.Groups)
@@ -103,8 +98,8 @@ func (c *creator) created(ctx context.Context, id string) (workflows.PlanResult,
 		g := &result.Groups[at[group]]
 		g.Claims = append(g.Claims, workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)})
 		result.SeenVersion = newer(result.SeenVersion, claim.ResourceVersion)
-	}
-	return result, nil
+	})
+	return result, err
 }
 
 // createClaim creates one claim under the first name made from the seed that is free.

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.temporal.io/sdk/activity"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -37,7 +39,7 @@ func (f *finder) FindInstances(ctx context.Context, in workflows.FindInstancesIn
 		if err != nil || len(found.Instances) >= len(found.Claims) || !time.Now().Before(until) {
 			return found, err
 		}
-		if err := pause(ctx, goneEvery); err != nil {
+		if err := smithytime.SleepWithContext(ctx, goneEvery); err != nil {
 			return found, fmt.Errorf("look for launch group %s: %w", in.Group, err)
 		}
 	}
@@ -98,20 +100,27 @@ func (f *finder) served(ctx context.Context, ref workflows.ClaimRef) (bool, erro
 
 // takenInstances are the instances that claims have, by id.
 func (f *finder) takenInstances(ctx context.Context, group string) (map[string]bool, error) {
-	claims, err := f.objects.listClaims(ctx)
+	taken := map[string]bool{}
+	var waiting []string
+	err := f.objects.eachClaim(ctx, nil, func(claim *karpv1.NodeClaim) {
+		switch {
+		case claim.Status.ProviderID != "":
+			taken[cloud.InstanceID(claim.Status.ProviderID)] = true
+		case claim.LaunchGroup() == group:
+			waiting = append(waiting, claim.Name)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	taken := map[string]bool{}
-	for i := range claims {
-		claim := &claims[i]
-		id, has := workflows.InstanceID(claim.Status.ProviderID), claim.Status.ProviderID != ""
-		if !has && claim.LaunchGroup() == group {
-			if id, has, err = f.executions.handedOut(ctx, f.cluster.NodeClaimID(claim.Name)); err != nil {
-				return nil, err
-			}
+	for _, name := range waiting {
+		id, handed, err := f.executions.handedOut(ctx, f.cluster.NodeClaimID(name))
+		if err != nil {
+			return nil, err
 		}
-		taken[id] = has
+		if handed {
+			taken[id] = true
+		}
 	}
 	return taken, nil
 }

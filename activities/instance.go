@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -31,16 +30,19 @@ type instances struct {
 // Lease while our launch was under way, and has launched the claim as well: what the claim names counts, and the other
 // instance, which no claim has, is terminated.
 func (i instances) ownInstance(ctx context.Context, claim *karpv1.NodeClaim, began workflows.Instance) (workflows.Instance, error) {
-	if claim == nil || claim.Status.ProviderID == "" || began.ID == "" || workflows.InstanceID(claim.Status.ProviderID) == began.ID {
+	if claim == nil || claim.Status.ProviderID == "" || began.ID == "" || cloud.InstanceID(claim.Status.ProviderID) == began.ID {
 		return began, nil
 	}
-	claims, err := i.objects.listClaims(ctx)
+	claimed := false
+	err := i.objects.eachClaim(ctx, nil, func(other *karpv1.NodeClaim) {
+		claimed = claimed || cloud.InstanceID(other.Status.ProviderID) == began.ID
+	})
 	if err != nil {
 		return began, err
 	}
 	own := workflows.ClaimInstance(claim)
 	i.log.Warn("another controller has launched the claim as well", zap.String("claim", claim.Name), zap.String("instance", own.ID), zap.String("ours", began.ID))
-	if slices.ContainsFunc(claims, func(other karpv1.NodeClaim) bool { return workflows.InstanceID(other.Status.ProviderID) == began.ID }) {
+	if claimed {
 		return own, nil
 	}
 	return own, cloudFailure("terminate "+began.ID, i.cloud.Terminate(ctx, []string{began.ID}))

@@ -92,15 +92,14 @@ func (r *remover) surplus(ctx context.Context, nodes []workflows.RemovedNode) (g
 	if err := r.objects.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
 		return nil, nil, ignoreNotFound("get NodePool "+name, err)
 	}
-	claims, err := r.objects.listClaims(ctx, client.MatchingLabels{karpv1.NodePoolLabelKey: name})
+	staying := map[string]bool{}
+	err = r.objects.eachClaim(ctx, client.MatchingLabels{karpv1.NodePoolLabelKey: name}, func(claim *karpv1.NodeClaim) {
+		if claim.DeletionTimestamp.IsZero() {
+			staying[string(claim.UID)] = true
+		}
+	})
 	if err != nil || pool.Spec.Replicas == nil {
 		return nil, nil, err
-	}
-	staying := map[string]bool{}
-	for i := range claims {
-		if claims[i].DeletionTimestamp.IsZero() {
-			staying[string(claims[i].UID)] = true
-		}
 	}
 	left := len(staying) - int(*pool.Spec.Replicas)
 	for _, node := range nodes {
@@ -118,16 +117,16 @@ func (r *remover) surplus(ctx context.Context, nodes []workflows.RemovedNode) (g
 
 // remove removes one node, or says why it is kept.
 func (r *remover) remove(ctx context.Context, gone workflows.RemovedNode, reason string) (kept string, err error) {
-	claim, kept, err := r.ready(ctx, gone, reason)
+	claim, kept, err := r.markForRemoval(ctx, gone, reason)
 	if claim == nil || err != nil {
 		return kept, err
 	}
 	return "", r.end(ctx, claim, gone, reason)
 }
 
-// ready marks a node that is about to be removed and returns its claim; none where that is deleted already, or the node is
+// markForRemoval marks a node that is about to be removed and returns its claim; none where that is deleted already, or the node is
 // kept.
-func (r *remover) ready(ctx context.Context, gone workflows.RemovedNode, reason string) (claim *karpv1.NodeClaim, kept string, err error) {
+func (r *remover) markForRemoval(ctx context.Context, gone workflows.RemovedNode, reason string) (claim *karpv1.NodeClaim, kept string, err error) {
 	claim, err = r.objects.claim(ctx, gone.Claim)
 	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
 		return nil, "", err

@@ -21,13 +21,13 @@ func (s *sweep) nodes(ctx context.Context, list []*corev1.Node) {
 	if len(suspects) == 0 {
 		return
 	}
-	claims, err := s.objects.listClaims(ctx)
-	if err != nil {
+	claimed := map[string]bool{}
+	if err := s.objects.eachClaim(ctx, nil, func(claim *karpv1.NodeClaim) { claimed[claim.Status.ProviderID] = true }); err != nil {
 		s.fail("Nodes nobody owns", err)
 		return
 	}
 	for _, node := range suspects {
-		if slices.ContainsFunc(claims, func(claim karpv1.NodeClaim) bool { return claim.Status.ProviderID == node.Spec.ProviderID }) {
+		if claimed[node.Spec.ProviderID] {
 			continue
 		}
 		err := s.letGo(ctx, node)

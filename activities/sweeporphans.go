@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud"
 )
 
@@ -37,15 +38,16 @@ func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) {
 		return
 	}
 	// What a Launch handed out before it ended is either written on a claim by now, or missing on one.
-	claims, err := s.objects.listClaims(ctx)
+	claimed, waiting := map[string]bool{}, map[string]bool{}
+	err := s.objects.eachClaim(ctx, nil, func(claim *karpv1.NodeClaim) {
+		if claim.Status.ProviderID == "" {
+			waiting[claim.LaunchGroup()] = true
+		}
+		claimed[claim.Status.ProviderID] = true
+	})
 	if err != nil {
 		s.fail("instances nobody owns", err)
 		return
-	}
-	claimed, waiting := map[string]bool{}, map[string]bool{}
-	for i := range claims {
-		claimed[claims[i].Status.ProviderID] = true
-		waiting[claims[i].LaunchGroup()] = waiting[claims[i].LaunchGroup()] || claims[i].Status.ProviderID == ""
 	}
 	var ids []string
 	for _, instance := range suspects {

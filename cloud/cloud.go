@@ -29,6 +29,7 @@ package cloud
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -291,4 +292,9 @@ type Instance struct {
 	NodePool    string `json:"nodePool,omitempty"`
 	// Tags are all tags of the instance.
 	Tags map[string]string `json:"tags,omitempty"`
+}
+
+// InstanceID is the cloud's own id within a provider id: i-0123 of aws:///us-east-1a/i-0123.
+func InstanceID(providerID string) string {
+	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }

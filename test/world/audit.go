@@ -26,10 +26,10 @@ type Request struct {
 func (r Request) Reads() bool { return r.Verb == "get" || r.Verb == "list" || r.Verb == "watch" }
 
 // OfAll says whether the request asks for all objects of a resource, be it to list or to watch them: neither for those of
-// one namespace nor for those that a selector admits.
+// one namespace nor for those that a selector admits. The further pages of a list are no lists of their own.
 func (r Request) OfAll() bool {
 	path, query, _ := strings.Cut(r.URI, "?")
-	return (r.Verb == "list" || r.Verb == "watch") && !strings.Contains(path, "/namespaces/") && !strings.Contains(query, "Selector=")
+	return (r.Verb == "list" || r.Verb == "watch") && !strings.Contains(path, "/namespaces/") && !strings.Contains(query, "Selector=") && !strings.Contains(query, "continue=")
 }
 
 // Writes returns the writes Tenon's worker has made so far, refused ones included.
