@@ -103,7 +103,7 @@ func (r *instanceReader) describeIDs(ctx context.Context, ids []string) (map[str
 // describe reads all pages of what the filters select.
 func (r *instanceReader) describe(ctx context.Context, filters ...types.Filter) ([]cloud.Instance, error) {
 	var out []cloud.Instance
-	pages := ec2.NewDescribeInstancesPaginator(r.api, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)})
+	pages := ec2.NewDescribeInstancesPaginator(r.api, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(500)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// factsEvery is how often the cloud is asked what runs. Who changes an instance behind our back is found out then.
+	// factsEvery is how often the cloud is asked what runs in all. Who changes an instance behind our back is found out then.
 	factsEvery = 5 * time.Minute
-	// factsSoon is how long after an answer the cloud is asked again while instances come that were not in it.
+	// factsSoon is how long after an answer the cloud is asked about instances that have come since.
 	factsSoon = 15 * time.Second
 	// factsRetry is how long after the cloud did not answer it is asked again.
 	factsRetry = time.Minute
@@ -53,20 +53,23 @@ func (d *drift) judge(ctx context.Context, judged map[string]*owned, now time.Ti
 	d.ask(ctx, judged, now)
 	verdicts = d.drifts(ctx, judged, now)
 	next = d.askAt
-	if soon := d.askedAt.Add(factsSoon); d.lacksInstances(judged, now) && soon.Before(next) {
+	if soon := d.askedAt.Add(factsSoon); len(d.untold(judged, now)) > 0 && soon.Before(next) {
 		next = soon
 	}
 	return verdicts, next
 }
 
-// ask asks the cloud what runs, when it is time, or when instances have come that it has not told of. An answer that does
-// not come leaves what was known.
+// ask asks the cloud what runs when it is time, and before that only about instances that have come since. An answer that
+// does not come leaves what was known.
 func (d *drift) ask(ctx context.Context, judged map[string]*owned, now time.Time) {
-	if now.Before(d.askAt) && (now.Before(d.askedAt.Add(factsSoon)) || !d.lacksInstances(judged, now)) {
-		return
+	all, query := !now.Before(d.askAt), cloud.Query{}
+	if !all {
+		if query.IDs = d.untold(judged, now); len(query.IDs) == 0 || d.instances == nil || now.Before(d.askedAt.Add(factsSoon)) {
+			return
+		}
 	}
 	d.askedAt = now
-	found, err := d.cloud.Instances(ctx, cloud.Query{})
+	found, err := d.cloud.Instances(ctx, query)
 	if err != nil {
 		d.askAt = now.Add(factsRetry)
 		if ctx.Err() == nil {
@@ -74,8 +77,9 @@ func (d *drift) ask(ctx context.Context, judged map[string]*owned, now time.Time
 		}
 		return
 	}
-	d.askAt = now.Add(factsEvery)
-	d.instances = make(map[string]cloud.Instance, len(found))
+	if all {
+		d.askAt, d.instances = now.Add(factsEvery), make(map[string]cloud.Instance, len(found))
+	}
 	for i := range found {
 		// Only what is compared is kept.
 		found[i].Tags = nil
@@ -83,16 +87,16 @@ func (d *drift) ask(ctx context.Context, judged map[string]*owned, now time.Time
 	}
 }
 
-// lacksInstances says that a claim was launched a short while ago whose instance the cloud has not told of. One that is not
-// told of for longer is gone, or will be found with all others.
-func (d *drift) lacksInstances(judged map[string]*owned, now time.Time) bool {
+// untold are the instances that the cloud has not told of, by id, whose claims were launched a short while ago. One that is
+// not told of for longer is gone, or will be found with all others.
+func (d *drift) untold(judged map[string]*owned, now time.Time) (ids []string) {
 	for _, pair := range judged {
-		launched := pair.claim.Condition(karpv1.ConditionTypeLaunched)
-		if _, known := d.instances[pair.claim.Status.ProviderID]; !known && pair.claim.IsTrue(karpv1.ConditionTypeLaunched) && now.Sub(launched.LastTransitionTime.Time) < factsEvery {
-			return true
+		launched, id := pair.claim.Condition(karpv1.ConditionTypeLaunched), pair.claim.Status.ProviderID
+		if _, known := d.instances[id]; !known && id != "" && pair.claim.IsTrue(karpv1.ConditionTypeLaunched) && now.Sub(launched.LastTransitionTime.Time) < factsEvery {
+			ids = append(ids, cloud.InstanceID(id))
 		}
 	}
-	return false
+	return ids
 }
 
 // drifts judges the drift of claims: first by what their pools say, which costs nothing, and then, together for each

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zaptest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,52 +25,52 @@ import (
 func TestConditionsFollowWhatChanges(t *testing.T) {
 	t.Parallel()
 	w := newConditionWorld(t)
-	w.step("a node that was initialized a moment ago", 0, "", false)
+	w.step("a node that was initialized a moment ago", found{})
 	w.clock(time.Minute)
-	if next := w.step("it has been quiet for long enough, which is not worth a write at once", 0, "", false); next != holdFor {
+	if next := w.step("it has been quiet for long enough, which is not worth a write at once", found{}); next != holdFor {
 		t.Errorf("the next look is in %s, want %s", next, holdFor)
 	}
 	w.clock(holdFor)
-	w.step("it is still there", 1, "", true)
-	w.step("and nothing changes", 0, "", true)
+	w.step("it is still there", found{writes: 1, consolidatable: true})
+	w.step("and nothing changes", found{consolidatable: true})
 
 	w.lastPod = w.time
-	w.step("a pod came", 1, "", false)
+	w.step("a pod came", found{writes: 1})
 	w.clock(29 * time.Second)
-	w.step("a second is left", 0, "", false)
+	w.step("a second is left", found{})
 	w.clock(time.Second)
-	w.step("it is quiet again", 0, "", false)
+	w.step("it is quiet again", found{})
 	w.clock(holdFor)
-	w.step("and still there", 1, "", true)
+	w.step("and still there", found{writes: 1, consolidatable: true})
 	if got := w.claim().Status.LastPodEventTime; !got.Time.Equal(w.lastPod) {
 		t.Errorf("lastPodEventTime is %v, want %v with the write that was made anyway", got, w.lastPod)
 	}
 
 	w.pool.Spec.Template.Labels = map[string]string{"team": "blue"}
-	w.step("the template changed", 1, plan.DriftNodePool, true)
+	w.step("the template changed", found{writes: 1, drifted: plan.DriftNodePool, consolidatable: true})
 	if got := w.claim().Condition(karpv1.ConditionTypeDrifted).Message; !strings.Contains(got, "labels[team]") {
 		t.Errorf("message %q does not name the field", got)
 	}
 	w.pool.Spec.Template.Labels = nil
-	w.step("and back", 1, "", true)
+	w.step("and back", found{writes: 1, consolidatable: true})
 
 	w.drift = cloud.Drift{Reason: "AMIDrift", Message: "an image"}
-	w.step("the provider finds a newer image", 1, "AMIDrift", true)
+	w.step("the provider finds a newer image", found{writes: 1, drifted: "AMIDrift", consolidatable: true})
 	w.drift, w.broken = cloud.Drift{}, errors.New("throttled")
-	w.step("the provider does not answer, which takes nothing back", 0, "AMIDrift", true)
+	w.step("the provider does not answer, which takes nothing back", found{drifted: "AMIDrift", consolidatable: true})
 	w.broken = nil
 	w.class.Status.Conditions = nil
-	w.step("the class is not resolved, which takes nothing back", 0, "AMIDrift", true)
+	w.step("the class is not resolved, which takes nothing back", found{drifted: "AMIDrift", consolidatable: true})
 	w.ready()
 	w.pool.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{}
-	w.step("the image is the right one again, and consolidation is turned off: one write", 1, "", false)
+	w.step("the image is the right one again, and consolidation is turned off: one write", found{writes: 1})
 
 	w.drift = cloud.Drift{Reason: "AMIDrift", Message: "an image"}
 	w.pool.DeletionTimestamp = new(metav1.Now())
-	w.step("a pool that is being deleted takes its claims along", 0, "", false)
+	w.step("a pool that is being deleted takes its claims along", found{})
 	w.pool.DeletionTimestamp = nil
 	w.deleting = true
-	w.step("a claim that is being deleted is left alone", 0, "", false)
+	w.step("a claim that is being deleted is left alone", found{})
 }
 
 // TestAChangedClassIsNamed holds that the message names what changed of a class, as long as somebody saw it before.
@@ -89,23 +90,23 @@ func TestAChangedClassIsNamed(t *testing.T) {
 	hashed("1")
 	w.class.Name = "default"
 	w.class.Spec.Tags = map[string]string{"team": "blue"}
-	w.step("nothing has happened", 0, "", false)
+	w.step("nothing has happened", found{})
 	w.class.Spec.Tags = map[string]string{"team": "red"}
 	w.class.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{ID: "subnet-2"}}
-	w.step("the edit shows before its hash", 0, "", false)
+	w.step("the edit shows before its hash", found{})
 	hashed("2")
 	w.drift = cloud.Drift{Reason: cloud.DriftNodeClass, Message: "hash 1, now 2"}
-	w.step("the hash has changed", 1, cloud.DriftNodeClass, false)
+	w.step("the hash has changed", found{writes: 1, drifted: cloud.DriftNodeClass})
 	message("what changed is named", "EC2NodeClass default: spec.tags changed since the claim was made")
 	w.keeper.drift.specs = classSpecs{}
-	w.step("another worker has not seen it", 0, cloud.DriftNodeClass, false)
+	w.step("another worker has not seen it", found{drifted: cloud.DriftNodeClass})
 	hashed("1")
 	w.drift = cloud.Drift{}
-	w.step("the class is what it was", 1, "", false)
+	w.step("the class is what it was", found{writes: 1})
 	hashed("3")
 	w.keeper.drift.specs = classSpecs{}
 	w.drift = cloud.Drift{Reason: cloud.DriftNodeClass, Message: "hash 1, now 3"}
-	w.step("a change nobody saw", 1, cloud.DriftNodeClass, false)
+	w.step("a change nobody saw", found{writes: 1, drifted: cloud.DriftNodeClass})
 	message("only the hashes are known", "hash 1, now 3")
 }
 
@@ -115,13 +116,13 @@ func TestConsolidatableIsWrittenOnceQuietLasts(t *testing.T) {
 	w := newConditionWorld(t)
 	w.pool.Spec.Disruption.ConsolidateAfter = karpv1.NewNillableDuration(5 * time.Second)
 	w.clock(time.Minute)
-	w.step("quiet", 0, "", false)
+	w.step("quiet", found{})
 	w.clock(holdFor)
-	w.step("quiet for a while", 1, "", true)
+	w.step("quiet for a while", found{writes: 1, consolidatable: true})
 	for range 5 {
 		w.clock(10 * time.Second)
 		w.lastPod = w.time
-		w.step("a pod comes", 0, "", true)
+		w.step("a pod comes", found{consolidatable: true})
 	}
 }
 
@@ -133,18 +134,18 @@ func TestWhatGoesIsNotConsolidatable(t *testing.T) {
 	taints := []corev1.Taint{karpv1.DisruptedNoScheduleTaint()}
 	w.clock(time.Minute)
 	w.node.Spec.Taints = taints
-	w.step("it is marked as soon as it is quiet", 0, "", false)
+	w.step("it is marked as soon as it is quiet", found{})
 	w.clock(holdFor)
-	w.step("it waits for what replaces it", 0, "", false)
+	w.step("it waits for what replaces it", found{})
 	w.node.Spec.Taints = nil
-	w.step("that was taken back", 0, "", false)
+	w.step("that was taken back", found{})
 	w.clock(holdFor)
-	w.step("it stays", 1, "", true)
+	w.step("it stays", found{writes: 1, consolidatable: true})
 	w.node.Spec.Taints = taints
 	w.lastPod = w.time
-	w.step("it is marked again, and pods leave it", 0, "", true)
+	w.step("it is marked again, and pods leave it", found{consolidatable: true})
 	w.node.Spec.Taints = nil
-	w.step("it stays again, and is not quiet", 1, "", false)
+	w.step("it stays again, and is not quiet", found{writes: 1})
 }
 
 // TestTheCloudIsAskedOnceForAll holds that claims cost no calls of their own.
@@ -152,53 +153,54 @@ func TestTheCloudIsAskedOnceForAll(t *testing.T) {
 	t.Parallel()
 	w := newConditionWorld(t)
 	for range 3 {
-		w.step("a look at the claims", 0, "", false)
+		w.step("a look at the claims", found{})
 	}
-	if w.asked != 1 {
-		t.Errorf("the cloud was asked %d times, want once", w.asked)
+	if len(w.asked) != 1 {
+		t.Errorf("the cloud was asked %d times, want once", len(w.asked))
 	}
 	w.clock(time.Minute)
-	w.step("quiet", 0, "", false)
+	w.step("quiet", found{})
 	w.clock(holdFor)
-	w.step("quiet for a while", 1, "", true)
+	w.step("quiet for a while", found{writes: 1, consolidatable: true})
 	w.clock(factsEvery)
-	if next := w.step("the facts are old", 0, "", true); next != factsEvery || w.asked != 2 {
-		t.Errorf("the cloud was asked %d times and will be in %s, want twice and in %s", w.asked, next, factsEvery)
+	if next := w.step("the facts are old", found{consolidatable: true}); next != factsEvery || len(w.asked) != 2 {
+		t.Errorf("the cloud was asked %d times and will be in %s, want twice and in %s", len(w.asked), next, factsEvery)
 	}
 	w.down = errors.New("EC2 is away")
 	w.clock(factsEvery)
-	if next := w.step("the cloud is away", 0, "", true); next != factsRetry {
+	if next := w.step("the cloud is away", found{consolidatable: true}); next != factsRetry {
 		t.Errorf("the cloud is asked again in %s, want %s", next, factsRetry)
 	}
 }
 
-// TestNewInstancesAreAskedFor holds that the cloud is asked again soon while an instance is so new that it did not tell of
-// it, and not for ever.
+// TestNewInstancesAreAskedFor holds that the cloud is asked soon about an instance that is so new that it did not tell of it,
+// about no other, and not for ever.
 func TestNewInstancesAreAskedFor(t *testing.T) {
 	t.Parallel()
 	w := newConditionWorld(t)
 	w.pool.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{}
 	w.missing = true
-	if next := w.step("the instance is not known", 0, "", false); next != factsSoon || w.asked != 1 {
-		t.Errorf("asked %d times and again in %s, want once and in %s", w.asked, next, factsSoon)
+	if next := w.step("the instance is not known", found{}); next != factsSoon {
+		t.Errorf("the cloud is asked again in %s, want in %s", next, factsSoon)
 	}
 	w.clock(factsSoon - time.Second)
-	w.step("a moment later", 0, "", false)
+	w.step("a moment later", found{})
 	w.clock(time.Second)
 	w.drift = cloud.Drift{Reason: "AMIDrift", Message: "an image"}
-	w.step("still not, and what the claim knows is compared", 1, "AMIDrift", false)
+	w.step("still not, and what the claim knows is compared", found{writes: 1, drifted: "AMIDrift"})
 	w.drift = cloud.Drift{}
-	w.step("what does not follow from the claim takes nothing back", 0, "AMIDrift", false)
+	w.step("what does not follow from the claim takes nothing back", found{drifted: "AMIDrift"})
 	w.missing = false
 	w.clock(factsSoon)
-	w.step("now it is known", 1, "", false)
-	if w.asked != 3 {
-		t.Errorf("asked %d times, want three", w.asked)
-	}
+	w.step("now it is known", found{writes: 1})
 	w.missing = true
 	w.clock(factsEvery)
-	if next := w.step("it is gone", 0, "", false); next != factsEvery || w.asked != 4 {
-		t.Errorf("asked %d times and again in %s, want four and in %s", w.asked, next, factsEvery)
+	if next := w.step("it is gone", found{}); next != factsEvery {
+		t.Errorf("the cloud is asked again in %s, want in %s", next, factsEvery)
+	}
+	one := cloud.Query{IDs: []string{"i-1"}}
+	if diff := cmp.Diff([]cloud.Query{{}, one, one, {}}, w.asked); diff != "" {
+		t.Errorf("what was asked for (-want +got):\n%s", diff)
 	}
 }
 
@@ -214,9 +216,10 @@ type conditionWorld struct {
 	lastPod  time.Time
 	deleting bool
 	writes   int
-	asked    int
-	missing  bool
-	drift    cloud.Drift
+	// asked is what the cloud was asked for.
+	asked   []cloud.Query
+	missing bool
+	drift   cloud.Drift
 	// classHash is what the claim was made from.
 	classHash string
 	// broken and down are why the provider does not compare, and does not say what runs.
@@ -251,24 +254,28 @@ func (w *conditionWorld) ready() {
 
 func (w *conditionWorld) clock(d time.Duration) { w.time = w.time.Add(d) }
 
-// step makes a pass and holds how many writes it takes and what the claim then says. It returns when the next is due.
-func (w *conditionWorld) step(reason string, writes int, drifted string, consolidatable bool) time.Duration {
+// found is how many writes a pass takes, and what the claim says after it.
+type found struct {
+	writes         int
+	drifted        string
+	consolidatable bool
+}
+
+// step makes a pass and holds what comes of it. It returns when the next is due.
+func (w *conditionWorld) step(reason string, want found) time.Duration {
 	w.t.Helper()
 	w.writes = 0
 	next, err := w.keeper.pass(context.Background())
 	if err != nil {
 		w.t.Errorf("%s: %v", reason, err)
 	}
-	if w.writes != writes {
-		w.t.Errorf("%s: %d writes, want %d", reason, w.writes, writes)
-	}
 	claim := w.claim()
-	got := ""
+	got := found{writes: w.writes, consolidatable: claim.IsTrue(karpv1.ConditionTypeConsolidatable)}
 	if condition := claim.Condition(karpv1.ConditionTypeDrifted); condition != nil {
-		got = condition.Reason
+		got.drifted = condition.Reason
 	}
-	if got != drifted || claim.IsTrue(karpv1.ConditionTypeConsolidatable) != consolidatable {
-		w.t.Errorf("%s: drifted is %q and consolidatable %t, want %q and %t", reason, got, claim.IsTrue(karpv1.ConditionTypeConsolidatable), drifted, consolidatable)
+	if got != want {
+		w.t.Errorf("%s: %+v, want %+v", reason, got, want)
 	}
 	for _, kind := range []string{karpv1.ConditionTypeDrifted, karpv1.ConditionTypeConsolidatable} {
 		if condition := claim.Condition(kind); condition != nil && condition.Status != metav1.ConditionTrue {
@@ -310,8 +317,8 @@ func (w *conditionWorld) InstanceTypes(context.Context, *awsv1.EC2NodeClass) ([]
 	return nil, nil
 }
 
-func (w *conditionWorld) Instances(context.Context, cloud.Query) ([]cloud.Instance, error) {
-	w.asked++
+func (w *conditionWorld) Instances(_ context.Context, query cloud.Query) ([]cloud.Instance, error) {
+	w.asked = append(w.asked, query)
 	if w.missing {
 		return nil, w.down
 	}
