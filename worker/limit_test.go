@@ -13,9 +13,9 @@ func TestMemoryIsDividedByTheLimit(t *testing.T) {
 		want  memory
 	}{
 		"no limit":                  {want: memory{workflows: 10_000}},
-		"of 2,000 nodes":            {limit: 350 << 20, want: memory{heap: 247_988_224, workflows: 896}},
-		"of the chart":              {limit: 512 << 20, want: memory{heap: 409_364_070, workflows: 1310}},
-		"of 10,000 nodes":           {limit: 1 << 30, want: memory{heap: 919_391_436, workflows: 2621}},
+		"of 2,000 nodes":            {limit: 350 << 20, want: memory{heap: 247_988_224, workflows: 537}},
+		"of the chart":              {limit: 512 << 20, want: memory{heap: 409_364_070, workflows: 786}},
+		"of 10,000 nodes":           {limit: 1 << 30, want: memory{heap: 919_391_436, workflows: 1572}},
 		"as little as there may be": {limit: 64 << 20, want: memory{heap: 32 << 20, workflows: 500}},
 		"more than can be used":     {limit: 64 << 30, want: memory{heap: 65_182_839_603, workflows: 10_000}},
 	} {

@@ -17,7 +17,7 @@ const (
 	minHeap     = 0.5
 	// workflowShare is the part of the limit that workflows may take which are kept in memory between two of their tasks.
 	// Most are those of nodes that serve, to which nothing happens for days.
-	workflowShare = 0.1
+	workflowShare = 0.06
 	// workflowSize is what one of them takes: measured for NodeClaims that serve, which are most of them.
 	workflowSize = 40 << 10
 	// minMemory is about what a worker of an empty cluster takes. A limit below it is a mistake, such as 512 for 512Mi.

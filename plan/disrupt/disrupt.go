@@ -32,6 +32,7 @@ func Disrupt(in model.Input) model.Disruption {
 
 // judgeAll asks the rules about every node and every reason.
 func (d *decision) judgeAll() {
+	d.found.Verdicts = make([]model.Verdict, 0, len(d.in.Snapshot.Nodes)) // most nodes have one
 	for _, n := range d.in.Snapshot.Nodes {
 		if !n.Managed() {
 			continue
