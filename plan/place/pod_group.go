@@ -81,8 +81,8 @@ func podGroupsOf(in *model.Input, book *rules.VolumeIndex, t *rules.Topology, po
 	return podGroups
 }
 
-// looks is all of a pod that its relations depend on.
-type looks struct {
+// relationsKey is all of a pod that its relations depend on.
+type relationsKey struct {
 	class  *model.Class
 	labels *model.Labels
 }
@@ -96,12 +96,12 @@ type relations struct {
 }
 
 // relationsOf finds the relations of pods.
-func relationsOf(in *model.Input, t *rules.Topology, pods []*model.Pod) map[looks]*relations {
+func relationsOf(in *model.Input, t *rules.Topology, pods []*model.Pod) map[relationsKey]*relations {
 	respect := in.Preferences != model.PreferencesIgnore
 	wary := respect && rules.PreferNoSchedule(in)
-	known := map[looks]*relations{}
+	known := map[relationsKey]*relations{}
 	for _, pod := range pods {
-		if key := (looks{pod.Class, pod.Labels}); known[key] == nil {
+		if key := (relationsKey{pod.Class, pod.Labels}); known[key] == nil {
 			r := &relations{required: t.Required(pod.Class, pod.Labels)}
 			if respect {
 				r.preferences = t.Ladder(pod.Class, pod.Labels, wary)
@@ -134,7 +134,7 @@ func placesOf(groups []*rules.Group) (places []int) {
 }
 
 // gatherGroups puts pods that are planned together into one pod group each.
-func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, known map[looks]*relations, byPriority bool) []*PodGroup {
+func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, known map[relationsKey]*relations, byPriority bool) []*PodGroup {
 	type kind struct {
 		class           *model.Class
 		volumes, groups string
@@ -145,7 +145,7 @@ func gatherGroups(book *rules.VolumeIndex, pods []*model.Pod, known map[looks]*r
 	byKind := map[kind]*PodGroup{}
 	var podGroups []*PodGroup
 	for _, pod := range pods {
-		needs, relations := book.Needs(pod), known[looks{pod.Class, pod.Labels}]
+		needs, relations := book.Needs(pod), known[relationsKey{pod.Class, pod.Labels}]
 		k := kind{class: pod.Class, volumes: needs.Key, groups: relations.key, virtual: pod.Virtual}
 		if byPriority {
 			k.priority = pod.Priority

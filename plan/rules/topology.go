@@ -249,19 +249,19 @@ func (t *Topology) membersOf(pod *model.Labels) []*Group {
 	return members
 }
 
-// looks are all of a pod that groups go by.
-type looks struct {
+// groupKey is all of a pod that groups go by.
+type groupKey struct {
 	class  *model.Class
 	labels *model.Labels
 }
 
 // Avoid makes the groups that pods which run already demand to be apart from.
 func (t *Topology) Avoid(snapshot *model.Snapshot) {
-	seen := map[looks]bool{}
+	seen := map[groupKey]bool{}
 	for _, n := range snapshot.Nodes {
 		for _, pod := range n.Pods {
-			if look := (looks{pod.Class, pod.Labels}); pod.Class.AntiAffinity != nil && !seen[look] {
-				seen[look] = true
+			if key := (groupKey{pod.Class, pod.Labels}); pod.Class.AntiAffinity != nil && !seen[key] {
+				seen[key] = true
 				t.ownersOf(pod.Class, pod.Labels)
 			}
 		}
@@ -288,17 +288,17 @@ func (t *Topology) Survey(snapshot *model.Snapshot, waiting []*model.Pod) {
 		}
 	}
 	t.findDomains(snapshot.Nodes, moving)
-	joins := map[looks][]*Group{}
+	joins := map[groupKey][]*Group{}
 	for _, n := range snapshot.Nodes {
 		for _, pod := range n.Pods {
 			if pod.Terminal || moving[pod] {
 				continue
 			}
-			groups, known := joins[looks{pod.Class, pod.Labels}]
+			groups, known := joins[groupKey{pod.Class, pod.Labels}]
 			if !known {
 				owned, _ := t.ownersOf(pod.Class, pod.Labels)
 				groups = slices.Concat(t.membersOf(pod.Labels), owned)
-				joins[looks{pod.Class, pod.Labels}] = groups
+				joins[groupKey{pod.Class, pod.Labels}] = groups
 			}
 			for _, g := range groups {
 				if value, has := Domain(n, g.Key); has && (g.Leaving || !pod.Terminating()) && g.Includes(n) {

@@ -53,9 +53,9 @@ func (s *solver) judge(packed *packing) float64 {
 		}
 	}
 	for i, spread := range spreads {
-		wait(s.scatter(loads, max(1, len(loads)), uint64(i), spread), (1-trickling)/float64(len(spreads)))
+		wait(s.scheduleInWaves(loads, max(1, len(loads)), uint64(i), spread), (1-trickling)/float64(len(spreads)))
 	}
-	wait(s.scatter(loads, 1, 0, 0), trickling)
+	wait(s.scheduleInWaves(loads, 1, 0, 0), trickling)
 	return price
 }
 
@@ -105,11 +105,11 @@ func (s *solver) machines(loads []Load, seed uint64) ([]simulated, []int) {
 	return nodes, queue
 }
 
-// scatter simulates the kube-scheduler with machines that join in waves: the pods come in any order, and each goes to the
+// scheduleInWaves simulates the kube-scheduler with machines that join in waves: the pods come in any order, and each goes to the
 // machine that has the best mean of the scores LeastAllocated and BalancedAllocation, where pods of a kind are kept apart as
 // those of one workload are by default. Machines of earlier waves are full for those that still wait. It returns how many
 // pieces of each demand found no room.
-func (s *solver) scatter(loads []Load, wave int, seed uint64, spread float64) []int {
+func (s *solver) scheduleInWaves(loads []Load, wave int, seed uint64, spread float64) []int {
 	nodes, queue := s.machines(loads, seed)
 	for joining := range slices.Chunk(nodes, wave) {
 		queue = slices.DeleteFunc(queue, func(k int) bool {
