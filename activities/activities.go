@@ -34,7 +34,7 @@
 // time its quiet is broken. A replacement costs three more for each node that goes and one for each that comes: marks on
 // the Node and its claim, why the Node goes, and the opening of what was kept for its pods.
 //
-// Reading order: mirror, wording, pause, attend, parallel, failure, objects, change, events, executions, seen, cordon,
+// Reading order: mirror, wording, attend, parallel, failure, objects, change, events, executions, seen, cordon,
 // registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, plan, instance,
 // launch, release, find, reserve, expire, join, blockers, budgets, eviction, drains, nodewatch, volumes, places, pass,
 // drainreport, evict, drain, draining, delete, drained, terminate, disruptions, rates, evaluate, remove, begin,

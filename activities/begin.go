@@ -41,7 +41,7 @@ func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replace) (
 			}
 		}
 	}
-	if err := r.moves(ctx, in); err != nil {
+	if err := r.checkStillWorthwhile(ctx, in); err != nil {
 		return workflows.BeginResult{}, err
 	}
 	result, err := r.createReplacements(ctx, in)
@@ -81,9 +81,9 @@ func (r *replacer) markAll(ctx context.Context, in workflows.Replace, oneStays b
 	return err
 }
 
-// moves ends a replacement most of whose pods have left since it was decided, as when a workload is being taken away:
+// checkStillWorthwhile ends a replacement most of whose pods have left since it was decided, as when a workload is being taken away:
 // what was to be launched for them is not needed, and nodes that turn empty go without any of this.
-func (r *replacer) moves(ctx context.Context, in workflows.Replace) error {
+func (r *replacer) checkStillWorthwhile(ctx context.Context, in workflows.Replace) error {
 	if in.Moves == 0 {
 		return nil
 	}

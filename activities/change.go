@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -42,10 +43,8 @@ func (o objects) change(ctx context.Context, node *corev1.Node, doing string, ed
 		case !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) || pause > time.Second:
 			return nil, fmt.Errorf("%s node %s: %w", doing, node.Name, err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%s node %s: %w", doing, node.Name, ctx.Err())
+		if err := smithytime.SleepWithContext(ctx, pause); err != nil {
+			return nil, fmt.Errorf("%s node %s: %w", doing, node.Name, err)
 		}
 		fresh, err := o.node(ctx, node.Name, string(node.UID))
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.temporal.io/sdk/activity"
 	corev1 "k8s.io/api/core/v1"
 
@@ -29,7 +30,7 @@ func (t *terminator) checkDrained(ctx context.Context, claim *karpv1.NodeClaim, 
 		if node, err = t.objects.change(ctx, node, "cordon", cordonClaimed); err != nil {
 			return err
 		}
-		if err = pause(ctx, bindingSettle); err != nil {
+		if err = smithytime.SleepWithContext(ctx, bindingSettle); err != nil {
 			return fmt.Errorf("wait for what the kube-scheduler is binding to %s: %w", name, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +39,7 @@ func (w *waiter) AwaitMoved(ctx context.Context, in workflows.AwaitMovedInput) (
 		if !time.Now().Before(in.Until) {
 			return workflows.MovedPods{Missing: fmt.Sprintf("%.*s", maxWhy, strings.Join(missing, "; "))}, nil
 		}
-		if err := pause(ctx, movedEvery); err != nil {
+		if err := smithytime.SleepWithContext(ctx, movedEvery); err != nil {
 			return workflows.MovedPods{}, fmt.Errorf("wait for moved pods: %w", err)
 		}
 	}

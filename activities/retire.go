@@ -49,7 +49,7 @@ func (r *retirer) retire(ctx context.Context, in workflows.RetireInput, oneStays
 	var result workflows.RetireResult
 	candidates, stages := make([]candidate, len(in.Nodes)), make([]stage, len(in.Nodes))
 	if err := inParallel(ctx, len(in.Nodes), func(ctx context.Context, i int) (err error) {
-		candidates[i], stages[i], err = r.left(ctx, in, in.Nodes[i])
+		candidates[i], stages[i], err = r.readCandidate(ctx, in, in.Nodes[i])
 		return err
 	}); err != nil {
 		return result, err
@@ -88,7 +88,7 @@ func (r *retirer) retire(ctx context.Context, in workflows.RetireInput, oneStays
 			return result, err
 		}
 	}
-	if err := r.let(ctx, in, going, oneStays, &result); err != nil {
+	if err := r.deleteClaims(ctx, in, going, oneStays, &result); err != nil {
 		return result, err
 	}
 	r.log.Info("replacement lets nodes go", zap.String("replacement", in.ID), zap.String("reason", in.Reason), zap.Strings("claims", result.Retired), zap.Strings("gone", result.Gone))
@@ -103,9 +103,9 @@ func (r *retirer) open(ctx context.Context, in workflows.RetireInput) error {
 	return r.keeper.openReplacements(ctx, in.Claims)
 }
 
-// let deletes the claims of nodes that may go, all as good as at once: the large pods of all of them move before the small
-// pods of any. With oneStays, one that cannot be let go keeps no other from it.
-func (r *retirer) let(ctx context.Context, in workflows.RetireInput, going []candidate, oneStays bool, result *workflows.RetireResult) error {
+// deleteClaims deletes the claims of nodes that may go, nearly simultaneously: the large pods of all of them move before the
+// small pods of any. With oneStays, one that cannot be let go keeps no other from it.
+func (r *retirer) deleteClaims(ctx context.Context, in workflows.RetireInput, going []candidate, oneStays bool, result *workflows.RetireResult) error {
 	kept, claims, failed := make([]string, len(going)), make([]*karpv1.NodeClaim, len(going)), make([]error, len(going))
 	tolerate := func(i int, err error) error {
 		if err == nil || !oneStays || ctx.Err() != nil {
@@ -115,7 +115,7 @@ func (r *retirer) let(ctx context.Context, in workflows.RetireInput, going []can
 		return nil
 	}
 	err := inParallel(ctx, len(going), func(ctx context.Context, i int) (err error) {
-		claims[i], kept[i], err = r.remover.ready(ctx, going[i].gone, in.Reason)
+		claims[i], kept[i], err = r.remover.markForRemoval(ctx, going[i].gone, in.Reason)
 		return tolerate(i, err)
 	})
 	if err != nil {
@@ -166,8 +166,8 @@ const (
 	passed
 )
 
-// left reads a candidate. One that an earlier try has let go is told by its mark from one that somebody else ended.
-func (r *retirer) left(ctx context.Context, in workflows.RetireInput, gone workflows.RemovedNode) (candidate, stage, error) {
+// readCandidate reads a candidate. One that an earlier try has let go is told by its mark from one that somebody else ended.
+func (r *retirer) readCandidate(ctx context.Context, in workflows.RetireInput, gone workflows.RemovedNode) (candidate, stage, error) {
 	c := candidate{gone: gone}
 	var err error
 	if c.claim, err = r.objects.claim(ctx, gone.Claim); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,7 +100,7 @@ func (t *terminator) checkLost(ctx context.Context, claim *karpv1.NodeClaim, in 
 		case time.Since(began) >= lostWithin:
 			return giveUp(workflows.FailureNotLost, "instance %s of node %s runs, though somebody has said that it is gone", in.Instance, name)
 		}
-		if err := pause(ctx, goneEvery); err != nil {
+		if err := smithytime.SleepWithContext(ctx, goneEvery); err != nil {
 			return fmt.Errorf("wait for EC2 to say that %s is gone: %w", in.Instance, err)
 		}
 	}
@@ -163,7 +164,7 @@ func (t *terminator) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 		}
 		ending = len(found) == 1 && found[0].State == stateShuttingDown
 		t.keepClosed(ctx, providerID, in)
-		if err := pause(ctx, goneEvery); err != nil {
+		if err := smithytime.SleepWithContext(ctx, goneEvery); err != nil {
 			return "", fmt.Errorf("wait for %s to end: %w", id, err)
 		}
 	}
@@ -254,7 +255,7 @@ func (t *terminator) awaitNodeGone(ctx context.Context, claim *karpv1.NodeClaim,
 			told = true
 			t.events.tellBoth(left, claim, corev1.EventTypeWarning, "NodeHeld", fmt.Sprintf("The instance is gone, and Node %s is held by the finalizers %v.", left.Name, left.Finalizers))
 		}
-		if err := pause(ctx, goneEvery); err != nil {
+		if err := smithytime.SleepWithContext(ctx, goneEvery); err != nil {
 			return fmt.Errorf("wait for Node %s, which is held by the finalizers %v: %w", left.Name, left.Finalizers, err)
 		}
 	}

@@ -23,13 +23,13 @@ type deletions struct {
 	workflows *signaller
 	events    record.EventRecorder
 	leaving   *leaving
-	told      *told
+	told      *dedup
 }
 
 // tell tells the claim's workflow that the claim is being deleted, and by when its node has to be drained. It returns when
 // more of the node's pods need another place.
 func (d *deletions) tell(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
-	first := d.told.news(claim.UID, workflows.ReasonClaimDeleted)
+	first := d.told.isNew(claim.UID, workflows.ReasonClaimDeleted)
 	if first {
 		deadline := claim.DrainDeadline(claim.DeletionTimestamp.Time)
 		if err := d.noteDeadline(ctx, claim, deadline); err != nil {
@@ -39,7 +39,7 @@ func (d *deletions) tell(ctx context.Context, claim *karpv1.NodeClaim) (time.Dur
 		if err := d.workflows.end(ctx, claim, ending); err != nil {
 			return 0, err
 		}
-		d.told.keep(claim.UID, workflows.ReasonClaimDeleted)
+		d.told.mark(claim.UID, workflows.ReasonClaimDeleted)
 	}
 	now := time.Now()
 	more, next := d.leaving.losesMore(claim, now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.uber.org/zap"
 
 	"github.com/tenon-sh/tenon/cluster"
@@ -46,7 +47,7 @@ func (d *disruption) watch(ctx context.Context) error {
 		wait := d.look(ctx)
 		rest := max(settle, restFor*time.Since(began))
 		awaitEvents(ctx, events, wait)
-		if err := sleep(ctx, rest); err != nil {
+		if err := smithytime.SleepWithContext(ctx, rest); err != nil {
 			return err
 		}
 		events.Take()

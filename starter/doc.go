@@ -35,8 +35,8 @@
 // One replica does this at a time, the holder of a Lease. It is the Lease Karpenter uses, so that the two never act on
 // one cluster at once (election.go).
 //
-// Reading order: wait, mirror, told, signaller, queue, pending, provisioning, pods, static, buffers, leaving, launches, deletions,
+// Reading order: wait, mirror, dedup, signaller, queue, pending, provisioning, pods, static, buffers, leaving, launches, deletions,
 // nodegone, interruptionkinds, interruption, claims, nodes, changes, announcements, offerings, interruptionmetrics, notices,
-// overdue, allowances, drains, repair, expiration, sentences, kinds, signalled, verdicts, poolsettings, misprotected,
+// overdue, allowances, drains, repair, expiration, sentences, kinds, signalled, eventlimiter, poolsettings, misprotected,
 // verdictevents, disruption, unrest, fingerprint, sweep, election, starter.
 package starter

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,7 +58,7 @@ func (d *drains) watch(ctx context.Context) error {
 	for {
 		wait := d.wake(ctx, time.Now())
 		seen := awaitEvents(ctx, events, wait)
-		if err := sleep(ctx, lookEvery); err != nil {
+		if err := smithytime.SleepWithContext(ctx, lookEvery); err != nil {
 			return err
 		}
 		d.tellGone(ctx, slices.Concat(seen, events.Take()))

@@ -41,7 +41,12 @@ func TestBlockedDrainsAreWokenWhenTheyMayGoOn(t *testing.T) {
 		"busy": {ObjectMeta: metav1.ObjectMeta{Name: "busy", UID: "uid-busy"}}}
 	e.mirror.pods = map[string][]*cluster.Pod{"early": {pod("e1", nil), pod("e2", nil)}, "late": {pod("l1", nil)}, "busy": {pod("b1", nil)}}
 	at := time.Duration(0)
-	step := func(reason string, after time.Duration, want []string, wait time.Duration) {
+	// look is which drains are woken, and when the next look is due.
+	type look struct {
+		woken []string
+		wait  time.Duration
+	}
+	step := func(reason string, after time.Duration, want look) {
 		t.Helper()
 		at += after
 		before := len(e.temporal.all)
@@ -52,53 +57,53 @@ func TestBlockedDrainsAreWokenWhenTheyMayGoOn(t *testing.T) {
 				woken = append(woken, sent.Workflow)
 			}
 		}
-		if diff := cmp.Diff(want, woken); diff != "" || got != wait {
-			t.Errorf("%s: look again in %s, want %s; woken (-want +got):\n%s", reason, got, wait, diff)
+		if diff := cmp.Diff(want.woken, woken); diff != "" || got != want.wait {
+			t.Errorf("%s: look again in %s, want %s; woken (-want +got):\n%s", reason, got, want.wait, diff)
 		}
 	}
 	early, late := "c/drain/early", "c/drain/late"
-	step("the budget holds all of them, and they have just looked", 0, nil, 0)
+	step("the budget holds all of them, and they have just looked", 0, look{})
 	budget.Allows = 1
-	step("one pod may go: who waits longest has it", time.Second, []string{early}, takesFor)
-	step("and has a while to take it", time.Second, nil, takesFor)
+	step("one pod may go: who waits longest has it", time.Second, look{woken: []string{early}, wait: takesFor})
+	step("and has a while to take it", time.Second, look{wait: takesFor})
 	budget.Allows = 0
 	e.mirror.pods["early"] = []*cluster.Pod{pod("e1", func(p *plan.Pod) { p.Deletion = begin }), pod("e2", nil)}
-	step("it took it", time.Second, nil, takesFor)
+	step("it took it", time.Second, look{wait: takesFor})
 	e.mirror.pods["early"] = []*cluster.Pod{pod("e2", nil)}
-	step("its pod is gone, which may let others go that come after", 10*time.Second, []string{early}, takesFor)
+	step("its pod is gone, which may let others go that come after", 10*time.Second, look{woken: []string{early}, wait: takesFor})
 	budget.Allows = 2
-	step("two may go", 10*time.Second, []string{early, late}, takesFor)
-	step("something else refuses them: not told again at once", 20*time.Second, nil, 40*time.Second)
-	step("but after a minute", 40*time.Second, []string{early, late}, takesFor)
-	step("and then after two", time.Minute, nil, time.Minute)
+	step("two may go", 10*time.Second, look{woken: []string{early, late}, wait: takesFor})
+	step("something else refuses them: not told again at once", 20*time.Second, look{wait: 40 * time.Second})
+	step("but after a minute", 40*time.Second, look{woken: []string{early, late}, wait: takesFor})
+	step("and then after two", time.Minute, look{wait: time.Minute})
 	budget.Allows = 0
 	e.mirror.pods["late"] = []*cluster.Pod{pod("l1", func(p *plan.Pod) { p.DoNotDisrupt = true })}
-	step("held again", time.Hour, nil, 0)
+	step("held again", time.Hour, look{})
 	e.mirror.pods["late"] = []*cluster.Pod{pod("l1", nil)}
 	e.mirror.budgets = nil
-	step("the annotation and the budget are gone", time.Second, []string{early, late}, takesFor)
+	step("the annotation and the budget are gone", time.Second, look{woken: []string{early, late}, wait: takesFor})
 	e.mirror.budgets = []*plan.DisruptionBudget{budget}
-	step("a budget holds them again", time.Minute, nil, 0)
+	step("a budget holds them again", time.Minute, look{})
 	node := e.mirror.nodes["early"]
 	claimed := node.DeepCopy()
 	claimed.Labels = map[string]string{karpv1.NodePoolLabelKey: "default"}
 	closed := claimed.DeepCopy()
 	closed.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint()}
 	e.mirror.nodes["early"] = closed
-	step("a closed node stays closed", time.Second, nil, 0)
+	step("a closed node stays closed", time.Second, look{})
 	e.mirror.nodes["early"] = claimed
-	step("somebody has opened it: its drain closes it", time.Second, []string{early}, takesFor)
-	step("it is still open: not told again at once", 20*time.Second, nil, 40*time.Second)
+	step("somebody has opened it: its drain closes it", time.Second, look{woken: []string{early}, wait: takesFor})
+	step("it is still open: not told again at once", 20*time.Second, look{wait: 40 * time.Second})
 	e.mirror.nodes["early"] = closed
-	step("closed again", time.Second, nil, 0)
+	step("closed again", time.Second, look{})
 	e.mirror.nodes["early"] = claimed
-	step("and opened again", time.Second, []string{early}, takesFor)
+	step("and opened again", time.Second, look{woken: []string{early}, wait: takesFor})
 	e.mirror.nodes["early"] = node
 	e.mirror.pods["late"] = []*cluster.Pod{pod("agent", func(p *plan.Pod) { p.Daemon = true })}
-	step("nothing is left on one", 10*time.Second, []string{late}, takesFor)
+	step("nothing is left on one", 10*time.Second, look{woken: []string{late}, wait: takesFor})
 	delete(e.mirror.nodes, "late")
 	e.mirror.nodes["early"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "early", UID: "uid-early"}}
-	step("no drain waits", time.Minute, nil, 0)
+	step("no drain waits", time.Minute, look{})
 	e.drains.tellGone(t.Context(), []cluster.Event{{Kind: cluster.NodeChanged, Name: "early"}, {Kind: cluster.NodeChanged, Name: "late"}, {Kind: cluster.PodsChanged, Name: "late"}})
 	if last := e.temporal.all[len(e.temporal.all)-1]; last.Workflow != late || last.Fact != (workflows.DrainWaiter{Gone: true}) {
 		t.Errorf("the drain whose node is gone was told last, and not %+v", last)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.uber.org/zap"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
@@ -23,7 +24,7 @@ type expirations struct {
 	mirror    Mirror
 	workflows *signaller
 	// told are the claims that were ended.
-	told told
+	told dedup
 	log  *zap.Logger
 }
 
@@ -36,7 +37,7 @@ func (e *expirations) watch(ctx context.Context) error {
 	for {
 		events.Take()
 		wait := e.expire(ctx, time.Now())
-		if err := sleep(ctx, expireEvery); err != nil {
+		if err := smithytime.SleepWithContext(ctx, expireEvery); err != nil {
 			return err
 		}
 		awaitEvents(ctx, events, wait)
@@ -64,11 +65,11 @@ func (e *expirations) expire(ctx context.Context, now time.Time) time.Duration {
 			}
 			continue
 		}
-		if !e.told.first(claim.UID, workflows.ReasonExpired) {
+		if !e.told.markNew(claim.UID, workflows.ReasonExpired) {
 			continue
 		}
 		if err := e.workflows.end(ctx, claim, workflows.Ending{Reason: workflows.ReasonExpired}); err != nil {
-			e.told.drop(claim.UID)
+			e.told.forget(claim.UID)
 			e.log.Warn("could not end an expired claim", zap.String("claim", claim.Name), zap.Error(err))
 			wait = endAgain
 		}

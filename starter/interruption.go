@@ -31,7 +31,7 @@ type interruptions struct {
 	// replacesAtRisk has nodes replaced of which the cloud says that it may take them back soon.
 	replacesAtRisk bool
 	// told are the interruptions that claims were told of.
-	told *told
+	told *dedup
 	// queue has claims looked at again that could not be told.
 	queue queue
 	log   *zap.Logger
@@ -47,13 +47,13 @@ func (i *interruptions) kind(announced cloud.InterruptionKind) (interruption, bo
 // Temporal is away: noted tells the claim from it.
 func (i *interruptions) tell(ctx context.Context, claim *karpv1.NodeClaim, kind cloud.InterruptionKind, at time.Time) error {
 	_, known := i.kind(kind)
-	late := kind == cloud.InstanceTerminating && !i.told.news(claim.UID, string(cloud.InstanceTerminated))
-	if !known || late || !i.told.first(claim.UID, string(kind)) {
+	late := kind == cloud.InstanceTerminating && !i.told.isNew(claim.UID, string(cloud.InstanceTerminated))
+	if !known || late || !i.told.markNew(claim.UID, string(kind)) {
 		return nil
 	}
 	noted, err := i.note(ctx, claim, kind, at)
 	if err != nil {
-		i.told.drop(claim.UID)
+		i.told.forget(claim.UID)
 		return err
 	}
 	if !noted {
@@ -72,7 +72,7 @@ func (i *interruptions) tell(ctx context.Context, claim *karpv1.NodeClaim, kind 
 // another replica held the Lease.
 func (i *interruptions) noted(ctx context.Context, claim *karpv1.NodeClaim) error {
 	kind := cloud.InterruptionKind(claim.Annotations[karpv1.InterruptionAnnotationKey])
-	if _, known := i.kind(kind); !known || !i.told.first(claim.UID, string(kind)) {
+	if _, known := i.kind(kind); !known || !i.told.markNew(claim.UID, string(kind)) {
 		return nil
 	}
 	return i.tellEnding(ctx, claim, kind)
@@ -88,7 +88,7 @@ func (i *interruptions) tellEnding(ctx context.Context, claim *karpv1.NodeClaim,
 			ending.Deadline, ending.Forced = time.Now(), true
 		}
 		if err := i.workflows.end(ctx, claim, ending); err != nil {
-			i.told.drop(claim.UID)
+			i.told.forget(claim.UID)
 			return err
 		}
 	}

@@ -438,23 +438,29 @@ func TestPodsThatAreLostAreAnnouncedWhenTheyNeedAPlace(t *testing.T) {
 	claim := e.mirror.claims["i-a"]
 	claim.DeletionTimestamp = &metav1.Time{Time: at}
 	e.mirror.pods["node-a"] = []*cluster.Pod{{Pod: &plan.Pod{}}, {Pod: &plan.Pod{DoNotDisrupt: true}}, {Pod: &plan.Pod{DoNotDisrupt: true, GracePeriod: 10 * time.Minute}}}
-	step := func(why string, after time.Duration, more bool, next time.Duration) {
+	// loss is whether more pods are lost than were announced, and when the next look is due.
+	type loss struct {
+		more bool
+		next time.Duration
+	}
+	step := func(why string, after time.Duration, want loss) {
 		t.Helper()
-		if gotMore, gotNext := e.leaving.losesMore(claim, at.Add(after)); gotMore != more || gotNext != next {
-			t.Errorf("%s: more %v, next look in %s, want %v and %s", why, gotMore, gotNext, more, next)
+		more, next := e.leaving.losesMore(claim, at.Add(after))
+		if got := (loss{more, next}); got != want {
+			t.Errorf("%s: %+v, want %+v", why, got, want)
 		}
 	}
-	step("a drain without an end loses none", 0, false, 0)
+	step("a drain without an end loses none", 0, loss{})
 	claim.Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour}
-	step("two are lost in an hour", 0, false, 48*time.Minute)
-	step("one has to begin to end early", 48*time.Minute, true, 10*time.Minute)
-	step("and was announced", 49*time.Minute, false, 9*time.Minute)
-	step("then the other", 58*time.Minute, true, 0)
-	step("and nothing more", 59*time.Minute, false, 0)
+	step("two are lost in an hour", 0, loss{next: 48 * time.Minute})
+	step("one has to begin to end early", 48*time.Minute, loss{more: true, next: 10 * time.Minute})
+	step("and was announced", 49*time.Minute, loss{next: 9 * time.Minute})
+	step("then the other", 58*time.Minute, loss{more: true})
+	step("and nothing more", 59*time.Minute, loss{})
 	e.mirror.nodes["node-a"].Annotations = map[string]string{karpv1.ReplacementAnnotationKey: "c/replacement/1"}
 	e.mirror.nodes["node-a"].Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint()}
-	e.leaving.lost.drop(claim.UID)
-	step("the pods of a node that is replaced have their places", time.Hour, false, 0)
+	e.leaving.lost.forget(claim.UID)
+	step("the pods of a node that is replaced have their places", time.Hour, loss{})
 }
 
 func TestWaveOfInterruptionsShunsAnOfferingOnce(t *testing.T) {

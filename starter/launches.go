@@ -18,7 +18,7 @@ const launchPatience = time.Minute
 type launches struct {
 	mirror    Mirror
 	workflows *signaller
-	told      *told
+	told      *dedup
 	log       *zap.Logger
 }
 
@@ -33,14 +33,14 @@ func (l *launches) want(ctx context.Context, claim *karpv1.NodeClaim) (time.Dura
 	if age := time.Since(claim.CreationTimestamp.Time); !byHand && age < launchPatience {
 		return launchPatience - age, nil
 	}
-	if byHand && !l.told.news(claim.UID, "launch") {
+	if byHand && !l.told.isNew(claim.UID, "launch") {
 		return launchPatience, nil
 	}
 	group := workflows.UnlaunchedGroup(claim, l.mirror.Claims())
 	if err := l.workflows.launch(ctx, group, !byHand); err != nil {
 		return 0, err
 	}
-	l.told.keep(claim.UID, "launch")
+	l.told.mark(claim.UID, "launch")
 	l.log.Info("launch asked for", zap.String("claim", claim.Name), zap.String("group", group.Group), zap.Bool("byHand", byHand))
 	return launchPatience, nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -24,8 +25,8 @@ type leaving struct {
 	log       *zap.Logger
 	// interrupted are the claims that were told of an interruption, and lost is how many pods of claims that are being
 	// deleted were announced as lost with their nodes.
-	interrupted *told
-	lost        told
+	interrupted *dedup
+	lost        dedup
 
 	mu sync.Mutex
 	// version is the newest resource version of the claims gathered; empty while there are none.
@@ -70,7 +71,7 @@ func (l *leaving) announce(ctx context.Context) error {
 				l.add(version)
 			}
 		}
-		if err := sleep(ctx, signalEvery); err != nil {
+		if err := smithytime.SleepWithContext(ctx, signalEvery); err != nil {
 			return err
 		}
 	}
@@ -111,8 +112,8 @@ func (l *leaving) losesMore(claim *karpv1.NodeClaim, now time.Time) (more bool, 
 		}
 	}
 	fact := strconv.Itoa(lost)
-	if more = lost > 0 && l.lost.news(claim.UID, fact); more {
-		l.lost.keep(claim.UID, fact)
+	if more = lost > 0 && l.lost.isNew(claim.UID, fact); more {
+		l.lost.mark(claim.UID, fact)
 	}
 	return more, next
 }
@@ -121,7 +122,7 @@ func (l *leaving) losesMore(claim *karpv1.NodeClaim, now time.Time) (more bool, 
 // more where its instance goes before that is done.
 func (l *leaving) provided(claim *karpv1.NodeClaim) bool {
 	node := l.mirror.Node(claim.Status.NodeName)
-	return node != nil && node.Annotations[karpv1.ReplacementAnnotationKey] != "" && disrupted(node) && !l.interrupted.has(claim.UID)
+	return node != nil && node.Annotations[karpv1.ReplacementAnnotationKey] != "" && disrupted(node) && !l.interrupted.knows(claim.UID)
 }
 
 // disrupted says whether a node carries the taint of one that is being replaced or drained.

@@ -27,7 +27,7 @@ type goneNodes struct {
 	mirror    Mirror
 	kube      kube.Client
 	workflows *signaller
-	told      *told
+	told      *dedup
 	lately    endedLately
 	log       *zap.Logger
 }
@@ -38,7 +38,7 @@ type goneNodes struct {
 // to look again where too many have gone lately, zero for not before the next change.
 func (g *goneNodes) end(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	if claim.Status.NodeName == "" || !claim.DeletionTimestamp.IsZero() || !claim.IsTrue(karpv1.ConditionTypeRegistered) ||
-		serves(g.mirror.Node(claim.Status.NodeName), claim) || !g.told.news(claim.UID, workflows.ReasonNodeDeleted) {
+		serves(g.mirror.Node(claim.Status.NodeName), claim) || !g.told.isNew(claim.UID, workflows.ReasonNodeDeleted) {
 		return 0, nil
 	}
 	node := &corev1.Node{}
@@ -59,7 +59,7 @@ func (g *goneNodes) end(ctx context.Context, claim *karpv1.NodeClaim) (time.Dura
 	if err := g.workflows.end(ctx, claim, workflows.Ending{Reason: workflows.ReasonNodeDeleted}); err != nil {
 		return 0, err
 	}
-	g.told.keep(claim.UID, workflows.ReasonNodeDeleted)
+	g.told.mark(claim.UID, workflows.ReasonNodeDeleted)
 	g.log.Warn("a node is gone without having been drained; its instance is ended", zap.String("claim", claim.Name), zap.String("node", claim.Status.NodeName))
 	return 0, nil
 }

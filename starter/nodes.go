@@ -13,7 +13,7 @@ import (
 type nodes struct {
 	mirror    Mirror
 	workflows *signaller
-	told      *told
+	told      *dedup
 	// queue has claims looked at whose Nodes are gone.
 	queue queue
 }
@@ -30,13 +30,13 @@ func (n *nodes) changed(ctx context.Context, name string) error {
 		return nil
 	}
 	claim := n.mirror.ClaimOfNode(name)
-	if claim == nil || !claim.DeletionTimestamp.IsZero() || !n.told.news(node.UID, workflows.ReasonNodeDeleted) {
+	if claim == nil || !claim.DeletionTimestamp.IsZero() || !n.told.isNew(node.UID, workflows.ReasonNodeDeleted) {
 		return nil
 	}
 	if err := n.workflows.end(ctx, claim, workflows.Ending{Reason: nodeDeletedReason(node)}); err != nil {
 		return err
 	}
-	n.told.keep(node.UID, workflows.ReasonNodeDeleted)
+	n.told.mark(node.UID, workflows.ReasonNodeDeleted)
 	return nil
 }
 

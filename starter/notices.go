@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
@@ -50,7 +51,7 @@ func (n *notices) receive(ctx context.Context) error {
 				break
 			}
 			n.log.Warn("could not read the interruption queue", zap.Error(err), zap.Duration("again", pause))
-			if err := sleep(ctx, pause); err != nil {
+			if err := smithytime.SleepWithContext(ctx, pause); err != nil {
 				return err
 			}
 			pause = min(2*pause, maxReceive)
@@ -127,7 +128,7 @@ func (n *notices) interrupted(ctx context.Context, kind cloud.InterruptionKind, 
 			return true
 		}
 		n.log.Warn("could not tell a claim of its interruption", zap.String("claim", claim.Name), zap.String("instance", instance), zap.String("kind", string(kind)), zap.Error(err))
-		if sleep(ctx, pause) != nil {
+		if smithytime.SleepWithContext(ctx, pause) != nil {
 			return false
 		}
 	}
@@ -154,7 +155,7 @@ func (n *notices) check(ctx context.Context) error {
 			}
 		}
 		stop()
-		if err := sleep(ctx, wait); err != nil {
+		if err := smithytime.SleepWithContext(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -162,7 +163,7 @@ func (n *notices) check(ctx context.Context) error {
 
 // unhealthy handles an instance that fails a check. It is counted when it is first seen to.
 func (n *notices) unhealthy(ctx context.Context, kind cloud.InterruptionKind, instance string) {
-	if claim := n.mirror.ClaimByInstance(instance); claim != nil && n.interruptions.told.news(claim.UID, string(kind)) && n.interrupted(ctx, kind, instance, time.Time{}) {
+	if claim := n.mirror.ClaimByInstance(instance); claim != nil && n.interruptions.told.isNew(claim.UID, string(kind)) && n.interrupted(ctx, kind, instance, time.Time{}) {
 		n.metrics.unhealthy(kind)
 	}
 }

@@ -28,9 +28,9 @@ const shunAgain = workflows.UnavailableFor / 3
 type offerings struct {
 	workflows *signaller
 	// interruptions is this process's own view of the cloud; nil where there is none.
-	interruptions Interruptions
-	shunned       shunned
-	log           *zap.Logger
+	interruptions   Interruptions
+	recentlyRefused recentlyRefused
+	log             *zap.Logger
 }
 
 // shun has offerings left alone: by this process's own view of the cloud, and by every plan, wherever it is made. It wakes
@@ -41,7 +41,7 @@ func (o *offerings) shun(ctx context.Context, keys []cloud.OfferingKey) {
 		if o.interruptions != nil {
 			o.interruptions.Shun(key)
 		}
-		if o.shunned.news(key, time.Now()) {
+		if o.recentlyRefused.isNew(key, time.Now()) {
 			fresh = append(fresh, key)
 		}
 	}
@@ -49,20 +49,20 @@ func (o *offerings) shun(ctx context.Context, keys []cloud.OfferingKey) {
 		return
 	}
 	if err := o.workflows.refused(ctx, workflows.CapacityRefused{Refused: fresh, Quiet: true}); err != nil {
-		o.shunned.forget(fresh)
+		o.recentlyRefused.forget(fresh)
 		o.log.Warn("could not have offerings left alone that EC2 takes back", zap.Any("offerings", fresh), zap.Error(err))
 	}
 }
 
-// shunned remembers which offerings were told to be left alone, so that a wave of interruptions of one sort costs one
+// recentlyRefused remembers which offerings were told to be left alone, so that a wave of interruptions of one sort costs one
 // signal. It holds no more than what was told within shunAgain.
-type shunned struct {
+type recentlyRefused struct {
 	mu   sync.Mutex
 	told map[cloud.OfferingKey]time.Time
 }
 
 // news reports whether an offering has to be told now, and remembers that it is.
-func (s *shunned) news(key cloud.OfferingKey, now time.Time) bool {
+func (s *recentlyRefused) isNew(key cloud.OfferingKey, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at, told := s.told[key]; told && now.Sub(at) < shunAgain {
@@ -81,7 +81,7 @@ func (s *shunned) news(key cloud.OfferingKey, now time.Time) bool {
 }
 
 // forget takes back that offerings were told.
-func (s *shunned) forget(keys []cloud.OfferingKey) {
+func (s *recentlyRefused) forget(keys []cloud.OfferingKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range keys {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,7 +49,7 @@ func (o *overdue) again(key cloud.OfferingKey, now time.Time) bool {
 func (o *overdue) watch(ctx context.Context) error {
 	for {
 		o.tell(ctx, time.Now())
-		if err := sleep(ctx, overdueEvery); err != nil {
+		if err := smithytime.SleepWithContext(ctx, overdueEvery); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.uber.org/zap"
 
 	"github.com/tenon-sh/tenon/cluster"
@@ -40,7 +41,7 @@ func (p *provisioning) announceWhile(ctx context.Context, events *cluster.Subscr
 		for _, event := range awaitEvents(ctx, events, wait) {
 			news = news || isNews(event.Kind)
 		}
-		_ = sleep(ctx, rest)
+		_ = smithytime.SleepWithContext(ctx, rest)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -30,7 +31,7 @@ type repairs struct {
 	policies []cloud.RepairPolicy
 	events   record.EventRecorder
 	// told are the nodes that were ended, or would have been.
-	told told
+	told dedup
 	log  *zap.Logger
 }
 
@@ -42,7 +43,7 @@ func (r *repairs) watch(ctx context.Context) error {
 	for {
 		events.Take()
 		wait := r.repair(ctx, time.Now())
-		if err := sleep(ctx, repairEvery); err != nil {
+		if err := smithytime.SleepWithContext(ctx, repairEvery); err != nil {
 			return err
 		}
 		awaitEvents(ctx, events, wait)
@@ -60,7 +61,7 @@ func (r *repairs) repair(ctx context.Context, now time.Time) time.Duration {
 	}
 	found := plan.FindRepairs(machines, r.policies, now)
 	for _, repair := range found.Blocked {
-		if r.told.first(repair.Claim.UID, reasonRepairBlocked) {
+		if r.told.markNew(repair.Claim.UID, reasonRepairBlocked) {
 			r.log.Warn("node is not repaired", zap.String("node", repair.Node.Name), zap.String("claim", repair.Claim.Name), zap.String("why", repair.Message))
 			r.event(repair.Node, reasonRepairBlocked, repair.Message)
 		}
@@ -70,12 +71,12 @@ func (r *repairs) repair(ctx context.Context, now time.Time) time.Duration {
 		wait = max(found.NextLook.Sub(now), repairEvery)
 	}
 	for _, repair := range found.Due {
-		if !r.told.first(repair.Claim.UID, workflows.ReasonUnhealthy) {
+		if !r.told.markNew(repair.Claim.UID, workflows.ReasonUnhealthy) {
 			continue
 		}
 		r.log.Warn("node is repaired", zap.String("node", repair.Node.Name), zap.String("claim", repair.Claim.Name), zap.String("why", repair.Message))
 		if err := r.workflows.end(ctx, repair.Claim, workflows.Ending{Reason: workflows.ReasonUnhealthy, Deadline: now, Forced: true}); err != nil {
-			r.told.drop(repair.Claim.UID)
+			r.told.forget(repair.Claim.UID)
 			r.log.Warn("could not end an unhealthy node", zap.String("claim", repair.Claim.Name), zap.Error(err))
 			wait = endAgain
 			continue

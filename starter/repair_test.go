@@ -57,41 +57,45 @@ func (f *fleet) fall(ill time.Time, names ...string) {
 	}
 }
 
+// outcome is when the next look is due, and how many claims were told to end and Events recorded so far.
+type outcome struct {
+	wait            time.Duration
+	endings, events int
+}
+
 func TestIllNodesAreEnded(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f, temporal, events := newFleet(6, now.Add(-time.Hour)), &signals{}, record.NewFakeRecorder(10)
 	e := newEdges(Config{Cluster: "c", Mirror: f, Temporal: temporal, Events: events, Log: zaptest.NewLogger(t),
 		RepairPolicies: []cloud.RepairPolicy{{Condition: corev1.NodeReady, Status: corev1.ConditionUnknown, Tolerated: 30 * time.Minute}}})
-	step := func(why string, at time.Duration, wait time.Duration, endings, told int) {
+	step := func(why string, at time.Duration, want outcome) {
 		t.Helper()
-		if got := e.repairs.repair(t.Context(), now.Add(at)); got != wait {
-			t.Errorf("%s: the next look is in %s, want %s", why, got, wait)
-		}
-		if len(temporal.all) != endings || len(events.Events) != told {
-			t.Errorf("%s: %d endings and %d events, want %d and %d", why, len(temporal.all), len(events.Events), endings, told)
+		wait := e.repairs.repair(t.Context(), now.Add(at))
+		if got := (outcome{wait, len(temporal.all), len(events.Events)}); got != want {
+			t.Errorf("%s: %+v, want %+v", why, got, want)
 		}
 	}
-	step("all are well", 0, 0, 0, 0)
+	step("all are well", 0, outcome{})
 	f.fall(now, "n0")
-	step("one is ill", 10*time.Minute, 20*time.Minute, 0, 0)
+	step("one is ill", 10*time.Minute, outcome{wait: 20 * time.Minute})
 	temporal.refuses = 1
-	step("Temporal is away", 30*time.Minute, endAgain, 0, 0)
-	step("it is ended", 31*time.Minute, 0, 1, 1)
-	step("once", 32*time.Minute, 0, 1, 1)
+	step("Temporal is away", 30*time.Minute, outcome{wait: endAgain})
+	step("it is ended", 31*time.Minute, outcome{endings: 1, events: 1})
+	step("once", 32*time.Minute, outcome{endings: 1, events: 1})
 	want := signal{"c/nodeclaim/n0", workflows.SignalEnding, workflows.Ending{Reason: workflows.ReasonUnhealthy, Deadline: now.Add(31 * time.Minute), Forced: true}}
 	if diff := cmp.Diff(want, temporal.all[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	f.fall(now, "n1", "n2")
-	step("three of six are ill, and that is not the nodes' fault", 33*time.Minute, 0, 1, 4)
+	step("three of six are ill, and that is not the nodes' fault", 33*time.Minute, outcome{endings: 1, events: 4})
 	delete(f.nodes, "n2")
-	step("two of five are no better", 34*time.Minute, 0, 1, 4)
+	step("two of five are no better", 34*time.Minute, outcome{endings: 1, events: 4})
 	delete(f.nodes, "n0")
-	step("one of four is", 35*time.Minute, 0, 2, 5)
+	step("one of four is", 35*time.Minute, outcome{endings: 2, events: 5})
 	f.fall(now, "n3")
 	f.stale = fmt.Errorf("old")
-	step("on an old view nothing is ended", 36*time.Minute, staleAgain, 2, 5)
+	step("on an old view nothing is ended", 36*time.Minute, outcome{wait: staleAgain, endings: 2, events: 5})
 }
 
 func TestClaimsExpireWhenTheirPoolIsNoLongerGraceful(t *testing.T) {
@@ -100,22 +104,23 @@ func TestClaimsExpireWhenTheirPoolIsNoLongerGraceful(t *testing.T) {
 	f, temporal := newFleet(2, now), &signals{}
 	f.claims["n0"].Spec.ExpireAfter = karpv1.NewNillableDuration(time.Hour)
 	e := newEdges(Config{Cluster: "c", Mirror: f, Temporal: temporal, Log: zaptest.NewLogger(t)})
-	step := func(why string, at time.Duration, wait time.Duration, endings int) {
+	step := func(why string, at time.Duration, want outcome) {
 		t.Helper()
-		if got := e.expirations.expire(t.Context(), now.Add(at)); got != wait || len(temporal.all) != endings {
-			t.Errorf("%s: %d endings and a look in %s, want %d and %s", why, len(temporal.all), got, endings, wait)
+		wait := e.expirations.expire(t.Context(), now.Add(at))
+		if got := (outcome{wait: wait, endings: len(temporal.all)}); got != want {
+			t.Errorf("%s: %+v, want %+v", why, got, want)
 		}
 	}
 	f.pool.Annotations = map[string]string{karpv1.ExpirationAnnotationKey: karpv1.ExpirationGraceful}
-	step("a young claim", 0, 0, 0)
-	step("one that is to be replaced first", 10*time.Hour, 0, 0)
+	step("a young claim", 0, outcome{})
+	step("one that is to be replaced first", 10*time.Hour, outcome{})
 	f.pool.Annotations = nil
-	step("a moment after its expiry its own workflow ends it", time.Hour+20*time.Second, 40*time.Second, 0)
+	step("a moment after its expiry its own workflow ends it", time.Hour+20*time.Second, outcome{wait: 40 * time.Second})
 	f.claims["n0"].DeletionTimestamp = &metav1.Time{Time: now}
-	step("and has", 2*time.Hour, 0, 0)
+	step("and has", 2*time.Hour, outcome{})
 	f.claims["n0"].DeletionTimestamp = nil
-	step("it waited, and is ended", 2*time.Hour, 0, 1)
-	step("once", 3*time.Hour, 0, 1)
+	step("it waited, and is ended", 2*time.Hour, outcome{endings: 1})
+	step("once", 3*time.Hour, outcome{endings: 1})
 	if diff := cmp.Diff(signal{"c/nodeclaim/n0", workflows.SignalEnding, workflows.Ending{Reason: workflows.ReasonExpired}}, temporal.all[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

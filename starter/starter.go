@@ -66,13 +66,13 @@ type edges struct {
 	overdue       *overdue
 	sweep         *sweep
 	// told is what was told of claims and Nodes that change.
-	told *told
+	told *dedup
 }
 
 // newEdges returns the edges of a cluster, each with what it needs.
 func newEdges(c Config) *edges {
-	e := &edges{config: c, workflows: &signaller{temporal: c.Temporal, cluster: c.Cluster, clusterUID: c.ClusterUID}, told: &told{}}
-	queue, interrupted := newQueue(), &told{}
+	e := &edges{config: c, workflows: &signaller{temporal: c.Temporal, cluster: c.Cluster, clusterUID: c.ClusterUID}, told: &dedup{}}
+	queue, interrupted := newQueue(), &dedup{}
 	e.provisioning = &provisioning{mirror: c.Mirror, workflows: e.workflows, log: c.Log}
 	e.buffers = &buffers{provisioning: e.provisioning, status: status.Buffers{Kube: c.Kube, Log: c.Log}}
 	e.leaving = &leaving{mirror: c.Mirror, workflows: e.workflows, log: c.Log, interrupted: interrupted, wake: make(chan struct{}, 1)}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -48,7 +49,7 @@ func (s *sweep) keep(ctx context.Context) error {
 		default:
 			pause, first = time.Second, false
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := smithytime.SleepWithContext(ctx, wait); err != nil {
 			return err
 		}
 	}

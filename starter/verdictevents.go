@@ -17,7 +17,7 @@ type verdictEvents struct {
 	mirror Mirror
 	// events records Kubernetes Events; nil records none.
 	events       record.EventRecorder
-	verdicts     verdicts
+	limiter      eventLimiter
 	pools        poolSettings
 	misprotected misprotected
 }
@@ -44,11 +44,11 @@ func (v *verdictEvents) tell(snapshot *plan.Snapshot, found plan.Disruption) (ne
 			}
 		}
 	}
-	tellings, more := v.verdicts.choose(found, young, snapshot.Time)
+	pending, more := v.limiter.choose(found, young, snapshot.Time)
 	if !more.IsZero() && (next.IsZero() || more.Before(next)) {
 		next = more
 	}
-	for _, t := range tellings {
+	for _, t := range pending {
 		if claim := v.mirror.Claim(t.node); claim != nil {
 			v.record(claim, &corev1.ObjectReference{APIVersion: karpv1.SchemeGroupVersion.String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID}, t)
 		}
@@ -63,7 +63,7 @@ func (v *verdictEvents) tell(snapshot *plan.Snapshot, found plan.Disruption) (ne
 	return next
 }
 
-func (v *verdictEvents) record(of metav1.Object, object runtime.Object, t telling) {
+func (v *verdictEvents) record(of metav1.Object, object runtime.Object, t pendingEvent) {
 	if of.GetDeletionTimestamp() == nil {
 		v.events.Event(object, corev1.EventTypeNormal, t.reason, t.message)
 	}

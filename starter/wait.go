@@ -7,18 +7,6 @@ import (
 	"github.com/tenon-sh/tenon/cluster"
 )
 
-// sleep waits, unless the context ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // awaitEvents waits for events, at most for wait where it is not zero.
 func awaitEvents(ctx context.Context, events *cluster.Subscription, wait time.Duration) []cluster.Event {
 	var over <-chan time.Time

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,9 +27,7 @@ func clusterUID(ctx context.Context, client kube.Reader) (string, error) {
 		if err == nil {
 			return string(system.UID), nil
 		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
+		if smithytime.SleepWithContext(ctx, time.Second) != nil {
 			return "", fmt.Errorf("read the UID of namespace %s: %w", metav1.NamespaceSystem, err)
 		}
 	}

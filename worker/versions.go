@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"github.com/prometheus/client_golang/prometheus"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -98,7 +99,7 @@ func newVersions(router router, mine route, registry prometheus.Registerer, log 
 func (v *versions) follow(ctx context.Context) error {
 	for {
 		v.look(ctx)
-		if err := wait(ctx, routedEvery); err != nil {
+		if err := smithytime.SleepWithContext(ctx, routedEvery); err != nil {
 			return err
 		}
 	}
@@ -113,7 +114,7 @@ func (v *versions) lead(ctx context.Context) error {
 		if !v.take(ctx) {
 			next = routedAgain
 		}
-		if err := wait(ctx, next); err != nil {
+		if err := smithytime.SleepWithContext(ctx, next); err != nil {
 			return err
 		}
 	}
@@ -322,16 +323,4 @@ func (t temporalRouter) Send(ctx context.Context, build string) error {
 		return fmt.Errorf("set the current version of worker deployment %s to %q: %w", t.cluster.Deployment(), build, err)
 	}
 	return nil
-}
-
-// wait waits, unless ctx ends first.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

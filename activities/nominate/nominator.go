@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
@@ -156,10 +157,8 @@ func (n *Nominator) supported(ctx context.Context) bool {
 			return ok
 		}
 		n.log.Warn("the API server's version is not known yet", zap.Error(err))
-		select {
-		case <-ctx.Done():
+		if smithytime.SleepWithContext(ctx, versionPause) != nil {
 			return false
-		case <-time.After(versionPause):
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	smithytime "github.com/aws/smithy-go/time"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -95,10 +96,8 @@ func (n *Nominator) persist(ctx context.Context, pod *plan.Pod, node string) boo
 		if !again {
 			return taken
 		}
-		select {
-		case <-ctx.Done():
+		if smithytime.SleepWithContext(ctx, persistencePause<<try) != nil {
 			return false
-		case <-time.After(persistencePause << try):
 		}
 	}
 	return false
@@ -114,10 +113,8 @@ func (n *Nominator) awaitSeen(ctx context.Context, pod *plan.Pod, node string) {
 		if now == nil || now.UID != pod.UID || now.Node != "" || now.NominatedNode == node {
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if smithytime.SleepWithContext(ctx, seenPause) != nil {
 			return
-		case <-time.After(seenPause):
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zaptest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +20,7 @@ import (
 func TestNodeClassIsLookedUpAsOftenAsNeeded(t *testing.T) {
 	t.Parallel()
 	world := newClassWorld(t)
-	world.step("a new class gets finalizer and hash, then its status", 2, 1)
+	world.step("a new class gets finalizer and hash, then its status", taken{writes: 2, lookups: 1})
 	class := world.class()
 	hash, err := class.Hash("Y2E=")
 	if err != nil {
@@ -30,18 +29,18 @@ func TestNodeClassIsLookedUpAsOftenAsNeeded(t *testing.T) {
 	if !class.IsTrue("Ready") || !slices.Contains(class.Finalizers, awsv1.TerminationFinalizer) || class.Annotations[awsv1.AnnotationEC2NodeClassHash] != hash {
 		t.Errorf("class %+v, want it ready, with finalizer and hash %s", class, hash)
 	}
-	world.step("the echo of these writes", 0, 0)
+	world.step("the echo of these writes", taken{})
 	world.passes(resolveEvery - time.Second)
-	world.step("somebody labelled it", 0, 0)
+	world.step("somebody labelled it", taken{})
 	world.passes(2 * time.Second)
-	world.step("a minute is over", 0, 1)
+	world.step("a minute is over", taken{lookups: 1})
 
 	slices.Reverse(world.status.Subnets)
 	world.passes(resolveEvery)
-	world.step("subnets only changed places", 0, 1)
+	world.step("subnets only changed places", taken{lookups: 1})
 	world.status.Subnets = append(world.status.Subnets, awsv1.Subnet{ID: "subnet-3", Zone: "c"})
 	world.passes(resolveEvery)
-	world.step("a subnet came", 1, 1)
+	world.step("a subnet came", taken{writes: 1, lookups: 1})
 	if got := len(world.class().Status.Subnets); got != 3 {
 		t.Errorf("%d subnets, want 3", got)
 	}
@@ -52,7 +51,7 @@ func TestNodeClassIsLookedUpAsOftenAsNeeded(t *testing.T) {
 	if err := world.client.Update(context.Background(), class); err != nil {
 		t.Fatal(err)
 	}
-	world.step("its author changed it", 2, 1)
+	world.step("its author changed it", taken{writes: 2, lookups: 1})
 	if ready := world.class().Condition("Ready"); ready.ObservedGeneration != class.Generation {
 		t.Errorf("Ready was observed at %d, want %d", ready.ObservedGeneration, class.Generation)
 	}
@@ -81,18 +80,18 @@ func TestAnOutageOfTheCloudShowsOnlyWhereNothingIsKnown(t *testing.T) {
 	t.Parallel()
 	world := newClassWorld(t)
 	world.failure = &cloud.Error{Kind: cloud.Forbidden, Reason: "Unauthorized", Operation: "DescribeSubnets", Err: errors.New("request 1")}
-	world.step("nothing is known", 2, 1)
+	world.step("nothing is known", taken{writes: 2, lookups: 1})
 	ready := world.class().Condition("Ready")
 	if ready == nil || ready.Status != metav1.ConditionUnknown || ready.Reason != "Unauthorized" || ready.Message == "" {
 		t.Errorf("Ready is %+v, want Unknown with the error", ready)
 	}
 	world.failure = errors.New("request 2")
-	world.step("the same again, in other words", 0, 1)
+	world.step("the same again, in other words", taken{lookups: 1})
 	world.failure = nil
-	world.step("the cloud is back", 1, 1)
+	world.step("the cloud is back", taken{writes: 1, lookups: 1})
 	world.failure = errors.New("request 3")
 	world.passes(resolveEvery)
-	world.step("the cloud is away again", 0, 1)
+	world.step("the cloud is away again", taken{lookups: 1})
 	if !world.class().IsTrue("Ready") {
 		t.Error("an outage took a class away that worked")
 	}
@@ -102,7 +101,7 @@ func TestNodeClassStaysWhileItIsUsed(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	world := newClassWorld(t)
-	world.step("a new class", 2, 1)
+	world.step("a new class", taken{writes: 2, lookups: 1})
 	seen := testClaim("seen", "default", "aws:///a", nil)
 	unseen := testClaim("unseen", "default", "", nil)
 	other := testClaim("other", "default", "aws:///b", nil)
@@ -119,9 +118,9 @@ func TestNodeClassStaysWhileItIsUsed(t *testing.T) {
 	if err := world.client.Delete(ctx, world.class()); err != nil {
 		t.Fatal(err)
 	}
-	world.step("the mirror shows a claim of it", 0, 0)
+	world.step("the mirror shows a claim of it", taken{})
 	world.claims = []*karpv1.NodeClaim{other}
-	world.step("the API server has a claim of it the mirror does not show", 0, 0)
+	world.step("the API server has a claim of it the mirror does not show", taken{})
 	if world.released != 0 || world.class() == nil {
 		t.Errorf("released %d times while it was used", world.released)
 	}
@@ -129,16 +128,16 @@ func TestNodeClassStaysWhileItIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	world.failure = errors.New("a launch template is in use")
-	world.step("what was made for it cannot be removed yet", 0, 0)
+	world.step("what was made for it cannot be removed yet", taken{})
 	if world.class() == nil {
 		t.Error("the class is gone though what was made for it is not")
 	}
 	world.failure = nil
-	world.step("nothing uses it", 1, 0)
+	world.step("nothing uses it", taken{writes: 1})
 	if world.released != 1 || world.class() != nil {
 		t.Errorf("released %d times, class %v; want it gone", world.released, world.class())
 	}
-	world.step("there is no class", 0, 0)
+	world.step("there is no class", taken{})
 }
 
 // classWorld is a cluster in memory with one EC2NodeClass: the mirror shows what the API server has, and requests that
@@ -165,15 +164,18 @@ func newClassWorld(t *testing.T) *classWorld {
 	return w
 }
 
-// step reconciles the class and holds how many writes and looks at the cloud it takes. Failures are the cloud's.
-func (w *classWorld) step(reason string, writes, lookups int) {
+// taken is what a pass has taken: writes, and looks at the cloud.
+type taken struct{ writes, lookups int }
+
+// step reconciles the class and holds what that takes. Failures are the cloud's.
+func (w *classWorld) step(reason string, want taken) {
 	w.t.Helper()
 	w.writes, w.lookups = 0, 0
 	if _, err := w.keeper.reconcile(context.Background(), "default"); !errors.Is(err, w.failure) {
 		w.t.Errorf("%s: error %v, want %v", reason, err, w.failure)
 	}
-	if diff := cmp.Diff([2]int{writes, lookups}, [2]int{w.writes, w.lookups}); diff != "" {
-		w.t.Errorf("%s: writes and lookups (-want +got)\n%s", reason, diff)
+	if got := (taken{w.writes, w.lookups}); got != want {
+		w.t.Errorf("%s: %+v, want %+v", reason, got, want)
 	}
 }
 

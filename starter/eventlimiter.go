@@ -22,8 +22,8 @@ const (
 	unending = 5 * time.Minute
 )
 
-// verdicts remembers what was said of which node. It is this process's memory: after a restart all is said again.
-type verdicts struct {
+// eventLimiter remembers what was said of which node. It is this process's memory: after a restart all is said again.
+type eventLimiter struct {
 	nodes map[string]saidOf
 }
 
@@ -36,14 +36,14 @@ type saidOf struct {
 	since time.Time
 }
 
-// telling is one Event to be recorded.
-type telling struct {
+// pendingEvent is one Event to be recorded.
+type pendingEvent struct {
 	node, reason, message string
 }
 
 // choose returns what is to be said of nodes, in the order of their names, and when there may be more to say if nothing
 // changes; zero if then there is not. Young are nodes of which nothing is said yet.
-func (v *verdicts) choose(found plan.Disruption, young map[string]bool, now time.Time) (tellings []telling, next time.Time) {
+func (v *eventLimiter) choose(found plan.Disruption, young map[string]bool, now time.Time) (events []pendingEvent, next time.Time) {
 	said := make(map[string]saidOf, len(v.nodes))
 	again := func(at time.Time) {
 		if next.IsZero() || at.Before(next) {
@@ -67,11 +67,11 @@ func (v *verdicts) choose(found plan.Disruption, young map[string]bool, now time
 			case of.told&(1<<kind) != 0:
 			case now.Before(due):
 				again(due)
-			case len(tellings) == maxEvents:
+			case len(events) == maxEvents:
 				again(now)
 			default:
 				of.told |= 1 << kind
-				tellings = append(tellings, telling{node, eventOf(binding), shortened(before(binding.Reason) + binding.Message)})
+				events = append(events, pendingEvent{node, eventOf(binding), shortened(before(binding.Reason) + binding.Message)})
 			}
 		} else {
 			of.since = time.Time{}
@@ -81,7 +81,7 @@ func (v *verdicts) choose(found plan.Disruption, young map[string]bool, now time
 		}
 	}
 	v.nodes = said
-	return tellings, next
+	return events, next
 }
 
 // binding is the verdict of a node that is worth telling people of: what blocks it for the first reason that applies, or

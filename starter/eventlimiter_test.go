@@ -56,17 +56,17 @@ func TestSentences(t *testing.T) {
 			of:   verdictsFor("n", verdict(karpv1.DisruptionReasonEmpty, plan.CauseQuiet, "it is too young")),
 			want: []string{"DisruptionBlocked it is empty, but it is too young"}},
 	} {
-		var v verdicts
+		var v eventLimiter
 		at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		if early, _ := v.choose(plan.Disruption{Verdicts: tc.of}, nil, at); len(early) > 0 {
 			t.Errorf("%s: %v is said before it has lasted", tc.reason, early)
 		}
-		tellings, next := v.choose(plan.Disruption{Verdicts: tc.of}, nil, at.Add(lasting))
+		pending, next := v.choose(plan.Disruption{Verdicts: tc.of}, nil, at.Add(lasting))
 		if passes := at.Add(unending); next.Equal(passes) {
-			tellings, _ = v.choose(plan.Disruption{Verdicts: tc.of}, nil, passes)
+			pending, _ = v.choose(plan.Disruption{Verdicts: tc.of}, nil, passes)
 		}
 		var got []string
-		for _, told := range tellings {
+		for _, told := range pending {
 			got = append(got, told.reason+" "+told.message)
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -80,7 +80,7 @@ func TestSentences(t *testing.T) {
 func TestToldOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var v verdicts
+		var v eventLimiter
 		at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		since, last, told := map[string]time.Time{}, map[string]plan.Cause{}, map[string]bool{}
 		for range rapid.IntRange(1, 30).Draw(t, "looks") {
@@ -107,8 +107,8 @@ func TestToldOnce(t *testing.T) {
 					since[node], last[node] = at, cause
 				}
 			}
-			tellings, next := v.choose(found, nil, at)
-			for _, said := range tellings {
+			pending, next := v.choose(found, nil, at)
+			for _, said := range pending {
 				key := said.node + string(now[said.node])
 				if told[key] || at.Sub(since[said.node]) < lasting {
 					t.Fatalf("%s is told %q again, or after %v", said.node, said.message, at.Sub(since[said.node]))
@@ -121,8 +121,8 @@ func TestToldOnce(t *testing.T) {
 					untold++
 				}
 			}
-			if len(tellings) > maxEvents || next.IsZero() != (untold == 0) {
-				t.Fatalf("%d said at once, %d to be said, next %v", len(tellings), untold, next)
+			if len(pending) > maxEvents || next.IsZero() != (untold == 0) {
+				t.Fatalf("%d said at once, %d to be said, next %v", len(pending), untold, next)
 			}
 			if len(v.nodes) > len(now) {
 				t.Fatalf("%d nodes are remembered of %d", len(v.nodes), len(now))
@@ -136,15 +136,15 @@ func TestYoungNodesAreNoNews(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	found := plan.Disruption{Verdicts: []plan.Verdict{{Node: "n", Reason: karpv1.DisruptionReasonUnderutilized, Cause: plan.CausePod, Message: "x"}}}
-	var v verdicts
+	var v eventLimiter
 	for _, step := range []struct {
 		after time.Duration
 		young bool
 		said  int
 	}{{after: 0, young: true, said: 0}, {after: time.Hour, young: true, said: 0}, {after: time.Hour, young: false, said: 0}, {after: lasting, young: false, said: 1}, {after: time.Hour, young: false, said: 0}} {
 		at = at.Add(step.after)
-		if tellings, _ := v.choose(found, map[string]bool{"n": step.young}, at); len(tellings) != step.said {
-			t.Errorf("%+v: %v", step, tellings)
+		if pending, _ := v.choose(found, map[string]bool{"n": step.young}, at); len(pending) != step.said {
+			t.Errorf("%+v: %v", step, pending)
 		}
 	}
 }
