@@ -61,7 +61,7 @@ type principal struct {
 func newPrincipal(url, key string, documents []*policy.Document) *principal {
 	cfg := awssdk.Config{
 		Region: "us-east-1", BaseEndpoint: awssdk.String(url), Credentials: credentials.NewStaticCredentialsProvider(key, "secret", ""),
-		Retryer: func() awssdk.Retryer { return awssdk.NopRetryer{} },
+		Retryer: ec2sim.Once,
 	}
 	return &principal{
 		documents: documents, ec2: ec2.NewFromConfig(cfg), away: ec2.NewFromConfig(cfg, func(o *ec2.Options) { o.Region = "eu-west-1" }),

@@ -51,5 +51,6 @@
 // amazonimages, compatibility, images, describeimages, ownimages, ssm, addresses, launchtemplate, launchorder, launchtemplates,
 // network, subnets, securitygroups, volumes, spotprices, reservations, allocations, instances, launch, instancexml,
 // describeinstances, instancestatus, spotrequests, terminate, stop, runinstances, allocation, fleetrequest, fleets, tagapi,
-// fis, authorizeec2, node, kubelets, options, parts, actions, readcall, server, inspect, control, controlapi, serve.
+// fis, authorizeec2, node, kubelets, options, parts, actions, readcall, server, inspect, control, controlapi, serve,
+// once.
 package ec2sim

@@ -68,7 +68,7 @@ func TestEveryAnsweredFleetSurvivesSIGKILL(t *testing.T) {
 	}
 	a := &account{cfg: aws.Config{
 		Region: "us-east-1", BaseEndpoint: aws.String(strings.TrimSpace(url)), Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", ""),
-		Retryer: func() aws.Retryer { return aws.NopRetryer{} },
+		Retryer: ec2sim.Once,
 	}}
 	a.ec2 = ec2.NewFromConfig(a.cfg)
 	in := fleetInput(a.template(t, "x86_64"), 5, onDemand, a.override(t, "m5.large", "us-east-1a"))

@@ -73,7 +73,7 @@ func start(t *testing.T, opts ec2sim.Options) *account {
 	a.cfg = aws.Config{
 		Region: "us-east-1", BaseEndpoint: aws.String(sim.URL()),
 		Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", ""),
-		Retryer:     func() aws.Retryer { return aws.NopRetryer{} },
+		Retryer:     ec2sim.Once,
 	}
 	a.ec2 = ec2.NewFromConfig(a.cfg)
 	return a
