@@ -20,10 +20,15 @@ bin/helm: tools/helm/go.mod tools/helm/go.sum
 	@$(GO) build -C tools/helm -ldflags "-s -w" -o $(CURDIR)/bin/ tool
 	@touch $@
 
-bin/staticcheck bin/workflowcheck &: tools/lint/go.mod tools/lint/go.sum
-	@echo "building staticcheck and workflowcheck"
-	@$(GO) build -C tools/lint -o $(CURDIR)/bin/ tool
-	@touch bin/staticcheck bin/workflowcheck
+bin/workflowcheck: tools/workflowcheck/go.mod tools/workflowcheck/go.sum
+	@echo "building workflowcheck"
+	@$(GO) build -C tools/workflowcheck -o $(CURDIR)/bin/ tool
+	@touch $@
+
+bin/golangci-lint: tools/golangci/go.mod tools/golangci/go.sum
+	@echo "building golangci-lint, about five minutes when nothing is cached"
+	@$(GO) build -C tools/golangci -ldflags "-s -w" -o $(CURDIR)/bin/ tool
+	@touch $@
 
 # Karpenter as it is, for the tests that hand a cluster over and that compare the two.
 bin/karpenter: tools/karpenter/go.mod tools/karpenter/go.sum
@@ -38,7 +43,7 @@ bin/nodeadm: tools/nodeadm/go.mod tools/nodeadm/go.sum
 	@touch $@
 
 .PHONY: tools
-tools: bin/helm bin/staticcheck bin/workflowcheck ## Build the tools that check: helm, staticcheck, workflowcheck.
+tools: bin/helm bin/golangci-lint bin/workflowcheck ## Build the tools that check: helm, golangci-lint, workflowcheck.
 
 .PHONY: build
 build: ## Build bin/tenon.
@@ -95,8 +100,7 @@ walk: lab ## Take random walks: five minutes, or HOURS=3. A seed that goes wrong
 .PHONY: check
 check: lab tools ## Check the code, the generated files and the chart without running the tests.
 	@echo "== gofmt"; files=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$files" || { echo "not formatted:"; echo "$$files"; exit 1; }
-	@echo "== go vet"; $(GO) vet ./...
-	@echo "== staticcheck"; bin/staticcheck ./...
+	@echo "== golangci-lint"; bin/golangci-lint run ./...
 	@echo "== workflowcheck"; why=$$(bin/workflowcheck ./workflows 2>&1) || { echo "$$why" | grep -v '^      '; exit 1; }
 	@echo "== generated files"; $(MAKE) --no-print-directory check-generated
 	@echo "== directions of imports"; $(GO) test ./internal/architecture

@@ -80,7 +80,8 @@ func (w *nodeWatch) pod(event watch.Event, open bool) {
 	pod, ok := event.Object.(*corev1.Pod)
 	switch {
 	case !open || event.Type == watch.Error:
-		w.podEvents, w.version = ended(w.podEvents), ""
+		stopWatch(w.podEvents)
+		w.podEvents, w.version = nil, ""
 	case !ok:
 	case event.Type == watch.Deleted:
 		delete(w.pods, pod.UID)
@@ -94,7 +95,8 @@ func (w *nodeWatch) nodeChange(event watch.Event, open bool) {
 	node, ok := event.Object.(*corev1.Node)
 	switch {
 	case !open || event.Type == watch.Error:
-		w.nodeEvent = ended(w.nodeEvent)
+		stopWatch(w.nodeEvent)
+		w.nodeEvent = nil
 	case ok && node.Name == w.node.Name:
 		if w.gone = event.Type == watch.Deleted || node.UID != w.node.UID; !w.gone {
 			w.latest = node
@@ -112,7 +114,9 @@ func (w *nodeWatch) keep(pod *corev1.Pod) {
 }
 
 func (w *nodeWatch) close() {
-	w.podEvents, w.nodeEvent = ended(w.podEvents), ended(w.nodeEvent)
+	stopWatch(w.podEvents)
+	stopWatch(w.nodeEvent)
+	w.podEvents, w.nodeEvent = nil, nil
 }
 
 // from asks for a watch that begins where a list stood.
@@ -120,12 +124,11 @@ func from(version string) *client.ListOptions {
 	return &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}}
 }
 
-// ended stops a watch and forgets it.
-func ended(events watch.Interface) watch.Interface {
+// stopWatch stops a watch that may not be open.
+func stopWatch(events watch.Interface) {
 	if events != nil {
 		events.Stop()
 	}
-	return nil
 }
 
 // results is the channel of a watch that may not be open; such a channel never delivers.

@@ -63,7 +63,7 @@ func (v *volumeWatch) change(event watch.Event, open bool) {
 	attachment, ok := event.Object.(*storagev1.VolumeAttachment)
 	switch {
 	case !open || event.Type == watch.Error:
-		v.events = ended(v.events)
+		v.close()
 	case !ok:
 	case event.Type == watch.Deleted:
 		delete(v.attached, attachment.Name)
@@ -106,7 +106,7 @@ func (v *volumeWatch) volumesOf(ctx context.Context, pods []*corev1.Pod) (map[st
 	used := map[string]bool{}
 	for _, pod := range pods {
 		for _, volume := range pod.Spec.Volumes {
-			name := ""
+			var name string
 			switch {
 			case volume.PersistentVolumeClaim != nil:
 				name = volume.PersistentVolumeClaim.ClaimName
@@ -129,4 +129,7 @@ func (v *volumeWatch) volumesOf(ctx context.Context, pods []*corev1.Pod) (map[st
 	return used, nil
 }
 
-func (v *volumeWatch) close() { v.events = ended(v.events) }
+func (v *volumeWatch) close() {
+	stopWatch(v.events)
+	v.events = nil
+}

@@ -156,16 +156,14 @@ func (c *claims) expireAssumptions(now time.Time) {
 
 // claimChanged takes a claim the watch delivered. The lock is held.
 func (c *claims) claimChanged(old, now *promised, _, exists bool) {
-	name := ""
+	changed := old
 	if exists {
-		name = now.claim.Name
-		if assumed, ok := c.assumed[name]; ok && atLeast(now.claim.ResourceVersion, assumed.version) {
-			delete(c.assumed, name)
+		changed = now
+		if assumed, ok := c.assumed[now.claim.Name]; ok && atLeast(now.claim.ResourceVersion, assumed.version) {
+			delete(c.assumed, now.claim.Name)
 		}
-	} else {
-		name = old.claim.Name
 	}
-	c.refresh(name)
+	c.refresh(changed.claim.Name)
 }
 
 // refresh decides which version of a claim counts. The lock is held.

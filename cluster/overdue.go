@@ -71,8 +71,8 @@ func (o *overdue) learn(claim *promised) {
 	if took < 0 {
 		return
 	}
-	boots := append(o.boots[poolOf(claim)], took)
-	o.boots[poolOf(claim)] = slices.Clone(boots[max(0, len(boots)-bootsKept):])
+	boots := slices.Concat(o.boots[poolOf(claim)], []time.Duration{took})
+	o.boots[poolOf(claim)] = boots[max(0, len(boots)-bootsKept):]
 }
 
 // patience is how long a machine of a NodePool may take from its launch until its node serves.

@@ -125,9 +125,9 @@ func (p *promises) promisesOf(key string, initialized bool) ([]types.UID, time.T
 	if !initialized || len(made.pods) == 0 {
 		return made.pods, made.until
 	}
-	real := slices.DeleteFunc(slices.Clone(made.pods), p.buffers.has)
-	if len(real) == 0 {
+	pods := slices.DeleteFunc(slices.Clone(made.pods), p.buffers.has)
+	if len(pods) == 0 {
 		return nil, time.Time{}
 	}
-	return real, made.until
+	return pods, made.until
 }

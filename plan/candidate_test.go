@@ -357,7 +357,7 @@ func TestBudgetsAreShared(t *testing.T) {
 	}
 }
 
-// Pods that have just come are planned for before the nodes there are are put to better use.
+// Pods that have just come are planned for before the nodes that exist are put to better use.
 func TestConsolidationWaitsForPlans(t *testing.T) {
 	t.Parallel()
 	in := new(plan.Interner)

@@ -34,11 +34,11 @@ type sweep struct {
 func (s *sweep) keep(ctx context.Context) error {
 	var seen unrest
 	for pause, first := time.Second, true; ; {
-		print, unknown := s.compared.fingerprint(ctx)
+		fingerprint, unknown := s.compared.fingerprint(ctx)
 		if unknown != nil && ctx.Err() == nil {
 			s.log.Warn("whether there is anything to sweep is not known", zap.Error(unknown))
 		}
-		err := s.ensure(ctx, seen.due(print, unknown == nil, time.Now(), s.every) || first)
+		err := s.ensure(ctx, seen.due(fingerprint, unknown == nil, time.Now(), s.every) || first)
 		wait := s.every
 		switch {
 		case ctx.Err() != nil:

@@ -21,18 +21,18 @@ const (
 
 // unrest knows when what a sweep compares has changed last.
 type unrest struct {
-	print   uint64
-	changed time.Time
+	fingerprint uint64
+	changed     time.Time
 }
 
 // due takes in what there is now, where that is known, and says whether a sweep is to run. Where it is not known, it is: who
 // could not look now has not seen what changed meanwhile either.
-func (u *unrest) due(print uint64, known bool, now time.Time, every time.Duration) bool {
+func (u *unrest) due(fingerprint uint64, known bool, now time.Time, every time.Duration) bool {
 	switch {
 	case !known:
 		u.changed = now
-	case print != u.print:
-		u.print, u.changed = print, now
+	case fingerprint != u.fingerprint:
+		u.fingerprint, u.changed = fingerprint, now
 	}
 	return now.Sub(u.changed) <= max(restlessFor, 2*every)
 }

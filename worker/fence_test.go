@@ -118,7 +118,10 @@ func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 			if sent != step.want || (err == nil) != (sent == 1) {
 				t.Errorf("%s: %d requests were sent, want %d: %v", step.reason, sent, step.want, err)
 			}
-			if err == nil && response.StatusCode != http.StatusOK {
+			if err != nil {
+				continue
+			}
+			if _ = response.Body.Close(); response.StatusCode != http.StatusOK {
 				t.Errorf("%s: %d", step.reason, response.StatusCode)
 			}
 		}

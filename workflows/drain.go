@@ -40,7 +40,7 @@ func Drain(ctx workflow.Context, in DrainInput) (DrainResult, error) {
 		}
 		// A cancellation makes timers ready as well, which is news of nothing.
 		if err := workflow.Await(ctx, d.news); err != nil || ctx.Err() != nil {
-			return d.stop(ctx), nil
+			return d.stop(ctx), nil //nolint:nilerr // a cancelled drain has a result
 		}
 		d.changed = false
 		if err := d.absorb(ctx); err != nil {

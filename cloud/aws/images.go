@@ -108,7 +108,7 @@ func (f *imageFinder) describe(ctx context.Context, owners []string, filters ...
 
 // reduceImage keeps what matters of an image; false for one no supported instance type runs.
 func reduceImage(in *types.Image, now time.Time) (image, bool) {
-	arch := ""
+	var arch string
 	switch in.Architecture {
 	case types.ArchitectureValuesX8664:
 		arch = "amd64"
@@ -120,7 +120,7 @@ func reduceImage(in *types.Image, now time.Time) (image, bool) {
 	out := image{
 		id:           aws.ToString(in.ImageId),
 		name:         aws.ToString(in.Name),
-		requirements: []corev1.NodeSelectorRequirement{require(corev1.LabelArchStable, arch)},
+		requirements: []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{arch}}},
 	}
 	// EC2 writes these times in ISO 8601; one it cannot write is as good as none.
 	out.created, _ = time.Parse(time.RFC3339, aws.ToString(in.CreationDate))
@@ -128,10 +128,6 @@ func reduceImage(in *types.Image, now time.Time) (image, bool) {
 		out.deprecated = !now.Before(ends)
 	}
 	return out, true
-}
-
-func require(key string, values ...string) corev1.NodeSelectorRequirement {
-	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
 // preferred chooses the newest image of each set of requirements, a deprecated one only where there is no other, and

@@ -117,3 +117,8 @@ func TestAliasVariants(t *testing.T) {
 		t.Error("AL2 passes for Kubernetes 1.33")
 	}
 }
+
+// require is a requirement that images of one architecture have.
+func require(key string, values ...string) corev1.NodeSelectorRequirement {
+	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+}

@@ -109,11 +109,11 @@ func (p product) matches(f productFilter) bool {
 	case "CONTAINS":
 		return strings.Contains(value, f.Value)
 	}
-	any := false
+	named := false
 	for v := range strings.SplitSeq(f.Value, ",") {
-		any = any || strings.EqualFold(value, v)
+		named = named || strings.EqualFold(value, v)
 	}
-	return any == (f.Type == "ANY_OF")
+	return named == (f.Type == "ANY_OF")
 }
 
 func (pr *pricing) getProducts(c *call) (any, error) {

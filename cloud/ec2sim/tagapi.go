@@ -220,8 +220,7 @@ func (api *tagAPI) describe(c *call) (any, error) {
 	}
 	all, err := sift(all, parseFilters(c.form), func(t tagDescriptionXML) attributes {
 		return func(name string) ([]string, bool) {
-			switch key, isTag := strings.CutPrefix(name, "tag:"); {
-			case isTag:
+			if key, isTag := strings.CutPrefix(name, "tag:"); isTag {
 				if key == t.Key {
 					return []string{t.Value}, true
 				}

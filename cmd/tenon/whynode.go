@@ -129,11 +129,12 @@ func (f *nodeFacts) story() *nodeStory {
 		s.Summary = f.described(s) + " has not been seen by the worker yet; ask again in a moment"
 	case "Leaving":
 		s.Summary = f.described(s) + " is on its way out"
-		if f.drain != nil {
+		switch {
+		case f.drain != nil:
 			s.Summary += ": " + f.drain.Reason
-		} else if f.replacement != nil {
+		case f.replacement != nil:
 			s.Summary += ", as soon as its replacement serves"
-		} else if f.node == nil && f.claim != nil && f.claim.DeletionTimestamp != nil {
+		case f.node == nil && f.claim != nil && f.claim.DeletionTimestamp != nil:
 			s.Summary += ": the instance is being terminated"
 		}
 	case "Goes":

@@ -24,7 +24,7 @@ func TestFlows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	headings := flowHeading.FindAllStringSubmatchIndex(string(told), -1)
+	headings := flowHeading.FindAllSubmatchIndex(told, -1)
 	if len(headings) != 4 {
 		t.Fatalf("%d ways are told, want 4", len(headings))
 	}

@@ -40,7 +40,8 @@ func documents(paths []string, stdin io.Reader) ([]document, error) {
 				continue // named twice, or named beside its directory
 			}
 			read[file] = true
-			name, data := file, []byte(nil)
+			name := file
+			var data []byte
 			if file == Stdin {
 				name = "standard input"
 				data, err = io.ReadAll(stdin)

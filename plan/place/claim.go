@@ -48,7 +48,7 @@ func Groups(m *market.Market, s *market.Seller, planned []*PlannedNode) []*launc
 	for i, b := range planned {
 		b.Zones &= m.Machines[b.Machine].Where
 		b.Machine = cheapest(m, holders[i], b.Zones, b.Machine)
-		labels := labelsOf(m, s, b)
+		labels := labelsOf(s, b)
 		zones := b.Zones & zonesOf(m, holders[i].All)
 		key := fmt.Sprint(b.Machine, zones, labels)
 		if len(s.Minimums) > 0 {
@@ -114,7 +114,7 @@ func modest(m *market.Market, s *market.Seller, b *PlannedNode, set market.Bitse
 
 // labelsOf are the custom labels of a planned node's node that stand in no template: the pool's own, and what its pods
 // settled.
-func labelsOf(m *market.Market, s *market.Seller, b *PlannedNode) map[string]string {
+func labelsOf(s *market.Seller, b *PlannedNode) map[string]string {
 	labels, _ := s.Settle(b.custom)
 	if len(labels) == 0 {
 		return s.Required

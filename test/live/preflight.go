@@ -117,7 +117,7 @@ func (l *live) resolveClass(ctx context.Context, class *awsv1.EC2NodeClass) erro
 	err := l.await(ctx, "the node class to be ready", 3*time.Minute, 10*time.Second, func() (bool, error) {
 		status, err := l.provider.ResolveNodeClass(ctx, class)
 		if last = err; err != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // it is waited for, and the last error is told when that takes too long
 		}
 		class.Status = status
 		for _, c := range status.Conditions {

@@ -140,7 +140,8 @@ func (r *recorder) Do(request *http.Request) (*http.Response, error) {
 	response, err := r.client.Do(request)
 	if err != nil {
 		e.Failure = err.Error()
-		return nil, errors.Join(err, r.write(request.Context(), e))
+		r.write(request.Context(), e)
+		return nil, err
 	}
 	reply, err := io.ReadAll(response.Body)
 	if closed := response.Body.Close(); err == nil {
@@ -148,11 +149,13 @@ func (r *recorder) Do(request *http.Request) (*http.Response, error) {
 	}
 	if err != nil {
 		e.Failure = err.Error()
-		return nil, errors.Join(fmt.Errorf("read reply: %w", err), r.write(request.Context(), e))
+		r.write(request.Context(), e)
+		return nil, fmt.Errorf("read reply: %w", err)
 	}
 	response.Body = io.NopCloser(bytes.NewReader(reply))
 	e.Status, e.Reply, e.RequestID = response.StatusCode, string(reply), requestID(response, reply)
-	return response, r.write(request.Context(), e)
+	r.write(request.Context(), e)
+	return response, nil
 }
 
 func (r *recorder) next() int {
@@ -164,7 +167,7 @@ func (r *recorder) next() int {
 
 // write hands an exchange to whoever watches, as it was, and to the file, masked. A recording that fails does not stop the run:
 // what was launched has to be ended.
-func (r *recorder) write(ctx context.Context, e exchange) error {
+func (r *recorder) write(ctx context.Context, e exchange) {
 	r.mu.Lock()
 	r.moment++
 	e.Step, e.Answered = r.step, r.moment
@@ -189,7 +192,6 @@ func (r *recorder) write(ctx context.Context, e exchange) error {
 		w.all = append(w.all, e)
 		w.mu.Unlock()
 	}
-	return nil
 }
 
 var scope = regexp.MustCompile(`Credential=[^/]+/[^/]+/[^/]+/([^/]+)/aws4_request`)

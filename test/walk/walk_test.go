@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -88,7 +89,7 @@ func shrink(t *testing.T, way []step) {
 		t.Run(fmt.Sprintf("shrink-%d", len(way)), func(t *testing.T) {
 			w := enter(t)
 			if wrong := w.walk(way); wrong != "" {
-				failed, story = true, append(w.story, wrong)
+				failed, story = true, slices.Concat(w.story, []string{wrong})
 			}
 		})
 		return failed

@@ -86,7 +86,7 @@ func Start(t testing.TB, o Options) *World {
 	if _, err := os.Stat(filepath.Join(bin, "kubelab")); err != nil {
 		t.Fatalf("the laboratory is not built (make lab): %v", err)
 	}
-	dir, err := os.MkdirTemp("", "tenon-test-")
+	dir, err := os.MkdirTemp("", "tenon-test-") //nolint:usetesting // the logs of a test that has failed are kept
 	if err != nil {
 		t.Fatal(err)
 	}
