@@ -101,7 +101,7 @@ func (r *replacer) checkStillWorthwhile(ctx context.Context, in workflows.Replac
 		}
 	}
 	if 2*left < in.Moves {
-		return giveUp(workflows.FailureChanged, "of %s that were to move %d are left", counted(in.Moves, "pod", "pods"), left)
+		return giveUp(workflows.FailureChanged, "of %s that had to move, %d are left", counted(in.Moves, "pod", "pods"), left)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (r *replacer) candidate(ctx context.Context, id string, gone workflows.Remo
 	}
 	switch {
 	case claim == nil || !claim.DeletionTimestamp.IsZero() || node == nil || !node.DeletionTimestamp.IsZero():
-		return nil, nil, giveUp(workflows.FailureChanged, "node %s of NodeClaim %s is gone or going", gone.Node, gone.Claim.Name)
+		return nil, nil, giveUp(workflows.FailureChanged, "node %s of NodeClaim %s is gone or is being removed", gone.Node, gone.Claim.Name)
 	case disrupted(node) && node.Annotations[karpv1.ReplacementAnnotationKey] != id:
 		return nil, nil, giveUp(workflows.FailureChanged, "node %s is being drained or replaced by somebody else", gone.Node)
 	}

@@ -157,7 +157,7 @@ func (p *pass) keepClosed(ctx context.Context, seen *corev1.Node) (bool, error) 
 		p.pods.latest = nil
 		return false, nil
 	}
-	p.Log.Info("closed a draining node again that somebody had opened", zap.String("node", node.Name), zap.String("claim", p.in.Claim))
+	p.Log.Info("tainted a draining node again after somebody had removed the taint", zap.String("node", node.Name), zap.String("claim", p.in.Claim))
 	p.node, p.pods.latest, p.cordoned = node, node, p.now()
 	return true, nil
 }

@@ -70,9 +70,9 @@ type GrowthMetrics struct {
 func NewGrowthMetrics(registry prometheus.Registerer) (*GrowthMetrics, error) {
 	m := &GrowthMetrics{
 		paused: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "tenon", Subsystem: "growth", Name: "paused_pods",
-			Help: "Pods that wait and get no further node for now, because the kube-scheduler kept them on none of those that were made for them."}),
+			Help: "Pending pods that get no further node for now, because the kube-scheduler placed them on none of those that were launched for them."}),
 		pauses: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "tenon", Subsystem: "growth", Name: "pauses_total",
-			Help: "Times that growing for a pod was paused."}),
+			Help: "How often launching further nodes for a pod was paused."}),
 	}
 	for _, collector := range []prometheus.Collector{m.paused, m.pauses} {
 		err := registry.Register(collector)

@@ -327,7 +327,7 @@ func (j *joiner) consolidatableAtOnce(claim *karpv1.NodeClaim) bool {
 	return !after.IsNever() && *after.Duration == 0
 }
 
-// leaving is the result for a claim that is on its way out, or gone if it is nil: what is to be drained, if its Node is
+// leaving is the result for a claim that is being removed, or gone if it is nil: what is to be drained, if its Node is
 // there already.
 //
 // The mirror may be behind, and one worker's may be further behind than another's. What ends a machine is never concluded

@@ -33,7 +33,7 @@ type Mirror interface {
 	// QuietPods returns once no further pending pod has arrived for idle, or after most.
 	QuietPods(ctx context.Context, idle, most time.Duration) error
 	// AwaitNode returns once the condition holds for the Node of a machine and its claim, either of which may be nil,
-	// and cluster.ErrClaimDeleted once the claim is on its way out.
+	// and cluster.ErrClaimDeleted once the claim is being removed.
 	AwaitNode(ctx context.Context, providerID string, ok func(*corev1.Node, *karpv1.NodeClaim) bool) (*corev1.Node, *karpv1.NodeClaim, error)
 	NodeByProviderID(id string) *corev1.Node
 	// Await returns nil once done says so, or its error. It asks at once and after each of the events.

@@ -145,7 +145,7 @@ func (o objects) gone(ctx context.Context, node *corev1.Node) error {
 	case found.UID != node.UID:
 		return nil
 	}
-	return fmt.Errorf("the view of the cluster does not show Node %s, which is there", node.Name)
+	return fmt.Errorf("the view of the cluster lacks Node %s, which exists", node.Name)
 }
 
 // podNode is the field by which the API server knows the pods of a node.

@@ -258,10 +258,10 @@ func TestBeginRefuses(t *testing.T) {
 		objects []client.Object
 		want    string
 	}{
-		{reason: "the claim is gone", objects: []client.Object{poolP(), node}, want: "gone or going"},
-		{reason: "the claim is being deleted", objects: []client.Object{poolP(), leaving, node}, want: "gone or going"},
-		{reason: "there is another of its name", objects: []client.Object{poolP(), anew, node}, want: "gone or going"},
-		{reason: "the Node is gone", objects: []client.Object{poolP(), claim}, want: "gone or going"},
+		{reason: "the claim is gone", objects: []client.Object{poolP(), node}, want: "gone or is being removed"},
+		{reason: "the claim is being deleted", objects: []client.Object{poolP(), leaving, node}, want: "gone or is being removed"},
+		{reason: "there is another of its name", objects: []client.Object{poolP(), anew, node}, want: "gone or is being removed"},
+		{reason: "the Node is gone", objects: []client.Object{poolP(), claim}, want: "gone or is being removed"},
 		{reason: "the pool is gone", objects: []client.Object{claim, node}, want: "NodePool p is gone"},
 	} {
 		var objects []client.Object
@@ -476,7 +476,7 @@ func TestSweepUnmarks(t *testing.T) {
 		{reason: "its replacement was terminated", id: "r1", says: true, unmarked: true},
 		{reason: "its replacement was terminated before it was said on the claim", id: "r1", unmarked: true},
 		{reason: "its replacement runs", id: "r1", says: true, running: []string{"c/replacement/r1"}},
-		{reason: "it is on its way out", id: "r1", says: true, leaves: true},
+		{reason: "it is being removed", id: "r1", says: true, leaves: true},
 		{reason: "Karpenter marked it and never came back", says: true, unmarked: true},
 		{reason: "somebody drains it", says: true, running: []string{"c/drain/node-a"}},
 		{reason: "somebody has drained it by hand and keeps it"},

@@ -58,7 +58,7 @@ func (s seen) awaitClaims(ctx context.Context, version, clusterUID string) (anew
 	if err := s.mirror.Fresh(freshEnough); err != nil {
 		return false, fmt.Errorf("wait for claims: %w", err)
 	}
-	s.log.Warn("dropped a resource version that does not come; the cluster was restored, or made again", zap.String("version", version))
+	s.log.Warn("dropped a resource version that never came; the cluster was restored or rebuilt", zap.String("version", version))
 	return true, nil
 }
 

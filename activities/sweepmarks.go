@@ -40,7 +40,7 @@ func (s *sweep) unmarkOrphan(ctx context.Context, node *corev1.Node) error {
 	if err := s.undoer.serveOn(ctx, claim, now); err != nil {
 		return err
 	}
-	s.events.tellBoth(now, claim, corev1.EventTypeWarning, "DisruptionAborted", "It was marked as going, and nobody was taking it away")
+	s.events.tellBoth(now, claim, corev1.EventTypeWarning, "DisruptionAborted", "It was marked for removal, and nothing was removing it")
 	s.result.Unmarked = append(s.result.Unmarked, node.Name)
 	return nil
 }
@@ -103,7 +103,7 @@ func (s *sweep) dropOrphan(ctx context.Context, claim *karpv1.NodeClaim) (orphan
 	if launched, err := s.executions.known(ctx, s.cluster.LaunchID(claim.LaunchGroup())); launched || err != nil {
 		return false, err
 	}
-	if err := s.undoer.dropReplacement(ctx, claim, "its replacement is over"); err != nil {
+	if err := s.undoer.dropReplacement(ctx, claim, "its replacement has ended"); err != nil {
 		return false, err
 	}
 	s.result.Dropped = append(s.result.Dropped, claim.Name)

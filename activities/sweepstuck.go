@@ -19,10 +19,10 @@ import (
 // failed several times in a row, for example because the worker's code does not fit the workflow's history.
 const reportedProblems = "TemporalReportedProblems"
 
-// maxStuck bounds how many workflows that do not go on one sweep names.
+// maxStuck bounds how many workflows that are stuck one sweep names.
 const maxStuck = 20
 
-// stuck names the workflows that do not go on although workers run, and tells people of each now and then. Servers before
+// stuck names the workflows that are stuck although workers run, and tells people of each now and then. Servers before
 // 1.30 do not know.
 func (s *sweep) stuck(ctx context.Context) {
 	page, err := s.executions.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: maxStuck,
@@ -32,14 +32,14 @@ func (s *sweep) stuck(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		s.fail("workflows that do not go on", fmt.Errorf("list workflows: %w", err))
+		s.fail("workflows that are stuck", fmt.Errorf("list workflows: %w", err))
 		return
 	}
 	for _, running := range page.GetExecutions() {
 		id, why := running.GetExecution().GetWorkflowId(), problems(running)
 		s.result.Stuck = append(s.result.Stuck, strings.TrimSpace(id+" "+why))
 		if s.swept.news("stuck "+id+running.GetExecution().GetRunId(), s.now) {
-			s.events.tell(s.subject(id), corev1.EventTypeWarning, "WorkflowStuck", fmt.Sprintf("Workflow %s does not go on: %s. Its history may need the workers of before; see Temporal's UI", id, why))
+			s.events.tell(s.subject(id), corev1.EventTypeWarning, "WorkflowStuck", fmt.Sprintf("Workflow %s is stuck: %s. Its history may need the previous workers; see Temporal's UI", id, why))
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (t *terminator) checkLost(ctx context.Context, claim *karpv1.NodeClaim, in 
 		case len(found) == 0:
 			return nil
 		case time.Since(began) >= lostWithin:
-			return giveUp(workflows.FailureNotLost, "instance %s of node %s runs, though somebody has said that it is gone", in.Instance, name)
+			return giveUp(workflows.FailureNotLost, "instance %s of node %s is running, although it was reported as gone", in.Instance, name)
 		}
 		if err := smithytime.SleepWithContext(ctx, goneEvery); err != nil {
 			return fmt.Errorf("wait for EC2 to say that %s is gone: %w", in.Instance, err)

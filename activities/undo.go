@@ -93,7 +93,7 @@ func (u *undoer) keepsReplacement(ctx context.Context, claim *karpv1.NodeClaim, 
 	return u.executions.known(ctx, u.cluster.LaunchID(claim.LaunchGroup()))
 }
 
-// unmarkReplaced takes the marks of a replacement off a node, unless it is on its way out by now, and says whether it
+// unmarkReplaced takes the marks of a replacement off a node, unless it is being removed by now, and says whether it
 // serves on. The mark on the Node goes last; see markReplaced.
 func (u *undoer) unmarkReplaced(ctx context.Context, in workflows.UndoInput, gone workflows.RemovedNode) (serves bool, err error) {
 	claim, err := u.objects.claim(ctx, gone.Claim)
@@ -142,7 +142,7 @@ func (u *undoer) dropReplacement(ctx context.Context, claim *karpv1.NodeClaim, w
 		if err := u.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 			return ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}
-		u.events.tellBoth(nil, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("What it was launched for was taken back: %.*s", maxWhy, why))
+		u.events.tellBoth(nil, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("The replacement it was launched for was undone: %.*s", maxWhy, why))
 	}
 	if claim.Status.ProviderID != "" {
 		return nil

@@ -16,8 +16,8 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/internal/lab"
-	"github.com/tenon-sh/tenon/internal/lab/labtest"
+	"github.com/tenon-sh/tenon/lab"
+	"github.com/tenon-sh/tenon/lab/labtest"
 )
 
 // TestMirrorOfARealAPIServer checks what a server of our own making cannot show: protobuf, streamed initial state, the

@@ -76,7 +76,7 @@ func TestEmptiness(t *testing.T) {
 		{name: "too young", pool: nodePool("p", consolidates(hourly, 2*time.Hour)), why: "it has not been quiet for consolidateAfter (2h0m0s) yet", next: time.Hour},
 		{name: "used a moment ago", node: func(n *plan.Node) { n.LastPodEvent = now.Add(-time.Minute) }, pool: nodePool("p", consolidates(hourly, 3*time.Minute)), why: "it has not been quiet", next: 2 * time.Minute},
 		{name: "not initialized", node: func(n *plan.Node) { n.Initialized = false }, pool: nodePool("p"), why: "it is not initialized"},
-		{name: "going", node: func(n *plan.Node) { n.Deleting = true }, pool: nodePool("p"), why: "it is going away already"},
+		{name: "going", node: func(n *plan.Node) { n.Deleting = true }, pool: nodePool("p"), why: "it is already being removed"},
 		{name: "nominated", node: func(n *plan.Node) { n.NominatedUntil = now.Add(9 * time.Second) }, pool: nodePool("p"), why: "pods were planned for it a moment ago", next: 9 * time.Second},
 		{name: "promised", node: func(n *plan.Node) { n.Promised = []types.UID{"uid-a"} }, pool: nodePool("p"), pending: []*corev1.Pod{newPod("a", "1", "1Gi")}, why: "pods that wait for a node are planned for it"},
 		{name: "expected", pool: nodePool("p"), pending: []*corev1.Pod{newPod("a", "1", "1Gi", func(pod *corev1.Pod) { pod.Status.NominatedNodeName = "n" })}, why: "pods that wait for a node are nominated to it"},

@@ -181,7 +181,7 @@ func TestBareMetal(t *testing.T) {
 			pools: []plan.Pool{inPool(nodePool("p", requires(size, corev1.NodeSelectorOpIn, "metal")), types)}, first: "m5.metal"},
 		{name: "another pool is at its limit", reason: "the other pool has what would do, but for its limit", pod: newPod("a", "500m", "1Gi"),
 			pools: []plan.Pool{inPool(nodePool("p", requires(size, corev1.NodeSelectorOpIn, "metal")), types), inPool(nodePool("q", requires(size, corev1.NodeSelectorOpNotIn, "metal"), limit(corev1.ResourceCPU, "1")), types)},
-			why:   "every instance type is bare metal, which is bought only where nothing else would do"},
+			why:   "every instance type is bare metal, which is launched only where nothing else would do"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -128,7 +128,7 @@ func TestNoChoiceExceedsALimit(t *testing.T) {
 		check(t, w, p)
 		for _, u := range p.Unplaced {
 			for _, r := range u.Reasons {
-				if r.Message == "nothing that fits it could be bought" {
+				if r.Message == "no offering that fits it could be launched" {
 					t.Fatalf("pod %s is left, and pool %s does not know why", u.Pod.Key(), r.NodePool)
 				}
 			}

@@ -108,7 +108,7 @@ func Lead(ctx context.Context, config *rest.Config, lease Lease, log *zap.Logger
 }
 
 // errNotOurs means that another process has taken the Lease, which this one was about to let go.
-var errNotOurs = errors.New("the lease is another's")
+var errNotOurs = errors.New("another process holds the Lease")
 
 // ownLock tells who holds the Lease as soon as that is read or written. And it keeps a process from letting a Lease go that
 // another one has taken: one that slept for longer than the Lease lasts finds, when it wakes up, that it could not renew

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/tenon-sh/tenon/internal/lab/labtest"
+	"github.com/tenon-sh/tenon/lab/labtest"
 )
 
 // TestLeaseIsHeldWhileAnythingActs ends a leader whose work takes a while to end: until then nobody else can have the Lease.

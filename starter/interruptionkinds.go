@@ -37,13 +37,13 @@ func consequence(announced cloud.InterruptionKind, replacesAtRisk bool) (interru
 // interruptionKinds are all announcements that lead to something.
 var interruptionKinds = map[cloud.InterruptionKind]interruption{
 	cloud.SpotInterruption: {ending: workflows.ReasonSpotInterrupted, takesBack: true, announces: true, notice: 2 * time.Minute,
-		event: "SpotInterrupted", message: "EC2 takes this spot instance back in two minutes", label: "spot_interrupted"},
+		event: "SpotInterrupted", message: "EC2 reclaims this spot instance in two minutes", label: "spot_interrupted"},
 	cloud.RebalanceRecommendation: {
-		event: "SpotRebalanceRecommendation", message: "EC2 may take this spot instance back soon", label: "rebalance_recommendation"},
+		event: "SpotRebalanceRecommendation", message: "EC2 may reclaim this spot instance soon", label: "rebalance_recommendation"},
 	cloud.ReservationInterruption: {ending: workflows.ReasonReservationInterrupted, takesBack: true, announces: true, notice: 2 * time.Minute,
-		event: "CapacityReservationInstanceInterrupted", message: "The capacity reservation of this instance is taken back in two minutes", label: "capacity_reservation_interrupted"},
+		event: "CapacityReservationInstanceInterrupted", message: "The capacity reservation of this instance is reclaimed in two minutes", label: "capacity_reservation_interrupted"},
 	cloud.ScheduledChange: {ending: workflows.ReasonScheduledChange,
-		event: "InstanceUnhealthy", message: "AWS will work on the machine below this instance", label: "scheduled_change"},
+		event: "InstanceUnhealthy", message: "AWS has scheduled maintenance for the host of this instance", label: "scheduled_change"},
 	cloud.InstanceStopping: {ending: workflows.ReasonInstanceStopping, announces: true,
 		event: "InstanceStopping", message: "The instance is being stopped", label: "instance_stopped"},
 	cloud.InstanceTerminating: {ending: workflows.ReasonInstanceTerminated, announces: true,
@@ -53,7 +53,7 @@ var interruptionKinds = map[cloud.InterruptionKind]interruption{
 	cloud.InstanceImpaired: {ending: workflows.ReasonInstanceStatusImpaired, forced: true,
 		event: "InstanceUnhealthy", message: "The instance fails EC2's status check", label: "instance_status"},
 	cloud.SystemImpaired: {ending: workflows.ReasonSystemStatusImpaired, forced: true,
-		event: "InstanceUnhealthy", message: "The machine below this instance fails EC2's status check", label: "system_status"},
+		event: "InstanceUnhealthy", message: "The host of this instance fails EC2's status check", label: "system_status"},
 }
 
 // announced says whether the cloud tells of something that is still to come.

@@ -53,14 +53,14 @@ func (g *goneNodes) end(ctx context.Context, claim *karpv1.NodeClaim) (time.Dura
 		return 0, kube.IgnoreNotFound(err)
 	}
 	if !g.lately.may(time.Now(), max(minGone, len(g.mirror.Claims())/maxGone)) {
-		g.log.Warn("a node is gone, and so many others are that its instance is not ended yet", zap.String("claim", claim.Name), zap.String("node", claim.Status.NodeName))
+		g.log.Warn("a node has gone, and so have so many others that its instance is not terminated yet", zap.String("claim", claim.Name), zap.String("node", claim.Status.NodeName))
 		return goneWithin, nil
 	}
 	if err := g.workflows.end(ctx, claim, workflows.Ending{Reason: workflows.ReasonNodeDeleted}); err != nil {
 		return 0, err
 	}
 	g.told.mark(claim.UID, workflows.ReasonNodeDeleted)
-	g.log.Warn("a node is gone without having been drained; its instance is ended", zap.String("claim", claim.Name), zap.String("node", claim.Status.NodeName))
+	g.log.Warn("a node has gone without a drain; its instance is terminated", zap.String("claim", claim.Name), zap.String("node", claim.Status.NodeName))
 	return 0, nil
 }
 

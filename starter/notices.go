@@ -143,7 +143,7 @@ func (n *notices) check(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case cloud.KindOf(err) == cloud.Forbidden:
-			n.log.Error("status checks of instances may not be read: impaired instances go unnoticed", zap.Error(err))
+			n.log.Error("no permission to read the status checks of instances: impaired instances go unnoticed", zap.Error(err))
 			wait = checkForbidden
 		case err != nil:
 			n.log.Warn("could not read status checks of instances", zap.Error(err))

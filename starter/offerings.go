@@ -50,7 +50,7 @@ func (o *offerings) shun(ctx context.Context, keys []cloud.OfferingKey) {
 	}
 	if err := o.workflows.refused(ctx, workflows.CapacityRefused{Refused: fresh, Quiet: true}); err != nil {
 		o.recentlyRefused.forget(fresh)
-		o.log.Warn("could not have offerings left alone that EC2 takes back", zap.Any("offerings", fresh), zap.Error(err))
+		o.log.Warn("could not mark the offerings that EC2 reclaims as unavailable", zap.Any("offerings", fresh), zap.Error(err))
 	}
 }
 

@@ -65,10 +65,10 @@ func (o *overdue) tell(ctx context.Context, now time.Time) {
 		}
 		o.told[claim.UID] = true
 		key := offeringOf(claim)
-		o.log.Warn("a machine does not come; its pods are planned for elsewhere", zap.String("claim", claim.Name), zap.Any("offering", key))
+		o.log.Warn("a machine is overdue; its pods are planned for elsewhere", zap.String("claim", claim.Name), zap.Any("offering", key))
 		if o.events != nil {
 			o.events.Event(claim, corev1.EventTypeWarning, eventOverdue,
-				fmt.Sprintf("The instance was launched %s ago and its node does not serve yet, which takes less in this NodePool. Its pods are planned for elsewhere.", launchedFor(claim, now)))
+				fmt.Sprintf("The instance was launched %s ago and its node is not ready yet, which is longer than usual in this NodePool. Its pods are planned for elsewhere.", launchedFor(claim, now)))
 		}
 		if o.again(key, now) {
 			o.offerings.shun(ctx, []cloud.OfferingKey{key})

@@ -52,7 +52,7 @@ func (p *provisioning) announceWhile(ctx context.Context, events *cluster.Subscr
 func (p *provisioning) announce(ctx context.Context, seen time.Time) error {
 	err := p.workflows.provision(ctx, workflows.PodsPending{Seen: seen})
 	if err != nil && ctx.Err() == nil {
-		p.log.Warn("could not announce that there is something to plan", zap.Error(err))
+		p.log.Warn("could not signal that pods are pending", zap.Error(err))
 	}
 	return err
 }

@@ -70,7 +70,7 @@ func (s *sweep) ensure(ctx context.Context, trigger bool) error {
 	}
 	if state := there.Schedule.State; state != nil && state.Paused {
 		s.log.Warn("the sweep's schedule was paused; it goes on", zap.String("note", state.Note))
-		if err := handle.Unpause(ctx, client.ScheduleUnpauseOptions{Note: "the sweep is the net under every node; --sweep-interval makes it rarer"}); err != nil {
+		if err := handle.Unpause(ctx, client.ScheduleUnpauseOptions{Note: "the sweep is the safety net under every node; a longer --sweep-interval makes it rarer"}); err != nil {
 			return fmt.Errorf("unpause the sweep's schedule: %w", err)
 		}
 	}

@@ -93,8 +93,8 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.BatchMost, "batch-max-duration", c.BatchMost, "plan after this long even if pods keep coming")
 	flags.StringVar(&c.MinValues, "min-values-policy", c.MinValues, "Strict or BestEffort")
 	flags.StringVar(&c.Preferences, "preference-policy", c.Preferences, "Respect or Ignore what pods prefer but do not require")
-	flags.Float64Var(&c.NodePrice, "node-price", c.NodePrice, "US dollars per hour that a node costs beside its machine and its volumes")
-	flags.StringVar(&c.Packing, "packing", c.Packing, "cheapest, or spread: which of plans of almost equal cost wins; NodePools may say otherwise ("+karpv1.PackingAnnotationKey+")")
+	flags.Float64Var(&c.NodePrice, "node-price", c.NodePrice, "US dollars per hour that a node costs in addition to its machine and its volumes")
+	flags.StringVar(&c.Packing, "packing", c.Packing, "cheapest, or spread: which plan wins among those of almost equal cost; NodePools may say otherwise ("+karpv1.PackingAnnotationKey+")")
 	flags.Var(&c.FeatureGates, "feature-gates", "Karpenter's feature gates, NodeRepair, SpotToSpotConsolidation and NodeOverlay")
 	flags.StringVar(&c.LeaseName, "leader-election-name", c.LeaseName, "Lease that says who acts on the cluster; Karpenter's own by default, so that both never do")
 	flags.StringVar(&c.LeaseNamespace, "leader-election-namespace", c.LeaseNamespace, "namespace of the Lease")
@@ -106,7 +106,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.DisruptionRate, "disruption-rate", c.DisruptionRate, "how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m or 20/1h; NodePools may have their own beside it ("+karpv1.DisruptionRateAnnotationKey+")")
 	flags.Float32Var(&c.KubeQPS, "kube-client-qps", c.KubeQPS, "requests per second to the API server")
 	flags.IntVar(&c.KubeBurst, "kube-client-burst", c.KubeBurst, "requests at once to the API server")
-	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector works towards what the program's text leaves of it unless GOMEMLIMIT says otherwise, and as many workflows are kept in memory as a tenth holds (default: none)")
+	flags.Var(&c.MemoryLimit, "memory-limit", "limit of the container's memory, such as 512Mi: the garbage collector works towards what the program itself leaves of it unless GOMEMLIMIT says otherwise, and as many workflows are kept in memory as a tenth holds (default: none)")
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }
 

@@ -93,7 +93,7 @@ func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 		sent := 0
 		transport := fence.guard(roundTrip(func(*http.Request) (*http.Response, error) {
 			sent++
-			return &http.Response{StatusCode: http.StatusOK}, nil
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 		}))
 		for _, step := range []struct {
 			reason, holder, method string

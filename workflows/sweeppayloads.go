@@ -26,7 +26,7 @@ type SweepResult struct {
 	// Failed says of some objects why they could not be put right, and Failures counts all of them.
 	Failed   []string `json:"failed,omitempty"`
 	Failures int      `json:"failures,omitempty"`
-	// Stuck are workflows that do not go on, with what Temporal says of that; their code may not fit their history.
+	// Stuck are workflows that are stuck, with what Temporal says of that; their code may not fit their history.
 	Stuck []string `json:"stuck,omitempty"`
 	// Withheld counts nodes that were left for the next sweep, since one may end only so many.
 	Withheld int `json:"withheld,omitempty"`

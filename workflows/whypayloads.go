@@ -89,7 +89,7 @@ type NodeAnswer struct {
 	NodePool string `json:"nodePool,omitempty"`
 	// Managed says that it comes from a NodeClaim of a NodePool. Only such nodes are taken away.
 	Managed bool `json:"managed"`
-	// Leaving says that the node is on its way out.
+	// Leaving says that the node is being removed.
 	Leaving bool `json:"leaving,omitempty"`
 	// Replacement is the one that takes the node away, or for which it was launched.
 	Replacement string `json:"replacement,omitempty"`

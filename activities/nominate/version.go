@@ -17,9 +17,9 @@ func nominationSupported(info *version.Info) (ok bool, why string) {
 	server, err := apiversion.ParseGeneric(info.GitVersion)
 	switch {
 	case err != nil:
-		return false, fmt.Sprintf("the API server calls its version %q", info.GitVersion)
+		return false, fmt.Sprintf("the API server reports version %q", info.GitVersion)
 	case server.LessThan(nominationSince):
-		return false, fmt.Sprintf("Kubernetes does that since %s, and this is %s", nominationSince, info.GitVersion)
+		return false, fmt.Sprintf("Kubernetes supports it from %s on, and this is %s", nominationSince, info.GitVersion)
 	}
 	return true, ""
 }

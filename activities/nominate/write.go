@@ -79,7 +79,7 @@ func (n *Nominator) nominate(ctx context.Context, pod *plan.Pod, node string) (t
 		return true, false
 	case apierrors.IsForbidden(err):
 		if n.works.Swap(false) {
-			n.log.Warn("pods are no longer nominated to the nodes they are planned for: the worker may not patch pods/status", zap.Error(err))
+			n.log.Warn("pods are no longer nominated to the nodes they are planned for: the worker has no permission to patch pods/status", zap.Error(err))
 		}
 	default:
 		// The pod has been bound, deleted or replaced meanwhile, or the API server has better things to do.

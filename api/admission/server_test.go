@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tenon-sh/tenon/internal/lab/labtest"
+	"github.com/tenon-sh/tenon/lab/labtest"
 )
 
 // TestARealAPIServerAgrees applies the same manifests to a kube-apiserver.

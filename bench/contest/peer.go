@@ -16,7 +16,7 @@ import (
 	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
 	peerapis "sigs.k8s.io/karpenter/pkg/apis"
 
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 )
 
 // peer is Karpenter with its kwok provider.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
-	"github.com/tenon-sh/tenon/internal/lab"
-	"github.com/tenon-sh/tenon/internal/lab/labtest"
+	"github.com/tenon-sh/tenon/lab"
+	"github.com/tenon-sh/tenon/lab/labtest"
 )
 
 // TestNodeInARealCluster lets instances join a real API server, whose kwok must then make them Ready, and ends them again.

@@ -26,7 +26,7 @@ func newWhyNodeCommand(flags *whyFlags) *cobra.Command {
 		Short: "Say why a node stays, or why it goes or went",
 		Long: `Says what keeps a node at this moment, for each reason for which nodes are taken away: whether the reason applies to it at
 all, and else what is in the way, such as a budget, a PodDisruptionBudget, a pod, the price, or that it is too early. Where
-the node is on its way out, it says what that waits for.
+the node is being removed, it says what that waits for.
 
 NAME is that of a Node or of a NodeClaim. The worker is asked, since it has the whole cluster, prices and capacity in view;
 asking changes nothing. Of a node that is gone the recorded reason is told, for as long as its workflow is kept.`,

@@ -17,7 +17,7 @@ import (
 func newWhyPodCommand(flags *whyFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "pod NAMESPACE/NAME",
-		Short: "Say why a pod has no node, or how it came by the one it has",
+		Short: "Say why a pod has no node, or how it got the one it has",
 		Long: `Says why a pod has no node: what the planner makes of it at this moment, for each NodePool, or which node it is promised
 to, or what has to happen before a node is looked for. The worker is asked, since it has the whole cluster, prices and
 capacity in view; asking changes nothing.

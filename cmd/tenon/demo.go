@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tenon-sh/tenon/internal/demo"
+	"github.com/tenon-sh/tenon/lab/demo"
 )
 
 func newDemoCommand() *cobra.Command {

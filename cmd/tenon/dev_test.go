@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 )
 
 func TestComponentsWithout(t *testing.T) {

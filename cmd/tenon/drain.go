@@ -51,8 +51,8 @@ deadline, pods that would outlive it are deleted without regard to budgets and a
 	cmd.AddCommand(newDrainStatusCommand(&flags), flags.noted(newDrainDeadlineCommand(&flags)))
 	for _, order := range []struct{ update, short string }{
 		{workflows.UpdatePause, "Stop evictions; the node stays cordoned and the deadline keeps running"},
-		{workflows.UpdateResume, "Go on after a pause"},
-		{workflows.UpdateCancel, "Take a drain back: stop evictions and make the node schedulable again, also one that was kept"},
+		{workflows.UpdateResume, "Resume evictions after a pause"},
+		{workflows.UpdateCancel, "Cancel a drain: stop evictions and make the node schedulable again, even one that was drained with --keep"},
 		{workflows.UpdateForce, "Delete what is left now, without regard to budgets and annotations"},
 	} {
 		cmd.AddCommand(flags.noted(&cobra.Command{
@@ -166,7 +166,7 @@ func withDrains(flags *drainFlags, run func(context.Context, *drains, []string) 
 func parseDeadline(value string, now time.Time) (time.Time, error) {
 	if duration, err := time.ParseDuration(value); err == nil {
 		if duration <= 0 {
-			return time.Time{}, fmt.Errorf("deadline %q: must be to come", value)
+			return time.Time{}, fmt.Errorf("deadline %q: must be in the future", value)
 		}
 		return now.Add(duration).Truncate(time.Second), nil
 	}
@@ -175,7 +175,7 @@ func parseDeadline(value string, now time.Time) (time.Time, error) {
 	case err != nil:
 		return time.Time{}, fmt.Errorf("deadline %q: must be a duration such as 30m or a time such as %s", value, now.UTC().Format(time.RFC3339))
 	case !at.After(now):
-		return time.Time{}, fmt.Errorf("deadline %q: must be to come", value)
+		return time.Time{}, fmt.Errorf("deadline %q: must be in the future", value)
 	}
 	return at, nil
 }

@@ -28,11 +28,11 @@ func TestParseDeadline(t *testing.T) {
 	}{
 		"Duration":     {reason: "a duration counts from now", value: "90m", want: now.Add(90 * time.Minute)},
 		"Time":         {reason: "a point in time is taken as it is", value: "2026-03-01T14:00:00+01:00", want: now.Add(time.Hour)},
-		"Past":         {reason: "a deadline that is past is a mistake", value: "2026-03-01T11:59:00Z", fails: "must be to come"},
-		"NoTimeLeft":   {reason: "no duration is a mistake too", value: "0s", fails: "must be to come"},
+		"Past":         {reason: "a deadline that is past is a mistake", value: "2026-03-01T11:59:00Z", fails: "must be in the future"},
+		"NoTimeLeft":   {reason: "no duration is a mistake too", value: "0s", fails: "must be in the future"},
 		"Incomplete":   {reason: "the error shows how it is written", value: "14:00", fails: "2026-03-01T12:00:00Z"},
 		"NoUnit":       {reason: "a number alone is ambiguous", value: "30", fails: "a duration such as 30m"},
-		"NegativeTime": {reason: "nobody means this", value: "-5m", fails: "must be to come"},
+		"NegativeTime": {reason: "nobody means this", value: "-5m", fails: "must be in the future"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,8 +18,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// errLeaving is that a node is on its way out already.
-var errLeaving = errors.New("the node is on its way out")
+// errLeaving is that a node is being removed already.
+var errLeaving = errors.New("the node is being removed")
 
 // start starts the drain of a node, and waits for its end if that is wanted. Where the node is being drained already, or its
 // NodeClaim deleted, it attaches to what runs.
@@ -86,7 +86,7 @@ func (d *drains) describe(ctx context.Context, name string, flags drainFlags) (w
 	in.Claim, in.ClaimUID, in.Delete = claim.Name, string(claim.UID), !flags.keep
 	if claim.DeletionTimestamp != nil {
 		if flags.keep {
-			return in, fmt.Errorf("--keep: NodeClaim %s is being deleted, so node %s goes whatever becomes of its drain", claim.Name, name)
+			return in, fmt.Errorf("--keep: NodeClaim %s is being deleted, so node %s is removed whatever becomes of its drain", claim.Name, name)
 		}
 		return in, errLeaving
 	}
@@ -123,7 +123,7 @@ func (d *drains) attach(ctx context.Context, in workflows.DrainInput, flags drai
 	case err != nil:
 		return fmt.Errorf("NodeClaim %s of node %s is being deleted, and its drain does not answer: %w", in.Claim, in.Node, err)
 	case status.Outcome != "":
-		d.say("the drain of node %s has ended (%s), and the node is on its way out", in.Node, status.Outcome)
+		d.say("the drain of node %s has ended (%s), and the node is being removed", in.Node, status.Outcome)
 		if flags.wait {
 			return d.awaitGone(ctx, in)
 		}

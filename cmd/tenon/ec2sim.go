@@ -19,7 +19,7 @@ func newEC2SimCommand() *cobra.Command {
 	var kubeconfig, policies string
 	cmd := &cobra.Command{
 		Use:   "ec2sim",
-		Short: "Play an AWS account over HTTP",
+		Short: "Simulate an AWS account over HTTP",
 		Long: `Plays an AWS account over HTTP: EC2, SSM, IAM, EKS, Pricing, SQS and STS, as far as a node autoscaler uses them.
 Point any AWS SDK or the AWS CLI at it with AWS_ENDPOINT_URL and any credentials.
 
@@ -69,9 +69,9 @@ key "worker". Access keys without a directory may do everything.
 	f.StringVar(&kubeconfig, "kubeconfig", "", "cluster that instances join; empty: none do")
 	f.StringVar(&policies, "policies", "", "directory of IAM policies, ACCESS-KEY/NAME.json; empty: everybody may do everything")
 	f.StringVar(&opts.Cluster, "cluster", "tenon", "name of the EKS cluster, and value of the discovery tags")
-	f.StringVar(&opts.Region, "region", "us-east-1", "region to play; prices are those of us-east-1")
+	f.StringVar(&opts.Region, "region", "us-east-1", "region to simulate; prices are those of us-east-1")
 	f.StringSliceVar(&opts.Zones, "zones", nil, "availability zones (default a, b and c of the region)")
-	f.BoolVar(&opts.IPv6, "ipv6", false, "play an IPv6 cluster: subnets have IPv6 blocks, and services IPv6 addresses alone")
+	f.BoolVar(&opts.IPv6, "ipv6", false, "simulate an IPv6 cluster: subnets have IPv6 blocks, and services have only IPv6 addresses")
 	f.StringSliceVar(&opts.Queues, "queue", nil, "SQS queues to have from the start; every event is delivered to all queues")
 	f.StringVar(&opts.CatalogueFile, "catalogue", "", "JSON file of instance types to use instead of the built-in ones")
 	f.StringVar(&opts.KubernetesVersion, "kubernetes-version", "1.36", "version that EKS reports for the cluster")

@@ -90,8 +90,8 @@ func (p *planFlags) set() *pflag.FlagSet {
 	f.StringVar(&p.minValues, "min-values-policy", string(plan.MinValuesStrict), "Strict or BestEffort")
 	f.StringVar(&p.preferences, "preference-policy", string(plan.PreferencesRespect), "Respect or Ignore what pods prefer but do not require")
 	f.BoolVar(&p.nominate, "nominate", true, "plan as for Kubernetes 1.35 and later, where pods are told which node is theirs; false plans as for older ones")
-	f.Float64Var(&p.nodePrice, "node-price", 0, "US dollars per hour that a node costs beside its machine and its volumes")
-	f.StringVar(&p.packing, "packing", string(plan.PackingSpread), "cheapest, or spread: which of plans of almost equal cost wins, where a NodePool does not say it")
+	f.Float64Var(&p.nodePrice, "node-price", 0, "US dollars per hour that a node costs in addition to its machine and its volumes")
+	f.StringVar(&p.packing, "packing", string(plan.PackingSpread), "cheapest, or spread: which plan wins among those of almost equal cost, where a NodePool does not say it")
 	f.StringVarP(&p.output, "output", "o", "", "output format: json or yaml (default: a table)")
 	return f
 }

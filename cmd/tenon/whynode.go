@@ -121,14 +121,14 @@ func (f *nodeFacts) story() *nodeStory {
 		s.Node, s.NodeClaim, s.NodePool = f.past.Node, f.past.NodeClaim, f.past.NodePool
 		s.Summary = f.gone()
 	case "Foreign":
-		s.Summary = "has no NodeClaim of a NodePool, so Tenon did not launch it and does not take it away"
+		s.Summary = "has no NodeClaim of a NodePool, so Tenon did not launch it and does not remove it"
 		if f.drain != nil && f.drain.Outcome == "" {
 			s.Summary += "; it is being drained by hand"
 		}
 	case "Unseen":
 		s.Summary = f.described(s) + " has not been seen by the worker yet; ask again in a moment"
 	case "Leaving":
-		s.Summary = f.described(s) + " is on its way out"
+		s.Summary = f.described(s) + " is being removed"
 		switch {
 		case f.drain != nil:
 			s.Summary += ": " + f.drain.Reason

@@ -98,7 +98,7 @@ func (f *facts) story() *podStory {
 	case "Bound":
 		s.Summary = f.bound(s)
 	case "Terminating":
-		s.Summary = "is being deleted and gets no node any more"
+		s.Summary = "is being deleted and gets no node"
 	case "Gated":
 		var gates []string
 		for _, gate := range f.pod.Spec.SchedulingGates {
@@ -106,7 +106,7 @@ func (f *facts) story() *podStory {
 		}
 		s.Summary = "is not scheduled before its scheduling gates are removed: " + strings.Join(gates, ", ")
 	case "Daemon":
-		s.Summary = "belongs to a DaemonSet: no node is launched for it, it runs on a node that is there"
+		s.Summary = "belongs to a DaemonSet: no node is launched for it, it runs on existing nodes"
 	case "Pending":
 		s.Summary = f.pending(s)
 	}
@@ -157,7 +157,7 @@ func (f *facts) pending(s *podStory) string {
 	a := f.answer
 	s.Verdict, s.Reasons = a.Verdict, a.Reasons
 	if !a.Judged && a.Verdict != workflows.PodUnknown {
-		text += "the kube-scheduler has not judged it yet, and Tenon waits for that; as things are, "
+		text += "the kube-scheduler has not judged it yet, and Tenon waits for that; as things stand, "
 	}
 	switch a.Verdict {
 	case workflows.PodPromised:

@@ -53,14 +53,14 @@ func TestPodStory(t *testing.T) {
 		"Ended": {reason: "a pod that has ended needs nothing",
 			facts: facts{pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, want: "shop/web-0 has ended (Succeeded)\n"},
 		"Deleted": {reason: "nor does one that is going", facts: facts{pod: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &at })},
-			want: "shop/web-0 is being deleted and gets no node any more\n"},
+			want: "shop/web-0 is being deleted and gets no node\n"},
 		"Gated": {reason: "the gates are named", facts: facts{pod: pod(func(p *corev1.Pod) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "a/b"}, {Name: "c/d"}}
 		})}, want: "shop/web-0 is not scheduled before its scheduling gates are removed: a/b, c/d\n"},
 		"Daemon": {reason: "a DaemonSet's pod gets no node of its own", facts: facts{pod: pod(func(p *corev1.Pod) {
 			yes := true
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &yes}}
-		})}, want: "shop/web-0 belongs to a DaemonSet: no node is launched for it, it runs on a node that is there\n"},
+		})}, want: "shop/web-0 belongs to a DaemonSet: no node is launched for it, it runs on existing nodes\n"},
 		"Unplaced": {reason: "every NodePool has its reason, and the kube-scheduler its own", facts: facts{pod: pod(unschedulable), answer: &workflows.PodAnswer{Verdict: workflows.PodUnplaced, Judged: true,
 			Reasons: []workflows.PodReason{{NodePool: "a", Message: "taint x is not tolerated"}, {NodePool: "b", Message: "limit cpu 10 leaves 1"}}}},
 			want: since + "no node can be provisioned for it\n  NodePool a: taint x is not tolerated\n  NodePool b: limit cpu 10 leaves 1\nkube-scheduler: 0/1 nodes are available\n"},
@@ -74,7 +74,7 @@ func TestPodStory(t *testing.T) {
 			facts: facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodLaunch, Judged: true, NodePool: "default", CapacityType: "spot", InstanceTypes: []string{"m5.large", "c5.large"}, Zones: []string{"us-east-1a"}, PricePerHour: 0.03}},
 			want:  since + "the next plan launches a node for it: NodePool default, spot m5.large or c5.large in us-east-1a, $0.0300 per hour\n"},
 		"NotJudged": {reason: "what comes first is said first", facts: facts{pod: pod(nil), answer: &workflows.PodAnswer{Verdict: workflows.PodFits, Node: "n2"}},
-			want: since + "the kube-scheduler has not judged it yet, and Tenon waits for that; as things are, it fits on node n2\n"},
+			want: since + "the kube-scheduler has not judged it yet, and Tenon waits for that; as things stand, it fits on node n2\n"},
 		"Promised": {reason: "a claim says how far it is",
 			facts: facts{pod: pod(nil), claim: joined, answer: &workflows.PodAnswer{Verdict: workflows.PodPromised, Judged: true, Node: "default-abcde"}},
 			want:  since + "a plan was made for it: it is meant for NodeClaim default-abcde of NodePool default, which is launched and has not joined the cluster yet\n"},

@@ -108,9 +108,9 @@ func (b *budgets) refusal(pool string, reason karpv1.DisruptionReason) *model.Ve
 	case allowed.err != nil:
 		return staysUntil(allowed.opens, model.CauseBudget, "its NodePool's budgets cannot be read: %s", strings.ReplaceAll(allowed.err.Error(), "\n", "; "))
 	case of.rate.most <= 0:
-		return staysUntil(of.rate.opens, model.CauseBudget, "as many nodes of its NodePool began to be disrupted lately as its rate allows (%s)", karpv1.DisruptionRateAnnotationKey)
+		return staysUntil(of.rate.opens, model.CauseBudget, "its NodePool's disruption rate is used up (%s)", karpv1.DisruptionRateAnnotationKey)
 	case b.rate.most <= 0:
-		return staysUntil(b.rate.opens, model.CauseBudget, "as many nodes of the cluster began to be disrupted lately as its rate allows (--disruption-rate)")
+		return staysUntil(b.rate.opens, model.CauseBudget, "the cluster's disruption rate is used up (--disruption-rate)")
 	case allowed.most > of.disrupting && of.waits:
 		return staysUntil(allowed.opens, model.CauseQuiet, "its NodePool replaces one node after the other, each when the pods that were moved are Ready (%s)", karpv1.WaitForReadyAnnotationKey)
 	default:

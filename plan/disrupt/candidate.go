@@ -86,7 +86,7 @@ func newJudge(in *model.Input) *judge {
 // keeps says what keeps a node from going for a reason; nil where nothing does.
 func (j *judge) keeps(n *model.Node, reason karpv1.DisruptionReason) *model.Verdict {
 	if n.Leaving() {
-		return stays(model.CauseLeaving, "it is going away already")
+		return stays(model.CauseLeaving, "it is already being removed")
 	}
 	pool := j.pools[n.Pool]
 	if pool == nil {

@@ -53,7 +53,7 @@ func buyMany(d *place.Distribution, podGroups []*place.PodGroup) ([]model.Claim,
 	planned := place.BuyAll(d, nil, podGroups)
 	for _, it := range podGroups {
 		if len(it.Pods) > 0 {
-			kept := stays(model.CauseRoom, "nothing can be bought for pod %s", it.Pods[0].Key())
+			kept := stays(model.CauseRoom, "no node can be launched for pod %s", it.Pods[0].Key())
 			if reasons := place.Explain(d.Market, it); len(reasons) > 0 {
 				kept.Message += ": " + reasons[0].Message
 			}

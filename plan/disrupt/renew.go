@@ -32,7 +32,7 @@ func (d *decision) renewed(reason karpv1.DisruptionReason, static bool) {
 		case kept != nil:
 		case d.relocations >= maxRelocations:
 			d.found.Again = true
-			kept = stays(model.CauseQuiet, "it comes after the %d nodes that are replaced first", maxRelocations)
+			kept = stays(model.CauseQuiet, "%d other nodes are replaced first", maxRelocations)
 		default:
 			claims, kept = replaced(c)
 		}
@@ -71,11 +71,11 @@ func (d *decision) replacedStatic(c *candidate) ([]model.Claim, *model.Verdict) 
 	}
 	at := slices.IndexFunc(d.in.Pools, func(p model.Pool) bool { return p.NodePool.Name == c.pool.Name })
 	if at < 0 {
-		return nil, stays(model.CauseRoom, "nothing can be bought in its place: what its NodePool may launch is not known")
+		return nil, stays(model.CauseRoom, "no replacement can be launched: what its NodePool may launch is not known")
 	}
 	claim, why := lifecycle.StaticClaim(&d.in, d.in.Pools[at])
 	if why != "" {
-		return nil, stays(model.CauseRoom, "nothing can be bought in its place: %s", why)
+		return nil, stays(model.CauseRoom, "no replacement can be launched: %s", why)
 	}
 	of.claims++
 	return []model.Claim{claim}, nil

@@ -226,7 +226,7 @@ func (a *auditor) giveUp(unbound []*model.Pod) {
 		stuck[pod] = true
 		it := a.Home[pod]
 		it.Pods = append(it.Pods, pod)
-		it.Unmet = "its topology spread or affinity could not be met with what can be bought for the pods around it"
+		it.Unmet = "its topology spread or affinity could not be met with what can be launched for the pods around it"
 	}
 	a.Placements = slices.DeleteFunc(a.Placements, func(p model.Placement) bool { return stuck[p.Pod] })
 	a.planned = slices.DeleteFunc(a.planned, func(b *PlannedNode) bool {

@@ -39,7 +39,7 @@ func Pack(in model.Input) model.Plan {
 		for _, pod := range Waiting(in.Snapshot) {
 			if spared[pod.UID] && !replaced[pod.UID] {
 				g := in.Growth[pod.UID]
-				why := fmt.Sprintf("growing for it is paused until %s: %d nodes came up for it, and it stayed on none of them", g.Until.UTC().Format(time.RFC3339), g.Nodes)
+				why := fmt.Sprintf("launching further nodes for it is paused until %s: %d nodes came up for it, and it was placed on none of them", g.Until.UTC().Format(time.RFC3339), g.Nodes)
 				paused = append(paused, model.Unplaced{Pod: pod, Reasons: []model.Reason{{Message: why}}})
 			}
 		}

@@ -63,7 +63,7 @@ func obstacle(m *market.Market, it *PodGroup, s *market.Seller) (string, barrier
 	case len(s.Minimums) > 0:
 		return "no choice of machines that fits it meets the pool's minValues and limits", unexplained
 	}
-	return "nothing that fits it could be bought", unexplained
+	return "no offering that fits it could be launched", unexplained
 }
 
 // obstacleTo is what keeps all of a pool's machines from a pod group with one of its terms; empty if that is not known. What
@@ -115,7 +115,7 @@ func (o *obstacles) sentence(conflict []*barrier) string {
 	case byDevices:
 		return "every " + phrase.subject() + " has devices, which are kept for pods that ask for them"
 	case byBareMetal:
-		return "every " + phrase.subject() + " is bare metal, which is bought only where nothing else would do"
+		return "every " + phrase.subject() + " is bare metal, which is launched only where nothing else would do"
 	case byPorts:
 		return "a DaemonSet takes its host ports on every " + phrase.subject()
 	case byRoom:

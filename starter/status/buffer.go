@@ -72,7 +72,7 @@ func bufferStatus(buffer *cluster.Buffer, there int) bufferv1.CapacityBufferStat
 	provisioning := metav1.Condition{Type: bufferv1.ConditionProvisioning, Status: metav1.ConditionFalse}
 	if buffer.Problem != "" {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, buffer.Reason, buffer.Problem
-		provisioning.Reason, provisioning.Message = bufferv1.ReasonNotReadyForProvisioning, "it is not known what room there is to be"
+		provisioning.Reason, provisioning.Message = bufferv1.ReasonNotReadyForProvisioning, "the size of the buffer is not known"
 	} else {
 		status.PodTemplateRef = buffer.Object.Spec.PodTemplateRef
 		status.PodTemplateGeneration = new(buffer.Generation)

@@ -19,7 +19,7 @@ import (
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cluster"
-	"github.com/tenon-sh/tenon/internal/lab/labtest"
+	"github.com/tenon-sh/tenon/lab/labtest"
 )
 
 // TestPoolStatusOnARealAPIServer runs the loop against a kube-apiserver and a real mirror: the default NodePool of the

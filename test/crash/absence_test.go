@@ -4,7 +4,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/test/world"
 )
 

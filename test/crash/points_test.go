@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tenon-sh/tenon/internal/failpoint"
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/test/world"
 )
 

@@ -16,7 +16,7 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/workflows"
 )
 

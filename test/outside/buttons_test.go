@@ -21,7 +21,7 @@ import (
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/test/world"
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -185,7 +185,7 @@ func buttonsOfReplacements(w *world.World) {
 				return false, fmt.Sprintf("%d claims, %d nodes, %d instances", len(claims), len(nodes), len(w.Living()))
 			}
 			if claims[0].DeletionTimestamp != nil || slices.ContainsFunc(nodes[0].Spec.Taints, isDisrupted) {
-				return false, nodes[0].Name + " is on its way out"
+				return false, nodes[0].Name + " is being removed"
 			}
 			return len(w.Executions("WorkflowType = 'Replacement' AND ExecutionStatus = 'Running'")) == 0, replacement + " runs"
 		})

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/test/world"
 )
 

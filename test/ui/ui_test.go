@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/test/ui"
 	"github.com/tenon-sh/tenon/workflows"
 )

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
@@ -89,7 +89,7 @@ func (w *walker) restless() string {
 		}
 		switch {
 		case claim.DeletionTimestamp != nil:
-			return "claim " + claim.Name + " is on its way out"
+			return "claim " + claim.Name + " is being removed"
 		case !claim.IsTrue(karpv1.ConditionTypeInitialized):
 			return "claim " + claim.Name + " does not serve"
 		case !slices.ContainsFunc(nodes, func(node corev1.Node) bool { return node.Spec.ProviderID == claim.Status.ProviderID }):

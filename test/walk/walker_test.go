@@ -25,7 +25,7 @@ import (
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 	"github.com/tenon-sh/tenon/test/world"
 )
 
@@ -105,7 +105,7 @@ func (w *walker) walk(way []step) (wrong string) {
 	return w.judge()
 }
 
-// restore makes the NodePool and the EC2NodeClass anew where they are gone. The claims of a class that is on its way out are
+// restore makes the NodePool and the EC2NodeClass anew where they are gone. The claims of a class that is being removed are
 // deleted, as its owner would do it.
 func (w *walker) restore() error {
 	var class awsv1.EC2NodeClass

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 )
 
 // supervisorDir, when set, makes this test binary run a lab there and nothing else.
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 func supervise(dir string) int {
 	_, err := lab.Start(context.Background(), lab.Options{
 		Dir:        dir,
-		Bin:        filepath.Join("..", "..", "bin"),
+		Bin:        filepath.Join("..", "bin"),
 		Components: []lab.Component{lab.Etcd},
 		Progress:   os.Stderr,
 	})

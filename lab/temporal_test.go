@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 )
 
 // TestTemporalResumes starts a workflow on the lab's Temporal server, kills the server, and finds the workflow and the
@@ -25,7 +25,7 @@ func TestTemporalResumes(t *testing.T) {
 	defer cancel()
 	opts := lab.Options{
 		Dir:        t.TempDir(),
-		Bin:        filepath.Join("..", "..", "bin"),
+		Bin:        filepath.Join("..", "bin"),
 		Components: []lab.Component{lab.Temporal},
 		Bare:       true,
 		Progress:   testWriter{t},

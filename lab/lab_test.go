@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/tenon-sh/tenon/internal/lab"
+	"github.com/tenon-sh/tenon/lab"
 )
 
 const namespace = metav1.NamespaceDefault
@@ -35,7 +35,7 @@ func TestControlPlane(t *testing.T) {
 	defer cancel()
 	opts := lab.Options{
 		Dir:        t.TempDir(),
-		Bin:        filepath.Join("..", "..", "bin"),
+		Bin:        filepath.Join("..", "bin"),
 		Components: lab.ControlPlane(),
 		Bare:       true,
 		Progress:   testWriter{t},
