@@ -81,8 +81,7 @@ func (r *replacer) markAll(ctx context.Context, in workflows.Replace, oneStays b
 	return err
 }
 
-// checkStillWorthwhile ends a replacement most of whose pods have left since it was decided, as when a workload is being taken away:
-// what was to be launched for them is not needed, and nodes that turn empty go without any of this.
+// checkStillWorthwhile ends a replacement that was overtaken since it was decided.
 func (r *replacer) checkStillWorthwhile(ctx context.Context, in workflows.Replace) error {
 	if in.Moves == 0 {
 		return nil
@@ -100,7 +99,7 @@ func (r *replacer) checkStillWorthwhile(ctx context.Context, in workflows.Replac
 			}
 		}
 	}
-	if 2*left < in.Moves {
+	if plan.Overtaken(in.Moves, left) {
 		return giveUp(workflows.FailureChanged, "of %s that had to move, %d are left", counted(in.Moves, "pod", "pods"), left)
 	}
 	return nil
@@ -179,7 +178,7 @@ func (r *replacer) createReplacements(ctx context.Context, in workflows.Replace)
 		} else {
 			result.Groups = append(result.Groups, workflows.LaunchGroup{Group: groups[i], NodePool: planned.NodePool, Claims: []workflows.ClaimRef{ref}})
 		}
-		result.SeenVersion = newer(result.SeenVersion, claim.ResourceVersion)
+		result.SeenVersion = workflows.NewerVersion(result.SeenVersion, claim.ResourceVersion)
 	}
 	return result, nil
 }

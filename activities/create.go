@@ -76,7 +76,7 @@ func (c *creator) create(ctx context.Context, in workflows.PlanInput, claims []p
 			result.Groups = append(result.Groups, workflows.LaunchGroup{Group: groups[i], NodePool: claims[i].NodePool, Claims: []workflows.ClaimRef{ref},
 				Unavailable: concerned(in.Unavailable, claims[i])})
 		}
-		result.SeenVersion = newer(result.SeenVersion, claim.ResourceVersion)
+		result.SeenVersion = workflows.NewerVersion(result.SeenVersion, claim.ResourceVersion)
 	}
 	boundRefused(result.Groups)
 	return nil
@@ -97,7 +97,7 @@ func (c *creator) created(ctx context.Context, id string) (workflows.PlanResult,
 		}
 		g := &result.Groups[at[group]]
 		g.Claims = append(g.Claims, workflows.ClaimRef{Name: claim.Name, UID: string(claim.UID)})
-		result.SeenVersion = newer(result.SeenVersion, claim.ResourceVersion)
+		result.SeenVersion = workflows.NewerVersion(result.SeenVersion, claim.ResourceVersion)
 	})
 	return result, err
 }

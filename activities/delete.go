@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	"github.com/tenon-sh/tenon/plan"
 	"github.com/tenon-sh/tenon/workflows"
 )
 
@@ -88,9 +89,9 @@ func (d *deleter) expires(ctx context.Context, claim *karpv1.NodeClaim) (workflo
 	case err != nil:
 		return workflows.Ending{}, fmt.Errorf("read NodePool %s: %w", name, err)
 	}
-	postponed := postponedExpiry(claim, &pool, time.Now())
-	if postponed.Postponed {
-		d.log.Info("expired, and is to be replaced first", zap.String("claim", claim.Name), zap.String("pool", name), zap.Time("byForceAt", postponed.Again))
+	expiry := plan.ExpiryOf(claim, &pool, time.Now())
+	if expiry.Postponed {
+		d.log.Info("expired, and is to be replaced first", zap.String("claim", claim.Name), zap.String("pool", name), zap.Time("byForceAt", expiry.Again))
 	}
-	return postponed, nil
+	return workflows.Ending{Postponed: expiry.Postponed, Again: expiry.Again, Deadline: expiry.Deadline}, nil
 }

@@ -137,7 +137,7 @@ func holds(held []workflows.Held, snapshot *plan.Snapshot) map[string]plan.Hold 
 	return holds
 }
 
-// settling are the NodePools that have moved pods be Ready before the next node is replaced, and in which one is at it.
+// settling are the NodePools that wait for moved pods to be Ready, and have a replacement in progress.
 func settling(running []workflows.Running) map[string]bool {
 	pools := map[string]bool{}
 	for _, r := range running {

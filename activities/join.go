@@ -61,7 +61,7 @@ func (j *joiner) Join(ctx context.Context, in workflows.JoinInput) (workflows.Jo
 	if claim, err = j.recordLaunch(ctx, claim, in.Instance); err != nil {
 		return workflows.JoinResult{}, err
 	}
-	result := workflows.JoinResult{ExpireAt: expireAt(claim)}
+	result := workflows.JoinResult{ExpireAt: claim.ExpiresAt()}
 	node, failed, err := j.awaitRegistration(ctx, claim)
 	if err != nil || failed != "" {
 		result.Failed = failed

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -44,32 +43,9 @@ func (p *places) elsewhere(claim string) (placed map[types.UID]bool, ends time.T
 	if time.Since(p.at) >= placesEvery {
 		p.found = nil
 		if p.mirror.Fresh(freshEnough) == nil {
-			p.found = placedPods(p.mirror.Snapshot(), p.preferences)
+			p.found = plan.Placed(p.mirror.Snapshot(), p.preferences)
 		}
 		p.at = time.Now()
 	}
 	return p.found, ends
-}
-
-// placedPods plans with the nodes that serve and nothing else. Pods that were evicted a moment ago are not pending yet, and those
-// the kube-scheduler has not looked at do not count as waiting: both take room all the same.
-func placedPods(snapshot *plan.Snapshot, preferences plan.PreferencePolicy) map[types.UID]bool {
-	arriving, _ := snapshot.Arriving()
-	comes := map[types.UID]bool{}
-	for _, pod := range arriving {
-		comes[pod.UID] = true
-	}
-	serving := *snapshot
-	serving.Nodes = slices.DeleteFunc(slices.Clone(snapshot.Nodes), func(n *plan.Node) bool { return !n.Initialized && !n.Leaving() })
-	serving.Pending = slices.DeleteFunc(slices.Clone(snapshot.Pending), func(p *plan.Pod) bool { return comes[p.UID] })
-	for _, pod := range arriving {
-		waits := *pod
-		waits.Node, waits.Deletion, waits.Unschedulable = "", time.Time{}, true
-		serving.Pending = append(serving.Pending, &waits)
-	}
-	found := map[types.UID]bool{}
-	for _, placement := range plan.Pack(plan.Input{Snapshot: &serving, Preferences: preferences, Nominates: true}).Placements {
-		found[placement.Pod.UID] = true
-	}
-	return found
 }

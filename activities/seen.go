@@ -8,7 +8,6 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/tenon-sh/tenon/workflows"
 )
@@ -60,15 +59,4 @@ func (s seen) awaitClaims(ctx context.Context, version, clusterUID string) (anew
 	}
 	s.log.Warn("dropped a resource version that never came; the cluster was restored or rebuilt", zap.String("version", version))
 	return true, nil
-}
-
-// newer returns the later of two resource versions.
-func newer(a, b string) string {
-	if a == "" {
-		return b
-	}
-	if order, err := resourceversion.CompareResourceVersion(a, b); err == nil && order > 0 {
-		return a
-	}
-	return b
 }

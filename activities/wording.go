@@ -5,7 +5,7 @@ import (
 )
 
 const (
-	// maxExplanation is how long an Event may be, in bytes, and maxWhy what it says of why.
+	// maxExplanation is how long an Event may be, in bytes, and maxWhy what it says of why, in characters.
 	maxExplanation = 1000
 	maxWhy         = 800
 )

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
@@ -67,6 +68,7 @@ type (
 	DrainPod   = model.DrainPod
 	DrainStep  = lifecycle.DrainStep
 	DrainTerms = lifecycle.DrainTerms
+	Expiry     = lifecycle.Expiry
 	Machine    = lifecycle.Machine
 	Mold       = lifecycle.Mold
 )
@@ -138,6 +140,11 @@ func DisruptionReasons() []karpv1.DisruptionReason { return disrupt.DisruptionRe
 // Drain decides what a drain does next with the pods of one node.
 func Drain(pods []DrainPod, terms DrainTerms) DrainStep { return lifecycle.Drain(pods, terms) }
 
+// ExpiryOf is what becomes at a moment of a claim that has expired.
+func ExpiryOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, now time.Time) Expiry {
+	return lifecycle.ExpiryOf(claim, pool, now)
+}
+
 // FindHeadroom finds room for the virtual pods of buffers on the nodes that are there or on their way.
 func FindHeadroom(snapshot *Snapshot) place.Headroom { return place.FindHeadroom(snapshot) }
 
@@ -162,8 +169,16 @@ func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable
 	return market.Offerings(claim, types, unavailable, now, policy)
 }
 
+// Overtaken says that most of the pods which a command was to move have left since it was decided.
+func Overtaken(moves, left int) bool { return disrupt.Overtaken(moves, left) }
+
 // Pack decides where the pods that wait for a node go: onto nodes that exist, claims in flight, or new claims.
 func Pack(in Input) Plan { return place.Pack(in) }
+
+// Placed says for which pods, by UID, the nodes that serve have room, planned with those nodes and nothing else.
+func Placed(snapshot *Snapshot, preferences PreferencePolicy) map[types.UID]bool {
+	return place.Placed(snapshot, preferences)
+}
 
 // PlacesPods says that nodes go for a reason only once their pods have a place elsewhere.
 func PlacesPods(reason karpv1.DisruptionReason) bool { return model.PlacesPods(reason) }

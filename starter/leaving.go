@@ -10,7 +10,6 @@ import (
 	smithytime "github.com/aws/smithy-go/time"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 	"github.com/tenon-sh/tenon/workflows"
@@ -38,9 +37,7 @@ type leaving struct {
 func (l *leaving) add(version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if order, err := resourceversion.CompareResourceVersion(version, l.version); l.version == "" || err == nil && order > 0 {
-		l.version = version
-	}
+	l.version = workflows.NewerVersion(l.version, version)
 	select {
 	case l.wake <- struct{}{}:
 	default:

@@ -19,7 +19,7 @@ const (
 	heldFirst, maxHeldFor = time.Minute, 10 * time.Minute
 	// maxHeld bounds the nodes that are remembered, so that the state stays far below the payload limits.
 	maxHeld = 500
-	// maxWhy bounds what is remembered of why, in bytes.
+	// maxWhy bounds what is remembered of why, in characters.
 	maxWhy = 200
 )
 
@@ -161,7 +161,7 @@ func (d *disruption) replace(ctx workflow.Context, decided []Replace) error {
 }
 
 // see notes the newest claim that the next evaluation has to know of.
-func (d *disruption) see(version string) { d.SeenVersion = newerVersion(d.SeenVersion, version) }
+func (d *disruption) see(version string) { d.SeenVersion = NewerVersion(d.SeenVersion, version) }
 
 // end takes in that a replacement is over. Where it was taken back, its nodes are left alone for a while; for want of
 // capacity only the second time, since there may be other offerings, and likewise where what was decided was overtaken

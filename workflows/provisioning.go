@@ -52,7 +52,7 @@ func (p *provisioning) receive(ctx workflow.Context) {
 		if announced.SeenVersion != "" {
 			// A plan that looked later may still have looked at an older state, on another worker.
 			p.Pending = p.Pending || announced.SeenVersion != p.SeenVersion
-			p.SeenVersion = newerVersion(p.SeenVersion, announced.SeenVersion)
+			p.SeenVersion = NewerVersion(p.SeenVersion, announced.SeenVersion)
 		}
 		announced = PodsPending{}
 	}
@@ -98,8 +98,8 @@ func (p *provisioning) seen(ctx workflow.Context, announced time.Time) bool {
 	return true
 }
 
-// newerVersion returns the later of two resource versions. One that is none, as somebody may have sent it, is not waited for.
-func newerVersion(a, b string) string {
+// NewerVersion returns the later of two resource versions. One that is none, as somebody may have sent it, does not count.
+func NewerVersion(a, b string) string {
 	if _, err := resourceversion.CompareResourceVersion(b, b); err != nil {
 		return a
 	}

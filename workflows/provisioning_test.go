@@ -268,7 +268,7 @@ func TestNewerVersion(t *testing.T) {
 		"nor where nothing is known yet": {a: "", b: "yesterday", want: ""},
 		"a version replaces what is not": {a: "yesterday", b: "7", want: "7"},
 	} {
-		if got := newerVersion(test.a, test.b); got != test.want {
+		if got := NewerVersion(test.a, test.b); got != test.want {
 			t.Errorf("%s: the newer of %q and %q is %q, want %q", reason, test.a, test.b, got, test.want)
 		}
 	}

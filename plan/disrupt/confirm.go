@@ -50,6 +50,10 @@ func Confirm(in model.Input, command model.Command) []model.Verdict {
 	return found
 }
 
+// Overtaken says that most of the pods which a command was to move have left since it was decided, as when a workload is being
+// taken away: what was to be launched for them is not needed, and nodes that turn empty go by themselves.
+func Overtaken(moves, left int) bool { return 2*left < moves }
+
 // roomless says why nodes stay whose pods do not all fit on nodes that serve.
 func roomless(in model.Input, going []*model.Node, reason karpv1.DisruptionReason) (found []model.Verdict) {
 	f := NewSimulation(in, going)

@@ -7,5 +7,5 @@
 //
 // Reading order: shape, pod_group, obstacle, existing, demand_chunk, caps, headroom, demand, reasons,
 // candidate_types, growthpause, planned_node, buyer, constraints, priority, distribution, fill, buy, spotpools, claim,
-// choices, domain_rule, choice, promised, domains, audit, bundle, distribute, spare_room, pack, bound.
+// choices, domain_rule, choice, promised, domains, audit, bundle, distribute, spare_room, pack, placed, bound.
 package place

@@ -1,5 +1,15 @@
 package v1
 
+import "time"
+
+// ExpiresAt is when the claim expires; zero for never.
+func (in *NodeClaim) ExpiresAt() time.Time {
+	if in.Spec.ExpireAfter.IsNever() {
+		return time.Time{}
+	}
+	return in.CreationTimestamp.Add(*in.Spec.ExpireAfter.Duration)
+}
+
 // ExpiresGracefully says that nodes of the pool that have expired are to be replaced first and within its budgets, and
 // are not ended at once. A pool that is being deleted replaces nothing.
 func (in *NodePool) ExpiresGracefully() bool {

@@ -1,4 +1,4 @@
-package activities
+package v1_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-func TestExpireAt(t *testing.T) {
+func TestExpiresAt(t *testing.T) {
 	t.Parallel()
 	created := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
@@ -25,7 +25,7 @@ func TestExpireAt(t *testing.T) {
 			t.Fatal(err)
 		}
 		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}, Spec: karpv1.NodeClaimSpec{ExpireAfter: after}}
-		if got := expireAt(claim); !got.Equal(test.want) {
+		if got := claim.ExpiresAt(); !got.Equal(test.want) {
 			t.Errorf("%s: got %s, want %s", test.reason, got, test.want)
 		}
 	}

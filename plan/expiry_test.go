@@ -1,4 +1,4 @@
-package activities
+package plan_test
 
 import (
 	"testing"
@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
-	"github.com/tenon-sh/tenon/workflows"
+	"github.com/tenon-sh/tenon/plan"
 )
 
-func TestPostponedExpiry(t *testing.T) {
+func TestExpiry(t *testing.T) {
 	t.Parallel()
 	born := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	const after, grace = 24 * time.Hour, time.Hour
@@ -21,17 +21,17 @@ func TestPostponedExpiry(t *testing.T) {
 		grace           *metav1.Duration
 		deleting        bool
 		at              time.Time
-		want            workflows.Ending
+		want            plan.Expiry
 	}{
 		{why: "expiry is a matter of force unless the pool says otherwise", annotation: "", grace: &metav1.Duration{Duration: grace},
-			deleting: false, at: expired, want: workflows.Ending{}},
-		{why: "a word nobody knows says nothing", annotation: "slow", deleting: false, at: expired, want: workflows.Ending{}},
-		{why: "without a grace period the node may serve for ever", annotation: "graceful", deleting: false, at: expired, want: workflows.Ending{Postponed: true}},
+			deleting: false, at: expired, want: plan.Expiry{}},
+		{why: "a word nobody knows says nothing", annotation: "slow", deleting: false, at: expired, want: plan.Expiry{}},
+		{why: "without a grace period the node may serve for ever", annotation: "graceful", deleting: false, at: expired, want: plan.Expiry{Postponed: true}},
 		{why: "with one, until that has passed as well", annotation: "graceful", grace: &metav1.Duration{Duration: grace}, deleting: false,
-			at: expired, want: workflows.Ending{Postponed: true, Again: expired.Add(grace)}},
+			at: expired, want: plan.Expiry{Postponed: true, Again: expired.Add(grace)}},
 		{why: "then it goes, and its pods have their last grace", annotation: "graceful", grace: &metav1.Duration{Duration: grace}, deleting: false, at: expired.Add(grace),
-			want: workflows.Ending{Deadline: expired.Add(grace).Add(lastGrace)}},
-		{why: "a pool that is being deleted replaces nothing", annotation: "graceful", deleting: true, at: expired, want: workflows.Ending{}},
+			want: plan.Expiry{Deadline: expired.Add(grace).Add(30 * time.Second)}},
+		{why: "a pool that is being deleted replaces nothing", annotation: "graceful", deleting: true, at: expired, want: plan.Expiry{}},
 	} {
 		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{karpv1.ExpirationAnnotationKey: row.annotation}}}
 		if row.deleting {
@@ -39,7 +39,7 @@ func TestPostponedExpiry(t *testing.T) {
 		}
 		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)},
 			Spec: karpv1.NodeClaimSpec{ExpireAfter: karpv1.NewNillableDuration(after), TerminationGracePeriod: row.grace}}
-		if diff := cmp.Diff(row.want, postponedExpiry(claim, pool, row.at)); diff != "" {
+		if diff := cmp.Diff(row.want, plan.ExpiryOf(claim, pool, row.at)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", row.why, diff)
 		}
 	}
