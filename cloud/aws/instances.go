@@ -12,7 +12,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
-	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 const stateFilter = "instance-state-name"
@@ -123,7 +123,7 @@ func (r *instanceReader) read(in *types.Instance) cloud.Instance {
 	out := cloud.Instance{
 		ID:           aws.ToString(in.InstanceId),
 		InstanceType: string(in.InstanceType),
-		CapacityType: karpenterv1.CapacityTypeOnDemand,
+		CapacityType: karpv1.CapacityTypeOnDemand,
 		Image:        aws.ToString(in.ImageId),
 		LaunchTime:   aws.ToTime(in.LaunchTime).UTC(),
 		Subnet:       aws.ToString(in.SubnetId),
@@ -133,13 +133,13 @@ func (r *instanceReader) read(in *types.Instance) cloud.Instance {
 		out.State = string(in.State.Name)
 	}
 	if in.InstanceLifecycle == types.InstanceLifecycleTypeSpot || aws.ToString(in.SpotInstanceRequestId) != "" {
-		out.CapacityType = karpenterv1.CapacityTypeSpot
+		out.CapacityType = karpv1.CapacityTypeSpot
 	}
 	// An instance that was not launched for a reservation may still run in an open one, which is nobody's promise. Which of
 	// target and preference EC2 reports of one that was, its documentation leaves open; Karpenter goes by the preference.
 	if use := in.CapacityReservationSpecification; use != nil && aws.ToString(in.CapacityReservationId) != "" &&
 		(use.CapacityReservationTarget != nil || use.CapacityReservationPreference == types.CapacityReservationPreferenceCapacityReservationsOnly) {
-		out.CapacityType, out.Reservation = karpenterv1.CapacityTypeReserved, aws.ToString(in.CapacityReservationId)
+		out.CapacityType, out.Reservation = karpv1.CapacityTypeReserved, aws.ToString(in.CapacityReservationId)
 	}
 	if in.Placement != nil {
 		out.Zone = aws.ToString(in.Placement.AvailabilityZone)

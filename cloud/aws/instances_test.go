@@ -6,7 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 func TestReservedInstances(t *testing.T) {
@@ -16,10 +16,10 @@ func TestReservedInstances(t *testing.T) {
 		use  *types.CapacityReservationSpecificationResponse
 		want string
 	}{
-		"the target alone":        {&types.CapacityReservationSpecificationResponse{CapacityReservationTarget: target}, karpenterv1.CapacityTypeReserved},
-		"the preference alone":    {&types.CapacityReservationSpecificationResponse{CapacityReservationPreference: "capacity-reservations-only"}, karpenterv1.CapacityTypeReserved},
-		"it runs in an open one":  {&types.CapacityReservationSpecificationResponse{CapacityReservationPreference: "open"}, karpenterv1.CapacityTypeOnDemand},
-		"nothing is said of that": {nil, karpenterv1.CapacityTypeOnDemand},
+		"the target alone":        {&types.CapacityReservationSpecificationResponse{CapacityReservationTarget: target}, karpv1.CapacityTypeReserved},
+		"the preference alone":    {&types.CapacityReservationSpecificationResponse{CapacityReservationPreference: "capacity-reservations-only"}, karpv1.CapacityTypeReserved},
+		"it runs in an open one":  {&types.CapacityReservationSpecificationResponse{CapacityReservationPreference: "open"}, karpv1.CapacityTypeOnDemand},
+		"nothing is said of that": {nil, karpv1.CapacityTypeOnDemand},
 	} {
 		r := &instanceReader{subnets: newSubnetPool(nil, nil)}
 		got := r.read(&types.Instance{CapacityReservationId: aws.String("cr-1"), CapacityReservationSpecification: tc.use})

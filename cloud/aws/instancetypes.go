@@ -13,7 +13,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
-	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // resolvedClass is what a node class makes of the machines of the region. The machines' sizes never change for it;
@@ -132,7 +132,7 @@ func (m market) reachable(subnets []awsv1.Subnet) bool {
 
 // price returns the price of an offering, false where nobody knows it.
 func (m market) price(key cloud.OfferingKey) (float64, bool) {
-	if key.CapacityType == karpenterv1.CapacityTypeSpot {
+	if key.CapacityType == karpv1.CapacityTypeSpot {
 		price, ok := m.spot[spotPool{key.InstanceType, key.Zone}]
 		return price, ok
 	}
@@ -141,7 +141,7 @@ func (m market) price(key cloud.OfferingKey) (float64, bool) {
 		price, ok = staticPrice(key.InstanceType)
 		price = inCurrency(m.region, price)
 	}
-	if key.CapacityType == karpenterv1.CapacityTypeReserved {
+	if key.CapacityType == karpv1.CapacityTypeReserved {
 		price /= reservedDiscount
 	}
 	return price, ok

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tenon-sh/tenon/cloud"
 
-	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // How the queue is read: Karpenter's own numbers. Ten messages and twenty seconds are the most SQS allows.
@@ -108,7 +108,7 @@ func (i *Interruptions) Delete(ctx context.Context, receipts []string) error {
 // Shun leaves an offering alone for three minutes, as if a launch had been refused: EC2 takes its capacity back there.
 func (p *Provider) Shun(key cloud.OfferingKey) {
 	p.catalogue.unavailable.markOffering(key)
-	if key.CapacityType == karpenterv1.CapacityTypeReserved && key.ReservationID != "" {
+	if key.CapacityType == karpv1.CapacityTypeReserved && key.ReservationID != "" {
 		p.catalogue.reservations.full(key.ReservationID)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
-	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // podAddresses is how many addresses a new instance is expected to take from its subnet at first: its own and one
@@ -82,7 +82,7 @@ func (p *Provider) learn(request cloud.LaunchRequest, err error) {
 	case cloud.KindOf(err) == cloud.StaleRequest:
 		p.templates.forget(request)
 	case cloud.ReasonOf(err) == spotRoleFailed:
-		p.catalogue.unavailable.markCapacityType(karpenterv1.CapacityTypeSpot)
+		p.catalogue.unavailable.markCapacityType(karpv1.CapacityTypeSpot)
 	}
 }
 
@@ -111,7 +111,7 @@ func fleet(request cloud.LaunchRequest) *ec2.CreateFleetInput {
 		prioritize(input.LaunchTemplateConfigs, request.Overrides)
 	}
 	switch {
-	case request.CapacityType == karpenterv1.CapacityTypeSpot:
+	case request.CapacityType == karpv1.CapacityTypeSpot:
 		input.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: spot}
 	case request.Interruptible:
 		input.ReservedCapacityOptions = &types.ReservedCapacityOptionsRequest{
@@ -131,7 +131,7 @@ func targetType(request cloud.LaunchRequest) types.DefaultTargetCapacityType {
 		return types.DefaultTargetCapacityTypeCapacityBlock
 	case request.Interruptible:
 		return types.DefaultTargetCapacityTypeReservedCapacity
-	case request.CapacityType == karpenterv1.CapacityTypeReserved:
+	case request.CapacityType == karpv1.CapacityTypeReserved:
 		return types.DefaultTargetCapacityTypeOnDemand
 	}
 	return types.DefaultTargetCapacityType(request.CapacityType)
@@ -246,7 +246,7 @@ func (p *Provider) refusals(request cloud.LaunchRequest, failures []types.Create
 		key := cloud.OfferingKey{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: request.CapacityType, ReservationID: override.Reservation}
 		switch code {
 		case noSpotRole:
-			p.catalogue.unavailable.markCapacityType(karpenterv1.CapacityTypeSpot)
+			p.catalogue.unavailable.markCapacityType(karpv1.CapacityTypeSpot)
 		case "InsufficientFreeAddressesInSubnet":
 			p.catalogue.unavailable.markSubnet(override.Subnet)
 		case "ReservationCapacityExceeded":

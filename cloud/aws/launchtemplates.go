@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
-	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 const (
@@ -39,7 +39,7 @@ func (s *templateStore) overrides(ctx context.Context, spec cloud.LaunchSpec, ch
 			if err != nil {
 				return err
 			}
-			if spec.CapacityType == karpenterv1.CapacityTypeSpot {
+			if spec.CapacityType == karpv1.CapacityTypeSpot {
 				template.tagSpotRequests()
 			}
 			*names[key], err = s.ensure(ctx, template)

@@ -12,7 +12,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
-	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // PrepareLaunch implements cloud.Provider.
@@ -65,7 +65,7 @@ func checkSpec(spec cloud.LaunchSpec) error {
 	switch {
 	case spec.Count < 1:
 		return invalid("PrepareLaunch", fmt.Errorf("a launch of %d instances", spec.Count))
-	case !slices.Contains([]string{karpenterv1.CapacityTypeReserved, karpenterv1.CapacityTypeSpot, karpenterv1.CapacityTypeOnDemand}, spec.CapacityType):
+	case !slices.Contains([]string{karpv1.CapacityTypeReserved, karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand}, spec.CapacityType):
 		return invalid("PrepareLaunch", fmt.Errorf("capacity type %q cannot be bought", spec.CapacityType))
 	case len(spec.Class.Status.SecurityGroups) == 0:
 		return notReady("PrepareLaunch", "SecurityGroupsNotReady", "the node class has no security groups in its status")

@@ -17,7 +17,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
-	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 const (
@@ -261,11 +261,11 @@ func (r *resolvedClass) reservedOfferings(m *machine, market market) []cloud.Off
 			continue
 		}
 		key := cloud.OfferingKey{
-			InstanceType: m.name, Zone: reservation.AvailabilityZone, CapacityType: karpenterv1.CapacityTypeReserved, ReservationID: reservation.ID,
+			InstanceType: m.name, Zone: reservation.AvailabilityZone, CapacityType: karpv1.CapacityTypeReserved, ReservationID: reservation.ID,
 		}
 		price, known := market.price(key)
 		offerings = append(offerings, cloud.Offering{
-			CapacityType: karpenterv1.CapacityTypeReserved,
+			CapacityType: karpv1.CapacityTypeReserved,
 			Zone:         reservation.AvailabilityZone,
 			ZoneID:       subnets[0].ZoneID,
 			Price:        price,

@@ -21,7 +21,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
-	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 // boundary separates the parts of the user data. It is fixed, so that equal user data are equal bytes.
@@ -99,7 +99,7 @@ func (b *bootstrap) nodeConfig() (string, error) {
 
 // withUnregistered puts the taint in front that keeps pods off until registration has brought the node up to date.
 func withUnregistered(taints []corev1.Taint) []corev1.Taint {
-	out := []corev1.Taint{karpenterv1.UnregisteredNoExecuteTaint()}
+	out := []corev1.Taint{karpv1.UnregisteredNoExecuteTaint()}
 	for _, taint := range taints {
 		if !taint.MatchTaint(&out[0]) {
 			out = append(out, taint)
@@ -116,7 +116,7 @@ func registeredAs(labels map[string]string) map[string]string {
 	if all == nil {
 		all = map[string]string{}
 	}
-	all[karpenterv1.NodeDoNotSyncTaintsLabelKey] = "true"
+	all[karpv1.NodeDoNotSyncTaintsLabelKey] = "true"
 	return all
 }
 

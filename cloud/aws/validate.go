@@ -19,7 +19,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
-	karpenterv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
+	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
 const (
@@ -160,7 +160,7 @@ func (v *validator) dryRuns(ctx context.Context, class *awsv1.EC2NodeClass, reso
 		subnets = append(subnets, resolved.zones[zone]...)
 	}
 	request := cloud.LaunchRequest{
-		Group: rehearsal, Token: rehearsal, Count: 1, CapacityType: karpenterv1.CapacityTypeOnDemand, Tags: tags,
+		Group: rehearsal, Token: rehearsal, Count: 1, CapacityType: karpv1.CapacityTypeOnDemand, Tags: tags,
 		Overrides: []cloud.Override{{
 			InstanceType: node.machine.name, Zone: subnets[0].Zone, Subnet: subnets[0].ID, LaunchTemplate: launchTemplate, Image: node.image,
 		}},
