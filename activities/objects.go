@@ -43,8 +43,8 @@ func (o objects) claim(ctx context.Context, ref workflows.ClaimRef) (*karpv1.Nod
 // takes about 20 kB while it is decoded.
 const claimsAtOnce = 250
 
-// eachClaim reads all NodeClaims, or those with the given labels, from the API server itself. Visit does not keep what it is
-// given.
+// eachClaim reads all NodeClaims, or those with the given labels, from the API server itself, as they are at one moment. Visit
+// does not keep what it is given, and has seen only some of them where this fails: then nothing may be concluded.
 func (o objects) eachClaim(ctx context.Context, labels client.MatchingLabels, visit func(*karpv1.NodeClaim)) error {
 	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
 		list := &karpv1.NodeClaimList{}

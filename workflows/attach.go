@@ -85,8 +85,7 @@ func (n *nodeClaim) attach(ctx workflow.Context, in DrainInput) (DrainResult, er
 	}
 	note := DrainWaiter{Workflow: workflow.GetInfo(ctx).WorkflowExecution.ID, Deadline: in.Deadline, NodeUID: in.NodeUID}
 	if err := workflow.SignalExternalWorkflow(ctx, in.Cluster.DrainID(in.Node), "", SignalDrainNotify, note).Get(ctx, nil); err != nil {
-		// It ended between the two: ours can start now.
-		return DrainResult{Outcome: DrainCanceled}, nil //nolint:nilerr // see above
+		return DrainResult{Outcome: DrainCanceled}, nil //nolint:nilerr // it ended between the two: ours can start now
 	}
 	if err := n.awaitDrain(ctx, func() bool { return finished.Len() > 0 }); err != nil {
 		return DrainResult{}, err
