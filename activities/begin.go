@@ -126,10 +126,10 @@ func (r *replacer) candidate(ctx context.Context, id string, gone workflows.Remo
 }
 
 // markReplaced marks a node that is being replaced, and says on its claim why. The mark on the Node comes first and goes
-// last: a claim that says so on a Node without it was marked by Karpenter. As Karpenter's, the Event of a launch is only
-// written where there is one; the end of every node has its own. What the policy Balanced lets go has an Event in any case.
+// last: a claim that says so on a Node without it was marked by Karpenter. Events come before the last write: an attempt that
+// is broken off is followed by one that says them.
 func (r *replacer) markReplaced(ctx context.Context, in workflows.Replace, why string, claim *karpv1.NodeClaim, node *corev1.Node) error {
-	marked := disrupted(node)
+	marked := disrupted(node) && claim.IsTrue(karpv1.ConditionTypeDisruptionReason)
 	node, err := r.objects.change(ctx, node, "mark", func(node *corev1.Node) {
 		taintDisrupted(node)
 		setAnnotation(node, karpv1.ReplacementAnnotationKey, in.ID)
@@ -137,12 +137,17 @@ func (r *replacer) markReplaced(ctx context.Context, in workflows.Replace, why s
 	if err != nil {
 		return err
 	}
-	err = r.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
+	if !marked {
+		r.tellReplaced(in, why, claim, node)
+	}
+	return r.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.SetCondition(metav1.Condition{Type: karpv1.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: in.Reason, Message: why})
 	})
-	if err != nil || marked {
-		return err
-	}
+}
+
+// tellReplaced writes the Events of a node that is to be replaced. As Karpenter's, the Event of a launch is only written
+// where there is one; the end of every node has its own. What the policy Balanced lets go has an Event in any case.
+func (r *replacer) tellReplaced(in workflows.Replace, why string, claim *karpv1.NodeClaim, node *corev1.Node) {
 	pool := r.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
 	if in.Reason == string(karpv1.DisruptionReasonUnderutilized) && pool != nil && pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyBalanced {
 		r.events.tellBoth(node, claim, corev1.EventTypeNormal, "ConsolidationApproved", why)
@@ -151,7 +156,6 @@ func (r *replacer) markReplaced(ctx context.Context, in workflows.Replace, why s
 		r.events.tellBoth(node, claim, corev1.EventTypeNormal, "DisruptionLaunching",
 			fmt.Sprintf("%s: launching %s first (replacement %s): %s", in.Reason, counted(len(in.Claims), "replacement", "replacements"), in.ID, why))
 	}
-	return nil
 }
 
 // createReplacements creates the claims that do not exist yet. Alike claims stand next to each other.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tenon-sh/tenon/activities/readiness"
 	awsv1 "github.com/tenon-sh/tenon/api/aws/v1"
@@ -30,9 +31,10 @@ import (
 type replacing struct {
 	Mirror
 	client.WithWatch
-	t      *testing.T
-	events *record.FakeRecorder
-	doing  *Activities
+	t       *testing.T
+	running []string
+	events  *record.FakeRecorder
+	doing   *Activities
 }
 
 func newReplacing(t *testing.T, running []string, objects ...client.Object) *replacing {
@@ -40,8 +42,14 @@ func newReplacing(t *testing.T, running []string, objects ...client.Object) *rep
 	r := &replacing{t: t, events: record.NewFakeRecorder(100)}
 	r.WithWatch = fake.NewClientBuilder().WithScheme(testScheme(t)).WithStatusSubresource(&karpv1.NodeClaim{}).WithObjects(objects...).
 		WithIndex(&corev1.Pod{}, podNode, func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
-	r.doing = New(Config{Cluster: "c", Kube: r.WithWatch, Mirror: r, Temporal: &sweptTemporal{running: running}, Events: r.events, Log: zap.NewNop()})
+	r.running = running
+	r.connect(r.WithWatch)
 	return r
+}
+
+// connect makes the activities anew, with another client of the API server.
+func (r *replacing) connect(kube client.WithWatch) {
+	r.doing = New(Config{Cluster: "c", Kube: kube, Mirror: r, Temporal: &sweptTemporal{running: r.running}, Events: r.events, Log: zap.NewNop()})
 }
 
 func (r *replacing) NodePool(name string) *karpv1.NodePool {
@@ -202,6 +210,79 @@ func TestBeginAndUndo(t *testing.T) {
 	}
 	if told < 2 {
 		t.Error("neither Node nor NodeClaim say why")
+	}
+}
+
+// Whichever write of a replacement's begin and of its end gets no answer, the next attempt says everything that was to be
+// said: on the Node, on its claim and on the claims that go again.
+func TestEventsOfAReplacementOutliveALostAnswer(t *testing.T) {
+	t.Parallel()
+	play := func(t *testing.T, lost int) (writes int) {
+		claim, node := serving("a")
+		r := newReplacing(t, nil, poolP(), claim, node)
+		answer := func(err error) error {
+			if writes++; err == nil && writes == lost {
+				return context.Canceled
+			}
+			return err
+		}
+		r.connect(interceptor.NewClient(r.WithWatch, interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				return answer(c.Create(ctx, o, options...))
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+				return answer(c.Delete(ctx, o, options...))
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+				return answer(c.Patch(ctx, o, patch, options...))
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, of string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+				return answer(c.SubResource(of).Patch(ctx, o, patch, options...))
+			},
+		}))
+		in := replaceOf(2, claim)
+		undo := workflows.UndoInput{ID: in.ID, Nodes: in.Nodes, Pools: []string{in.Claims[0].NodePool, in.Claims[1].NodePool}, Why: "there is no capacity"}
+		failed := 0
+		for range 2 {
+			if _, err := run(t, r.doing.BeginReplacement, in); err == nil {
+				break
+			}
+			failed++
+		}
+		for range 2 {
+			if _, err := run(t, r.doing.UndoReplacement, undo); err == nil {
+				break
+			}
+			failed++
+		}
+		if left := r.claims(); len(left) != 1 || disrupted(r.node("node-a")) {
+			t.Errorf("%d claims are left, the node is marked: %v", len(left), disrupted(r.node("node-a")))
+		}
+		if lost > 0 && failed != 1 {
+			t.Errorf("%d attempts failed, want the one whose answer was lost", failed)
+		}
+		close(r.events.Events)
+		told := map[string]int{}
+		for event := range r.events.Events {
+			for _, what := range []string{"DisruptionLaunching", "It is not replaced", "was undone"} {
+				if strings.Contains(event, what) {
+					told[what]++
+				}
+			}
+		}
+		for what, want := range map[string]int{"DisruptionLaunching": 2, "It is not replaced": 2, "was undone": 2} {
+			if told[what] < want {
+				t.Errorf("%q was said %d times, want at least %d", what, told[what], want)
+			}
+		}
+		return writes
+	}
+	writes := play(t, 0)
+	for lost := range writes {
+		t.Run(fmt.Sprintf("write %d of %d", lost+1, writes), func(t *testing.T) {
+			t.Parallel()
+			play(t, lost+1)
+		})
 	}
 }
 

@@ -108,10 +108,11 @@ func (u *undoer) unmarkReplaced(ctx context.Context, in workflows.UndoInput, gon
 		// It was never marked, or is marked by somebody else.
 		return !disrupted(node), nil
 	}
+	// The Event comes first: after the last write nothing tells the next attempt that it is still to be said.
+	u.events.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("It is not replaced (replacement %s): %.*s", in.ID, maxWhy, in.Why))
 	if err := u.serveOn(ctx, claim, node); err != nil {
 		return false, err
 	}
-	u.events.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("It is not replaced (replacement %s): %.*s", in.ID, maxWhy, in.Why))
 	return true, nil
 }
 
@@ -139,10 +140,10 @@ func (u *undoer) dropReplacement(ctx context.Context, claim *karpv1.NodeClaim, w
 				return ignoreNotFound("note the reason on NodeClaim "+claim.Name, err)
 			}
 		}
+		u.events.tellBoth(nil, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("The replacement it was launched for was undone: %.*s", maxWhy, why))
 		if err := u.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 			return ignoreNotFound("delete NodeClaim "+claim.Name, err)
 		}
-		u.events.tellBoth(nil, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("The replacement it was launched for was undone: %.*s", maxWhy, why))
 	}
 	if claim.Status.ProviderID != "" {
 		return nil
