@@ -16,7 +16,7 @@ import (
 	"github.com/tenon-sh/tenon/plan/place"
 )
 
-// What is known: one cluster at one moment, and what can be bought for it. A name is explained where it is declared.
+// The input: one cluster at one moment, and what can be bought for it. Each name is explained where it is declared.
 type (
 	Input            = model.Input
 	Snapshot         = model.Snapshot
@@ -30,7 +30,7 @@ type (
 	Siblings         = model.Siblings
 )
 
-// What a pod asks of a node, in shared and comparable form.
+// What a pod asks of a node, in a form that pods share and that can be compared.
 type (
 	Interner  = model.Interner
 	Class     = model.Class
@@ -40,7 +40,7 @@ type (
 	Wish      = model.Wish
 )
 
-// Volumes, as far as they decide where pods can run.
+// Volumes, to the extent that they decide where pods can run.
 type (
 	Storage      = model.Storage
 	StorageClass = model.StorageClass
@@ -48,7 +48,7 @@ type (
 	VolumeClaim  = model.VolumeClaim
 )
 
-// What Pack and Disrupt answer.
+// The results of Pack and Disrupt.
 type (
 	Plan      = model.Plan
 	Claim     = model.Claim
@@ -62,7 +62,7 @@ type (
 	Cause      = model.Cause
 )
 
-// What becomes of nodes that are there or lacking.
+// The life of nodes: those that exist, and those that are missing.
 type (
 	Shortage   = lifecycle.Shortage
 	DrainPod   = model.DrainPod
@@ -73,7 +73,7 @@ type (
 	Mold       = lifecycle.Mold
 )
 
-// Policies, and what NodeOverlays make of prices and capacity.
+// Policies, and the effect of NodeOverlays on prices and capacity.
 type (
 	MinValuesPolicy  = model.MinValuesPolicy
 	PreferencePolicy = model.PreferencePolicy
@@ -82,7 +82,7 @@ type (
 	OverlayProblem   = market.OverlayProblem
 )
 
-// What keeps a node, as a Verdict says it.
+// The causes for which a Verdict keeps a node.
 const (
 	CauseBudget    = model.CauseBudget
 	CauseBuffer    = model.CauseBuffer
@@ -98,7 +98,7 @@ const (
 	CauseRoom      = model.CauseRoom
 )
 
-// Why a node goes, how it drifted, and what holds up its drain.
+// Why a node is removed, how it drifted, and what holds up its drain.
 const (
 	DisruptionReasonExpired         = disrupt.DisruptionReasonExpired
 	DisruptionReasonOverprovisioned = lifecycle.DisruptionReasonOverprovisioned
@@ -107,7 +107,7 @@ const (
 	HoldTerminating                 = lifecycle.HoldTerminating
 )
 
-// Policies, of each of which the first is what an empty one means, and bounds.
+// Policies, the first of each being the meaning of an empty value, and limits.
 const (
 	MinValuesStrict     = model.MinValuesStrict
 	MinValuesBestEffort = model.MinValuesBestEffort
@@ -120,80 +120,87 @@ const (
 	MostVirtual      = model.MostVirtual
 )
 
-// ApplyLimitRanges gives a container what the LimitRanges of its namespace say of containers that name nothing themselves.
+// ApplyLimitRanges applies to a container the defaults that the LimitRanges of its namespace have for containers
+// without values of their own.
 func ApplyLimitRanges(container *corev1.ResourceRequirements, ranges []*corev1.LimitRange) {
 	model.ApplyLimitRanges(container, ranges)
 }
 
-// AverageRequest is what pods that wait for a node ask for on average, of CPU and memory.
+// AverageRequest returns the average CPU and memory request of the pods that wait for a node.
 func AverageRequest(pods []*Pod) Resources { return model.AverageRequest(pods) }
 
-// Confirm looks once more at a command that is about to be carried out, and says what keeps its nodes by now.
+// Confirm checks a command once more just before it is carried out, and returns what keeps its nodes now.
 func Confirm(in Input, command Command) []Verdict { return disrupt.Confirm(in, command) }
 
-// Disrupt finds everything that may be taken away now, and says what keeps every other node of a NodePool.
+// Disrupt finds all nodes that may be removed now, and says what keeps every other node of a NodePool.
 func Disrupt(in Input) Disruption { return disrupt.Disrupt(in) }
 
-// DisruptionReasons are the reasons for which Disrupt takes nodes away, in the order in which it asks.
+// DisruptionReasons returns the reasons for which Disrupt removes nodes, in order of precedence.
 func DisruptionReasons() []karpv1.DisruptionReason { return disrupt.DisruptionReasons() }
+
+// Although returns how a sentence begins that says why a node stays although reason applies to it, such as "it has drifted,
+// but ". It is empty for reasons that state no fact about the node.
+func Although(reason karpv1.DisruptionReason) string { return disrupt.Although(reason) }
 
 // Drain decides what a drain does next with the pods of one node.
 func Drain(pods []DrainPod, terms DrainTerms) DrainStep { return lifecycle.Drain(pods, terms) }
 
-// ExpiryOf is what becomes at a moment of a claim that has expired.
+// ExpiryOf says what is to be done at a given time about a claim that has expired.
 func ExpiryOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, now time.Time) Expiry {
 	return lifecycle.ExpiryOf(claim, pool, now)
 }
 
-// FindHeadroom finds room for the virtual pods of buffers on the nodes that are there or on their way.
+// FindHeadroom finds room for the virtual pods of buffers on nodes that exist or are on their way.
 func FindHeadroom(snapshot *Snapshot) place.Headroom { return place.FindHeadroom(snapshot) }
 
-// FindRepairs finds the nodes that a policy calls unhealthy and no longer tolerates.
+// FindRepairs finds the nodes that a policy calls unhealthy and tolerates no longer.
 func FindRepairs(machines []Machine, policies []cloud.RepairPolicy, now time.Time) lifecycle.Repairs {
 	return lifecycle.FindRepairs(machines, policies, now)
 }
 
-// LowerBound is what no plan can undercut, in US dollars per hour, given that existing nodes take none of the pods.
+// LowerBound returns a price, in US dollars per hour, that no plan can undercut if existing nodes take none of the
+// pods.
 func LowerBound(in Input) float64 { return place.LowerBound(in) }
 
 // NewMold returns the mold of a pool.
 func NewMold(pool *karpv1.NodePool) (*Mold, error) { return lifecycle.NewMold(pool) }
 
-// NewOverlays finds the NodeOverlays that apply to pools, and what is wrong with the others, by name.
+// NewOverlays returns the NodeOverlays that apply to pools, and the problems of the others, by name.
 func NewOverlays(all []*v1alpha1.NodeOverlay, pools []Pool) (*Overlays, map[string]OverlayProblem) {
 	return market.NewOverlays(all, pools)
 }
 
-// Offerings are the ways to launch a NodeClaim, whether it was planned or written by hand, the cheapest first.
+// Offerings returns the ways to launch a NodeClaim, planned or written by hand, the cheapest first.
 func Offerings(claim *karpv1.NodeClaim, types []*cloud.InstanceType, unavailable map[cloud.OfferingKey]time.Time, now time.Time, policy MinValuesPolicy) ([]cloud.OfferingKey, error) {
 	return market.Offerings(claim, types, unavailable, now, policy)
 }
 
-// Overtaken says that most of the pods which a command was to move have left since it was decided.
+// Overtaken reports whether most of the pods that a command was to move have left since it was decided.
 func Overtaken(moves, left int) bool { return disrupt.Overtaken(moves, left) }
 
 // Pack decides where the pods that wait for a node go: onto nodes that exist, claims in flight, or new claims.
 func Pack(in Input) Plan { return place.Pack(in) }
 
-// Placed says for which pods, by UID, the nodes that serve have room, planned with those nodes and nothing else.
+// Placed returns the pods, by UID, for which serving nodes have room when planned with those nodes alone.
 func Placed(snapshot *Snapshot, preferences PreferencePolicy) map[types.UID]bool {
 	return place.Placed(snapshot, preferences)
 }
 
-// PlacesPods says that nodes go for a reason only once their pods have a place elsewhere.
+// PlacesPods reports whether nodes are removed for a reason only once their pods have a place elsewhere.
 func PlacesPods(reason karpv1.DisruptionReason) bool { return model.PlacesPods(reason) }
 
-// Protected says what asks, on a node or on one of its pods, that the node is not disrupted for a reason.
+// Protected says what on a node, or on one of its pods, asks that the node not be disrupted for a reason; empty if
+// nothing does.
 func Protected(n *Node, reason karpv1.DisruptionReason, now time.Time) string {
 	return disrupt.Protected(n, reason, now)
 }
 
-// Protection reads the annotation karpenter.sh/do-not-disrupt; zero is without end.
+// Protection reads the annotation karpenter.sh/do-not-disrupt. A duration of zero means that protection has no end.
 func Protection(value string) (protects bool, lasts time.Duration, err error) {
 	return model.Protection(value)
 }
 
-// ResourcesOf reduces a list of quantities.
+// ResourcesOf reduces a list of quantities to Resources.
 func ResourcesOf(list corev1.ResourceList) Resources { return model.ResourcesOf(list) }
 
 // Shortages finds the static pools that have fewer nodes than their replicas, ordered by name.
@@ -202,5 +209,5 @@ func Shortages(snapshot *Snapshot) []Shortage { return lifecycle.Shortages(snaps
 // Static plans the nodes that static pools lack.
 func Static(in Input) (claims []Claim, refused []Reason) { return lifecycle.Static(in) }
 
-// Strategies are the names of Pack's ways to look for a lower price, each of which Input.Without may leave out.
+// Strategies returns the names of Pack's ways to look for a lower price. Input.Without may leave out any one of them.
 func Strategies() []string { return place.Strategies() }

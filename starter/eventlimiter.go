@@ -71,7 +71,7 @@ func (v *eventLimiter) choose(found plan.Disruption, young map[string]bool, now 
 				again(now)
 			default:
 				of.told |= 1 << kind
-				events = append(events, pendingEvent{node, eventOf(binding), shortened(before(binding.Reason) + binding.Message)})
+				events = append(events, pendingEvent{node, eventOf(binding), plan.Although(binding.Reason) + binding.Message})
 			}
 		} else {
 			of.since = time.Time{}
@@ -133,17 +133,4 @@ func eventOf(v plan.Verdict) string {
 func kindOf(v plan.Verdict) int {
 	causes := [...]plan.Cause{plan.CauseNode, plan.CausePod, plan.CausePDB, plan.CauseBudget, plan.CausePrice, plan.CauseRoom, plan.CausePolicy, plan.CauseBuffer, plan.CauseQuiet}
 	return slices.Index(plan.DisruptionReasons(), v.Reason)*len(causes) + slices.Index(causes[:], v.Cause)
-}
-
-// before says which reason there would be, where that is a fact about the node.
-func before(reason karpv1.DisruptionReason) string {
-	switch reason {
-	case karpv1.DisruptionReasonDrifted:
-		return "it has drifted, but "
-	case plan.DisruptionReasonExpired:
-		return "it has expired, but "
-	case karpv1.DisruptionReasonEmpty:
-		return "it is empty, but "
-	}
-	return ""
 }

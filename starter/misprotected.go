@@ -35,7 +35,7 @@ func (m *misprotected) tell(snapshot *plan.Snapshot) (more bool) {
 		default:
 			count++
 			if _, _, err := plan.Protection(value); err != nil {
-				m.events.Event(object, corev1.EventTypeWarning, eventMisprotected, shortened(err.Error()))
+				m.events.Event(object, corev1.EventTypeWarning, eventMisprotected, err.Error())
 			}
 		}
 		said[object.UID] = mark

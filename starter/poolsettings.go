@@ -59,5 +59,5 @@ func unreadable(pool *karpv1.NodePool, now time.Time) string {
 	if _, err := pool.Packing(); err != nil {
 		sentences = append(sentences, "pods are packed as the worker's --packing says, because "+err.Error())
 	}
-	return shortened(strings.ReplaceAll(strings.Join(sentences, "; "), "\n", "; "))
+	return strings.ReplaceAll(strings.Join(sentences, "; "), "\n", "; ")
 }

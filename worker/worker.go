@@ -24,14 +24,10 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tenon-sh/tenon/activities"
@@ -278,15 +274,4 @@ func Scheme() *runtime.Scheme {
 		}
 	}
 	return scheme
-}
-
-// recorder records Events in the API server.
-func recorder(config *rest.Config) (record.EventRecorder, func(), error) {
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, nil, fmt.Errorf("events client: %w", err)
-	}
-	broadcaster := record.NewBroadcaster()
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: clients.CoreV1().Events("")})
-	return broadcaster.NewRecorder(Scheme(), corev1.EventSource{Component: "tenon"}), broadcaster.Shutdown, nil
 }

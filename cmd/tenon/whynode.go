@@ -144,7 +144,7 @@ func (f *nodeFacts) story() *nodeStory {
 		s.Verdicts = f.answer.Verdicts
 		s.Summary = f.described(s) + " stays"
 		if binding := binding(s.Verdicts); binding != nil {
-			s.Summary += ": " + speaksFor(binding.Reason) + binding.Message
+			s.Summary += ": " + plan.Although(karpv1.DisruptionReason(binding.Reason)) + binding.Message
 		} else {
 			s.Summary += ": there is no reason for it to go"
 		}
@@ -166,19 +166,6 @@ func (f *nodeFacts) state() string {
 		return "Goes"
 	}
 	return "Stays"
-}
-
-// speaksFor says what would let a node go, where that is a fact about it.
-func speaksFor(reason string) string {
-	switch karpv1.DisruptionReason(reason) {
-	case karpv1.DisruptionReasonDrifted:
-		return "it has drifted, but "
-	case plan.DisruptionReasonExpired:
-		return "it has expired, but "
-	case karpv1.DisruptionReasonEmpty:
-		return "it is empty, but "
-	}
-	return ""
 }
 
 // label takes what labels tell of a machine.

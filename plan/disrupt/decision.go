@@ -17,6 +17,20 @@ func DisruptionReasons() []karpv1.DisruptionReason {
 		karpv1.DisruptionReasonDrifted, karpv1.DisruptionReasonUnderutilized}
 }
 
+// Although returns how a sentence begins that says why a node stays although reason applies to it, such as "it has drifted,
+// but ". It is empty for reasons that state no fact about the node.
+func Although(reason karpv1.DisruptionReason) string {
+	switch reason {
+	case karpv1.DisruptionReasonDrifted:
+		return "it has drifted, but "
+	case DisruptionReasonExpired:
+		return "it has expired, but "
+	case karpv1.DisruptionReasonEmpty:
+		return "it is empty, but "
+	}
+	return ""
+}
+
 // decision is one evaluation under way.
 type decision struct {
 	in    model.Input
