@@ -1,38 +1,41 @@
-// Package activities is every side effect Tenon has on a cluster and on its cloud, each of them once and idempotent.
+// Package activities implements every side effect that Tenon has on a cluster and its cloud. Each is idempotent and has one
+// implementation.
 //
 // # Parts
 //
-// Each part is a type with what it needs and no more, and New puts them together. Some are the activities of one consumer:
-// Provisioning has the planner, Launch the launcher and the finder, the life of a NodeClaim the joiner, the drainer, the
-// deleter and the terminator, Disruption the evaluator and the remover, a Replacement the replacer, the waiter, the retirer
-// and the undoer, Sweep the sweeper, and who asks why the answerer. Others serve several of these: objects and events write
-// to the API server, executions ask Temporal, the catalogue knows what can be launched, inputs ask the planner.
+// Each part is a type that holds only what it needs; New puts them together. Some serve one consumer: Provisioning uses the
+// planner; Launch the launcher and the finder; the life of a NodeClaim the joiner, the drainer, the deleter and the
+// terminator; Disruption the evaluator and the remover; a Replacement the replacer, the waiter, the retirer and the undoer;
+// Sweep the sweeper. The answerer answers people who ask why. Other parts are shared: objects and events write to the API
+// server, executions queries Temporal, the catalogue knows what can be launched, and inputs builds the planner's input.
 //
 // # Rules
 //
-// An activity may be killed at any line and run again, on another machine, while the first one still runs. So each one
-// looks at what is there before it acts, names what it means by UID, writes only what is not so already, and keeps
-// nothing in memory that the next try would need. What has to be remembered is on the objects themselves: a plan's id
-// and a launch group's on the NodeClaims it made, ownership tags on instances, finalizers on what must not vanish.
+// An activity may be killed at any line and run again, on another machine, while the first run still continues. So each
+// activity checks the current state before it acts, identifies objects by UID, writes only what differs, and keeps nothing
+// in memory that the next attempt would need. State that has to survive is on the objects themselves: NodeClaims carry the
+// ids of their plan and their launch group, instances carry ownership tags, and objects that must not vanish carry
+// finalizers.
 //
-// Decisions are made by package plan over a snapshot of the mirror; reality is read again before anything is taken away.
+// Package plan makes decisions over a snapshot of the mirror. Activities read the actual state again before they remove
+// anything.
 //
 // # Errors
 //
-// An activity returns an error to be tried again by its policy, or a failure of one of the types named in package
-// workflows, which ends the tries and tells the workflow what to do instead. Where the cloud said when to come back,
-// the next try waits for that. See failure.go.
+// An ordinary error makes Temporal retry the activity by its policy. A failure of one of the types named in package
+// workflows ends the retries and tells the workflow what to do instead. Where the cloud said when to come back, the next
+// attempt waits for that. See failure.go.
 //
 // # Writes
 //
-// The API server pays for every write, so a node's whole life is to cost at most thirteen: create the claim; its labels
-// and its status after the launch; the Node's registration; the claim's status; the Node's initialized label; the
-// claim's status; delete the claim; cordon the Node; delete the Node; the Node's finalizer; the claim's finalizer; and, where the instance
-// takes its time to end, the claim's status once more. A pod that
-// is nominated to its node (package nominate) costs one more each. Where a NodePool's consolidateAfter is neither zero nor
-// Never, the starter writes the claim's status once when the node has been quiet for a while longer, and twice for each
-// time its quiet is broken. A replacement costs three more for each node that goes and one for each that comes: marks on
-// the Node and its claim, why the Node goes, and the opening of what was kept for its pods.
+// The API server pays for every write, so a node's whole life costs at most thirteen: create the claim; its labels and its
+// status after the launch; the Node's registration; the claim's status; the Node's initialized label; the claim's status;
+// delete the claim; cordon the Node; delete the Node; the Node's finalizer; the claim's finalizer; and, where the instance
+// is slow to terminate, the claim's status once more. Each pod nominated to the node (package nominate) costs one more.
+// Where a NodePool's consolidateAfter is neither zero nor Never, the starter writes the claim's status once when the node
+// has been quiet for a while longer than that, and twice each time its quiet is broken. A replacement costs three more
+// writes for each node it removes and one for each node it adds: marks on the Node and on its claim, the reason why the
+// Node is removed, and opening the node that was reserved for the pods.
 //
 // Reading order: mirror, wording, attend, parallel, failure, objects, change, events, executions, seen, cordon,
 // registration, overlaid, catalogue, input, growth, plannedclaim, draft, create, note, explain, plan, instance,
@@ -57,47 +60,48 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// Config is what the activities work with.
+// Config holds what the activities need.
 type Config struct {
 	Cluster workflows.Cluster
-	// ClusterUID is the UID of the namespace kube-system, which tells the cluster from another one of its name.
+	// ClusterUID is the UID of the namespace kube-system, which distinguishes the cluster from another one of the same
+	// name.
 	ClusterUID string
-	// Kube reads from and writes to the API server itself, without a cache between.
+	// Kube reads from and writes to the API server directly, without a cache.
 	Kube client.WithWatch
-	// Evictions is Kube for drains, with a limit of its own; nil where they share Kube's.
+	// Evictions is the client for drains, with a rate limit of its own; with nil, drains use Kube.
 	Evictions client.WithWatch
 	Mirror    Mirror
 	Cloud     cloud.Provider
-	// Temporal is how launches and the sweep find and start workflows.
+	// Temporal is the client by which launches and the sweep find and start workflows.
 	Temporal temporal.Client
-	// Nominator tells the kube-scheduler where planned pods are expected; nil where nobody does.
+	// Nominator tells the kube-scheduler where planned pods are expected; nil disables nominations.
 	Nominator *nominate.Nominator
-	// Growth counts pods that growing pauses for; nil where nobody does.
+	// Growth counts pods for which launching further nodes is paused; nil disables the metrics.
 	Growth *GrowthMetrics
 	// Events records Kubernetes Events about nodes and pods.
 	Events record.EventRecorder
 	Log    *zap.Logger
 	// BatchIdle and BatchMost are the window in which pending pods are collected before they are planned.
 	BatchIdle, BatchMost time.Duration
-	// MinValues is what happens to claims whose pool's minValues cannot be kept.
+	// MinValues decides what happens to claims whose NodePool's minValues cannot be met.
 	MinValues plan.MinValuesPolicy
-	// Preferences is what becomes of that which pods prefer but do not require.
+	// Preferences decides how the planner treats what pods prefer but do not require.
 	Preferences plan.PreferencePolicy
-	// NodePrice is what a node costs beside its machine and its volumes, in US dollars per hour.
+	// NodePrice is the cost of a node besides its instance and its volumes, in US dollars per hour.
 	NodePrice float64
-	// Packing is how the pods of NodePools are packed that do not say it themselves.
+	// Packing is how pods are packed for NodePools that do not specify it themselves.
 	Packing plan.Packing
-	// SweepMost is the share of the nodes that one sweep may end, more than 0 and at most 1; SweepMetrics counts what it
-	// does, nil where nobody does.
+	// SweepMost is the share of the nodes that one sweep may remove, more than 0 and at most 1. SweepMetrics counts what
+	// sweeps do; nil disables the metrics.
 	SweepMost    float64
 	SweepMetrics *SweepMetrics
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpot bool
-	// Rate bounds how many nodes of the cluster begin to be disrupted within a time; nil bounds nothing.
+	// Rate limits how many nodes of the cluster begin to be disrupted within a period; nil means no limit.
 	Rate *karpv1.DisruptionRate
 }
 
-// Activities implements workflows.Activities, each of its parts some of them.
+// Activities implements workflows.Activities; each of its parts implements some of the methods.
 type Activities struct {
 	*planner
 	*evaluator
@@ -120,7 +124,7 @@ var _ workflows.Activities = (*Activities)(nil)
 
 // New returns the activities of one cluster.
 func New(config Config) *Activities {
-	// What several parts need.
+	// Shared by several parts.
 	objects, events, executions := objects{config.Kube}, recorder{config.Events}, executions{config.Temporal}
 	mirror, provider, name, log := config.Mirror, config.Cloud, config.Cluster, config.Log
 	seen := seen{cluster: name, clusterUID: config.ClusterUID, mirror: mirror, log: log}
@@ -154,7 +158,7 @@ func New(config Config) *Activities {
 	}
 }
 
-// newDrains returns what runs drains.
+// newDrains returns the Drains of the configured cluster.
 func newDrains(config Config) *Drains {
 	drains := &Drains{Client: config.Kube, Events: config.Events, Log: config.Log}
 	if config.Evictions != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// launchedCloud is a cloud of which only the instances are looked at.
+// launchedCloud is a cloud that has only instances.
 type launchedCloud struct {
 	cloud.Provider
 	ids []string
@@ -41,7 +41,7 @@ func (c launchedCloud) Instances(context.Context, cloud.Query) ([]cloud.Instance
 	return all, nil
 }
 
-// startedWorkflows is a Temporal server on which workflows run with these instances.
+// startedWorkflows is a Temporal server on which workflows run that were started with these instances.
 type startedWorkflows struct {
 	temporal.Client
 	instances map[string]string
@@ -59,7 +59,7 @@ func (s startedWorkflows) DescribeWorkflowExecution(_ context.Context, id, _ str
 	}}, err
 }
 
-// groupClaim is a claim of a launch group, with its instance if that is written down.
+// groupClaim returns a claim of a launch group, with its instance if one is given.
 func groupClaim(name, group, instance string) *karpv1.NodeClaim {
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
 		Annotations: map[string]string{karpv1.LaunchGroupAnnotationKey: group}}}
@@ -69,7 +69,7 @@ func groupClaim(name, group, instance string) *karpv1.NodeClaim {
 	return claim
 }
 
-// slowMirror shows claims as they were before they had instances, but for those whose machines it knows.
+// slowMirror shows no claims except those of the instances it knows.
 type slowMirror struct {
 	Mirror
 	machines map[string]*karpv1.NodeClaim
@@ -118,7 +118,7 @@ func TestFindInstances(t *testing.T) {
 	}
 }
 
-// TestTheInstanceOfTheClaimCounts has Karpenter launch a claim that Tenon was launching when it lost the Lease.
+// TestTheInstanceOfTheClaimCounts covers a claim that Karpenter launches after Tenon lost the Lease during its own launch.
 func TestTheInstanceOfTheClaimCounts(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -147,7 +147,7 @@ func TestTheInstanceOfTheClaimCounts(t *testing.T) {
 	}
 }
 
-// startingTemporal starts workflows, but for one, which it first refuses to.
+// startingTemporal starts workflows, but refuses the first attempt to start one of them.
 type startingTemporal struct {
 	temporal.Client
 	mu      sync.Mutex

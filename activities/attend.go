@@ -8,9 +8,9 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// attend reports at intervals that an activity is alive, until done is called. Cancellation of the activity arrives with
-// the reports, as cancellation of its context; the context that is returned ends also when the worker is told to stop,
-// so that another one can go on at once instead of after a heartbeat's timeout.
+// attend sends heartbeats for an activity until done is called. Cancellation of the activity arrives with the heartbeats,
+// as cancellation of its context. The returned context also ends when the worker is told to stop, so that another worker
+// can continue at once instead of after a heartbeat timeout.
 func attend(ctx context.Context) (attended context.Context, done func()) {
 	attended, cancel := context.WithCancelCause(ctx)
 	finished := make(chan struct{})
@@ -37,5 +37,5 @@ func attend(ctx context.Context) (attended context.Context, done func()) {
 	}
 }
 
-// errWorkerStopping has another worker go on.
+// errWorkerStopping makes another worker continue the activity.
 var errWorkerStopping = errors.New("this worker is stopping; another one goes on")

@@ -17,8 +17,8 @@ type waiter struct {
 	seen    seen
 }
 
-// AwaitReplacements waits over the mirror until all claims of a replacement serve, one of them is gone, or the time is
-// over.
+// AwaitReplacements watches the mirror until all claims of a replacement are initialized, one of them is gone, or the time
+// is up.
 func (w *waiter) AwaitReplacements(ctx context.Context, in workflows.AwaitReplacementsInput) (workflows.Awaited, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -49,7 +49,7 @@ func (w *waiter) AwaitReplacements(ctx context.Context, in workflows.AwaitReplac
 	return workflows.Awaited{}, fmt.Errorf("wait for replacement %s: %w", in.ID, err)
 }
 
-// awaited says how far claims are.
+// awaited reports which claims are lost and which are not initialized yet.
 func (w *waiter) awaited(refs []workflows.ClaimRef) workflows.Awaited {
 	var found workflows.Awaited
 	for _, ref := range refs {
@@ -63,7 +63,7 @@ func (w *waiter) awaited(refs []workflows.ClaimRef) workflows.Awaited {
 	return found
 }
 
-// lacks says what a claim still lacks to serve.
+// lacks describes the first condition that a claim still lacks before it is initialized.
 func lacks(claim *karpv1.NodeClaim) string {
 	for _, stage := range []struct{ condition, what string }{
 		{karpv1.ConditionTypeLaunched, "is not launched"},

@@ -19,7 +19,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// replacer begins replacements: it creates the claims that replace, and marks the nodes that go.
+// replacer begins replacements: it creates the new claims, and marks the nodes to be replaced.
 type replacer struct {
 	objects   objects
 	mirror    Mirror
@@ -28,9 +28,9 @@ type replacer struct {
 	log       *zap.Logger
 }
 
-// BeginReplacement creates the claims of a replacement and marks the nodes that go. The claims come first: once a node
-// is marked, its pods count as waiting for a place, and nobody else is to buy one for them. Both are found again by the
-// replacement's id, so that a second try adds what the first has not done.
+// BeginReplacement creates the claims of a replacement and marks the nodes to be replaced. It creates the claims first:
+// once a node is marked, its pods count as waiting for a place, and no other plan may buy one for them. A second attempt
+// finds both by the replacement's id, and adds what the first has not done.
 func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -56,8 +56,8 @@ func (r *replacer) BeginReplacement(ctx context.Context, in workflows.Replace) (
 	return result, nil
 }
 
-// markAll marks the nodes. Of nodes that go each for itself, those are left out that have changed, and with oneStays those
-// that the API server does not let be marked.
+// markAll marks the nodes. In an independent replacement it skips nodes that have changed and, with oneStays, nodes that
+// the API server does not let it mark. It fails if no node is left.
 func (r *replacer) markAll(ctx context.Context, in workflows.Replace, oneStays bool) error {
 	left := make([]error, len(in.Nodes))
 	err := inParallel(ctx, len(in.Nodes), func(ctx context.Context, i int) error {
@@ -81,7 +81,7 @@ func (r *replacer) markAll(ctx context.Context, in workflows.Replace, oneStays b
 	return err
 }
 
-// checkStillWorthwhile ends a replacement that was overtaken since it was decided.
+// checkStillWorthwhile ends a replacement if most of the pods that it was to move have left since it was decided.
 func (r *replacer) checkStillWorthwhile(ctx context.Context, in workflows.Replace) error {
 	if in.Moves == 0 {
 		return nil
@@ -105,8 +105,8 @@ func (r *replacer) checkStillWorthwhile(ctx context.Context, in workflows.Replac
 	return nil
 }
 
-// candidate reads a node that is to be replaced, and its claim. That one is gone, or is being replaced or removed by
-// somebody else, ends the replacement: what was decided then holds no more.
+// candidate reads a node that is to be replaced, and its claim. It ends the replacement if either is gone or is being
+// replaced or removed by somebody else, because the decision no longer holds.
 func (r *replacer) candidate(ctx context.Context, id string, gone workflows.RemovedNode) (*karpv1.NodeClaim, *corev1.Node, error) {
 	claim, err := r.objects.claim(ctx, gone.Claim)
 	if err != nil {
@@ -125,9 +125,9 @@ func (r *replacer) candidate(ctx context.Context, id string, gone workflows.Remo
 	return claim, node, nil
 }
 
-// markReplaced marks a node that is being replaced, and says on its claim why. The mark on the Node comes first and goes
-// last: a claim that says so on a Node without it was marked by Karpenter. Events come before the last write: an attempt that
-// is broken off is followed by one that says them.
+// markReplaced marks a node that is being replaced, and writes the reason on its claim. The mark on the Node is written
+// first and removed last: a claim with the condition whose Node has no mark was marked by Karpenter. Events precede the
+// last write, so that an interrupted attempt is followed by one that emits them.
 func (r *replacer) markReplaced(ctx context.Context, in workflows.Replace, why string, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	marked := disrupted(node) && claim.IsTrue(karpv1.ConditionTypeDisruptionReason)
 	node, err := r.objects.change(ctx, node, "mark", func(node *corev1.Node) {
@@ -145,8 +145,9 @@ func (r *replacer) markReplaced(ctx context.Context, in workflows.Replace, why s
 	})
 }
 
-// tellReplaced writes the Events of a node that is to be replaced. As Karpenter's, the Event of a launch is only written
-// where there is one; the end of every node has its own. What the policy Balanced lets go has an Event in any case.
+// tellReplaced emits the Events of a node that is to be replaced. Like Karpenter, it emits the Event of a launch only where
+// there is one; the removal of every node has an Event of its own. Nodes consolidated as underutilized under the policy
+// Balanced always get an Event.
 func (r *replacer) tellReplaced(in workflows.Replace, why string, claim *karpv1.NodeClaim, node *corev1.Node) {
 	pool := r.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
 	if in.Reason == string(karpv1.DisruptionReasonUnderutilized) && pool != nil && pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidationPolicyBalanced {
@@ -158,7 +159,7 @@ func (r *replacer) tellReplaced(in workflows.Replace, why string, claim *karpv1.
 	}
 }
 
-// createReplacements creates the claims that do not exist yet. Alike claims stand next to each other.
+// createReplacements creates the claims that do not exist yet. Claims that are alike are adjacent.
 func (r *replacer) createReplacements(ctx context.Context, in workflows.Replace) (workflows.BeginResult, error) {
 	var result workflows.BeginResult
 	if len(in.Claims) == 0 {
@@ -187,7 +188,7 @@ func (r *replacer) createReplacements(ctx context.Context, in workflows.Replace)
 	return result, nil
 }
 
-// createReplacement creates a replacement's claim of a number, unless an earlier try has.
+// createReplacement creates the claim with the given number of a replacement, unless an earlier attempt has.
 func (r *replacer) createReplacement(ctx context.Context, id string, number int, planned plan.Claim, pool *karpv1.NodePool, group string) (*karpv1.NodeClaim, error) {
 	for try := 0; ; try++ {
 		draft, err := r.catalogue.draft(planned, pool, group, replacementName(id, planned.NodePool, number, try))
@@ -214,7 +215,8 @@ func (r *replacer) createReplacement(ctx context.Context, id string, number int,
 	}
 }
 
-// replacementName is the name of a replacement's claim of a number, and of a try where another claim has the first.
+// replacementName returns the name of a replacement's claim with the given number. A try above 0 gives another name, for
+// when another claim has the previous one.
 func replacementName(id, pool string, number, try int) string {
 	return claimName(pool, fmt.Sprintf("%s/%d/%d", id, number, try))
 }

@@ -18,23 +18,23 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// askTimeout bounds one eviction or deletion. The client waits by itself when the server asks it to, which must not
-// keep the others waiting.
+// askTimeout limits one eviction or deletion. The client itself waits when the server asks it to, which must not delay the
+// other requests.
 const askTimeout = 5 * time.Second
 
-// budgetLists reads the disruption budgets of namespaces, each once for all pods that are asked for at a time.
+// budgetLists reads the disruption budgets of each namespace once per round of requests.
 type budgetLists struct {
 	client client.Client
 	mu     sync.Mutex
 	byName map[string]*budgetList
 }
 
-// budgetList are the budgets of one namespace.
+// budgetList holds the budgets of one namespace.
 type budgetList struct {
 	read    sync.Once
 	budgets []policyv1.PodDisruptionBudget
 	err     error
-	// taken is how many pods were let through to the API server since the budgets were read, by budget.
+	// taken counts, by budget, the pods that were let through to the API server since the budgets were read.
 	taken map[string]int32
 }
 
@@ -45,7 +45,7 @@ func (l *budgetLists) renew() {
 	l.byName = map[string]*budgetList{}
 }
 
-// of are the budgets that count a pod, found the way the API server finds them, ordered by name.
+// of returns the budgets that cover a pod, selected as the API server selects them, ordered by name.
 func (l *budgetLists) of(ctx context.Context, pod *corev1.Pod) ([]policyv1.PodDisruptionBudget, error) {
 	l.mu.Lock()
 	list := l.byName[pod.Namespace]
@@ -58,7 +58,7 @@ func (l *budgetLists) of(ctx context.Context, pod *corev1.Pod) ([]policyv1.PodDi
 	}
 	l.mu.Unlock()
 	list.read.Do(func() {
-		// The time of the request that was refused may be used up.
+		// The refused request may have used up its time.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 		defer cancel()
 		var all policyv1.PodDisruptionBudgetList
@@ -93,7 +93,7 @@ func (l *budgetLists) refusal(ctx context.Context, pod *corev1.Pod) *workflows.B
 	return blocked(pod, budgets)
 }
 
-// allows says whether a budget may let one more pod go than were let through already.
+// allows reports whether a budget may allow one more pod than were let through already, and counts that pod.
 func (l *budgetLists) allows(namespace string, budget *policyv1.PodDisruptionBudget) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,8 +108,8 @@ func (l *budgetLists) allows(namespace string, budget *policyv1.PodDisruptionBud
 	return true
 }
 
-// blocker names the disruption budgets that have refused a pod. The refusal itself names them only in its message. Unless
-// it is certain that a budget was the reason, budgets that would allow the eviction are not blamed for it.
+// blocker names the disruption budgets that have refused a pod; the refusal itself names them only in its message. Unless
+// it is certain that a budget was the reason, a budget that would allow the eviction is not named.
 func (l *budgetLists) blocker(ctx context.Context, pod *corev1.Pod, refusal error, certain bool) *workflows.Blocker {
 	budgets, err := l.of(ctx, pod)
 	switch {
@@ -121,7 +121,7 @@ func (l *budgetLists) blocker(ctx context.Context, pod *corev1.Pod, refusal erro
 	return blocked(pod, budgets)
 }
 
-// blocked says which budgets hold a pod, of which there is at least one.
+// blocked describes the budgets, at least one, that block a pod.
 func blocked(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) *workflows.Blocker {
 	blocker := &workflows.Blocker{Pod: pod.Namespace + "/" + pod.Name, Cause: blockedByBudget, By: budgets[0].Name}
 	status := &budgets[0].Status
@@ -141,12 +141,12 @@ func blocked(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) *workflows
 	return blocker
 }
 
-// behind says that a budget was changed and its status is not reckoned anew yet.
+// behind reports whether a budget was changed and its status has not been recalculated yet.
 func behind(budget *policyv1.PodDisruptionBudget) bool {
 	return budget.Status.ObservedGeneration < budget.Generation
 }
 
-// covers reports whether a budget counts the pod, as policy/v1 has it: a missing selector selects nothing, an empty one
+// covers reports whether a budget covers the pod, as in policy/v1: a missing selector selects nothing, an empty one
 // everything.
 func covers(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)

@@ -10,25 +10,25 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// catalogue is what can be had: for each NodePool what can be launched, and for a claim as what, as NodeOverlays have it.
+// catalogue knows what can be launched for each NodePool and each claim, with NodeOverlays applied.
 type catalogue struct {
 	mirror Mirror
 	cloud  cloud.Provider
-	// nodePrice is what a node costs beside its machine and its volumes, and packing how pods of NodePools are packed that
-	// do not say it themselves; see Config.
+	// nodePrice is the cost of a node besides its instance and its volumes, and packing how pods are packed for NodePools
+	// that do not specify it themselves; see Config.
 	nodePrice float64
 	packing   plan.Packing
-	// overlaid are the pools as NodeOverlays have them.
+	// overlaid caches the pools with NodeOverlays applied.
 	overlaid overlaid
 }
 
-// pools returns every NodePool with what can be launched for it, or why nothing can, as NodeOverlays have it.
+// pools returns every NodePool with what can be launched for it, or why nothing can, with NodeOverlays applied.
 func (c *catalogue) pools(ctx context.Context) []plan.Pool {
 	pools, _ := c.overlaid.apply(c.mirror.NodeOverlays(), c.offered(ctx))
 	return pools
 }
 
-// offered returns every NodePool with what the cloud sells for it.
+// offered returns every NodePool with what the cloud offers for it.
 func (c *catalogue) offered(ctx context.Context) []plan.Pool {
 	var pools []plan.Pool
 	for _, nodePool := range c.mirror.NodePools() {
@@ -48,8 +48,8 @@ func (c *catalogue) offered(ctx context.Context) []plan.Pool {
 	return pools
 }
 
-// sold are the instance types that a claim can be launched as, as planning has them. No overlay is about a claim that is of
-// no NodePool.
+// sold returns the instance types that a claim can be launched as, as planning sees them. Overlays do not apply to a claim
+// without a NodePool.
 func (c *catalogue) sold(ctx context.Context, claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
 	kinds, err := c.cloud.InstanceTypes(ctx, class)
 	objects := c.mirror.NodeOverlays()

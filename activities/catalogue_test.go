@@ -14,7 +14,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// shop is a cluster with NodePools and classes, and a cloud that sells one type for the classes it knows.
+// shop is a cluster with NodePools and classes, and a cloud that offers one type for the classes it knows.
 type shop struct {
 	Mirror
 	cloud.Provider
@@ -35,7 +35,7 @@ func (s *shop) InstanceTypes(_ context.Context, class *awsv1.EC2NodeClass) ([]*c
 	return s.kinds, nil
 }
 
-// poolOf is a NodePool of a class.
+// poolOf returns a NodePool that refers to a class.
 func poolOf(name, class string, annotations map[string]string) *karpv1.NodePool {
 	pool := &karpv1.NodePool{}
 	pool.Name, pool.Annotations = name, annotations

@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// guarded are the lists of a Node that several parties write. A patch that changes one of them states what it saw there, of
-// taints those that it takes off, so that nothing of somebody else's is lost; what else changes on the Node meanwhile, as
-// its status does all the time, does not matter.
+// guarded lists the fields of a Node that several parties write. A patch that changes one of them tests for the value it
+// read, for taints only for those that it removes, so that it overwrites no change of others. Concurrent changes elsewhere
+// on the Node, such as its status, do not matter.
 var guarded = []string{"/spec/taints", "/metadata/finalizers", "/metadata/ownerReferences"}
 
-// change patches the node to what edit makes of it, and writes nothing where edit changes nothing. When somebody else
-// was quicker, the node is read again and edited anew. A node that has vanished needs no change.
+// change patches the node to the result of edit, and writes nothing if edit changes nothing. After a concurrent change it
+// reads the node again and repeats the edit. A node that is gone needs no change.
 func (o objects) change(ctx context.Context, node *corev1.Node, doing string, edit func(*corev1.Node)) (*corev1.Node, error) {
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
 		changed := node.DeepCopy()
@@ -57,15 +57,15 @@ func (o objects) change(ctx context.Context, node *corev1.Node, doing string, ed
 	}
 }
 
-// nodePatch is the JSON patch from one state of a Node to another, guarded where it touches what others write. Taints are
-// taken off and put on one by one: Kubernetes' own come and go all the time while a node joins, most of them at the end of
-// the list, and are nobody's business here.
+// nodePatch returns the JSON patch from one state of a Node to another, guarded where it touches what others write. It adds
+// and removes taints one by one: Kubernetes' own taints change all the time while a node joins, most of them at the end of
+// the list, and do not matter here.
 func nodePatch(before, after *corev1.Node) ([]byte, error) {
 	var taints []jsonpatch.Operation
 	if len(before.Spec.Taints) > 0 {
 		taints = taintChanges(before.Spec.Taints, after.Spec.Taints)
 		after = after.DeepCopy()
-		after.Spec.Taints = before.Spec.Taints // that is seen to
+		after.Spec.Taints = before.Spec.Taints // handled by taintChanges
 	}
 	from, err := json.Marshal(before)
 	if err != nil {
@@ -92,8 +92,8 @@ func nodePatch(before, after *corev1.Node) ([]byte, error) {
 	return json.Marshal(slices.Concat(tests, operations, taints))
 }
 
-// taintChanges takes the taints off a Node that are no longer wanted, each only if it is where it was seen, and puts on
-// those that are new. The last goes first, so that the places of the others stay the same.
+// taintChanges removes from a Node the taints that are no longer wanted, each only if it is still at its index, and appends
+// the new ones. It removes the last one first, so that the indexes of the others stay valid.
 func taintChanges(before, after []corev1.Taint) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
 	for i, taint := range slices.Backward(before) {

@@ -14,8 +14,8 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// TestTaintsOfOthers patches a Node on which Kubernetes has changed taints since it was read, from the taint with which it
-// booted to the one that keeps it for its pods.
+// TestTaintsOfOthers patches a Node from the taint with which it booted to the one that reserves it for its pods, after
+// Kubernetes has changed other taints since the Node was read.
 func TestTaintsOfOthers(t *testing.T) {
 	t.Parallel()
 	taint := func(key string) corev1.Taint { return corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule} }

@@ -11,19 +11,20 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// confirmedAtOnce bounds the nodes that the planner is asked about in one question.
+// confirmedAtOnce limits how many nodes the planner is asked about in one question.
 const confirmedAtOnce = 200
 
-// confirmer asks the planner about nodes that are about to go. Hundreds of replacements may come this far at the same
-// moment, as where all nodes of a cluster drift, and each question takes a simulation of the whole cluster. So one question
-// is asked at a time, which bounds the memory, and it is asked for all who wait, which bounds the time.
+// confirmer asks the planner about nodes that are about to be removed. Hundreds of replacements may reach this point at the
+// same moment, for example when all nodes of a cluster drift, and each question simulates the whole cluster. So the
+// confirmer asks one question at a time, which bounds the memory, and asks it for all replacements that wait, which bounds
+// the time.
 type confirmer struct {
 	mu      sync.Mutex
 	asking  bool
 	waiting []*leave
 }
 
-// leave is what a replacement asks for: that its nodes may go, by the names of their claims.
+// leave is the request of a replacement to remove nodes, given by the names of their claims.
 type leave struct {
 	replacement string
 	reason      karpv1.DisruptionReason
@@ -34,13 +35,13 @@ type leave struct {
 	answer chan leaveAnswer
 }
 
-// leaveAnswer is what keeps nodes from going, or why that is not known.
+// leaveAnswer holds what keeps nodes from being removed, or why that is not known.
 type leaveAnswer struct {
 	verdicts []plan.Verdict
 	err      error
 }
 
-// tell answers, unless the leave has its answer.
+// tell delivers an answer, unless the leave already has one.
 func (l *leave) tell(a leaveAnswer) {
 	select {
 	case l.answer <- a:
@@ -48,8 +49,8 @@ func (l *leave) tell(a leaveAnswer) {
 	}
 }
 
-// confirm says what keeps nodes of a replacement from going. ask asks the planner about several leaves of one reason. Who
-// gives up waiting is not asked for.
+// confirm returns what keeps nodes of a replacement from being removed. ask asks the planner about several leaves with the
+// same reason. Callers that have given up waiting are left out of the question.
 func (c *confirmer) confirm(ctx context.Context, replacement string, reason karpv1.DisruptionReason, claims []string, ask func(context.Context, []*leave) []plan.Verdict) ([]plan.Verdict, error) {
 	l := &leave{replacement: replacement, reason: reason, claims: claims, gone: ctx.Done(), answer: make(chan leaveAnswer, 1)}
 	c.mu.Lock()
@@ -58,7 +59,7 @@ func (c *confirmer) confirm(ctx context.Context, replacement string, reason karp
 	c.asking = true
 	c.mu.Unlock()
 	if first {
-		// The others' answers do not depend on whether this one is still waited for.
+		// The others' answers must not depend on whether this caller still waits.
 		go c.answer(func(leaves []*leave) []plan.Verdict { return ask(context.WithoutCancel(ctx), leaves) })
 	}
 	select {
@@ -69,7 +70,7 @@ func (c *confirmer) confirm(ctx context.Context, replacement string, reason karp
 	}
 }
 
-// answer answers until nobody waits.
+// answer answers leaves until none is waiting.
 func (c *confirmer) answer(ask func([]*leave) []plan.Verdict) {
 	for {
 		leaves := c.next()
@@ -80,7 +81,7 @@ func (c *confirmer) answer(ask func([]*leave) []plan.Verdict) {
 	}
 }
 
-// answerSafely has a panic of the planner be an error of who asked for what it panics at, and of nobody else.
+// answerSafely turns a panic of the planner into an error for the leave that causes it, and for no other.
 func answerSafely(leaves []*leave, ask func([]*leave) []plan.Verdict) {
 	defer func() {
 		panicked := recover()
@@ -97,7 +98,7 @@ func answerSafely(leaves []*leave, ask func([]*leave) []plan.Verdict) {
 	answerTogether(leaves, ask)
 }
 
-// next takes the first of those who wait, and others of its reason. It ends the asking where nobody does.
+// next takes the first waiting leave and others with the same reason. If none is waiting, it ends the round.
 func (c *confirmer) next() []*leave {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,8 +117,8 @@ func (c *confirmer) next() []*leave {
 	return taken
 }
 
-// answerTogether asks about several leaves at once, and once more about each of those whose pods find no place among so
-// many. Where something protects a node, the planner says nothing yet of whether the pods of the others have a place.
+// answerTogether asks about several leaves at once. If pods find no room among so many, it asks once more about each leave
+// that was refused. While something protects a node, the planner does not say yet whether the pods of the others have room.
 func answerTogether(leaves []*leave, ask func([]*leave) []plan.Verdict) {
 	for len(leaves) > 0 {
 		verdicts := ask(leaves)
@@ -148,7 +149,7 @@ func answerTogether(leaves []*leave, ask func([]*leave) []plan.Verdict) {
 	}
 }
 
-// among are those of the verdicts that are about nodes of the leave.
+// among returns the verdicts that are about nodes of the leave.
 func (l *leave) among(verdicts []plan.Verdict) []plan.Verdict {
 	return slices.DeleteFunc(slices.Clone(verdicts), func(v plan.Verdict) bool { return !slices.Contains(l.claims, v.Node) })
 }

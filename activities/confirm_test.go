@@ -14,8 +14,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// TestManyReplacementsShareOneQuestion has five hundred replacements come to the point at which their nodes may go, while
-// the planner is busy with the first of them.
+// TestManyReplacementsShareOneQuestion has five hundred replacements ask whether their nodes may be removed while the
+// planner is busy with the first of them.
 func TestManyReplacementsShareOneQuestion(t *testing.T) {
 	t.Parallel()
 	const many = 500
@@ -42,7 +42,7 @@ func TestManyReplacementsShareOneQuestion(t *testing.T) {
 	for i := range many {
 		confirm(1 + i)
 	}
-	// One that gives up is not asked for, and does not wait.
+	// A caller that gives up is left out of the question, and does not wait.
 	over, giveUp := context.WithCancel(t.Context())
 	giveUp()
 	if _, err := c.confirm(over, "r", karpv1.DisruptionReasonDrifted, []string{"over"}, ask); err == nil {
@@ -63,7 +63,7 @@ func TestManyReplacementsShareOneQuestion(t *testing.T) {
 	}
 }
 
-// TestAPanicIsAnErrorOfWhoAsked has the planner panic at one of three leaves.
+// TestAPanicIsAnErrorOfWhoAsked has the planner panic on one of three leaves.
 func TestAPanicIsAnErrorOfWhoAsked(t *testing.T) {
 	t.Parallel()
 	var leaves []*leave
@@ -83,15 +83,15 @@ func TestAPanicIsAnErrorOfWhoAsked(t *testing.T) {
 	}
 }
 
-// TestAnswerTogether asks a planner about several leaves that protects the nodes named so, has room for so many nodes at
-// once, and none for one named roomless.
+// TestAnswerTogether asks about several leaves. The planner protects nodes named "protected", has room for a limited number
+// of nodes at once, and has none for a node named "roomless".
 func TestAnswerTogether(t *testing.T) {
 	t.Parallel()
 	for reason, test := range map[string]struct {
 		leaves [][]string
 		room   int
 		want   []string // what keeps each leave's nodes
-		asked  []int    // of how many nodes the planner was asked
+		asked  []int    // how many nodes each question was about
 	}{
 		"all may go": {leaves: [][]string{{"a"}, {"b", "c"}}, room: 9, want: []string{"", ""}, asked: []int{3}},
 		"a protected node keeps its own leave only":        {leaves: [][]string{{"a"}, {"protected", "c"}, {"d"}}, room: 9, want: []string{"", "protected", ""}, asked: []int{4, 2}},

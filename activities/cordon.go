@@ -9,17 +9,17 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// cordonedAnnotation marks a node that is not Tenon's and that a drain has made unschedulable, so that taking the drain
-// back does not lift the cordon of somebody else.
+// cordonedAnnotation marks a node that is not Tenon's and that a drain has made unschedulable, so that cancelling the drain
+// does not lift somebody else's cordon.
 const cordonedAnnotation = "tenon.sh/cordoned"
 
-// drainedAnnotation marks a node of a claim that somebody has had drained by hand: it stays closed afterwards where its
-// claim is kept.
+// drainedAnnotation marks the node of a claim that somebody drained by hand: it stays closed afterwards if its claim is
+// kept.
 const drainedAnnotation = "tenon.sh/drained-by-hand"
 
-// cordonTaint is the taint that keeps pods off a node while it is drained. Nodes of a claim carry Karpenter's own, which
-// other tools know. A node that is not Tenon's gets the ordinary cordon, spec.unschedulable, because that is what its
-// owner and `kubectl uncordon` understand; the pods of its DaemonSets tolerate that, and so stay.
+// cordonTaint returns the taint that keeps pods off a node while it is drained. Nodes of a claim carry Karpenter's taint,
+// which other tools know. A node that is not Tenon's gets the ordinary cordon, spec.unschedulable, because that is what its
+// owner and `kubectl uncordon` understand; pods of DaemonSets tolerate it, and so stay.
 func cordonTaint(claimed bool) corev1.Taint {
 	if claimed {
 		return karpv1.DisruptedNoScheduleTaint()
@@ -27,7 +27,7 @@ func cordonTaint(claimed bool) corev1.Taint {
 	return corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 }
 
-// cordonClaimed puts Karpenter's taint and label for a node that will go on a node of a claim.
+// cordonClaimed adds Karpenter's taint and label for a node that will be removed to the node of a claim.
 func cordonClaimed(node *corev1.Node) {
 	taintDisrupted(node)
 	if node.Labels == nil {
@@ -36,20 +36,20 @@ func cordonClaimed(node *corev1.Node) {
 	node.Labels[corev1.LabelNodeExcludeBalancers] = karpv1.ExcludeFromLoadBalancersValue
 }
 
-// taintDisrupted puts Karpenter's taint for a node that will go on it.
+// taintDisrupted adds Karpenter's taint for a node that will be removed.
 func taintDisrupted(node *corev1.Node) {
 	if taint := cordonTaint(true); !disrupted(node) {
 		node.Spec.Taints = append(node.Spec.Taints, taint)
 	}
 }
 
-// disrupted reports whether a node carries Karpenter's taint for one that will go.
+// disrupted reports whether a node carries Karpenter's taint for a node that will be removed.
 func disrupted(node *corev1.Node) bool {
 	taint := cordonTaint(true)
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 }
 
-// cordonForeign makes a node that is not Tenon's unschedulable, and marks it if it was not so already.
+// cordonForeign makes a node that is not Tenon's unschedulable, and marks it unless it already was.
 func cordonForeign(node *corev1.Node) {
 	if node.Spec.Unschedulable {
 		return
@@ -58,7 +58,7 @@ func cordonForeign(node *corev1.Node) {
 	setAnnotation(node, cordonedAnnotation, "true")
 }
 
-// uncordonNode takes back what cordonClaimed or cordonForeign did.
+// uncordonNode undoes cordonClaimed and cordonForeign.
 func uncordonNode(node *corev1.Node) {
 	taint := cordonTaint(true)
 	delete(node.Annotations, drainedAnnotation)
@@ -73,7 +73,7 @@ func uncordonNode(node *corev1.Node) {
 	}
 }
 
-// noteBlocked notes on a node since when its drain waits for something that holds its pods, unless that is noted already.
+// noteBlocked records on a node since when its drain has been blocked, unless that is recorded already.
 func noteBlocked(since time.Time) func(*corev1.Node) {
 	return func(node *corev1.Node) {
 		if node.Annotations[karpv1.DrainBlockedAnnotationKey] == "" {

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// maxClaims bounds a plan: what is beyond is planned again at once.
+	// maxClaims limits the claims of one plan. The rest is planned again at once.
 	maxClaims = 500
 	// creators is how many claims are created at once.
 	creators = 16
-	// maxRefused bounds the refused offerings that the groups of a plan name together: each is a hundred bytes or two of
-	// a payload that may have two megabytes.
+	// maxRefused limits the refused offerings that the groups of a plan name together: each takes one or two hundred bytes
+	// of a payload that may have two megabytes.
 	maxRefused = 2000
-	// promisedFor is how long pods that were planned for a claim are counted as its own: until it must have registered.
+	// promisedFor is how long pods that were planned for a claim count as its own: until the claim must have registered.
 	promisedFor = workflows.RegistrationTimeout
 )
 
@@ -41,9 +41,9 @@ type creator struct {
 	log       *zap.Logger
 }
 
-// create creates the claims of a plan. One that the API server refuses keeps none of the others from being created: the
-// note says why, and its pods are planned for again for as long as they wait. An error means that the API server could
-// not be asked; the next try finds what exists.
+// create creates the claims of a plan. A claim that the API server refuses does not prevent the others: the note says why,
+// and its pods are planned again for as long as they wait. An error means that the API server could not be asked; the next
+// attempt finds what exists.
 func (c *creator) create(ctx context.Context, in workflows.PlanInput, claims []plan.Claim, result *workflows.PlanResult) error {
 	created, failed := make([]*karpv1.NodeClaim, len(claims)), make([]error, len(claims))
 	groups := groupNames(in.Plan, claims)
@@ -55,7 +55,7 @@ func (c *creator) create(ctx context.Context, in workflows.PlanInput, claims []p
 			return nil
 		})
 	}
-	_ = writing.Wait() // what failed stands beside each claim
+	_ = writing.Wait() // errors are in failed
 	made := slices.DeleteFunc(slices.Clone(created), func(claim *karpv1.NodeClaim) bool { return claim == nil })
 	unasked := slices.DeleteFunc(slices.Clone(failed), func(err error) bool { return err == nil || refusedForGood(err) })
 	if len(unasked) > 0 && (len(made) == 0 || ctx.Err() != nil) {
@@ -82,7 +82,7 @@ func (c *creator) create(ctx context.Context, in workflows.PlanInput, claims []p
 	return nil
 }
 
-// created returns the groups an earlier try of a plan has created claims for.
+// created returns the groups for which an earlier attempt of a plan has created claims.
 func (c *creator) created(ctx context.Context, id string) (workflows.PlanResult, error) {
 	result := workflows.PlanResult{Again: true, Note: "Continued after an interruption."}
 	at := map[string]int{}
@@ -102,7 +102,7 @@ func (c *creator) created(ctx context.Context, id string) (workflows.PlanResult,
 	return result, err
 }
 
-// createClaim creates one claim under the first name made from the seed that is free.
+// createClaim creates one claim under the first free name derived from the seed.
 func (c *creator) createClaim(ctx context.Context, planned plan.Claim, group, seed string) (*karpv1.NodeClaim, error) {
 	pool := c.mirror.NodePool(planned.NodePool)
 	if pool == nil {
@@ -123,7 +123,7 @@ func (c *creator) createClaim(ctx context.Context, planned plan.Claim, group, se
 	}
 }
 
-// tellRefused says which NodePools' claims could not be created, in the plan's note and by an Event of each pool.
+// tellRefused reports which NodePools' claims could not be created, in the plan's note and as an Event on each NodePool.
 func (c *creator) tellRefused(claims []plan.Claim, failed []error, result *workflows.PlanResult) {
 	count, why := map[string]int{}, map[string]error{}
 	for i, err := range failed {
@@ -143,8 +143,8 @@ func (c *creator) tellRefused(claims []plan.Claim, failed []error, result *workf
 	}
 }
 
-// boundRefused leaves each group of a plan its share of the refused offerings, the newest ones. The worst that follows
-// is one more refusal.
+// boundRefused leaves each group of a plan its share of the refused offerings, keeping the newest. At worst, an offering is
+// refused once more.
 func boundRefused(groups []workflows.LaunchGroup) {
 	for i := range groups {
 		known := groups[i].Unavailable
@@ -152,15 +152,15 @@ func boundRefused(groups []workflows.LaunchGroup) {
 	}
 }
 
-// errPoolGone means that a claim's NodePool is gone since it was planned.
+// errPoolGone means that a claim's NodePool has been deleted since the claim was planned.
 var errPoolGone = errors.New("the NodePool is gone")
 
-// refusedForGood says of an error that the same claim will be refused again.
+// refusedForGood reports whether an error means that the same claim will be refused again.
 func refusedForGood(err error) bool {
 	return errors.Is(err, errPoolGone) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err)
 }
 
-// concerned are the refused offerings that a claim allows.
+// concerned returns the refused offerings that a claim allows.
 func concerned(remembered []workflows.Unavailable, claim plan.Claim) []workflows.Unavailable {
 	var kept []workflows.Unavailable
 	for _, u := range remembered {

@@ -15,14 +15,14 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// deleter deletes claims whose time has come.
+// deleter deletes NodeClaims.
 type deleter struct {
 	objects objects
 	log     *zap.Logger
 }
 
-// DeleteClaim deletes a NodeClaim and returns by when its node has to be drained. A claim that is being deleted, or is
-// gone, is left as it is, and so is one that has expired and whose NodePool wants it replaced first.
+// DeleteClaim deletes a NodeClaim and returns by when its node has to be drained. It leaves alone a claim that is being
+// deleted or is gone, and an expired claim whose NodePool wants it replaced first.
 func (d *deleter) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput) (workflows.Ending, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -61,8 +61,8 @@ func (d *deleter) DeleteClaim(ctx context.Context, in workflows.DeleteClaimInput
 	return workflows.Ending{Reason: in.Reason, Deadline: claim.DrainDeadline(claim.DeletionTimestamp.Time), Deleting: true}, nil
 }
 
-// hurry writes onto a claim that is about to be deleted by when its node has to be drained, where that is sooner than
-// the claim itself says. People find it where Karpenter puts it, and NodeClaim.DrainDeadline reads it.
+// hurry writes the drain deadline onto a claim that is about to be deleted, if it is sooner than the claim's own. It uses
+// Karpenter's annotation, where people look for it and where NodeClaim.DrainDeadline reads it.
 func (d *deleter) hurry(ctx context.Context, claim *karpv1.NodeClaim, deadline time.Time) error {
 	own := claim.DrainDeadline(time.Now())
 	if deadline.IsZero() || !own.IsZero() && !deadline.Before(own) {
@@ -73,10 +73,10 @@ func (d *deleter) hurry(ctx context.Context, claim *karpv1.NodeClaim, deadline t
 	return ignoreNotFound("write the drain's deadline onto NodeClaim "+claim.Name, d.objects.Patch(ctx, claim, client.MergeFrom(before)))
 }
 
-// expires asks the API server how the NodePool of a claim that has expired wants its nodes to go. A claim without a pool,
-// or of one that is going itself, goes at once; so does one whose pool says nothing. Where the pool wants its nodes
-// replaced first, the claim is postponed, and goes by force when its terminationGracePeriod has passed as well: no node
-// becomes older than expireAfter and that together, as no node does where expiry is a matter of force from the start.
+// expires decides, by the claim's NodePool in the API server, how an expired claim is removed. A claim is removed at once
+// if it has no pool, or its pool is gone, is being deleted or specifies nothing. Where the pool wants its nodes replaced
+// first, the claim is postponed, and removed by force once its terminationGracePeriod has passed as well. So no node
+// becomes older than expireAfter plus terminationGracePeriod, the same limit as with expiry by force from the start.
 func (d *deleter) expires(ctx context.Context, claim *karpv1.NodeClaim) (workflows.Ending, error) {
 	name := claim.Labels[karpv1.NodePoolLabelKey]
 	if name == "" {

@@ -7,21 +7,21 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// answerFor is how long an answer about one and the same state of the cluster is good for. Time passes in it too.
+// answerFor is how long an answer about the same state of the cluster is valid. The answer depends on the time, too.
 const answerFor = time.Second
 
 // disruptions remembers the planner's last answer. The starter asks, finds that there is something to do and wakes
 // Disruption, whose activity asks the same a moment later, most often in the same process.
 type disruptions struct {
 	mu sync.Mutex
-	// list is the first place of the snapshot's list of nodes, which the mirror makes anew when anything changes.
+	// list points to the first element of the snapshot's list of nodes, which the mirror rebuilds when anything changes.
 	list  **plan.Node
 	at    time.Time
 	found plan.Disruption
 }
 
-// answer asks the planner, unless it has just answered the same. What the snapshot does not show is asked about anew: what
-// is held, what is settling and what rates count is judged each time.
+// answer asks the planner, unless it has just answered the same question. It does not cache answers that depend on more
+// than the snapshot: refused offerings, held nodes, settling pools and what rates count.
 func (d *disruptions) answer(in plan.Input) plan.Disruption {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 	nameTries = 3
 )
 
-// draft writes a planned claim as the object that is created.
+// draft turns a planned claim into the object to be created.
 func (c *catalogue) draft(planned plan.Claim, pool *karpv1.NodePool, group, name string) (*karpv1.NodeClaim, error) {
 	claim, err := planned.NodeClaim(pool, name)
 	if err != nil {
@@ -38,13 +38,14 @@ func (c *catalogue) draft(planned plan.Claim, pool *karpv1.NodePool, group, name
 	return claim, nil
 }
 
-// claimName is the pool's name and five characters made from the seed, as the API server's generateName would make it.
+// claimName returns the pool's name and five characters derived from the seed, in the form of the API server's
+// generateName.
 func claimName(pool, seed string) string {
 	sum := sha256.Sum256([]byte(seed))
 	return pool + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:5]
 }
 
-// groupNames names the launch group of each claim. Alike claims stand next to each other.
+// groupNames returns the launch group's name for each claim. Claims that are alike are adjacent.
 func groupNames(id string, claims []plan.Claim) []string {
 	names := make([]string, len(claims))
 	group, size := 0, 0

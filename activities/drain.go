@@ -12,14 +12,14 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// heartbeatEvery is the pause between two heartbeats, the first of which is sent only after it: heartbeats are actions,
-// and the drain of an empty node is over by then.
+// heartbeatEvery is the pause before each heartbeat, including the first: heartbeats are actions, and the drain of an empty
+// node is over by then.
 const heartbeatEvery = 4 * time.Second
 
-// Evict cordons a node and evicts its pods in the order of plan.Drain. It returns when the node is drained or gone, at
-// the deadline, when what blocks has changed and settled, after half an hour, or when it is cancelled; all but the
-// first two leave Done and Gone false, and the workflow decides what to do. Errors of the API server are returned and
-// retried; refused evictions are no errors but blockers.
+// Evict cordons a node and evicts its pods in the order of plan.Drain. It returns when the node is drained or gone, at the
+// deadline, when the blockers have changed and settled, after half an hour, or when it is cancelled; all but the first two
+// leave Done and Gone false, and the workflow decides what to do. Errors of the API server are returned and retried;
+// refused evictions are blockers, not errors.
 func (d *Drains) Evict(ctx context.Context, in workflows.EvictInput) (workflows.EvictResult, error) {
 	begun, local := activity.GetInfo(ctx).StartedTime, time.Now()
 	progress := evictProgress{Started: begun}
@@ -65,7 +65,7 @@ func (d *Drains) Evict(ctx context.Context, in workflows.EvictInput) (workflows.
 	return p.result, err
 }
 
-// beat sends heartbeats until stopped is closed. A cancellation reaches the activity with the answer to one.
+// beat sends heartbeats until stopped is closed. A cancellation reaches the activity with the response to a heartbeat.
 func beat(ctx context.Context, stopped <-chan struct{}, started time.Time, evicted *atomic.Int64) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()

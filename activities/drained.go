@@ -14,9 +14,9 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// checkDrained looks once more at a node that its drain left empty. Until the next activity begins nothing of Tenon's
-// watches the node: a person may have opened it, and Temporal may have been away meanwhile. A node that is open is closed
-// again. The failure says that pods have come, which would be lost with the machine.
+// checkDrained checks once more a node that its drain left empty. Until the next activity begins Tenon does not watch the
+// node: a person may have opened it, and Temporal may have been down meanwhile. If the node is open, checkDrained closes it
+// again. It fails if pods have arrived, because they would be lost with the instance.
 func (t *terminator) checkDrained(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
 	name := nodeOf(claim, in)
 	if !in.DrainsAgain || in.Outcome != workflows.Drained || name == "" || in.Instance == "" {
@@ -43,12 +43,13 @@ func (t *terminator) checkDrained(ctx context.Context, claim *karpv1.NodeClaim, 
 	for _, pod := range on.pods {
 		pods = append(pods, interner.DrainPod(pod))
 	}
-	// The drain had its time from Temporal: pods it no longer waits for must not be waited for here.
+	// The drain took its time from Temporal's clock. Use the same clock, so that pods it no longer waited for do not count
+	// here.
 	left := plan.Drain(pods, plan.DrainTerms{Now: activity.GetInfo(ctx).StartedTime, Cordon: cordonTaint(true), Allocatable: interner.Node(node).Allocatable}).Left
 	if left == 0 {
 		return nil
 	}
-	// An earlier try may have told EC2 already: what has come to a machine that ends can only be lost.
+	// An earlier attempt may already have told EC2: pods that have come to an ending instance cannot be saved.
 	found, err := t.cloud.Instances(ctx, cloud.Query{IDs: []string{in.Instance}})
 	if err != nil {
 		return cloudFailure("look for "+in.Instance, err)
@@ -60,7 +61,7 @@ func (t *terminator) checkDrained(ctx context.Context, claim *karpv1.NodeClaim, 
 	return giveUp(workflows.FailureNotDrained, "%d pods have come to node %s since it was drained", left, name)
 }
 
-// nodeOf is the name of the Node that a claim's end is about, empty where none is known.
+// nodeOf returns the name of the Node whose claim is ending, empty if none is known.
 func nodeOf(claim *karpv1.NodeClaim, in workflows.TerminateInput) string {
 	if in.Node == "" && claim != nil {
 		return claim.Status.NodeName

@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// TestNoPodIsLostThatCameSinceTheDrain has pods come to a node between the end of its drain and that of its machine.
+// TestNoPodIsLostThatCameSinceTheDrain has pods arrive at a node after its drain and before the end of its instance.
 func TestNoPodIsLostThatCameSinceTheDrain(t *testing.T) {
 	t.Parallel()
 	drained := workflows.TerminateInput{Claim: workflows.ClaimRef{Name: "a", UID: "uid-a"}, Instance: "i-1", Node: "n", NodeUID: "uid-n",

@@ -11,21 +11,21 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// The reasons Karpenter gives while a drain lasts.
+// The reasons that Karpenter gives during a drain.
 const (
 	reasonDraining        = "Draining"
 	reasonAwaitingVolumes = "AwaitingVolumeDetachment"
 )
 
-// drainer empties nodes for the workflows, and says on their claims what holds them up.
+// drainer drains nodes for the workflows, and writes on their claims what blocks the drain.
 type drainer struct {
 	drains  *Drains
 	objects objects
 	log     *zap.Logger
 }
 
-// Evict is Drains.Evict, and writes onto a claim that is being deleted what holds up its drain. A drain that nothing
-// holds up is over before anybody looks, so it costs no write. The write only informs: its failure fails nothing.
+// Evict runs Drains.Evict, and writes onto a claim that is being deleted what blocks its drain. An unblocked drain is over
+// before anybody looks, so it costs no write. The write is informational: if it fails, Evict does not.
 func (d *drainer) Evict(ctx context.Context, in workflows.EvictInput) (workflows.EvictResult, error) {
 	result, err := d.drains.Evict(ctx, in)
 	if err != nil || in.Claim == "" || len(result.Blockers) == 0 || result.Digest == in.Known {
@@ -37,8 +37,8 @@ func (d *drainer) Evict(ctx context.Context, in workflows.EvictInput) (workflows
 	return result, nil
 }
 
-// tellDraining sets the conditions of a claim whose drain is held up. They need no undoing: a claim that is being deleted
-// can only go on to its end.
+// tellDraining sets the conditions of a claim whose drain is blocked. They need no undoing, because the deletion of a claim
+// cannot be taken back.
 func (d *drainer) tellDraining(ctx context.Context, in workflows.EvictInput, result workflows.EvictResult) error {
 	claim, err := d.objects.claim(ctx, workflows.ClaimRef{Name: in.Claim})
 	if err != nil || claim == nil || claim.DeletionTimestamp.IsZero() || claim.Status.NodeName != in.Node {
@@ -56,12 +56,12 @@ func (d *drainer) tellDraining(ctx context.Context, in workflows.EvictInput, res
 	})
 }
 
-// Uncordon is Drains.Uncordon.
+// Uncordon runs Drains.Uncordon.
 func (d *drainer) Uncordon(ctx context.Context, in workflows.UncordonInput) (struct{}, error) {
 	return d.drains.Uncordon(ctx, in)
 }
 
-// Close keeps new pods off the node of a claim that will go, before its drain begins.
+// Close keeps new pods off the node of a claim that will be removed, before its drain begins.
 func (d *drainer) Close(ctx context.Context, node *corev1.Node) error {
 	_, err := d.objects.change(ctx, node, "cordon", cordonClaimed)
 	return err

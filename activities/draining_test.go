@@ -19,7 +19,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// drainingClaim is a claim whose node "n" is to go, or not yet.
+// drainingClaim returns the claim of node "n", being deleted or not.
 func drainingClaim(deleted bool) *karpv1.NodeClaim {
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "claim-uid", Finalizers: []string{karpv1.TerminationFinalizer}},
 		Status: karpv1.NodeClaimStatus{NodeName: "n"}}
@@ -29,7 +29,7 @@ func drainingClaim(deleted bool) *karpv1.NodeClaim {
 	return claim
 }
 
-// claimsClient is an API server that holds the claims.
+// claimsClient returns an API server that holds the claims.
 func claimsClient(t *testing.T, claims ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -25,7 +25,7 @@ func (p *pass) recordEviction(pod *corev1.Pod, deleted bool) {
 	p.tell(pod, corev1.EventTypeNormal, "Evicted", fmt.Sprintf("Evicted from node %s: %s", p.in.Node, reason))
 }
 
-// report brings p.result up to date with what is left and what blocks.
+// report updates p.result with what is left and what blocks.
 func (p *pass) report(now time.Time, s situation) {
 	blockers := slices.Concat(s.volumes, s.unplaced)
 	for _, block := range s.Blocks {
@@ -54,7 +54,7 @@ func (p *pass) report(now time.Time, s situation) {
 	p.result = workflows.EvictResult{Evicted: int(p.evicted.Load()), Left: s.Left, Digest: p.digest, Blockers: blockers[:min(len(blockers), workflows.MaxBlockers)]}
 }
 
-// addRemaining names the pods that are still there at the deadline although they were deleted.
+// addRemaining adds the pods that still exist after the deadline although they were deleted.
 func (p *pass) addRemaining(blockers []workflows.Blocker) []workflows.Blocker {
 	named := map[string]bool{}
 	for _, blocker := range blockers {
@@ -75,7 +75,7 @@ func (p *pass) addRemaining(blockers []workflows.Blocker) []workflows.Blocker {
 	return blockers
 }
 
-// digestOf identifies a sorted list of blockers by what they are, not by the numbers in their messages.
+// digestOf identifies a sorted list of blockers by pod, cause and By, ignoring the numbers in their messages.
 func digestOf(blockers []workflows.Blocker) string {
 	if len(blockers) == 0 {
 		return ""
@@ -87,7 +87,7 @@ func digestOf(blockers []workflows.Blocker) string {
 	return hex.EncodeToString(hash.Sum(nil)[:8])
 }
 
-// announce tells people with kubectl what blocks, when it is not what they were told before.
+// announce tells people with kubectl what blocks the drain, if that has changed.
 func (p *pass) announce() {
 	if p.digest == "" || p.digest == p.in.Known {
 		return
@@ -97,7 +97,7 @@ func (p *pass) announce() {
 	p.tell(p.node, corev1.EventTypeWarning, "FailedDraining", message)
 }
 
-// heldUp says in one sentence how many pods are left and what the first blockers are.
+// heldUp describes in one sentence how many pods are left and what the first blockers are.
 func heldUp(result workflows.EvictResult) string {
 	var reasons []string
 	for _, blocker := range result.Blockers[:min(3, len(result.Blockers))] {

@@ -16,19 +16,19 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// Drains empties nodes. Evict looks at the node and its pods in the API server itself and then follows them, so that it
-// neither polls nor decides on a stale view; plan.Drain says what comes next. It keeps nothing that matters: a worker
-// killed at any line is followed by another that finds the cordon in place and evicts what is left, each eviction bound
-// to the UID of its pod.
+// Drains drains nodes. Evict reads the node and its pods from the API server directly and then watches them, so that it
+// neither polls nor decides on a stale view; plan.Drain decides what comes next. It keeps no state that matters: if a
+// worker is killed at any line, another one finds the cordon in place and evicts what is left, each eviction bound to the
+// UID of its pod.
 type Drains struct {
-	// Client reads from and writes to the API server without a cache between.
+	// Client reads from and writes to the API server directly, without a cache.
 	Client client.WithWatch
-	// Events tells people with kubectl what happens; nil tells nobody.
+	// Events tells people with kubectl what happens; nil disables Events.
 	Events Events
-	// Attached are the volumes that a mirror shows attached to a node; nil where there is none.
+	// Attached returns the volumes that the mirror shows attached to a node; nil if there is no mirror.
 	Attached func(node string) []string
-	// Elsewhere says which pods of nodes that go have room on a node that serves, by UID, and when the instance of a claim
-	// ends, zero where that is not known; nil where pods are not to wait for room.
+	// Elsewhere returns which pods, by UID, of nodes that are going away have room on a serving node, and when the instance
+	// of a claim ends, zero if that is not known. With nil, pods do not wait for room.
 	Elsewhere func(claim string) (placed map[types.UID]bool, ends time.Time)
 	Log       *zap.Logger
 }
@@ -39,8 +39,8 @@ func (d *Drains) tell(object runtime.Object, eventType, reason, message string) 
 	recorder{d.Events}.tell(object, eventType, reason, message)
 }
 
-// Uncordon makes a node schedulable again after its drain was taken back. It undoes only what Evict has done: a node
-// that somebody else had cordoned before stays so. A node that is gone needs nothing.
+// Uncordon makes a node schedulable again after its drain was cancelled. It undoes only what Evict has done: a node that
+// somebody else had cordoned before stays cordoned. It ignores a node that is gone.
 func (d *Drains) Uncordon(ctx context.Context, in workflows.UncordonInput) (struct{}, error) {
 	node, err := d.objects().node(ctx, in.Node, in.NodeUID)
 	if err != nil || node == nil {
@@ -50,8 +50,8 @@ func (d *Drains) Uncordon(ctx context.Context, in workflows.UncordonInput) (stru
 	return struct{}{}, err
 }
 
-// cordon keeps new pods off the node, and external load balancers too where the node is Tenon's and will go. It is one
-// write, and none where everything is in place.
+// cordon keeps new pods off the node, and also external load balancers if the node is Tenon's and will be removed. It takes
+// one write, or none if everything is in place.
 func (d *Drains) cordon(ctx context.Context, node *corev1.Node, claimed, byHand bool) (*corev1.Node, error) {
 	edit := cordonForeign
 	if claimed {
@@ -65,12 +65,12 @@ func (d *Drains) cordon(ctx context.Context, node *corev1.Node, claimed, byHand 
 	return d.objects().change(ctx, node, "cordon", edit)
 }
 
-// deleteTries is how often a Node is deleted anew that somebody changes at the same moment, as its kubelet does.
+// deleteTries is how often the deletion of a Node is tried that others change at the same moment, as its kubelet does.
 const deleteTries = 5
 
-// deleteNode gives a Node of ours its deletionTimestamp, by which others see that it goes, as with Karpenter: controllers of
-// load balancers and of storage. The finalizer keeps it until the instance is gone. A Node that has none would be gone at
-// once, and its pods with it, so it is left.
+// deleteNode sets the deletionTimestamp of a Node of ours, which shows others that the node will be removed, as with
+// Karpenter: controllers of load balancers and of storage. The finalizer keeps the Node until the instance is gone. A Node
+// without the finalizer would be gone at once, together with its pods, so it is left alone.
 func (d *Drains) deleteNode(ctx context.Context, node *corev1.Node) error {
 	for try := 1; ; try++ {
 		if node == nil || !node.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(node, karpv1.TerminationFinalizer) {

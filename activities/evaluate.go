@@ -15,10 +15,12 @@ import (
 )
 
 const (
-	// maxRemove bounds the nodes that one evaluation removes as empty, maxReplace the other commands it returns, and
-	// replaceBytes their size as JSON: they are recorded in a history three times, and a payload may have two megabytes.
+	// maxRemove limits the nodes that one evaluation removes as empty or overprovisioned, maxReplace the other commands it
+	// returns, and replaceBytes their size as JSON: a history records them three times, and a payload may have two
+	// megabytes.
 	maxRemove, maxReplace, replaceBytes = 500, 100, 400 << 10
-	// maxIndependent is how many nodes go together for which nothing is launched: as many as people still read of at once.
+	// maxIndependent limits how many nodes for which nothing is launched are removed together: as many as people still read
+	// about at once.
 	maxIndependent = 100
 )
 
@@ -29,16 +31,16 @@ type evaluator struct {
 	seen       seen
 	inputs     *inputs
 	executions executions
-	// disruptions is what the planner said last of nodes that may go, and lately what the last evaluation knew of those that
-	// began to be disrupted.
+	// disruptions caches the planner's last answer about nodes that may be removed, and lately holds what the last
+	// evaluation knew of nodes that began to be disrupted.
 	disruptions disruptions
 	lately      lately
 	log         *zap.Logger
 }
 
-// Evaluate decides over the mirror which nodes are not needed, or are more than was asked for, or are to be replaced. A
-// view that may be stale is an error: nothing is disrupted on one. What Disruption has begun counts, whether or not this
-// worker's mirror has seen it yet.
+// Evaluate decides over the mirror which nodes are not needed, exceed the requested number, or are to be replaced. It fails
+// if the mirror may be stale, because nothing is disrupted on a stale view. It takes into account what Disruption has
+// begun, even if this worker's mirror does not show it yet.
 func (e *evaluator) Evaluate(ctx context.Context, in workflows.EvaluateInput) (workflows.Evaluation, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -69,16 +71,15 @@ func (e *evaluator) Evaluate(ctx context.Context, in workflows.EvaluateInput) (w
 	return result, nil
 }
 
-// Disrupt asks the planner what may be taken away. Whoever watches the cluster asks it too, so that no workflow is woken
-// for nothing.
+// Disrupt asks the planner which nodes may be removed. The starter asks it too, so that it wakes no workflow for nothing.
 func (e *evaluator) Disrupt(ctx context.Context, snapshot *plan.Snapshot) plan.Disruption {
 	input := e.inputs.of(ctx, snapshot, nil)
 	input.Begun = begun(e.lately.counted(snapshot, e.lately.get()))
 	return e.disruptions.answer(input)
 }
 
-// underWay tells the replacements that run from those whose workflow is over without having said so, as when a person
-// terminates it.
+// underWay separates the replacements that run from those whose workflow is over without having said so, for example
+// because a person terminated it.
 func (e *evaluator) underWay(ctx context.Context, said []workflows.Running) (running []workflows.Running, over []string, err error) {
 	for _, r := range said {
 		runs, err := e.executions.runs(ctx, e.cluster.ReplacementID(r.ID))
@@ -94,8 +95,8 @@ func (e *evaluator) underWay(ctx context.Context, said []workflows.Running) (run
 	return running, over, nil
 }
 
-// going are the claims that are on their way out, whatever the mirror shows, each with the replacement that takes it away
-// if there is one.
+// going returns the claims that are on their way out, whatever the mirror shows, each with the id of the replacement that
+// removes it, empty if there is none.
 func going(running []workflows.Running, leaving []workflows.Leaving) map[string]string {
 	claims := map[string]string{}
 	for _, l := range leaving {
@@ -109,7 +110,8 @@ func going(running []workflows.Running, leaving []workflows.Leaving) map[string]
 	return claims
 }
 
-// overlay shows nodes as leaving that do not look like it yet. The snapshot's own list is replaced and not changed.
+// overlay marks nodes as leaving that the snapshot does not show as such yet. It replaces the snapshot's list of nodes
+// instead of changing it.
 func overlay(snapshot *plan.Snapshot, claims map[string]string) {
 	copied := false
 	for i, node := range snapshot.Nodes {
@@ -126,7 +128,7 @@ func overlay(snapshot *plan.Snapshot, claims map[string]string) {
 	}
 }
 
-// holds are the nodes that are to be left alone.
+// holds returns the nodes that must be left alone for now.
 func holds(held []workflows.Held, snapshot *plan.Snapshot) map[string]plan.Hold {
 	holds := map[string]plan.Hold{}
 	for _, h := range held {
@@ -137,7 +139,7 @@ func holds(held []workflows.Held, snapshot *plan.Snapshot) map[string]plan.Hold 
 	return holds
 }
 
-// settling are the NodePools that wait for moved pods to be Ready, and have a replacement in progress.
+// settling returns the NodePools that have a replacement in progress, and whether they wait for moved pods to be Ready.
 func settling(running []workflows.Running) map[string]bool {
 	pools := map[string]bool{}
 	for _, r := range running {
@@ -148,8 +150,7 @@ func settling(running []workflows.Running) map[string]bool {
 	return pools
 }
 
-// commands freezes what the planner decided: names, UIDs and complete claims, so that it can be carried out by whoever
-// reads it.
+// commands turns the planner's decisions into names, UIDs and complete claims, so that any worker can carry them out.
 func (e *evaluator) commands(found plan.Disruption, snapshot *plan.Snapshot) workflows.Evaluation {
 	nodes := make(map[string]*plan.Node, len(snapshot.Nodes))
 	for _, node := range snapshot.Nodes {
@@ -191,9 +192,9 @@ func (e *evaluator) commands(found plan.Disruption, snapshot *plan.Snapshot) wor
 	return result
 }
 
-// join adds a command. Nodes for which nothing is launched go with others of their kind, each for itself: their pods move
-// at the same time, so that the large ones have a place before the small ones come (see plan.Drain), and one workflow is
-// easier to follow than many.
+// join adds a command to all. It combines nodes for which nothing is launched with others of the same reason into one
+// independent replacement: their pods move at the same time, so that the large ones get a place before the small ones (see
+// plan.Drain), and one workflow is easier to follow than many.
 func join(all []workflows.Replace, next workflows.Replace) []workflows.Replace {
 	if len(next.Claims) > 0 || len(next.Nodes) > 1 || next.WaitForReady {
 		return append(all, next)
@@ -213,7 +214,7 @@ func join(all []workflows.Replace, next workflows.Replace) []workflows.Replace {
 	return all
 }
 
-// waitsForReady says whether a NodePool of the nodes has moved pods be Ready before the next one is replaced.
+// waitsForReady reports whether a NodePool of the nodes requires moved pods to be Ready before the next node is replaced.
 func (e *evaluator) waitsForReady(keys []string, nodes map[string]*plan.Node) bool {
 	return slices.ContainsFunc(keys, func(key string) bool {
 		pool := e.mirror.NodePool(nodes[key].Pool)

@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// onePool is a mirror that knows a pool whose moved pods are to be Ready first, and no other.
+// onePool is a mirror with one pool, whose moved pods have to be Ready first.
 type onePool struct{ Mirror }
 
 func (onePool) NodePool(name string) *karpv1.NodePool {
@@ -25,8 +25,8 @@ func (onePool) NodePool(name string) *karpv1.NodePool {
 	return &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{karpv1.WaitForReadyAnnotationKey: "true"}}}
 }
 
-// TestCommandsAreFrozen holds that what the planner decided becomes removals and replacements, that an evaluation stays
-// far below the limits of a payload however much is decided, and that the rest is asked for again.
+// TestCommandsAreFrozen checks that the planner's decisions become removals and replacements, that an evaluation stays far
+// below the limits of a payload however much is decided, and that Again is set for the rest.
 func TestCommandsAreFrozen(t *testing.T) {
 	t.Parallel()
 	doing := New(Config{Mirror: onePool{}, Log: zap.NewNop()})
@@ -80,7 +80,7 @@ func TestCommandsAreFrozen(t *testing.T) {
 	}
 }
 
-// TestOverlay shows nodes as leaving before the mirror does, and changes nothing that others look at.
+// TestOverlay checks that nodes are shown as leaving before the mirror does so, without a change to shared objects.
 func TestOverlay(t *testing.T) {
 	t.Parallel()
 	a, b, foreign := &plan.Node{Name: "a", Claim: "claim-a"}, &plan.Node{Name: "b", Claim: "claim-b"}, &plan.Node{Name: "c"}

@@ -7,22 +7,22 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// Events is how people with kubectl hear of what happens. A client-go record.EventRecorder is one.
+// Events tells people with kubectl what happens. A client-go record.EventRecorder implements it.
 type Events interface {
 	Event(object runtime.Object, eventType, reason, message string)
 }
 
-// recorder tells people with kubectl what happens. One that has nobody to tell tells nobody.
+// recorder emits Events. With nil, it emits none.
 type recorder struct{ to Events }
 
-// tell says something of an object, or of what a reference names.
+// tell emits an Event about an object, or about the object that a reference names.
 func (r recorder) tell(object runtime.Object, eventType, reason, message string) {
 	if r.to != nil {
 		r.to.Event(object, eventType, reason, message)
 	}
 }
 
-// tellBoth says something of a node to who looks at the Node and to who looks at its claim. Either may be nil.
+// tellBoth emits an Event about a node on both the Node and its claim. Either may be nil.
 func (r recorder) tellBoth(node *corev1.Node, claim *karpv1.NodeClaim, eventType, reason, message string) {
 	if node != nil {
 		r.tell(node, eventType, reason, message)

@@ -15,8 +15,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// heedClaim has the Node of a claim that is being deleted go with it, and finds out until when pods may wait for a place
-// elsewhere, and how long small ones have to. Only a drain for which their places were planned has small ones wait.
+// heedClaim deletes the Node along with a claim that is being deleted. It also determines until when pods may wait for a
+// place elsewhere, and how long small pods have to wait. Small pods wait only in a drain for which places were planned.
 func (p *pass) heedClaim(ctx context.Context) error {
 	places := plan.PlacesPods(karpv1.DisruptionReason(p.in.Reason))
 	notice := workflows.GivesNotice(p.in.Reason)
@@ -40,7 +40,7 @@ func (p *pass) heedClaim(ctx context.Context) error {
 		}
 	}
 	if places {
-		// The API server's clock may be ahead of Temporal's, and nobody is to wait for the difference.
+		// The API server's clock may be ahead of Temporal's; the difference must not prolong the wait.
 		p.smallFrom = ended.Add(largeFirst)
 		if latest := p.started.Add(largeFirst); latest.Before(p.smallFrom) {
 			p.smallFrom = latest
@@ -109,7 +109,7 @@ func (p *pass) run(ctx context.Context) error {
 	}
 }
 
-// step plans what is next over the pods as they are now.
+// step plans the next step over the pods as they are now.
 func (p *pass) step(ctx context.Context) (situation, error) {
 	pods := make([]plan.DrainPod, 0, len(p.pods.pods))
 	for _, pod := range p.pods.pods {
@@ -142,9 +142,9 @@ func (p *pass) step(ctx context.Context) (situation, error) {
 	return s, nil
 }
 
-// keepClosed closes a node of a claim again that somebody has opened, such as by taking the taint off: the pods that were
-// evicted would come back to it, and the last of them would be lost with the machine. Drains are taken back by their orders. A
-// node that is not Tenon's is its owner's to open, as with kubectl drain. It reports whether the node was open.
+// keepClosed closes the node of a claim again if somebody has opened it, for example by removing the taint: the evicted
+// pods would come back to it, and the last of them would be lost with the instance. A drain is taken back by an order. A
+// node that is not Tenon's may be opened by its owner, as with kubectl drain. keepClosed reports whether the node was open.
 func (p *pass) keepClosed(ctx context.Context, seen *corev1.Node) (bool, error) {
 	if p.in.Claim == "" || seen == nil || disrupted(seen) {
 		return false, nil
@@ -153,7 +153,7 @@ func (p *pass) keepClosed(ctx context.Context, seen *corev1.Node) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	if !disrupted(node) { // it is gone: there is nothing to close
+	if !disrupted(node) { // the node is gone, so there is nothing to close
 		p.pods.latest = nil
 		return false, nil
 	}
@@ -162,7 +162,7 @@ func (p *pass) keepClosed(ctx context.Context, seen *corev1.Node) (bool, error) 
 	return true, nil
 }
 
-// confirm takes the last look: the node is drained when the API server itself has it closed, and no pod on it that counts.
+// confirm checks once more: the node is drained if the API server itself shows it closed and without a pod that counts.
 func (p *pass) confirm(ctx context.Context) (bool, error) {
 	node, err := p.objects().node(ctx, p.in.Node, string(p.node.UID))
 	if err != nil {
@@ -182,7 +182,7 @@ func (p *pass) confirm(ctx context.Context) (bool, error) {
 	return true, p.note(ctx, forgetBlocked)
 }
 
-// ask sends the requests that are due, some at once, and reports whether any was accepted.
+// ask sends the requests that are due, several at a time, and reports whether any was accepted.
 func (p *pass) ask(ctx context.Context, step plan.DrainStep) bool {
 	type due struct {
 		*request
@@ -229,8 +229,8 @@ func (p *pass) ask(ctx context.Context, step plan.DrainStep) bool {
 	return accepted
 }
 
-// held says whether every pod that is left is held by a budget, an annotation or its own slow end, or waits for one that
-// is, and nothing is due soon: then no pass need wait for a change.
+// held reports whether every remaining pod is held by a budget, an annotation or its own slow termination, or waits for a
+// pod that is, and nothing is due soon. Then no pass has to wait for a change.
 func (p *pass) held(now time.Time, s situation) bool {
 	soon := func(at time.Time) bool { return !at.IsZero() && at.Before(now.Add(minRest)) }
 	if !p.in.MayWait || s.Left == 0 || len(s.Delete) > 0 || len(s.unplaced) > 0 || soon(s.Next) || soon(p.in.Deadline) {
@@ -261,7 +261,7 @@ func (p *pass) over(now time.Time) bool {
 	return p.past(now) || now.Sub(p.begun) >= passLength
 }
 
-// newsworthy reports whether the workflow has to learn of other blockers than it shows.
+// newsworthy reports whether the blockers differ from those the workflow shows, and have settled.
 func (p *pass) newsworthy(now time.Time) bool {
 	return p.digest != p.in.Known && !now.Before(p.digestSince.Add(p.settle()))
 }
@@ -277,7 +277,7 @@ func (p *pass) settle() time.Duration {
 	return settleFirst
 }
 
-// wake is when the pass has to look again although nothing has happened.
+// wake returns when the pass has to look again even if nothing happens.
 func (p *pass) wake(s situation) time.Time {
 	at := p.begun.Add(passLength)
 	sooner := func(t time.Time) {
@@ -323,7 +323,7 @@ func (p *pass) wait(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// rest takes in the events that have arrived already, so that a burst of them is planned over once.
+// rest handles the events that have already arrived, so that a burst of them is planned once.
 func (p *pass) rest() {
 	for {
 		select {
@@ -348,8 +348,8 @@ func (p *pass) note(ctx context.Context, edit func(*corev1.Node)) error {
 	return err
 }
 
-// awaitPlaces keeps pods of a node that goes with notice where they are for as long as they have no place elsewhere and can
-// still end gracefully, and returns those that go now.
+// awaitPlaces splits the pods to be evicted from a node whose instance ends with notice. A pod stays for as long as it has
+// no place elsewhere and can still end gracefully; the others are to be evicted now.
 func (p *pass) awaitPlaces(pods []plan.DrainPod) (going []plan.DrainPod, staying []workflows.Blocker) {
 	if p.Elsewhere == nil || p.ends.IsZero() || p.in.Force || len(pods) == 0 {
 		return pods, nil

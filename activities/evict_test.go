@@ -26,7 +26,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// evictEnvironment runs Evict over objects that nobody else changes.
+// evictEnvironment runs Evict over objects that nothing else changes.
 func evictEnvironment(t *testing.T, objects ...client.Object) *testsuite.TestActivityEnvironment {
 	objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid"}})
 	d := &Drains{Log: zap.NewNop(), Client: fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).
@@ -104,8 +104,8 @@ func TestEvictReportsNewBlockersOnly(t *testing.T) {
 	}
 }
 
-// TestAPassLeavesTheWaitingToItsWorkflow has pods be held by a budget: a pass that knows says so after three requests, and
-// asks for no eviction that the budget is certain to refuse.
+// TestAPassLeavesTheWaitingToItsWorkflow has pods that a budget holds: a pass whose workflow knows the blockers reports
+// that after few requests, and does not request an eviction that the budget is certain to refuse.
 func TestAPassLeavesTheWaitingToItsWorkflow(t *testing.T) {
 	t.Parallel()
 	webPod := func(name string, change func(*corev1.Pod)) *corev1.Pod {
@@ -170,7 +170,7 @@ func TestAPassLeavesTheWaitingToItsWorkflow(t *testing.T) {
 			var suite testsuite.WorkflowTestSuite
 			environment := suite.NewTestActivityEnvironment()
 			environment.RegisterActivityWithOptions(d.Evict, activity.RegisterOptions{Name: workflows.EvictActivity.Name})
-			// What the workflow already shows is what this pass finds.
+			// The workflow already shows what this pass finds.
 			in.Known = digestOf(heldBlockers(test.objects))
 			stopping := make(chan struct{})
 			time.AfterFunc(2*time.Second, func() { close(stopping) })
@@ -200,7 +200,7 @@ func TestAPassLeavesTheWaitingToItsWorkflow(t *testing.T) {
 	}
 }
 
-// takeFrom does to a disruption budget what the API server does to it with each eviction.
+// takeFrom changes disruption budgets as the API server does with each eviction.
 func takeFrom(ctx context.Context, c client.Client) error {
 	var budgets policyv1.PodDisruptionBudgetList
 	if err := c.List(ctx, &budgets); err != nil {
@@ -225,7 +225,7 @@ func tenPods(pod func(string, func(*corev1.Pod)) *corev1.Pod) []client.Object {
 	return pods
 }
 
-// heldBlockers is what holds the pods among some objects.
+// heldBlockers returns the blockers of the pods among some objects.
 func heldBlockers(objects []client.Object) []workflows.Blocker {
 	by, blockers := []string{}, []workflows.Blocker{}
 	for _, object := range objects {
@@ -246,8 +246,8 @@ func heldBlockers(objects []client.Object) []workflows.Blocker {
 	return blockers
 }
 
-// TestANodeThatDrainsIsBeingDeleted holds that others see a node go by its deletionTimestamp, and that no Node is gone
-// before its instance.
+// TestANodeThatDrainsIsBeingDeleted checks that a draining node has a deletionTimestamp for others to see, and that no Node
+// is gone before its instance.
 func TestANodeThatDrainsIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
@@ -294,8 +294,8 @@ func TestANodeThatDrainsIsBeingDeleted(t *testing.T) {
 	}
 }
 
-// TestADrainingNodeIsClosedAgain has a person take the taint off a node whose last pod holds the drain: new pods must not
-// come to a machine that will go.
+// TestADrainingNodeIsClosedAgain has a person remove the taint from a node whose last pod blocks the drain: new pods must
+// not come to an instance that will be terminated.
 func TestADrainingNodeIsClosedAgain(t *testing.T) {
 	t.Parallel()
 	for reason, test := range map[string]struct {
@@ -309,7 +309,7 @@ func TestADrainingNodeIsClosedAgain(t *testing.T) {
 			t.Parallel()
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid"}}
 			pod := protectedPod()
-			// The drain looks at the node's pods, opens its watches, and is then interfered with.
+			// The drain lists the node's pods and opens its watches; then the node is opened.
 			watching := make(chan struct{}, 10)
 			kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(node, pod).
 				WithIndex(&corev1.Pod{}, podNode, func(object client.Object) []string { return []string{object.(*corev1.Pod).Spec.NodeName} }).
@@ -360,7 +360,7 @@ func TestADrainingNodeIsClosedAgain(t *testing.T) {
 	}
 }
 
-// TestNoNodeIsDrainedThatIsOpen has the taint taken off just before the last look, which nobody watches.
+// TestNoNodeIsDrainedThatIsOpen has the taint removed just before the last check, while nothing watches the node.
 func TestNoNodeIsDrainedThatIsOpen(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid"}}
@@ -379,8 +379,8 @@ func TestNoNodeIsDrainedThatIsOpen(t *testing.T) {
 	}
 }
 
-// TestAGoneNodeIsNotClosedForEver has the node go while nobody watches, after it was seen open: nothing is closed, and the drain
-// does not begin to settle anew.
+// TestAGoneNodeIsNotClosedForEver has the node removed while nothing watches it, after it was seen open: nothing is closed,
+// and the drain does not begin to settle anew.
 func TestAGoneNodeIsNotClosedForEver(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid"}}
@@ -392,7 +392,7 @@ func TestAGoneNodeIsNotClosedForEver(t *testing.T) {
 	}
 }
 
-// TestLargePodsGoFirst holds that small pods wait only where nodes go together for whose pods there is a place.
+// TestLargePodsGoFirst checks that small pods wait only if places were planned for the pods of the removed nodes.
 func TestLargePodsGoFirst(t *testing.T) {
 	t.Parallel()
 	ended := time.Now().Truncate(time.Second)

@@ -15,17 +15,17 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// answer is what became of asking the API server to remove a pod.
+// answer is the result of asking the API server to remove a pod.
 type answer struct {
 	// accepted says that the pod is being deleted because of this request.
 	accepted bool
-	// blocker says why not; empty where the pod is gone already or its namespace is.
+	// blocker says why it is not; nil if the pod or its namespace is already gone.
 	blocker *workflows.Blocker
 }
 
-// evict asks for the eviction of exactly this pod. Every answer but success leaves the pod to be judged again by what
-// the watch says of it; this is the one place where the API server's refusals are told apart. A pod that has been refused
-// before is asked for only where its budgets may allow it now.
+// evict requests the eviction of exactly this pod. After every answer but success, what the watch shows of the pod decides
+// what happens next; this is the only place that tells the API server's refusals apart. With again, it asks the API server
+// only if the pod's budgets may allow the eviction now.
 func (d *Drains) evict(ctx context.Context, pod *corev1.Pod, budgets *budgetLists, again bool) answer {
 	if again {
 		if blocker := budgets.refusal(ctx, pod); blocker != nil {
@@ -46,13 +46,13 @@ func (d *Drains) evict(ctx context.Context, pod *corev1.Pod, budgets *budgetList
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return answer{}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// The namespace's own deletion takes the pod.
+		// The deletion of the namespace removes the pod.
 		return answer{}
 	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
 		return answer{blocker: budgets.blocker(ctx, pod, err, true)}
 	case statusCode(err) == http.StatusInternalServerError, errors.Is(err, context.DeadlineExceeded):
-		// More than one budget is a plain 500. A budget that was just changed is a 429 with a delay that the client
-		// waits for by itself, longer than this request may take.
+		// If several budgets select the pod, the answer is a plain 500. If a budget was just changed, it is a 429 with a
+		// delay. The client itself waits for that delay, which is longer than this request may take.
 		return answer{blocker: budgets.blocker(ctx, pod, err, false)}
 	}
 	return answer{blocker: errorBlocker(pod, err)}

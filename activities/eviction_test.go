@@ -25,7 +25,7 @@ import (
 
 var podsResource = schema.GroupResource{Resource: "pods"}
 
-// budgetOf is a budget of a namespace's pods labelled app=web.
+// budgetOf returns a budget of a namespace's pods with the label app=web.
 func budgetOf(namespace, name string, allowed int32) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:   policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
@@ -128,7 +128,7 @@ func TestCoversIsWhatTheAPIServerThinks(t *testing.T) {
 	}
 }
 
-// countingClient counts writes to nodes, and makes the first of them conflict if told to.
+// countingClient counts writes to nodes, and makes the given number of them conflict.
 func countingClient(node *corev1.Node, conflicts int) (client.WithWatch, *int) {
 	writes := 0
 	return fake.NewClientBuilder().WithScheme(kubescheme.Scheme).WithObjects(node).WithInterceptorFuncs(interceptor.Funcs{
@@ -147,7 +147,7 @@ func countingClient(node *corev1.Node, conflicts int) (client.WithWatch, *int) {
 			writes++
 			err := c.Patch(ctx, object, patch, opts...)
 			if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
-				// The API server answers a failed test of a JSON patch so; the fake one passes the bare error on.
+				// The API server answers a failed test of a JSON patch like this; the fake one passes the bare error on.
 				return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "nodes"}, "n", err.Error(), 0, false)
 			}
 			return err

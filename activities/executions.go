@@ -16,10 +16,10 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// executions asks Temporal about executions of workflows, each by its id: the list of them may lag.
+// executions queries Temporal for workflow executions, each by its id, because the list of executions may lag.
 type executions struct{ temporal.Client }
 
-// describe returns what Temporal says of an execution, nil where it knows of none.
+// describe returns Temporal's description of an execution, nil if there is none.
 func (e executions) describe(ctx context.Context, id string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	described, err := e.DescribeWorkflowExecution(ctx, id, "")
 	var missing *serviceerror.NotFound
@@ -32,26 +32,26 @@ func (e executions) describe(ctx context.Context, id string) (*workflowservice.D
 	return described, nil
 }
 
-// runs asks Temporal whether a workflow runs.
+// runs reports whether a workflow is running.
 func (e executions) runs(ctx context.Context, id string) (bool, error) {
 	described, err := e.describe(ctx, id)
 	return described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, err
 }
 
-// known reports whether there is a workflow of an id, running or not.
+// known reports whether there is a workflow with an id, running or not.
 func (e executions) known(ctx context.Context, id string) (bool, error) {
 	described, err := e.describe(ctx, id)
 	return described != nil, err
 }
 
-// ended says whether a workflow came to an end of its own, or did so long ago. One that somebody cancelled or terminated
-// did not.
+// ended reports whether a workflow has completed, or is so old that Temporal no longer knows it. A workflow that somebody
+// cancelled or terminated has not ended in this sense.
 func (e executions) ended(ctx context.Context, id string) (bool, error) {
 	described, err := e.describe(ctx, id)
 	return described == nil || described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED, err
 }
 
-// doing says whether an activity of a workflow is under way.
+// doing reports whether an activity of a workflow is pending.
 func (e executions) doing(ctx context.Context, id, activity string) (bool, error) {
 	described, err := e.describe(ctx, id)
 	return slices.ContainsFunc(described.GetPendingActivities(), func(pending *workflowpb.PendingActivityInfo) bool {
@@ -59,7 +59,7 @@ func (e executions) doing(ctx context.Context, id, activity string) (bool, error
 	}), err
 }
 
-// handedOut returns the instance with which the workflow of a claim was started, if it runs.
+// handedOut returns the instance with which the workflow of a claim was started, if the workflow is running.
 func (e executions) handedOut(ctx context.Context, id string) (instance string, running bool, err error) {
 	described, err := e.describe(ctx, id)
 	if err != nil || described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// maxExplain bounds the Events of one plan: what thousands of pods have in common is in Provisioning's details.
+	// maxExplain limits the Events of one plan. Provisioning's details show what thousands of pods have in common.
 	maxExplain = 50
-	// explainAgain is how long the same is not said of the same pod again. Karpenter keeps the same time.
+	// explainAgain is how long the same message about the same pod is not repeated. Karpenter uses the same time.
 	explainAgain = 5 * time.Minute
 )
 
-// explained tells why pods stay pending, and remembers what was said of which. It is this process's memory only: after a restart all is said again.
+// explained tells why pods stay pending, and remembers which messages it has sent. The memory is this process's own: after
+// a restart it sends all of them again.
 type explained struct {
 	events recorder
 
@@ -30,7 +31,7 @@ type explanation struct {
 	message string
 }
 
-// choose returns what to say now of unplaced pods, at most so many: first one pod for every reason, then others.
+// choose returns at most maxExplain messages about unplaced pods: first one pod for each reason, then others.
 func (e *explained) choose(unplaced []plan.Unplaced, now time.Time) []toldPod {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,13 +66,13 @@ func (e *explained) choose(unplaced []plan.Unplaced, now time.Time) []toldPod {
 	return chosen
 }
 
-// toldPod is a pod and what is said of it.
+// toldPod is a pod and the message about it.
 type toldPod struct {
 	pod     *plan.Pod
 	message string
 }
 
-// explain tells people with kubectl why a pod stays pending.
+// explain emits Events that say why pods stay pending.
 func (e *explained) explain(unplaced []plan.Unplaced, growth map[types.UID]plan.Growth, now time.Time) {
 	for _, told := range e.choose(unplaced, time.Now()) {
 		reason := "FailedScheduling"

@@ -11,14 +11,14 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// giveUp ends an activity's tries with a failure its workflow knows.
+// giveUp ends the retries of an activity with a failure that its workflow knows.
 func giveUp(failure, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return temporal.NewNonRetryableApplicationError(err.Error(), failure, err)
 }
 
-// cloudFailure turns a provider's error into what Temporal should do about it: the only place where kinds of cloud
-// errors are translated.
+// cloudFailure turns a provider's error into the error that tells Temporal what to do. It is the only place that translates
+// kinds of cloud errors.
 func cloudFailure(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -38,7 +38,7 @@ func cloudFailure(doing string, err error) error {
 	}
 }
 
-// throttleDelay is how long to wait after the cloud asked for fewer calls.
+// throttleDelay returns how long to wait after the cloud has throttled a call.
 func throttleDelay(err error) time.Duration {
 	var throttled *cloud.Error
 	if errors.As(err, &throttled) && throttled.RetryAfter > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// finder finds what a launch has got whose reply was lost.
+// finder finds the instances of a launch whose reply was lost.
 type finder struct {
 	cluster    workflows.Cluster
 	objects    objects
@@ -23,13 +23,13 @@ type finder struct {
 	executions executions
 }
 
-// FindInstances looks for the instances of a launch group that no claim has, and for the claims that have none.
+// FindInstances returns the instances of a launch group that no claim has, and the claims that have no instance.
 func (f *finder) FindInstances(ctx context.Context, in workflows.FindInstancesInput) (workflows.Found, error) {
 	ctx, done := attend(ctx)
 	defer done()
 	until := time.Now()
 	if in.Settle {
-		// What earlier tries have waited counts, or a worker that keeps dying would never come to an end.
+		// Earlier attempts' waiting counts: otherwise, with a worker that keeps dying, the wait would never end.
 		info := activity.GetInfo(ctx)
 		until = until.Add(settleFor - info.StartedTime.Sub(info.ScheduledTime))
 	}
@@ -45,10 +45,11 @@ func (f *finder) FindInstances(ctx context.Context, in workflows.FindInstancesIn
 	}
 }
 
-// unclaimed returns the instances of a launch group that no claim has, and those of the given claims that have none. An
-// instance belongs to the claim that names it, or whose running workflow was started with it. The instances are read
-// first: one that is handed out meanwhile is seen with its claim. The API server is asked only where the mirror does not
-// show an instance or a claim to be served, and once for each: nobody but the Launch that asks hands them out.
+// unclaimed returns the instances of a launch group that no claim has, and those of the given claims that have no instance.
+// An instance belongs to the claim that names it, or whose running workflow was started with it. unclaimed reads the
+// instances first, so that it sees an instance that is handed out meanwhile with its claim. It asks the API server only
+// where the mirror does not show that an instance or a claim is served, and once for each: only the Launch that asks hands
+// them out.
 func (f *finder) unclaimed(ctx context.Context, in workflows.FindInstancesInput, known search) (workflows.Found, error) {
 	there, err := f.cloud.Instances(ctx, cloud.Query{LaunchGroup: in.Group})
 	if err != nil {
@@ -85,7 +86,8 @@ func (f *finder) unclaimed(ctx context.Context, in workflows.FindInstancesInput,
 	return found, nil
 }
 
-// served says whether a claim has an instance, or a running workflow that was started with one.
+// served reports whether a claim has an instance, or a running workflow that was started with one. A claim that is gone is
+// not served.
 func (f *finder) served(ctx context.Context, ref workflows.ClaimRef) (bool, error) {
 	if shown := f.mirror.Claim(ref.Name); shown != nil && string(shown.UID) == ref.UID && shown.Status.ProviderID != "" {
 		return true, nil
@@ -98,7 +100,7 @@ func (f *finder) served(ctx context.Context, ref workflows.ClaimRef) (bool, erro
 	return handed, err
 }
 
-// takenInstances are the instances that claims have, by id.
+// takenInstances returns the ids of the instances that claims have.
 func (f *finder) takenInstances(ctx context.Context, group string) (map[string]bool, error) {
 	taken := map[string]bool{}
 	var waiting []string
@@ -125,9 +127,10 @@ func (f *finder) takenInstances(ctx context.Context, group string) (map[string]b
 	return taken, nil
 }
 
-// settleFor is how long FindInstances keeps looking before it believes that there is nothing: a launch whose reply was
-// lost is visible well within that time, and what is not is terminated by the sweep.
+// settleFor is how long FindInstances keeps looking before it concludes that there is nothing: a launch whose reply was
+// lost becomes visible well within that time, and the sweep terminates what does not.
 const settleFor = 30 * time.Second
 
-// search is what a FindInstances has read already: instances that no claim has by id, and claims that have none by UID.
+// search holds what one FindInstances has read already: instances that no claim has, by id, and claims that have none, by
+// UID.
 type search struct{ free, waiting map[string]bool }

@@ -17,7 +17,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// basisOf tells pools from what they were before or will be.
+// basisOf returns a digest of the NodePools' UIDs and generations, which changes when the pools do.
 func basisOf(pools []plan.Pool) string {
 	var basis []string
 	for i := range pools {
@@ -28,7 +28,8 @@ func basisOf(pools []plan.Pool) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// growth is what was done for the pods that wait: what Provisioning remembers, and what the mirror has seen since.
+// growth returns how many nodes came up for each pending pod, from what Provisioning remembers and what the mirror has seen
+// since.
 func (i *inputs) growth(remembered []workflows.Grown, snapshot *plan.Snapshot, pools []plan.Pool) map[types.UID]plan.Growth {
 	basis := basisOf(pools)
 	known, nodes := map[types.UID]plan.Growth{}, map[types.UID]int{}
@@ -48,7 +49,7 @@ func (i *inputs) growth(remembered []workflows.Grown, snapshot *plan.Snapshot, p
 	return growth
 }
 
-// grown is what Provisioning is to remember of growth.
+// grown converts growth to what Provisioning is to remember.
 func grown(growth map[types.UID]plan.Growth) []workflows.Grown {
 	var all []workflows.Grown
 	for uid, g := range growth {
@@ -60,13 +61,13 @@ func grown(growth map[types.UID]plan.Growth) []workflows.Grown {
 	return all[:min(len(all), workflows.MostGrown)]
 }
 
-// GrowthMetrics count pods that growing pauses for. A nil one counts nothing.
+// GrowthMetrics counts pods for which launching further nodes is paused. A nil GrowthMetrics counts nothing.
 type GrowthMetrics struct {
 	paused prometheus.Gauge
 	pauses prometheus.Counter
 }
 
-// NewGrowthMetrics registers the metrics, and returns those that are there where they have been registered before.
+// NewGrowthMetrics registers the metrics, or returns the existing ones if they are registered already.
 func NewGrowthMetrics(registry prometheus.Registerer) (*GrowthMetrics, error) {
 	m := &GrowthMetrics{
 		paused: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "tenon", Subsystem: "growth", Name: "paused_pods",
@@ -91,7 +92,7 @@ func NewGrowthMetrics(registry prometheus.Registerer) (*GrowthMetrics, error) {
 	return m, nil
 }
 
-// planned counts the pods of a plan for which growing is paused, and those for which that is new.
+// planned counts the pods of a plan for which growth is paused, and those for which the pause is new.
 func (m *GrowthMetrics) planned(growth map[types.UID]plan.Growth, remembered []workflows.Grown, now time.Time) {
 	if m == nil {
 		return

@@ -27,7 +27,7 @@ func (m grownMirror) Grown(before map[types.UID]int) map[types.UID]int {
 	return m.seen
 }
 
-// TestGrowthIsRemembered hands growth from plan to plan, over a restart of the worker.
+// TestGrowthIsRemembered passes growth from plan to plan, across a restart of the worker.
 func TestGrowthIsRemembered(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -80,7 +80,7 @@ func TestGrowthIsBounded(t *testing.T) {
 	}
 }
 
-// values are the registry's metrics, in one line.
+// values returns the registry's metrics in one line.
 func values(t *testing.T, registry *prometheus.Registry) string {
 	t.Helper()
 	families, err := registry.Gather()

@@ -11,24 +11,24 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// inputs makes what the planner is asked with of what the mirror shows and workflows remember.
+// inputs builds the planner's input from the mirror and from what workflows remember.
 type inputs struct {
 	catalogue   *catalogue
 	nominator   *nominate.Nominator
 	minValues   plan.MinValuesPolicy
 	preferences plan.PreferencePolicy
 	spotToSpot  bool
-	// rate bounds how many nodes of the cluster begin to be disrupted within a time; nil bounds nothing.
+	// rate limits how many nodes of the cluster begin to be disrupted within a period; nil means no limit.
 	rate *karpv1.DisruptionRate
 }
 
-// of is what the planner is to know.
+// of returns the planner's input for a snapshot.
 func (i *inputs) of(ctx context.Context, snapshot *plan.Snapshot, refused []workflows.Unavailable) plan.Input {
 	return plan.Input{Snapshot: snapshot, Pools: i.catalogue.pools(ctx), Unavailable: unavailable(refused), MinValues: i.minValues, Preferences: i.preferences,
 		Nominates: i.nominator.Works(), SpotToSpot: i.spotToSpot, Rate: i.rate}
 }
 
-// unavailable turns what Provisioning remembers into what the planner reads.
+// unavailable converts what Provisioning remembers to what the planner reads.
 func unavailable(remembered []workflows.Unavailable) map[cloud.OfferingKey]time.Time {
 	until := make(map[cloud.OfferingKey]time.Time, len(remembered))
 	for _, u := range remembered {

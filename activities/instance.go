@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// consistencyLag is how long after a launch EC2 may still not know an instance; an unknown instance that young is
-	// not a gone one.
+	// consistencyLag is how long after a launch EC2 may still not know an instance. An unknown instance that is younger
+	// does not count as gone.
 	consistencyLag = 2 * time.Minute
-	// goneEvery is how often the cloud is asked whether an instance has gone.
+	// goneEvery is the interval at which the cloud is asked whether an instance is gone.
 	goneEvery = 2 * time.Second
 )
 
-// instances tells which instance is a claim's.
+// instances determines which instance belongs to a claim.
 type instances struct {
 	objects objects
 	cloud   cloud.Provider
 	log     *zap.Logger
 }
 
-// ownInstance is the instance of a claim whose life began with the given one. They differ where another controller had the
-// Lease while our launch was under way, and has launched the claim as well: what the claim names counts, and the other
-// instance, which no claim has, is terminated.
+// ownInstance returns the instance of a claim whose life began with the given one. They differ if another controller held
+// the Lease during our launch and launched the claim as well. Then the instance that the claim names counts, and the other
+// one is terminated, unless another claim has it.
 func (i instances) ownInstance(ctx context.Context, claim *karpv1.NodeClaim, began workflows.Instance) (workflows.Instance, error) {
 	if claim == nil || claim.Status.ProviderID == "" || began.ID == "" || cloud.InstanceID(claim.Status.ProviderID) == began.ID {
 		return began, nil

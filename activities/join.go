@@ -22,15 +22,15 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// joinFor is how long one Join waits for a registered node to initialize before it returns to be called again; it is
-// longer than a registration may take and shorter than the activity may. patience is how long nobody needs to be told
-// why it takes a while.
+// joinFor is how long one Join waits for a registered node to initialize before it returns to be called again. It is longer
+// than a registration may take and shorter than the activity's timeout. patience is how long a node may take before its
+// claim says what it waits for.
 const (
 	joinFor  = 20 * time.Minute
 	patience = time.Minute
 )
 
-// joiner brings nodes up, from the launch to the first pod.
+// joiner brings nodes up, from the launch until they are initialized.
 type joiner struct {
 	objects   objects
 	mirror    Mirror
@@ -42,8 +42,8 @@ type joiner struct {
 	log       *zap.Logger
 }
 
-// Join brings a claim's node up: it records the launch on the claim, waits for the Node to join, registers it, waits
-// until it is initialized, and says so on both objects. Each step is skipped where an earlier try has done it.
+// Join brings a claim's node up: it records the launch on the claim, waits for the Node to join, registers it, waits until
+// it is initialized, and records that on both objects. It skips each step that an earlier attempt has done.
 func (j *joiner) Join(ctx context.Context, in workflows.JoinInput) (workflows.JoinResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -72,8 +72,8 @@ func (j *joiner) Join(ctx context.Context, in workflows.JoinInput) (workflows.Jo
 	return result, err
 }
 
-// recordLaunch writes onto the claim what was launched for it: labels first, since the status says that all of it is
-// known. The provider's labels are laid under the claim's own.
+// recordLaunch writes onto the claim what was launched for it. It writes the labels first, because the status says that all
+// of it is known. The claim's own labels take precedence over the provider's.
 func (j *joiner) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (*karpv1.NodeClaim, error) {
 	if claim.IsTrue(karpv1.ConditionTypeLaunched) {
 		return claim, nil
@@ -101,7 +101,8 @@ func (j *joiner) recordLaunch(ctx context.Context, claim *karpv1.NodeClaim, inst
 	return labelled, nil
 }
 
-// hasGot are the resources of a machine less those that it has only on request and that the claim has not asked for.
+// hasGot returns the resources of an instance without those that it has only on request and that the claim does not
+// request.
 func hasGot(claim *karpv1.NodeClaim, kind *cloud.InstanceType, resources corev1.ResourceList) corev1.ResourceList {
 	got := maps.Clone(resources)
 	for _, name := range kind.OnRequest {
@@ -112,8 +113,8 @@ func hasGot(claim *karpv1.NodeClaim, kind *cloud.InstanceType, resources corev1.
 	return got
 }
 
-// instanceType returns what the provider says of a launched type. The machine runs whether or not its class can still be
-// launched from, so where the provider no longer knows the type, what the instance itself says has to do.
+// instanceType returns what the provider says about a launched type. The instance runs even if its EC2NodeClass cannot be
+// launched from any longer; if the provider no longer knows the type, the result has nothing but the name.
 func (j *joiner) instanceType(ctx context.Context, claim *karpv1.NodeClaim, name string) (*cloud.InstanceType, error) {
 	unknown := &cloud.InstanceType{Name: name}
 	class := j.catalogue.nodeClass(claim)
@@ -133,7 +134,7 @@ func (j *joiner) instanceType(ctx context.Context, claim *karpv1.NodeClaim, name
 	return unknown, nil
 }
 
-// launchedLabels are the claim's labels once its machine is known.
+// launchedLabels returns the claim's labels once its instance is known.
 func launchedLabels(claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance workflows.Instance) map[string]string {
 	labels := maps.Clone(kind.Labels)
 	if labels == nil {
@@ -158,7 +159,8 @@ func launchedLabels(claim *karpv1.NodeClaim, kind *cloud.InstanceType, instance 
 	return labels
 }
 
-// awaitRegistration waits for the claim's Node and registers it. It returns why the claim has to end where it does.
+// awaitRegistration waits for the claim's Node and registers it. If the claim has to be removed instead, it returns the
+// reason.
 func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, string, error) {
 	waiting, stop := context.WithDeadline(ctx, registerBy(claim, time.Now()))
 	defer stop()
@@ -205,7 +207,7 @@ func (j *joiner) awaitRegistration(ctx context.Context, claim *karpv1.NodeClaim)
 	return node, "", nil
 }
 
-// awaitInitialization waits until the node that has registered serves pods, and writes that down.
+// awaitInitialization waits until the registered node can serve pods, and records that.
 func (j *joiner) awaitInitialization(ctx context.Context, claim *karpv1.NodeClaim, joined *corev1.Node, until time.Time) (initialized bool, failed string, err error) {
 	told := ""
 	for time.Now().Before(until) {
@@ -225,7 +227,7 @@ func (j *joiner) awaitInitialization(ctx context.Context, claim *karpv1.NodeClai
 			if told, err = j.tellWaiting(ctx, claim, node, told); err != nil {
 				return false, "", err
 			}
-			// It takes longer than anybody should have to wait for a nomination.
+			// The node should not wait longer than this for nominations.
 			if node != nil && readiness.Expecting(node) {
 				if _, err := j.objects.change(ctx, node, "open", open); err != nil {
 					return false, "", err
@@ -235,14 +237,14 @@ func (j *joiner) awaitInitialization(ctx context.Context, claim *karpv1.NodeClai
 		case err != nil:
 			return false, "", fmt.Errorf("wait for Node of %s to initialize: %w", claim.Name, err)
 		case node == nil:
-			// A mirror may also be behind whoever registered the node.
+			// The mirror may also be behind the worker that registered the node.
 			if err := j.objects.gone(ctx, joined); err != nil {
 				return false, "", err
 			}
 			return false, workflows.ReasonNodeDeleted, nil
 		}
 		if reason, _ := initialization(node, claim); reason != "" {
-			// Devices may be long in coming, and pods that ask for none need not wait for them.
+			// Devices may take long to register, and pods that do not request them need not wait for them.
 			if _, err := j.nominator.Open(ctx, claim, node, func() error {
 				_, err := j.objects.change(ctx, node, "open", open)
 				return err
@@ -256,7 +258,7 @@ func (j *joiner) awaitInitialization(ctx context.Context, claim *karpv1.NodeClai
 	return false, "", nil
 }
 
-// initialize marks a node that serves pods, on the Node and on the claim.
+// initialize marks the Node and the claim as initialized.
 func (j *joiner) initialize(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) error {
 	reserved, err := j.keeper.reserved(ctx, claim)
 	if err != nil {
@@ -316,8 +318,8 @@ func (j *joiner) tellWaiting(ctx context.Context, claim *karpv1.NodeClaim, node 
 	})
 }
 
-// consolidatableAtOnce says that a claim's pool lets nodes be consolidated from the moment they are initialized: one
-// write then says both.
+// consolidatableAtOnce reports whether a claim's pool lets nodes be consolidated from the moment they are initialized, so
+// that one write sets both conditions.
 func (j *joiner) consolidatableAtOnce(claim *karpv1.NodeClaim) bool {
 	pool := j.mirror.NodePool(claim.Labels[karpv1.NodePoolLabelKey])
 	if pool == nil || pool.Spec.Replicas != nil {
@@ -327,11 +329,12 @@ func (j *joiner) consolidatableAtOnce(claim *karpv1.NodeClaim) bool {
 	return !after.IsNever() && *after.Duration == 0
 }
 
-// leaving is the result for a claim that is being removed, or gone if it is nil: what is to be drained, if its Node is
-// there already.
+// leaving returns the result for a claim that is being deleted, or is gone if nil: the Node to be drained, if it has
+// joined.
 //
-// The mirror may be behind, and one worker's may be further behind than another's. What ends a machine is never concluded
-// from it alone: an object whose name is known is read from the API server, and where none is, the mirror has to be fresh.
+// The mirror may be behind, and different workers' mirrors differently so. Nothing that ends an instance is concluded from
+// the mirror alone: if the Node's name is known, leaving reads the Node from the API server; otherwise the mirror has to be
+// fresh.
 func (j *joiner) leaving(ctx context.Context, claim *karpv1.NodeClaim, instance workflows.Instance) (workflows.JoinResult, error) {
 	result := workflows.JoinResult{Failed: workflows.ReasonClaimDeleted}
 	var node *corev1.Node
@@ -341,7 +344,7 @@ func (j *joiner) leaving(ctx context.Context, claim *karpv1.NodeClaim, instance 
 			return result, ignoreNotFound("read Node "+claim.Status.NodeName, err)
 		}
 		if node.Spec.ProviderID != instance.ProviderID {
-			return result, nil // another machine has the name now
+			return result, nil // another instance has the name now
 		}
 	} else {
 		if err := j.mirror.Fresh(freshEnough); err != nil {
@@ -355,8 +358,8 @@ func (j *joiner) leaving(ctx context.Context, claim *karpv1.NodeClaim, instance 
 	return result, nil
 }
 
-// registerBy is when a claim's Node must have joined. Whoever begins to wait late, because no worker could see the
-// cluster, gives it a while longer: it could not join either where the API server was away.
+// registerBy returns by when a claim's Node must have joined. A wait that begins late, because no worker could see the
+// cluster, still gets the time of patience: the Node could not join either while the API server was down.
 func registerBy(claim *karpv1.NodeClaim, now time.Time) time.Time {
 	by := claim.Condition(karpv1.ConditionTypeLaunched).LastTransitionTime.Add(workflows.RegistrationTimeout)
 	if least := now.Add(patience); by.Before(least) {

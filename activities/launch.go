@@ -21,20 +21,20 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// launcher launches instances for claims, and starts the lives of those that have got one.
+// launcher launches instances for claims, and starts the NodeClaim workflows of those that have got one.
 type launcher struct {
 	objects    objects
 	catalogue  *catalogue
 	cloud      cloud.Provider
 	executions executions
-	// minValues is what happens to claims whose pool's minValues cannot be kept.
+	// minValues decides what happens to claims whose NodePool's minValues cannot be met.
 	minValues plan.MinValuesPolicy
 	events    recorder
 	log       *zap.Logger
 }
 
-// PrepareLaunch reads the claims of a launch group and resolves what all of them allow into one fleet request. Claims
-// that were deleted meanwhile are let go: nothing was launched for them.
+// PrepareLaunch reads the claims of a launch group and resolves what all of them allow into one fleet request. It releases
+// claims that were deleted meanwhile, because nothing was launched for them.
 func (l *launcher) PrepareLaunch(ctx context.Context, group workflows.LaunchGroup) (workflows.PreparedLaunch, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -49,7 +49,7 @@ func (l *launcher) PrepareLaunch(ctx context.Context, group workflows.LaunchGrou
 	}
 	switch resolved := class.Condition(karpv1.ConditionTypeReady); {
 	case resolved == nil || resolved.Status == metav1.ConditionUnknown:
-		// A class that was applied together with the claim is looked up in a moment: to be tried again, not given up.
+		// A class that was applied together with the claim will be resolved in a moment, so retry instead of giving up.
 		return workflows.PreparedLaunch{}, fmt.Errorf("NodeClaim %s: EC2NodeClass %s has not been resolved yet", first.Name, class.Name)
 	case resolved.Status == metav1.ConditionFalse:
 		return workflows.PreparedLaunch{}, giveUp(workflows.FailureNodeClassNotReady, "NodeClaim %s: EC2NodeClass %s is not Ready: %s", first.Name, class.Name, resolved.Message)
@@ -78,7 +78,7 @@ func (l *launcher) PrepareLaunch(ctx context.Context, group workflows.LaunchGrou
 	return prepared, nil
 }
 
-// requested are the names of the resources that any of the claims asks for, in order.
+// requested returns the sorted names of the resources that any of the claims requests.
 func requested(claims []*karpv1.NodeClaim) []corev1.ResourceName {
 	names := map[corev1.ResourceName]bool{}
 	for _, claim := range claims {
@@ -120,8 +120,8 @@ func (l *launcher) wantedClaims(ctx context.Context, group workflows.LaunchGroup
 	return wanted, nil
 }
 
-// registrationLabels are the labels a node registers with: the claim's own. What depends on the machine that was
-// launched comes with the Node's registration.
+// registrationLabels returns the labels a node registers with: the claim's own, except the hostname. Labels that depend on
+// the launched instance are added when the Node is registered.
 func registrationLabels(claim *karpv1.NodeClaim) map[string]string {
 	labels := map[string]string{}
 	for key, value := range claim.Labels {
@@ -132,7 +132,7 @@ func registrationLabels(claim *karpv1.NodeClaim) map[string]string {
 	return labels
 }
 
-// CreateFleet sends a launch. The request carries its token, so a second try is the same question.
+// CreateFleet sends a launch. The request carries its client token, so a second attempt asks for the same launch.
 func (l *launcher) CreateFleet(ctx context.Context, in workflows.CreateFleetInput) (workflows.Fleet, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -149,13 +149,14 @@ func (l *launcher) CreateFleet(ctx context.Context, in workflows.CreateFleetInpu
 	if cloud.KindOf(err) != cloud.StaleRequest && !cloud.Answered(err) {
 		return workflows.Fleet{}, cloudFailure("launch "+in.Request.Group, err)
 	}
-	// The same question would bring the same answer, however long ago its cause has passed. The workflow waits before it
-	// asks anew: here, a worker that is killed meanwhile would have the same token sent again.
+	// The same request would get the same answer, even long after the cause has passed. The workflow, not the activity,
+	// waits before it asks anew: a worker killed while it waits here would have the same token sent again.
 	return workflows.Fleet{}, askAnew(in.Request.Group, activity.GetInfo(ctx).Attempt, err)
 }
 
-// askAnew has a launch prepared and sent once more under another token, since this try has launched nothing. Nobody knows
-// that where the cloud does not say so, nor of an earlier try whose reply was lost: then the cloud is searched first.
+// askAnew returns the failure after which the launch is prepared and sent once more under another token, because this
+// attempt has launched nothing. If the cloud does not say that it launched nothing, or an earlier attempt's reply may have
+// been lost, the failure is one after which the cloud is searched first.
 func askAnew(group string, attempt int32, cause error) error {
 	if attempt > 1 || cloud.Unsure(cause) {
 		return giveUp(workflows.FailureTokenSpent, "launch %s: %w", group, cause)
@@ -185,9 +186,9 @@ func fleet(result cloud.LaunchResult, request cloud.LaunchRequest) workflows.Fle
 // startsAtOnce is how many workflows are started at the same time.
 const startsAtOnce = 8
 
-// StartNodeClaims starts the workflows of claims that have got their instances. One that runs already keeps the instance
-// it was started with. One that an earlier try has started and that is over by now is started once more, finds its claim
-// gone and ends.
+// StartNodeClaims starts the workflows of claims that have got their instances. A workflow that already runs keeps the
+// instance it was started with. If an earlier attempt has started a workflow that is over by now, the workflow starts once
+// more, finds its claim gone and ends.
 func (l *launcher) StartNodeClaims(ctx context.Context, in workflows.StartNodeClaimsInput) (struct{}, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -204,7 +205,7 @@ func (l *launcher) StartNodeClaims(ctx context.Context, in workflows.StartNodeCl
 	return struct{}{}, starts.Wait()
 }
 
-// tellLaunchRefsFailed is tellLaunchFailed for claims that have to be read first.
+// tellLaunchRefsFailed reads the claims and calls tellLaunchFailed for them.
 func (l *launcher) tellLaunchRefsFailed(ctx context.Context, refs []workflows.ClaimRef, cause error) {
 	var claims []*karpv1.NodeClaim
 	for _, ref := range refs {
@@ -215,7 +216,7 @@ func (l *launcher) tellLaunchRefsFailed(ctx context.Context, refs []workflows.Cl
 	l.tellLaunchFailed(ctx, claims, cause)
 }
 
-// maxLaunchMessage bounds the message of a failed launch, as Karpenter does.
+// maxLaunchMessage limits the length of the message of a failed launch, as in Karpenter.
 const maxLaunchMessage = 300
 
 // tellLaunchFailed writes onto claims why they are not launched yet. Only people read it, so a failure to write it is
@@ -243,7 +244,7 @@ func (l *launcher) tellLaunchFailed(ctx context.Context, claims []*karpv1.NodeCl
 	}
 }
 
-// overlaidPrices are the prices of those offerings that overlays have set a price of.
+// overlaidPrices returns the prices of those offerings whose price is set by overlays.
 func overlaidPrices(kinds []*cloud.InstanceType, offerings []cloud.OfferingKey) map[cloud.OfferingKey]float64 {
 	prices := map[cloud.OfferingKey]float64{}
 	for _, kind := range kinds {

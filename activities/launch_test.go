@@ -24,8 +24,8 @@ type classMirror struct {
 func (m classMirror) NodeClass(string) *awsv1.EC2NodeClass { return m.class }
 func (m classMirror) Attached(string) []string             { return nil }
 
-// TestAClassThatIsNotReadyLaunchesNothing holds when a launch is given up and when it is tried again. No instance type is asked
-// for: there is no cloud here.
+// TestAClassThatIsNotReadyLaunchesNothing checks when a launch is given up and when it is retried. It must not ask for
+// instance types, because there is no cloud here.
 func TestAClassThatIsNotReadyLaunchesNothing(t *testing.T) {
 	t.Parallel()
 	for reason, test := range map[string]struct {

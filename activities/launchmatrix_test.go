@@ -43,20 +43,20 @@ func (launchMirror) Claim(string) *karpv1.NodeClaim             { return nil }
 func (launchMirror) ClaimByProviderID(string) *karpv1.NodeClaim { return nil }
 func (launchMirror) NodeOverlays() []*karpv1alpha1.NodeOverlay  { return nil }
 
-// noWorkflows is a Temporal server on which no workflow runs.
+// noWorkflows is a Temporal server without workflows.
 type noWorkflows struct{ temporalclient.Client }
 
 func (noWorkflows) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	return nil, serviceerror.NewNotFound("no workflow")
 }
 
-// killed is a worker that dies at one side of its first CreateFleet.
+// killed is a worker that dies before or after its first CreateFleet call.
 type killed struct {
 	*Activities
 	before, after bool
 }
 
-// noticedAfter is when Temporal gives an activity to another worker whose own has fallen silent.
+// noticedAfter is how long Temporal takes to give an activity to another worker after its own has fallen silent.
 const noticedAfter = 15 * time.Second
 
 func later(why string, after time.Duration) error {
@@ -76,7 +76,7 @@ func (k *killed) CreateFleet(ctx context.Context, in workflows.CreateFleetInput)
 	return fleet, err
 }
 
-// FindInstances waits for the cloud to settle in the workflow's time, which the test skips.
+// FindInstances lets the cloud settle in the workflow's time, which the test skips.
 func (k *killed) FindInstances(ctx context.Context, in workflows.FindInstancesInput) (workflows.Found, error) {
 	if in.Settle && activity.GetInfo(ctx).Attempt == 1 {
 		return workflows.Found{}, later("let the cloud settle", settleFor)
@@ -85,7 +85,7 @@ func (k *killed) FindInstances(ctx context.Context, in workflows.FindInstancesIn
 	return k.Activities.FindInstances(ctx, in)
 }
 
-// matrixCloud is a provider with the worker's rights on a simulated account of its own, and a class of it that is Ready.
+// matrixCloud returns a provider with the worker's rights on a simulated account of its own, and a Ready class.
 func matrixCloud(t *testing.T) (*ec2sim.Server, *aws.Provider, *awsv1.EC2NodeClass) {
 	t.Helper()
 	texts, err := deploy.WorkerPolicies(deploy.PolicyValues{Partition: "aws", Region: "us-east-1", AccountID: "123456789012", Cluster: "c"})
@@ -129,7 +129,7 @@ func matrixCloud(t *testing.T) (*ec2sim.Server, *aws.Provider, *awsv1.EC2NodeCla
 	return sim, provider, class
 }
 
-// matrixClaims are two claims of one launch group.
+// matrixClaims returns two claims of one launch group.
 func matrixClaims() []*karpv1.NodeClaim {
 	var claims []*karpv1.NodeClaim
 	for _, name := range []string{"a", "b"} {
@@ -147,7 +147,8 @@ func matrixClaims() []*karpv1.NodeClaim {
 	return claims
 }
 
-// TestAnsweredFailures answers a launch with failures for a while, in each of the ways EC2 has, and disturbs it on the way: within thirty seconds of healing the claims have their instances, there are no others, and no token was sent again but where
+// TestAnsweredFailures answers a launch with failures for a while, in each of the ways EC2 has, and disturbs it meanwhile:
+// within thirty seconds of healing the claims have their instances, there are no others, and no token was sent again unless
 // its answer had not arrived.
 func TestAnsweredFailures(t *testing.T) {
 	t.Parallel()

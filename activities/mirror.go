@@ -16,17 +16,17 @@ import (
 
 // Mirror is the live view of the cluster that activities plan over and wait on. Objects are shared and read-only.
 type Mirror interface {
-	// Snapshot is the cluster as planning sees it.
+	// Snapshot returns the cluster as planning sees it.
 	Snapshot() *plan.Snapshot
 	// Fresh returns an error when the view may be older than most.
 	Fresh(most time.Duration) error
-	// Assume shows claims that were just created before the watch delivers them.
+	// Assume shows claims that were just created, before the watch delivers them.
 	Assume(claims ...*karpv1.NodeClaim)
-	// Promise keeps pending pods in mind that were planned for a claim, until they are bound, and Planned those of a plan
-	// that are to go to nodes and claims which are there.
+	// Promise remembers the pending pods that were planned for a claim until they are bound. Planned does so for the pods
+	// that a plan places on existing nodes and claims.
 	Promise(claim string, pods []types.UID, until time.Time)
 	Planned(packed plan.Plan, until time.Time)
-	// Grown is how many nodes came up for the pods that wait, of which so many at least are known from before.
+	// Grown returns how many nodes came up for the pending pods; before holds the numbers that are known already.
 	Grown(before map[types.UID]int) map[types.UID]int
 	// AwaitClaims returns once the view of NodeClaims is at least as new as a resource version.
 	AwaitClaims(ctx context.Context, resourceVersion string) error
@@ -36,19 +36,19 @@ type Mirror interface {
 	// and cluster.ErrClaimDeleted once the claim is being removed.
 	AwaitNode(ctx context.Context, providerID string, ok func(*corev1.Node, *karpv1.NodeClaim) bool) (*corev1.Node, *karpv1.NodeClaim, error)
 	NodeByProviderID(id string) *corev1.Node
-	// Await returns nil once done says so, or its error. It asks at once and after each of the events.
+	// Await returns nil once done returns true, or done's error. It calls done at once and after each of the events.
 	Await(ctx context.Context, done func() (bool, error), on ...cluster.Event) error
 	Claim(name string) *karpv1.NodeClaim
 	ClaimByProviderID(id string) *karpv1.NodeClaim
-	// Claims and Nodes are all of them, ordered by name.
+	// Claims and Nodes return all of them, ordered by name.
 	Claims() []*karpv1.NodeClaim
 	Node(name string) *corev1.Node
 	Nodes() []*corev1.Node
-	// Attached are the persistent volumes that are attached to a node.
+	// Attached returns the persistent volumes that are attached to a node.
 	Attached(node string) []string
-	// PodsOnNode are the pods bound to a node that have not ended.
+	// PodsOnNode returns the pods bound to a node that have not terminated.
 	PodsOnNode(name string) []*cluster.Pod
-	// PodsOwnedBy are the pods of a controller that have not ended.
+	// PodsOwnedBy returns the pods of a controller that have not terminated.
 	PodsOwnedBy(namespace, kind, name string) []*cluster.Pod
 	NodePools() []*karpv1.NodePool
 	NodePool(name string) *karpv1.NodePool

@@ -15,7 +15,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// movedEvery is the pause between two looks at moved pods.
+// movedEvery is the pause between two checks of moved pods.
 const movedEvery = 2 * time.Second
 
 // AwaitMoved waits until the controllers of moved pods have as many Ready pods elsewhere as they had, or want fewer.
@@ -45,7 +45,7 @@ func (w *waiter) AwaitMoved(ctx context.Context, in workflows.AwaitMovedInput) (
 	}
 }
 
-// lacksPods says which pods of a controller are still missing.
+// lacksPods describes which pods of a controller are still missing, empty if none are.
 func (w *waiter) lacksPods(ctx context.Context, owner workflows.PodOwner, left []string) (string, error) {
 	ready, staying := 0, 0
 	for _, pod := range w.mirror.PodsOwnedBy(owner.Namespace, owner.Kind, owner.Name) {
@@ -66,7 +66,7 @@ func (w *waiter) lacksPods(ctx context.Context, owner workflows.PodOwner, left [
 	return fmt.Sprintf("%s %s/%s has %d of %d pods Ready, and %d to be moved", owner.Kind, owner.Namespace, owner.Name, ready, min(wants, owner.Pods), staying), nil
 }
 
-// replicas is how many pods a controller wants; none once it is gone.
+// replicas returns how many pods a controller wants, 0 if it is gone.
 func (w *waiter) replicas(ctx context.Context, owner workflows.PodOwner) (int, error) {
 	key := client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}
 	var wants *int32

@@ -11,22 +11,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// nodeWatch follows one node and its pods: it lists the pods in the API server itself, and follows them from exactly
-// there, so that no change is missed between the two.
+// nodeWatch follows one node and its pods. It lists the pods from the API server directly and watches from exactly that
+// version, so that it misses no change in between.
 type nodeWatch struct {
 	client client.WithWatch
 	node   *corev1.Node
-	// latest is the node as it was last seen, and gone says that it was deleted or replaced by another of its name.
+	// latest is the last seen state of the node. gone means that it was deleted or replaced by another node of the same
+	// name.
 	latest *corev1.Node
 	gone   bool
 	pods   map[types.UID]*corev1.Pod
-	// version is where the list of pods stands.
+	// version is the resource version of the list of pods.
 	version   string
 	podEvents watch.Interface
 	nodeEvent watch.Interface
 }
 
-// list reads all pods of the node anew.
+// list reads all pods of the node from the API server.
 func (w *nodeWatch) list(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := w.client.List(ctx, &pods, client.MatchingFields{podNode: w.node.Name}); err != nil {
@@ -40,8 +41,8 @@ func (w *nodeWatch) list(ctx context.Context) error {
 	return nil
 }
 
-// follow makes sure that both watches are open. Where the one on pods had ended, the pods are listed again, and anew is
-// true: what was planned over the old ones no longer counts.
+// follow makes sure that both watches are open. If the watch on pods had ended, it lists the pods again and returns true
+// for anew: what was planned over the old list no longer counts.
 func (w *nodeWatch) follow(ctx context.Context) (anew bool, err error) {
 	if w.podEvents == nil {
 		if w.version == "" {
@@ -75,7 +76,7 @@ func (w *nodeWatch) follow(ctx context.Context) (anew bool, err error) {
 	return anew, nil
 }
 
-// pod takes in an event of the pods' watch. A watch that has ended is opened again by follow.
+// pod handles an event of the watch on pods. follow opens a watch again that has ended.
 func (w *nodeWatch) pod(event watch.Event, open bool) {
 	pod, ok := event.Object.(*corev1.Pod)
 	switch {
@@ -90,7 +91,7 @@ func (w *nodeWatch) pod(event watch.Event, open bool) {
 	}
 }
 
-// nodeChange takes in an event of the node's watch.
+// nodeChange handles an event of the watch on the node.
 func (w *nodeWatch) nodeChange(event watch.Event, open bool) {
 	node, ok := event.Object.(*corev1.Node)
 	switch {
@@ -104,7 +105,7 @@ func (w *nodeWatch) nodeChange(event watch.Event, open bool) {
 	}
 }
 
-// keep remembers a pod of the node without what a drain does not read.
+// keep stores a pod of the node without the fields that a drain does not read.
 func (w *nodeWatch) keep(pod *corev1.Pod) {
 	if pod.Spec.NodeName != w.node.Name {
 		return
@@ -119,7 +120,7 @@ func (w *nodeWatch) close() {
 	w.podEvents, w.nodeEvent = nil, nil
 }
 
-// from asks for a watch that begins where a list stood.
+// from returns the option to watch from the resource version of a list.
 func from(version string) *client.ListOptions {
 	return &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}}
 }
@@ -131,7 +132,7 @@ func stopWatch(events watch.Interface) {
 	}
 }
 
-// results is the channel of a watch that may not be open; such a channel never delivers.
+// results returns the channel of a watch that may not be open; then the channel is nil and never delivers.
 func results(events watch.Interface) <-chan watch.Event {
 	if events == nil {
 		return nil

@@ -12,11 +12,11 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// maxNote bounds the lines of a note: it is shown in the Temporal UI and recorded in a history.
+// maxNote limits the lines of a note, which the Temporal UI shows and a history records.
 const maxNote = 12
 
-// planNote says in markdown what a plan does: the claims it creates, alike ones as one line, and the reasons for which
-// pods are left, the most frequent first. Refused are the static pools that lack nodes which cannot be had.
+// planNote describes in markdown what a plan does: the claims it creates, one line for claims that are alike, and why pods
+// are left, the most frequent reason first. refused are the static pools that lack nodes which cannot be launched.
 func planNote(packed plan.Plan, pending []*plan.Pod, refused []plan.Reason) string {
 	var note strings.Builder
 	fmt.Fprintf(&note, "%s pending: %d for nodes that are there or on their way, %s ($%.3f/h) for others, %s left.\n",
@@ -81,8 +81,8 @@ func purpose(pods int) string {
 // maxNamed is how many NodePools one sentence names.
 const maxNamed = 5
 
-// reasons joins the reasons of an unplaced pod into one sentence, in their order, and says what several pools have in
-// common once.
+// reasons joins the reasons of an unplaced pod into one sentence, in their order. It names pools with the same reason
+// together.
 func reasons(all []plan.Reason) string {
 	var order []string
 	pools := map[string][]string{}
@@ -106,8 +106,8 @@ func reasons(all []plan.Reason) string {
 	return strings.Join(order, "; ")
 }
 
-// verdictNote says in markdown what an evaluation found: which nodes go, and how many stay for each reason and cause, with
-// one of them as an example. Reasons that do not apply to a node are not worth a line.
+// verdictNote describes in markdown what an evaluation found: which nodes are to be removed, and how many stay for each
+// reason and cause, with one of them as an example. Reasons that do not apply to a node get no line.
 func verdictNote(found plan.Disruption) string {
 	var note strings.Builder
 	going := map[karpv1.DisruptionReason]int{}

@@ -20,11 +20,11 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// objects reads and writes Kubernetes objects in the API server itself, without a cache between. What it writes, it writes
-// once: nothing where everything is so already, and by UID.
+// objects reads and writes Kubernetes objects in the API server directly, without a cache. It writes only what differs, and
+// identifies objects by UID.
 type objects struct{ client.WithWatch }
 
-// claim reads a NodeClaim; one that is gone, or has been replaced by another of its name, is nil.
+// claim reads a NodeClaim. It returns nil if the claim is gone or was replaced by another one of the same name.
 func (o objects) claim(ctx context.Context, ref workflows.ClaimRef) (*karpv1.NodeClaim, error) {
 	claim := &karpv1.NodeClaim{}
 	if err := o.Get(ctx, client.ObjectKey{Name: ref.Name}, claim); err != nil {
@@ -39,12 +39,13 @@ func (o objects) claim(ctx context.Context, ref workflows.ClaimRef) (*karpv1.Nod
 	return claim, nil
 }
 
-// claimsAtOnce is how many NodeClaims are read with one request, and so are in memory together. One with sixty instance types
-// takes about 20 kB while it is decoded.
+// claimsAtOnce is how many NodeClaims are read with one request, and so are in memory together. A claim with sixty instance
+// types takes about 20 kB while it is decoded.
 const claimsAtOnce = 250
 
-// eachClaim reads all NodeClaims, or those with the given labels, from the API server itself, as they are at one moment. Visit
-// does not keep what it is given, and has seen only some of them where this fails: then nothing may be concluded.
+// eachClaim reads all NodeClaims, or those with the given labels, from the API server directly, as of one moment. visit
+// must not keep the claim it is given. If eachClaim fails, visit has seen only some of the claims, and nothing may be
+// concluded.
 func (o objects) eachClaim(ctx context.Context, labels client.MatchingLabels, visit func(*karpv1.NodeClaim)) error {
 	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
 		list := &karpv1.NodeClaimList{}
@@ -63,9 +64,9 @@ func (o objects) eachClaim(ctx context.Context, labels client.MatchingLabels, vi
 }
 
 // changeStatus changes a claim's status, in memory and in the API server, unless edit changes nothing. The claim's own
-// workflow is not the only one who writes there: the starter says whether the node has drifted, a Replacement that it is
-// being replaced. A patch writes the list of conditions as a whole, so a claim that somebody has changed since it was
-// read is read again and edited anew.
+// workflow is not the only writer: the starter writes whether the node has drifted, and a Replacement that it is being
+// replaced. A patch writes the list of conditions as a whole, so if somebody has changed the claim since it was read,
+// changeStatus reads it again and repeats the edit.
 func (o objects) changeStatus(ctx context.Context, claim *karpv1.NodeClaim, edit func(*karpv1.NodeClaim)) error {
 	for {
 		before := claim.DeepCopy()
@@ -91,11 +92,11 @@ func (o objects) changeStatus(ctx context.Context, claim *karpv1.NodeClaim, edit
 	}
 }
 
-// releaseTries is how often the finalizer is looked for anew where others change the list of finalizers at the same time.
+// releaseTries is how often releaseClaim tries while others change the list of finalizers at the same time.
 const releaseTries = 5
 
-// releaseClaim takes the finalizer off the claim, which lets it go. It touches no finalizer of somebody else's: one that was
-// taken off meanwhile must not come back, which the API server would refuse.
+// releaseClaim removes our finalizer from the claim, so that its deletion can complete. It leaves other finalizers alone:
+// one that was removed meanwhile must not be written again, which the API server would refuse.
 func (o objects) releaseClaim(ctx context.Context, claim *karpv1.NodeClaim) error {
 	for try := 1; claim != nil; try++ {
 		at := slices.Index(claim.Finalizers, karpv1.TerminationFinalizer)
@@ -118,7 +119,7 @@ func (o objects) releaseClaim(ctx context.Context, claim *karpv1.NodeClaim) erro
 	return nil
 }
 
-// node reads the node; nil when there is none of that name and UID.
+// node reads a node. It returns nil if there is none with that name and UID.
 func (o objects) node(ctx context.Context, name, uid string) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	err := o.Get(ctx, types.NamespacedName{Name: name}, node)
@@ -133,7 +134,7 @@ func (o objects) node(ctx context.Context, name, uid string) (*corev1.Node, erro
 	return node, nil
 }
 
-// gone returns an error unless a Node that the mirror does not show is gone in the API server as well.
+// gone checks in the API server that a Node which the mirror does not show is gone, and returns an error if it is not.
 func (o objects) gone(ctx context.Context, node *corev1.Node) error {
 	found := &corev1.Node{}
 	err := o.Get(ctx, client.ObjectKeyFromObject(node), found)
@@ -148,7 +149,7 @@ func (o objects) gone(ctx context.Context, node *corev1.Node) error {
 	return fmt.Errorf("the view of the cluster lacks Node %s, which exists", node.Name)
 }
 
-// podNode is the field by which the API server knows the pods of a node.
+// podNode is the field by which the API server selects the pods of a node.
 const podNode = "spec.nodeName"
 
 // podsOn reads the pods of a node.
@@ -160,7 +161,7 @@ func (o objects) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) 
 	return pods.Items, nil
 }
 
-// ignoreNotFound wraps an error with what was being done; an object that is gone is no error.
+// ignoreNotFound wraps an error with what was being done. It returns nil if the object is gone.
 func ignoreNotFound(doing string, err error) error {
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil

@@ -16,7 +16,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// TestClaimsAreReadInPages holds that no more claims are in memory together than one page has, however many there are.
+// TestClaimsAreReadInPages checks that no more claims are in memory together than fit on one page.
 func TestClaimsAreReadInPages(t *testing.T) {
 	t.Parallel()
 	const count = 2*claimsAtOnce + 1

@@ -12,7 +12,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// What a machine has only on request is asked for if any claim of a group asks, and is on the status of those that did.
+// Resources that an instance has only on request are requested if any claim of a group does, and appear in the status of
+// the claims that did.
 func TestDevicesOnRequest(t *testing.T) {
 	t.Parallel()
 	asking, plain := launchedClaim(), launchedClaim()

@@ -13,8 +13,8 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// overlaid remembers what NodeOverlays made of the pools, since everything that is planned asks for it. It is worked out again
-// when the overlays, or what the cloud sells, have changed.
+// overlaid caches the pools with NodeOverlays applied, since all planning needs them. It recomputes them when the overlays,
+// or what the cloud offers, have changed.
 type overlaid struct {
 	mu       sync.Mutex
 	objects  []*karpv1alpha1.NodeOverlay
@@ -23,7 +23,7 @@ type overlaid struct {
 	overlays *plan.Overlays
 }
 
-// apply returns pools as the overlays have them, and the overlays that apply.
+// apply returns the pools with the overlays applied, and the overlays that apply.
 func (o *overlaid) apply(objects []*karpv1alpha1.NodeOverlay, pools []plan.Pool) ([]plan.Pool, *plan.Overlays) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -32,7 +32,7 @@ func (o *overlaid) apply(objects []*karpv1alpha1.NodeOverlay, pools []plan.Pool)
 		return pools, nil
 	}
 	if !slices.Equal(o.objects, objects) || !slices.EqualFunc(o.before, pools, sameToOverlays) {
-		o.overlays, _ = plan.NewOverlays(objects, pools) // what is wrong with the others is for the starter to say
+		o.overlays, _ = plan.NewOverlays(objects, pools) // the starter reports what is wrong with the others
 		o.objects, o.before, o.after = objects, pools, slices.Clone(pools)
 		for i := range o.after {
 			o.after[i].Types = o.overlays.Apply(pools[i].NodePool, pools[i].Types)
@@ -45,14 +45,14 @@ func (o *overlaid) apply(objects []*karpv1alpha1.NodeOverlay, pools []plan.Pool)
 	return current, o.overlays
 }
 
-// sameToOverlays says that overlays make the same of two pools.
+// sameToOverlays reports whether overlays have the same effect on two pools.
 func sameToOverlays(a, b plan.Pool) bool {
 	one, other := &a.NodePool.Spec.Template, &b.NodePool.Spec.Template
 	return a.NodePool.Name == b.NodePool.Name && slices.Equal(a.Types, b.Types) && maps.Equal(one.Labels, other.Labels) &&
 		(one.Spec.NodeClassRef == other.Spec.NodeClassRef || *one.Spec.NodeClassRef == *other.Spec.NodeClassRef)
 }
 
-// annotate marks a planned claim whose instance types have prices or capacities of overlays.
+// annotate marks a planned claim if overlays set prices or capacities of its instance types.
 func (o *overlaid) annotate(claim *karpv1.NodeClaim, planned plan.Claim) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// overlayOf sets the price of a type in a pool, and gives it a device.
+// overlayOf returns an overlay that sets the price of a type in a pool, and gives it a device.
 func overlayOf(name, pool, price string) *karpv1alpha1.NodeOverlay {
 	overlay := &karpv1alpha1.NodeOverlay{}
 	overlay.Name = name
@@ -24,7 +24,7 @@ func overlayOf(name, pool, price string) *karpv1alpha1.NodeOverlay {
 	return overlay
 }
 
-// overlaidShop sells m5.large for two pools of one class.
+// overlaidShop returns a shop that offers m5.large for two pools of one class.
 func overlaidShop(overlays ...*karpv1alpha1.NodeOverlay) (*shop, *Activities) {
 	class := &awsv1.EC2NodeClass{}
 	class.Name = "default"
@@ -35,7 +35,7 @@ func overlaidShop(overlays ...*karpv1alpha1.NodeOverlay) (*shop, *Activities) {
 	return place, New(Config{Mirror: place, Cloud: place})
 }
 
-// TestOverlaidPools has planning see overlays, and see the same instance types until something changes.
+// TestOverlaidPools checks that planning sees overlays, and sees the same instance types until something changes.
 func TestOverlaidPools(t *testing.T) {
 	t.Parallel()
 	place, doing := overlaidShop()
@@ -66,7 +66,7 @@ func TestOverlaidPools(t *testing.T) {
 	}
 }
 
-// TestSold has a launch see what planning has seen.
+// TestSold checks that a launch sees what planning has seen.
 func TestSold(t *testing.T) {
 	t.Parallel()
 	place, doing := overlaidShop(overlayOf("a", "one", "0.5"))
@@ -106,7 +106,7 @@ func TestSold(t *testing.T) {
 	}
 }
 
-// TestClaimsSayThatTheyWereOverlaid has claims carry Karpenter's annotations.
+// TestClaimsSayThatTheyWereOverlaid checks that claims carry Karpenter's annotations.
 func TestClaimsSayThatTheyWereOverlaid(t *testing.T) {
 	t.Parallel()
 	_, doing := overlaidShop(overlayOf("a", "one", "0.5"))

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// removers is how many nodes of a removal are worked on at once.
+	// removers is how many nodes of a removal are processed in parallel.
 	removers = 16
-	// triesEach is how often a node is tried that cannot be marked or removed, while others wait for it.
+	// triesEach is how often marking or removing a node is tried while other nodes wait for it.
 	triesEach = 3
 )
 
-// inParallel does something for each of so many nodes, for some at once. What fails for one keeps it from none of the
-// others; the first of the errors is returned as it is, since Temporal reads its type.
+// inParallel calls do for each of the nodes, several at a time. A failure for one node does not stop the others; inParallel
+// returns the first of the errors unwrapped, since Temporal reads its type.
 func inParallel(ctx context.Context, nodes int, do func(ctx context.Context, i int) error) error {
 	failed := make([]error, nodes)
 	var group errgroup.Group
@@ -26,6 +26,6 @@ func inParallel(ctx context.Context, nodes int, do func(ctx context.Context, i i
 			return nil
 		})
 	}
-	_ = group.Wait() // what failed stands beside each node
+	_ = group.Wait() // errors are in failed
 	return cmp.Or(failed...)
 }

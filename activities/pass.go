@@ -14,31 +14,31 @@ import (
 const (
 	// passLength is how long one Evict lasts at most; the workflow starts the next.
 	passLength = 30 * time.Minute
-	// settleFirst and settleNext are how long blockers have to stay the same before the workflow is told: soon the first
-	// time, so that a person sees them, later less often, so that a rollout under a budget does not fill the history.
+	// settleFirst and settleNext are how long blockers have to stay the same before the workflow is told: briefly the first
+	// time, so that a person sees them soon; longer afterwards, so that a rollout under a budget does not fill the history.
 	settleFirst = 5 * time.Second
 	settleNext  = 30 * time.Second
-	// settleVolumes is how long volumes alone may take to be detached before that is worth a word.
+	// settleVolumes is how long detaching volumes may take before it is reported, if nothing else blocks.
 	settleVolumes = 20 * time.Second
-	// bindingSettle is how long after the cordon the last look at the pods is taken: the kube-scheduler may have been
-	// binding a pod to the node at that moment.
+	// bindingSettle is the time between the cordon and the last check of the pods: the kube-scheduler may have been binding
+	// a pod to the node at the moment of the cordon.
 	bindingSettle = time.Second
 	// deregistration is how long a node from which pods were evicted stays at least, so that load balancers have taken
 	// note of the label (Karpenter's minimum drain time).
 	deregistration = 5 * time.Second
-	// largeFirst is how long after the end of a NodeClaim its pods that are easy to place stay, so that the large ones of
-	// all nodes that go together are placed before them. The node stays nearly as long in any case.
+	// largeFirst is how long pods that are easy to place stay after the deletion of their NodeClaim, so that the large pods
+	// of all nodes that are removed together are placed before them. The node stays nearly as long in any case.
 	largeFirst = 6 * time.Second
 	// backoffFirst and maxBackoff bound the pause between two requests for one pod.
 	backoffFirst = 100 * time.Millisecond
 	maxBackoff   = 10 * time.Second
 	// requestsAtOnce bounds the requests in flight for one node.
 	requestsAtOnce = 8
-	// minRest is how long nothing may be due for the workflow to wait in the pass's stead.
+	// minRest is how far off the next due time has to be for the workflow to wait instead of the pass.
 	minRest = time.Minute
 )
 
-// pass is one Evict.
+// pass is one run of Evict.
 type pass struct {
 	*Drains
 	in       workflows.EvictInput
@@ -47,13 +47,13 @@ type pass struct {
 	pods     nodeWatch
 	volumes  volumeWatch
 
-	// begun is when Temporal started this try, and local the same moment on this machine's clock.
+	// begun is when Temporal started this attempt, and local the same moment on this machine's clock.
 	begun, local time.Time
-	// started is when the first try began, cordoned when this one had made sure of the cordon.
+	// started is when the first attempt began, cordoned when this one had verified the cordon.
 	started, cordoned time.Time
-	// smallFrom is when pods that are easy to place may go; zero means at once.
+	// smallFrom is when pods that are easy to place may be evicted; zero means at once.
 	smallFrom time.Time
-	// ends is when the instance of a node ends that goes with notice, as far as anybody knows; zero for other nodes.
+	// ends is when the instance of a node that ends with notice will end, as far as is known; zero for other nodes.
 	ends    time.Time
 	evicted atomic.Int64
 
@@ -61,12 +61,12 @@ type pass struct {
 	budgets              budgetLists
 	digest               string
 	digestSince          time.Time
-	// blockers are all of them, result those that a person reads.
+	// blockers holds all blockers; result names those that are shown to people.
 	blockers []workflows.Blocker
 	result   workflows.EvictResult
 }
 
-// request is what became so far of asking for one pod's end.
+// request is the state of asking for the removal of one pod.
 type request struct {
 	next    time.Time
 	pause   time.Duration
@@ -96,8 +96,8 @@ func newPass(d *Drains, in workflows.EvictInput, node *corev1.Node, begun, local
 	return p
 }
 
-// now is the time by Temporal's clock, which the deadline was set by: a machine whose own clock is wrong must not delete
-// pods early, and one whose clock jumps must not either.
+// now returns the time by Temporal's clock, by which the deadline was set. A machine whose own clock is wrong or jumps must
+// not delete pods early.
 func (p *pass) now() time.Time { return p.begun.Add(time.Since(p.local)) }
 
 // past reports whether the deadline has come.
@@ -114,10 +114,10 @@ func requestOf(requests map[types.UID]*request, uid types.UID) *request {
 	return r
 }
 
-// refused says whether a budget has refused the pod before.
+// refused reports whether a budget has refused the pod before.
 func (r *request) refused() bool { return r.blocker != nil && r.blocker.Cause == blockedByBudget }
 
-// take notes an answer. A pod whose end was accepted is asked for again only if nothing is seen of that for long.
+// take records an answer. A pod whose removal was accepted is asked for again only if nothing happens for long.
 func (r *request) take(a answer, now time.Time) {
 	r.blocker = a.blocker
 	if a.accepted {
@@ -128,7 +128,7 @@ func (r *request) take(a answer, now time.Time) {
 	r.pause = min(2*r.pause, maxBackoff)
 }
 
-// evictProgress travels in heartbeats from one try to the next.
+// evictProgress is passed in heartbeats from one attempt to the next.
 type evictProgress struct {
 	Started time.Time `json:"started"`
 	Evicted int       `json:"evicted"`

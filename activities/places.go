@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// placesEvery is how often it is looked for places for the pods of nodes that go with notice. Pods that have one are
-	// evicted at once, and those of other nodes must not be sent to the same.
+	// placesEvery is the interval at which places are sought for the pods of nodes that end with notice. Pods that have one
+	// are evicted at once, and pods of other nodes must not be sent to the same place.
 	placesEvery = time.Second
-	// lastMoment is how long before the end of its instance a pod is evicted at the latest, its grace period aside: the
-	// eviction takes a moment, and its budget may refuse it at first.
+	// lastMoment is how long before the end of its instance a pod is evicted at the latest, not counting its grace period:
+	// the eviction takes a moment, and its budget may refuse it at first.
 	lastMoment = 15 * time.Second
-	// waitsUnannounced is how long after the end of its claim a pod waits for a place where nobody has said when its
+	// waitsUnannounced is how long after the deletion of its claim a pod waits for a place if it is not known when its
 	// instance ends: as long as two launches may take.
 	waitsUnannounced = 10 * time.Minute
 )
 
-// places remembers, for all drains of a process, which pods have one.
+// places remembers, for all drains of a process, which pods have a place.
 type places struct {
 	mirror      Mirror
 	preferences plan.PreferencePolicy
@@ -31,9 +31,9 @@ type places struct {
 	found map[types.UID]bool
 }
 
-// elsewhere says for which pods of nodes that go, by UID, another node that serves has room beside all that waits or is on
-// its way there, and when the instance of a claim ends by what is known now. Where the cluster is not seen well enough, no
-// pod has room.
+// elsewhere returns, by UID, the pods of nodes that are going away for which another serving node has room besides
+// everything that is pending or on its way there. It also returns when the instance of a claim ends, as far as is known. If
+// the mirror is not fresh, no pod has room.
 func (p *places) elsewhere(claim string) (placed map[types.UID]bool, ends time.Time) {
 	if noted := p.mirror.Claim(claim); noted != nil {
 		ends = noted.EndsAt()

@@ -17,7 +17,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// TestPodsWaitForAPlace holds who of a node that goes with notice is evicted now.
+// TestPodsWaitForAPlace checks which pods are evicted now from a node that ends with notice.
 func TestPodsWaitForAPlace(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -28,8 +28,8 @@ func TestPodsWaitForAPlace(t *testing.T) {
 	}
 	all := []string{"placed", "quick", "slow"}
 	for reason, test := range map[string]struct {
-		ends  time.Time // of the instance, as the claim said when the pass began
-		noted time.Time // as it says by now
+		ends  time.Time // of the instance, from the claim when the pass began
+		noted time.Time // the same, from the claim now
 		force bool
 		blind bool
 		want  []string
@@ -61,7 +61,7 @@ func TestPodsWaitForAPlace(t *testing.T) {
 	}
 }
 
-// TestOnlyNoticeHasPodsWait holds until when the pods of a claim's node may wait.
+// TestOnlyNoticeHasPodsWait checks until when the pods of a claim's node may wait.
 func TestOnlyNoticeHasPodsWait(t *testing.T) {
 	t.Parallel()
 	ended := time.Now().Truncate(time.Second)

@@ -14,29 +14,29 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// nominatedFor is how long pods that were planned for an existing node protect it: Karpenter's twice the window.
+// nominatedFor is how long pods that were planned for an existing node protect it: twice the batch window, as in Karpenter.
 const nominatedFor = 20 * time.Second
 
-// planner plans for the pods that wait, and creates the claims that they need.
+// planner plans the pending pods, and creates the claims that they need.
 type planner struct {
 	mirror Mirror
 	seen   seen
 	inputs *inputs
-	// creator creates what was planned, nominator tells the kube-scheduler of it, and explained tells people of the rest.
+	// creator creates the planned claims, nominator tells the kube-scheduler about the plan, and explained tells people why
+	// the other pods stay pending.
 	creator   *creator
 	nominator *nominate.Nominator
 	explained explained
-	// metrics counts pods that growing pauses for; nil where nobody does.
+	// metrics counts pods for which launching further nodes is paused; nil disables the metrics.
 	metrics *GrowthMetrics
 	// batchIdle and batchMost are the window in which pending pods are collected; see Config.
 	batchIdle, batchMost time.Duration
 	log                  *zap.Logger
 }
 
-// Plan waits until the burst of pending pods has ended, plans them over the mirror, and creates the NodeClaims: those that
-// static pools lack, and those for the pods. Groups and claims are named after the plan's id, so that a second try finds
-// what the first one created and plans nothing twice: it returns those groups, and what else is wanted is for the next
-// plan.
+// Plan waits until the burst of pending pods has ended, plans them over the mirror, and creates NodeClaims: those that
+// static pools lack, and those for the pods. Groups and claims are named after the plan's id, so that a second attempt
+// finds what the first one created and plans nothing twice: it returns those groups, and leaves the rest to the next plan.
 func (p *planner) Plan(ctx context.Context, in workflows.PlanInput) (workflows.PlanResult, error) {
 	ctx, done := attend(ctx)
 	defer done()

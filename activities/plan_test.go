@@ -80,7 +80,7 @@ func TestLaunchIsToldWhatConcernsIt(t *testing.T) {
 	}
 }
 
-// TestCreated has a second try of a plan find what the first one created, and nothing of other plans.
+// TestCreated checks that a second attempt of a plan finds what the first one created, and nothing of other plans.
 func TestCreated(t *testing.T) {
 	t.Parallel()
 	kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(

@@ -5,7 +5,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// frozen are claims of a plan as histories keep them.
+// frozen converts claims of a plan to the form that histories record.
 func frozen(claims []plan.Claim) []workflows.PlannedClaim {
 	if claims == nil {
 		return nil
@@ -17,7 +17,7 @@ func frozen(claims []plan.Claim) []workflows.PlannedClaim {
 	return kept
 }
 
-// thawed are claims as the plan had them.
+// thawed converts recorded claims back to claims of a plan.
 func thawed(claims []workflows.PlannedClaim) []plan.Claim {
 	planned := make([]plan.Claim, len(claims))
 	for i := range claims {

@@ -28,7 +28,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// poolsMirror knows NodePools, and which claims were shown and promised.
+// poolsMirror has NodePools, and records which claims were assumed and promised.
 type poolsMirror struct {
 	Mirror
 	assumed, promised []string
@@ -53,8 +53,8 @@ func (m *poolsMirror) Promise(claim string, _ []types.UID, _ time.Time) {
 	m.promised = append(m.promised, claim)
 }
 
-// TestOnePoolNeverStopsTheOthers has the API server refuse the claims of one NodePool, or not answer for them: the others
-// are created, and the plan says what was not.
+// TestOnePoolNeverStopsTheOthers has the API server refuse the claims of one NodePool, or fail to answer for them: the
+// others are created, and the plan's result names what was not.
 func TestOnePoolNeverStopsTheOthers(t *testing.T) {
 	t.Parallel()
 	invalid := apierrors.NewInvalid(karpv1.SchemeGroupVersion.WithKind("NodeClaim").GroupKind(), "a", nil)
@@ -115,7 +115,7 @@ func TestOnePoolNeverStopsTheOthers(t *testing.T) {
 	}
 }
 
-// TestAPlanFitsInAPayload has hundreds of groups allow what hundreds of offerings were refused of.
+// TestAPlanFitsInAPayload has hundreds of groups that allow hundreds of refused offerings.
 func TestAPlanFitsInAPayload(t *testing.T) {
 	t.Parallel()
 	var refused []workflows.Unavailable
@@ -197,8 +197,8 @@ func TestOneNodeNeverStopsTheOthers(t *testing.T) {
 	}
 }
 
-// TestOneNodeNeverStopsTheOthersOfAReplacement has the API server refuse to mark one node of three that go each for
-// itself, or to delete its claim.
+// TestOneNodeNeverStopsTheOthersOfAReplacement has the API server refuse to mark one of three nodes of an independent
+// replacement, or to delete its claim.
 func TestOneNodeNeverStopsTheOthersOfAReplacement(t *testing.T) {
 	t.Parallel()
 	type step func(context.Context, *Activities, workflows.Replace, bool) (workflows.RetireResult, error)
@@ -287,7 +287,7 @@ func TestOneNodeNeverStopsTheOthersOfAReplacement(t *testing.T) {
 	}
 }
 
-// TestOneClaimNeverKeepsTheOthersFromGoing has the API server refuse to delete one claim of several.
+// TestOneClaimNeverKeepsTheOthersFromGoing has the API server refuse to delete one of several claims.
 func TestOneClaimNeverKeepsTheOthersFromGoing(t *testing.T) {
 	t.Parallel()
 	claim := func(name string) *karpv1.NodeClaim {

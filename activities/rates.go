@@ -10,12 +10,12 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// mergedShare is what share of a rate's time lies between two moments that are remembered apart. What began in between
-// counts from the later one, so that a NodePool has about twenty of them for each rate, however long that spans.
+// mergedShare divides a rate's period into the spans within which nodes are counted together. What began within one span
+// counts from its latest moment. So a NodePool has about twenty entries for each rate, however long its period.
 const mergedShare = 20
 
-// counted are those of the nodes that began to be disrupted which a rate counts still: that of their NodePool or that of
-// the cluster. A rate that cannot be read may count all of them once it can.
+// counted returns those of the nodes that began to be disrupted which a rate still counts, their NodePool's or the
+// cluster's. It keeps all nodes of a NodePool whose rate cannot be read, because the rate may count them once it can.
 func (l *lately) counted(snapshot *plan.Snapshot, disrupted []workflows.Disrupted) []workflows.Disrupted {
 	within := map[string]time.Duration{}
 	for _, pool := range snapshot.NodePools {
@@ -27,14 +27,14 @@ func (l *lately) counted(snapshot *plan.Snapshot, disrupted []workflows.Disrupte
 		}
 	}
 	var counted []workflows.Disrupted
-	last := map[string]int{} // the place in counted of a NodePool's last
+	last := map[string]int{} // the index in counted of a NodePool's last entry
 	for _, d := range slices.SortedStableFunc(slices.Values(disrupted), func(a, b workflows.Disrupted) int { return a.At.Compare(b.At) }) {
 		spans := []time.Duration{within[d.NodePool]}
 		if l.rate != nil {
 			spans = append(spans, l.rate.Within)
 		}
 		slices.Sort(spans)
-		// What the shorter rate counts no more is remembered as the longer one needs it.
+		// Once the shorter rate no longer counts an entry, the longer rate decides how entries are merged.
 		counts := slices.IndexFunc(spans, func(span time.Duration) bool { return d.At.Add(span).After(snapshot.Time) })
 		if counts < 0 {
 			continue
@@ -50,11 +50,11 @@ func (l *lately) counted(snapshot *plan.Snapshot, disrupted []workflows.Disrupte
 	return counted
 }
 
-// remembered are the nodes that began to be disrupted, as Disruption says it or, of a NodePool of which this process knows
-// of more, as this process knows it: a Disruption that was terminated begins without them, and one that was reset has lost
-// the last of them.
+// remembered returns the nodes that began to be disrupted as Disruption reports them. For a NodePool where this process
+// knows of more nodes, it returns what this process knows: a Disruption that was terminated begins without them, and one
+// that was reset has lost the last of them.
 func remembered(said, known []workflows.Disrupted) []workflows.Disrupted {
-	more := map[string]int{} // how many nodes of each NodePool this process knows beyond those that Disruption says
+	more := map[string]int{} // how many nodes of each NodePool this process knows beyond those that Disruption reports
 	for _, d := range known {
 		more[d.NodePool] += d.Nodes
 	}
@@ -75,7 +75,7 @@ func remembered(said, known []workflows.Disrupted) []workflows.Disrupted {
 	return all
 }
 
-// begun turns what Disruption remembers into what the planner reads.
+// begun converts what Disruption remembers to what the planner reads.
 func begun(disrupted []workflows.Disrupted) map[string][]karpv1.Begun {
 	pools := map[string][]karpv1.Begun{}
 	for _, d := range disrupted {
@@ -84,11 +84,11 @@ func begun(disrupted []workflows.Disrupted) map[string][]karpv1.Begun {
 	return pools
 }
 
-// lately is what the last evaluation of this process knew, and began. Whoever watches the cluster asks the planner with it,
-// and so does not wake Disruption for what a rate keeps. Where another process evaluates it wakes it for nothing, and less
-// and less often.
+// lately is what the last evaluation of this process knew and began. The starter asks the planner with it, and so does not
+// wake Disruption for nodes that a rate holds back. If another process evaluates, the starter wakes Disruption for nothing,
+// but less and less often.
 type lately struct {
-	// rate is the cluster's; nil where it has none.
+	// rate is the cluster's rate; nil if it has none.
 	rate *karpv1.DisruptionRate
 
 	mu        sync.Mutex

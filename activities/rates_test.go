@@ -18,7 +18,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// TestWhatRatesCountIsRemembered asks which of the nodes that began to be disrupted an evaluation still has to know of.
+// TestWhatRatesCountIsRemembered checks which of the nodes that began to be disrupted an evaluation still has to know.
 func TestWhatRatesCountIsRemembered(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -59,8 +59,8 @@ func TestWhatRatesCountIsRemembered(t *testing.T) {
 	}
 }
 
-// TestARateNeverFillsAPayload has a node of each of many NodePools begin to be disrupted every half minute for a day. Half of
-// the NodePools have a rate of their own beside the cluster's.
+// TestARateNeverFillsAPayload has one node in each of many NodePools begin to be disrupted every half minute for a day.
+// Half of the NodePools have a rate of their own besides the cluster's.
 func TestARateNeverFillsAPayload(t *testing.T) {
 	t.Parallel()
 	const each, own = 30 * time.Second, 10 * time.Minute
@@ -103,7 +103,7 @@ func TestARateNeverFillsAPayload(t *testing.T) {
 	}
 }
 
-// ratedPools is a mirror of nothing but NodePools.
+// ratedPools is a mirror with nothing but NodePools.
 type ratedPools struct {
 	Mirror
 	snapshot plan.Snapshot
@@ -114,7 +114,8 @@ func (m *ratedPools) Fresh(time.Duration) error                 { return nil }
 func (m *ratedPools) NodePools() []*karpv1.NodePool             { return nil }
 func (m *ratedPools) NodeOverlays() []*karpv1alpha1.NodeOverlay { return nil }
 
-// TestADisruptionThatForgotIsReminded has a Disruption ask that was terminated or reset since the process evaluated last.
+// TestADisruptionThatForgotIsReminded evaluates for a Disruption that was terminated or reset since this process's last
+// evaluation.
 func TestADisruptionThatForgotIsReminded(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)

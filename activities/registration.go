@@ -13,9 +13,9 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// register changes a Node that has just joined into one of Tenon's: finalizer, owner, the claim's labels, annotations
-// and taints, and the taint that kept pods away until now is gone. Where pods are expected, another one keeps them away until
-// they are nominated. Doing it twice changes nothing.
+// register makes a Node that has just joined one of Tenon's: it adds the finalizer, the owner, and the claim's labels,
+// annotations and taints, and removes the taint that has kept pods away until now. If pods are expected, another taint
+// keeps pods away until they are nominated. Calling it twice changes nothing.
 func register(node *corev1.Node, claim *karpv1.NodeClaim, expects bool) {
 	controllerutil.AddFinalizer(node, karpv1.TerminationFinalizer)
 	own(node, claim)
@@ -41,12 +41,12 @@ func register(node *corev1.Node, claim *karpv1.NodeClaim, expects bool) {
 	node.Labels[karpv1.NodeRegisteredLabelKey] = "true"
 }
 
-// open takes our own taint off a node.
+// open removes our own taint from a node.
 func open(node *corev1.Node) {
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.ExpectingTaintKey })
 }
 
-// own makes the claim the Node's owner: when the claim is gone, so is the Node.
+// own makes the claim the Node's owner, so that the Node is deleted with the claim.
 func own(node *corev1.Node, claim *karpv1.NodeClaim) {
 	if owned(node, claim) {
 		return
@@ -60,16 +60,17 @@ func owned(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 	return slices.ContainsFunc(node.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == claim.UID })
 }
 
-// reasonResources is why a node is not initialized that is ready but for devices.
+// reasonResources is the reason why a node that is otherwise ready is not initialized: a requested resource, such as a
+// device, is missing.
 const reasonResources = "ResourceNotRegistered"
 
-// unguarded reports whether a Node that joins has nothing on it that keeps pods away until it is registered. The user data
-// of a Custom image may have left that out.
+// unguarded reports whether a Node that joins lacks the taint that keeps pods away until it is registered. The user data of
+// a Custom image may have omitted it.
 func unguarded(node *corev1.Node) bool {
 	return !readiness.Registered(node) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.UnregisteredTaintKey })
 }
 
-// initialization says how far a registered Node is from serving pods: an empty reason means it is there. The reasons are
+// initialization returns why a registered Node cannot serve pods yet; an empty reason means that it can. The reasons are
 // Karpenter's.
 func initialization(node *corev1.Node, claim *karpv1.NodeClaim) (reason, message string) {
 	if !readiness.Ready(node) {

@@ -15,7 +15,7 @@ func taint(key string, effect corev1.TaintEffect) corev1.Taint {
 	return corev1.Taint{Key: key, Effect: effect}
 }
 
-// launchedClaim is a claim whose node has to come up with a taint, a startup taint and a GPU.
+// launchedClaim returns a claim whose node has to come up with a taint, a startup taint and a GPU.
 func launchedClaim() *karpv1.NodeClaim {
 	return &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "blue-1", UID: "claim-uid", Labels: map[string]string{"team": "blue"}, Annotations: map[string]string{"owner": "platform"}},
@@ -28,7 +28,7 @@ func launchedClaim() *karpv1.NodeClaim {
 	}
 }
 
-// joinedNode is a Node as its kubelet has just created it.
+// joinedNode returns a Node as its kubelet has just created it.
 func joinedNode(taints ...corev1.Taint) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1"}, Spec: corev1.NodeSpec{Taints: taints}}
 }

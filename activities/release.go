@@ -12,8 +12,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// ReleaseClaims deletes claims that got no instance and lets them go at once: no workflow will. One that cannot be let go
-// keeps no other, and is tried again.
+// ReleaseClaims deletes claims that got no instance and removes their finalizer, because no workflow will. A claim that
+// cannot be released does not stop the others, and is retried.
 func (l *launcher) ReleaseClaims(ctx context.Context, in workflows.ReleaseClaimsInput) (struct{}, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -25,7 +25,7 @@ func (l *launcher) ReleaseClaims(ctx context.Context, in workflows.ReleaseClaims
 	return struct{}{}, errors.Join(failed...)
 }
 
-// release deletes one claim that got no instance and lets it go.
+// release deletes one claim that got no instance and removes its finalizer.
 func (l *launcher) release(ctx context.Context, ref workflows.ClaimRef, in workflows.ReleaseClaimsInput) error {
 	claim, err := l.objects.claim(ctx, ref)
 	if err != nil || claim == nil {
@@ -40,7 +40,7 @@ func (l *launcher) release(ctx context.Context, ref workflows.ClaimRef, in workf
 	return l.objects.releaseClaim(ctx, claim)
 }
 
-// tellReleased tells people with kubectl why a claim is gone, which matters most for one they made themselves.
+// tellReleased emits an Event that says why a claim is gone, which matters most if a person created the claim.
 func (l *launcher) tellReleased(claim *karpv1.NodeClaim, in workflows.ReleaseClaimsInput) {
 	reason := in.Reason
 	if reason == workflows.ReasonInsufficient {

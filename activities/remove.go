@@ -16,22 +16,22 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// remover takes nodes away that have no more to do, or have nothing to wait for any more.
+// remover removes nodes that are not needed, or that no longer have to wait for anything.
 type remover struct {
 	objects objects
 	log     *zap.Logger
 }
 
-// Remove takes away the nodes of one evaluation. Before it does, the API server itself is asked whether the reason still
-// holds. A node that is to go for being empty is tainted first, so that nothing new can be bound to it, and given back
-// if it got a pod in between; of a static pool no more nodes go than it has beyond its replicas.
+// Remove removes the nodes of one evaluation. It first checks in the API server whether the reason still holds. A node that
+// is removed for being empty is tainted first, so that nothing new can be bound to it, and is given back if it has got a
+// pod in between. A static pool loses no more nodes than it has beyond its replicas.
 func (r *remover) Remove(ctx context.Context, removal workflows.Removal) (workflows.RemovalResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
 	return r.removeNodes(ctx, removal, activity.GetInfo(ctx).Attempt >= triesEach)
 }
 
-// removeNodes removes nodes. What cannot be removed is an error, and with the last try a reason for which a node is kept.
+// removeNodes removes nodes. A node that cannot be removed is an error, or, on the last try, is kept for that reason.
 func (r *remover) removeNodes(ctx context.Context, removal workflows.Removal, lastTry bool) (workflows.RemovalResult, error) {
 	var mu sync.Mutex
 	var result workflows.RemovalResult
@@ -63,22 +63,22 @@ func (r *remover) removeNodes(ctx context.Context, removal workflows.Removal, la
 	return result, err
 }
 
-// keepFailed takes the marks off a node that cannot be removed, and says why it is kept. The next evaluation finds it
-// again if there is still a reason for it to go.
+// keepFailed removes the marks from a node that cannot be removed, and returns why it is kept. The next evaluation finds
+// the node again if there is still a reason to remove it.
 func (r *remover) keepFailed(ctx context.Context, gone workflows.RemovedNode, cause error) string {
 	r.log.Warn("could not remove a node", zap.String("node", gone.Node), zap.String("claim", gone.Claim.Name), zap.Error(cause))
 	node, err := r.objects.node(ctx, gone.Node, gone.NodeUID)
 	if err == nil && node != nil {
 		_, err = r.objects.change(ctx, node, "give back", giveBack)
 	}
-	if err != nil { // the sweep takes them off
+	if err != nil { // the sweep removes the marks
 		r.log.Warn("could not take the marks off", zap.String("node", gone.Node), zap.Error(err))
 	}
 	return "it cannot be removed: " + cause.Error()
 }
 
-// surplus returns those of some nodes of one static pool that it still has beyond its replicas, and what keeps the rest.
-// Nodes that are on their way out already are among the first.
+// surplus returns those of the nodes, all of one static pool, that the pool still has beyond its replicas, and why the
+// others are kept. It drops nodes whose claims are deleted already.
 func (r *remover) surplus(ctx context.Context, nodes []workflows.RemovedNode) (going []workflows.RemovedNode, kept []string, err error) {
 	if len(nodes) == 0 {
 		return nil, nil, nil
@@ -115,7 +115,7 @@ func (r *remover) surplus(ctx context.Context, nodes []workflows.RemovedNode) (g
 	return going, kept, nil
 }
 
-// remove removes one node, or says why it is kept.
+// remove removes one node, or returns why it is kept.
 func (r *remover) remove(ctx context.Context, gone workflows.RemovedNode, reason string) (kept string, err error) {
 	claim, kept, err := r.markForRemoval(ctx, gone, reason)
 	if claim == nil || err != nil {
@@ -124,8 +124,8 @@ func (r *remover) remove(ctx context.Context, gone workflows.RemovedNode, reason
 	return "", r.end(ctx, claim, gone, reason)
 }
 
-// markForRemoval marks a node that is about to be removed and returns its claim; none where that is deleted already, or the node is
-// kept.
+// markForRemoval marks a node that is about to be removed and returns its claim. The claim is nil if it is deleted already,
+// or if the node is kept.
 func (r *remover) markForRemoval(ctx context.Context, gone workflows.RemovedNode, reason string) (claim *karpv1.NodeClaim, kept string, err error) {
 	claim, err = r.objects.claim(ctx, gone.Claim)
 	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
@@ -137,7 +137,7 @@ func (r *remover) markForRemoval(ctx context.Context, gone workflows.RemovedNode
 	return claim, "", nil
 }
 
-// end deletes the claim of a node that is marked.
+// end deletes the claim of a marked node.
 func (r *remover) end(ctx context.Context, claim *karpv1.NodeClaim, gone workflows.RemovedNode, reason string) error {
 	if err := r.objects.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); err != nil {
 		return ignoreNotFound("delete NodeClaim "+claim.Name, err)
@@ -147,8 +147,8 @@ func (r *remover) end(ctx context.Context, claim *karpv1.NodeClaim, gone workflo
 	return nil
 }
 
-// mark notes on a Node, or on its claim where there is no Node, why it is about to be removed. A node that is to go for
-// being empty and is not is kept, and as it was before.
+// mark records on a Node, or on its claim if there is no Node, why it is about to be removed. A node that is to be removed
+// for being empty but is not empty is kept, with its previous state restored.
 func (r *remover) mark(ctx context.Context, claim *karpv1.NodeClaim, gone workflows.RemovedNode, reason string) (kept string, err error) {
 	if gone.Node == "" {
 		before := claim.DeepCopy()
@@ -178,7 +178,7 @@ func (r *remover) mark(ctx context.Context, claim *karpv1.NodeClaim, gone workfl
 	return "pod " + pod + " runs on it", nil
 }
 
-// needed returns a pod for which a node is needed, nothing where there is none.
+// needed returns the name of a pod that needs the node, empty if there is none.
 func (r *remover) needed(ctx context.Context, node string) (string, error) {
 	pods, err := r.objects.podsOn(ctx, node)
 	if err != nil {
@@ -193,7 +193,7 @@ func (r *remover) needed(ctx context.Context, node string) (string, error) {
 	return "", nil
 }
 
-// markRemoved cordons a node that is about to be removed and notes why.
+// markRemoved cordons a node that is about to be removed and records the reason.
 func markRemoved(node *corev1.Node, reason string) {
 	cordonClaimed(node)
 	setAnnotation(node, karpv1.RemovalReasonAnnotationKey, reason)

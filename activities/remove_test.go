@@ -17,7 +17,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// pooled is a claim of the static pool that was launched, with a finalizer that keeps it once it is deleted.
+// pooled returns a launched claim of the static pool, with a finalizer that keeps it once it is deleted.
 func pooled(name string) *karpv1.NodeClaim {
 	claim := groupClaim(name, "s-1-0", "i-"+name)
 	claim.Labels = map[string]string{karpv1.NodePoolLabelKey: "static"}
@@ -25,8 +25,8 @@ func pooled(name string) *karpv1.NodeClaim {
 	return claim
 }
 
-// TestRemoveSurplus takes nodes of a static pool away: as many as the API server still has beyond the replicas, whatever
-// runs on them, each with its reason noted.
+// TestRemoveSurplus removes nodes of a static pool: as many as the API server still has beyond the replicas, whatever runs
+// on them, each with its reason recorded.
 func TestRemoveSurplus(t *testing.T) {
 	t.Parallel()
 	leaving := pooled("leaving")

@@ -47,7 +47,7 @@ func newReplacing(t *testing.T, running []string, objects ...client.Object) *rep
 	return r
 }
 
-// connect makes the activities anew, with another client of the API server.
+// connect recreates the activities with another client of the API server.
 func (r *replacing) connect(kube client.WithWatch) {
 	r.doing = New(Config{Cluster: "c", Kube: kube, Mirror: r, Temporal: &sweptTemporal{running: r.running}, Events: r.events, Log: zap.NewNop()})
 }
@@ -123,7 +123,7 @@ func run[In, Out any](t *testing.T, do func(context.Context, In) (Out, error), i
 	return out, value.Get(&out)
 }
 
-// serving is a node of pool p that serves, and its claim.
+// serving returns an initialized node of pool p, and its claim.
 func serving(name string) (*karpv1.NodeClaim, *corev1.Node) {
 	claim := groupClaim(name, "g", "i-"+name)
 	claim.Labels = map[string]string{karpv1.NodePoolLabelKey: "p"}
@@ -151,8 +151,8 @@ func replaceOf(claims int, of ...*karpv1.NodeClaim) workflows.Replace {
 
 func poolP() *karpv1.NodePool { return &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}} }
 
-// TestBeginAndUndo begins a replacement twice, as after a crash, and takes it back twice: claims are made once, and in the
-// end everything is as it was.
+// TestBeginAndUndo begins a replacement twice, as after a crash, and takes it back twice: claims are created once, and in
+// the end everything is as before.
 func TestBeginAndUndo(t *testing.T) {
 	t.Parallel()
 	claim, node := serving("a")
@@ -213,8 +213,8 @@ func TestBeginAndUndo(t *testing.T) {
 	}
 }
 
-// Whichever write of a replacement's begin and of its end gets no answer, the next attempt says everything that was to be
-// said: on the Node, on its claim and on the claims that go again.
+// Whichever write at the begin or the undoing of a replacement loses its answer, the next attempt emits all Events that
+// were due: on the Node, on its claim and on the claims that are deleted again.
 func TestEventsOfAReplacementOutliveALostAnswer(t *testing.T) {
 	t.Parallel()
 	play := func(t *testing.T, lost int) (writes int) {
@@ -286,7 +286,7 @@ func TestEventsOfAReplacementOutliveALostAnswer(t *testing.T) {
 	}
 }
 
-// What the policy Balanced lets go is told once, and of no other policy and for no other reason.
+// A node that the policy Balanced consolidates gets one Event. Other policies and other reasons cause none.
 func TestBeginTellsWhatBalancedLetsGo(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -359,8 +359,8 @@ func TestBeginRefuses(t *testing.T) {
 	}
 }
 
-// TestBeginApart marks those of several nodes that are as they were, each with its own reason, and begins nothing where none
-// is.
+// TestBeginApart marks those of several nodes that have not changed, each with its own reason, and begins nothing if all
+// have changed.
 func TestBeginApart(t *testing.T) {
 	t.Parallel()
 	a, nodeA := serving("a")
@@ -383,7 +383,7 @@ func TestBeginApart(t *testing.T) {
 	}
 }
 
-// TestBeginAsksForThePods holds that a replacement only begins while most of the pods are there that it was decided for.
+// TestBeginAsksForThePods checks that a replacement begins only if most of the pods it was decided for are still there.
 func TestBeginAsksForThePods(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -418,7 +418,7 @@ func TestBeginAsksForThePods(t *testing.T) {
 	}
 }
 
-// webPod is a pod of a Deployment on node-a.
+// webPod returns a pod of a Deployment on node-a.
 func webPod(name string, annotations map[string]string) *corev1.Pod {
 	yes := true
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-pod", Annotations: annotations,
@@ -426,7 +426,7 @@ func webPod(name string, annotations map[string]string) *corev1.Pod {
 		Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 }
 
-// TestRetire looks once more at two nodes that are about to go.
+// TestRetire checks two nodes once more that are about to be removed.
 func TestRetire(t *testing.T) {
 	t.Parallel()
 	claimA, _ := serving("a")
@@ -515,7 +515,7 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-// TestRetireOpens has what was launched take pods when the nodes go, or later where that is asked for.
+// TestRetireOpens checks that the launched nodes take pods when the old nodes are removed, or later if requested.
 func TestRetireOpens(t *testing.T) {
 	t.Parallel()
 	old, oldNode := serving("old")
@@ -543,8 +543,7 @@ func TestRetireOpens(t *testing.T) {
 	}
 }
 
-// TestSweepUnmarks takes off nodes what a replacement has left behind that a person has terminated, and what Karpenter
-// has, and nothing else.
+// TestSweepUnmarks removes from nodes the marks that a terminated replacement or Karpenter has left behind, and no others.
 func TestSweepUnmarks(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

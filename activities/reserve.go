@@ -10,17 +10,17 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// keeper keeps a node that replaces others closed, by the taint that keeps a node for the pods it was planned for, until
-// those others go: the kube-scheduler likes empty nodes best, and would put there what was evicted elsewhere for other
-// reasons, so that the pods it was bought for found no place. Retire opens it. What a replacement that was terminated leaves
-// closed the sweep opens.
+// keeper keeps a node that replaces others closed until those others are removed, by the taint that reserves a node for the
+// pods it was planned for. The kube-scheduler prefers empty nodes, and would put pods there that were evicted elsewhere for
+// other reasons, so that the pods the node was bought for would find no place. Retire opens the node. If the replacement
+// was terminated, the sweep opens it.
 type keeper struct {
 	cluster    workflows.Cluster
 	objects    objects
 	executions executions
 }
 
-// reserved says whether a claim's node is to be kept closed for now.
+// reserved reports whether a claim's node has to be kept closed for now.
 func (k *keeper) reserved(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	id := claim.Annotations[karpv1.ReplacementAnnotationKey]
 	if id == "" {

@@ -17,34 +17,33 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// maxOwners bounds the owners whose moved pods are waited for.
+// maxOwners limits the number of owners whose moved pods are waited for.
 const maxOwners = 200
 
-// retirer lets the nodes go that are replaced.
+// retirer removes the nodes that have been replaced.
 type retirer struct {
 	objects objects
 	mirror  Mirror
 	inputs  *inputs
-	// remover ends the nodes, and keeper opens those that replace them.
+	// remover removes the nodes, and keeper opens their replacements.
 	remover *remover
 	keeper  *keeper
-	// confirmer has the planner look once more at nodes that are about to go.
+	// confirmer has the planner check nodes once more that are about to be removed.
 	confirmer confirmer
 	events    recorder
 	log       *zap.Logger
 }
 
-// Retire lets the nodes of a replacement go: it looks once more whether they may, and deletes their claims. A node that
-// somebody else has ended meanwhile is done with; the others go all the same. Where one may not go, none does, unless each
-// goes for itself.
+// Retire checks once more that the nodes of a replacement may be removed, and deletes their NodeClaims. It skips a node
+// that somebody else has removed meanwhile. If one node may not be removed, none is, unless the replacement is independent.
 func (r *retirer) Retire(ctx context.Context, in workflows.RetireInput) (workflows.RetireResult, error) {
 	ctx, done := attend(ctx)
 	defer done()
 	return r.retire(ctx, in, in.Independent && activity.GetInfo(ctx).Attempt >= triesEach)
 }
 
-// retire lets nodes go. A node that the API server does not let go is an error, or, where each goes for itself and it was
-// tried often enough, one that has to stay.
+// retire removes nodes. A node that the API server does not let it remove is an error or, with oneStays, a node that has to
+// stay.
 func (r *retirer) retire(ctx context.Context, in workflows.RetireInput, oneStays bool) (workflows.RetireResult, error) {
 	var result workflows.RetireResult
 	candidates, stages := make([]candidate, len(in.Nodes)), make([]stage, len(in.Nodes))
@@ -95,7 +94,7 @@ func (r *retirer) retire(ctx context.Context, in workflows.RetireInput, oneStays
 	return result, nil
 }
 
-// open has the replacements take pods, unless that is still to wait.
+// open opens the replacements for pods, unless that has to wait.
 func (r *retirer) open(ctx context.Context, in workflows.RetireInput) error {
 	if in.KeepTainted {
 		return nil
@@ -103,8 +102,8 @@ func (r *retirer) open(ctx context.Context, in workflows.RetireInput) error {
 	return r.keeper.openReplacements(ctx, in.Claims)
 }
 
-// deleteClaims deletes the claims of nodes that may go, nearly simultaneously: the large pods of all of them move before the
-// small pods of any. With oneStays, one that cannot be let go keeps no other from it.
+// deleteClaims deletes the claims of nodes that may be removed, nearly simultaneously, so that the large pods of all of
+// them move before the small pods of any. With oneStays, a node that cannot be removed does not stop the others.
 func (r *retirer) deleteClaims(ctx context.Context, in workflows.RetireInput, going []candidate, oneStays bool, result *workflows.RetireResult) error {
 	kept, claims, failed := make([]string, len(going)), make([]*karpv1.NodeClaim, len(going)), make([]error, len(going))
 	tolerate := func(i int, err error) error {
@@ -150,7 +149,7 @@ func (r *retirer) deleteClaims(ctx context.Context, in workflows.RetireInput, go
 	return nil
 }
 
-// candidate is a node that is to go, as the API server has it.
+// candidate is a node that is to be removed, as read from the API server.
 type candidate struct {
 	gone  workflows.RemovedNode
 	claim *karpv1.NodeClaim
@@ -166,7 +165,8 @@ const (
 	passed
 )
 
-// readCandidate reads a candidate. One that an earlier try has let go is told by its mark from one that somebody else ended.
+// readCandidate reads a candidate. The marks on the Node distinguish one that an earlier attempt has removed from one that
+// somebody else has.
 func (r *retirer) readCandidate(ctx context.Context, in workflows.RetireInput, gone workflows.RemovedNode) (candidate, stage, error) {
 	c := candidate{gone: gone}
 	var err error
@@ -183,14 +183,15 @@ func (r *retirer) readCandidate(ctx context.Context, in workflows.RetireInput, g
 	case c.claim == nil || c.node == nil || !c.claim.DeletionTimestamp.IsZero() || !c.node.DeletionTimestamp.IsZero():
 		return c, passed, nil
 	case in.Independent && c.node.Annotations[karpv1.ReplacementAnnotationKey] != in.ID:
-		// It was never marked, because somebody else was at it.
+		// It was never marked, because somebody else was disrupting it.
 		return c, passed, nil
 	}
 	return c, there, nil
 }
 
-// mayGo returns the nodes that may go, and says what keeps the others and whether that is worth waiting for. What a person
-// may have written a moment ago is read from the API server; where the pods go is asked of the planner.
+// mayGo returns the nodes that may be removed. It adds to result what keeps the others and whether waiting for that is of
+// any use. What a person may just have written is read from the API server; whether the pods have a place is up to the
+// planner.
 func (r *retirer) mayGo(ctx context.Context, in workflows.RetireInput, candidates []candidate, result *workflows.RetireResult) ([]candidate, error) {
 	why := make([]string, len(candidates))
 	if err := inParallel(ctx, len(candidates), func(ctx context.Context, i int) (err error) {
@@ -209,7 +210,7 @@ func (r *retirer) mayGo(ctx context.Context, in workflows.RetireInput, candidate
 		result.Left = append(result.Left, c.gone)
 	}
 	for len(going) > 0 && (in.Independent || len(result.Blocked) == 0) {
-		// Where something protects a node, nothing is said yet of whether the pods of the others have a place.
+		// While something protects a node, the planner does not say yet whether the pods of the others have a place.
 		blocked, crowded, err := r.confirm(ctx, in, going, result)
 		if err != nil {
 			return nil, err
@@ -235,7 +236,7 @@ func (r *retirer) mayGo(ctx context.Context, in workflows.RetireInput, candidate
 	return going, nil
 }
 
-// confirm asks the planner about nodes. It returns the claims of those that are kept, and whether that is for want of room.
+// confirm asks the planner about nodes. It returns the claims of the nodes that are kept, and whether pods lack room.
 func (r *retirer) confirm(ctx context.Context, in workflows.RetireInput, going []candidate, result *workflows.RetireResult) (blocked map[string]bool, crowded bool, err error) {
 	claims := make([]string, 0, len(going))
 	for _, c := range going {
@@ -256,7 +257,7 @@ func (r *retirer) confirm(ctx context.Context, in workflows.RetireInput, going [
 	return blocked, crowded, nil
 }
 
-// askPlanner asks about nodes of replacements that are all carried out for one reason.
+// askPlanner asks about nodes of replacements that all have the same reason.
 func (r *retirer) askPlanner(ctx context.Context, leaves []*leave) []plan.Verdict {
 	command, replacements := plan.Command{Reason: leaves[0].reason}, map[string]string{}
 	for _, l := range leaves {
@@ -270,7 +271,7 @@ func (r *retirer) askPlanner(ctx context.Context, leaves []*leave) []plan.Verdic
 	return plan.Confirm(r.inputs.of(ctx, snapshot, nil), command)
 }
 
-// protected says what asks, on the Node, its claim or its pods, not to be disrupted.
+// protected returns what asks, on the Node, its claim or its pods, that it not be disrupted; empty if nothing does.
 func (r *retirer) protected(ctx context.Context, c candidate, reason karpv1.DisruptionReason) (string, error) {
 	pods, err := r.objects.podsOn(ctx, c.gone.Node)
 	if err != nil {
@@ -284,7 +285,7 @@ func (r *retirer) protected(ctx context.Context, c candidate, reason karpv1.Disr
 	return plan.Protected(node, reason, time.Now()), nil
 }
 
-// owners are the controllers of the pods that will have to move, with how many pods each has now.
+// owners returns the controllers of the pods that have to move, with how many pods each has now.
 func (r *retirer) owners(ctx context.Context, going []candidate) ([]workflows.PodOwner, error) {
 	found := map[workflows.PodOwner]bool{}
 	reduce := new(plan.Interner)

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// freshEnough is how old the mirror may be for a plan, or for taking a node away.
+	// freshEnough is how old the mirror may be for a plan, or for removing a node.
 	freshEnough = 30 * time.Second
-	// seenWithin is how long one try waits for the mirror to show claims that were created elsewhere; it takes milliseconds
-	// where all is well.
+	// seenWithin is how long one attempt waits for the mirror to show claims that were created elsewhere; normally that
+	// takes milliseconds.
 	seenWithin = 10 * time.Second
-	// maxSeenAge is after how long a version counts as one that will never come, if the mirror is fresh. It leaves time to
-	// plan within a minute.
+	// maxSeenAge is how long after the activity was scheduled a version that a fresh mirror lacks counts as one that will
+	// never come. It leaves time to plan within a minute.
 	maxSeenAge = 30 * time.Second
 )
 
@@ -31,9 +31,9 @@ type seen struct {
 	log        *zap.Logger
 }
 
-// awaitClaims returns when the mirror shows every claim up to a resource version of a cluster, which may be unknown. Versions
-// are numbers of one etcd: those of a cluster that had this one's name before are dropped, and so are those that a fresh
-// mirror does not come to see, as after a backup was restored. Then anew is true.
+// awaitClaims returns when the mirror shows every claim up to a resource version. clusterUID is the cluster that the
+// version is from; it may be empty. Versions belong to one etcd, so awaitClaims drops a version of an earlier cluster of
+// the same name, and one that a fresh mirror does not reach, as after a backup was restored. Then anew is true.
 func (s seen) awaitClaims(ctx context.Context, version, clusterUID string) (anew bool, err error) {
 	if version == "" {
 		return false, nil

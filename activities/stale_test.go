@@ -18,7 +18,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// lagging is a mirror that may be stale, and shows one Node at most.
+// lagging is a mirror that may be stale, and shows at most one Node.
 type lagging struct {
 	Mirror
 	stale error
@@ -43,7 +43,7 @@ func (b *lagging) AwaitNode(ctx context.Context, id string, ok func(*corev1.Node
 	return nil, nil, ctx.Err()
 }
 
-// TestAStaleViewEndsNoMachine has the Node of a claim be unknown to a mirror that is behind: nothing is concluded from that.
+// TestAStaleViewEndsNoMachine has a mirror that is behind not know the Node of a claim: nothing is concluded from that.
 func TestAStaleViewEndsNoMachine(t *testing.T) {
 	t.Parallel()
 	const id = "aws:///z/i-1"
@@ -102,7 +102,8 @@ func TestAStaleViewEndsNoMachine(t *testing.T) {
 	}
 }
 
-// TestANodeTheMirrorLostIsNotGone registers a node at another worker, whose mirror is ahead: this one's shows nothing yet.
+// TestANodeTheMirrorLostIsNotGone covers a node that another worker, whose mirror is ahead, has registered: this worker's
+// mirror shows nothing yet.
 func TestANodeTheMirrorLostIsNotGone(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}, Spec: corev1.NodeSpec{ProviderID: "aws:///z/i-1"}}
@@ -130,7 +131,7 @@ func TestANodeTheMirrorLostIsNotGone(t *testing.T) {
 	}
 }
 
-// TestWhoeverBeginsToWaitLateGivesTheNodeAWhile has the registration run out while no worker could see the cluster.
+// TestWhoeverBeginsToWaitLateGivesTheNodeAWhile has the registration timeout pass while no worker can see the cluster.
 func TestWhoeverBeginsToWaitLateGivesTheNodeAWhile(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

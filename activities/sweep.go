@@ -14,11 +14,11 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// Sweep compares cloud, cluster and workflows. What it finds was left by a crash at an unlucky line, by a bug or by a
-// person, so it is careful: it reads the claims after the instances, acts only on what is old enough, and asks Temporal
-// about each workflow by id, since the list of workflows may lag. The cluster is compared as the mirror shows it; what
-// looks wrong there is read from the API server before anything is concluded. What cannot be put right is named in the result, and
-// keeps nothing else from being put right. How much one sweep ends is bounded; see sweepcap.go.
+// Sweep compares the cloud, the cluster and the workflows. What it finds was left by a crash at an unlucky line, by a bug
+// or by a person, so it is careful: it reads the claims after the instances, acts only on what is old enough, and asks
+// Temporal about each workflow by id, since the list of workflows may lag. It compares the cluster as the mirror shows it,
+// and reads what looks wrong there from the API server before it concludes anything. What it cannot put right it names in
+// the result, and continues with the rest. How many nodes one sweep removes is limited; see sweepcap.go.
 func (w *sweeper) Sweep(ctx context.Context, _ workflows.SweepInput) (workflows.SweepResult, error) {
 	ctx, done := attend(ctx)
 	defer done()

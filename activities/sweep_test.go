@@ -41,7 +41,7 @@ func testScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// sweptCloud has instances and remembers which it was told to terminate, and the tags it was told to add.
+// sweptCloud has instances, and records which of them were terminated and which tags were added.
 type sweptCloud struct {
 	cloud.Provider
 	instances  []cloud.Instance
@@ -66,13 +66,13 @@ func (c *sweptCloud) Tag(_ context.Context, id string, tags map[string]string) e
 	return nil
 }
 
-// sweptTemporal knows the running workflows and remembers which were started or signalled.
+// sweptTemporal has running workflows, and records which were started or signalled.
 type sweptTemporal struct {
 	temporal.Client
 	running []string
-	// asked is called whenever somebody asks for a workflow.
+	// asked is called with the id of each workflow that is queried.
 	asked func(id string)
-	// together holds workflows up until so many are being started at once; zero holds none up.
+	// together delays starts of workflows until so many are under way at once; zero delays none.
 	together int
 	enough   chan struct{}
 	mu       sync.Mutex
@@ -128,11 +128,11 @@ func (s *sweptTemporal) SignalWithStartWorkflow(_ context.Context, id, _ string,
 	return nil, nil
 }
 
-// sweptMirror knows Nodes by their machine.
+// sweptMirror finds Nodes by their provider id.
 type sweptMirror struct {
 	Mirror
 	nodes []*corev1.Node
-	// kube is what else it shows; nil for nothing else.
+	// kube serves everything else; nil for nothing else.
 	kube client.Client
 }
 
@@ -186,7 +186,7 @@ func sweptInstance(id, group string, age time.Duration) cloud.Instance {
 	return cloud.Instance{ID: id, ProviderID: "aws:///us-east-1a/" + id, LaunchGroup: group, LaunchTime: time.Now().Add(-age)}
 }
 
-// sweptClaim is a claim that was launched and created that long ago; without an instance it was not launched.
+// sweptClaim returns a claim that was created and launched that long ago; without an instance it was not launched.
 func sweptClaim(name, group, instance string, age time.Duration) *karpv1.NodeClaim {
 	claim := groupClaim(name, group, instance)
 	at := metav1.NewTime(time.Now().Add(-age))
@@ -312,8 +312,8 @@ func TestSweepAdoptsManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestSweepSeesWhatIsHandedOutMeanwhile has a slow launch end, and its claim get the instance, between the moment the
-// sweep has read the claims and the moment it asks for the launch.
+// TestSweepSeesWhatIsHandedOutMeanwhile has a slow launch end, and its claim get the instance, after the sweep has read the
+// claims and before it queries the launch.
 func TestSweepSeesWhatIsHandedOutMeanwhile(t *testing.T) {
 	t.Parallel()
 	kube := fake.NewClientBuilder().WithScheme(testScheme(t)).WithStatusSubresource(&karpv1.NodeClaim{}).WithObjects(sweptClaim("a", "g", "", old)).Build()
@@ -338,8 +338,8 @@ func TestSweepSeesWhatIsHandedOutMeanwhile(t *testing.T) {
 	}
 }
 
-// TestSweepTellsNobodyOfAClaimThatIsGone has a node's life end between the moment the sweep has read the claims and the
-// moment it looks for the life's workflow: the node went for a reason of its own, and no second one is recorded.
+// TestSweepTellsNobodyOfAClaimThatIsGone has a node's life end after the sweep has read the claims and before it looks for
+// the life's workflow: the node was removed for another reason, and no second one is recorded.
 func TestSweepTellsNobodyOfAClaimThatIsGone(t *testing.T) {
 	t.Parallel()
 	for name, instances := range map[string][]cloud.Instance{"instance gone": nil, "instance seen": {sweptInstance("i-1", "g", old)}} {

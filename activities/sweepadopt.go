@@ -13,7 +13,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// adoptions gives claims without a workflow theirs, and tells claims whose instance is gone.
+// adoptions starts the workflows of claims that have none, and tells those whose claim's instance is gone.
 func (s *sweep) adoptions(ctx context.Context, claims []*karpv1.NodeClaim) {
 	launched, lost := 0, 0
 	for _, claim := range claims {
@@ -35,7 +35,7 @@ func (s *sweep) adoptions(ctx context.Context, claims []*karpv1.NodeClaim) {
 		if doubtful && s.lost(claim) {
 			continue
 		}
-		// Our own claims have their workflow before it writes down their instance. One that has an instance and no workflow
+		// The workflow of one of our claims runs before it records the instance. A claim with an instance and no workflow
 		// was launched by another controller, and is adopted however young it is.
 		if s.now.Sub(claim.CreationTimestamp.Time) < adoptAge && (claim.Status.ProviderID == "" || s.lost(claim)) {
 			continue
@@ -53,8 +53,8 @@ func (s *sweep) adoptions(ctx context.Context, claims []*karpv1.NodeClaim) {
 	s.adoptClaims(ctx, strange)
 }
 
-// adoptLaunch has a claim launched that has neither instance nor workflow. One that was made for a replacement which is
-// over would be launched for nothing.
+// adoptLaunch starts the launch of a claim that has neither an instance nor a workflow. A claim that was made for a
+// replacement which is over is deleted instead, because nobody needs its instance.
 func (s *sweep) adoptLaunch(ctx context.Context, claim *karpv1.NodeClaim, all []*karpv1.NodeClaim) error {
 	if orphaned, err := s.dropOrphan(ctx, claim); orphaned || err != nil {
 		return err
@@ -74,8 +74,8 @@ func (s *sweep) adoptLaunch(ctx context.Context, claim *karpv1.NodeClaim, all []
 	return nil
 }
 
-// adoptAtOnce is how many claims are adopted at the same time. Each takes three questions, and after another controller
-// there may be thousands.
+// adoptAtOnce is how many claims are adopted in parallel. Each takes three requests, and after another controller there may
+// be thousands.
 const adoptAtOnce = 32
 
 // adoptClaims starts the workflows of launched claims that have none.
@@ -89,7 +89,7 @@ func (s *sweep) adoptClaims(ctx context.Context, claims []*karpv1.NodeClaim) {
 			return nil
 		})
 	}
-	_ = group.Wait() // each says for itself why it failed
+	_ = group.Wait() // failed holds the errors
 	for i, claim := range claims {
 		s.fail("NodeClaim "+claim.Name, failed[i])
 		if adopted[i] {
@@ -98,7 +98,7 @@ func (s *sweep) adoptClaims(ctx context.Context, claims []*karpv1.NodeClaim) {
 	}
 }
 
-// adoptClaim starts the workflow of a launched claim, unless it runs or the claim is gone by now.
+// adoptClaim starts the workflow of a launched claim, unless the workflow is running or the claim is gone.
 func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	in := workflows.ClaimInput(s.cluster, s.clusterUID, claim)
 	options := workflows.NodeClaimOptions(in)
@@ -114,7 +114,7 @@ func (s *sweep) adoptClaim(ctx context.Context, claim *karpv1.NodeClaim) (bool, 
 	return true, nil
 }
 
-// tellLost tells the workflow of a launched claim, which is started where there is none, that its instance is gone.
+// tellLost tells the workflow of a launched claim that its instance is gone. It starts the workflow if there is none.
 func (s *sweep) tellLost(ctx context.Context, claim *karpv1.NodeClaim) error {
 	in := workflows.ClaimInput(s.cluster, s.clusterUID, claim)
 	options := workflows.NodeClaimOptions(in)
@@ -122,7 +122,7 @@ func (s *sweep) tellLost(ctx context.Context, claim *karpv1.NodeClaim) error {
 	err := s.executions.SignalWorkflow(ctx, options.ID, "", workflows.SignalEnding, ending)
 	var missing *serviceerror.NotFound
 	if errors.As(err, &missing) {
-		// A workflow ends after its claim. Where the claim is gone too, the node has gone for a reason of its own since the
+		// A workflow ends after its claim. If the claim is gone too, the node was removed for another reason since the
 		// claims were listed.
 		there, claimErr := s.objects.claim(ctx, in.Claim)
 		if there == nil || claimErr != nil {

@@ -8,23 +8,24 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// A sweep ends nodes on its own conclusion, and a conclusion may be wrong for all nodes at once: custom resource
-// definitions that were deleted and made again leave a cluster without claims, and a second cluster of the same name
-// shows instances whose claims are elsewhere. So one sweep ends few nodes, and none where claims have vanished at once.
+// A sweep ends nodes on its own conclusion, and a conclusion may be wrong for all nodes at once: if custom resource
+// definitions are deleted and created again, the cluster has no claims, and a second cluster of the same name shows
+// instances whose claims are elsewhere. So one sweep ends few nodes, and terminates none if most claims have vanished at
+// once.
 
 const (
 	// SweepMost is the default of Config.SweepMost.
 	SweepMost = 0.1
-	// minSweep is how many nodes a sweep may end however few there are.
+	// minSweep is how many nodes a sweep may end even if there are only few.
 	minSweep = 3
 )
 
-// sweepMost is how many of so many nodes one sweep may end.
+// sweepMost returns how many of the given number of nodes one sweep may end.
 func sweepMost(share float64, nodes int) int {
 	return max(minSweep, int(math.Ceil(share*float64(nodes))))
 }
 
-// spend takes so many nodes from what the sweep may still end, and returns how many of them are too many.
+// spend deducts nodes from the number that the sweep may still end, and returns how many of them exceed it.
 func (s *sweep) spend(nodes int) (over int) {
 	over = max(0, nodes-s.most)
 	s.most -= nodes - over
@@ -32,9 +33,9 @@ func (s *sweep) spend(nodes int) (over int) {
 	return over
 }
 
-// vanished stops the sweep from ending anything where the claims of most workflows are gone that belong to this cluster.
-// Those of a cluster that had its name before do not count, nor those whose instances are gone as well. A share of 1 says
-// that it is meant.
+// vanished stops the sweep from ending workflows and terminating orphaned instances if the claims of most workflows of this
+// cluster are gone. Workflows of an earlier cluster of the same name do not count, nor do those whose instances are gone as
+// well. A share of 1 disables the check.
 func (s *sweep) vanished() {
 	if s.share >= 1 {
 		return
@@ -56,24 +57,24 @@ func (s *sweep) vanished() {
 	}
 }
 
-// endsNode says that a node of this cluster ends with a workflow. Where another controller has had the cluster for a while,
-// claims have gone together with their instances, and only their workflows are left.
+// endsNode reports whether a node of this cluster ends with a workflow. After another controller has managed the cluster
+// for a while, claims may be gone together with their instances, and only their workflows are left.
 func (s *sweep) endsNode(listed listedWorkflow) bool {
 	return !s.foreign(listed) && (listed.instance == "" || s.alive[listed.instance])
 }
 
-// foreign says that a workflow belongs to another cluster of this one's name.
+// foreign reports whether a workflow belongs to another cluster of the same name.
 func (s *sweep) foreign(listed listedWorkflow) bool {
 	return listed.clusterUID != "" && s.clusterUID != "" && listed.clusterUID != s.clusterUID
 }
 
-// owned says that the claim is there whose life a workflow is. Workflows of before there were memos go by the name.
+// owned reports whether the claim exists whose life a workflow is. A workflow without a memo is matched by name only.
 func (s *sweep) owned(name string, listed listedWorkflow) bool {
 	claim := s.named[name]
 	return claim != nil && (listed.uid == "" || listed.uid == string(claim.UID))
 }
 
-// reasonGone is why the life of a claim ends that is gone.
+// reasonGone returns the reason for ending the workflow of a claim that is gone.
 func (s *sweep) reasonGone(listed listedWorkflow) string {
 	if s.foreign(listed) {
 		return workflows.ReasonClusterGone

@@ -14,12 +14,13 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// adoptAge is how old a claim without instance and workflow must be before it is adopted: its Launch is on the way.
+// adoptAge is how old a claim without instance and workflow must be before it is adopted: until then its Launch may be on
+// the way.
 const adoptAge = time.Minute
 
-// sweeper finds what was left over, and has it put right.
+// sweeper finds what crashes, bugs and people have left over, and puts it right.
 type sweeper struct {
-	// cluster and clusterUID tell what is this cluster's from what is another's of its name.
+	// cluster and clusterUID distinguish this cluster's objects from those of another cluster of the same name.
 	cluster    workflows.Cluster
 	clusterUID string
 	objects    objects
@@ -30,9 +31,9 @@ type sweeper struct {
 	events     recorder
 	// share is the share of the nodes that one sweep may end; see Config.SweepMost.
 	share float64
-	// metrics counts what sweeps do; nil where nobody does.
+	// metrics counts what sweeps do; nil disables the metrics.
 	metrics *SweepMetrics
-	// swept is what workflows were told.
+	// swept remembers what workflows were told.
 	swept swept
 	log   *zap.Logger
 }
@@ -41,31 +42,32 @@ type sweeper struct {
 type sweep struct {
 	*sweeper
 	now time.Time
-	// listed are the workflows that run according to Temporal's list, which may lag: what it lacks is asked for by id.
+	// listed are the running workflows according to Temporal's list, which may lag: the sweep asks by id for those it
+	// lacks.
 	listed    map[string]listedWorkflow
 	instances map[string]cloud.Instance
 	// alive has the ids of all instances.
 	alive  map[string]bool
 	claims map[string]*karpv1.NodeClaim
-	// named are all claims by name.
+	// named holds all claims by name.
 	named map[string]*karpv1.NodeClaim
 	// most is how many nodes this sweep may still end.
 	most   int
 	result workflows.SweepResult
 }
 
-// listedWorkflow is a workflow that runs, as Temporal's list has it.
+// listedWorkflow is a running workflow, as in Temporal's list.
 type listedWorkflow struct {
 	run     string
 	started time.Time
-	// uid, clusterUID and instance are what its memo and its search attributes say; empty where they do not.
+	// uid, clusterUID and instance are from the memo and the search attributes; empty if missing there.
 	uid, clusterUID, instance string
 }
 
-// maxFailed bounds what a sweep says of objects that it could not put right.
+// maxFailed limits how many of the objects that a sweep could not put right its result names.
 const maxFailed = 20
 
-// fail notes what could not be put right, if there is an error. The next sweep tries again.
+// fail records what could not be put right, if err is not nil. The next sweep tries again.
 func (s *sweep) fail(what string, err error) {
 	if err == nil {
 		return
@@ -76,7 +78,7 @@ func (s *sweep) fail(what string, err error) {
 	s.result.Failures++
 }
 
-// running reports whether a workflow runs.
+// running reports whether a workflow is running.
 func (s *sweep) running(ctx context.Context, id string) (bool, error) {
 	if _, listed := s.listed[id]; listed {
 		return true, nil
@@ -91,10 +93,10 @@ type swept struct {
 	told map[string]time.Time
 }
 
-// sweptAgain is how long a workflow is not told the same again, which it may take its time to act upon.
+// sweptAgain is how long a workflow is not told the same again, so that it has time to act.
 const sweptAgain = 30 * time.Minute
 
-// news reports whether something has not been told lately, and takes it as told.
+// news reports whether something has not been told lately, and records it as told.
 func (t *swept) news(key string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

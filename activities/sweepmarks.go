@@ -10,8 +10,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// marks takes marks off nodes that nobody takes away: those of replacements, removals and drains that were terminated by
-// a person, and those that Karpenter made before Tenon took over and never came back to.
+// marks removes the marks from nodes that nobody is removing: those of replacements, removals and drains that a person
+// terminated, and those that Karpenter made before Tenon took over and never came back to.
 func (s *sweep) marks(ctx context.Context, list []*corev1.Node) {
 	for _, node := range list {
 		s.fail("Node "+node.Name, s.openOrphan(ctx, node))
@@ -19,7 +19,7 @@ func (s *sweep) marks(ctx context.Context, list []*corev1.Node) {
 	}
 }
 
-// unmarkOrphan has a node serve on that is marked as going and that nobody takes away.
+// unmarkOrphan returns a node to service that is marked for removal and that nobody is removing.
 func (s *sweep) unmarkOrphan(ctx context.Context, node *corev1.Node) error {
 	listed := s.claims[node.Spec.ProviderID]
 	if listed == nil || !disrupted(node) || !node.DeletionTimestamp.IsZero() || !listed.DeletionTimestamp.IsZero() {
@@ -28,7 +28,7 @@ func (s *sweep) unmarkOrphan(ctx context.Context, node *corev1.Node) error {
 	if kept, err := s.keptClosed(ctx, node, listed); kept || err != nil {
 		return err
 	}
-	// Who ended between the two has deleted the claim or taken the marks off.
+	// Whatever has ended meanwhile has deleted the claim or removed the marks.
 	claim, err := s.objects.claim(ctx, workflows.ClaimRef{Name: listed.Name, UID: string(listed.UID)})
 	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
 		return err
@@ -45,9 +45,9 @@ func (s *sweep) unmarkOrphan(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// keptClosed says whether a node that is marked as going has somebody who wants it so: a replacement or a drain that
-// runs, a removal that Disruption has begun, or the person who had it drained and kept it. A mark of before drains were
-// noted on the Node may be a person's too, unless a replacement or the claim says otherwise.
+// keptClosed reports whether somebody wants a marked node closed: a running replacement or drain, a removal that Disruption
+// has begun, or the person who had the node drained and kept it. A mark without a recorded origin may be a person's too,
+// unless a replacement or the claim's DisruptionReason explains it.
 func (s *sweep) keptClosed(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) (bool, error) {
 	replacement := node.Annotations[karpv1.ReplacementAnnotationKey]
 	if replacement != "" {
@@ -68,12 +68,12 @@ func (s *sweep) keptClosed(ctx context.Context, node *corev1.Node, claim *karpv1
 	return !claim.IsTrue(karpv1.ConditionTypeDisruptionReason) && replacement == claim.Annotations[karpv1.ReplacementAnnotationKey], nil
 }
 
-// removing says whether Disruption is just removing nodes.
+// removing reports whether Disruption is removing nodes right now.
 func (s *sweep) removing(ctx context.Context) (bool, error) {
 	return s.executions.doing(ctx, s.cluster.DisruptionID(), workflows.RemoveActivity.Name)
 }
 
-// openOrphan opens a node that is kept closed for pods of a replacement that is over.
+// openOrphan opens a node that is reserved for the pods of a replacement which is over.
 func (s *sweep) openOrphan(ctx context.Context, node *corev1.Node) error {
 	id := node.Annotations[karpv1.ReplacementAnnotationKey]
 	if id == "" || !readiness.Expecting(node) || node.Labels[karpv1.NodeInitializedLabelKey] != "true" {

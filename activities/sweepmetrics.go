@@ -8,7 +8,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// SweepMetrics say what sweeps find. A nil one says nothing.
+// SweepMetrics holds the metrics of sweeps. A nil SweepMetrics records nothing.
 type SweepMetrics struct {
 	finished                 prometheus.Gauge
 	stopped, withheld, stuck prometheus.Gauge
@@ -36,7 +36,7 @@ func NewSweepMetrics(registry prometheus.Registerer) (*SweepMetrics, error) {
 	return m, nil
 }
 
-// swept takes in what a sweep has found.
+// swept records the result of a sweep.
 func (m *SweepMetrics) swept(result workflows.SweepResult) {
 	if m == nil {
 		return

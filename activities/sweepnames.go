@@ -7,17 +7,17 @@ import (
 	"go.uber.org/zap"
 )
 
-// maxTag bounds the names written onto instances in one sweep; EC2 grants few such calls.
+// maxTag limits how many instances one sweep names, because EC2 allows few such calls.
 const maxTag = 50
 
-// The tags that tell people in the EC2 console what an instance is. The cloud needs neither.
+// Tags that tell people in the EC2 console what an instance is. Tenon does not need them.
 const (
 	tagName  = "Name"
 	tagClaim = "karpenter.sh/nodeclaim"
 )
 
-// nameInstances writes onto instances which node and claim they are, a few in each sweep. A Name that the
-// node class or a person has given stays. It is for people only, so a failure is logged and nothing more.
+// nameInstances writes onto instances the names of their node and claim, a few in each sweep. It keeps a Name that the node
+// class or a person has set. The tags are for people only, so a failure is only logged.
 func (s *sweep) nameInstances(ctx context.Context) {
 	ids := make([]string, 0, len(s.instances))
 	for id, instance := range s.instances {

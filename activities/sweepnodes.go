@@ -12,7 +12,7 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// nodes lets Node objects go that Tenon once registered and whose claim and instance are both gone.
+// nodes deletes Node objects that Tenon once registered and whose claim and instance are both gone.
 func (s *sweep) nodes(ctx context.Context, list []*corev1.Node) {
 	suspects := slices.DeleteFunc(slices.Clone(list), func(node *corev1.Node) bool {
 		_, there := s.instances[node.Spec.ProviderID]
@@ -38,7 +38,7 @@ func (s *sweep) nodes(ctx context.Context, list []*corev1.Node) {
 	}
 }
 
-// letGo deletes a Node object that is nobody's, unless it has become ready.
+// letGo deletes a Node object that has no owner left, unless it has become ready.
 func (s *sweep) letGo(ctx context.Context, node *corev1.Node) error {
 	node, err := s.objects.node(ctx, node.Name, string(node.UID))
 	if err != nil || node == nil || readiness.Ready(node) {

@@ -9,11 +9,11 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// orphanAge is how old an instance without a claim must be before it counts as nobody's: Karpenter's thirty seconds.
+// orphanAge is how old an instance without a claim must be before it counts as orphaned: thirty seconds, as in Karpenter.
 const orphanAge = 30 * time.Second
 
-// orphans terminates instances that no claim has, whose claim's workflow does not run, and that no launch will still hand
-// out.
+// orphans terminates instances that neither a claim nor a running NodeClaim workflow has, and that no launch will still
+// hand out.
 func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) {
 	held := map[string]bool{}
 	for _, listed := range s.listed {
@@ -37,7 +37,8 @@ func (s *sweep) orphans(ctx context.Context, instances []cloud.Instance) {
 	if len(suspects) == 0 {
 		return
 	}
-	// What a Launch handed out before it ended is either written on a claim by now, or missing on one.
+	// By now, an instance that a Launch handed out before it ended is recorded on a claim, or a claim of the launch group
+	// still lacks one.
 	claimed, waiting := map[string]bool{}, map[string]bool{}
 	err := s.objects.eachClaim(ctx, nil, func(claim *karpv1.NodeClaim) {
 		if claim.Status.ProviderID == "" {

@@ -15,15 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// reportedProblems is the search attribute in which Temporal says why a workflow does not go on: its workflow task has
-// failed several times in a row, for example because the worker's code does not fit the workflow's history.
+// reportedProblems is the search attribute in which Temporal reports why a workflow makes no progress: its workflow task
+// has failed several times in a row, for example because the worker's code does not fit the workflow's history.
 const reportedProblems = "TemporalReportedProblems"
 
-// maxStuck bounds how many workflows that are stuck one sweep names.
+// maxStuck limits how many stuck workflows one sweep names.
 const maxStuck = 20
 
-// stuck names the workflows that are stuck although workers run, and tells people of each now and then. Servers before
-// 1.30 do not know.
+// stuck names the workflows that are stuck although workers run, and emits an Event about each now and then. Temporal
+// servers before 1.30 do not report them.
 func (s *sweep) stuck(ctx context.Context) {
 	page, err := s.executions.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: maxStuck,
 		Query: fmt.Sprintf("TenonCluster = '%s' AND ExecutionStatus = 'Running' AND %s IS NOT NULL", s.cluster, reportedProblems)})
@@ -44,18 +44,18 @@ func (s *sweep) stuck(ctx context.Context) {
 	}
 }
 
-// problems is what Temporal says of a workflow that does not go on.
+// problems returns what Temporal reports about a workflow that makes no progress.
 func problems(running *workflowpb.WorkflowExecutionInfo) string {
 	var said []string
 	if payload := running.GetSearchAttributes().GetIndexedFields()[reportedProblems]; payload != nil {
-		// What cannot be read is as good as missing.
+		// A value that cannot be read counts as missing.
 		_ = converter.GetDefaultDataConverter().FromPayload(payload, &said)
 	}
 	return strings.Join(said, " ")
 }
 
-// subject is the object that people look at who care about a workflow: its NodeClaim or Node, and otherwise the cluster's
-// namespace of system objects.
+// subject returns the object where people look for news of a workflow: its NodeClaim or Node, and otherwise the namespace
+// kube-system.
 func (s *sweep) subject(id string) runtime.Object {
 	if name, life := strings.CutPrefix(id, s.cluster.NodeClaimID("")); life && s.named[name] != nil {
 		return s.named[name]

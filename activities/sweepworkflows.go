@@ -18,7 +18,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// list reads which NodeClaim workflows and Drains run, so that a large cluster does not cost a question for each.
+// list lists the running NodeClaim workflows and Drains, so that a large cluster does not cost a request for each.
 func (s *sweep) list(ctx context.Context) error {
 	s.listed = map[string]listedWorkflow{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("TenonCluster = '%s' AND WorkflowType IN ('%s', '%s') AND ExecutionStatus = 'Running'",
@@ -40,7 +40,7 @@ func (s *sweep) list(ctx context.Context) error {
 func listed(running *workflowpb.WorkflowExecutionInfo) listedWorkflow {
 	read := func(fields map[string]*commonpb.Payload, key string) (value string) {
 		if payload := fields[key]; payload != nil {
-			// What cannot be read is as good as missing.
+			// A value that cannot be read counts as missing.
 			_ = converter.GetDefaultDataConverter().FromPayload(payload, &value)
 		}
 		return value
@@ -50,8 +50,8 @@ func listed(running *workflowpb.WorkflowExecutionInfo) listedWorkflow {
 		clusterUID: read(memo, workflows.MemoClusterUID), instance: read(running.GetSearchAttributes().GetIndexedFields(), workflows.AttrInstance.GetName())}
 }
 
-// lives ends workflows whose claim is gone, because somebody took its finalizer off or the cluster was made again under
-// its old name. Their node, if it is there, is drained and their instance terminated as any other.
+// lives ends NodeClaim workflows whose claim is gone, because somebody removed its finalizer or the cluster was recreated
+// under its old name. The workflows drain their nodes, if they exist, and terminate their instances as usual.
 func (s *sweep) lives(ctx context.Context) {
 	for _, id := range slices.Sorted(maps.Keys(s.listed)) {
 		listed := s.listed[id]
@@ -59,7 +59,7 @@ func (s *sweep) lives(ctx context.Context) {
 		if !isLife || s.now.Sub(listed.started) < adoptAge || s.owned(name, listed) {
 			continue
 		}
-		// The list of claims was read before that of workflows.
+		// The claims were listed before the workflows, so check again.
 		claim, err := s.objects.claim(ctx, workflows.ClaimRef{Name: name, UID: listed.uid})
 		if err != nil || claim != nil {
 			s.fail("workflow "+id, err)
@@ -104,8 +104,8 @@ func (s *sweep) strays(ctx context.Context) {
 	}
 }
 
-// waitsInVain tells the workflow of a claim that is being deleted that its node is not drained, where no drain runs. It
-// may have been waiting for one that somebody had ordered, and then drains the node itself.
+// waitsInVain tells the workflow of a claim that is being deleted that its node is not drained, if no drain is running. The
+// workflow may have been waiting for a drain that somebody had ordered, and then drains the node itself.
 func (s *sweep) waitsInVain(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if claim.DeletionTimestamp.IsZero() || s.now.Sub(claim.DeletionTimestamp.Time) < adoptAge || claim.Status.NodeName == "" ||
 		claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
@@ -121,7 +121,7 @@ func (s *sweep) waitsInVain(ctx context.Context, claim *karpv1.NodeClaim) error 
 	return s.tell(ctx, life, workflows.SignalDrainFinished, workflows.DrainResult{Outcome: workflows.DrainCanceled})
 }
 
-// tell signals a fact to a workflow. One that has ended meanwhile need not know.
+// tell signals a fact to a workflow. It ignores a workflow that has ended meanwhile.
 func (s *sweep) tell(ctx context.Context, id, signal string, fact any) error {
 	err := s.executions.SignalWorkflow(ctx, id, "", signal, fact)
 	var missing *serviceerror.NotFound

@@ -31,22 +31,22 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// life is a workflow on a played Temporal server.
+// life is a workflow on a fake Temporal server.
 type life struct {
 	id, uid, clusterUID, instance string
 	age                           time.Duration
 	status                        enumspb.WorkflowExecutionStatus
 	pending                       string
-	// problem is what Temporal reports of a workflow that does not go on.
+	// problem is what Temporal reports about a workflow that makes no progress.
 	problem string
 }
 
-// livesServer lists workflows and remembers what they were told.
+// livesServer lists workflows and records what they were told.
 type livesServer struct {
 	temporal.Client
 	lives []life
 	told  map[string]any
-	// old says that the server does not report problems.
+	// old means that the server does not report problems.
 	old bool
 }
 
@@ -112,7 +112,7 @@ func (s *livesServer) SignalWorkflow(_ context.Context, id, _, _ string, fact an
 
 const runs = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 
-// sweptLives is so many workflows of claims, each with its claim unless it is gone, and with its instance.
+// sweptLives returns n workflows of claims, each with its claim, unless that is gone, and its instance.
 func sweptLives(n int, gone func(i int) bool) (lives []life, claims []client.Object, instances []cloud.Instance) {
 	for i := range n {
 		name, instance := fmt.Sprintf("a%02d", i), fmt.Sprintf("i-%02d", i)
@@ -132,10 +132,10 @@ func TestSweepEndsWorkflowsOfClaimsThatAreGone(t *testing.T) {
 		lives  int
 		gone   func(i int) bool
 		change func(l *life)
-		// alone says that the claims' instances are gone with them.
+		// alone means that the claims' instances are gone with them.
 		alone bool
 		most  float64
-		// told are how many workflows are told why.
+		// told is how many workflows are told the reason.
 		told     int
 		why      string
 		withheld int
@@ -195,7 +195,7 @@ func TestSweepEndsWorkflowsOfClaimsThatAreGone(t *testing.T) {
 	}
 }
 
-// TestSweepBoundsWhatItTerminates has many instances that nobody owns, and nobody who knows them.
+// TestSweepBoundsWhatItTerminates has many instances that neither a claim nor a workflow knows.
 func TestSweepBoundsWhatItTerminates(t *testing.T) {
 	t.Parallel()
 	for reason, test := range map[string]struct {
@@ -243,10 +243,11 @@ func TestSweepDoubtsACloudWithoutInstances(t *testing.T) {
 	}
 }
 
-// TestSweepTellsWhoWaitsInVain has drains end by the buttons of Temporal's UI, and nodes go while theirs are paused.
+// TestSweepTellsWhoWaitsInVain has drains end by the buttons of Temporal's UI, and nodes vanish while their drains are
+// paused.
 func TestSweepTellsWhoWaitsInVain(t *testing.T) {
 	t.Parallel()
-	// A row's claim is made when its turn has come, which on a busy machine is a minute later.
+	// Create a row's claim only when the row runs, which on a busy machine is a minute later.
 	leaving := func(change func(*karpv1.NodeClaim)) func() *karpv1.NodeClaim {
 		return func() *karpv1.NodeClaim {
 			claim := sweptClaim("a", "g", "i-1", old)
@@ -302,8 +303,8 @@ func TestSweepTellsWhoWaitsInVain(t *testing.T) {
 	}
 }
 
-// TestSweepOpensWhatNobodyKeepsClosed has a node marked as going by each of those who do so, and that one end by a button
-// of Temporal's UI.
+// TestSweepOpensWhatNobodyKeepsClosed has a node marked by each kind of workflow that marks nodes, and that workflow ended
+// by a button of Temporal's UI.
 func TestSweepOpensWhatNobodyKeepsClosed(t *testing.T) {
 	t.Parallel()
 	const terminated, completed = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED

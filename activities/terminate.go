@@ -21,13 +21,13 @@ import (
 const (
 	// tellAfter is how long an instance may take to end before the claim's conditions say what is being waited for.
 	tellAfter = 5 * time.Second
-	// tellAgain is how long an instance may stay as it was after it was told to end.
+	// tellAgain is how long an instance may stay unchanged after a termination request before the request is repeated.
 	tellAgain = 10 * time.Second
-	// lostWithin is how long EC2 may say that an instance runs which it has just said to be gone.
+	// lostWithin is how long EC2 may still show an instance as running that it has just reported as gone.
 	lostWithin = 10 * time.Second
 )
 
-// terminator ends instances, and lets go the Nodes and the claims that they leave.
+// terminator terminates instances, and releases the Nodes and the claims that they leave.
 type terminator struct {
 	objects   objects
 	mirror    Mirror
@@ -37,8 +37,9 @@ type terminator struct {
 	log       *zap.Logger
 }
 
-// Terminate ends an instance and waits until the cloud says it is gone; only then do the Node and the NodeClaim lose
-// their finalizers, in this order. Where it finds that the node is not lost, or not drained, as it is told, it ends nothing. The claim stays until its Node is gone, which others may hold by finalizers of theirs.
+// Terminate terminates an instance and waits until the cloud says that it is gone; only then does it remove the finalizers
+// of the Node and the NodeClaim, in this order. If it finds that the node is not lost or not drained, contrary to its
+// input, it terminates nothing. The claim stays until its Node is gone, which finalizers of others may hold.
 func (t *terminator) Terminate(ctx context.Context, in workflows.TerminateInput) (struct{}, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -68,7 +69,7 @@ func (t *terminator) Terminate(ctx context.Context, in workflows.TerminateInput)
 		if err != nil {
 			return struct{}{}, err
 		}
-		// A claim that is deleted while it is launched may never learn which instance is its own.
+		// A claim that is deleted during its launch may never learn which instance is its own.
 		providerID = cmp.Or(providerID, seen)
 		t.deleteStranded(ctx, providerID, in)
 	}
@@ -82,8 +83,9 @@ func (t *terminator) Terminate(ctx context.Context, in workflows.TerminateInput)
 	return struct{}{}, nil
 }
 
-// checkLost makes sure that an instance is gone of which somebody has said so: signals come from whoever may write to the
-// Temporal namespace. What EC2 says may be some seconds behind. An instance whose Node is gone needs no drain in any case.
+// checkLost verifies that an instance which was reported as gone is gone, because anybody who may write to the Temporal
+// namespace can send such signals. EC2's view may be some seconds behind. An instance whose Node is gone needs no drain in
+// any case.
 func (t *terminator) checkLost(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
 	name := nodeOf(claim, in)
 	for began := time.Now(); name != "" && in.Instance != ""; {
@@ -107,7 +109,7 @@ func (t *terminator) checkLost(ctx context.Context, claim *karpv1.NodeClaim, in 
 	return nil
 }
 
-// tellTerminating writes onto the claim how its drain ended and that its instance is going.
+// tellTerminating writes onto the claim how its drain ended and that its instance is being terminated.
 func (t *terminator) tellTerminating(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) error {
 	if claim == nil || claim.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
 		return nil
@@ -126,8 +128,8 @@ func (t *terminator) tellTerminating(ctx context.Context, claim *karpv1.NodeClai
 	})
 }
 
-// endInstance terminates an instance and returns when the cloud says that it is gone, with the provider id it had; empty if
-// the cloud never knew it. An instance the cloud does not know is gone only once it is too old to be merely not visible yet.
+// endInstance terminates an instance and returns once the cloud says that it is gone, with its provider id, empty if the
+// cloud never knew it. An instance that the cloud does not know counts as gone only once it is old enough to be visible.
 func (t *terminator) endInstance(ctx context.Context, claim *karpv1.NodeClaim, in workflows.TerminateInput) (providerID string, err error) {
 	id, began, visibleBy := in.Instance, time.Now(), time.Now()
 	if claim != nil {
@@ -139,7 +141,7 @@ func (t *terminator) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 	}
 	var sent time.Time
 	for ending := false; ; {
-		// Only what is seen to be shutting down need not be told again.
+		// Repeat the request until the instance is seen to be shutting down.
 		if !ending && time.Since(sent) >= tellAgain {
 			if err := t.cloud.Terminate(ctx, []string{id}); err != nil {
 				t.events.tellBoth(nil, claim, corev1.EventTypeWarning, "FailedTermination", fmt.Sprintf("Instance %s cannot be terminated: %v", id, err))
@@ -170,7 +172,7 @@ func (t *terminator) endInstance(ctx context.Context, claim *karpv1.NodeClaim, i
 	}
 }
 
-// keepClosed closes the node of an ending instance where it is open: pods that came now would be lost with it.
+// keepClosed closes the node of an ending instance if it is open: pods that come now would be lost with the instance.
 func (t *terminator) keepClosed(ctx context.Context, providerID string, in workflows.TerminateInput) {
 	node := t.mirror.NodeByProviderID(providerID)
 	if node == nil || disrupted(node) || in.NodeUID != "" && in.NodeUID != string(node.UID) {
@@ -181,16 +183,16 @@ func (t *terminator) keepClosed(ctx context.Context, providerID string, in workf
 	}
 }
 
-// EC2's names for the states of an instance that is going, and of one that is gone for good.
+// EC2's names for the states of an instance that is shutting down, and of one that is gone for good.
 const (
 	stateShuttingDown = "shutting-down"
 	stateTerminated   = "terminated"
 )
 
-// deleteStranded deletes the pods that are left of an instance that is gone: they run no more, and their owners make others
-// only when they are gone. The API server's own collector finds them too, and takes most of a minute, in which the node
-// that waits for their successors looks empty. It is left what cannot be deleted, and all of a Node that has become another
-// instance's since: names are addresses, and come again.
+// deleteStranded deletes the remaining pods of an instance that is gone: they no longer run, and their owners create others
+// only once they are deleted. Kubernetes' own collector finds them too, but takes most of a minute, in which the node that
+// waits for their successors looks empty. deleteStranded leaves to it the pods that cannot be deleted, and all pods of a
+// Node that belongs to another instance by now: Node names are addresses, and are reused.
 func (t *terminator) deleteStranded(ctx context.Context, providerID string, in workflows.TerminateInput) {
 	if providerID == "" {
 		return
@@ -215,7 +217,7 @@ func (t *terminator) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, p
 	node := &corev1.Node{}
 	name := nodeOf(claim, in)
 	if name == "" && providerID != "" {
-		// It joined without the claim learning of it.
+		// The Node joined without the claim learning of it.
 		if joined := t.mirror.NodeByProviderID(providerID); joined != nil {
 			name = joined.Name
 		}
@@ -227,7 +229,7 @@ func (t *terminator) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, p
 		return ignoreNotFound("read Node "+name, err)
 	}
 	if in.NodeUID != "" && string(node.UID) != in.NodeUID || providerID != "" && node.Spec.ProviderID != "" && node.Spec.ProviderID != providerID {
-		return nil // the name is another instance's by now
+		return nil // the name belongs to another instance by now
 	}
 	if node.DeletionTimestamp.IsZero() {
 		if err := t.objects.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {
@@ -243,7 +245,7 @@ func (t *terminator) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, p
 	return t.awaitNodeGone(ctx, claim, node)
 }
 
-// awaitNodeGone returns when a Node is gone that somebody else's finalizers hold, and says which they are.
+// awaitNodeGone returns once a Node is gone that finalizers of others hold, and reports these finalizers.
 func (t *terminator) awaitNodeGone(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	began, told := time.Now(), false
 	for {

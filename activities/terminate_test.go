@@ -24,7 +24,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// inhabited is a mirror of the pods on one node.
+// inhabited is a mirror with one node and its pods.
 type inhabited struct {
 	Mirror
 	node       *corev1.Node
@@ -85,7 +85,7 @@ func TestPodsOfAnInstanceThatIsGoneAreDeleted(t *testing.T) {
 	}
 }
 
-// TestTheNodeOfAnEndingInstanceIsClosed holds that no pod comes to a machine that is ending, whoever opens its node.
+// TestTheNodeOfAnEndingInstanceIsClosed checks that an ending instance gets no pods, whoever opens its node.
 func TestTheNodeOfAnEndingInstanceIsClosed(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}}
@@ -109,13 +109,13 @@ func TestTheNodeOfAnEndingInstanceIsClosed(t *testing.T) {
 	}
 }
 
-// A claim that is deleted while it is launched never learns its instance. The Node goes all the same that the machine made
-// before it was told to end: nothing else would delete it.
+// A claim that is deleted during its launch never learns its instance. The Node that the instance registered before it was
+// terminated has to be deleted all the same: nothing else would do so.
 func TestTerminateDeletesTheNodeOfAClaimThatNeverKnewIt(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}, Spec: corev1.NodeSpec{ProviderID: "aws:///z/i-1"}}
 	for _, test := range []struct {
-		reason, now string // the instance that the Node is by now
+		reason, now string // the instance that the Node belongs to by now
 		left        int
 	}{{reason: "it is that instance's", now: "aws:///z/i-1", left: 0}, {reason: "the mirror is old, and the name another instance's", now: "aws:///z/i-2", left: 1}} {
 		there := node.DeepCopy()
@@ -168,8 +168,8 @@ func TestWhatRunsIsNotTerminatedUndrained(t *testing.T) {
 	}
 }
 
-// TestAClaimOutlivesItsNode has somebody else's finalizer hold the Node: whoever waits for the claim to be gone may rely on
-// the Node being gone too.
+// TestAClaimOutlivesItsNode has somebody else's finalizer hold the Node: if the claim is gone, others may rely on the Node
+// being gone too.
 func TestAClaimOutlivesItsNode(t *testing.T) {
 	t.Parallel()
 	const other = "example.com/detach"
@@ -211,8 +211,8 @@ func TestAClaimOutlivesItsNode(t *testing.T) {
 	}
 }
 
-// TestReleasingAClaimLeavesOtherFinalizersAlone has somebody take a finalizer of theirs off after the claim was read: the API
-// server refuses one that comes back.
+// TestReleasingAClaimLeavesOtherFinalizersAlone has others remove a finalizer of theirs after the claim was read: the API
+// server refuses to have one added again.
 func TestReleasingAClaimLeavesOtherFinalizersAlone(t *testing.T) {
 	t.Parallel()
 	const other = "example.com/backup"
@@ -230,7 +230,8 @@ func TestReleasingAClaimLeavesOtherFinalizersAlone(t *testing.T) {
 				}
 				err := to.Patch(ctx, object, patch, options...)
 				if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
-					// So the API server answers a failed test of a JSON patch; the fake one passes the bare error on.
+					// The API server answers a failed test of a JSON patch like this; the fake one passes the bare error
+					// on.
 					return apierrors.NewInvalid(karpv1.SchemeGroupVersion.WithKind("NodeClaim").GroupKind(), "a", nil)
 				}
 				return err

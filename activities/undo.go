@@ -15,10 +15,10 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// reasonUndone is why a claim goes that was made for a replacement which was taken back before it served.
+// reasonUndone is why a claim is deleted whose replacement was taken back before the claim's node served.
 const reasonUndone = "ReplacementUndone"
 
-// undoer takes replacements back, and the marks of those that nobody carries out.
+// undoer takes back replacements, and removes marks that nobody acts on.
 type undoer struct {
 	cluster    workflows.Cluster
 	objects    objects
@@ -28,10 +28,10 @@ type undoer struct {
 	log        *zap.Logger
 }
 
-// UndoReplacement takes a replacement back: the nodes that are still there serve on, and what was launched for them and
-// does not serve yet is deleted. What serves already is left to be removed when it is not needed, as any other node, and
-// so is everything where no node is left that could go on: somebody has ended all of them, and their pods need a place.
-// What cannot be taken back keeps nothing else from it, and is tried again.
+// UndoReplacement takes a replacement back: it returns the old nodes that are still there to service, and deletes what was
+// launched for them and does not serve yet. Nodes that serve already stay until they are not needed, like any other node.
+// If none of the old nodes can go on serving, everything stays whose launch has begun: somebody has removed them all, and
+// their pods need a place. Whatever cannot be taken back does not stop the rest, and is retried.
 func (u *undoer) UndoReplacement(ctx context.Context, in workflows.UndoInput) (workflows.Undone, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -44,7 +44,7 @@ func (u *undoer) UndoReplacement(ctx context.Context, in workflows.UndoInput) (w
 			undone.Nodes = append(undone.Nodes, gone.Node)
 		}
 	}
-	// A node that could not be asked may serve on as well.
+	// A node that could not be read may go on serving as well.
 	left := len(undone.Nodes) > 0 || errors.Join(failed...) != nil
 	for i, pool := range in.Pools {
 		claim, err := u.claimOfReplacement(ctx, in.ID, pool, i)
@@ -78,7 +78,7 @@ func (u *undoer) undoLaunch(ctx context.Context, in workflows.UndoInput, claim *
 	return nil
 }
 
-// keepsReplacement says whether what was launched for a replacement is kept when that is taken back.
+// keepsReplacement reports whether to keep what was launched for a replacement that is taken back.
 func (u *undoer) keepsReplacement(ctx context.Context, claim *karpv1.NodeClaim, nodesLeft bool) (bool, error) {
 	switch {
 	case !claim.DeletionTimestamp.IsZero():
@@ -93,8 +93,8 @@ func (u *undoer) keepsReplacement(ctx context.Context, claim *karpv1.NodeClaim, 
 	return u.executions.known(ctx, u.cluster.LaunchID(claim.LaunchGroup()))
 }
 
-// unmarkReplaced takes the marks of a replacement off a node, unless it is being removed by now, and says whether it
-// serves on. The mark on the Node goes last; see markReplaced.
+// unmarkReplaced removes the marks of a replacement from a node, unless the node is being removed by now, and reports
+// whether the node goes on serving. The mark on the Node is removed last; see markReplaced.
 func (u *undoer) unmarkReplaced(ctx context.Context, in workflows.UndoInput, gone workflows.RemovedNode) (serves bool, err error) {
 	claim, err := u.objects.claim(ctx, gone.Claim)
 	if err != nil {
@@ -108,7 +108,7 @@ func (u *undoer) unmarkReplaced(ctx context.Context, in workflows.UndoInput, gon
 		// It was never marked, or is marked by somebody else.
 		return !disrupted(node), nil
 	}
-	// The Event comes first: after the last write nothing tells the next attempt that it is still to be said.
+	// Emit the Event first: after the last write the next attempt cannot tell that it is missing.
 	u.events.tellBoth(node, claim, corev1.EventTypeWarning, "DisruptionAborted", fmt.Sprintf("It is not replaced (replacement %s): %.*s", in.ID, maxWhy, in.Why))
 	if err := u.serveOn(ctx, claim, node); err != nil {
 		return false, err
@@ -116,7 +116,7 @@ func (u *undoer) unmarkReplaced(ctx context.Context, in workflows.UndoInput, gon
 	return true, nil
 }
 
-// serveOn takes off a node and its claim everything that says that the node goes.
+// serveOn removes all marks of removal from a node and its claim.
 func (u *undoer) serveOn(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	if err := u.objects.changeStatus(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.Status.Conditions = slices.DeleteFunc(claim.Status.Conditions, func(c metav1.Condition) bool { return c.Type == karpv1.ConditionTypeDisruptionReason })
@@ -130,7 +130,8 @@ func (u *undoer) serveOn(ctx context.Context, claim *karpv1.NodeClaim, node *cor
 	return err
 }
 
-// dropReplacement deletes a claim that was made for a replacement. Where no launch has begun nobody else would let it go.
+// dropReplacement deletes a claim that was made for a replacement. If no launch has begun, it also removes the finalizer,
+// because nobody else would.
 func (u *undoer) dropReplacement(ctx context.Context, claim *karpv1.NodeClaim, why string) error {
 	if claim.DeletionTimestamp.IsZero() {
 		if claim.Annotations[karpv1.RemovalReasonAnnotationKey] == "" {
@@ -155,7 +156,7 @@ func (u *undoer) dropReplacement(ctx context.Context, claim *karpv1.NodeClaim, w
 	return u.objects.releaseClaim(ctx, claim)
 }
 
-// claimOfReplacement reads the claim of a number that was created for a replacement; nil where there is none.
+// claimOfReplacement reads the claim with the given number of a replacement; nil if there is none.
 func (u *undoer) claimOfReplacement(ctx context.Context, id, pool string, number int) (*karpv1.NodeClaim, error) {
 	for try := range nameTries + 1 {
 		claim, err := u.objects.claim(ctx, workflows.ClaimRef{Name: replacementName(id, pool, number, try)})

@@ -16,21 +16,21 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// volumeWatch follows the volumes attached to one node. An instance that is terminated with a volume attached keeps the
-// volume from being attached elsewhere for minutes, so a drain waits until the attach-detach controller has let go.
+// volumeWatch follows the volumes attached to one node. If an instance is terminated with a volume attached, the volume
+// cannot be attached elsewhere for minutes, so a drain waits until the attach-detach controller has detached it.
 type volumeWatch struct {
 	client client.WithWatch
 	node   string
-	// shown are the volumes that the mirror shows attached to the node; nil where there is no mirror.
+	// shown returns the volumes that the mirror shows attached to the node; nil if there is no mirror.
 	shown func(node string) []string
 	// attached maps the name of a VolumeAttachment to its persistent volume; nil before the first list.
 	attached map[string]string
 	events   watch.Interface
 }
 
-// follow lists the attachments of the node and, where there are any, watches them. VolumeAttachments cannot be
-// selected by node, so nothing is listed or watched that need not be: what is attached to a node that is closed was so
-// before, and the mirror shows it.
+// follow lists the attachments of the node and, if there are any, watches them. VolumeAttachments cannot be selected by
+// node, so follow avoids the list and the watch where it can: what is attached to a closed node was attached before it was
+// closed, and the mirror shows it.
 func (v *volumeWatch) follow(ctx context.Context) error {
 	if v.attached != nil && (v.events != nil || len(v.attached) == 0) {
 		return nil
@@ -58,7 +58,7 @@ func (v *volumeWatch) follow(ctx context.Context) error {
 	return nil
 }
 
-// change takes in an event of the watch.
+// change handles an event of the watch.
 func (v *volumeWatch) change(event watch.Event, open bool) {
 	attachment, ok := event.Object.(*storagev1.VolumeAttachment)
 	switch {
@@ -83,7 +83,7 @@ func (v *volumeWatch) keep(attachment *storagev1.VolumeAttachment) {
 	v.attached[attachment.Name] = volume
 }
 
-// blockers are the volumes that still have to be detached: all but those of pods that stay on the node.
+// blockers returns the volumes that still have to be detached: all but those of pods that stay on the node.
 func (v *volumeWatch) blockers(ctx context.Context, staying []*corev1.Pod) ([]workflows.Blocker, error) {
 	if len(v.attached) == 0 {
 		return nil, nil
@@ -101,7 +101,7 @@ func (v *volumeWatch) blockers(ctx context.Context, staying []*corev1.Pod) ([]wo
 	return blockers, nil
 }
 
-// volumesOf returns the persistent volumes that pods use through claims.
+// volumesOf returns the persistent volumes that pods use through PersistentVolumeClaims.
 func (v *volumeWatch) volumesOf(ctx context.Context, pods []*corev1.Pod) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, pod := range pods {

@@ -12,15 +12,15 @@ import (
 // typesShown is how many of a planned node's instance types an answer lists.
 const typesShown = 5
 
-// answerer answers questions of why, as planning and evaluating would decide at the moment.
+// answerer explains how the planner and an evaluation would decide at the moment.
 type answerer struct {
 	mirror    Mirror
 	inputs    *inputs
 	evaluator *evaluator
 }
 
-// WhyPod says what the planner makes of a pending pod at this moment, together with all other pods that are pending. It
-// changes nothing. A plan that another worker has made and whose claims have not reached the mirror yet may be missing.
+// WhyPod returns the planner's current verdict on a pending pod, planned together with all other pending pods. It changes
+// nothing. It may miss a plan of another worker whose claims have not reached the mirror yet.
 func (a *answerer) WhyPod(ctx context.Context, in workflows.PodQuestion) (workflows.PodAnswer, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -53,7 +53,7 @@ func (a *answerer) WhyPod(ctx context.Context, in workflows.PodQuestion) (workfl
 	return answer, nil
 }
 
-// judge finds a pod in a plan.
+// judge fills in the answer with what a plan decides about a pod.
 func judge(answer *workflows.PodAnswer, packed plan.Plan, pod *plan.Pod) {
 	answer.Verdict = workflows.PodUnknown
 	for _, placement := range packed.Placements {

@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// WhyNode says what an evaluation makes of a node at this moment, together with all others. It changes nothing.
+// WhyNode returns what an evaluation would decide about a node now, together with all others. It changes nothing.
 func (a *answerer) WhyNode(ctx context.Context, in workflows.NodeQuestion) (workflows.NodeAnswer, error) {
 	ctx, done := attend(ctx)
 	defer done()
@@ -35,7 +35,7 @@ func (a *answerer) WhyNode(ctx context.Context, in workflows.NodeQuestion) (work
 	return answerAbout(snapshot.Nodes[at], a.evaluator.disruptions.answer(input)), nil
 }
 
-// answerAbout finds a node in what was found.
+// answerAbout returns what was decided about a node.
 func answerAbout(node *plan.Node, found plan.Disruption) workflows.NodeAnswer {
 	answer := workflows.NodeAnswer{Known: true, Node: node.Name, Claim: node.Claim, NodePool: node.Pool, Managed: node.Managed(),
 		Leaving: node.Deleting || node.Disrupted || node.Terminating, Replacement: node.Replacement}
@@ -52,7 +52,7 @@ func answerAbout(node *plan.Node, found plan.Disruption) workflows.NodeAnswer {
 	return answer
 }
 
-// maxOthers bounds the nodes that are listed beside the one that was asked about.
+// maxOthers limits the nodes that are listed besides the one that was asked about.
 const maxOthers = 20
 
 func decision(node *plan.Node, command *plan.Command) *workflows.NodeDecision {

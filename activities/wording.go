@@ -5,12 +5,13 @@ import (
 )
 
 const (
-	// maxExplanation is how long an Event may be, in bytes, and maxWhy what it says of why, in characters.
+	// maxExplanation limits the length of an Event's message in bytes, and maxWhy that of a cause named in it in
+	// characters.
 	maxExplanation = 1000
 	maxWhy         = 800
 )
 
-// counted is a number of things in English.
+// counted returns a number and its noun in English, such as "1 pod" or "2 pods".
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -18,7 +19,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// shortened cuts a sentence that an Event would not hold.
+// shortened cuts a sentence that is too long for an Event.
 func shortened(sentence string) string {
 	if len(sentence) <= maxExplanation {
 		return sentence

@@ -28,18 +28,18 @@ import (
 )
 
 const (
-	// nominators is how many pods are nominated at once, and senders how many of them are not on nodes that are about to
-	// open, which come first.
+	// nominators is how many pods are nominated in parallel, and senders how many of them may be for nodes that are not
+	// about to open. Nodes that are have priority.
 	nominators = 32
 	senders    = 8
-	// maxNominations bounds how many wait for their turn. What is beyond is left out.
+	// maxNominations limits the queue of nominations. Further ones are dropped.
 	maxNominations = 8192
-	// repeatEvery is how often it is looked for pods whose nomination is lost. The same pod is told of again after
-	// repeatFirst, and less and less often, up to maxRepeat.
+	// repeatEvery is the interval at which lost nominations are sought. The same pod is nominated again after repeatFirst,
+	// and then less and less often, up to maxRepeat.
 	repeatEvery = time.Second / 2
 	repeatFirst = 5 * time.Second
 	maxRepeat   = time.Minute
-	// versionPause is the pause between two questions for the API server's version.
+	// versionPause is the pause between two requests for the API server's version.
 	versionPause = 5 * time.Second
 )
 
@@ -55,22 +55,22 @@ type Mirror interface {
 
 // Nominator tells the kube-scheduler on which node planned pods are expected, by status.nominatedNodeName. The
 // kube-scheduler then tries that node first and keeps the room there from pods of the same or a lower priority, so that
-// what was planned to fit is not spread over other nodes. It is advice: nothing fails for want of it.
+// pods that were planned to fit are not spread over other nodes. It is advice: nothing fails without it.
 //
-// The kube-scheduler takes a nomination back whenever it tries the pod and finds no node for it, which happens again and
-// again while machines start, and it binds pods some milliseconds after their node opens. So a node that pods of this
-// process's plans wait for is registered with a taint of its own (karpv1.ExpectingTaintKey). When all else says that it
-// may take pods, these are nominated, and only then the taint goes, in the same write that calls the node initialized
-// (activities.Activities.Join). Nodes with startup taints have none: who removes those need not tolerate ours. Their pods,
-// and those of nodes that another process brings up, are nominated when the node is seen to become Ready, which may be too
-// late.
+// The kube-scheduler clears a nomination whenever it tries the pod and finds no node for it, which happens again and again
+// while instances start, and it binds pods some milliseconds after their node opens. So a node that pods of this process's
+// plans wait for is registered with a taint of its own (karpv1.ExpectingTaintKey). When nothing else keeps the pods away,
+// they are nominated, and only then is the taint removed, in the same write that marks the node as initialized
+// (activities.Activities.Join). Nodes with startup taints do not get the taint, because whatever removes those need not
+// tolerate ours. Their pods, and those of nodes that another process brings up, are nominated when the node is seen to
+// become Ready, which may be too late.
 //
-// Where the API server is slow, many nodes wait for their turn. Then each is opened when those of its pods are nominated
+// If the API server is slow, many nodes wait for their turn. Then each node is opened once those of its pods are nominated
 // that depend on it (plan.Pod.DependsOnPlace): their room is kept, and the others may fill any room that is left.
 //
-// A nomination that was late, refused or taken back is repeated while the pod waits and is promised to the node, less and
-// less often, where the pod depends on the node; a pod that another plan had to send elsewhere is nominated there. A
-// nomination is refused, and not missed, where the pod has been bound meanwhile.
+// A nomination that was late, refused or cleared is repeated, less and less often, while the pod is pending and promised to
+// the node, if the pod depends on the node. A pod that another plan had to place elsewhere is nominated there. The API
+// server refuses a nomination if the pod has been bound meanwhile; then it is not needed.
 type Nominator struct {
 	kube    client.Client
 	mirror  Mirror
@@ -80,14 +80,14 @@ type Nominator struct {
 
 	works atomic.Bool
 	mu    sync.Mutex
-	// told is what the kube-scheduler was told last of each pod.
+	// told holds the last nomination of each pod.
 	told map[types.UID]telling
-	// homes are the nodes which are open and whose pods may have to be told of again, by what the planner calls them.
+	// homes holds the open nodes whose pods may have to be nominated again, by the planner's key.
 	homes map[string]string
 	// average is what the pods of the last plan ask for on average.
 	average plan.Resources
 	queue   chan nomination
-	// turn is held by who opens a node, and sending by every nomination on its way.
+	// turn is held while a node is being opened, and sending by every nomination in flight.
 	turn, sending chan struct{}
 }
 
@@ -96,25 +96,25 @@ type nomination struct {
 	node string
 }
 
-// telling is where a pod was nominated to how often, and when it may be again.
+// telling records the node to which a pod was nominated, how often, and when it may be nominated again.
 type telling struct {
 	node  string
 	times int
 	again time.Time
 }
 
-// New returns a Nominator that sends at most so many requests per second, and at once, through a client that
-// need not limit them itself. It asks for the API server's version when it runs.
+// New returns a Nominator that sends requests at the rate and burst of limit, through a client that need not limit them
+// itself. Run asks for the API server's version.
 func New(kube client.Client, mirror Mirror, version func() (*version.Info, error), limit *rate.Limiter, log *zap.Logger) *Nominator {
 	return &Nominator{kube: kube, mirror: mirror, version: version, limit: limit, log: log,
 		told: map[types.UID]telling{}, homes: map[string]string{}, queue: make(chan nomination, maxNominations),
 		turn: make(chan struct{}, 1), sending: make(chan struct{}, nominators)}
 }
 
-// Works says whether the API server takes nominations, as far as is known.
+// Works reports whether the API server accepts nominations, as far as is known.
 func (n *Nominator) Works() bool { return n != nil && n.works.Load() }
 
-// Run follows the nodes until ctx ends.
+// Run nominates pods until ctx ends. It returns at once if the API server does not support nominations.
 func (n *Nominator) Run(ctx context.Context) error {
 	if !n.supported(ctx) {
 		return nil
@@ -145,7 +145,7 @@ func (n *Nominator) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// supported asks what the API server is, until it answers.
+// supported reports whether the API server supports nominations. It asks for the version until it gets an answer.
 func (n *Nominator) supported(ctx context.Context) bool {
 	for {
 		info, err := n.version()
@@ -163,8 +163,8 @@ func (n *Nominator) supported(ctx context.Context) bool {
 	}
 }
 
-// follow nominates the pods that were planned for a node, once it is about to take them. A node with our taint is left to
-// Open.
+// follow nominates the pods that were planned for a node, once the node is about to take them. It leaves a node with our
+// taint to Open.
 func (n *Nominator) follow(name string) {
 	node, claim := n.mirror.Node(name), n.mirror.ClaimOfNode(name)
 	if node == nil || readiness.Expecting(node) || !opening(node, claim) {
@@ -177,7 +177,7 @@ func (n *Nominator) follow(name string) {
 	n.tellOf(key, node, before != name)
 }
 
-// repeat nominates pods once more whose nominations are lost.
+// repeat renews lost nominations.
 func (n *Nominator) repeat() {
 	n.mu.Lock()
 	homes := maps.Clone(n.homes)
@@ -192,9 +192,9 @@ func (n *Nominator) repeat() {
 	}
 }
 
-// tellOf has the pods nominated that are promised to a node and depend on it, or all, and says whether there are any
-// promised. Once the node is open, the kube-scheduler may have decided about more pods than anybody sees: those that would
-// do as well elsewhere would only take the room from those that would not.
+// tellOf nominates the pods that are promised to a node, all of them or those that depend on it, and reports whether any
+// are promised. Once the node is open, the kube-scheduler may have decided about more pods than this process sees: pods
+// that would fit elsewhere just as well would only take the room from those that would not.
 func (n *Nominator) tellOf(key string, node *corev1.Node, all bool) bool {
 	pods, dependent := n.promised(key)
 	told := pods
@@ -212,7 +212,7 @@ func (n *Nominator) tellOf(key string, node *corev1.Node, all bool) bool {
 	return len(pods) > 0
 }
 
-// promised are the pods that are promised to a node: first those that depend on it, of which it says how many there are.
+// promised returns the pods that are promised to a node, those that depend on it first, and the number of the latter.
 func (n *Nominator) promised(key string) (pods []*cluster.Pod, dependent int) {
 	pods = n.mirror.Promised(key)
 	if len(pods) == 0 {
@@ -237,7 +237,7 @@ func (n *Nominator) promised(key string) (pods []*cluster.Pod, dependent int) {
 	return pods, dependent
 }
 
-// keyOf is what the planner calls a node.
+// keyOf returns the planner's key of a node.
 func keyOf(node *corev1.Node, claim *karpv1.NodeClaim) string {
 	if claim != nil {
 		return claim.Name
@@ -245,8 +245,8 @@ func keyOf(node *corev1.Node, claim *karpv1.NodeClaim) string {
 	return node.Name
 }
 
-// Placed nominates the pods of a plan that fit on nodes which are there and open, but for those that were promised to them
-// before and do not depend on it. Pods of other nodes are nominated when those are.
+// Placed nominates the pods of a plan that fit on existing open nodes, except those that were promised to these nodes
+// before and do not depend on them. Pods of other nodes are nominated when those nodes open.
 func (n *Nominator) Placed(snapshot *plan.Snapshot, placements []plan.Placement) {
 	if !n.Works() {
 		return
@@ -278,7 +278,7 @@ func (n *Nominator) Placed(snapshot *plan.Snapshot, placements []plan.Placement)
 	}
 }
 
-// forget drops the memory of pods that no longer wait.
+// forget drops the memory of pods that are no longer pending.
 func (n *Nominator) forget(pending []*plan.Pod) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -294,7 +294,7 @@ func (n *Nominator) forget(pending []*plan.Pod) {
 	n.told = kept
 }
 
-// tell has a pod nominated, unless that is so or was tried a moment ago, and does not wait for it.
+// tell queues the nomination of a pod, unless the pod is nominated already or was a moment ago. It does not wait.
 func (n *Nominator) tell(pod *plan.Pod, node string) {
 	if !n.due(pod, node) {
 		return
@@ -305,8 +305,8 @@ func (n *Nominator) tell(pod *plan.Pod, node string) {
 	}
 }
 
-// due says that a pod is to be nominated now, and that somebody does. A pod that was nominated to the node before has to
-// wait a while, longer each time.
+// due reports whether a pod has to be nominated now, and records that the caller does so. A pod that was nominated to the
+// node before has to wait, longer each time.
 func (n *Nominator) due(pod *plan.Pod, node string) bool {
 	now := time.Now()
 	n.mu.Lock()

@@ -29,7 +29,7 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// nominations is a mirror of promised pods, and an API server that notes nominations and may refuse them.
+// nominations is a mirror of promised pods, and an API server that records nominations and may refuse them.
 type nominations struct {
 	nodes    map[string]*corev1.Node
 	promised map[string][]*cluster.Pod
@@ -108,13 +108,13 @@ func nodeNamed(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// TestATurnIsNotWaitedForAnew has a node wait for its turn in tries that end early, as they do where Temporal loses
-// heartbeats: the node opens when it has been Ready for as long as pods may be waited for, not that long after each try.
+// TestATurnIsNotWaitedForAnew has a node wait for its turn in attempts that end early, as they do when Temporal loses
+// heartbeats: the node opens when it has been Ready for the longest permitted time, not that long after each attempt.
 func TestATurnIsNotWaitedForAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		nominator := (&nominations{}).add("claim", "a").nominator(t)
-		nominator.turn <- struct{}{} // another node has it for ever
+		nominator.turn <- struct{}{} // another node holds the turn for ever
 		node, began := nodeNamed("node"), time.Now()
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(began)}}
 		opened := false
@@ -162,7 +162,7 @@ func TestOpenNominates(t *testing.T) {
 	}
 }
 
-// TestLostNominationsAreRepeated has the kube-scheduler take nominations back, and looks at which are made again.
+// TestLostNominationsAreRepeated has the kube-scheduler clear nominations, and checks which are repeated.
 func TestLostNominationsAreRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestLostNominationsAreRepeated(t *testing.T) {
 		if _, err := nominator.Open(t.Context(), claimNamed("claim"), nodeNamed("node"), func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		// This API server shows no nomination, as if each were taken back before the node was open.
+		// This API server shows no nomination, as if each were cleared before the node was open.
 		if diff := cmp.Diff([]string{"status default alone uid-alone node", "status default alone uid-alone node", "status default plain uid-plain node"}, world.taken()); diff != "" {
 			t.Errorf("what depends on the node is nominated again before it opens (-want +got):\n%s", diff)
 		}
@@ -279,7 +279,7 @@ func TestExpects(t *testing.T) {
 	}
 }
 
-// TestPlacedNominates has pods that a plan put on nodes which are there nominated at once.
+// TestPlacedNominates checks that pods planned onto existing nodes are nominated at once.
 func TestPlacedNominates(t *testing.T) {
 	t.Parallel()
 	world := (&nominations{}).add("", "a", "b", "c", "d", "moved", "virtual")

@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// maxExpecting is how long a node that may take pods is kept closed for nominations, its own and those of nodes that
-	// are before it in line. At the usual rate there are four thousand of them in this time. maxDependent is how long it is
-	// kept closed for those of its pods that depend on it. Both count from when it became Ready: an activity that is tried
-	// again does not begin anew, or nodes would never open where Temporal is too slow for heartbeats. minTurn is how long
-	// each try has all the same.
+	// maxExpecting is how long a node that may take pods is kept closed for nominations, its own and those of nodes ahead
+	// of it in line. At the usual rate, four thousand nominations fit into this time. maxDependent is how long it is kept
+	// closed for those of its pods that depend on it. Both count from when it became Ready: a retried activity does not
+	// start over, or nodes would never open when Temporal is too slow for heartbeats. minTurn is how long each attempt has
+	// in any case.
 	maxExpecting = time.Minute
 	maxDependent = 3 * time.Minute
 	minTurn      = 5 * time.Second
 )
 
-// Expects says whether a claim's node is to be kept closed until pods are nominated to it.
+// Expects reports whether a claim's node has to be kept closed until pods are nominated to it.
 func (n *Nominator) Expects(claim *karpv1.NodeClaim) bool {
 	return n.Works() && len(claim.Spec.StartupTaints) == 0 && len(n.mirror.Promised(claim.Name)) > 0
 }
 
-// Open nominates the pods that were planned for a claim's node, now that nothing but our taint keeps them away, has it
-// opened, and returns how many were nominated, and what opening it returned. One node is opened after the other: a pod
-// that is tried after it was nominated, and before its node is open, loses the nomination, so this time has to be short.
-// A node whose turn does not come in time is opened for those pods that depend on it, and the others are told of when it
-// is open. It takes a bounded time: what is not nominated by then is left to chance, and to repeat.
+// Open nominates the pods that were planned for a claim's node, once nothing but our taint keeps them away, and calls open.
+// It returns how many pods were nominated, and the error of open. Nodes are opened one at a time: a pod that is tried
+// between its nomination and the opening of its node loses the nomination, so this time has to be short. If a node's turn
+// comes late, Open nominates only the pods that depend on the node; the others are nominated once it is open. Open takes a
+// bounded time: what is not nominated by then is left to chance, and to repeat.
 func (n *Nominator) Open(ctx context.Context, claim *karpv1.NodeClaim, of *corev1.Node, open func() error) (int, error) {
 	if !n.Works() {
 		return 0, open()
@@ -56,7 +56,7 @@ func (n *Nominator) Open(ctx context.Context, claim *karpv1.NodeClaim, of *corev
 	if limited.Err() == nil {
 		told = n.nominateAll(limited, pods[dependent:], node)
 	}
-	// Those that depend on the node come last, and again if they have lost the nomination meanwhile.
+	// Nominate those that depend on the node last, and again if they have lost their nomination meanwhile.
 	told = append(told, n.nominateAll(patient, pods[:dependent], node)...)
 	seen, stopSeeing := context.WithTimeout(ctx, maxExpecting)
 	defer stopSeeing()
@@ -72,7 +72,7 @@ func (n *Nominator) Open(ctx context.Context, claim *karpv1.NodeClaim, of *corev
 	return len(told), open()
 }
 
-// lost are the pods that were told of a moment ago, and whose nominations were taken back since.
+// lost returns the pods that were nominated a moment ago and have lost their nomination since.
 func (n *Nominator) lost(pods []*cluster.Pod, node string) []*cluster.Pod {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// opening says whether nothing stands between a node and its pods but what Kubernetes takes away when it sees that the
-// node is Ready.
+// opening reports whether nothing keeps pods off a node but the taints that Kubernetes removes when it sees that the node
+// is Ready.
 func opening(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 	if !readiness.Ready(node) || node.Spec.Unschedulable || !node.DeletionTimestamp.IsZero() {
 		return false
@@ -29,7 +29,7 @@ func opening(node *corev1.Node, claim *karpv1.NodeClaim) bool {
 	})
 }
 
-// readySince is when a node became Ready, now where it does not say so.
+// readySince returns when a node became Ready, or now if the node does not say.
 func readySince(node *corev1.Node, now time.Time) time.Time {
 	for _, c := range node.Status.Conditions {
 		if at := c.LastTransitionTime.Time; c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && !at.IsZero() && at.Before(now) {

@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// nominationSince is the first version of Kubernetes where others than the kube-scheduler may nominate nodes, and where
-// the API server takes a nomination back when the pod is bound and refuses one for a bound pod
-// (https://www.kubernetes.dev/resources/keps/5278/). Earlier ones would show stale nominations for ever.
+// nominationSince is the first version of Kubernetes where components other than the kube-scheduler may nominate nodes, and
+// where the API server clears a nomination when the pod is bound and refuses one for a bound pod
+// (https://www.kubernetes.dev/resources/keps/5278/). Earlier versions would show stale nominations for ever.
 var nominationSince = apiversion.MajorMinor(1, 35)
 
-// nominationSupported says whether pods of such an API server may be nominated, and why not.
+// nominationSupported reports whether an API server of this version supports nominations, and if not, why.
 func nominationSupported(info *version.Info) (ok bool, why string) {
 	server, err := apiversion.ParseGeneric(info.GitVersion)
 	switch {

@@ -21,12 +21,12 @@ import (
 const (
 	// nominationPatience is how long a nomination may take: soon after, the kube-scheduler has decided without it.
 	nominationPatience = 10 * time.Second
-	// persistence is how often a nomination is tried at once that the API server has no time for, and persistencePause the
-	// pause after the first try, which doubles.
+	// persistence is how often a nomination is tried in a row if the API server is too busy for it, and persistencePause
+	// the pause after the first attempt, which doubles each time.
 	persistence      = 5
 	persistencePause = 250 * time.Millisecond
-	// maxSeen is how long a nomination is waited for to come back from the API server, and seenPause the pause between
-	// two looks.
+	// maxSeen is how long to wait until a nomination comes back from the API server, and seenPause the pause between two
+	// checks.
 	maxSeen   = 200 * time.Millisecond
 	seenPause = 5 * time.Millisecond
 )
@@ -45,8 +45,8 @@ func (n *Nominator) send(ctx context.Context) error {
 	}
 }
 
-// nominate writes one nomination, if the pod still waits, and says whether it was taken, and if not whether it is worth
-// another try.
+// nominate writes one nomination if the pod is still pending. It reports whether the nomination was accepted, and if not,
+// whether another attempt is worthwhile.
 func (n *Nominator) nominate(ctx context.Context, pod *plan.Pod, node string) (taken, again bool) {
 	if n.limit.Wait(ctx) != nil {
 		return false, false // there is no time left
@@ -69,7 +69,7 @@ func (n *Nominator) nominate(ctx context.Context, pod *plan.Pod, node string) (t
 	}
 	ctx, stop := context.WithTimeout(ctx, nominationPatience)
 	defer stop()
-	// Nothing but the metadata comes back: it is not looked at.
+	// Only the metadata is returned, and nothing reads it.
 	object := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	err = n.kube.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
@@ -82,14 +82,14 @@ func (n *Nominator) nominate(ctx context.Context, pod *plan.Pod, node string) (t
 			n.log.Warn("pods are no longer nominated to the nodes they are planned for: the worker has no permission to patch pods/status", zap.Error(err))
 		}
 	default:
-		// The pod has been bound, deleted or replaced meanwhile, or the API server has better things to do.
+		// The pod has been bound, deleted or replaced meanwhile, or the API server is too busy.
 		n.log.Debug("a pod was not nominated", zap.String("pod", pod.Key()), zap.String("node", node), zap.Error(err))
 		return false, !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err)
 	}
 	return false, false
 }
 
-// persist nominates a pod, a few times if the API server has no time for it, and says whether it was taken.
+// persist nominates a pod, a few times if the API server is too busy, and reports whether the nomination was accepted.
 func (n *Nominator) persist(ctx context.Context, pod *plan.Pod, node string) bool {
 	for try := range persistence {
 		taken, again := n.nominate(ctx, pod, node)

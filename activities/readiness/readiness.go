@@ -1,4 +1,4 @@
-// Package readiness says how far a Node is from taking pods, by what is written on it.
+// Package readiness determines from the contents of a Node object how far the Node is from taking pods.
 package readiness
 
 import (
@@ -20,7 +20,7 @@ func Ready(node *corev1.Node) bool {
 	})
 }
 
-// Ephemeral reports whether a taint is one that goes by itself while a node starts.
+// Ephemeral reports whether a taint is one that disappears by itself while a node starts.
 func Ephemeral(t corev1.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady:
@@ -33,7 +33,7 @@ func Ephemeral(t corev1.Taint) bool {
 	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
 }
 
-// Expecting says whether the taint is on a Node that keeps it for the pods it was planned for.
+// Expecting reports whether a Node carries the taint that reserves it for the pods it was planned for.
 func Expecting(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.ExpectingTaintKey })
 }
