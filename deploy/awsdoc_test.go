@@ -27,7 +27,7 @@ const (
 	generatedBelow = "<!-- Below here: go test ./deploy -run TestAWSDoc -update -->\n"
 )
 
-// TestAWSDoc holds docs/aws.md to the calls, policies, request buckets and error codes of today.
+// TestAWSDoc checks docs/aws.md against today's calls, policies, request buckets and error codes.
 func TestAWSDoc(t *testing.T) {
 	t.Parallel()
 	have, err := os.ReadFile(awsDoc)
@@ -84,7 +84,7 @@ var whenCalled = map[string]string{
 	"ssm:GetParameter":                  "for image aliases once a day, for parameters of your own every five minutes",
 }
 
-// callsTable has a row for each action that is called or implied, with when and where it is called and what allows it.
+// callsTable has a row for each action that is called or implied: when and where it is called, and what allows it.
 func callsTable(t *testing.T) string {
 	called := awsOperations(t, "../cloud/aws")
 	allowedBy := map[string][]string{}
@@ -120,7 +120,7 @@ func callsTable(t *testing.T) string {
 	return b.String()
 }
 
-// bucketsTable reads the limits of cloud/aws/ratelimit.go, and which actions have which.
+// bucketsTable reads the limits of cloud/aws/ratelimit.go, and which actions each limit applies to.
 func bucketsTable(t *testing.T) string {
 	file, err := parser.ParseFile(token.NewFileSet(), "../cloud/aws/ratelimit.go", nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -251,7 +251,7 @@ func errorsTable(t *testing.T) string {
 	return b.String()
 }
 
-// literal is the text of a string in Go source.
+// literal returns the text of a string in Go source.
 func literal(t *testing.T, of ast.Expr) string {
 	t.Helper()
 	basic, ok := of.(*ast.BasicLit)

@@ -28,7 +28,7 @@ import (
 	"github.com/tenon-sh/tenon/worker"
 )
 
-// everything sets every value that adds something to what is rendered.
+// everything sets every value that adds something to the rendered chart.
 const everything = `
 settings: {clusterName: blue, clusterEndpoint: "https://10.0.0.1", clusterCABundle: Zm9v, interruptionQueue: blue}
 additionalLabels: {team: platform}
@@ -55,7 +55,7 @@ temporal:
   tls: {enabled: true, serverName: temporal.example, existingSecret: temporal-tls, serverCA: true}
 `
 
-// karpenterValues is a values file as people have it for Karpenter's chart, with settings Tenon has and has not.
+// karpenterValues is a values file for Karpenter's chart, with settings that Tenon has and settings that it does not have.
 const karpenterValues = `
 logLevel: info
 logOutputPaths: [stdout]
@@ -114,7 +114,7 @@ func TestDefaultsAreSafe(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsTheWorkers holds the chart's variables to flags the worker has, with the defaults it has.
+// TestEnvironmentIsTheWorkers checks that the chart's variables are flags of the worker, with the same defaults.
 func TestEnvironmentIsTheWorkers(t *testing.T) {
 	t.Parallel()
 	config := worker.DefaultConfig()
@@ -141,7 +141,7 @@ func TestEnvironmentIsTheWorkers(t *testing.T) {
 	}
 }
 
-// TestTheWorkerLearnsItsMemoryLimit holds that the memory the worker keeps within is its container's.
+// TestTheWorkerLearnsItsMemoryLimit checks that the worker's memory limit is that of its container.
 func TestTheWorkerLearnsItsMemoryLimit(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -291,7 +291,7 @@ func TestNotesNameWhatHasNoEffect(t *testing.T) {
 	}
 }
 
-// TestRolesAreTheCharts keeps the roles of the laboratory's worker the same as those of the chart.
+// TestRolesAreTheCharts checks that the roles of the laboratory's worker are those of the chart.
 func TestRolesAreTheCharts(t *testing.T) {
 	t.Parallel()
 	roles, err := deploy.WorkerRoles("tenon", rbacv1.Subject{Kind: rbacv1.UserKind, Name: "tenon"}, "kube-system", "karpenter-leader-election")
@@ -351,7 +351,7 @@ func helm(t *testing.T, args ...string) (string, error) {
 	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
 		t.Fatal("bin/helm is missing: run `make tools`")
 	}
-	// The go command remembers a test's result by the files the test itself opened, not those Helm did.
+	// The go command caches a test's result by the files that the test itself opened, not by those Helm opened.
 	err = filepath.WalkDir("chart", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			_, err = os.ReadFile(path)
@@ -368,7 +368,7 @@ func helm(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// render returns the objects that the chart makes of some values, in the order in which they are applied.
+// render returns the objects that the chart renders for some values, in the order in which they are applied.
 func render(t *testing.T, values string) []*unstructured.Unstructured {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,9 +1,9 @@
 // Package deploy holds what people apply to a cluster: the custom resource definitions, example resources, the Helm
 // chart, the IAM policies and the settings of Temporal's own chart.
 //
-// The definitions, the examples and the worker's permissions are embedded, because the laboratory on one machine
-// (tenon dev) applies the very files that people apply by hand. The definitions are generated from package api; the examples are written by hand
-// and name the cluster as ${CLUSTER_NAME}, which Example replaces.
+// The definitions, the examples and the worker's permissions are embedded, because the laboratory on one machine (tenon dev)
+// applies the very files that people apply by hand. The definitions are generated from package api. The examples are written
+// by hand and name the cluster as ${CLUSTER_NAME}, which Example replaces.
 package deploy
 
 import (
@@ -16,7 +16,7 @@ import (
 //go:embed crds examples chart/rbac iam/*.json
 var files embed.FS
 
-// clusterPlaceholder stands for the cluster's name in the examples. It is written so that envsubst knows it too.
+// clusterPlaceholder stands for the cluster's name in the examples. Its form suits envsubst too.
 const clusterPlaceholder = "${CLUSTER_NAME}"
 
 // CRDs returns every custom resource definition as YAML, keyed by file name, such as karpenter.sh_nodepools.yaml.
@@ -50,8 +50,8 @@ func Examples() ([]string, error) {
 	return names, nil
 }
 
-// Example returns one example as YAML, possibly of several documents, made out for the named cluster. The error wraps
-// fs.ErrNotExist when there is no example of that name.
+// Example returns one example as YAML, possibly of several documents, for the named cluster. The error wraps fs.ErrNotExist
+// if there is no example of that name.
 func Example(name, cluster string) ([]byte, error) {
 	data, err := files.ReadFile("examples/" + name + ".yaml")
 	if err != nil {
@@ -60,7 +60,7 @@ func Example(name, cluster string) ([]byte, error) {
 	return []byte(strings.ReplaceAll(string(data), clusterPlaceholder, cluster)), nil
 }
 
-// DefaultNodeClass returns the EC2NodeClass named default, made out for the named cluster, as YAML.
+// DefaultNodeClass returns the EC2NodeClass named default, for the named cluster, as YAML.
 func DefaultNodeClass(cluster string) ([]byte, error) { return Example("default-nodeclass", cluster) }
 
 // DefaultNodePool returns the NodePool named default, which uses the default node class, as YAML.

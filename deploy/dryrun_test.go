@@ -23,13 +23,13 @@ import (
 	"github.com/tenon-sh/tenon/lab"
 )
 
-// named keeps what the chart makes apart from the roles under which the laboratory runs its own worker.
+// named distinguishes the chart's objects from the roles under which the laboratory runs its own worker.
 const named = "\nfullnameOverride: chart\n"
 
-// owner is whom the API server records as the one who applied something.
+// owner is the field manager of what this test applies.
 const owner = client.FieldOwner("deploy-test")
 
-// TestDryRun lets a real API server judge everything a person would apply: the definitions, every example, and the chart
+// TestDryRun has a real API server check everything that a person would apply: the definitions, every example, and the chart
 // with its defaults, with everything switched on, and with values written for Karpenter's chart.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestDryRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Without a controller-manager nobody makes the account that pods run as.
+	// Without a controller-manager nobody creates the account that pods run as.
 	if err := api.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: metav1.NamespaceDefault}}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestDryRun(t *testing.T) {
 		dryRun(ctx, t, api, "defaults", render(t, "settings: {clusterName: blue}"+named))
 		dryRun(ctx, t, api, "everything", render(t, everything+named))
 		objects := render(t, karpenterValues+named)
-		// The definition of a ServiceMonitor is Prometheus', not ours.
+		// The definition of a ServiceMonitor belongs to Prometheus, not to Tenon.
 		dryRun(ctx, t, api, "Karpenter's values", slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ServiceMonitor" }))
 	})
 	t.Run("install", func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestDryRun(t *testing.T) {
 		if out, err := helm(t, install...); err != nil {
 			t.Errorf("helm install --dry-run=server: %v\n%s", err, out)
 		}
-		// Somebody else's Lease of the same name in another namespace would be no protection at all.
+		// A Lease of the same name in another namespace would give no protection at all.
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "karpenter-leader-election", Namespace: "karpenter"}}
 		if err := api.Create(ctx, lease); err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestDryRun(t *testing.T) {
 	})
 }
 
-// apiServer starts an API server without anything that acts on what it holds.
+// apiServer starts an API server without any controllers.
 func apiServer(ctx context.Context, t *testing.T) (*lab.Lab, client.Client) {
 	t.Helper()
 	bin, err := filepath.Abs("../bin")
@@ -144,7 +144,7 @@ func installDefinitions(ctx context.Context, t *testing.T, api client.Client) {
 				established := slices.ContainsFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 					return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
 				})
-				// Discovery may tell of it a moment later. The client asks it anew for versions that it does not know.
+				// Discovery may show it a moment later. The client asks discovery again for versions that it does not know.
 				_, err := api.RESTMapper().RESTMapping(schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, definition.Spec.Versions[0].Name)
 				return established && err == nil, nil
 			})

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// workerPolicies are the files of deploy/iam that say what the worker may do; together they are all it may.
+// workerPolicies are the files of deploy/iam that, together, say all that the worker may do.
 var workerPolicies = []string{"node-lifecycle", "instance-profiles", "discovery", "interruption"}
 
 // PolicyValues are what the placeholders of the IAM policies stand for.
 type PolicyValues struct{ Partition, Region, AccountID, Cluster string }
 
-// WorkerPolicies returns the IAM policies that the worker has, by name. The laboratory runs its worker with them, so that a
-// permission they lack fails there and not in somebody's account.
+// WorkerPolicies returns the worker's IAM policies by name. The laboratory runs its worker with them, so that a missing
+// permission fails there and not in somebody's account.
 func WorkerPolicies(values PolicyValues) (map[string][]byte, error) {
 	policies := make(map[string][]byte, len(workerPolicies))
 	for _, name := range workerPolicies {

@@ -16,10 +16,10 @@ import (
 	"testing"
 )
 
-// controllerPolicies are the worker's; together they are all it may do.
+// controllerPolicies are the worker's policies; together they are all that it may do.
 var controllerPolicies = []string{"node-lifecycle", "instance-profiles", "discovery", "interruption"}
 
-// implied are actions that AWS asks for although no operation of that name is called.
+// implied are actions that AWS authorises although no operation of that name is called.
 var implied = map[string]string{
 	"ec2:RunInstances":       "CreateFleet is authorised as RunInstances for what it launches",
 	"ec2:CreateTags":         "creating something with tags",
@@ -83,7 +83,7 @@ func TestPolicyAllowsWhatIsCalledAndNoMore(t *testing.T) {
 
 func TestPolicyChangesOnlyWhatIsTagged(t *testing.T) {
 	t.Parallel()
-	// unscoped are the statements that change something without asking for the cluster's tags.
+	// unscoped are the statements that allow changes without requiring the cluster's tags.
 	unscoped := map[string]string{
 		"LaunchFromSharedResources":  "images, subnets and security groups belong to others; what is launched from them is scoped",
 		"HandTheNodeRoleToInstances": "scoped to one role and to EC2 instead",
@@ -143,8 +143,8 @@ func TestTrustIsForOneCluster(t *testing.T) {
 	}
 }
 
-// TestTrustIsForOneServiceAccount: of all that a cluster's issuer vouches for, the worker's role is for one service account,
-// and for tokens that were made for AWS.
+// TestTrustIsForOneServiceAccount: of all identities that a cluster's issuer vouches for, only one service account may have
+// the worker's role, and only with tokens made for AWS.
 func TestTrustIsForOneServiceAccount(t *testing.T) {
 	t.Parallel()
 	statements := readPolicy(t, "controller-trust-irsa").Statement
@@ -165,7 +165,7 @@ func TestTrustIsForOneServiceAccount(t *testing.T) {
 	}
 }
 
-// TestNodesOfAllPartitionsGetTheirRole: EC2 goes by another name in China.
+// TestNodesOfAllPartitionsGetTheirRole: EC2 has another name in China.
 func TestNodesOfAllPartitionsGetTheirRole(t *testing.T) {
 	t.Parallel()
 	for _, s := range readPolicy(t, "node-trust").Statement {
@@ -175,8 +175,8 @@ func TestNodesOfAllPartitionsGetTheirRole(t *testing.T) {
 	}
 }
 
-// TestPolicyFits holds the documents to what IAM accepts: 6,144 characters without white space, and no placeholder that
-// the README does not explain.
+// TestPolicyFits checks the documents against what IAM accepts: 6,144 characters without white space, and no placeholder
+// that the README does not explain.
 func TestPolicyFits(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("iam/README.md")
@@ -213,7 +213,7 @@ func TestPolicyFits(t *testing.T) {
 	}
 }
 
-// askForOwnership says whether a statement holds only for what carries, or gets, both tags of the cluster.
+// askForOwnership reports whether a statement applies only to what has, or gets, both tags of the cluster.
 func askForOwnership(s statement) bool {
 	for _, at := range []string{"aws:ResourceTag/", "aws:RequestTag/"} {
 		if slices.Equal(s.Condition["StringEquals"][at+"kubernetes.io/cluster/${CLUSTER_NAME}"], []string{"owned"}) &&

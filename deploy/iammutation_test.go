@@ -23,7 +23,7 @@ import (
 	"github.com/tenon-sh/tenon/deploy"
 )
 
-// probe is something that the worker's policies must allow, or must refuse.
+// probe is a call that the worker's policies must allow or must refuse.
 type probe struct {
 	name    string
 	allowed bool
@@ -239,18 +239,18 @@ func profileProbes() []probe {
 	return list
 }
 
-// twins are statements of which AWS asks both when something is made with tags. A condition on a tag of the request
-// counts for both, so that AWS misses it only where it is gone from both. Whether one has lost it, twinsDiffer tells.
+// twins are statements that AWS both evaluates when something is created with tags. A condition on a tag of the request
+// counts for both, so AWS notices its absence only if it is missing from both. twinsDiffer shows whether one has lost it.
 var twins = map[string]string{
 	"CreateOnlyWhatIsTaggedAsOwn": "TagOnlyWhileCreating",
 	"TagOnlyWhileCreating":        "CreateOnlyWhatIsTaggedAsOwn",
 	"CreateOwnInstanceProfiles":   "TagOnlyWhatIsOwn",
 }
 
-// mutant is the worker's policies with one thing taken away.
+// mutant is the worker's policies with one thing removed.
 type mutant struct {
 	name string
-	// change takes it away from a fresh copy of the policies.
+	// change removes it from a fresh copy of the policies.
 	change func(policies map[string]*policyDocument)
 }
 
@@ -284,7 +284,7 @@ func workerPolicies(t *testing.T) map[string]*policyDocument {
 	return out
 }
 
-// mutants take away each statement, each action, each resource, each condition and each value of a condition.
+// mutants removes each statement, each action, each resource, each condition and each value of a condition.
 func mutants(policies map[string]*policyDocument) []mutant {
 	var out []mutant
 	for _, name := range slices.Sorted(maps.Keys(policies)) {
@@ -294,7 +294,7 @@ func mutants(policies map[string]*policyDocument) []mutant {
 			}
 			out = append(out, mutant{name + " without " + s.Sid, func(p map[string]*policyDocument) { p[name].Statement = slices.Delete(p[name].Statement, i, i+1) }})
 			for j, action := range s.Action {
-				if len(s.Action) > 1 { // without its only action it is not there
+				if len(s.Action) > 1 { // without its only action the statement is gone
 					add(action, func(s *policyStatement, _ map[string]*policyDocument) { s.Action = slices.Delete(s.Action, j, j+1) })
 				}
 			}
@@ -326,7 +326,7 @@ func mutants(policies map[string]*policyDocument) []mutant {
 	return out
 }
 
-// removeTwin takes the conditions on a tag away from the statement that asks for it as well.
+// removeTwin removes the conditions on a tag from the statement that also requires it.
 func removeTwin(document *policyDocument, sid, key string) {
 	_, tag, isTag := strings.Cut(key, "/")
 	for _, s := range document.Statement {
@@ -340,7 +340,7 @@ func removeTwin(document *policyDocument, sid, key string) {
 	}
 }
 
-// twinsDiffer says which statement asks for other tags of the request than its twin; empty where none does.
+// twinsDiffer returns the statement that requires other request tags than its twin; empty if none does.
 func twinsDiffer(policies map[string]*policyDocument) string {
 	asks := map[string]map[string]string{}
 	for _, document := range policies {
@@ -384,9 +384,9 @@ func parsePolicies(t *testing.T, policies map[string]*policyDocument) []*policy.
 	return documents
 }
 
-// TestNothingInThePoliciesIsSuperfluous takes one thing after the other away from the worker's policies and has a
-// principal with what is left do everything that the worker needs, and must not do, at the simulated AWS. Each time
-// one of these comes out otherwise than with the whole policies.
+// TestNothingInThePoliciesIsSuperfluous removes one thing after another from the worker's policies. A principal with the
+// rest then tries, at the simulated AWS, everything that the worker needs and everything that it must not do. Each time one
+// of these must end differently than with the whole policies.
 func TestNothingInThePoliciesIsSuperfluous(t *testing.T) {
 	t.Parallel()
 	all := append([]mutant{{name: "the whole", change: func(map[string]*policyDocument) {}}}, mutants(workerPolicies(t))...)
@@ -428,7 +428,7 @@ func TestNothingInThePoliciesIsSuperfluous(t *testing.T) {
 	t.Logf("%d mutants", len(all)-1)
 }
 
-// TestRefusalsSayWhatIsMissing: EC2 and IAM each have their own code, and name action and resource.
+// TestRefusalsSayWhatIsMissing: EC2 and IAM each have their own code, and name the action and the resource.
 func TestRefusalsSayWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	n := newNeighbourhood(t, ec2sim.Policies{"nobody": {}})

@@ -26,7 +26,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim/policy"
 )
 
-// The tags of what is the cluster's, and of the neighbours it must be told from.
+// The tags of the cluster's resources, which distinguish them from its neighbours'.
 const (
 	clusterTag = "kubernetes.io/cluster/blue"
 	nameTag    = "eks:eks-cluster-name"
@@ -35,12 +35,12 @@ const (
 	nodeRole   = "KarpenterNodeRole-blue"
 )
 
-// ownTags are those of everything that the worker of cluster blue makes.
+// ownTags returns the tags of everything that the worker of cluster blue creates.
 func ownTags() map[string]string {
 	return map[string]string{clusterTag: "owned", nameTag: "blue", classTag: "default", regionTag: "us-east-1"}
 }
 
-// without is ownTags but for one, which each of the conditions asks for.
+// without returns ownTags without one tag, each of which a condition requires.
 func without(key string) map[string]string {
 	tags := ownTags()
 	delete(tags, key)
@@ -69,20 +69,20 @@ func newPrincipal(url, key string, documents []*policy.Document) *principal {
 	}
 }
 
-// refused says whether a call failed for want of a permission. Any other failure has come past the policies.
+// refused reports whether a call failed for lack of a permission. Any other failure means that the policies allowed it.
 func refused(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && slices.Contains([]string{"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"}, api.ErrorCode())
 }
 
-// neighbourhood is an account with things of the cluster blue and of others.
+// neighbourhood is an account with resources of the cluster blue and of others.
 type neighbourhood struct {
 	t             testing.TB
 	admin         *principal
 	url           string
 	image, subnet string
 	reservation   string
-	// instances and templates by what tag they lack; "" lacks none.
+	// instances are instance ids by the tag that the instance lacks; "" lacks none.
 	instances map[string]string
 	profiles  map[string]string
 	made      atomic.Int64
@@ -150,12 +150,12 @@ func iamTags(tags map[string]string) []iamtypes.Tag {
 	return out
 }
 
-// newName returns a name that nothing has.
+// newName returns an unused name.
 func (n *neighbourhood) newName() *string {
 	return awssdk.String(fmt.Sprintf("thing-%d", n.made.Add(1)))
 }
 
-// profile makes an instance profile with a role.
+// profile creates an instance profile with a role.
 func (n *neighbourhood) profile(tags map[string]string, role string) string {
 	n.t.Helper()
 	name := n.newName()
@@ -166,7 +166,7 @@ func (n *neighbourhood) profile(tags map[string]string, role string) string {
 	return *name
 }
 
-// template makes a launch template that m5.large can be launched from.
+// template creates a launch template that m5.large can be launched from.
 func (n *neighbourhood) template(name string, tags map[string]string, data *types.RequestLaunchTemplateData) {
 	n.t.Helper()
 	data.ImageId = &n.image
@@ -182,7 +182,7 @@ func (n *neighbourhood) template(name string, tags map[string]string, data *type
 	n.must(err)
 }
 
-// launch asks for a fleet from a template, as a dry run.
+// launch requests a fleet from a template, as a dry run.
 func (n *neighbourhood) launch(p *principal, template string, capacity types.DefaultTargetCapacityType, tags map[string]string) error {
 	input := &ec2.CreateFleetInput{
 		DryRun: awssdk.Bool(true), Type: types.FleetTypeInstant,
@@ -199,7 +199,7 @@ func (n *neighbourhood) launch(p *principal, template string, capacity types.Def
 	return err
 }
 
-// run asks for an instance from a template of the cluster's, as a dry run.
+// run requests an instance from a template of the cluster's, as a dry run.
 func (n *neighbourhood) run(p *principal, tags map[string]string) error {
 	input := &ec2.RunInstancesInput{
 		DryRun: awssdk.Bool(true), InstanceType: "m5.large", SubnetId: &n.subnet, MinCount: awssdk.Int32(1), MaxCount: awssdk.Int32(1),
@@ -240,31 +240,31 @@ func (n *neighbourhood) makeProfile(p *principal, tags map[string]string) error 
 	return err
 }
 
-// tagProfile puts tags on a new profile that has others, since it may succeed.
+// tagProfile tags a new profile that has other tags, since the call may succeed.
 func (n *neighbourhood) tagProfile(p *principal, has, gets map[string]string) error {
 	_, err := p.iam.TagInstanceProfile(n.t.Context(), &iam.TagInstanceProfileInput{InstanceProfileName: awssdk.String(n.profile(has, nodeRole)), Tags: iamTags(gets)})
 	return err
 }
 
-// deleteProfile gets as far as IAM's refusal to delete a profile with a role.
+// deleteProfile gets as far as IAM's refusal to delete a profile that has a role.
 func (n *neighbourhood) deleteProfile(p *principal, name string) error {
 	_, err := p.iam.DeleteInstanceProfile(n.t.Context(), &iam.DeleteInstanceProfileInput{InstanceProfileName: &name})
 	return err
 }
 
-// stripProfile takes a role out of a profile that has another, which IAM does not find there.
+// stripProfile removes from a profile a role that it does not have, which IAM reports as not found.
 func (n *neighbourhood) stripProfile(p *principal, name string) error {
 	_, err := p.iam.RemoveRoleFromInstanceProfile(n.t.Context(), &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &name, RoleName: awssdk.String("nobody")})
 	return err
 }
 
-// addRole puts a role into a profile that has one, which is one too many for IAM.
+// addRole adds a role to a profile that has one already, which IAM refuses as one too many.
 func (n *neighbourhood) addRole(p *principal, name, role string) error {
 	_, err := p.iam.AddRoleToInstanceProfile(n.t.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: &role})
 	return err
 }
 
-// passRole asks the policies alone: the simulator has only EC2 to pass a role to.
+// passRole evaluates only the policies: in the simulator a role can be passed to EC2 only.
 func passRole(p *principal, partition, service string) error {
 	need := policy.Request{
 		Action: "iam:PassRole", Resource: "arn:" + partition + ":iam::123456789012:role/" + nodeRole,
@@ -276,7 +276,7 @@ func passRole(p *principal, partition, service string) error {
 	return nil
 }
 
-// ignore drops the answer of a read.
+// ignore discards the answer of a read.
 func ignore[I, O, F any](ctx context.Context, call func(context.Context, *I, ...F) (O, error)) error {
 	_, err := call(ctx, new(I))
 	return err

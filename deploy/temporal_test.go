@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// TestSearchAttributesAreInstalled keeps what people register and what workflows set the same.
+// TestSearchAttributesAreInstalled checks that people register the search attributes that workflows set.
 func TestSearchAttributesAreInstalled(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("temporal/README.md")

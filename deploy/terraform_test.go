@@ -17,7 +17,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud/ec2sim"
 )
 
-// rules are the event patterns of the EventBridge rules, by name.
+// rules returns the event patterns of the EventBridge rules, by name.
 func rules(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	data, err := os.ReadFile("terraform/interruption/events.json")
@@ -31,8 +31,8 @@ func rules(t *testing.T) map[string]map[string]any {
 	return patterns
 }
 
-// passes says whether an event matches a pattern, as EventBridge does: every field of the pattern has to be there with
-// one of the values listed.
+// passes reports whether an event matches a pattern, as EventBridge decides it: every field of the pattern must be there
+// with one of the values listed.
 func passes(pattern, event map[string]any) bool {
 	for field, want := range pattern {
 		switch want := want.(type) {
@@ -50,8 +50,8 @@ func passes(pattern, event map[string]any) bool {
 	return true
 }
 
-// TestRulesDeliverWhatTheWorkerUnderstands announces everything there is to announce: what reaches the queue through the
-// rules is what the worker acts upon.
+// TestRulesDeliverWhatTheWorkerUnderstands sends every kind of announcement: the rules must deliver to the queue exactly
+// what the worker acts upon.
 func TestRulesDeliverWhatTheWorkerUnderstands(t *testing.T) {
 	t.Parallel()
 	sim, err := ec2sim.New(ec2sim.Options{Queues: []string{"raw", "worker"}})
@@ -130,8 +130,8 @@ func TestQueueIsForTheRulesOnly(t *testing.T) {
 	}
 }
 
-// TestTerraformUsesTheDocuments holds the module to the documents that the tests above look at, and to a queue and rules
-// that the worker's policy and the queue's own fit.
+// TestTerraformUsesTheDocuments checks that the module uses the documents that the tests above check, and a queue and rules
+// that fit the worker's policy and the queue's own.
 func TestTerraformUsesTheDocuments(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("terraform/interruption/main.tf")

@@ -18,10 +18,10 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// Config is everything a worker can be told. Flags sets it; every flag has an environment variable of the same name,
-// TENON_CLUSTER for --cluster. How Temporal is reached is Temporal's own standard configuration (TEMPORAL_ADDRESS,
-// TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_...), how AWS is reached AWS's, and Kubernetes is found through
-// KUBECONFIG or the pod's service account.
+// Config holds all settings of a worker. Flags sets it; every flag has an environment variable of the same name, such as
+// TENON_CLUSTER for --cluster. Temporal is reached by Temporal's own standard configuration (TEMPORAL_ADDRESS,
+// TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_...), AWS by its own, and Kubernetes through KUBECONFIG or the pod's
+// service account.
 type Config struct {
 	// Cluster is the cluster's name: the EKS cluster, the Temporal task queue and the first part of every workflow id.
 	Cluster string
@@ -35,9 +35,9 @@ type Config struct {
 	MinValues string
 	// Preferences is Respect or Ignore.
 	Preferences string
-	// NodePrice is what a node costs beside its machine and its volumes, in US dollars per hour.
+	// NodePrice is what a node costs in addition to its machine and its volumes, in US dollars per hour.
 	NodePrice float64
-	// Packing is cheapest or spread, for NodePools that do not say it themselves.
+	// Packing is cheapest or spread, for NodePools that do not set it themselves.
 	Packing string
 	// FeatureGates are Karpenter's.
 	FeatureGates FeatureGates
@@ -48,7 +48,8 @@ type Config struct {
 	// SweepEvery is how often cloud, cluster and workflows are compared while any of them changes; otherwise it is a fifth as
 	// often.
 	SweepEvery time.Duration
-	// SweepMost is the share of the nodes that one sweep may end, and at least three nodes; 1 lets it end all of them.
+	// SweepMost is the share of the nodes that one sweep may end, but never fewer than three nodes; 1 lets it end all of
+	// them.
 	SweepMost float64
 	// KubeQPS and KubeBurst bound requests to the API server, per second and at once.
 	KubeQPS   float32
@@ -57,8 +58,8 @@ type Config struct {
 	MemoryLimit resource.QuantityValue
 	// Rebalance is what EC2's recommendation to rebalance a spot instance leads to: ignore or replace.
 	Rebalance string
-	// DisruptionRate bounds how many nodes of the cluster begin to be disrupted within a time, such as 10%/10m; empty bounds
-	// nothing.
+	// DisruptionRate limits how many nodes of the cluster begin to be disrupted within a period, such as 10%/10m; empty
+	// means no limit.
 	DisruptionRate string
 	// LogLevel is debug, info, warn or error.
 	LogLevel string
@@ -70,7 +71,7 @@ const (
 	rebalanceReplace = "replace"
 )
 
-// DefaultConfig is the configuration of a worker that is told only its cluster's name.
+// DefaultConfig returns the configuration of a worker for which only the cluster's name is set.
 func DefaultConfig() Config {
 	return Config{
 		HealthProbeAddress: ":8081", MetricsAddress: ":8080",
@@ -83,7 +84,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Flags adds a flag for every setting, with its present value as the default.
+// Flags adds a flag for every setting, with its current value as the default.
 func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Cluster, "cluster", c.Cluster, "name of the EKS cluster; required")
 	flags.StringVar(&c.HealthProbeAddress, "health-probe-address", c.HealthProbeAddress, "address of /healthz and /readyz; empty turns them off")
@@ -110,7 +111,7 @@ func (c *Config) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }
 
-// rate is DisruptionRate as it is used; nil where it is empty.
+// rate returns the parsed DisruptionRate; nil if it is empty.
 func (c *Config) rate() (*karpv1.DisruptionRate, error) {
 	if c.DisruptionRate == "" {
 		return nil, nil
@@ -123,13 +124,14 @@ var clusterName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 
 var buildID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._+-]{0,127}$`)
 
-// ValidCluster says whether EKS could have a cluster of that name. It becomes a part of tags, workflow ids and queries.
+// ValidCluster reports whether EKS allows a cluster of that name. The name becomes a part of tags, workflow ids and queries.
 func ValidCluster(name string) bool { return clusterName.MatchString(name) }
 
-// longestBatch leaves an attempt of the activity Plan half a minute to plan in, beside the time for which it collects pods.
+// longestBatch leaves an attempt of the activity Plan half a minute for planning, in addition to the time in which it
+// collects pods.
 const longestBatch = 90 * time.Second
 
-// Validate fills in what was left open and returns every mistake, each naming its flag.
+// Validate fills in unset values and returns all mistakes, each with its flag.
 func (c *Config) Validate() error {
 	var wrong []error
 	check := func(ok bool, format string, args ...any) {

@@ -15,7 +15,7 @@ import (
 // with a margin.
 const maxEventMessage = 1000
 
-// recorder returns what records Events in the API server, and how to stop it.
+// recorder returns a recorder of Events in the API server, and a function that stops it.
 func recorder(config *rest.Config) (record.EventRecorder, func(), error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {

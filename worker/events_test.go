@@ -20,7 +20,7 @@ func (s keptSink) Create(event *corev1.Event) (*corev1.Event, error) {
 	return event, nil
 }
 
-// The whole way of an Event, from client-go's recorder to the sink.
+// This covers the whole path of an Event, from client-go's recorder to the sink.
 func TestMessagesOfEventsAreBrief(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ reason, message, want string }{

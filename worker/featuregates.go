@@ -6,24 +6,25 @@ import (
 	"strings"
 )
 
-// FeatureGates turn on what Karpenter keeps behind feature gates, by the same names. It is a flag's value:
+// FeatureGates are features that Karpenter has behind feature gates of the same names. It is a flag's value:
 // "NodeRepair=true,SpotToSpotConsolidation=true".
 type FeatureGates struct {
 	// NodeRepair ends nodes that have been unhealthy for longer than the provider tolerates.
 	NodeRepair bool
 	// SpotToSpotConsolidation lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpotConsolidation bool
-	// NodeOverlay has NodeOverlays change prices and extended resources of instance types.
+	// NodeOverlay lets NodeOverlays change prices and extended resources of instance types.
 	NodeOverlay bool
 }
 
-// settled are the gates that leave no choice here, and what they are.
+// settled are the gates that cannot be changed here, with their values.
 var settled = map[string]bool{
 	"ReservedCapacity": true, "StaticCapacity": true, "CapacityBuffer": true,
 	"NodeClassCEL": false,
 }
 
-// Set implements pflag.Value. A gate that is not named keeps its value; one that asks for what cannot be is an error.
+// Set implements pflag.Value. A gate that is not named keeps its value. An unknown gate, or a value that cannot be set, is
+// an error.
 func (g *FeatureGates) Set(text string) error {
 	for _, part := range strings.Split(text, ",") {
 		if part = strings.TrimSpace(part); part == "" {

@@ -16,31 +16,32 @@ import (
 )
 
 // The Lease says who acts on the cluster: this deployment, or another controller such as Karpenter. One replica holds it,
-// and all of them act while one of theirs does: they poll the task queue, so that workflows decide and activities write,
-// and nominate pods. Otherwise a worker only keeps its mirror. What was under way stays where it is in Temporal.
+// and all replicas act while one of them does: they poll the task queue, so that workflows decide and activities write, and
+// they nominate pods. Otherwise a worker only maintains its mirror. Work that was under way stays in Temporal.
 //
-// What is stopped takes a moment to stop, and a process that was stopped itself, with its machine, does not know that time
-// has passed. So each write to the API server and each change in the cloud passes the fence as well (guard, fencedCloud),
-// and is refused where the Lease may be another's.
+// Work takes a moment to stop, and a process that was itself suspended, with its machine, does not know that time has
+// passed. So each write to the API server and each change in the cloud passes the fence as well (guard, fencedCloud), and is
+// refused if another controller may hold the Lease.
 
 const (
-	// holderPrefix begins the identity of every holder of Tenon's.
+	// holderPrefix begins the identity of every Lease holder that is Tenon's.
 	holderPrefix = "tenon_"
-	// fenceEvery is how often a worker looks whether it may act.
+	// fenceEvery is how often a worker checks whether it may act.
 	fenceEvery = 500 * time.Millisecond
-	// heardWithin is how long ago the API server may have been heard: a Lease is renewed or lost within that time.
+	// heardWithin is how recently the worker must have heard from the API server: a Lease is renewed or lost within that
+	// time.
 	heardWithin = 15 * time.Second
 )
 
 // fence says whether a worker may act.
 type fence struct {
-	// heard returns an error when the view of the cluster may be older than that.
+	// heard returns an error if the view of the cluster may be older than most.
 	heard func(most time.Duration) error
 	log   *zap.Logger
 	gauge prometheus.Gauge
 
 	mu sync.Mutex
-	// holder is who held the Lease when it was last seen to be taken, renewed or let go, which was at seen.
+	// holder is who held the Lease at seen, when it was last seen being taken, renewed or released.
 	holder string
 	seen   time.Time
 }
@@ -55,14 +56,14 @@ func newFence(heard func(most time.Duration) error, registry prometheus.Register
 	return f, nil
 }
 
-// see takes in who held the Lease at an instant.
+// see records who held the Lease at an instant.
 func (f *fence) see(holder string, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.holder, f.seen = holder, at
 }
 
-// closed says why the worker may not act; nil if it may.
+// closed returns why the worker may not act; nil if it may.
 func (f *fence) closed() error {
 	if err := f.others(); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (f *fence) closed() error {
 	return f.heard(heardWithin)
 }
 
-// others says why the Lease is not Tenon's, or may not be by now; nil if it is for certain.
+// others returns why the Lease is not Tenon's, or may no longer be; nil if it certainly is.
 func (f *fence) others() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +86,7 @@ func (f *fence) others() error {
 	return nil
 }
 
-// guard has requests to the API server pass the fence: those that write are refused while the Lease is not Tenon's.
+// guard passes requests to the API server through the fence: those that write are refused while the Lease is not Tenon's.
 func (f *fence) guard(next http.RoundTripper) http.RoundTripper { return guarded{f, next} }
 
 type guarded struct {
@@ -93,7 +94,7 @@ type guarded struct {
 	next  http.RoundTripper
 }
 
-// RoundTrip sends a request, unless it is refused.
+// RoundTrip sends a request, unless the fence refuses it.
 func (g guarded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet {
 		if err := g.fence.others(); err != nil {
@@ -106,7 +107,7 @@ func (g guarded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(request)
 }
 
-// run does something while the worker may act, and again whenever it may once more. What is done ends with its context.
+// run runs act while the worker may act, and again each time it may act once more. act ends with its context.
 func (f *fence) run(ctx context.Context, act func(ctx context.Context) error) error {
 	ticker := time.NewTicker(fenceEvery)
 	defer ticker.Stop()
@@ -136,7 +137,7 @@ func (f *fence) run(ctx context.Context, act func(ctx context.Context) error) er
 	}
 }
 
-// during does something until the worker may not act any more, which is no error.
+// during runs act until the worker may no longer act, which is no error.
 func (f *fence) during(ctx context.Context, act func(ctx context.Context) error) error {
 	acting, stop := context.WithCancel(ctx)
 	defer stop()

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestFenceClosesForOthers hands the Lease round, and takes the API server away: the worker acts only while Tenon holds the
-// Lease for certain.
+// TestFenceClosesForOthers passes the Lease from holder to holder, and makes the API server unreachable: the worker acts
+// only while Tenon certainly holds the Lease.
 func TestFenceClosesForOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestFenceClosesForOthers(t *testing.T) {
 	})
 }
 
-// TestFenceReturnsWhatFails has the work itself fail: the worker ends, and is started anew.
+// TestFenceReturnsWhatFails makes the work itself fail: the worker ends, and is restarted.
 func TestFenceReturnsWhatFails(t *testing.T) {
 	t.Parallel()
 	fence, err := newFence(func(time.Duration) error { return nil }, prometheus.NewRegistry(), zap.NewNop())
@@ -81,8 +81,8 @@ func TestFenceReturnsWhatFails(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenWithoutTheLease sends requests while the Lease is Tenon's, another's, and Tenon's no longer for
-// certain: a process that was stopped wakes up with what it was about to write.
+// TestNothingIsWrittenWithoutTheLease sends requests while the Lease is Tenon's, another's, and no longer certainly Tenon's:
+// a process that was suspended resumes with what it was about to write.
 func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

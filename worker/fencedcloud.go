@@ -8,8 +8,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// fencedCloud is the cloud behind the fence: what launches, changes or ends something there is refused while the Lease is not
-// Tenon's. Refusals are transient: whoever asked asks again, here or on another worker.
+// fencedCloud is the cloud behind the fence: calls that launch, change or end something are refused while the Lease is not
+// Tenon's. Refusals are transient: the caller retries, here or on another worker.
 type fencedCloud struct {
 	cloud.Provider
 	fence *fence
@@ -23,7 +23,7 @@ func (c fencedCloud) pass() error {
 	return nil
 }
 
-// ResolveNodeClass makes the class's instance profile exist.
+// ResolveNodeClass ensures that the class's instance profile exists.
 func (c fencedCloud) ResolveNodeClass(ctx context.Context, class *awsv1.EC2NodeClass) (awsv1.EC2NodeClassStatus, error) {
 	if err := c.pass(); err != nil {
 		return awsv1.EC2NodeClassStatus{}, err
@@ -55,7 +55,7 @@ func (c fencedCloud) Launch(ctx context.Context, request cloud.LaunchRequest) (c
 	return c.Provider.Launch(ctx, request)
 }
 
-// Terminate ends instances.
+// Terminate terminates instances.
 func (c fencedCloud) Terminate(ctx context.Context, ids []string) error {
 	if err := c.pass(); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// countingCloud counts what is asked of it.
+// countingCloud counts the calls it receives.
 type countingCloud struct {
 	cloud.Provider
 	asked int
@@ -48,7 +48,7 @@ func (c *countingCloud) Tag(context.Context, string, map[string]string) error {
 	return nil
 }
 
-// TestCloudIsChangedWithTheLeaseOnly asks for everything that changes something in the cloud.
+// TestCloudIsChangedWithTheLeaseOnly makes every call that changes something in the cloud.
 func TestCloudIsChangedWithTheLeaseOnly(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -12,14 +12,14 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// identityEvery is how often a worker looks whether its cluster is still the one it was started for.
+// identityEvery is how often a worker checks that its cluster is still the one it was started for.
 const identityEvery = 20 * time.Second
 
-// errOtherCluster ends a worker under whose feet the cluster was made again: everything it has in memory is of the old one.
+// errOtherCluster ends a worker whose cluster was recreated: everything it has in memory belongs to the old one.
 var errOtherCluster = errors.New("the cluster is another one by now")
 
-// clusterUID reads what tells the cluster from another one of its name: the UID of the namespace kube-system, which lives
-// as long as the cluster. It waits for an API server that does not answer yet.
+// clusterUID returns the UID of the namespace kube-system, which lives as long as the cluster and so distinguishes it from
+// another of the same name. It waits for an API server that does not answer yet.
 func clusterUID(ctx context.Context, client kube.Reader) (string, error) {
 	for {
 		var system corev1.Namespace

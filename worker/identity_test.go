@@ -13,7 +13,7 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// remade is an API server that does not answer at first, and is another cluster's after a while.
+// remade is an API server that does not answer at first, and belongs to another cluster after a while.
 type remade struct {
 	kube.Reader
 	began time.Time

@@ -21,16 +21,16 @@ import (
 	"github.com/tenon-sh/tenon/lab"
 )
 
-// The cluster the memory target of 150 MiB is stated for.
+// The cluster for which the memory target of 150 MiB is stated.
 const (
 	memoryNodes   = 1_000
 	memoryPods    = 10_000
 	memoryPending = 1_000
 )
 
-// BenchmarkWorkerMemory starts the whole worker over a real API server that holds 1,000 nodes and 10,000 pods, one in
-// ten of which no NodePool can place, so that it plans as well, and reports its resident memory and the peak. The nodes
-// are not Tenon's own: those cost what their sticky workflows do, which Temporal's cache bounds, not the mirror.
+// BenchmarkWorkerMemory starts the whole worker against a real API server with 1,000 nodes and 10,000 pods, and reports its
+// resident memory and the peak. No NodePool can place one in ten of the pods, so the worker also plans. The nodes are not
+// Tenon's own: the cost of those is that of their sticky workflows, which Temporal's cache limits, not the mirror.
 func BenchmarkWorkerMemory(b *testing.B) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
@@ -43,7 +43,7 @@ func BenchmarkWorkerMemory(b *testing.B) {
 		Bin:        filepath.Join("..", "bin"),
 		Tenon:      tenon,
 		Components: []lab.Component{lab.Etcd, lab.APIServer, lab.Temporal, lab.EC2Sim, lab.Worker},
-		// Nobody makes service accounts here.
+		// No controller creates service accounts here.
 		Args: map[lab.Component][]string{lab.APIServer: {"--disable-admission-plugins=ServiceAccount"}},
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func BenchmarkWorkerMemory(b *testing.B) {
 	}
 }
 
-// awaitPlan waits until the worker has planned, which it says of the pods it cannot place.
+// awaitPlan waits until the worker has planned, which it reports on the pods it cannot place.
 func awaitPlan(ctx context.Context, b *testing.B, l *lab.Lab, clients kubernetes.Interface) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()

@@ -15,12 +15,12 @@ import (
 	"github.com/tenon-sh/tenon/cluster"
 )
 
-// probes answers the kubelet.
+// probes answers the kubelet's probes.
 type probes struct {
 	mirror *cluster.Mirror
 	reach  *reach
-	// synced says that the mirror has been complete once. Whether the worker acts is not asked: one that only observes, since
-	// another controller holds the Lease, is ready to take over.
+	// synced says that the mirror has been complete once. Readiness does not depend on whether the worker acts: one that
+	// only observes, because another controller holds the Lease, is ready to take over.
 	synced atomic.Bool
 }
 
@@ -45,7 +45,7 @@ func (p *probes) ready() error {
 	return errors.Join(p.mirror.Fresh(maxMirrorAge), p.reach.away(time.Now()))
 }
 
-// metricsHandler answers Prometheus, and with profiles also who looks for what takes memory or time.
+// metricsHandler serves Prometheus metrics and, with profiles, Go's profiles of memory and time.
 func metricsHandler(profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.Handler())

@@ -11,21 +11,21 @@ import (
 	"go.uber.org/zap"
 )
 
-// A worker needs Temporal to act, and not to run: it starts while Temporal is away, keeps its mirror, notes what the cloud
-// announces and closes the nodes that go. Readiness and a metric say that Temporal is away.
+// A worker needs Temporal to act, but not to run: without Temporal it starts, maintains its mirror, records what the cloud
+// announces and closes the nodes that are interrupted. Readiness and a metric show that Temporal is away.
 
 const (
-	// askEvery is how often a worker asks whether Temporal answers, and askFor how long that may take.
+	// askEvery is how often a worker checks whether Temporal answers, and askFor is how long one check may take.
 	askEvery, askFor = 5 * time.Second, 5 * time.Second
-	// awayAfter is how long Temporal may have been silent before the worker says that it is away.
+	// awayAfter is how long Temporal may be silent before the worker reports it away.
 	awayAfter = 15 * time.Second
 )
 
-// TemporalServer is the server behind a client, which need not answer.
+// TemporalServer is the server behind a client. It may not answer.
 type TemporalServer interface {
 	// Ask returns an error unless the server answers for the worker's namespace.
 	Ask(ctx context.Context) error
-	// CheckAttributes returns an error where the namespace lacks search attributes.
+	// CheckAttributes returns an error if the namespace lacks any of these search attributes.
 	CheckAttributes(ctx context.Context, attributes []string) error
 }
 
@@ -38,7 +38,8 @@ type reach struct {
 	first chan struct{}
 
 	mu sync.Mutex
-	// answered is when it answered last, at first when this worker began to ask; err is why it has not since.
+	// answered is when Temporal answered last, initially when this worker began to ask. err is why it has not answered
+	// since.
 	answered time.Time
 	err      error
 }
@@ -74,7 +75,7 @@ func (r *reach) run(ctx context.Context) error {
 	}
 }
 
-// hear takes in how Temporal answered at a moment.
+// hear records how Temporal answered at an instant.
 func (r *reach) hear(err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +100,7 @@ func (r *reach) hear(err error, now time.Time) {
 	}
 }
 
-// away says why Temporal counts as away at a moment; nil while it does not.
+// away returns why Temporal counts as away at an instant; nil if it does not.
 func (r *reach) away(now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

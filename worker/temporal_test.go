@@ -49,7 +49,7 @@ func TestAWorkerSaysThatTemporalIsAway(t *testing.T) {
 			t.Errorf("%s: up %v, away %q, want %v and %q", step.reason, up, said, step.up, step.away)
 		}
 	}
-	// From the last answer to saying that there is none: the pause, a question that times out, and what is allowed.
+	// From the last answer until Temporal is reported away: the time allowed, one interval, and one check that times out.
 	if longest := awayAfter + askEvery + askFor; longest > 30*time.Second {
 		t.Errorf("it takes %s to say that Temporal is away", longest)
 	}

@@ -20,24 +20,24 @@ import (
 )
 
 // Builds of Tenon are versions of a Temporal Worker Deployment that has the cluster's name. Temporal sends the cluster's
-// tasks to the workers of one version, the current one. Two rules make upgrades and rollbacks safe without anybody's doing:
+// tasks to the workers of one version, the current one. Two rules make upgrades and rollbacks safe without manual steps:
 //
-//   - The build that holds the Lease is the current version. Its leader polls, so the current version always has a poller; and
-//     whoever takes the Lease next, newer or older, makes its own build current.
-//   - Every other worker polls the way tasks are sent: as a version while they go to a version, and without one while they go
-//     to workers without one. So all of them do the right thing where the server has no Worker Deployments.
+//   - The build that holds the Lease is the current version. Its leader polls, so the current version always has a poller.
+//     The next holder of the Lease, newer or older, makes its own build current.
+//   - Every other worker polls as tasks are sent: as a version while they are sent to a version, and without one while they
+//     are sent to workers without one. So all of them do the right thing if the server has no Worker Deployments.
 //
-// Every workflow upgrades automatically: it goes on with the current version at its next task. None is pinned to the version
-// that began it. A pinned drain needs a worker of its version until it ends, which may be days, while a Deployment's roll-out
-// removes the old workers within seconds. They would also have to act while another version holds the Lease. Changes of
-// workflow code are marked with workflow.GetVersion instead.
+// Every workflow upgrades automatically: its next task runs on the current version. None is pinned to the version that
+// started it. A pinned drain would need a worker of its version until it ends, which may be days, while a Deployment's
+// rollout removes the old workers within seconds. The old workers would also have to act while another version holds the
+// Lease. Changes of workflow code are marked with workflow.GetVersion instead.
 //
-// Where the server refuses (it is too old, versions are switched off or have reached a limit, or permission is missing), the
+// If the server refuses (it is too old, versions are switched off or have reached a limit, or permission is missing), the
 // leader has tasks sent to workers without a version, tries again every routedEvery, and all builds share the queue.
 
 const (
-	// routedEvery is how often a worker looks where tasks go, and routedAgain how soon a leader tries again that could not have
-	// them sent to its build.
+	// routedEvery is how often a worker checks where tasks go. routedAgain is how soon a leader tries again after it failed
+	// to have them sent to its build.
 	routedEvery, routedAgain = 10 * time.Second, time.Second
 	// routedFor is how long Temporal may take to answer.
 	routedFor = 20 * time.Second
@@ -51,7 +51,8 @@ type route struct{ deployment, build string }
 type router interface {
 	// Where returns where tasks go.
 	Where(ctx context.Context) (route, error)
-	// Send has tasks go to the workers of a build of the cluster's deployment; without a build, to workers without a version.
+	// Send routes tasks to the workers of a build of the cluster's deployment or, without a build, to workers without a
+	// version.
 	Send(ctx context.Context, build string) error
 }
 
@@ -59,13 +60,13 @@ type router interface {
 type polling int
 
 const (
-	// pollNot is a worker that does not know yet.
+	// pollNot means that the worker does not know yet.
 	pollNot polling = iota
 	pollUnversioned
 	pollVersioned
 )
 
-// versions knows where tasks go, and has them go to this build while this replica leads.
+// versions tracks where tasks go, and routes them to this build while this replica leads.
 type versions struct {
 	router router
 	mine   route
@@ -75,7 +76,7 @@ type versions struct {
 	// looking is held during a look, so that an old answer never replaces a newer one. It guards leading and said.
 	looking sync.Mutex
 	leading bool
-	// said is the trouble that was logged last.
+	// said is the last problem that was logged.
 	said string
 
 	mu   sync.Mutex
@@ -84,7 +85,7 @@ type versions struct {
 	changed chan struct{}
 }
 
-// newVersions returns versions that have not looked yet.
+// newVersions returns versions that have not checked yet.
 func newVersions(router router, mine route, registry prometheus.Registerer, log *zap.Logger) (*versions, error) {
 	v := &versions{router: router, mine: mine, log: log, changed: make(chan struct{}), gauge: prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: "tenon", Name: "version_current", ConstLabels: prometheus.Labels{"build_id": mine.build},
@@ -95,7 +96,7 @@ func newVersions(router router, mine route, registry prometheus.Registerer, log 
 	return v, nil
 }
 
-// follow looks where tasks go until ctx ends.
+// follow checks where tasks go every routedEvery until ctx ends.
 func (v *versions) follow(ctx context.Context) error {
 	for {
 		v.look(ctx)
@@ -105,7 +106,7 @@ func (v *versions) follow(ctx context.Context) error {
 	}
 }
 
-// lead has tasks go to this build until ctx ends, with which this replica stops being the leader.
+// lead routes tasks to this build until ctx ends, when this replica stops being the leader.
 func (v *versions) lead(ctx context.Context) error {
 	v.setLeading(true)
 	defer v.setLeading(false)
@@ -126,7 +127,7 @@ func (v *versions) setLeading(leading bool) {
 	v.leading = leading
 }
 
-// look has the worker poll the way tasks are sent. A leader's worker polls the way its leader says.
+// look makes the worker poll as tasks are sent. While this replica leads, take decides that instead.
 func (v *versions) look(ctx context.Context) {
 	v.looking.Lock()
 	defer v.looking.Unlock()
@@ -144,7 +145,7 @@ func (v *versions) look(ctx context.Context) {
 	v.arrived(now)
 }
 
-// take has tasks go to this build, and says whether the leader may rest until its next look.
+// take routes tasks to this build. It returns false if the leader has to try again soon.
 func (v *versions) take(ctx context.Context) bool {
 	v.looking.Lock()
 	defer v.looking.Unlock()
@@ -189,7 +190,7 @@ func (v *versions) take(ctx context.Context) bool {
 	return true
 }
 
-// refused says whether Temporal will not have a version of this build, whoever asks again.
+// refused reports whether Temporal rejects a version of this build, so that asking again does not help.
 func refused(err error) bool {
 	var (
 		old      *serviceerror.Unimplemented
@@ -201,7 +202,7 @@ func refused(err error) bool {
 		errors.As(err, &limited) && limited.Cause == enumspb.RESOURCE_EXHAUSTED_CAUSE_WORKER_DEPLOYMENT_LIMITS
 }
 
-// say logs a trouble once.
+// say logs a problem once.
 func (v *versions) say(ctx context.Context, what string, err error) {
 	text := what + ": " + err.Error()
 	if errors.Is(ctx.Err(), context.Canceled) || text == v.said {
@@ -211,7 +212,7 @@ func (v *versions) say(ctx context.Context, what string, err error) {
 	v.log.Warn(what, zap.String("deployment", v.mine.deployment), zap.String("build", v.mine.build), zap.Error(err))
 }
 
-// arrived takes in where tasks go.
+// arrived records where tasks go.
 func (v *versions) arrived(now route) {
 	current := 0.0
 	if now == v.mine {
@@ -225,8 +226,8 @@ func (v *versions) arrived(now route) {
 	}
 }
 
-// first is arrived for a worker that does not know how to poll yet. One that does may know better: where tasks go shows only
-// after the first poll of a version.
+// first calls arrived if the worker does not know yet how to poll. A worker that knows may know better: Temporal shows where
+// tasks go only after the first poll of a version.
 func (v *versions) first(now route) {
 	v.mu.Lock()
 	poll := v.poll
@@ -247,7 +248,7 @@ func (v *versions) publish(poll polling) {
 	v.changed = make(chan struct{})
 }
 
-// during runs a worker until ctx ends: anew whenever it has to poll in another way.
+// during runs a worker until ctx ends, and restarts it whenever it has to poll in another way.
 func (v *versions) during(ctx context.Context, work func(ctx context.Context, as sdk.DeploymentOptions) error) error {
 	for {
 		v.mu.Lock()
@@ -275,7 +276,7 @@ func (v *versions) during(ctx context.Context, work func(ctx context.Context, as
 	}
 }
 
-// options are the SDK's words for how a worker polls.
+// options returns the SDK's options for a way of polling.
 func (v *versions) options(poll polling) sdk.DeploymentOptions {
 	if poll == pollUnversioned {
 		return sdk.DeploymentOptions{}
@@ -306,7 +307,7 @@ func (t temporalRouter) Where(ctx context.Context) (route, error) {
 // Send implements router.
 func (t temporalRouter) Send(ctx context.Context, build string) error {
 	deployment := t.client.WorkerDeploymentClient().GetHandle(t.cluster.Deployment())
-	// The token keeps a leader that was slow from undoing what its successor has done.
+	// The token keeps a slow leader from undoing what its successor has done.
 	var token []byte
 	now, err := deployment.Describe(ctx, client.WorkerDeploymentDescribeOptions{})
 	var missing *serviceerror.NotFound

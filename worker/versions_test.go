@@ -18,12 +18,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// fakeRouter sends tasks where it was told to last.
+// fakeRouter sends tasks where it was last told to.
 type fakeRouter struct {
 	mu    sync.Mutex
 	now   route
 	asked []string
-	// refuses is what it says to those who want tasks; away what it says to everybody.
+	// refuses returns the error for a request to route tasks to a build. away is the error for every request.
 	refuses func(build string) error
 	away    error
 }
@@ -58,7 +58,7 @@ func (f *fakeRouter) set(change func(*fakeRouter)) {
 	change(f)
 }
 
-// replica is a worker of a build that shares a router with others.
+// replica is a worker of one build that shares a router with others.
 type replica struct {
 	versions *versions
 	registry *prometheus.Registry
@@ -90,7 +90,7 @@ func newReplica(t *testing.T, ctx context.Context, router router, build string) 
 	return r
 }
 
-// lead has the replica lead until it steps down.
+// lead makes the replica lead until it steps down.
 func (r *replica) lead(ctx context.Context) {
 	leading, demote := context.WithCancel(ctx)
 	r.demote, r.demoted = demote, make(chan error, 1)
@@ -102,7 +102,7 @@ func (r *replica) stepDown() {
 	<-r.demoted
 }
 
-// current is what the metric says.
+// current returns the value of the metric.
 func (r *replica) current(t *testing.T) float64 {
 	t.Helper()
 	families, err := r.registry.Gather()
@@ -112,7 +112,7 @@ func (r *replica) current(t *testing.T) float64 {
 	return families[0].GetMetric()[0].GetGauge().GetValue()
 }
 
-// TestTheLeadersBuildIsCurrent rolls a build out and back, from workers without versions on.
+// TestTheLeadersBuildIsCurrent rolls a build out and back, starting from workers without versions.
 func TestTheLeadersBuildIsCurrent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestTheLeadersBuildIsCurrent(t *testing.T) {
 	})
 }
 
-// TestVersionsWithoutTheirServer has Temporal refuse versions, and be away: nobody waits for tasks that go elsewhere.
+// TestVersionsWithoutTheirServer makes Temporal refuse versions, or be away: no worker may wait for tasks that go elsewhere.
 func TestVersionsWithoutTheirServer(t *testing.T) {
 	t.Parallel()
 	limit := &serviceerror.ResourceExhausted{Cause: enumspb.RESOURCE_EXHAUSTED_CAUSE_WORKER_DEPLOYMENT_LIMITS, Message: "reached maximum deployments in namespace (100)"}
@@ -166,11 +166,12 @@ func TestVersionsWithoutTheirServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason string
 		now    route
-		// err is the answer to those who want tasks for a build, all to those who want them for workers without a version too.
+		// err answers requests to route tasks to a build; all also answers requests to route them to workers without a
+		// version.
 		err, all error
 		polls    string
 		want     route
-		// again is how often a build is asked for within a minute, at least and at most.
+		// least and most limit how often a build is asked for within a minute.
 		least, most int
 	}{
 		"Old":          {reason: "the server is too old", err: fmt.Errorf("describe: %w", serviceerror.NewUnimplemented("unknown method")), polls: "unversioned", least: 5, most: 7},
@@ -221,7 +222,7 @@ func TestVersionsWithoutTheirServer(t *testing.T) {
 	}
 }
 
-// TestVersionsWhileTemporalIsAway keeps what was known.
+// TestVersionsWhileTemporalIsAway checks that the last known state is kept.
 func TestVersionsWhileTemporalIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -250,7 +251,7 @@ func TestVersionsWhileTemporalIsAway(t *testing.T) {
 	})
 }
 
-// TestWorkThatFailsEndsTheWorker does not mistake a failure for a change of version.
+// TestWorkThatFailsEndsTheWorker checks that a failure is not mistaken for a change of version.
 func TestWorkThatFailsEndsTheWorker(t *testing.T) {
 	t.Parallel()
 	v, err := newVersions(&fakeRouter{}, route{"blue", "2"}, prometheus.NewRegistry(), zap.NewNop())

@@ -1,14 +1,14 @@
-// Package worker is the process that runs in a cluster: it keeps the mirror, polls the cluster's task queue and runs
-// workflows and activities; one replica of it, the holder of the Lease, runs the starter.
+// Package worker is the process that runs in a cluster: it maintains the mirror, polls the cluster's task queue and runs
+// workflows and activities. One replica, the holder of the Lease, also runs the starter.
 //
 //	         ┌ mirror ───── watches the API server
 //	worker ──┼ task queue ─ workflows and activities, any number of replicas
 //	         └ Lease ────── starter: edges from Kubernetes to Temporal, and the status of resources; one replica
 //
-// A worker holds nothing that a crash could lose: what was decided is in Temporal's histories, what was made is in the
-// API server and in EC2. It is ready once its mirror is synchronized. It acts only while this deployment holds the Lease
-// and the API server is heard (fence.go), and ends when its cluster turns out to be another one of the same name
-// (identity.go). Its build is a version to Temporal, and the leader's is the one that gets the work (versions.go).
+// A worker holds nothing that a crash could lose: decisions are in Temporal's histories, and what was created is in the API
+// server and in EC2. It is ready once its mirror is synchronized. It acts only while this deployment holds the Lease and the
+// worker hears from the API server (fence.go), and ends when its cluster turns out to be another one of the same name
+// (identity.go). Temporal knows its build as a version, and sends work to the leader's (versions.go).
 package worker
 
 import (
@@ -51,16 +51,16 @@ const maxMirrorAge = 30 * time.Second
 type Connections struct {
 	Kubernetes *rest.Config
 	Temporal   client.Client
-	// Server is where Temporal connects to.
+	// Server is the server behind Temporal.
 	Server TemporalServer
 	Cloud  cloud.Provider
-	// Interruptions is where the cloud announces that instances go; nil where it does not.
+	// Interruptions is where the cloud announces that instances are interrupted; nil if it does not.
 	Interruptions starter.Interruptions
-	// Interceptors stand around every workflow and activity.
+	// Interceptors wrap every workflow and activity.
 	Interceptors []interceptor.WorkerInterceptor
 }
 
-// Run runs a worker until ctx ends, or something it cannot do without fails.
+// Run runs a worker until ctx ends, or until a part it depends on fails.
 func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) error {
 	restConfig := rest.CopyConfig(to.Kubernetes)
 	restConfig.QPS, restConfig.Burst = config.KubeQPS, config.KubeBurst
@@ -81,7 +81,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	if err != nil {
 		return fmt.Errorf("worker: Kubernetes client: %w", err)
 	}
-	// Drains that are blocked or hurry must not keep claims from being created.
+	// Blocked or urgent drains must not delay the creation of claims, so evictions have a client of their own.
 	evictions, err := kube.NewWithWatch(fenced, kube.Options{Scheme: Scheme()})
 	if err != nil {
 		return fmt.Errorf("worker: Kubernetes client for evictions: %w", err)
@@ -172,7 +172,7 @@ func Run(ctx context.Context, config Config, to Connections, log *zap.Logger) er
 	return nil
 }
 
-// repairPolicies are the provider's, where nodes are to be repaired at all.
+// repairPolicies returns the provider's policies if NodeRepair is on.
 func repairPolicies(config Config, provider cloud.Provider) []cloud.RepairPolicy {
 	if !config.FeatureGates.NodeRepair {
 		return nil
@@ -180,8 +180,8 @@ func repairPolicies(config Config, provider cloud.Provider) []cloud.RepairPolicy
 	return provider.RepairPolicies()
 }
 
-// newNominator returns what nominates pods. It has as many requests of its own as everything else together, so that a
-// burst of pods keeps nobody waiting.
+// newNominator returns the nominator of pods. It has a request limit of its own, as high as that of all other requests
+// together, so that a burst of pods delays nothing else.
 func newNominator(restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logger) (*nominate.Nominator, error) {
 	limit := rate.NewLimiter(rate.Limit(restConfig.QPS), restConfig.Burst)
 	unlimited := rest.CopyConfig(restConfig)
@@ -197,8 +197,8 @@ func newNominator(restConfig *rest.Config, mirror *cluster.Mirror, log *zap.Logg
 	return nominate.New(direct, mirror, versions.ServerVersion, limit, log), nil
 }
 
-// poll runs workflows and activities as a version, or without one, until ctx ends. Activities wait for nodes and drains, so there may be thousands at
-// once, each of them a goroutine that sleeps.
+// poll runs workflows and activities as a version, or without one, until ctx ends. Activities wait for nodes and drains, so
+// there may be thousands at once, each of them a sleeping goroutine.
 func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *activities.Activities, as sdk.DeploymentOptions) error {
 	failed := make(chan error, 1)
 	w := sdk.New(to.Temporal, name.TaskQueue(), sdk.Options{
@@ -207,7 +207,7 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *ac
 		ActivityTaskPollerBehavior:         sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{}),
 		MaxHeartbeatThrottleInterval:       5 * time.Second,
 		WorkerStopTimeout:                  10 * time.Second,
-		// On a machine without time to spare a large input alone may take a second to encode. A workflow task has ten.
+		// On a busy machine, encoding a large input alone may take a second. A workflow task has ten.
 		DeadlockDetectionTimeout: 5 * time.Second,
 		Interceptors:             to.Interceptors,
 		DeploymentOptions:        as,
@@ -227,8 +227,8 @@ func poll(ctx context.Context, name workflows.Cluster, to Connections, doing *ac
 	}
 }
 
-// lead runs the edges and the loops that write status whenever this replica holds the Lease. A worker that is told to end lets
-// the Lease go once it has settled, when nothing acts any more.
+// lead runs the starter and the loops that write status whenever this replica holds the Lease. A worker that is told to end
+// releases the Lease once it has settled, when nothing acts any more.
 func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *cluster.Mirror, fence *fence, versions *versions, settled <-chan struct{}, edges starter.Config, provider cloud.Provider) error {
 	caBundle, err := status.ClusterCA(restConfig)
 	if err != nil {
@@ -264,12 +264,12 @@ func lead(ctx context.Context, config Config, restConfig *rest.Config, mirror *c
 	}
 }
 
-// Scheme knows every resource Tenon reads or writes.
+// Scheme returns a scheme with every resource that Tenon reads or writes.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme, bufferv1.AddToScheme, karpv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			// Only two types of one name could be refused, and there are none.
+			// Adding fails only for two types of one name, and there are none.
 			panic(fmt.Sprintf("scheme: %v", err))
 		}
 	}

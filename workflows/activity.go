@@ -7,10 +7,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Activity names one side effect and fixes what goes in, what comes out and how long and how often it is tried. The
-// worker registers an implementation under Name; a workflow runs it with Run. All of them stand in policies.go.
+// Activity names one side effect and fixes its input, its output, and how long and how often it is tried. The worker
+// registers an implementation under Name; a workflow runs it with Run. All but WhyNodeActivity are in policies.go.
 type Activity[In, Out any] struct {
-	// Name is what the activity is registered as and what a person reads in the Temporal UI.
+	// Name is the name under which the activity is registered and which the Temporal UI shows.
 	Name   string
 	Policy Policy
 }

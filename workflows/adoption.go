@@ -11,8 +11,8 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// UnlaunchedGroup is the launch group of a claim with all claims in it that still want an instance. They are adopted
-// together: one after the other, each would have to be told from those whose launch is on its way.
+// UnlaunchedGroup returns the launch group of a claim with all claims in it that still need an instance. They are adopted
+// together: if adopted one by one, each would have to be distinguished from those whose launch is under way.
 func UnlaunchedGroup(claim *karpv1.NodeClaim, claims []*karpv1.NodeClaim) LaunchGroup {
 	group := LaunchGroup{Group: claim.LaunchGroup(), NodePool: claim.Labels[karpv1.NodePoolLabelKey]}
 	for _, other := range claims {
@@ -24,8 +24,8 @@ func UnlaunchedGroup(claim *karpv1.NodeClaim, claims []*karpv1.NodeClaim) Launch
 	return group
 }
 
-// ClaimInput is the input of the NodeClaim workflow for a launched claim, made from the claim alone. It is how a claim
-// that was found without a workflow is adopted.
+// ClaimInput returns the input of the NodeClaim workflow for a launched claim, derived from the claim alone. It serves to
+// adopt a claim that has no workflow.
 func ClaimInput(c Cluster, clusterUID string, claim *karpv1.NodeClaim) NodeClaimInput {
 	return NodeClaimInput{
 		Cluster: c, ClusterUID: clusterUID,
@@ -37,7 +37,7 @@ func ClaimInput(c Cluster, clusterUID string, claim *karpv1.NodeClaim) NodeClaim
 	}
 }
 
-// ClaimInstance is the instance that a launched claim names.
+// ClaimInstance returns the instance that a launched claim names.
 func ClaimInstance(claim *karpv1.NodeClaim) Instance {
 	labels := claim.Labels
 	return Instance{

@@ -6,18 +6,18 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// How a NodeClaim workflow has its node drained. A node has one Drain at a time, under an id made of its name, whoever
-// started it: the workflow of its claim or a person.
+// How a NodeClaim workflow drains its node. A node has one Drain at a time, under an id made from its name, whether the
+// workflow of its claim or a person started it.
 //
-//   - Where none runs, the workflow starts one as its child, and the child's end is the answer.
-//   - Where one runs, the workflow attaches to it: it sends a DrainWaiter by SignalDrainNotify, which says who waits, for
-//     the node of which UID, and by when it has to be over. At its end the Drain sends its DrainResult to each waiter by
-//     SignalDrainFinished. A drain of an earlier node of that name ends, and answers Canceled.
-//   - While either runs, a deadline that comes up is told to the Drain by SignalDrainNotify as well.
-//   - A drain that answers Canceled, or that somebody has terminated, is followed by the next.
+//   - If none runs, the workflow starts one as its child, and the child's result is the answer.
+//   - If one runs, the workflow attaches to it: it sends a DrainWaiter by SignalDrainNotify, with its own id, the UID of
+//     the node, and the deadline. When the Drain ends, it sends its DrainResult to each waiter by SignalDrainFinished. A
+//     drain of an earlier node of that name ends, and answers Canceled.
+//   - While either runs, the workflow passes a new deadline on to the Drain, also by SignalDrainNotify.
+//   - If a drain answers Canceled, or was terminated, another one follows.
 
-// drain empties the node. If its drain is taken back or terminated, another one begins. When the instance turns out to be
-// gone, nothing is left to drain.
+// drain empties the node. If its drain is cancelled or terminated, another one begins. If the instance turns out to be gone,
+// nothing is left to drain.
 func (n *nodeClaim) drain(ctx workflow.Context) (DrainResult, error) {
 	in := DrainInput{Cluster: n.Cluster, ClusterUID: n.ClusterUID, Node: n.Joined.Node, NodeUID: n.Joined.NodeUID, Claim: n.Claim.Name, ClaimUID: n.Claim.UID,
 		NodePool: n.NodePool, Deadline: n.Ending.Deadline, Reason: n.Ending.Reason}
@@ -44,7 +44,7 @@ func (n *nodeClaim) drain(ctx workflow.Context) (DrainResult, error) {
 		}
 		switch {
 		case terminated(err):
-			continue // a person ended it in Temporal's UI, as one that is taken back
+			continue // a person ended it in Temporal's UI, which counts as cancelling it
 		case err != nil:
 			return result, err
 		case result.Outcome != DrainCanceled:
@@ -53,8 +53,8 @@ func (n *nodeClaim) drain(ctx workflow.Context) (DrainResult, error) {
 	}
 }
 
-// awaitDrain returns when the drain of the node has finished, or the instance turns out to be gone. Meanwhile it tells the
-// drain a deadline that came up.
+// awaitDrain returns when the drain of the node has finished, or the instance turns out to be gone. Meanwhile it passes new
+// deadlines on to the drain.
 func (n *nodeClaim) awaitDrain(ctx workflow.Context, finished func() bool) error {
 	for {
 		if err := workflow.Await(ctx, func() bool { return finished() || n.lost() || !n.hurry.IsZero() }); err != nil {
@@ -63,12 +63,12 @@ func (n *nodeClaim) awaitDrain(ctx workflow.Context, finished func() bool) error
 		if finished() || n.lost() {
 			return nil
 		}
-		// A drain that has ended between the two needs no deadline.
+		// A drain that has ended meanwhile needs no deadline.
 		_ = workflow.SignalExternalWorkflow(ctx, n.Cluster.DrainID(n.Joined.Node), "", SignalDrainNotify, DrainWaiter{Deadline: n.hurried(ctx)}).Get(ctx, nil)
 	}
 }
 
-// hurried is the deadline that a drain has to be told, which leaves it a last pass. It is told once.
+// hurried returns the deadline to pass on to the drain, and clears it. It leaves the drain time for a last pass.
 func (n *nodeClaim) hurried(ctx workflow.Context) time.Time {
 	by := n.hurry
 	n.hurry = time.Time{}
@@ -78,10 +78,10 @@ func (n *nodeClaim) hurried(ctx workflow.Context) time.Time {
 	return by
 }
 
-// attach waits for the drain that is already running on the node, having told it the claim's deadline.
+// attach tells the drain that already runs on the node the claim's deadline, and waits for it to end.
 func (n *nodeClaim) attach(ctx workflow.Context, in DrainInput) (DrainResult, error) {
 	finished := workflow.GetSignalChannel(ctx, SignalDrainFinished)
-	for finished.ReceiveAsync(nil) { // that was of an earlier drain
+	for finished.ReceiveAsync(nil) { // from an earlier drain
 	}
 	note := DrainWaiter{Workflow: workflow.GetInfo(ctx).WorkflowExecution.ID, Deadline: in.Deadline, NodeUID: in.NodeUID}
 	if err := workflow.SignalExternalWorkflow(ctx, in.Cluster.DrainID(in.Node), "", SignalDrainNotify, note).Get(ctx, nil); err != nil {

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// leavingFor is how long a removed node counts as leaving whatever the mirror shows: longer than any mirror that may
-	// be acted upon is old.
+	// leavingFor is how long a removed node counts as leaving, whatever the mirror shows. It is longer than the age of any
+	// mirror that may be acted upon.
 	leavingFor = 30 * time.Second
-	// heldFirst and maxHeldFor bound how long a node is left alone after a replacement of it was taken back. Each time
-	// doubles it.
+	// heldFirst and maxHeldFor limit how long a node is left alone after a replacement of it was undone. Each time doubles
+	// it.
 	heldFirst, maxHeldFor = time.Minute, 10 * time.Minute
-	// maxHeld bounds the nodes that are remembered, so that the state stays far below the payload limits.
+	// maxHeld limits the held nodes that are remembered, so that the state stays far below the payload limits.
 	maxHeld = 500
-	// maxWhy bounds what is remembered of why, in characters.
+	// maxWhy limits a remembered explanation, in characters.
 	maxWhy = 200
 )
 
-// Disruption takes away nodes that are no longer needed, for ever. It is woken by change and by the moment at which a
-// node that had to stay may go, never by a fixed clock; with nothing to do it costs nothing. It decides, and does not
-// wait for what was decided: the next evaluation follows as soon as the cluster shows what the last one has begun.
+// Disruption removes nodes that are no longer needed, for ever. It wakes when something changes, or when a node that had to
+// stay may be removed, and never by a fixed clock; with nothing to do it costs nothing. It decides, and does not wait for
+// the replacements it has decided on: the next evaluation follows as soon as the cluster shows what the last one has begun.
 func Disruption(ctx workflow.Context, state DisruptionInput) error {
 	d := disruption{DisruptionInput: state, changes: workflow.GetSignalChannel(ctx, SignalEvaluate),
 		begun: workflow.GetSignalChannel(ctx, SignalReplacementBegun), ended: workflow.GetSignalChannel(ctx, SignalReplacementEnded),
@@ -48,7 +48,7 @@ func (d *disruption) again(ctx workflow.Context) error {
 	return workflow.NewContinueAsNewError(ctx, Disruption, d.DisruptionInput)
 }
 
-// receive moves every signal that has come into the state.
+// receive moves every received signal into the state.
 func (d *disruption) receive(ctx workflow.Context) {
 	for d.changes.ReceiveAsync(nil) {
 		d.Pending = true
@@ -84,7 +84,7 @@ func (d *disruption) wait(ctx workflow.Context) error {
 	return err
 }
 
-// act decides once and has the decision carried out.
+// act runs one evaluation and carries out its decisions.
 func (d *disruption) act(ctx workflow.Context) error {
 	d.Pending = false
 	d.forget(workflow.Now(ctx))
@@ -151,7 +151,7 @@ func (d *disruption) replace(ctx workflow.Context, decided []Replace) error {
 		}
 		d.receive(ctx)
 		for _, running := range d.Running {
-			// One that is over, however that came, begins no more.
+			// A replacement that is over, for whatever reason, will not begin any more.
 			if child := waiting[running.ID]; child != nil && child.IsReady() {
 				delete(waiting, running.ID)
 			}
@@ -160,12 +160,12 @@ func (d *disruption) replace(ctx workflow.Context, decided []Replace) error {
 	})
 }
 
-// see notes the newest claim that the next evaluation has to know of.
+// see records the newest resource version that the next evaluation must have seen.
 func (d *disruption) see(version string) { d.SeenVersion = NewerVersion(d.SeenVersion, version) }
 
-// end takes in that a replacement is over. Where it was taken back, its nodes are left alone for a while; for want of
-// capacity only the second time, since there may be other offerings, and likewise where what was decided was overtaken
-// before it began.
+// end records that a replacement is over. If it was undone, its nodes are left alone for a while. After a lack of capacity,
+// they are left alone only from the second time on, since other offerings may have some; likewise if the cluster had changed
+// before the replacement began.
 func (d *disruption) end(ctx workflow.Context, ended Ended) {
 	now := workflow.Now(ctx)
 	at := slices.IndexFunc(d.Running, func(r Running) bool { return r.ID == ended.ID })
@@ -174,7 +174,7 @@ func (d *disruption) end(ctx workflow.Context, ended Ended) {
 	}
 	running := d.Running[at]
 	d.Running = slices.Delete(d.Running, at, at+1)
-	// Others of its pools may have waited for it, and nothing else tells that they need not any more.
+	// Other nodes of its NodePools may have waited for it, and nothing else announces that they need not any more.
 	d.Pending = d.Pending || running.WaitForReady || len(ended.Refused) > 0 || ended.Changed
 	d.shun(ended.Refused, now)
 	if ended.Undone == "" {
@@ -188,7 +188,7 @@ func (d *disruption) end(ctx workflow.Context, ended Ended) {
 	}
 }
 
-// shun leaves offerings alone for a while.
+// shun leaves offerings alone for UnavailableFor.
 func (d *disruption) shun(keys []cloud.OfferingKey, now time.Time) {
 	for _, key := range keys {
 		d.Unavailable = append(d.Unavailable, Unavailable{OfferingKey: key, Until: now.Add(UnavailableFor)})
@@ -198,7 +198,7 @@ func (d *disruption) shun(keys []cloud.OfferingKey, now time.Time) {
 	}
 }
 
-// hold leaves a node alone, the longer the more often it had to. It returns what is remembered.
+// hold leaves a node alone, longer each time. It returns the entry it remembers.
 func (d *disruption) hold(claim, why string, now time.Time) *Held {
 	held := Held{Claim: claim, Times: 1, Why: fmt.Sprintf("a replacement of it was just taken back: %.*s", maxWhy, why)}
 	if at := slices.IndexFunc(d.Held, func(h Held) bool { return h.Claim == claim }); at >= 0 {
@@ -213,15 +213,15 @@ func (d *disruption) hold(claim, why string, now time.Time) *Held {
 	return &d.Held[len(d.Held)-1]
 }
 
-// forget drops what no longer matters. A node that was held is remembered for as long again, so that the next time
-// counts as one more.
+// forget drops what no longer matters. A held node is remembered for maxHeldFor longer, so that the next time counts as one
+// more.
 func (d *disruption) forget(now time.Time) {
 	d.Leaving = slices.DeleteFunc(d.Leaving, func(l Leaving) bool { return !l.Until.After(now) })
 	d.Unavailable = slices.DeleteFunc(d.Unavailable, func(u Unavailable) bool { return !u.Until.After(now) })
 	d.Held = slices.DeleteFunc(d.Held, func(h Held) bool { return !h.Until.Add(maxHeldFor).After(now) })
 }
 
-// details are what is under way, and what the last evaluation found.
+// details describes what is under way, and what the last evaluation found.
 func (d *disruption) details() string {
 	details := "Waiting for a change.\n"
 	if !d.NextLook.IsZero() {

@@ -18,7 +18,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// carriedOn is the state with which Disruption has begun its next run.
+// carriedOn returns the state with which Disruption continues as new.
 func carriedOn(t *testing.T, env *testsuite.TestWorkflowEnvironment) (state DisruptionInput) {
 	t.Helper()
 	var next *workflow.ContinueAsNewError
@@ -31,8 +31,8 @@ func carriedOn(t *testing.T, env *testsuite.TestWorkflowEnvironment) (state Disr
 	return state
 }
 
-// TestDisruptionReplaces has Disruption decide for three replacements, of which one is refused capacity and one is
-// blocked for good, and follows what the next evaluations are told.
+// TestDisruptionReplaces makes Disruption decide on three replacements, of which one is refused capacity and one is blocked
+// for good, and checks what the next evaluations are told.
 func TestDisruptionReplaces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -103,7 +103,7 @@ func TestDisruptionReplaces(t *testing.T) {
 	}
 }
 
-// TestDisruptionRemembersWhatBegan has Disruption decide for nodes of two NodePools, of which only one has a rate.
+// TestDisruptionRemembersWhatBegan makes Disruption decide on nodes of two NodePools, of which only one has a rate.
 func TestDisruptionRemembersWhatBegan(t *testing.T) {
 	t.Parallel()
 	f := carriedOut(&acted{})
@@ -146,7 +146,7 @@ func TestDisruptionRemembersWhatBegan(t *testing.T) {
 	}
 }
 
-// TestDisruptionDecidesAnewWhatWasOvertaken has Disruption decide again and again for a node whose pods are leaving.
+// TestDisruptionDecidesAnewWhatWasOvertaken makes Disruption decide again and again on a node whose pods are leaving.
 func TestDisruptionDecidesAnewWhatWasOvertaken(t *testing.T) {
 	t.Parallel()
 	f := carriedOut(&acted{})

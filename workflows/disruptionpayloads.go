@@ -11,28 +11,28 @@ const SignalEvaluate = "evaluate"
 // DisruptionInput is the durable state of Disruption, carried from run to run.
 type DisruptionInput struct {
 	Cluster Cluster `json:"cluster"`
-	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
-	// where whoever started this did not know it.
+	// ClusterUID is the UID of the cluster's namespace kube-system, which distinguishes the cluster from another of the same
+	// name. It is empty if it was unknown when the workflow was started.
 	ClusterUID string `json:"clusterUID,omitempty"`
 	// Pending says that a change has been announced which no evaluation has looked at yet.
 	Pending bool `json:"pending,omitempty"`
-	// NextLook is when a node that must stay for now may be looked at again; zero means only after a change.
+	// NextLook is when a node that has to stay for now may be evaluated again; zero means only after a change.
 	NextLook time.Time `json:"nextLook,omitzero"`
 	// Last is the note of the last evaluation, for people.
 	Last string `json:"last,omitempty"`
-	// Series tells this Disruption from an earlier one that was terminated, so that the ids of replacements never repeat,
-	// and Round counts its evaluations.
+	// Series distinguishes this Disruption from an earlier one that was terminated, so that the ids of replacements never
+	// repeat. Round counts its evaluations that decided on replacements.
 	Series string `json:"series,omitempty"`
 	Round  int    `json:"round,omitempty"`
 	// Running are the replacements that have not ended.
 	Running []Running `json:"running,omitempty"`
 	// Leaving are the nodes that were removed a moment ago.
 	Leaving []Leaving `json:"leaving,omitempty"`
-	// Held are the nodes that are left alone because a replacement of theirs was taken back.
+	// Held are the nodes that are left alone because a replacement of them was undone.
 	Held []Held `json:"held,omitempty"`
-	// Unavailable are the offerings that replacements were refused lately, or that the cloud has taken back.
+	// Unavailable are the offerings that were recently refused to replacements, or that the cloud has taken back.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
-	// Disrupted are the nodes that began to be disrupted, as long as a rate of disruptions has to know of them.
+	// Disrupted are the nodes whose disruption has begun, kept for as long as a disruption rate needs them.
 	Disrupted []Disrupted `json:"disrupted,omitempty"`
 	// SeenVersion is the resource version of the newest claim a replacement has created.
 	SeenVersion string `json:"seenVersion,omitempty"`
@@ -41,68 +41,68 @@ type DisruptionInput struct {
 // Running is a replacement that has not ended.
 type Running struct {
 	ID string `json:"id"`
-	// Claims are those of the nodes that go, and Pools their NodePools.
+	// Claims are the NodeClaims of the nodes to be removed, and Pools their NodePools.
 	Claims []string `json:"claims"`
 	Pools  []string `json:"pools,omitempty"`
 	// WaitForReady says that no other node of the pools is to be replaced meanwhile.
 	WaitForReady bool `json:"waitForReady,omitempty"`
 }
 
-// Leaving is a node that counts as on its way out, however little the mirror shows of it, until a moment.
+// Leaving is a node that counts as leaving until a given time, whatever the mirror shows.
 type Leaving struct {
 	Claim string    `json:"claim"`
 	Until time.Time `json:"until"`
 }
 
-// Disrupted are nodes of a NodePool that began to be disrupted at a moment, also where that was taken back later.
+// Disrupted counts nodes of a NodePool whose disruption began at one moment, including disruptions that were undone later.
 type Disrupted struct {
 	NodePool string    `json:"nodePool"`
 	Nodes    int       `json:"nodes"`
 	At       time.Time `json:"at"`
 }
 
-// Held is a node that is left alone until a moment.
+// Held is a node that is left alone until a given time.
 type Held struct {
 	Claim string    `json:"claim"`
 	Until time.Time `json:"until"`
-	// Times counts the replacements of it that were taken back, one after the other.
+	// Times counts the replacements of the node that were undone in a row.
 	Times int    `json:"times"`
 	Why   string `json:"why,omitempty"`
 }
 
-// EvaluateInput asks for one evaluation. The mirror knows the cluster; this is what it may not show yet or cannot know.
+// EvaluateInput asks for one evaluation. It carries what the mirror may not show yet or cannot know.
 type EvaluateInput struct {
 	Running     []Running     `json:"running,omitempty"`
 	Leaving     []Leaving     `json:"leaving,omitempty"`
 	Held        []Held        `json:"held,omitempty"`
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
 	Disrupted   []Disrupted   `json:"disrupted,omitempty"`
-	// SeenVersion is a resource version that the evaluation has to have seen, and ClusterUID the cluster it is of.
+	// SeenVersion is a resource version that the evaluation must have seen, and ClusterUID is the cluster it belongs to.
 	SeenVersion string `json:"seenVersion,omitempty"`
 	ClusterUID  string `json:"clusterUID,omitempty"`
 }
 
 // Evaluation is what EvaluateActivity returns.
 type Evaluation struct {
-	// Commands are the removals that are due and within budget, of nodes from which no pod has to move.
+	// Commands are the removals that are due and within budget, of nodes whose removal moves no pods.
 	Commands []Removal `json:"commands,omitempty"`
-	// Replacements are everything else that is to be done. They have no ID yet.
+	// Replacements are all other decisions. They have no ID yet.
 	Replacements []Replace `json:"replacements,omitempty"`
-	// Disrupted are those of the question that a rate still has to know of.
+	// Disrupted are the entries of EvaluateInput.Disrupted that a disruption rate still needs.
 	Disrupted []Disrupted `json:"disrupted,omitempty"`
-	// Over are replacements that were said to be running and are not.
+	// Over are the ids of replacements that were listed as running but are not.
 	Over     []string  `json:"over,omitempty"`
 	NextLook time.Time `json:"nextLook,omitzero"`
 	// Again says that there was more to remove than one evaluation returns.
 	Again bool `json:"again,omitempty"`
-	// Note says in a few lines which nodes go, and why others stay.
+	// Note says in a few lines which nodes are removed, and why others stay.
 	Note string `json:"note,omitempty"`
 	// ClusterUID and Anew are those of a PlanResult.
 	ClusterUID string `json:"clusterUID,omitempty"`
 	Anew       bool   `json:"anew,omitempty"`
 }
 
-// Begun are the nodes that began to be disrupted before and, at a moment, by this evaluation.
+// Begun returns e.Disrupted plus the nodes whose disruption this evaluation begins, at the given time.
 func (e Evaluation) Begun(now time.Time) []Disrupted {
 	disrupted := slices.Clone(e.Disrupted)
 	begin := func(nodes []RemovedNode) {
@@ -123,7 +123,7 @@ func (e Evaluation) Begun(now time.Time) []Disrupted {
 	return disrupted
 }
 
-// Removal is a set of nodes that go for one reason.
+// Removal is a set of nodes that are removed for one reason.
 type Removal struct {
 	Reason string        `json:"reason"`
 	Nodes  []RemovedNode `json:"nodes"`
@@ -136,35 +136,35 @@ type RemovedNode struct {
 	Claim   ClaimRef `json:"claim"`
 	// NodePool is the claim's.
 	NodePool string `json:"nodePool,omitempty"`
-	// Why says it of this node, where several go together each for its own sake.
+	// Why is the explanation for this node, if several nodes are removed together but each for its own reason.
 	Why string `json:"why,omitempty"`
 }
 
-// RemovalResult is what became of a Removal.
+// RemovalResult is the outcome of a Removal.
 type RemovalResult struct {
 	Removed int `json:"removed"`
 	// Kept are the nodes that turned out to be needed, and why.
 	Kept []string `json:"kept,omitempty"`
 }
 
-// Replace is one decision as it is frozen when it is made: nodes that go, and what has to serve before they do.
+// Replace is one decision, frozen when it is made: the nodes to remove, and what has to serve before that.
 type Replace struct {
 	// ID names the replacement in this cluster; see Cluster.ReplacementID.
 	ID     string        `json:"id"`
 	Reason string        `json:"reason"`
 	Nodes  []RemovedNode `json:"nodes"`
-	// Independent says that each of the nodes goes for itself: what keeps one keeps no other.
+	// Independent says that each node is removed independently: what blocks one does not block the others.
 	Independent bool `json:"apart,omitempty"`
-	// SmallPodsOnly says that what is launched is for small pods, and takes none before the large ones have found room.
+	// SmallPodsOnly says that the launched nodes are for small pods, and take none before the large ones have found room.
 	SmallPodsOnly bool `json:"late,omitempty"`
-	// Claims are to be created; without any, the nodes' pods fit on nodes that are there.
+	// Claims are the claims to create. Without any, the nodes' pods fit on existing nodes.
 	Claims []PlannedClaim `json:"claims,omitempty"`
 	// Moves is how many pods will have to move.
 	Moves int `json:"moves,omitempty"`
 	// SavesPerHour is in US dollars; negative where the cluster costs more afterwards.
 	SavesPerHour float64 `json:"savesPerHour,omitempty"`
 	Why          string  `json:"why,omitempty"`
-	// WaitForReady says that the moved pods are to be Ready before the replacement counts as over.
+	// WaitForReady says that the moved pods must be Ready before the replacement counts as over.
 	WaitForReady bool `json:"waitForReady,omitempty"`
 }
 

@@ -10,22 +10,23 @@ import (
 
 const (
 	// deadlineSlack is how long after the deadline the workflow still waits for the pass of evictions to report what is
-	// left. The pass returns at the deadline by itself; the timer is for a worker that is dead.
+	// left. The pass returns at the deadline by itself; the timer is for a dead worker.
 	deadlineSlack = 3 * time.Second
-	// forceWithin is how long a forced drain may still take. Its pods are deleted at once, and a minute later even those
-	// that do not go no longer count; volumes may need the rest.
+	// forceWithin is how long a forced drain may still take. Its pods are deleted at once, and a minute later those that
+	// remain no longer count; volumes may need the rest.
 	forceWithin = 2 * time.Minute
-	// lookAgain is how long a drain that is blocked waits to be told that this may have changed before it looks by itself.
+	// lookAgain is how long a blocked drain waits for a signal that its blockers may have changed before it checks by
+	// itself.
 	lookAgain = 30 * time.Minute
 )
 
-// Drain empties a node. It runs Evict passes one after the other until one finds the node drained, showing between two
-// passes what blocks; the deadline is a timer here, so that it outlives every worker. People steer a drain by the
-// updates in drainorders.go. Cancelling the workflow itself only stops it: whoever does that (a claim whose instance is
-// gone) knows that nothing is left to be undone. A drain taken back by the update makes its node schedulable again.
+// Drain empties a node. It runs one Evict pass after another until a pass finds the node drained, and shows the blockers in
+// between. The deadline is a timer here, so that it outlives every worker. People steer a drain by the updates in
+// drainorders.go. Cancelling the workflow itself only stops it: whoever does that (a claim whose instance is gone) knows
+// that there is nothing to revert. A drain cancelled by the update makes its node schedulable again.
 //
-// While a budget or an annotation holds every pod, no pass runs: the drain waits to be told that this may have changed,
-// and looks by itself every half an hour. A drain that is blocked for long costs four actions an hour.
+// While a budget or an annotation blocks every pod, no pass runs: the drain waits for a signal that this may have changed,
+// and checks by itself every half hour. A drain that stays blocked costs four actions an hour.
 //
 // A drain in which nothing happens is one activity and eleven history events.
 func Drain(ctx workflow.Context, in DrainInput) (DrainResult, error) {
@@ -38,7 +39,7 @@ func Drain(ctx workflow.Context, in DrainInput) (DrainResult, error) {
 		if err := d.show(ctx); err != nil {
 			return DrainResult{}, err
 		}
-		// A cancellation makes timers ready as well, which is news of nothing.
+		// A cancellation makes timers ready as well, but that is no news.
 		if err := workflow.Await(ctx, d.news); err != nil || ctx.Err() != nil {
 			return d.stop(ctx), nil //nolint:nilerr // a cancelled drain has a result
 		}
@@ -65,21 +66,21 @@ type drain struct {
 	pause *drainPause
 	alarm deadlineAlarm
 
-	// strangers wait for a drain of another node that has this one's name by now. told counts the waiters that were told of
-	// the end.
+	// strangers are workflows that wait for a drain of another node which has this one's name by now. told counts the
+	// waiters that have been told of the end.
 	strangers []string
 	told      int
 
-	// gone says that somebody has told that the node is gone.
+	// gone says that the node was reported gone.
 	gone bool
-	// woken says that somebody has told that what blocks may have changed, since the last pass began.
+	// woken says that, since the last pass began, a signal reported that the blockers may have changed.
 	woken    bool
 	changed  bool
 	canceled bool
 	ended    DrainOutcome
 }
 
-// drainPause is the time between two passes of a drain in which every pod is held, and the terms of the pass before.
+// drainPause is the time between two passes of a drain whose pods are all blocked, and the terms of the previous pass.
 type drainPause struct {
 	over     workflow.Future
 	stop     workflow.CancelFunc
@@ -93,7 +94,7 @@ type evictPass struct {
 	stop     workflow.CancelFunc
 	deadline time.Time
 	forced   bool
-	// stopping says that its cancellation was asked for.
+	// stopping says that its cancellation was requested.
 	stopping bool
 }
 
@@ -106,7 +107,8 @@ type deadlineAlarm struct {
 
 func (a *deadlineAlarm) rings() bool { return a.future != nil && a.future.IsReady() }
 
-// steer makes what is in flight fit the state: one pass unless paused, under the present terms, and one timer.
+// steer makes what is in flight match the state: one pass under the current terms unless paused, and one timer for the
+// deadline.
 func (d *drain) steer(ctx workflow.Context) {
 	want := !d.Progress.Paused && !d.canceled
 	if d.pass != nil && (!want || !d.pass.deadline.Equal(d.Deadline) || d.pass.forced != d.Progress.Forced) {
@@ -167,8 +169,8 @@ func (d *drain) receive() {
 	}
 }
 
-// absorb takes over what a pass that has returned found. A pass that was cancelled may have found nothing, and one whose
-// worker died before the cancellation reached it is not tried again but ends with a timeout.
+// absorb takes over the findings of a pass that has returned. A cancelled pass may have found nothing. One whose worker died
+// before the cancellation reached it is not retried but ends with a timeout.
 func (d *drain) absorb(ctx workflow.Context) error {
 	if d.pass == nil || !d.pass.future.IsReady() {
 		return nil
@@ -192,7 +194,7 @@ func (d *drain) absorb(ctx workflow.Context) error {
 	return nil
 }
 
-// rest has no pass run until what blocks may have changed. The last pass before the deadline begins before it.
+// rest delays the next pass until the blockers may have changed. The last pass begins lastPass before the deadline.
 func (d *drain) rest(ctx workflow.Context, last *evictPass) {
 	now, wait := workflow.Now(ctx), lookAgain
 	if again := d.found.Again; !again.IsZero() {
@@ -207,7 +209,7 @@ func (d *drain) rest(ctx workflow.Context, last *evictPass) {
 		over: workflow.NewTimerWithOptions(timing, wait, workflow.TimerOptions{Summary: "look again at what blocks the drain"})}
 }
 
-// outcome says how the drain ends, "" while it goes on.
+// outcome returns how the drain ends, or "" while it continues.
 func (d *drain) outcome(ctx workflow.Context) DrainOutcome {
 	now := workflow.Now(ctx)
 	switch {
@@ -227,7 +229,7 @@ func (d *drain) outcome(ctx workflow.Context) DrainOutcome {
 	return ""
 }
 
-// finish undoes or completes what belongs to the outcome, tells the waiters and ends.
+// finish does what the outcome requires, tells the waiters and ends the drain.
 func (d *drain) finish(ctx workflow.Context, outcome DrainOutcome) (DrainResult, error) {
 	d.ended = outcome
 	if d.pass != nil {
@@ -264,8 +266,8 @@ func (d *drain) finish(ctx workflow.Context, outcome DrainOutcome) (DrainResult,
 	}
 }
 
-// tell tells those who wait for the drain how it has ended, and those who wait for another node's that theirs may begin. A
-// waiter that is gone needs no answer.
+// tell sends the outcome to the workflows that wait for the drain, and tells those that wait for another node's drain that
+// theirs may begin. A waiter that is gone needs no answer.
 func (d *drain) tell(ctx workflow.Context) {
 	answer := func(waiter string, result DrainResult) {
 		_ = workflow.SignalExternalWorkflow(ctx, waiter, "", SignalDrainFinished, result).Get(ctx, nil)
@@ -278,8 +280,8 @@ func (d *drain) tell(ctx workflow.Context) {
 	}
 }
 
-// stop ends a drain whose workflow was cancelled: it waits until no eviction is in flight, tells those who wait for it, and
-// undoes nothing. What it leaves closed is opened by the sweep, unless its claim goes.
+// stop ends a drain whose workflow was cancelled: it waits until no eviction is in flight, tells the waiters, and reverts
+// nothing. The sweep reopens a node left closed, unless its claim is being removed.
 func (d *drain) stop(ctx workflow.Context) DrainResult {
 	d.ended = DrainCanceled
 	ctx, _ = workflow.NewDisconnectedContext(ctx)

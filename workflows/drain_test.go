@@ -18,12 +18,12 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// drainLab runs one Drain against activities that are played by functions.
+// drainLab runs one Drain with fake activities.
 type drainLab struct {
 	*testsuite.TestWorkflowEnvironment
 	t *testing.T
 
-	// evict plays one pass; the passes are numbered from 1.
+	// evict is one fake pass; the passes are numbered from 1.
 	evict     func(ctx context.Context, pass int, in EvictInput) (EvictResult, error)
 	passes    []EvictInput
 	deleted   []DeleteClaimInput
@@ -103,7 +103,7 @@ func (l *drainLab) run(in DrainInput) DrainResult {
 	return result
 }
 
-// order sends an update after a while and returns what becomes of it.
+// order sends an update after a while and returns its result.
 func (l *drainLab) order(after time.Duration, update string, order DrainOrder) *orderResult {
 	result := &orderResult{}
 	l.RegisterDelayedCallback(func() {
@@ -134,7 +134,7 @@ func (l *drainLab) status() DrainStatus {
 	return status
 }
 
-// untilCanceled is a pass that goes on until the workflow cancels it, without holding up the test's clock.
+// untilCanceled is a pass that runs until the workflow cancels it, without holding up the test's clock.
 func untilCanceled(context.Context, int, EvictInput) (EvictResult, error) {
 	return EvictResult{}, activity.ErrResultPending
 }
@@ -206,8 +206,8 @@ func TestDrainShowsBlockersAndGoesOn(t *testing.T) {
 	}
 }
 
-// TestABlockedDrainWaits has every pod of a node be held: no pass runs until the drain is told, half an hour is over, what
-// holds a pod ends by itself, the deadline comes near, or a person orders something else.
+// TestABlockedDrainWaits blocks every pod of a node: no pass runs until the drain is signalled, half an hour is over, a
+// blocker ends by itself, the deadline comes near, or a person orders something else.
 func TestABlockedDrainWaits(t *testing.T) {
 	t.Parallel()
 	held := EvictResult{Left: 1, Blockers: []Blocker{{Pod: "team/web", Cause: "PodDisruptionBudget", By: "web"}}, Digest: "d", Waiting: true}
@@ -268,8 +268,8 @@ func TestABlockedDrainWaits(t *testing.T) {
 	}
 }
 
-// TestABlockedDrainCostsLittle has a budget hold a node's pods for a day on which nothing changes, and counts what Temporal
-// Cloud would bill: activities, timers, and upserts of search attributes.
+// TestABlockedDrainCostsLittle lets a budget block a node's pods for a day on which nothing changes, and counts what
+// Temporal Cloud would bill: activities, timers, and upserts of search attributes.
 func TestABlockedDrainCostsLittle(t *testing.T) {
 	t.Parallel()
 	const hours, most = 24, 6
@@ -611,8 +611,8 @@ func TestDrainContinuesAsNew(t *testing.T) {
 	}
 }
 
-// TestDrainTellsItsWaitersHoweverItEnds has a claim wait for a drain that somebody ordered, and that one end by the buttons
-// of Temporal's UI or by its node: a claim that was not told would wait for ever.
+// TestDrainTellsItsWaitersHoweverItEnds makes a claim wait for a drain that somebody ordered, and ends the drain by the
+// buttons of Temporal's UI or by its node: a claim that was not told would wait for ever.
 func TestDrainTellsItsWaitersHoweverItEnds(t *testing.T) {
 	t.Parallel()
 	const claim, stranger = "c/nodeclaim/a", "c/nodeclaim/b"

@@ -8,8 +8,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// show tells the world where the drain stands: the workflow's details in the Temporal UI, always, since they cost
-// nothing; the search attribute Phase only when a person has to act or no longer has to, since each write of it is an
+// show publishes the state of the drain. It always updates the workflow's details in the Temporal UI, since they cost
+// nothing. It writes the search attribute Phase only when a person has to act or no longer has to, since each write is an
 // action and an event.
 func (d *drain) show(ctx workflow.Context) error {
 	workflow.SetCurrentDetails(ctx, d.details())

@@ -44,10 +44,10 @@ func (d *drain) listen(ctx workflow.Context) error {
 	return nil
 }
 
-// pauseStops marks drains whose pause is answered only when no eviction is asked for any more.
+// pauseStops marks drains that answer a pause only when evictions have stopped.
 const pauseStops = "pause-stops-evictions"
 
-// stopped answers a pause once evictions have stopped: a pass learns with its next heartbeat that it is to stop.
+// stopped answers a pause once evictions have stopped: a pass learns of its cancellation with its next heartbeat.
 func (d *drain) stopped(ctx workflow.Context) (DrainStatus, error) {
 	if workflow.GetVersion(ctx, pauseStops, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return d.status(), nil
@@ -56,7 +56,7 @@ func (d *drain) stopped(ctx workflow.Context) (DrainStatus, error) {
 	return d.status(), err
 }
 
-// said is what is remembered of an order: who gave it, and why. It is empty where neither is known.
+// said returns what is remembered of an order: who gave it, and why. It is empty if neither is known.
 func (o DrainOrder) said(order string) string {
 	switch {
 	case o.By == "" && o.Note == "":
@@ -69,7 +69,7 @@ func (o DrainOrder) said(order string) string {
 	return order + " by " + o.By + ": " + o.Note
 }
 
-// running is what every order needs: a drain that has not come to its end.
+// running returns an error if the drain has ended or is being cancelled: every order needs a drain that runs.
 func (d *drain) running() error {
 	switch {
 	case d.ended != "":
@@ -97,7 +97,7 @@ func (d *drain) mayResume(workflow.Context, DrainOrder) error {
 	return nil
 }
 
-// mayCancel refuses where the node goes whatever becomes of the drain.
+// mayCancel refuses if the node is removed whatever becomes of the drain.
 func (d *drain) mayCancel(workflow.Context, DrainOrder) error {
 	if err := d.running(); err != nil {
 		return err

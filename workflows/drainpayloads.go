@@ -5,19 +5,20 @@ import "time"
 // DrainInput starts a Drain.
 type DrainInput struct {
 	Cluster Cluster `json:"cluster"`
-	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
-	// where whoever started this did not know it.
+	// ClusterUID is the UID of the cluster's namespace kube-system, which distinguishes the cluster from another of the same
+	// name. It is empty if it was unknown when the workflow was started.
 	ClusterUID string `json:"clusterUID,omitempty"`
-	// Node and NodeUID are the node; a node of that name with another UID is somebody else's and is not touched.
+	// Node and NodeUID identify the node. A node of that name with another UID is a different one and is not touched.
 	Node    string `json:"node"`
 	NodeUID string `json:"nodeUID"`
 	// Claim is the NodeClaim of the node; empty where the node is not Tenon's.
 	Claim    string `json:"claim,omitempty"`
 	ClaimUID string `json:"claimUID,omitempty"`
 	NodePool string `json:"nodePool,omitempty"`
-	// Deadline is when the drain ends whatever is left; zero means never.
+	// Deadline is when the drain ends regardless of what is left; zero means never.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Reason is one of the Reason constants, Note what the person who asked wrote, and By who that is to the API server.
+	// Reason is one of the Reason constants. Note is what the person who ordered the drain wrote, and By is who that is to
+	// the API server.
 	Reason string `json:"reason"`
 	Note   string `json:"note,omitempty"`
 	By     string `json:"by,omitempty"`
@@ -28,20 +29,20 @@ type DrainInput struct {
 	Progress DrainProgress `json:"progress,omitzero"`
 }
 
-// DrainProgress is what a drain has been told and has found so far.
+// DrainProgress is what a drain carries from run to run: its orders, and what it has found so far.
 type DrainProgress struct {
 	Paused bool `json:"paused,omitempty"`
 	Forced bool `json:"forced,omitempty"`
 	// Evicted counts the evictions and direct deletions that were accepted. It may miss some that a worker made just
 	// before it died.
 	Evicted int `json:"evicted,omitempty"`
-	// Left and Blockers are what the last pass found, Digest the identity of the blockers.
+	// Left and Blockers are what the last pass found. Digest identifies the blockers.
 	Left     int       `json:"left,omitempty"`
 	Blockers []Blocker `json:"blockers,omitempty"`
 	Digest   string    `json:"digest,omitempty"`
-	// Waiters are the workflows to be told of the end.
+	// Waiters are the ids of the workflows to signal when the drain ends.
 	Waiters []string `json:"waiters,omitempty"`
-	// Phase is what the search attribute shows, empty as long as it is what the drain was started with.
+	// Phase is the value of the search attribute, empty while that is still the one the drain was started with.
 	Phase string `json:"phase,omitempty"`
 	// Said is the last order that had an author or a note.
 	Said string `json:"said,omitempty"`
@@ -49,17 +50,18 @@ type DrainProgress struct {
 	Started time.Time `json:"started,omitzero"`
 }
 
-// SignalDrainNotify carries a DrainWaiter to a Drain that was started by hand before its node's claim ended.
+// SignalDrainNotify carries a DrainWaiter to a running Drain.
 const SignalDrainNotify = "notify"
 
-// DrainWaiter is a NodeClaim workflow that waits for a drain it did not start. When the drain ends, it signals its
-// DrainResult to the workflow as SignalDrainFinished.
+// DrainWaiter tells a Drain who waits for it, or what has changed for it. When the drain ends, it signals its DrainResult to
+// each waiting workflow as SignalDrainFinished.
 type DrainWaiter struct {
-	// Workflow is the id of the one that waits; empty where nobody does and only the deadline is told.
+	// Workflow is the id of the NodeClaim workflow that waits for a drain it did not start; empty if none does and the
+	// signal only carries news.
 	Workflow string `json:"workflow"`
 	// Deadline, unless zero, is the claim's own: the drain ends by then at the latest.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// NodeUID is the node that is to be drained; empty where nobody says. A drain of another node of that name is over.
+	// NodeUID is the UID of the node to be drained; empty if not stated. A drain of another node of that name ends.
 	NodeUID string `json:"nodeUID,omitempty"`
 	// Gone says that the drain's node is gone.
 	Gone bool `json:"gone,omitempty"`
@@ -75,7 +77,7 @@ const (
 	Drained DrainOutcome = "Drained"
 	// DeadlineReached means the deadline passed first; what was left is in DrainResult.Blockers.
 	DeadlineReached DrainOutcome = "DeadlineReached"
-	// DrainCanceled means a person took it back; the node is schedulable again.
+	// DrainCanceled means that the drain was cancelled. If a person did that by UpdateCancel, the node is schedulable again.
 	DrainCanceled DrainOutcome = "Canceled"
 	// NodeGone means the node no longer exists.
 	NodeGone DrainOutcome = "NodeGone"
@@ -111,7 +113,7 @@ type EvictInput struct {
 	Reason string `json:"reason"`
 	// Known is the digest of the blockers the workflow already shows; empty while it shows none.
 	Known string `json:"known,omitempty"`
-	// MayWait says that the workflow waits by itself while the pass can do nothing.
+	// MayWait says that the pass may return while it can do nothing, because the workflow then waits by itself.
 	MayWait bool `json:"mayWait,omitempty"`
 }
 
@@ -128,13 +130,12 @@ type EvictResult struct {
 	// Blockers are at most MaxBlockers; Digest identifies all of them, and is empty when there are none.
 	Blockers []Blocker `json:"blockers,omitempty"`
 	Digest   string    `json:"digest,omitempty"`
-	// Waiting says that nothing can be done until what blocks changes, or until Again, unless that is zero.
+	// Waiting says that nothing can be done until the blockers change, or until Again, unless that is zero.
 	Waiting bool      `json:"waiting,omitempty"`
 	Again   time.Time `json:"again,omitzero"`
 }
 
-// MaxBlockers bounds how many blockers travel in a payload; a node has at most some hundred pods, and a person reads
-// fewer.
+// MaxBlockers limits the blockers in a payload. A node has at most a few hundred pods, and a person reads fewer.
 const MaxBlockers = 25
 
 // UncordonInput names a node to be made schedulable again.
@@ -143,34 +144,34 @@ type UncordonInput struct {
 	NodeUID string `json:"nodeUID"`
 }
 
-// The updates a Drain understands. Each takes a DrainOrder, is refused with the reason when it makes no sense, and
-// answers with the DrainStatus it leads to.
+// The updates a Drain accepts. Each takes a DrainOrder and returns the resulting DrainStatus. An order that makes no sense
+// is rejected with the reason.
 const (
-	// UpdatePause stops evictions, and is answered when they have stopped; the node stays cordoned and the deadline keeps
+	// UpdatePause stops evictions, and returns when they have stopped; the node stays cordoned and the deadline keeps
 	// running.
 	UpdatePause = "pause"
 	// UpdateResume ends a pause.
 	UpdateResume = "resume"
 	// UpdateCancel stops evictions, makes the node schedulable again and ends the drain.
 	UpdateCancel = "cancel"
-	// UpdateForce deletes what is left now, as if the deadline had come, and ends the drain within two minutes.
+	// UpdateForce deletes the remaining pods now, as if the deadline had passed, and ends the drain within two minutes.
 	UpdateForce = "force"
-	// UpdateDeadline sets a new deadline; zero takes it away.
+	// UpdateDeadline sets a new deadline; zero removes it.
 	UpdateDeadline = "deadline"
 	// QueryStatus returns the DrainStatus.
 	QueryStatus = "status"
 )
 
-// DrainOrder is what a person tells a drain.
+// DrainOrder is an order that a person gives a drain.
 type DrainOrder struct {
-	// Note says why, for those who read the drain later, and By who orders it, as the API server knows them.
+	// Note says why, for those who read the drain later. By is who gave the order, as the API server knows them.
 	Note string `json:"note,omitempty"`
 	By   string `json:"by,omitempty"`
 	// Deadline is for UpdateDeadline only.
 	Deadline time.Time `json:"deadline,omitzero"`
 }
 
-// DrainStatus is what a drain says of itself.
+// DrainStatus is what a drain reports about itself.
 type DrainStatus struct {
 	Node     string `json:"node"`
 	Claim    string `json:"claim,omitempty"`

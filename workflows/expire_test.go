@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// TestGracefulExpiry leads nodes past their expiry while their NodePool wants them replaced first.
+// TestGracefulExpiry takes nodes past their expiry while their NodePool wants them replaced first.
 func TestGracefulExpiry(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -25,10 +25,10 @@ func TestGracefulExpiry(t *testing.T) {
 	for _, row := range []struct {
 		why     string
 		arrange func(*testsuite.TestWorkflowEnvironment)
-		// answers are DeleteClaim's to one question after the other.
+		// answers are DeleteClaim's answers, in order.
 		answers []Ending
 		reason  string
-		// asked is when DeleteClaim was asked, and whether for expiry alone.
+		// asked is when DeleteClaim was called, and expires whether for expiry alone.
 		asked    []time.Duration
 		expires  []bool
 		deadline time.Time

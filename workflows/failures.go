@@ -10,17 +10,18 @@ import (
 const (
 	// FailureStaleRequest means the fleet request names something that is gone, and that it launched nothing.
 	FailureStaleRequest = "StaleRequest"
-	// FailureTokenSpent means the token was used for another request, so that somebody may have launched for the group.
+	// FailureTokenSpent means the token was used for another request, so that instances may have been launched for the
+	// group.
 	FailureTokenSpent = "TokenSpent"
 	// FailureNodeClassNotReady means the claim's node class cannot be launched from.
 	FailureNodeClassNotReady = "NodeClassNotReady"
-	// FailureInsufficientCapacity means no offering the claims allow can be had.
+	// FailureInsufficientCapacity means no offering that the claims allow is available.
 	FailureInsufficientCapacity = "InsufficientCapacity"
-	// FailureChanged means that what was decided does not fit the cluster any more.
+	// FailureChanged means that the decision no longer fits the cluster.
 	FailureChanged = "Changed"
-	// FailureNotLost means that an instance runs of which somebody has said that it is gone.
+	// FailureNotLost means that an instance runs that was reported gone.
 	FailureNotLost = "NotLost"
-	// FailureNotDrained means that pods have come to a node since it was drained.
+	// FailureNotDrained means that pods have been bound to a node since it was drained.
 	FailureNotDrained = "NotDrained"
 )
 
@@ -46,7 +47,7 @@ func alreadyStarted(err error) bool {
 	return errors.As(err, &running)
 }
 
-// terminated says that a person ended a child with Terminate.
+// terminated reports whether a person ended a child with Terminate.
 func terminated(err error) bool {
 	var ended *temporal.TerminatedError
 	return errors.As(err, &ended)

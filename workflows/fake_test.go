@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// fakes are activities whose answers a test chooses. What a test leaves out must not be called.
+// fakes are activities with answers that a test sets. Activities that a test leaves out must not be called.
 type fakes struct {
 	Activities
 	plan    func(PlanInput) (PlanResult, error)
@@ -25,7 +25,7 @@ type fakes struct {
 	delete  func(DeleteClaimInput) Ending
 	look    func() Evaluation
 	remove  func(Removal) RemovalResult
-	// asked is what Evaluate was told, where a test wants to know.
+	// asked receives the input of Evaluate, if set.
 	asked func(EvaluateInput)
 	begin func(Replace) (BeginResult, error)
 	await func(context.Context, AwaitReplacementsInput) (Awaited, error)
@@ -87,7 +87,7 @@ func (f *fakes) Remove(_ context.Context, in Removal) (RemovalResult, error) {
 	return f.remove(in), nil
 }
 
-// environment is a workflow environment with these activities, in which a claim's launch never fails by itself.
+// environment returns a workflow environment with these activities, in which a claim's launch never fails by itself.
 func environment(t *testing.T, f *fakes) *testsuite.TestWorkflowEnvironment {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
@@ -118,7 +118,7 @@ func (f *fakes) register(env *testsuite.TestWorkflowEnvironment) {
 	UndoReplacementActivity.register(env, f.UndoReplacement)
 }
 
-// prepared is a prepared launch of these claims.
+// prepared returns a prepared launch of these claims.
 func prepared(claims ...ClaimRef) PreparedLaunch {
 	return PreparedLaunch{Claims: claims, Request: cloud.LaunchRequest{Group: "g", Count: len(claims), CapacityType: "on-demand"}}
 }

@@ -13,16 +13,16 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Karpenter asks again for as long as it gives a launch, with a request of its own each time. The waits between are longer
-// and longer, so that a cause which passes is noticed soon and one that stays costs little history.
+// Karpenter retries for as long as it gives a launch, with a new request each time. The pauses in between grow, so that a
+// cause which passes is noticed soon and one that stays costs little history.
 const (
 	firstAskAnew = 2 * time.Second
 	maxAskAnew   = 20 * time.Second
-	// prepareTries is how often runs from before the waits ask.
+	// prepareTries is the number of tries in runs that began before there were pauses.
 	prepareTries = 3
 )
 
-// askAnew waits before a launch is prepared and sent again, and says whether there is time for that.
+// askAnew waits before a launch is prepared and sent again. It returns false if there is no time left for that.
 func askAnew(ctx workflow.Context, began time.Time, try int) bool {
 	if workflow.GetVersion(ctx, "launch-asks-anew", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return try < prepareTries
@@ -37,10 +37,10 @@ func askAnew(ctx workflow.Context, began time.Time, try int) bool {
 // maxChildren is how many NodeClaim workflows a Launch starts as its children.
 const maxChildren = 2
 
-// Launch gives a group of alike claims their instances, exactly once. The request is prepared and so recorded in this
-// history, then sent with a token made from this workflow's id; however often the sending is repeated, it is the same
-// question. Claim i gets instance i and its own NodeClaim workflow. What capacity refused is given back: those claims
-// are deleted and Provisioning is told to plan their pods again.
+// Launch gives a group of alike claims their instances, exactly once. The request is prepared, and thereby recorded in this
+// history, and then sent with a token made from this workflow's id and claims, so that all sends are the same request. Claim
+// i gets instance i and its own NodeClaim workflow. Claims without an instance are released: they are deleted, and
+// Provisioning is told to plan their pods again.
 func Launch(ctx workflow.Context, in LaunchInput) (LaunchOutcome, error) {
 	workflow.SetCurrentDetails(ctx, launchDetails(in, "Asking for instances."))
 	claims, fleet, err := launch(ctx, in)
@@ -66,8 +66,8 @@ func Launch(ctx workflow.Context, in LaunchInput) (LaunchOutcome, error) {
 	return out, nil
 }
 
-// launch returns the claims that are still wanted and the instances the group has got. A nil error with fewer
-// instances than claims means that capacity was refused; an error says why nothing could be launched.
+// launch returns the claims that are still wanted and the instances of the group. A nil error with fewer instances than
+// claims means that capacity was refused; an error says why nothing could be launched.
 func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 	if in.Adopted {
 		found, err := FindInstancesActivity.Run(ctx, FindInstancesInput{Group: in.Group, Claims: in.Claims, Settle: true}, "look for "+in.Group)
@@ -95,7 +95,7 @@ func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 		if FailureType(err) == FailureStaleRequest && askAnew(ctx, began, try) {
 			continue
 		}
-		// Nobody knows whether the last request was received, so nothing is given back before the cloud was searched.
+		// The last request may have been received, so nothing is released before the cloud was searched.
 		found, findErr := FindInstancesActivity.Run(ctx, FindInstancesInput{Group: in.Group, Claims: prepared.Claims, Settle: true}, "look for "+in.Group)
 		if findErr != nil {
 			return nil, Fleet{}, findErr
@@ -107,9 +107,9 @@ func launch(ctx workflow.Context, in LaunchInput) ([]ClaimRef, Fleet, error) {
 	}
 }
 
-// startNodeClaims starts the workflow of each claim with its instance. Few are children of this one, which are two events
-// each, and three more where they start one after the other. Many are started by one activity, which is eight events
-// with the mark that says so, however many they are.
+// startNodeClaims starts the workflow of each claim with its instance. A few are started as children, at two events each,
+// and three more if they start one after the other. Many are started by one activity, at eight events in all, including the
+// version marker.
 func startNodeClaims(ctx workflow.Context, in LaunchInput, claims []ClaimRef, instances []Instance) error {
 	start := StartNodeClaimsInput{Cluster: in.Cluster, ClusterUID: in.ClusterUID, NodePool: in.NodePool, Group: in.Group, Claims: claims, Instances: instances[:len(claims)]}
 	if len(claims) > maxChildren && workflow.GetVersion(ctx, "start-nodeclaims", workflow.DefaultVersion, 1) == 1 {
@@ -129,9 +129,9 @@ func startNodeClaims(ctx workflow.Context, in LaunchInput, claims []ClaimRef, in
 	return nil
 }
 
-// launchToken makes the idempotency token of a try from the workflow's id and the claims it was started for, in whatever
-// order. Both outlive a run: one that is reset or started again asks with the same token. A run that adopts others of the
-// group's claims must not, or it would be given the instances of the first. EC2 allows 64 ASCII characters.
+// launchToken makes the idempotency token of a try from the workflow's id and its claims, in any order. Both outlive a run:
+// a run that is reset or started again uses the same token. A run that adopts other claims of the group needs another token,
+// or it would be given the instances of the first. EC2 allows 64 ASCII characters.
 func launchToken(workflowID string, claims []ClaimRef, try int) string {
 	uids := make([]string, 0, len(claims))
 	for _, claim := range claims {
@@ -143,7 +143,7 @@ func launchToken(workflowID string, claims []ClaimRef, try int) string {
 	return fmt.Sprintf("tenon-%s-%d", hex.EncodeToString(sum[:20]), try)
 }
 
-// releaseReason says why claims are given back.
+// releaseReason returns the reason for which claims are released.
 func releaseReason(err error) string {
 	switch {
 	case err == nil, FailureType(err) == FailureInsufficientCapacity:
@@ -155,7 +155,7 @@ func releaseReason(err error) string {
 	}
 }
 
-// message is what the activity itself had to say, without the layers Temporal wraps it in.
+// message returns the activity's own message, without the layers Temporal wraps around it.
 func message(err error) string {
 	var failure *temporal.ApplicationError
 	switch {

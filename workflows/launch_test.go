@@ -169,8 +169,8 @@ func TestLaunchRetriesWithTheSameToken(t *testing.T) {
 	}
 }
 
-// TestManyNodeClaimsAreStartedTogether holds that a large group needs one activity for its NodeClaim workflows, which is
-// tried until it succeeds, and that each of them gets what a child would have got.
+// TestManyNodeClaimsAreStartedTogether checks that a large group needs one activity for its NodeClaim workflows, that the
+// activity is tried until it succeeds, and that each workflow gets what a child would have got.
 func TestManyNodeClaimsAreStartedTogether(t *testing.T) {
 	t.Parallel()
 	claims := []ClaimRef{{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}}

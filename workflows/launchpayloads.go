@@ -5,11 +5,11 @@ import "github.com/tenon-sh/tenon/cloud"
 // LaunchInput starts a Launch.
 type LaunchInput struct {
 	Cluster Cluster `json:"cluster"`
-	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
-	// where whoever started this did not know it.
+	// ClusterUID is the UID of the cluster's namespace kube-system, which distinguishes the cluster from another of the same
+	// name. It is empty if it was unknown when the workflow was started.
 	ClusterUID string `json:"clusterUID,omitempty"`
 	LaunchGroup
-	// Adopted says that an earlier Launch of the group may have got as far as the cloud: look there first.
+	// Adopted says that an earlier Launch of the group may have reached the cloud: look there first.
 	Adopted bool `json:"adopted,omitempty"`
 }
 
@@ -35,7 +35,7 @@ type CreateFleetInput struct {
 	Request cloud.LaunchRequest `json:"request"`
 }
 
-// Fleet is what a launch group has got.
+// Fleet is what a launch group has obtained.
 type Fleet struct {
 	Instances []Instance          `json:"instances,omitempty"`
 	Refused   []cloud.OfferingKey `json:"refused,omitempty"`
@@ -63,8 +63,8 @@ type FindInstancesInput struct {
 	Settle bool `json:"settle,omitempty"`
 }
 
-// Found is what FindInstancesActivity returns: instances that no claim has, and the claims that have none. A claim whose
-// NodeClaim workflow runs has the instance which that was started with, even where it is not written down yet.
+// Found is what FindInstancesActivity returns: instances without a claim, and claims without an instance. A claim whose
+// NodeClaim workflow runs has the instance that workflow was started with, even if that is not recorded yet.
 type Found struct {
 	Fleet
 	Claims []ClaimRef `json:"claims,omitempty"`
@@ -77,11 +77,11 @@ type ReleaseClaimsInput struct {
 	Message string     `json:"message,omitempty"`
 }
 
-// StartNodeClaimsInput asks for the NodeClaim workflows of a launch group: claim i has got instance i.
+// StartNodeClaimsInput asks to start the NodeClaim workflows of a launch group. Claim i has instance i.
 type StartNodeClaimsInput struct {
 	Cluster Cluster `json:"cluster"`
-	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
-	// where whoever started this did not know it.
+	// ClusterUID is the UID of the cluster's namespace kube-system, which distinguishes the cluster from another of the same
+	// name. It is empty if it was unknown when the workflow was started.
 	ClusterUID string     `json:"clusterUID,omitempty"`
 	NodePool   string     `json:"nodePool,omitempty"`
 	Group      string     `json:"group"`
@@ -89,7 +89,7 @@ type StartNodeClaimsInput struct {
 	Instances  []Instance `json:"instances"`
 }
 
-// NodeClaims are the inputs of the workflows.
+// NodeClaims returns the inputs of the workflows.
 func (in StartNodeClaimsInput) NodeClaims() []NodeClaimInput {
 	inputs := make([]NodeClaimInput, 0, len(in.Claims))
 	for i, claim := range in.Claims {

@@ -64,7 +64,7 @@ func Attributes() []string {
 		AttrZone.GetName(), AttrPhase.GetName(), AttrReason.GetName()}
 }
 
-// Reasons for which a node goes away. Each removal records exactly one of them.
+// Reasons for which a node is removed. Each removal records exactly one of them.
 const (
 	ReasonEmpty               = "Empty"
 	ReasonExpired             = "Expired"
@@ -76,12 +76,12 @@ const (
 	ReasonInsufficient        = "InsufficientCapacity"
 	ReasonNodeClassNotReady   = "NodeClassNotReady"
 	ReasonInstanceGone        = "InstanceGone"
-	// ReasonClaimGone means that the NodeClaim vanished, as when its finalizer is taken off by hand; ReasonClusterGone that
-	// the cluster did, and another one has its name.
+	// ReasonClaimGone means that the NodeClaim vanished, for example because its finalizer was removed by hand.
+	// ReasonClusterGone means that the cluster vanished and another one has its name.
 	ReasonClaimGone   = "ClaimGone"
 	ReasonClusterGone = "ClusterGone"
 )
 
-// ReasonUnhealthy is why a node goes that has been in a condition from which its instance will not recover for longer
-// than the provider tolerates. What runs on it is lost anyway, so its drain ends at once.
+// ReasonUnhealthy means that a node has been in a condition from which its instance will not recover, for longer than the
+// provider tolerates. What runs on it is lost anyway, so its drain ends at once.
 const ReasonUnhealthy = "Unhealthy"

@@ -7,20 +7,20 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// askAgain is the least time between two questions whether a claim that has expired may be deleted: clocks differ.
+// askAgain is the minimum time between two requests to delete an expired claim, since clocks differ.
 const askAgain = 5 * time.Second
 
-// leavesAtOnce marks lives that do not wait for Join to hear that their claim has to end, which takes until its next
-// heartbeat: an instance that is interrupted while it joins has two minutes.
+// leavesAtOnce marks lives that, when their claim has to end, do not wait until Join has heard of it. Join hears only with
+// its next heartbeat, and an instance that is interrupted while it joins has two minutes.
 const leavesAtOnce = "leaves-joining-at-once"
 
-// lastPass is how long a drain has when its node's end is a matter of force: one pass, which deletes the pods that are
-// left, so that their owners make others, and does not wait for them.
+// lastPass is how long a drain has when its node is ended by force: one pass, which deletes the remaining pods so that their
+// owners create others, and does not wait for them to end.
 const lastPass = 10 * time.Second
 
-// NodeClaim is the life of a node: it joins, serves until somebody or its expiry ends it, is drained and terminated.
-// The claim's object is the record people see and edit; this workflow moves it. It returns when instance, Node and
-// NodeClaim are gone, and never before.
+// NodeClaim is the life of a node: the node joins, serves until somebody or its expiry ends it, is drained and terminated.
+// The NodeClaim object is the record that people see and edit; this workflow acts on it. It returns only when instance, Node
+// and NodeClaim are gone.
 func NodeClaim(ctx workflow.Context, state NodeClaimInput) (NodeClaimResult, error) {
 	n := nodeClaim{NodeClaimInput: state, signals: workflow.GetSignalChannel(ctx, SignalEnding)}
 	if err := n.join(ctx); err != nil {
@@ -35,7 +35,7 @@ func NodeClaim(ctx workflow.Context, state NodeClaimInput) (NodeClaimResult, err
 type nodeClaim struct {
 	NodeClaimInput
 	signals workflow.ReceiveChannel
-	// hurry is a deadline that the drain under way has to be told; zero while there is none.
+	// hurry is a deadline that still has to be passed on to the running drain; zero if there is none.
 	hurry time.Time
 }
 
@@ -72,7 +72,7 @@ func (n *nodeClaim) join(ctx workflow.Context) error {
 	return nil
 }
 
-// serve waits until the node has to go.
+// serve waits until the node has to be removed.
 func (n *nodeClaim) serve(ctx workflow.Context) error {
 	if n.leaving() {
 		return nil
@@ -84,7 +84,7 @@ func (n *nodeClaim) serve(ctx workflow.Context) error {
 	if n.Joined.ExpireAt.IsZero() {
 		return workflow.Await(ctx, n.leaving)
 	}
-	// The timer is left to itself when something else ends the life: cancelling it would only cost an event.
+	// The timer is not cancelled when something else ends the life: cancelling it would only cost an event.
 	expiry := workflow.NewTimerWithOptions(ctx, max(n.Joined.ExpireAt.Sub(workflow.Now(ctx)), 0), workflow.TimerOptions{Summary: "expires"})
 	if err := workflow.Await(ctx, func() bool { return n.leaving() || expiry.IsReady() }); err != nil {
 		return err
@@ -98,8 +98,9 @@ func (n *nodeClaim) serve(ctx workflow.Context) error {
 	return nil
 }
 
-// expire ends a claim that has expired. How its NodePool wants that is asked when it matters, and not remembered: a node
-// that is to be replaced first serves on until somebody ends it, and is asked about again when its time is up for good.
+// expire ends a claim that has expired. It asks DeleteClaim what the NodePool wants when that matters, and does not remember
+// the answer. A node that is to be replaced first serves on until somebody ends it; expire asks about it again when its time
+// is finally up.
 func (n *nodeClaim) expire(ctx workflow.Context) error {
 	for !n.leaving() {
 		ending, err := DeleteClaimActivity.Run(ctx, DeleteClaimInput{Claim: n.Claim.Name, UID: n.Claim.UID, Reason: ReasonExpired, Expires: true},
@@ -125,7 +126,7 @@ func (n *nodeClaim) expire(ctx workflow.Context) error {
 	return nil
 }
 
-// end drains the node, terminates the instance and lets the objects go.
+// end drains the node, terminates the instance and removes the objects.
 func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 	result := NodeClaimResult{Reason: n.Ending.Reason}
 	ctx = hasten(ctx, n.Ending.Reason)
@@ -169,7 +170,7 @@ func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 			Reason: n.Ending.Reason, Outcome: result.Drain, Lost: n.lost(), DrainsAgain: true}, "terminate "+n.Instance.ID)
 		switch FailureType(err) {
 		case FailureNotLost:
-			n.Ending.Lost = false // whoever said so was wrong: its pods are drained as any
+			n.Ending.Lost = false // the report was wrong: the node is drained like any other
 			continue
 		case FailureNotDrained:
 			if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
@@ -182,7 +183,7 @@ func (n *nodeClaim) end(ctx workflow.Context) (NodeClaimResult, error) {
 	}
 }
 
-// tell shows by search attributes why the life ends and how far that has come.
+// tell shows in search attributes why the life ends and how far its end has come.
 func (n *nodeClaim) tell(ctx workflow.Context, phase string) error {
 	if err := workflow.UpsertTypedSearchAttributes(ctx, AttrPhase.ValueSet(phase), AttrReason.ValueSet(n.Ending.Reason)); err != nil {
 		return fmt.Errorf("show phase: %w", err)
@@ -190,8 +191,8 @@ func (n *nodeClaim) tell(ctx workflow.Context, phase string) error {
 	return nil
 }
 
-// lookForNode asks for the Node of a claim that ended before it was told of one. The Node may have registered, and have
-// pods, all the same. A Join returns at once where the claim is being deleted.
+// lookForNode looks for the Node of a claim that ended before the workflow knew of one. The Node may have registered and
+// have pods all the same. Join returns at once if the claim is being deleted.
 func (n *nodeClaim) lookForNode(ctx workflow.Context) error {
 	if n.Joined.Node != "" || n.lost() {
 		return nil
@@ -201,21 +202,21 @@ func (n *nodeClaim) lookForNode(ctx workflow.Context) error {
 	return err
 }
 
-// leaving reports whether the claim has to end. It is the condition everything waits on, and receives what was
-// signalled first: no signal is ever left in the buffer when the workflow moves on or continues as new.
+// leaving reports whether the claim has to end. Everything waits on this condition. It receives pending signals first, so
+// that none is left in the buffer when the workflow moves on or continues as new.
 func (n *nodeClaim) leaving() bool {
 	n.receive()
 	return n.Ending.Reason != ""
 }
 
-// lost reports whether the instance turned out to be gone while its node was being drained.
+// lost reports whether the instance was reported gone.
 func (n *nodeClaim) lost() bool {
 	n.receive()
 	return n.Ending.Lost
 }
 
-// receive takes in what was signalled. An end has a reason: a signal without one is a mistake of who sent it, and must not
-// give the end that comes later its deadline, or the word that the instance is lost.
+// receive takes in the signals. A signal without a reason is a mistake of its sender: it must not pass on its deadline, or
+// the report that the instance is lost, to an end that comes later.
 func (n *nodeClaim) receive() {
 	var ending Ending
 	for n.signals.ReceiveAsync(&ending) {
@@ -226,7 +227,8 @@ func (n *nodeClaim) receive() {
 	}
 }
 
-// leave records why the claim ends. The first reason stays: a removal has one. A deadline once known is kept.
+// leave records why the claim ends. The first reason stays, since a removal has one. A signal without a deadline does not
+// clear a known one.
 func (n *nodeClaim) leave(ending Ending) {
 	if n.Ending.Reason == "" {
 		n.Ending.Reason = ending.Reason

@@ -127,7 +127,7 @@ func TestNodeClaim(t *testing.T) {
 	}
 }
 
-// upsertWitness notes the phase and the reason of every upsert of search attributes.
+// upsertWitness records the phase and the reason of every upsert of search attributes.
 type upsertWitness struct {
 	interceptor.WorkerInterceptorBase
 	interceptor.WorkflowInboundInterceptorBase
@@ -152,7 +152,7 @@ func (w *upsertWitness) UpsertTypedSearchAttributes(_ workflow.Context, attribut
 	return nil
 }
 
-// TestNodeClaimLeavesItToTheDrainToTell counts what each search attribute upsert of a life says.
+// TestNodeClaimLeavesItToTheDrainToTell checks what each search attribute upsert of a life says.
 func TestNodeClaimLeavesItToTheDrainToTell(t *testing.T) {
 	t.Parallel()
 	node := JoinResult{Node: "n", NodeUID: "u", Initialized: true}
@@ -209,7 +209,7 @@ func TestNodeClaimPassesTheDeadlineOn(t *testing.T) {
 	}
 }
 
-// TestNodeClaimIgnoresAnEndWithoutAReason sends what a person may by hand, before the claim is deleted.
+// TestNodeClaimIgnoresAnEndWithoutAReason sends a signal such as a person might send by hand, before the claim is deleted.
 func TestNodeClaimIgnoresAnEndWithoutAReason(t *testing.T) {
 	t.Parallel()
 	soon := time.Date(2026, 1, 2, 5, 0, 0, 0, time.UTC)
@@ -236,7 +236,7 @@ func TestNodeClaimStopsADrainWhoseInstanceIsGone(t *testing.T) {
 	}
 }
 
-// A signal says that the instance is gone, and EC2 that it runs.
+// A signal says that the instance is gone, but EC2 says that it runs.
 func TestNodeClaimDrainsWhatIsNotLost(t *testing.T) {
 	t.Parallel()
 	got := live(t, JoinResult{Node: "n", NodeUID: "u", Initialized: true}, func(env *testsuite.TestWorkflowEnvironment) {
@@ -250,7 +250,7 @@ func TestNodeClaimDrainsWhatIsNotLost(t *testing.T) {
 	}
 }
 
-// Pods have come to the node between the end of its drain and that of its machine.
+// Pods have been bound to the node between the end of its drain and that of its machine.
 func TestNodeClaimDrainsWhatIsNoLongerDrained(t *testing.T) {
 	t.Parallel()
 	deadline := time.Date(2126, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -267,7 +267,7 @@ func TestNodeClaimDrainsWhatIsNoLongerDrained(t *testing.T) {
 	}
 }
 
-// A claim that is being deleted cannot stay, however its drain was ended.
+// A claim that is being deleted cannot stay, however its drain ended.
 func TestNodeClaimDrainsAgain(t *testing.T) {
 	t.Parallel()
 	for reason, first := range map[string]func() (DrainResult, error){

@@ -19,8 +19,8 @@ const (
 // NodeClaimInput starts a NodeClaim workflow, and carries its state from run to run.
 type NodeClaimInput struct {
 	Cluster Cluster `json:"cluster"`
-	// ClusterUID is the UID of the cluster's namespace kube-system, which tells it from another cluster of its name; empty
-	// where whoever started this did not know it.
+	// ClusterUID is the UID of the cluster's namespace kube-system, which distinguishes the cluster from another of the same
+	// name. It is empty if it was unknown when the workflow was started.
 	ClusterUID string   `json:"clusterUID,omitempty"`
 	Claim      ClaimRef `json:"claim"`
 	NodePool   string   `json:"nodePool,omitempty"`
@@ -28,11 +28,11 @@ type NodeClaimInput struct {
 	Instance   Instance `json:"instance"`
 	// Joined is what is known of the node once it has registered.
 	Joined JoinResult `json:"joined,omitzero"`
-	// Ending is why and by when the node goes; its Reason is empty while the node is wanted.
+	// Ending says why and by when the node is removed; its Reason is empty while the node is wanted.
 	Ending Ending `json:"ending,omitzero"`
-	// DrainTells says that a node's Drain alone shows by search attributes that, and why, the node is drained. Lives
-	// that were started before there was this field show it themselves too. It is in the input, and not a version
-	// marked in the history, because the mark would be two events more in every life.
+	// DrainTells says that only the node's Drain shows in search attributes that the node is drained, and why. Lives started
+	// before this field existed show it themselves too. It is in the input, rather than a version marker in the history,
+	// because the marker would add two events to every life.
 	DrainTells bool `json:"drainTells,omitempty"`
 }
 
@@ -46,11 +46,11 @@ type Ending struct {
 	Deleting bool `json:"deleting,omitempty"`
 	// Lost says that the instance is gone, so that nothing is left to drain.
 	Lost bool `json:"lost,omitempty"`
-	// Forced says that Deadline holds also for a drain that has begun already under a later one, or none: what runs on
+	// Forced says that Deadline also applies to a drain that has already begun with a later deadline, or none: what runs on
 	// the node is lost anyway.
 	Forced bool `json:"forced,omitempty"`
-	// Postponed is DeleteClaim's answer that the claim has expired and is not deleted: its NodePool wants it replaced
-	// first. Again is when to ask again, zero where only somebody else can end it.
+	// Postponed is DeleteClaim's answer that the claim has expired but is not deleted, because its NodePool wants it
+	// replaced first. Again is when to ask again; zero if only somebody else can end it.
 	Postponed bool      `json:"postponed,omitempty"`
 	Again     time.Time `json:"again,omitzero"`
 }
@@ -61,7 +61,7 @@ type JoinInput struct {
 	Instance Instance `json:"instance"`
 }
 
-// JoinResult is how far a claim's node has come.
+// JoinResult says how far a claim's node has come.
 type JoinResult struct {
 	// Node and NodeUID are set once the node has registered.
 	Node    string `json:"node,omitempty"`
@@ -74,7 +74,7 @@ type JoinResult struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// TerminateInput asks for the end of an instance and then of its Node and NodeClaim objects.
+// TerminateInput asks to terminate an instance and then to remove its Node and NodeClaim objects.
 type TerminateInput struct {
 	Claim    ClaimRef `json:"claim"`
 	Instance string   `json:"instance"`
@@ -83,14 +83,14 @@ type TerminateInput struct {
 	Reason   string   `json:"reason"`
 	// Outcome is how the drain ended, for the claim's conditions.
 	Outcome DrainOutcome `json:"outcome,omitempty"`
-	// Lost says that the node was not drained because somebody has said that the instance is gone.
+	// Lost says that the node was not drained because its instance was reported gone.
 	Lost bool `json:"lost,omitempty"`
-	// DrainsAgain says that the life drains its node once more where Terminate gives up with FailureNotDrained. Builds before
-	// there was this field would end there, and have the sweep begin the life anew.
+	// DrainsAgain says that the life drains its node once more if Terminate fails with FailureNotDrained. In builds from
+	// before this field the life would end there, and the sweep would start it anew.
 	DrainsAgain bool `json:"drainsAgain,omitempty"`
 }
 
-// NodeClaimResult is what a NodeClaim workflow returns: the one recorded reason for which its node went away.
+// NodeClaimResult is what a NodeClaim workflow returns: the one recorded reason for which its node was removed.
 type NodeClaimResult struct {
 	Reason string       `json:"reason"`
 	Node   string       `json:"node,omitempty"`
@@ -102,8 +102,8 @@ type DeleteClaimInput struct {
 	Claim  string `json:"claim"`
 	UID    string `json:"uid"`
 	Reason string `json:"reason"`
-	// Deadline is by when its node has to be drained, where that is sooner than the claim itself says.
+	// Deadline is when the node must be drained, if that is sooner than the claim itself says.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Expires says that the claim is to go only for having expired, which its NodePool may postpone.
+	// Expires says that the claim is to be deleted only because it has expired, which its NodePool may postpone.
 	Expires bool `json:"expires,omitempty"`
 }

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/payloads anew")
 
-// payloads are all types that travel between workflows, activities and people: what activities take and return, and what
-// workflows are started with, return, are signalled and are asked.
+// payloads returns all types that travel between workflows, activities and people: the inputs and results of activities and
+// workflows, and the contents of signals and updates.
 func payloads() []reflect.Type {
 	seen := map[reflect.Type]bool{}
 	var all []reflect.Type
@@ -95,11 +95,11 @@ func fill(value reflect.Value, name string) {
 	}
 }
 
-// untagged are keys that a field without a tag leaves in JSON: renaming the field would empty what histories have kept.
+// untagged matches the JSON key of a field without a tag: renaming the field would lose its value in existing histories.
 var untagged = regexp.MustCompile(`"[A-Z][A-Za-z]*":`)
 
-// TestPayloadsAreWhatHistoriesHaveKept holds the JSON of every payload: a field that is renamed or changes its type would be
-// empty in workflows that have begun.
+// TestPayloadsAreWhatHistoriesHaveKept checks the JSON of every payload: a field that is renamed or changes its type would
+// be empty in running workflows.
 func TestPayloadsAreWhatHistoriesHaveKept(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("testdata", "payloads")

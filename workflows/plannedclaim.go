@@ -7,16 +7,15 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// PlannedClaim is a NodeClaim that a replacement is to create, as it was decided: the planner's claim, frozen in a history
-// under names of its own. Package activities turns the one into the other, which compiles only while both have the same
-// fields.
+// PlannedClaim is a NodeClaim that a replacement is to create: the planner's claim, frozen in a history under field names of
+// its own. Package activities converts between the two types, which compiles only while both have the same fields.
 type PlannedClaim struct {
 	NodePool  string `json:"nodePool"`
 	NodeClass string `json:"nodeClass,omitempty"`
 	// CapacityType is the one to buy, Reservation the capacity reservation of a reserved claim.
 	CapacityType string `json:"capacityType,omitempty"`
 	Reservation  string `json:"reservation,omitempty"`
-	// InstanceTypes may be launched, the cheapest first, into Zones.
+	// InstanceTypes are the types that may be launched, the cheapest first, and Zones are where.
 	InstanceTypes []string `json:"instanceTypes,omitempty"`
 	Zones         []string `json:"zones,omitempty"`
 	// Requirements, Requests and Labels are the NodeClaim's.
@@ -25,8 +24,8 @@ type PlannedClaim struct {
 	Labels       map[string]string                             `json:"labels,omitempty"`
 	// Pods are the pods the node is for.
 	Pods []types.UID `json:"pods,omitempty"`
-	// PricePerHour is the cheapest offering's, and MaxPricePerHour what on-demand would cost instead of spot, zero for nothing;
-	// in US dollars.
+	// PricePerHour is the price of the cheapest offering, and MaxPricePerHour is what on-demand would cost instead of spot;
+	// zero means no limit. Both are in US dollars.
 	PricePerHour    float64 `json:"pricePerHour,omitempty"`
 	MaxPricePerHour float64 `json:"maxPricePerHour,omitempty"`
 	// Group is equal for claims that can be launched by one call.

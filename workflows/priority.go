@@ -7,19 +7,19 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// What goes first where more tasks wait than workers take: Temporal's priorities, of which 1 is the highest.
+// The order of tasks when more wait than workers take: Temporal's priorities, of which 1 is the highest.
 const (
-	// priorityInterrupted is for nodes that the cloud takes away: their pods have two minutes.
+	// priorityInterrupted is for nodes that the cloud interrupts: their pods have two minutes.
 	priorityInterrupted = 1
 	// priorityPending is for pods that wait for a node: plans, launches, and nodes that join.
 	priorityPending = 2
-	// priorityOrdered is for what people have ordered, and for all that has no reason of its own.
+	// priorityOrdered is for what people have ordered, and for everything without a priority of its own.
 	priorityOrdered = 3
-	// priorityTidying is for nodes that could as well go later: those that are not needed, drifted or expired.
+	// priorityTidying is for nodes whose removal can wait: those that are not needed, drifted or expired.
 	priorityTidying = 4
 )
 
-// priorityOf is how soon a node has to go that goes for a reason.
+// priorityOf returns the priority of removing a node for a reason.
 func priorityOf(reason string) int {
 	switch reason {
 	case ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonInstanceStopping, ReasonInstanceTerminated:

@@ -6,8 +6,8 @@ import (
 	karpv1 "github.com/tenon-sh/tenon/api/karpenter/v1"
 )
 
-// TestWhatGoesFirst holds the order of what waits on a busy task queue: interruptions, pods that wait, people, and what could
-// as well go later.
+// TestWhatGoesFirst checks the order of tasks on a busy task queue: interruptions, pending pods, people's orders, and
+// removals that can wait.
 func TestWhatGoesFirst(t *testing.T) {
 	t.Parallel()
 	drain := func(reason string) Start { return DrainOptions(DrainInput{Cluster: "c", Node: "n", Reason: reason}) }

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Provisioning turns pending pods into launches, for ever. A signal that pods are pending starts a plan; the plan
-// itself waits until the burst has stopped arriving, as the mirror sees every pod and this history need not; each
-// launch group of the plan becomes a Launch workflow. While nothing is pending it waits at one place and costs nothing.
+// Provisioning turns pending pods into launches, for ever. A signal that pods are pending starts a plan. The activity itself
+// waits for the end of the burst, because the mirror sees every pod and this history need not. Each launch group of the plan
+// becomes a Launch workflow. While nothing is pending, Provisioning waits in one place and costs nothing.
 func Provisioning(ctx workflow.Context, state ProvisioningInput) error {
 	p := provisioning{ProvisioningInput: state, refused: workflow.GetSignalChannel(ctx, SignalCapacityRefused),
 		pending: workflow.GetSignalChannel(ctx, SignalPodsPending)}
@@ -50,7 +50,7 @@ func (p *provisioning) receive(ctx workflow.Context) {
 	for p.pending.ReceiveAsync(&announced) {
 		p.Pending = p.Pending || !p.seen(ctx, announced.Seen)
 		if announced.SeenVersion != "" {
-			// A plan that looked later may still have looked at an older state, on another worker.
+			// A later plan may still have looked at an older state, on another worker.
 			p.Pending = p.Pending || announced.SeenVersion != p.SeenVersion
 			p.SeenVersion = NewerVersion(p.SeenVersion, announced.SeenVersion)
 		}
@@ -77,16 +77,16 @@ func (p *provisioning) receive(ctx workflow.Context) {
 	}
 }
 
-// clocksDiffer marks workflows that plan for what was announced longer before the last plan than a burst lasts.
+// clocksDiffer marks workflows that plan again for pods announced more than maxBurst before the last plan.
 const clocksDiffer = "clocks-differ"
 
-// maxBurst is how long before the plan that waits for it a burst may have begun to be announced.
+// maxBurst is how long before its plan a burst may have begun to be announced.
 const maxBurst = 15 * time.Second
 
-// seen says that the last plan has looked at the pods that were announced then: a burst is announced again and again while
-// the plan waits for its end. The two moments may be of the clocks of two workers, or of one that was stepped in between.
-// Where they are further apart than a burst lasts, that is what they are, and pods are rather planned for once too often.
-// Where they are not, the pods are announced once more in ten seconds.
+// seen reports whether the last plan has looked at the pods announced at this time: a burst is announced again and again
+// while the plan waits for its end. The two times may come from the clocks of two workers, or from one that was stepped in
+// between. If they are further apart than a burst lasts, seen assumes that, since it is better to plan once too often. If
+// they are not, the pods are announced once more in ten seconds.
 func (p *provisioning) seen(ctx workflow.Context, announced time.Time) bool {
 	before := p.Looked.Sub(announced)
 	switch {
@@ -98,7 +98,7 @@ func (p *provisioning) seen(ctx workflow.Context, announced time.Time) bool {
 	return true
 }
 
-// NewerVersion returns the later of two resource versions. One that is none, as somebody may have sent it, does not count.
+// NewerVersion returns the later of two resource versions. It ignores one that is not valid, as somebody may have sent it.
 func NewerVersion(a, b string) string {
 	if _, err := resourceversion.CompareResourceVersion(b, b); err != nil {
 		return a
@@ -109,7 +109,7 @@ func NewerVersion(a, b string) string {
 	return b
 }
 
-// act makes one plan and starts its launches, where pods are pending.
+// act makes one plan and starts its launches, if pods are pending.
 func (p *provisioning) act(ctx workflow.Context) error {
 	if !p.Pending {
 		return nil
@@ -154,7 +154,7 @@ func startLaunches(ctx workflow.Context, cluster Cluster, clusterUID string, gro
 	return nil
 }
 
-// details are the newest plan, and beside it the last one that launched something.
+// details describes the newest plan and, if it is another, the last one that launched something.
 func (p *provisioning) details() string {
 	details := fmt.Sprintf("Waiting for pending pods. %d plans made.\n", p.Round)
 	if p.Last != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// provision runs Provisioning until it continues as new, and returns the state it carries on.
+// provision runs Provisioning until it continues as new, and returns the state it passes on.
 func provision(t *testing.T, f *fakes, state ProvisioningInput, arrange func(*testsuite.TestWorkflowEnvironment)) ProvisioningInput {
 	t.Helper()
 	env := environment(t, f)
@@ -228,7 +228,8 @@ func TestDisruptionLooksAgainWhenDue(t *testing.T) {
 	}
 }
 
-// TestProvisioningRemembersGrowth hands what a plan knows of pods that get nodes in vain to the next, and to who asks.
+// TestProvisioningRemembersGrowth passes on what a plan knows of pods that get nodes in vain, to the next plan and to
+// questions.
 func TestProvisioningRemembersGrowth(t *testing.T) {
 	t.Parallel()
 	looked := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -240,7 +241,7 @@ func TestProvisioningRemembersGrowth(t *testing.T) {
 		case 1:
 			return PlanResult{Looked: looked, Grown: stubborn, Again: true}, nil
 		case 2:
-			return PlanResult{Again: true}, nil // it went on where another had stopped, and has not looked
+			return PlanResult{Again: true}, nil // it continued another one that had stopped, and has not looked
 		}
 		return PlanResult{Looked: looked, Grown: plans[2].Grown}, nil
 	}}
@@ -274,8 +275,8 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
-// TestProvisioningForgetsAnotherClustersVersions has a plan find that what was seen is of a cluster that had this one's name
-// before, or of this one before a backup was restored.
+// TestProvisioningForgetsAnotherClustersVersions makes a plan find that the version seen belongs to a cluster that had this
+// one's name before, or to this one before a backup was restored.
 func TestProvisioningForgetsAnotherClustersVersions(t *testing.T) {
 	t.Parallel()
 	for reason, created := range map[string]string{"the plan creates nothing": "", "the plan creates claims": "7"} {

@@ -1,9 +1,9 @@
-// Package workflows tells the stories of a cluster's nodes: deterministic orchestration, and nothing else.
+// Package workflows orchestrates the lives of a cluster's nodes: deterministic workflow code, and nothing else.
 //
 // Reading order: activity, failures, names, interruption, plannedclaim, provisioningpayloads, launchpayloads,
-// nodeclaimpayloads, adoption, drainpayloads, disruptionpayloads, replacementpayloads, sweeppayloads, whypayloads, policies, priority,
-// start, launch, drain, drainorders, draindetails, nodeclaim, attach, series, singleton, retire, replacementdetails, replacement, provisioning,
-// why, disruption, whynode, sweep, register.
+// nodeclaimpayloads, adoption, drainpayloads, disruptionpayloads, replacementpayloads, sweeppayloads, whypayloads, policies,
+// priority, start, launch, drain, drainorders, draindetails, nodeclaim, attach, series, singleton, retire,
+// replacementdetails, replacement, provisioning, why, disruption, whynode, sweep, register.
 //
 // # The workflows
 //
@@ -11,24 +11,25 @@
 //	Launch        seconds     one CreateFleet, exactly once → a NodeClaim workflow per instance
 //	NodeClaim     the node's  join → serve until something ends it → drain → terminate
 //	Drain         minutes     cordon, evict in order under budgets, wait for volumes, by a deadline
-//	Disruption    for ever    something changed → one evaluation → empty nodes are removed, the others by Replacements
-//	Replacement   minutes     mark → launch → initialized → stable → look once more → delete the claims; or take it all back
+//	Disruption    for ever    something changed → one evaluation → empty nodes are removed, others through Replacements
+//	Replacement   minutes     mark → launch → initialized → stable → check again → delete the claims; or undo everything
 //	Sweep         seconds     compares cloud, cluster and workflows, and puts right what nobody owns
 //
 // # How they are written
 //
-// Each workflow is a struct of durable state and a loop with one place where it waits. Signals are facts and change
-// only the state; updates are what people order and have validators. Everything durable is in the input, so that a
-// workflow can continue as a new run at any quiet point.
+// Each workflow is a struct of durable state and a loop that waits in one place. Signals report facts and change only the
+// state; updates are orders from people and have validators. All durable state is in the input, so that a workflow can
+// continue as new at any quiet point.
 //
-// Workflows know neither Kubernetes nor AWS. What they do to the world are activities, named in policies.go with their
-// types, timeouts and retries; package activities implements them. Payloads are names and numbers.
+// Workflows know neither Kubernetes nor AWS. Every side effect is an activity. policies.go declares the activities with
+// their types, timeouts and retries, and package activities implements them. Payloads are names and numbers.
 //
 // # Which build runs them
 //
-// All of them upgrade automatically: at its next task a workflow goes on with the build that is current then, older or newer.
-// None is pinned to the build that began it, since nobody keeps the workers of that one until it ends (package worker says
-// why). So a change of what a workflow does is marked with workflow.GetVersion, and recorded histories are replayed.
+// All workflows upgrade automatically: each task runs on the build that is current at that moment, older or newer than the
+// one before. No workflow is pinned to the build that started it, because nobody keeps that build's workers running until
+// the workflow ends (package worker says why). So a change in what a workflow does is marked with workflow.GetVersion, and
+// recorded histories are replayed.
 //
 // # What it costs
 //
@@ -45,7 +46,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Activities is every side effect the workflows have. Package activities implements it.
+// Activities lists every side effect of the workflows. Package activities implements it.
 type Activities interface {
 	Plan(context.Context, PlanInput) (PlanResult, error)
 	WhyPod(context.Context, PodQuestion) (PodAnswer, error)

@@ -11,22 +11,23 @@ import (
 )
 
 const (
-	// StableFor is how long replacements have to serve before the nodes go. Karpenter waits as long, in its one loop.
+	// StableFor is how long replacements have to serve before the nodes are removed. Karpenter waits as long, in its one
+	// loop.
 	StableFor = 15 * time.Second
-	// ReplacementPatience is how long what was launched may take to serve: RegistrationTimeout, by which a machine that
-	// does not join is given up anyway, and as long again as a large node takes to become ready.
+	// ReplacementPatience is how long launched nodes may take to serve: RegistrationTimeout, after which a machine that has
+	// not joined is given up anyway, plus the time that a large node takes to become ready.
 	ReplacementPatience = RegistrationTimeout + 5*time.Minute
-	// readyPatience bounds how long moved pods are waited for.
+	// readyPatience limits how long a replacement waits for moved pods.
 	readyPatience = 10 * time.Minute
 )
 
-// Replacement carries one decision out: it marks the nodes, launches what replaces them, waits until that serves and has
-// served for a while, looks once more whether the nodes may go, and deletes their claims, whose workflows drain and
-// terminate them. Whatever goes wrong before that is taken back, and so is everything when a person cancels it.
+// Replacement carries out one decision: it marks the nodes, launches their replacements, waits until those serve and have
+// served for a while, checks once more that the nodes may be removed, and deletes their claims, whose workflows drain and
+// terminate them. If anything goes wrong before that, or a person cancels it, everything is undone.
 func Replacement(ctx workflow.Context, in ReplacementInput) (ReplacementResult, error) {
 	r := replacement{ReplacementInput: in}
 	failure := r.replace(ctx)
-	// What is left to do has to be done whether or not somebody has cancelled the workflow.
+	// The rest must be done even if somebody has cancelled the workflow.
 	rest, stop := workflow.NewDisconnectedContext(ctx)
 	defer stop()
 	if failure != "" {
@@ -48,7 +49,7 @@ type replacement struct {
 	result  ReplacementResult
 }
 
-// replace goes forward, step by step, and returns why it could not.
+// replace runs the steps in order. It returns why one failed, or "".
 func (r *replacement) replace(ctx workflow.Context) (failure string) {
 	for _, step := range []func(workflow.Context) string{r.begin, r.launch, r.await, r.settle, r.retire, r.awaitMoved} {
 		if failure := step(ctx); failure != "" {
@@ -58,7 +59,7 @@ func (r *replacement) replace(ctx workflow.Context) (failure string) {
 	return ""
 }
 
-// failed says in words why a step failed; a workflow that a person has cancelled fails for no other reason.
+// failed says in words why a step failed. If a person has cancelled the workflow, that is the reason.
 func failed(ctx workflow.Context, doing string, err error) string {
 	if ctx.Err() != nil {
 		return "it was cancelled"
@@ -83,7 +84,7 @@ func (r *replacement) begin(ctx workflow.Context) string {
 	return ""
 }
 
-// launched are the claims of all groups.
+// launched returns the claims of all groups.
 func (r *replacement) launched() []ClaimRef {
 	var claims []ClaimRef
 	for _, group := range r.begun.Groups {
@@ -92,8 +93,8 @@ func (r *replacement) launched() []ClaimRef {
 	return claims
 }
 
-// launch has every group launched, and waits for what became of it. A Launch goes on when the replacement is cancelled:
-// nobody could tell otherwise whether it had got as far as the cloud.
+// launch launches every group and waits for the results. A Launch goes on when the replacement is cancelled, because nobody
+// could tell otherwise whether it had reached the cloud.
 func (r *replacement) launch(ctx workflow.Context) string {
 	if len(r.begun.Groups) == 0 {
 		return ""
@@ -116,7 +117,7 @@ func (r *replacement) launch(ctx workflow.Context) string {
 	failure := ""
 	for _, launch := range launches {
 		var out LaunchOutcome
-		// A Launch that somebody else started, or that was terminated, says nothing; the claims will tell.
+		// A Launch that somebody else started, or that was terminated, has no result here; the claims will tell.
 		if err := launch.Get(ctx, &out); err == nil && out.Released > 0 {
 			r.refused = append(r.refused, out.Refused...)
 			failure = fmt.Sprintf("%d replacements could not be launched: %s", out.Released, out.Reason)
@@ -125,7 +126,7 @@ func (r *replacement) launch(ctx workflow.Context) string {
 	return failure
 }
 
-// await waits until everything that was launched serves.
+// await waits until all launched nodes serve.
 func (r *replacement) await(ctx workflow.Context) string {
 	claims := r.launched()
 	if len(claims) == 0 {
@@ -146,7 +147,7 @@ func (r *replacement) await(ctx workflow.Context) string {
 	return ""
 }
 
-// settle lets the cluster come to rest before the nodes are looked at once more.
+// settle lets the cluster come to rest before the nodes are checked once more.
 func (r *replacement) settle(ctx workflow.Context) string {
 	r.describe(ctx, "Waiting "+StableFor.String()+" before the nodes go.")
 	if err := workflow.NewTimerWithOptions(ctx, StableFor, workflow.TimerOptions{Summary: "stable"}).Get(ctx, nil); err != nil {
@@ -155,8 +156,8 @@ func (r *replacement) settle(ctx workflow.Context) string {
 	return ""
 }
 
-// awaitMoved waits until the pods that had to move are Ready elsewhere, where the NodePool asks for it. Nothing can be
-// taken back any more, so it fails for nothing.
+// awaitMoved waits until the pods that had to move are Ready elsewhere, if the NodePool asks for that. Nothing can be undone
+// any more, so it never fails.
 func (r *replacement) awaitMoved(ctx workflow.Context) string {
 	if len(r.owners) == 0 {
 		return ""
@@ -178,7 +179,7 @@ func (r *replacement) awaitMoved(ctx workflow.Context) string {
 	return ""
 }
 
-// undo takes everything back and says why.
+// undo undoes the replacement and records why.
 func (r *replacement) undo(ctx workflow.Context, why string) error {
 	r.result.Undone = why
 	r.describe(ctx, "Taking it back: "+why+".")

@@ -22,7 +22,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// decided is a decision over nodes that replaces them by so many claims.
+// decided returns a decision that replaces nodes by this number of claims.
 func decided(id string, claims int, nodes ...string) Replace {
 	replace := Replace{ID: id, Reason: "Drifted", Moves: 3, SavesPerHour: 0.25, Why: "it has drifted"}
 	for _, node := range nodes {
@@ -34,12 +34,12 @@ func decided(id string, claims int, nodes ...string) Replace {
 	return replace
 }
 
-// acted notes what a replacement does, step by step.
+// acted records what a replacement does, step by step.
 type acted struct{ steps []string }
 
 func (a *acted) note(step string) { a.steps = append(a.steps, step) }
 
-// carriedOut are activities with which a replacement goes well.
+// carriedOut returns activities with which a replacement succeeds.
 func carriedOut(a *acted) *fakes {
 	return &fakes{
 		begin: func(in Replace) (BeginResult, error) {
@@ -70,7 +70,7 @@ func carriedOut(a *acted) *fakes {
 	}
 }
 
-// letGo answers the look at the nodes, and notes whether what was launched was closed at it.
+// letGo sets Retire's answer, and records whether the replacements were kept closed.
 func letGo(answer RetireResult) func(*fakes, *acted) {
 	return func(f *fakes, a *acted) {
 		f.let = func(in RetireInput) RetireResult {
@@ -83,7 +83,7 @@ func letGo(answer RetireResult) func(*fakes, *acted) {
 	}
 }
 
-// carry runs a Replacement and returns what it told Disruption in the end.
+// carry runs a Replacement and returns what it told Disruption at the end.
 func carry(t *testing.T, f *fakes, a *acted, in Replace, launch LaunchOutcome, during func(*testsuite.TestWorkflowEnvironment)) (ended Ended, result ReplacementResult, env *testsuite.TestWorkflowEnvironment) {
 	t.Helper()
 	env = environment(t, f)
@@ -285,8 +285,8 @@ func TestReplacementIsTakenBackWhenCancelled(t *testing.T) {
 	}
 }
 
-// TestReplaceSurvivesHistory holds that a decision is carried out as it was made: the whole claim goes through a
-// history as JSON.
+// TestReplaceSurvivesHistory checks that a decision is carried out as it was made: the whole claim passes through a history
+// as JSON.
 func TestReplaceSurvivesHistory(t *testing.T) {
 	t.Parallel()
 	two := 2

@@ -7,10 +7,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// maxListed is how many things one sentence lists.
+// maxListed is how many items one sentence lists.
 const maxListed = 5
 
-// listed joins a few things into a part of a sentence.
+// listed joins items into a part of a sentence, at most maxListed of them.
 func listed(things []string) string {
 	if over := len(things) - maxListed; over > 0 {
 		return strings.Join(things[:maxListed], "; ") + fmt.Sprintf("; and %d more", over)
@@ -18,7 +18,7 @@ func listed(things []string) string {
 	return strings.Join(things, "; ")
 }
 
-// describe shows people what is being replaced by what, and how far that is.
+// describe shows in the Temporal UI what is replaced by what, and how far the replacement has come.
 func (r *replacement) describe(ctx workflow.Context, state string) {
 	workflow.SetCurrentDetails(ctx, r.details(state))
 }

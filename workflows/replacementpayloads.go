@@ -6,10 +6,10 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// The signals by which a Replacement tells Disruption how far it is. Both are facts that may be repeated or lost: a
-// Replacement that Disruption has not heard of for long is asked for.
+// The signals by which a Replacement reports its progress to Disruption. Both report facts and may be repeated or lost: each
+// evaluation checks which replacements still run.
 const (
-	// SignalReplacementBegun carries a Begun: what the replacement does shows in the cluster from now on.
+	// SignalReplacementBegun carries a Begun: from now on the cluster shows what the replacement does.
 	SignalReplacementBegun = "replacement-begun"
 	// SignalReplacementEnded carries an Ended.
 	SignalReplacementEnded = "replacement-ended"
@@ -24,19 +24,19 @@ const (
 // ReplacementInput starts a Replacement.
 type ReplacementInput struct {
 	Cluster Cluster `json:"cluster"`
-	// ClusterUID is what it is in a LaunchInput.
+	// ClusterUID has the same meaning as in LaunchInput.
 	ClusterUID string `json:"clusterUID,omitempty"`
 	Replace
 }
 
-// BeginResult is what BeginReplacementActivity has made.
+// BeginResult is what BeginReplacementActivity returns.
 type BeginResult struct {
 	Groups []LaunchGroup `json:"groups,omitempty"`
-	// SeenVersion is the resource version of the newest claim. Whoever decides next must have seen it.
+	// SeenVersion is the resource version of the newest claim. The next evaluation must have seen it.
 	SeenVersion string `json:"seenVersion,omitempty"`
 }
 
-// AwaitReplacementsInput asks to wait for claims until they serve.
+// AwaitReplacementsInput asks to wait until claims serve.
 type AwaitReplacementsInput struct {
 	ID          string     `json:"id"`
 	Claims      []ClaimRef `json:"claims"`
@@ -44,15 +44,15 @@ type AwaitReplacementsInput struct {
 	Until       time.Time  `json:"until"`
 }
 
-// Awaited is how far the claims of a replacement have come; all of them serve where both are empty.
+// Awaited says how far the claims of a replacement are. If both fields are empty, all of them serve.
 type Awaited struct {
-	// Lost are claims that are gone or on their way out.
+	// Lost are claims that are gone or being deleted.
 	Lost []string `json:"lost,omitempty"`
-	// Late are claims that do not serve in time, and what they lack.
+	// Late are claims that did not serve in time, with what they lack.
 	Late []string `json:"late,omitempty"`
 }
 
-// PodOwner is a controller, and how many of its pods there were.
+// PodOwner is a controller with the number of its pods.
 type PodOwner struct {
 	Namespace string `json:"namespace"`
 	Kind      string `json:"kind"`
@@ -68,12 +68,12 @@ type AwaitMovedInput struct {
 	Until time.Time `json:"until"`
 }
 
-// MovedPods says what is still missing when the waiting ends; empty where all are Ready.
+// MovedPods says what is still missing when the wait ends; empty if all pods are Ready.
 type MovedPods struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// UndoInput asks to take a replacement back.
+// UndoInput asks to undo a replacement.
 type UndoInput struct {
 	ID    string        `json:"id"`
 	Nodes []RemovedNode `json:"nodes"`
@@ -82,10 +82,10 @@ type UndoInput struct {
 	Why   string   `json:"why"`
 }
 
-// Undone is what was taken back.
+// Undone is the result of undoing a replacement.
 type Undone struct {
-	// Nodes serve on, Claims are deleted, and Kept are replacements that serve already and so stay until they are not
-	// needed.
+	// Nodes are the nodes that keep serving, Claims are those that were deleted, and Kept are replacements that stay until
+	// they are not needed.
 	Nodes  []string `json:"nodes,omitempty"`
 	Claims []string `json:"claims,omitempty"`
 	Kept   []string `json:"kept,omitempty"`
@@ -100,8 +100,8 @@ type Begun struct {
 // Ended is what SignalReplacementEnded carries.
 type Ended struct {
 	ID string `json:"id"`
-	// Undone is why nothing came of it; empty where the nodes go. Changed says that this is because the cluster was another
-	// by the time it was to begin.
+	// Undone is why the replacement was undone; empty if the nodes are removed. Changed says that this is because the
+	// cluster had changed by the time the replacement was to begin.
 	Undone  string `json:"undone,omitempty"`
 	Changed bool   `json:"changed,omitempty"`
 	// Refused are offerings that had no capacity.
@@ -115,41 +115,41 @@ type ReplacementResult struct {
 	Gone    []string `json:"gone,omitempty"`
 	// Launched are the claims that replace them.
 	Launched []string `json:"launched,omitempty"`
-	// Undone is why it was taken back; empty where it was not.
+	// Undone is why the replacement was undone; empty if it was not.
 	Undone string `json:"undone,omitempty"`
-	// TakenBack is what that meant.
+	// TakenBack is what undoing it did.
 	TakenBack Undone `json:"takenBack,omitzero"`
 }
 
-// RetireInput asks to let the nodes of a replacement go.
+// RetireInput asks to remove the nodes of a replacement.
 type RetireInput struct {
 	ID     string        `json:"id"`
 	Reason string        `json:"reason"`
 	Why    string        `json:"why,omitempty"`
 	Nodes  []RemovedNode `json:"nodes"`
-	// Independent lets those go that may, whatever keeps the others.
+	// Independent removes the nodes that may be removed, whatever blocks the others.
 	Independent bool `json:"apart,omitempty"`
 	// Claims are the replacements.
 	Claims []ClaimRef `json:"claims,omitempty"`
-	// Owners asks whose pods will move.
+	// Owners asks for the owners of the pods that will move.
 	Owners bool `json:"owners,omitempty"`
-	// Open has the replacements take any pods from now on, even if the nodes may not go yet; KeepTainted has them take none,
-	// even if the nodes go.
+	// Open lets the replacements take any pods from now on, even if the nodes may not be removed yet. KeepTainted lets them
+	// take none, even if the nodes are removed.
 	Open        bool `json:"open,omitempty"`
 	KeepTainted bool `json:"closed,omitempty"`
 }
 
-// RetireResult says which nodes go. Either none is blocked, or none was let go, unless each goes for itself.
+// RetireResult says which nodes are removed. Unless the nodes are independent, either none is blocked or none was removed.
 type RetireResult struct {
 	// Retired are the claims that are deleted now, Gone those that somebody else had deleted or terminated.
 	Retired []string `json:"retired,omitempty"`
 	Gone    []string `json:"gone,omitempty"`
-	// Left are the nodes that are kept, where others go without them.
+	// Left are the nodes that are kept while others are removed.
 	Left []RemovedNode `json:"left,omitempty"`
-	// Blocked says what keeps nodes, ForGood that it is not worth waiting for, and NoRoom that it is a lack of room.
+	// Blocked says what keeps nodes, ForGood that waiting will not help, and NoRoom that the cause is a lack of room.
 	Blocked []string `json:"blocked,omitempty"`
 	ForGood bool     `json:"forGood,omitempty"`
 	NoRoom  bool     `json:"crowded,omitempty"`
-	// Owners are those of the pods that move.
+	// Owners are the owners of the pods that move.
 	Owners []PodOwner `json:"owners,omitempty"`
 }

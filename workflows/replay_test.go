@@ -15,8 +15,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// TestReplay runs today's workflows over histories that were recorded with a real server. One that no longer fits would
-// stop every workflow of its kind that is under way when a new version is rolled out.
+// TestReplay runs today's workflows over histories that were recorded with a real server. Code that no longer fits them
+// would stop every running workflow of its kind when a new version is rolled out.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "histories", "*.json.gz"))
@@ -46,7 +46,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// unrecorded are the names of all workflow types, as they register.
+// unrecorded collects the names of all workflow types as they register.
 type unrecorded map[string]bool
 
 func (r unrecorded) RegisterWorkflow(any) {}

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// retirePatience is how long a PodDisruptionBudget may keep the nodes once their replacements serve. Several
-	// replacements at once wait for one another here, where they move pods of the same budget. A lack of room may keep
-	// them for noRoomLooks looks only: what came in between stays, and old and new nodes are paid for meanwhile.
+	// retirePatience is how long a PodDisruptionBudget may block the nodes once their replacements serve. Concurrent
+	// replacements that move pods of the same budget wait for one another here. A lack of room may block the nodes for only
+	// noRoomLooks looks: the pods that took the room stay, and old and new nodes are paid for meanwhile.
 	retirePatience = 10 * time.Minute
 	noRoomLooks    = 2
-	// closedLooks is for how many looks the replacements are kept for the pods they were bought for.
+	// closedLooks is the number of looks for which the replacements are reserved for the pods they were launched for.
 	closedLooks = 2
-	// lateFor is how long after the nodes are let go what was launched for their small pods is kept from others: until the
-	// large ones have found room, and before the small ones are evicted.
+	// lateFor is how long, after the old nodes' claims are deleted, replacements for small pods stay closed to other pods:
+	// until the large pods have found room, and before the small ones are evicted.
 	lateFor = 5 * time.Second
-	// retireAgainFirst and maxRetireAgain bound the pauses between two looks whether the nodes may go.
+	// retireAgainFirst and maxRetireAgain limit the pauses between two looks whether the nodes may be removed.
 	retireAgainFirst, maxRetireAgain = 10 * time.Second, time.Minute
 )
 
-// retire lets the nodes go. What keeps them only for a while is waited for.
+// retire removes the nodes, and waits for blockers that are only temporary.
 func (r *replacement) retire(ctx workflow.Context) string {
 	until := workflow.Now(ctx).Add(retirePatience)
 	pause, nodes, closed := retireAgainFirst, r.Nodes, r.SmallPodsOnly
@@ -34,7 +34,7 @@ func (r *replacement) retire(ctx workflow.Context) string {
 			return failed(ctx, "the nodes could not be let go", err)
 		}
 		if r.Independent {
-			// Those that went are not asked about again.
+			// Nodes that are already removed are not asked about again.
 			nodes, result.Retired, result.Gone = result.Left, append(r.result.Retired, result.Retired...), append(r.result.Gone, result.Gone...)
 		}
 		r.result.Retired, r.result.Gone = result.Retired, result.Gone
@@ -60,10 +60,10 @@ func (r *replacement) retire(ctx workflow.Context) string {
 	}
 }
 
-// open has what was launched take pods, once the large pods of the nodes that go have found room.
+// open lets the replacements take pods, once the large pods of the removed nodes have found room.
 func (r *replacement) open(ctx workflow.Context) error {
 	r.describe(ctx, "The nodes go. What was launched takes their small pods when the large ones have found room.")
-	// What was launched is opened even if somebody cancels the rest: the nodes are going.
+	// The replacements are opened even if somebody cancels the rest: the old nodes are being removed.
 	rest, stop := workflow.NewDisconnectedContext(ctx)
 	defer stop()
 	if err := workflow.NewTimerWithOptions(rest, lateFor, workflow.TimerOptions{Summary: "large pods first"}).Get(rest, nil); err != nil {

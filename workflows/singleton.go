@@ -5,7 +5,7 @@ import "go.temporal.io/sdk/workflow"
 // singleton is one of the two workflows of a cluster that run for ever. It keeps its state in one struct, which is its input
 // when it continues as new.
 type singleton interface {
-	// details are what a person reads who opens the workflow in Temporal's UI, in Markdown.
+	// details returns what the Temporal UI shows of the workflow, in Markdown.
 	details() string
 	// wait returns when there may be something to do, or when Temporal suggests to continue as new.
 	wait(ctx workflow.Context) error
@@ -13,11 +13,11 @@ type singleton interface {
 	receive(ctx workflow.Context)
 	// act does what there is to do.
 	act(ctx workflow.Context) error
-	// again is the error that continues the workflow as new.
+	// again returns the error that continues the workflow as new.
 	again(ctx workflow.Context) error
 }
 
-// forEver runs a singleton. It returns when its history is long enough, and the next run goes on with its state.
+// forEver runs a singleton. It returns when the history is long enough, and the next run continues with its state.
 func forEver(ctx workflow.Context, s singleton) error {
 	for {
 		workflow.SetCurrentDetails(ctx, s.details())
@@ -25,7 +25,7 @@ func forEver(ctx workflow.Context, s singleton) error {
 			return err
 		}
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			// Whoever has sent an update or a query gets an answer first.
+			// Running updates are answered first.
 			if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 				return err
 			}

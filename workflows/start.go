@@ -9,15 +9,15 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Start is how one workflow is started: what the Temporal UI shows of it and what happens when its id is taken. The
-// same value serves the starter, which starts workflows from outside, and workflows that start children, so that a
-// claim looks the same whoever started it.
+// Start says how a workflow is started: what the Temporal UI shows of it, and what happens if its id is taken. The starter,
+// which starts workflows from outside, and workflows that start children use the same value, so that a claim looks the same
+// whoever started it.
 type Start struct {
 	ID         string
 	TaskQueue  string
 	Summary    string
 	Attributes []temporal.SearchAttributeUpdate
-	// Memo tells whoever lists workflows to which object this one belongs.
+	// Memo says to which object the workflow belongs, for those who list workflows.
 	Memo map[string]any
 	// Priority is one of the priorities of this package.
 	Priority int
@@ -25,16 +25,16 @@ type Start struct {
 	Again bool
 }
 
-// What the memos of workflows say that belong to one object. The sweep finds by it workflows whose object is gone.
+// The memo keys of workflows that belong to one object. The sweep uses them to find workflows whose object is gone.
 const (
-	// MemoUID is the UID of the NodeClaim, and in the memo of a Drain that of the Node.
+	// MemoUID is the UID of the NodeClaim or, for a Drain, of the Node.
 	MemoUID = "uid"
-	// MemoClusterUID tells the cluster from another one of its name.
+	// MemoClusterUID distinguishes the cluster from another of the same name.
 	MemoClusterUID = "clusterUID"
 )
 
-// LaunchOptions says how the Launch of a group is started. It may run again: its token is made from its id, so a second
-// run finds what the first one launched.
+// LaunchOptions says how the Launch of a group is started. It may run again: its token is made from its id and claims, so a
+// second run finds what the first one launched.
 func LaunchOptions(c Cluster, g LaunchGroup) Start {
 	return Start{ID: c.LaunchID(g.Group), TaskQueue: c.TaskQueue(), Again: true, Priority: priorityPending,
 		Summary: fmt.Sprintf("launch %d for NodePool %s", len(g.Claims), orNone(g.NodePool)),
@@ -74,8 +74,8 @@ func DisruptionOptions(c Cluster) Start {
 		Attributes: []temporal.SearchAttributeUpdate{AttrCluster.ValueSet(string(c))}}
 }
 
-// ReplacementOptions says how a Replacement is started. Its id is used once: a second run would begin again what the
-// first one has taken back.
+// ReplacementOptions says how a Replacement is started. Its id is used once: a second run would begin again what the first
+// one has undone.
 func ReplacementOptions(in ReplacementInput) Start {
 	first := in.Nodes[0]
 	return Start{ID: in.Cluster.ReplacementID(in.ID), TaskQueue: in.Cluster.TaskQueue(), Priority: priorityTidying,

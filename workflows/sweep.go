@@ -6,8 +6,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Sweep compares cloud, cluster and workflows once, and puts right what a bug or a person has left behind. A Schedule
-// starts it every SweepNet, and whoever leads every SweepInterval while anything that it compares changes.
+// Sweep compares cloud, cluster and workflows once, and puts right what a bug or a person has left behind. A Schedule starts
+// it every SweepNet. The leading worker starts it every SweepInterval while anything that it compares is changing.
 func Sweep(ctx workflow.Context, in SweepInput) (SweepResult, error) {
 	result, err := SweepActivity.Run(ctx, in, "compare cloud, cluster and workflows")
 	if err != nil {

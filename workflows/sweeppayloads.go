@@ -5,30 +5,31 @@ type SweepInput struct {
 	Cluster Cluster `json:"cluster"`
 }
 
-// SweepResult counts what a Sweep has put right; all zero in a cluster where nothing ever goes wrong.
+// SweepResult says what a Sweep compared and put right. In a cluster where nothing goes wrong, only Instances and Claims are
+// not zero.
 type SweepResult struct {
 	Instances int `json:"instances"`
 	Claims    int `json:"claims"`
-	// Terminated are instances nobody owned.
+	// Terminated are instances that nobody owned.
 	Terminated []string `json:"terminated,omitempty"`
 	// Adopted are claims that had no workflow.
 	Adopted []string `json:"adopted,omitempty"`
 	// Lost are claims whose instance is gone.
 	Lost []string `json:"lost,omitempty"`
-	// Nodes are Node objects without instance and claim that were let go.
+	// Nodes are deleted Node objects that had neither instance nor claim.
 	Nodes []string `json:"nodes,omitempty"`
-	// Unmarked are Nodes that were marked as going and nobody takes away.
+	// Unmarked are Nodes that were marked for removal but that nobody removes.
 	Unmarked []string `json:"unmarked,omitempty"`
-	// Dropped are claims of replacements that are over, which were never launched.
+	// Dropped are claims that were never launched, of replacements that are over.
 	Dropped []string `json:"dropped,omitempty"`
 	// Ended are workflows that were told that their NodeClaim or Node is gone.
 	Ended []string `json:"ended,omitempty"`
-	// Failed says of some objects why they could not be put right, and Failures counts all of them.
+	// Failed says for some objects why they could not be put right. Failures counts all of them.
 	Failed   []string `json:"failed,omitempty"`
 	Failures int      `json:"failures,omitempty"`
-	// Stuck are workflows that are stuck, with what Temporal says of that; their code may not fit their history.
+	// Stuck are workflows that make no progress, with what Temporal says about it; their code may not fit their history.
 	Stuck []string `json:"stuck,omitempty"`
-	// Withheld counts nodes that were left for the next sweep, since one may end only so many.
+	// Withheld counts nodes that were left for the next sweep, since one sweep may end only so many.
 	Withheld int `json:"withheld,omitempty"`
 	// Stopped says why no node was ended at all; empty where all is well.
 	Stopped string `json:"stopped,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// listen has Provisioning answer questions.
+// listen registers the update UpdateWhyPod.
 func (p *provisioning) listen(ctx workflow.Context) error {
 	answer := func(ctx workflow.Context, question PodQuestion) (PodAnswer, error) {
 		question.Unavailable, question.Grown = p.Unavailable, p.Grown

@@ -10,7 +10,7 @@ import (
 	"github.com/tenon-sh/tenon/cloud"
 )
 
-// asked is what comes of an update.
+// asked is the outcome of an update.
 type asked struct {
 	rejected, failed error
 	answer           PodAnswer

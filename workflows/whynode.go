@@ -7,10 +7,11 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// WhyNodeActivity evaluates for one person who asks, and changes nothing. It is given up as soon as WhyPodActivity.
+// WhyNodeActivity runs an evaluation to answer one person's question, and changes nothing. It gives up as soon as
+// WhyPodActivity.
 var WhyNodeActivity = Activity[NodeQuestion, NodeAnswer]{"WhyNode", WhyPodActivity.Policy}
 
-// listen has Disruption answer questions.
+// listen registers the update UpdateWhyNode.
 func (d *disruption) listen(ctx workflow.Context) error {
 	answer := func(ctx workflow.Context, question NodeQuestion) (NodeAnswer, error) {
 		question.Evaluate = d.evaluateInput()
@@ -28,7 +29,7 @@ func (d *disruption) listen(ctx workflow.Context) error {
 	return nil
 }
 
-// evaluateInput is what Disruption knows and the mirror may not.
+// evaluateInput returns what Disruption knows and the mirror may not.
 func (d *disruption) evaluateInput() EvaluateInput {
 	return EvaluateInput{Running: d.Running, Leaving: d.Leaving, Held: d.Held, Unavailable: d.Unavailable, Disrupted: d.Disrupted, SeenVersion: d.SeenVersion, ClusterUID: d.ClusterUID}
 }

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// answered is what comes of a question about a node.
+// answered is the outcome of a question about a node.
 type answered struct {
 	rejected, failed error
 	answer           NodeAnswer
@@ -25,7 +25,7 @@ func (a *answered) Complete(result any, err error) {
 	}
 }
 
-// A question is answered by an activity that is told what Disruption knows; it evaluates nothing.
+// An activity answers the question from what Disruption knows. Disruption runs no evaluation for it.
 func TestDisruptionAnswersWhyANodeStays(t *testing.T) {
 	t.Parallel()
 	want := NodeAnswer{Known: true, Managed: true, Claim: "a", Verdicts: []NodeVerdict{{Reason: "Drifted", Cause: "Budget", Message: "budgets allow 0"}}}

@@ -1,5 +1,5 @@
-// Package architecture holds the rules about who may import whom and how large anything may become, as tests, and measures
-// what they judge. `make house` prints the figures of every package.
+// Package architecture contains, as tests, the rules about which package may import which and how large anything may become,
+// and measures what they check. `make house` prints the figures of every package.
 //
 // Imports point one way: cmd → worker → starter, activities → workflows → cluster → plan → cloud → api. Two packages have
 // stricter rules, because what they promise depends on them: workflows must be deterministic, so nothing that talks to

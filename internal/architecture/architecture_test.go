@@ -30,12 +30,12 @@ var layers = [][]string{
 // bans are imports that are forbidden whatever the layer.
 var bans = []struct {
 	reason string
-	// tree is the one the rule is for, as a path below the module.
+	// tree is the tree that the rule applies to, as a path below the module.
 	tree string
 	// reach forbids packages anywhere below the tree's imports, by path prefix.
 	reach []string
-	// direct forbids packages in our own files only: the standard library uses them for its own purposes, so being
-	// reachable means nothing.
+	// direct forbids packages in our own files only. The standard library uses them for its own purposes, so it does not
+	// matter whether they are reachable.
 	direct []string
 }{
 	{
@@ -59,7 +59,7 @@ var bans = []struct {
 			"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go",
 			"go.temporal.io", "google.golang.org/grpc", Module + "/cloud/aws", Module + "/cloud/ec2sim",
 		},
-		// math/rand/v2 is not among them: a generator with a fixed seed is as pure as a table.
+		// math/rand/v2 is allowed: a generator with a fixed seed is as pure as a table.
 		direct: []string{
 			"net", "net/http", "os", "os/exec", "io/fs", "io/ioutil", "syscall", "database/sql", "log", "log/slog",
 			"math/rand", "crypto/rand", "go.uber.org/zap",
@@ -150,8 +150,8 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
-// own says whether a package is judged by its tree's rule. Of the cloud tree only the contract itself is; the providers
-// and the simulator below it are what the rule keeps apart.
+// own reports whether a package is subject to its tree's rule. In the cloud tree only the contract itself is; the rule keeps
+// it apart from the providers and the simulator below it.
 func own(path, tree string) bool { return tree != "cloud" || path == Module+"/cloud" }
 
 func within(path, prefix string) bool { return path == prefix || strings.HasPrefix(path, prefix+"/") }
@@ -213,8 +213,8 @@ func moduleRoot(t *testing.T) string {
 	return root
 }
 
-// touchSources looks at every source file. The go command remembers results of tests by the files they opened, and what
-// `go list` opens is not this process's doing: without it a stale success would be reported.
+// touchSources reads every source file. The go command caches test results by the files that the test opened, which do not
+// include those that `go list` opens. Without touchSources a stale success would be reported.
 func touchSources(t *testing.T, root string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

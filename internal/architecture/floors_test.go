@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// floors are the packages of the planner from the bottom to the top, each with those of the lower ones that it may import.
-// The planner's consumers import the package plan alone.
+// floors are the packages of the planner from the bottom to the top, each with the lower ones that it may import. The
+// planner's consumers import only the package plan.
 var floors = []struct {
 	name string
 	over []string
@@ -26,12 +26,12 @@ var floors = []struct {
 	{name: "", over: []string{"model", "market", "place", "lifecycle", "disrupt"}},
 }
 
-// maxGlossary is how many lines the glossary in plan's package comment has at most.
+// maxGlossary is the maximum number of lines of the glossary in plan's package comment.
 const maxGlossary = 40
 
 const planner = Module + "/plan"
 
-// floorPath is the import path of a floor.
+// floorPath returns the import path of a floor.
 func floorPath(name string) string { return strings.TrimSuffix(planner+"/"+name, "/") }
 
 func TestFloorsImportDownwards(t *testing.T) {
@@ -78,7 +78,7 @@ func TestConsumersUseTheFacade(t *testing.T) {
 	}
 }
 
-// TestGlossary holds the planner to one short list of its words.
+// TestGlossary checks that the planner has one short list of its words.
 func TestGlossary(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(moduleRoot(t), "plan", "plan.go"), nil, parser.ParseComments|parser.PackageClauseOnly)

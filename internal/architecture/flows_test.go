@@ -15,8 +15,8 @@ var (
 	flowFile    = regexp.MustCompile("`([a-z0-9_/]+\\.go)`")
 )
 
-// TestFlows holds the ways through the code that docs/architecture.md tells: each names files that there are, none twice, and no
-// more than its heading allows.
+// TestFlows checks the ways through the code in docs/architecture.md: the files they name exist, none is named twice, and
+// none has more than its heading allows.
 func TestFlows(t *testing.T) {
 	t.Parallel()
 	root := moduleRoot(t)

@@ -8,27 +8,27 @@ import (
 	"testing"
 )
 
-// limits are what a package may measure at most.
+// limits are the maximum figures of a package.
 type limits struct {
-	// methods is how many methods a type has at most: what needs more is several things.
+	// methods is the maximum number of methods of a type: a type that needs more is several things.
 	methods int
 	// back is the share of arrows between files of a package, in percent, that may run against its reading order.
 	back int
-	// undocumented is how many exported names may be without a comment.
+	// undocumented is the maximum number of exported names without a comment.
 	undocumented int
-	// function is how many lines a function may have.
+	// function is the maximum number of lines of a function.
 	function int
 }
 
-// house is what holds for every package, and planned what holds for the planner's. Few arrows are a bad sample: a share of
-// them counts only from enoughArrows on.
+// house applies to every package, and planned to the planner's. A few arrows are too small a sample: their share counts only
+// from enoughArrows on.
 var (
 	house        = limits{methods: 40, back: 15, undocumented: 1, function: 110}
 	planned      = limits{methods: 25, back: 10, undocumented: 1, function: 70}
 	enoughArrows = 10
 )
 
-// TestPackagesKeepTheirLimits holds every package but the tests' and the generated ones to the limits of the house.
+// TestPackagesKeepTheirLimits checks every package except tests and generated ones against the limits.
 func TestPackagesKeepTheirLimits(t *testing.T) {
 	t.Parallel()
 	for _, source := range sourcesOf(t, "") {
@@ -60,8 +60,8 @@ func TestPackagesKeepTheirLimits(t *testing.T) {
 	}
 }
 
-// TestReadingOrdersNameEveryFile holds that a package comment which tells an order tells it of all files, and that the planner's
-// all do.
+// TestReadingOrdersNameEveryFile checks that a package comment that states an order names all files, and that all the
+// planner's packages state one.
 func TestReadingOrdersNameEveryFile(t *testing.T) {
 	t.Parallel()
 	for _, source := range sourcesOf(t, "") {
@@ -77,11 +77,11 @@ func TestReadingOrdersNameEveryFile(t *testing.T) {
 	}
 }
 
-// allSources are this module's packages, read once for all tests: that takes some seconds. The tests run in their own directory,
-// two below the module's.
+// allSources returns this module's packages. They are read once for all tests, since that takes some seconds. The tests run
+// in their own directory, two levels below the module's.
 var allSources = sync.OnceValues(func() ([]*Source, error) { return Sources(filepath.Join("..", ".."), "./...") })
 
-// sourcesOf are the packages of a tree; "" is the whole module.
+// sourcesOf returns the packages of a tree; "" is the whole module.
 func sourcesOf(t *testing.T, tree string) []*Source {
 	t.Helper()
 	touchSources(t, moduleRoot(t))

@@ -25,7 +25,7 @@ type Measures struct {
 	Longest                 string
 }
 
-// BackShare is the share of arrows that run back, in percent.
+// BackShare returns the share of arrows that run back, in percent.
 func (m Measures) BackShare() int {
 	if m.Arrows == 0 {
 		return 0
@@ -33,7 +33,7 @@ func (m Measures) BackShare() int {
 	return 100 * m.Back / m.Arrows
 }
 
-// Measure takes the figures of a package.
+// Measure computes the figures of a package.
 func (s *Source) Measure() Measures {
 	m := Measures{Files: len(s.files)}
 	arrows := s.arrows()
@@ -90,7 +90,7 @@ func (m *Measures) names(d *ast.GenDecl) {
 	}
 }
 
-// name counts an exported name with the comments that may document it.
+// name counts an exported name, given the comments that may document it.
 func (m *Measures) name(comments ...*ast.CommentGroup) {
 	m.Exported++
 	if !slices.ContainsFunc(comments, func(c *ast.CommentGroup) bool { return c != nil }) {
@@ -98,7 +98,7 @@ func (m *Measures) name(comments ...*ast.CommentGroup) {
 	}
 }
 
-// receiver is the name of the type that a method is of.
+// receiver returns the name of a method's receiver type.
 func receiver(d *ast.FuncDecl) string {
 	for at := d.Recv.List[0].Type; ; {
 		switch t := at.(type) {

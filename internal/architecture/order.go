@@ -9,7 +9,7 @@ import (
 // An arrow leads from a file to another one of its package that it uses.
 type arrow struct{ from, to string }
 
-// arrows are the pairs of files of which the first uses a function, method, type, variable or constant of the second.
+// arrows returns the pairs of files of which the first uses a function, method, type, variable or constant of the second.
 func (s *Source) arrows() map[arrow]bool {
 	arrows := map[arrow]bool{}
 	for id, o := range s.info.Uses {
@@ -27,7 +27,7 @@ func (s *Source) arrows() map[arrow]bool {
 	return arrows
 }
 
-// declaredOrder is what the package comment says after "Reading order:", as names of files; nil where it says nothing.
+// declaredOrder returns the names of the files that the package comment lists after "Reading order:"; nil if it lists none.
 func (s *Source) declaredOrder() []string {
 	var order []string
 	for _, file := range s.files {
@@ -44,7 +44,7 @@ func (s *Source) declaredOrder() []string {
 	return order
 }
 
-// readingOrder is the declared order, or else the best that is found.
+// readingOrder returns the declared order, or else the best that is found.
 func (s *Source) readingOrder(arrows map[arrow]bool) []string {
 	if declared := s.declaredOrder(); declared != nil {
 		return declared
@@ -52,7 +52,8 @@ func (s *Source) readingOrder(arrows map[arrow]bool) []string {
 	return bestOrder(arrows, s.names())
 }
 
-// BestOrder is the order of the package's files, without their endings, against which the fewest arrows were found to run.
+// BestOrder returns the package's files, without their extension, in the order against which the fewest arrows were found to
+// run.
 func (s *Source) BestOrder() []string {
 	arrows := s.arrows()
 	order := bestOrder(arrows, s.readingOrder(arrows))
@@ -62,7 +63,7 @@ func (s *Source) BestOrder() []string {
 	return order
 }
 
-// against are the arrows that run against an order, in which a file uses what comes before it.
+// against returns the arrows that run against an order in which a file uses only what comes before it.
 func against(arrows map[arrow]bool, order []string) []string {
 	place := map[string]int{}
 	for i, name := range order {
@@ -85,7 +86,7 @@ func bestOrder(arrows map[arrow]bool, order []string) []string {
 		moved = false
 		for _, name := range order {
 			from := slices.Index(best, name)
-			// What changes when a file moves past another one is the arrows between the two.
+			// Moving a file past another one changes only the arrows between the two.
 			gain, least, to := 0, 0, from
 			for at := from - 1; at >= 0; at-- {
 				if gain += passing(arrows, name, best[at]); gain < least {
@@ -107,7 +108,7 @@ func bestOrder(arrows map[arrow]bool, order []string) []string {
 	return best
 }
 
-// passing is how many arrows more run back when a file comes before the other one instead of after it.
+// passing returns how many more arrows run back if a file comes before the other one instead of after it.
 func passing(arrows map[arrow]bool, name, other string) int {
 	more := 0
 	if arrows[arrow{name, other}] {

@@ -77,7 +77,7 @@ func Sources(root string, patterns ...string) ([]*Source, error) {
 	return sources, nil
 }
 
-// file is the name of the file that a position is in.
+// file returns the name of the file at a position.
 func (s *Source) file(at token.Pos) string { return filepath.Base(s.fset.Position(at).Filename) }
 
 // lines is how many lines a file has.
@@ -94,7 +94,7 @@ func (s *Source) names() []string {
 	return names
 }
 
-// defined are the lower-case names of everything that the package declares.
+// defined returns the names of everything that the package declares, in lower case.
 func (s *Source) defined() map[string]bool {
 	words := map[string]bool{}
 	for _, o := range s.info.Defs {

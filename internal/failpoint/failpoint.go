@@ -7,20 +7,21 @@
 //	refused the reply has been received, it is an error, and nothing has been done with it
 //	ack     an activity is over, and Temporal has not been told
 //
-// Where that is not exact enough, the activity, a part of the request's body and which of several occurrences is meant
-// can be named too: `Evict: PATCH nodes{disrupted}#2 before`.
+// If that is not exact enough, a point can also name the activity, a part of the request's body, and which of several
+// occurrences is meant: `Evict: PATCH nodes{disrupted}#2 before`.
 //
-// The environment variable TENON_FAILPOINTS lists points separated by commas; TENON_FAILPOINTS_DIR is a directory in
-// which each point that has struck leaves a file of its name, so that it strikes once, and so that a test sees which
-// have. Occurrences are counted there as well, over all restarts. At a point the process sends itself SIGKILL: nothing is
-// flushed, closed or deferred.
+// The environment variable TENON_FAILPOINTS lists points separated by commas. TENON_FAILPOINTS_DIR is a directory in which
+// each point that has struck leaves a file of its name, so that it strikes only once and a test can see which have struck.
+// Occurrences are counted there as well, over all restarts. At a point the process sends itself SIGKILL: nothing is flushed,
+// closed or deferred.
 //
-// Three variables shorten waits for tests that cannot bear them. TENON_FAILPOINTS_HEARTBEAT bounds the heartbeat timeout of
-// every activity, so that a test that kills often need not wait for each death to be noticed. TENON_FAILPOINTS_STABLE is how
-// long replacements serve before the nodes go, and TENON_FAILPOINTS_SERVE how long they may take to serve.
+// Three variables shorten waits that are too long for tests. TENON_FAILPOINTS_HEARTBEAT limits the heartbeat timeout of
+// every activity, so that a test that kills often need not wait long for each death to be noticed. TENON_FAILPOINTS_STABLE
+// is how long replacements serve before the nodes are removed, and TENON_FAILPOINTS_SERVE is how long they may take to
+// serve.
 //
-// The points sit where a worker meets the world, in its HTTP transports (transport.go) and in interceptors around
-// activities and workflows (interceptor.go), so no line of the product knows of them. Without a variable nothing is installed.
+// The points are at the worker's boundaries, in its HTTP transports (transport.go) and in interceptors around activities and
+// workflows (interceptor.go), so no line of product code knows of them. Without a variable nothing is installed.
 package failpoint
 
 import (
@@ -46,7 +47,7 @@ const (
 	ServeVariable     = "TENON_FAILPOINTS_SERVE"
 )
 
-// Points are the places at which this process kills itself, and bounds of what it waits for.
+// Points are the places at which this process kills itself, and limits on what it waits for.
 type Points struct {
 	dir string
 	bounds
@@ -55,21 +56,21 @@ type Points struct {
 	left []point
 }
 
-// bounds shorten what a worker waits for; zero leaves it as it is.
+// bounds limit what a worker waits for; zero means no limit.
 type bounds struct {
-	// heartbeat bounds heartbeat timeouts, stable how long replacements serve before the nodes go, and serve how long they may
-	// take to serve.
+	// heartbeat limits heartbeat timeouts, stable how long replacements serve before the nodes are removed, and serve how
+	// long they may take to serve.
 	heartbeat, stable, serve time.Duration
 }
 
-// point is one place, taken apart.
+// point is the parsed name of one place.
 type point struct {
 	name, activity, effect, text, moment string
 	// nth is the occurrence that is meant; zero is the first.
 	nth int
 }
 
-// FromEnvironment returns the points and bounds that the environment asks for, nil where it asks for none.
+// FromEnvironment returns the points and bounds that are set in the environment, or nil if none is.
 func FromEnvironment() (*Points, error) {
 	p := &Points{dir: os.Getenv(DirVariable)}
 	for variable, bound := range map[string]*time.Duration{HeartbeatVariable: &p.heartbeat, StableVariable: &p.stable, ServeVariable: &p.serve} {
@@ -115,7 +116,7 @@ func Struck(dir string, names []string) map[string]time.Time {
 	return struck
 }
 
-// parse takes a point's name apart.
+// parse parses a point's name.
 func parse(name string) (point, error) {
 	p := point{name: name}
 	effect, moment, ok := cutLast(name, " ")
@@ -153,7 +154,7 @@ func file(name string) string { return url.PathEscape(name) }
 
 // side is a side effect as it happens.
 type side struct {
-	// activity is the activity that causes it, empty for what runs outside of any.
+	// activity is the activity that causes it; empty outside of activities.
 	activity string
 	// effect is the method and resource of a request, or the name of an activity that is over.
 	effect string
@@ -165,7 +166,7 @@ func (p point) means(s side, moment string) bool {
 		(p.text == "" || strings.Contains(string(s.body), p.text))
 }
 
-// hit is called at every moment of every side effect, and does not return from a point.
+// hit is called at every moment of every side effect. It does not return at a point.
 func (p *Points) hit(s side, moment string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +184,7 @@ func (p *Points) hit(s side, moment string) {
 	}
 }
 
-// count counts an occurrence of what a point means, over all restarts.
+// count records an occurrence that matches a point, and returns their number over all restarts; zero if it cannot.
 func (p *Points) count(name string) int {
 	counter, err := os.OpenFile(filepath.Join(p.dir, file("count "+name)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// Interceptor puts a point between the end of an activity and Temporal's hearing of it, and bounds what workflows wait for.
+// Interceptor puts a point between the end of an activity and its report to Temporal, and limits what workflows wait for.
 func (p *Points) Interceptor() interceptor.WorkerInterceptor { return &workers{points: p} }
 
 type workers struct {
@@ -59,8 +59,8 @@ func (h *hurried) Init(outbound interceptor.WorkflowOutboundInterceptor) error {
 	return h.Next.Init(bounded)
 }
 
-// bounded bounds timeouts, timers and inputs. A replay compares none of them, so histories written with and without bounds fit
-// each other.
+// bounded limits timeouts, timers and inputs. A replay compares none of them, so histories recorded with and without bounds
+// are compatible.
 type bounded struct {
 	interceptor.WorkflowOutboundInterceptorBase
 	bounds bounds
@@ -81,8 +81,8 @@ func (b *bounded) ExecuteActivity(ctx workflow.Context, activityType string, arg
 	return b.Next.ExecuteActivity(ctx, activityType, args...)
 }
 
-// NewTimerWithOptions implements interceptor.WorkflowOutboundInterceptor. The one timer of a Replacement that takes as long
-// as its replacements have to serve is the one that waits for them.
+// NewTimerWithOptions implements interceptor.WorkflowOutboundInterceptor. It shortens the timer for which replacements have
+// to serve. It recognises that timer by its length, which no other timer of a Replacement has.
 func (b *bounded) NewTimerWithOptions(ctx workflow.Context, d time.Duration, options workflow.TimerOptions) workflow.Future {
 	if b.bounds.stable > 0 && d == workflows.StableFor && workflow.GetInfo(ctx).WorkflowType.Name == workflows.ReplacementType {
 		d = min(d, b.bounds.stable)

@@ -14,8 +14,8 @@ import (
 	"github.com/tenon-sh/tenon/workflows"
 )
 
-// TestBoundsShortenWaits holds that a worker under test waits for as long as its environment says, and never longer than without
-// it.
+// TestBoundsShortenWaits checks that a worker under test waits for as long as its environment says, and never longer than
+// without it.
 func TestBoundsShortenWaits(t *testing.T) {
 	for name, test := range map[string]struct {
 		stable, serve         string
@@ -62,7 +62,7 @@ func TestBoundsShortenWaits(t *testing.T) {
 	}
 }
 
-// TestNothingIsInstalledUnasked holds that a worker in production has none of this.
+// TestNothingIsInstalledUnasked checks that a worker in production has none of this.
 func TestNothingIsInstalledUnasked(t *testing.T) {
 	for _, variable := range []string{PointsVariable, DirVariable, HeartbeatVariable, StableVariable, ServeVariable} {
 		t.Setenv(variable, "")

@@ -37,7 +37,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 type transport struct {
 	points *Points
 	next   http.RoundTripper
-	// name returns the side effect a request is, nothing for one that only reads.
+	// name returns the side effect of a request, or "" if it only reads.
 	name func(r *http.Request, body []byte) string
 }
 
@@ -110,7 +110,7 @@ func kubernetesEffect(r *http.Request, _ []byte) string {
 	return effect
 }
 
-// awsEffect names a call to EC2 or IAM that is not a mere look: the Action of the Query protocol.
+// awsEffect names a call to EC2 or IAM that does not only read, by the Action of the Query protocol.
 func awsEffect(r *http.Request, body []byte) string {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
 		return ""

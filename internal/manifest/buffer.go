@@ -41,7 +41,8 @@ func (b *builder) buffers() {
 	}
 }
 
-// bufferTemplate is the template a buffer's room is for, and the number of replicas that its percentage is of.
+// bufferTemplate returns the template for which a buffer keeps room, and the number of replicas to which its percentage
+// refers.
 func (b *builder) bufferTemplate(at place, buffer *autoscalingv1beta1.CapacityBuffer) (*corev1.PodTemplateSpec, int32, *mistake) {
 	spec := &buffer.Spec
 	if (spec.PodTemplateRef == nil) == (spec.ScalableRef == nil) {

@@ -16,17 +16,17 @@ import (
 	"github.com/tenon-sh/tenon/plan"
 )
 
-// podsOfNode is how many pods a Node holds that does not say.
+// podsOfNode is the pod capacity of a Node that states none.
 const podsOfNode = 110
 
-// Cluster is what manifests describe.
+// Cluster is the cluster that manifests describe.
 type Cluster struct {
 	Snapshot *plan.Snapshot
 	Pools
-	// Region and Zones are where the cluster is; empty where nothing among the manifests says so.
+	// Region and Zones are where the cluster is; empty if the manifests do not say.
 	Region string
 	Zones  []string
-	// Notes are what was assumed on the way.
+	// Notes say what was assumed.
 	Notes []string
 }
 
@@ -41,7 +41,7 @@ type builder struct {
 	wrong    mistakes
 }
 
-// Cluster makes of the manifests what the planner plans, at a moment. The error joins all mistakes, each with its place
+// Cluster turns the manifests into input for the planner, at a given time. The error joins all mistakes, each with its place
 // and what to do about it.
 func (m *Manifests) Cluster(now time.Time) (*Cluster, error) {
 	b := &builder{
@@ -67,7 +67,7 @@ func (m *Manifests) Cluster(now time.Time) (*Cluster, error) {
 	return c, nil
 }
 
-// workloads makes the pods that workloads are to have and have not.
+// workloads creates the pods that workloads lack.
 func (b *builder) workloads() {
 	all, notes, wrong := workloads(b.objects)
 	b.notes, b.wrong = append(b.notes, notes...), append(b.wrong, wrong...)
@@ -129,7 +129,7 @@ func (b *builder) make(w *workload, numbers []int) {
 	}
 }
 
-// pods adds the pods that are there themselves: to their Node where that is there too, else to those that wait.
+// pods adds the pods among the manifests: to their Node if that is among them too, otherwise to the pending pods.
 func (b *builder) pods() {
 	there := map[string]bool{}
 	for _, node := range only[*corev1.Node](b.objects) {
@@ -180,7 +180,7 @@ func (b *builder) daemonSets() {
 			b.wrong = append(b.wrong, wrong...)
 			continue
 		}
-		// What a DaemonSet makes goes through the same admission as any other pod.
+		// A DaemonSet's pods go through the same admission as any other pod.
 		pod := &corev1.Pod{ObjectMeta: set.Spec.Template.ObjectMeta, Spec: set.Spec.Template.Spec}
 		pod.Namespace = o.place.namespace
 		b.admit(pod)
@@ -196,7 +196,7 @@ func (b *builder) daemonSets() {
 	}
 }
 
-// daemons are the newest pods that run of each DaemonSet, by the set's namespace and name.
+// daemons returns the newest running pod of each DaemonSet, by the set's namespace and name.
 func (b *builder) daemons() map[string]*plan.Pod {
 	newest := map[string]*plan.Pod{}
 	for _, pods := range b.bound {
@@ -259,7 +259,7 @@ func (b *builder) volumeClaim(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// completeNode fills in what a Node written by hand leaves out, or says what it cannot do without.
+// completeNode fills in what a Node written by hand leaves out, or returns what it must state.
 func completeNode(at place, node *corev1.Node) *mistake {
 	if len(node.Status.Allocatable) == 0 {
 		node.Status.Allocatable = node.Status.Capacity.DeepCopy()

@@ -120,7 +120,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestDaemonSets holds what a DaemonSet takes of each node.
+// TestDaemonSets checks what a DaemonSet takes of each node.
 func TestDaemonSets(t *testing.T) {
 	t.Parallel()
 	const set = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec: {selector: {matchLabels: {app: d}}, template: {metadata: {labels: {app: d}}, spec: {containers: [{name: c}]}}}\n"
@@ -145,7 +145,7 @@ func TestDaemonSets(t *testing.T) {
 	}
 }
 
-// TestShared holds that the pods of a workload share what they ask for, however many they are.
+// TestShared checks that the pods of a workload share their requests, however many pods there are.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	cluster, _, err := read(t, strings.Replace(deployment, "replicas: 2", "replicas: 20000", 1))

@@ -30,14 +30,14 @@ import (
 	karpv1alpha1 "github.com/tenon-sh/tenon/api/karpenter/v1alpha1"
 )
 
-// kind is what is known of a kind that has a part in planning.
+// kind describes a kind that planning uses.
 type kind struct {
 	version    string
 	namespaced bool
 	make       func() value
 }
 
-// kinds are those that have a part in planning.
+// kinds are the kinds that planning uses.
 var kinds = map[schema.GroupKind]kind{
 	{Group: "", Kind: "Pod"}:                   {"v1", true, func() value { return &corev1.Pod{} }},
 	{Group: "", Kind: "PodTemplate"}:           {"v1", true, func() value { return &corev1.PodTemplate{} }},
@@ -66,11 +66,11 @@ var kinds = map[schema.GroupKind]kind{
 	{Group: autoscalingv1beta1.Group, Kind: "CapacityBuffer"}: {"v1beta1", true, func() value { return &autoscalingv1beta1.CapacityBuffer{} }},
 }
 
-// Progress is told how many documents have been read, now and then. It may be called from several goroutines.
+// Progress is called now and then with the number of documents read so far. The calls may come from several goroutines.
 type Progress func(done, of int)
 
-// Read reads files, directories (with all below them) and, where a path is Stdin, standard input. The error joins all
-// mistakes in the manifests, each with its place and what to do about it.
+// Read reads files, directories (recursively) and, for the path Stdin, standard input. The error joins all mistakes in the
+// manifests, each with its place and what to do about it.
 func Read(ctx context.Context, paths []string, stdin io.Reader, progress Progress) (*Manifests, error) {
 	docs, err := documents(paths, stdin)
 	if err != nil {
@@ -83,7 +83,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, progress Progres
 		if err != nil {
 			return nil, err
 		}
-		// What lists hold is decoded in a second round, on all processors as well. It comes after everything else.
+		// The items of lists are decoded in a second round, also on all processors. They come after everything else.
 		docs = nil
 		for i := range answers {
 			a := &answers[i]
@@ -104,7 +104,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, progress Progres
 	return m, nil
 }
 
-// answer is what a document came to: an object, the items of a list, something to ignore, or mistakes.
+// answer is the result of decoding a document: an object, the items of a list, something to ignore, or mistakes.
 type answer struct {
 	object  object
 	items   []document
@@ -221,7 +221,7 @@ func decodeInto(at place, into value, data []byte) answer {
 	for _, problem := range strict {
 		field, text := unknownField(into, problem)
 		if strings.HasPrefix(field, "status.") {
-			continue // clusters write it, of whatever version
+			continue // clusters of any version write it
 		}
 		wrong = append(wrong, &mistake{place: at, field: field, problem: text})
 	}
@@ -251,7 +251,7 @@ func itemsOf(at place, head header) answer {
 	return a
 }
 
-// twice finds objects that are there more than once.
+// twice finds objects that occur more than once.
 func (m *Manifests) twice() mistakes {
 	type identity struct{ kind, key string }
 	seen := make(map[identity]place, len(m.objects))

@@ -7,12 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// family knows which objects were made by which others, where both are among the manifests.
+// family records which objects were created by which others, if both are among the manifests.
 type family struct {
 	// parent is the controller of an object.
 	parent map[owner]owner
 	there  map[owner]bool
-	// pods counts the pods that exist, by whoever is at the top of their owners.
+	// pods counts the existing pods by their topmost owner.
 	pods map[owner]int
 }
 
@@ -38,8 +38,8 @@ func newFamily(objects []object) *family {
 	return f
 }
 
-// controller is who an object belongs to. A ReplicaSet that is not among the manifests is skipped where its Deployment is:
-// it is named after the Deployment and the hash that its pods are labelled with.
+// controller returns the owner of an object. If a ReplicaSet is not among the manifests but its Deployment is, the
+// Deployment is the owner: the ReplicaSet is named after the Deployment and the hash in its pods' labels.
 func (f *family) controller(o *object, named owner) owner {
 	hash := o.value.GetLabels()[templateHashLabel]
 	if named.kind != "ReplicaSet" || hash == "" || f.there[named] {
@@ -53,10 +53,10 @@ func (f *family) controller(o *object, named owner) owner {
 
 func ownerOf(at place) owner { return owner{at.kind, at.namespace, at.name} }
 
-// top is the uppermost owner of an object that is among the manifests; false if there is none.
+// top returns the topmost owner of an object that is among the manifests; false if there is none.
 func (f *family) top(of owner) (owner, bool) {
 	found := false
-	for range 8 { // a cycle of owners is a mistake of somebody else's
+	for range 8 { // ends at a cycle of owners, which is not this program's mistake
 		parent, ok := f.parent[of]
 		if !ok || !f.there[parent] {
 			break
@@ -66,7 +66,7 @@ func (f *family) top(of owner) (owner, bool) {
 	return of, found
 }
 
-// missing is how many of a workload's pods do not exist yet: none where a controller above it makes them.
+// missing returns how many of a workload's pods do not exist yet; zero if a controller above it creates them.
 func (f *family) missing(w *workload, made map[owner]bool) int {
 	self := ownerOf(w.place)
 	if _, owned := f.top(self); owned {
@@ -78,7 +78,7 @@ func (f *family) missing(w *workload, made map[owner]bool) int {
 	return max(0, w.want-f.pods[self])
 }
 
-// parents are all objects that others among the manifests name as their controller.
+// parents returns all objects that others among the manifests name as their controller.
 func (f *family) parents() map[owner]bool {
 	parents := map[owner]bool{}
 	for _, parent := range f.parent {

@@ -1,22 +1,22 @@
-// Package manifest reads Kubernetes manifests and makes of them what the planner plans: a plan.Snapshot of a cluster that
+// Package manifest reads Kubernetes manifests and turns them into input for the planner: a plan.Snapshot of a cluster that
 // need not exist, and the NodePools to plan with.
 //
 // # Reading
 //
-// Files, directories and standard input are cut into documents (source.go), which are decoded on all processors
+// Files, directories and standard input are split into documents (source.go), which are decoded on all processors
 // (decode.go). Decoding is strict: a field that does not exist is a mistake, and so is one that is given twice. Every
-// mistake is reported, each with the file, the document, the object, the field and what to write instead (mistake.go).
-// Objects of other kinds have no part in planning and are counted in a note.
+// mistake is reported with the file, the document, the object, the field and what to write instead (mistake.go). Objects of
+// kinds that planning does not use are counted in a note.
 //
-// # What becomes of it
+// # From objects to pods
 //
-// Workloads become the pods that their controllers would make, and pods what the API server would make of them (pod.go,
-// workload.go): defaults, PriorityClass, RuntimeClass and LimitRange are applied. A pod that is bound to a Node among the
-// manifests stays there; every other one is taken to be unschedulable at present, which is what Tenon plans for. Pods of
-// one workload are reduced once and then only copied, so that a hundred thousand replicas cost no more than their names.
+// Workloads become the pods that their controllers would create, and pods are completed as the API server would complete
+// them (pod.go, workload.go): defaults, PriorityClass, RuntimeClass and LimitRange are applied. A pod that is bound to a
+// Node among the manifests stays there; every other pod counts as unschedulable, which is what Tenon plans for. Pods of one
+// workload are reduced once and then only copied, so that a hundred thousand replicas cost no more than their names.
 //
-// Workloads that are there together with their own ReplicaSets, Jobs or Pods, as `kubectl get -o yaml` prints them, are
-// counted once: what exists is taken as it is and only what is missing is added.
+// Workloads that are listed together with their own ReplicaSets, Jobs or Pods, as `kubectl get -o yaml` prints them, are
+// counted once: existing objects are taken as they are, and only what is missing is added.
 package manifest
 
 import (
@@ -29,14 +29,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Manifests are the objects of some files, in the order in which they stand there.
+// Manifests are the objects of some files, in the order of the files.
 type Manifests struct {
 	objects []object
 	notes   []string
-	ignored map[string]int // documents of kinds without a part in planning, by kind
+	ignored map[string]int // documents of kinds that planning does not use, by kind
 }
 
-// object is one object and where it stands.
+// object is one object and its place in the files.
 type object struct {
 	place place
 	value value
@@ -48,10 +48,10 @@ type value interface {
 	metav1.Object
 }
 
-// place is where an object stands.
+// place is where in the files an object is.
 type place struct {
 	file string
-	// document counts from one; item counts the items of a list, zero for what is not in a list.
+	// document counts from one. item counts the items of a list from one; zero means that the object is not in a list.
 	document, item  int
 	kind            string
 	namespace, name string
@@ -81,7 +81,7 @@ func (p place) key() string {
 	return p.namespace + "/" + p.name
 }
 
-// Notes are what a person should know of the reading: what was left out and what was assumed.
+// Notes returns what a person should know about the reading: what was left out and what was assumed.
 func (m *Manifests) Notes() []string {
 	notes := slices.Clone(m.notes)
 	if len(m.ignored) > 0 {

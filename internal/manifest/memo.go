@@ -7,18 +7,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// memo remembers pods by how they are written. Files of very many pods are written by programs, and in most of them only
-// the names differ: those are decoded once and copied from then on. A copy shares what it points to with the original,
-// which is what admission expects: it gives the same to all of them.
+// memo remembers pods by their text. Files with very many pods are written by programs, and most of their pods differ only
+// in their names: those are decoded once and then copied. A copy shares what it points to with the original, as admission
+// expects, which completes all of them alike.
 type memo struct {
 	seed  maphash.Seed
 	known map[uint64]remembered
 }
 
-// maxMemo bounds the memory of files in which no two pods are alike.
+// maxMemo limits the memory used for files in which no two pods are alike.
 const maxMemo = 4096
 
-// remembered is a pod that was decoded, with what is written before and after its name.
+// remembered is a decoded pod, with the text before and after its name.
 type remembered struct {
 	before, after []byte
 	pod           *corev1.Pod
@@ -26,7 +26,7 @@ type remembered struct {
 
 func newMemo() *memo { return &memo{seed: maphash.MakeSeed(), known: map[uint64]remembered{}} }
 
-// decode reads a document, from memory where it can.
+// decode reads a document, from memory if it can.
 func (m *memo) decode(doc document) answer {
 	before, name, after := nameIn(doc)
 	if name == nil {
@@ -46,17 +46,17 @@ func (m *memo) decode(doc document) answer {
 		return answer{object: object{place: at, value: &pod}}
 	}
 	a := decode(doc)
-	// What was taken for the name has to be it. A pod with an identity of its own is none of a series.
+	// The guess of the name must have been right. A pod with a UID of its own does not belong to a series.
 	if pod, ok := a.object.value.(*corev1.Pod); ok && pod.Name == string(name) && pod.UID == "" && len(m.known) < maxMemo {
-		// Admission completes the original, and every copy once more; so what is remembered is a copy itself.
+		// Admission completes the original, and every copy once more, so memo keeps a copy.
 		original := *pod
 		m.known[key] = remembered{before, after, &original}
 	}
 	return a
 }
 
-// nameIn finds what is probably the object's name in a document as it is written: the first name after metadata, if it
-// cannot be mistaken for anything but a string and is written nowhere else. It is nil where nothing is certain.
+// nameIn finds what is probably the object's name in the text of a document: the first name after metadata, if it can only
+// be a string and occurs nowhere else. It returns nil if it is not certain.
 func nameIn(doc document) (before, name, after []byte) {
 	mark, key := "\nmetadata:", "\n  name: "
 	if doc.json {
@@ -89,5 +89,5 @@ func nameIn(doc document) (before, name, after []byte) {
 	return doc.data[:start], name, doc.data[end:]
 }
 
-// plain says whether a letter may stand in the name of an object.
+// plain reports whether a character may occur in the name of an object.
 func plain(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '.' }

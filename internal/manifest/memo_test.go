@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAlikePods holds that pods which are written alike are read as what each of them says.
+// TestAlikePods checks that pods written alike are read as what each of them says.
 func TestAlikePods(t *testing.T) {
 	t.Parallel()
 	yaml := func(name, container, cpu string) string {

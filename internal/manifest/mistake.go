@@ -18,7 +18,7 @@ import (
 // mistake is something wrong with a manifest.
 type mistake struct {
 	place place
-	// field is the path of the field, empty where it is about the whole.
+	// field is the path of the field; empty if the mistake is about the whole object.
 	field   string
 	problem string
 }
@@ -31,10 +31,10 @@ func (m *mistake) Error() string {
 	return m.place.String() + ": " + m.field + ": " + m.problem
 }
 
-// maxMistakes bounds how many mistakes are listed: somebody has to read them.
+// maxMistakes limits how many mistakes are listed, since somebody has to read them.
 const maxMistakes = 20
 
-// mistakes are all that was found.
+// mistakes are all mistakes that were found.
 type mistakes []*mistake
 
 // Error implements error, one mistake per line.
@@ -57,10 +57,10 @@ func wrongly(at place, field, problem string) answer {
 	return answer{wrong: mistakes{{place: at, field: field, problem: problem}}}
 }
 
-// yamlLine is how the YAML parser names lines; it gives them no field.
+// yamlLine matches a line number in a message of the YAML parser, whose errors have no field for it.
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
-// notYAML words a syntax error with lines of the file instead of lines of the document.
+// notYAML describes a syntax error with lines of the file instead of lines of the document.
 func notYAML(err error, first int) string {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
 	text = yamlLine.ReplaceAllStringFunc(text, func(found string) string {
@@ -70,7 +70,7 @@ func notYAML(err error, first int) string {
 	return "it is not YAML: " + strings.ReplaceAll(text, "\n", " ")
 }
 
-// unknownField words what strict decoding found, with the field that was probably meant.
+// unknownField describes an error of strict decoding, with the field that was probably meant.
 func unknownField(into any, err error) (field, problem string) {
 	var at kjson.FieldError
 	if !errors.As(err, &at) {
@@ -123,7 +123,7 @@ func elem(t reflect.Type) reflect.Type {
 	return t
 }
 
-// jsonFields are the types of a struct's fields by JSON name, those of inlined structs included.
+// jsonFields returns the types of a struct's fields by JSON name, including those of inlined structs.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {
@@ -142,7 +142,7 @@ func jsonFields(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// nearest is the candidate that a misspelt word was probably meant to be, "" if none is near.
+// nearest returns the candidate that a misspelt word was probably meant to be, or "" if none is near.
 func nearest(word string, candidates []string) string {
 	best, least := "", max(2, len(word)/3)+1
 	for _, candidate := range candidates {
@@ -174,7 +174,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// kindLike says which kind of the same group was probably meant.
+// kindLike suggests the kind of the same group that was probably meant.
 func kindLike(group, kind string) string {
 	var names []string
 	for known := range kinds {
@@ -184,14 +184,14 @@ func kindLike(group, kind string) string {
 	}
 	slices.Sort(names)
 	meant := nearest(kind, names)
-	// A kind that is merely alike, such as Role and Node, is none of ours.
+	// A kind that is merely similar, as Role is to Node, is not one that planning uses.
 	if meant == "" || distance(strings.ToLower(kind), strings.ToLower(meant)) > 2 || len(kind) < 6 {
 		return ""
 	}
 	return fmt.Sprintf("did you mean %s?", meant)
 }
 
-// mismatch words an error of decoding into a type.
+// mismatch describes an error of decoding into a type.
 func mismatch(data []byte, into any, err error) (field, problem string) {
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) {
@@ -210,7 +210,7 @@ func mismatch(data []byte, into any, err error) (field, problem string) {
 	return "", strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// kindOf says for people what a Go type is in JSON.
+// kindOf describes for people what a Go type is in JSON.
 func kindOf(t reflect.Type) string {
 	switch elem(t).Kind() {
 	case reflect.String:

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// deployment is a good one, to be spoilt.
+// deployment is a valid Deployment, for tests to break.
 const deployment = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: shop}
@@ -32,7 +32,7 @@ spec:
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
 `
 
-// read makes a cluster of one text.
+// read builds a cluster from one text.
 func read(t *testing.T, text string) (*Cluster, *Manifests, error) {
 	t.Helper()
 	manifests, err := Read(t.Context(), []string{Stdin}, strings.NewReader(text), nil)

@@ -22,7 +22,7 @@ var systemPriorities = map[string]int32{
 	"system-node-critical":    2000001000,
 }
 
-// admission is what the API server does to a pod when it is created, as far as planning can tell the difference.
+// admission does what the API server does to a pod when it is created, as far as that matters to planning.
 type admission struct {
 	priorities map[string]*schedulingv1.PriorityClass
 	// usual is the class of pods that name none.
@@ -30,7 +30,7 @@ type admission struct {
 	runtimes map[string]*nodev1.RuntimeClass
 	// limits are the LimitRanges by namespace.
 	limits map[string][]*corev1.LimitRange
-	// missing are the classes that pods name and nobody gave, for a note.
+	// missing are notes on the classes that pods name and the manifests lack.
 	missing map[string]bool
 }
 
@@ -54,10 +54,10 @@ func newAdmission(objects []object) *admission {
 	return a
 }
 
-// notes name what pods refer to and nobody gave.
+// notes returns what pods refer to and the manifests lack.
 func (a *admission) notes() []string { return slices.Sorted(maps.Keys(a.missing)) }
 
-// admit completes a pod. What is there already stays: a pod from a cluster has been through this before.
+// admit completes a pod. It keeps what is set already, because a pod from a cluster has been admitted before.
 func (a *admission) admit(pod *corev1.Pod) {
 	spec := &pod.Spec
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
@@ -75,7 +75,7 @@ func (a *admission) admit(pod *corev1.Pod) {
 	}
 }
 
-// complete fills in a container: requests follow from limits, and in the node's network every port is the node's.
+// complete fills in a container: requests default to limits, and with host networking every port is a host port.
 func complete(container *corev1.Container, hostNetwork bool) {
 	for name, limit := range container.Resources.Limits {
 		request(&container.Resources, name, limit)
@@ -99,8 +99,8 @@ func request(resources *corev1.ResourceRequirements, name corev1.ResourceName, a
 	resources.Requests[name] = amount
 }
 
-// completePodLevel fills in requests of the pod as a whole, where it has such: what its containers request together,
-// else the limit (k8s.io/kubernetes/pkg/apis/core/v1, defaults of pod-level resources).
+// completePodLevel fills in the requests of the pod as a whole, if it has pod-level resources: the sum of what its
+// containers request, or else the limit (k8s.io/kubernetes/pkg/apis/core/v1, defaults of pod-level resources).
 func completePodLevel(pod *corev1.Pod) {
 	whole := pod.Spec.Resources
 	if whole == nil {
@@ -134,7 +134,7 @@ func (a *admission) prioritize(spec *corev1.PodSpec) {
 	spec.Priority = &value
 }
 
-// runtime adds what the pod's RuntimeClass costs and demands.
+// runtime adds the overhead and the scheduling constraints of the pod's RuntimeClass.
 func (a *admission) runtime(spec *corev1.PodSpec) {
 	if spec.RuntimeClassName == nil || *spec.RuntimeClassName == "" {
 		return
@@ -164,8 +164,8 @@ func (a *admission) runtime(spec *corev1.PodSpec) {
 	}
 }
 
-// completeAffinity writes matchLabelKeys and mismatchLabelKeys out into the selectors of pod affinity, as the API server
-// does for every new pod.
+// completeAffinity expands matchLabelKeys and mismatchLabelKeys into the selectors of pod affinity, as the API server does
+// for every new pod.
 func completeAffinity(pod *corev1.Pod) {
 	affinity := pod.Spec.Affinity
 	if affinity == nil {
@@ -213,7 +213,7 @@ func appendRequirement(to []metav1.LabelSelectorRequirement, r metav1.LabelSelec
 	return append(to, r)
 }
 
-// check finds what the API server would refuse about a pod and planning would stumble over. The path is that of the pod's
+// check finds what the API server would refuse in a pod, as far as planning would stumble over it. path is that of the pod's
 // spec within the object.
 func check(at place, path string, spec *corev1.PodSpec) mistakes {
 	var wrong mistakes

@@ -23,14 +23,14 @@ type Pools struct {
 	NodePools []*karpv1.NodePool
 	// Classes has the class of every pool, by name.
 	Classes map[string]*awsv1.EC2NodeClass
-	// Assumed are the names of classes that nobody gave.
+	// Assumed are the names of classes that are not among the manifests.
 	Assumed map[string]bool
 	// Overlays are the NodeOverlays.
 	Overlays []*karpv1alpha1.NodeOverlay
 }
 
-// WithPools returns the manifests with the NodePools of others instead of their own. Node classes of others go before
-// own ones of the same name.
+// WithPools returns the manifests with the NodePools of others instead of their own. All else in others, such as node
+// classes, replaces own objects of the same kind and name.
 func (m *Manifests) WithPools(others *Manifests) *Manifests {
 	replaced := map[owner]bool{}
 	for i := range others.objects {
@@ -47,7 +47,7 @@ func (m *Manifests) WithPools(others *Manifests) *Manifests {
 	return merged
 }
 
-// poolsOf validates the pools and classes of the manifests and assumes those that are missing.
+// poolsOf validates the pools and classes of the manifests and assumes defaults for those that are missing.
 func poolsOf(objects []object) (Pools, []string, mistakes) {
 	pools := Pools{Classes: map[string]*awsv1.EC2NodeClass{}, Assumed: map[string]bool{}}
 	var notes []string
@@ -100,7 +100,7 @@ func poolsOf(objects []object) (Pools, []string, mistakes) {
 			}
 			pools.Classes[name], pools.Assumed[name] = class, true
 			if assumed {
-				continue // it goes with the pool
+				continue // the note on the pool covers it
 			}
 			notes = append(notes, fmt.Sprintf("EC2NodeClass %s is not among the manifests: assuming al2023@latest and the kubelet's defaults", name))
 		}
@@ -112,7 +112,7 @@ func poolsOf(objects []object) (Pools, []string, mistakes) {
 	return pools, notes, wrong
 }
 
-// builtIn is where the defaults stand.
+// builtIn is the place of the defaults.
 var builtIn = place{file: "built-in", document: 1}
 
 // ready gives a pool the status it has once it can be used.
@@ -122,8 +122,8 @@ func ready(pool *karpv1.NodePool) {
 	}}
 }
 
-// defaultPool is the example pool, which is like Karpenter's first, without its limits: a plan of what pods need is not
-// to end at a number nobody chose.
+// defaultPool returns the example pool, which is like Karpenter's first, without its limits: a plan of what pods need must
+// not end at a number that nobody chose.
 func defaultPool() (*karpv1.NodePool, error) {
 	data, err := deploy.DefaultNodePool("offline")
 	if err != nil {
@@ -150,8 +150,8 @@ func defaultClass(name string) (*awsv1.EC2NodeClass, error) {
 	return class, nil
 }
 
-// zones are where the manifests say that the cluster is: the zones of the subnets of its classes, and the region of its
-// nodes where no class has any. Both are empty where nothing says so.
+// zones returns where the cluster is according to the manifests: the zones of the subnets of its classes, or the region of
+// its nodes if no class has any. Both are empty if the manifests do not say.
 func (c *Cluster) zones() (region string, zones []string) {
 	found := map[string]bool{}
 	for _, class := range c.Classes {

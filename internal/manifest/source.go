@@ -19,14 +19,14 @@ const Stdin = "-"
 // document is one document of a file as it is written there.
 type document struct {
 	place place
-	// line is the line of the file that the document begins in, from one.
+	// line is the line of the file where the document begins, counted from one.
 	line int
 	data []byte
 	json bool
 }
 
-// documents cuts files, directories and standard input into documents. Directories are read with all that is below them;
-// in them only files that end in .yaml, .yml or .json count.
+// documents splits files, directories and standard input into documents. It reads directories recursively, and in them only
+// files that end in .yaml, .yml or .json.
 func documents(paths []string, stdin io.Reader) ([]document, error) {
 	var all []document
 	read := map[string]bool{}
@@ -37,7 +37,7 @@ func documents(paths []string, stdin io.Reader) ([]document, error) {
 		}
 		for _, file := range files {
 			if read[file] {
-				continue // named twice, or named beside its directory
+				continue // named twice, or together with its directory
 			}
 			read[file] = true
 			name := file
@@ -88,7 +88,7 @@ func filesOf(path string) ([]string, error) {
 	return files, err
 }
 
-// split cuts a file into its documents: JSON values one after another, or YAML between lines that begin with ---.
+// split splits a file into its documents: JSON values one after another, or YAML between lines that begin with ---.
 func split(file string, data []byte) ([]document, error) {
 	if trimmed := bytes.TrimLeft(data, " \t\r\n\ufeff"); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
 		return splitJSON(file, trimmed)
@@ -117,13 +117,13 @@ func split(file string, data []byte) ([]document, error) {
 
 const separator = "---"
 
-// separates says that a line ends one YAML document and begins another, which may go on in the same line.
+// separates reports whether a line ends one YAML document and begins another, which may start on the same line.
 func separates(line []byte) bool {
 	after, found := bytes.CutPrefix(line, []byte(separator))
 	return found && (len(after) == 0 || strings.IndexByte(" \t\r\n", after[0]) >= 0)
 }
 
-// blank says that a document holds nothing but comments.
+// blank reports whether a document contains only comments.
 func blank(data []byte) bool {
 	for len(data) > 0 {
 		line, rest, _ := bytes.Cut(data, []byte("\n"))

@@ -15,26 +15,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The labels that controllers put on pods and that constraints select by (spread and affinity name them in
-// matchLabelKeys). The last two StatefulSet and Job labels are the older forms.
+// Labels that controllers put on pods and that constraints select by (spread and affinity name them in matchLabelKeys).
 const (
 	templateHashLabel = appsv1.DefaultDeploymentUniqueLabelKey
 	revisionHashLabel = appsv1.ControllerRevisionHashLabelKey
 )
 
-// workload is something that makes pods of one template.
+// workload is an object that creates pods from one template.
 type workload struct {
 	place place
-	// owner is the controller that pods name: the ReplicaSet of a Deployment would be, but nobody made it yet.
+	// kind is the kind of the controller that pods name. For a Deployment that would be a ReplicaSet, but it does not exist
+	// yet.
 	kind string
-	// want is how many pods there are to be.
+	// want is the number of pods that there should be.
 	want     int
 	template *corev1.PodTemplateSpec
-	// path is where the template's spec stands in the object.
+	// path is the path of the template's spec in the object.
 	path string
 	// labels are those the controller adds, to all pods alike.
 	labels map[string]string
-	// each adds what differs from pod to pod, by number; nil where nothing does.
+	// each adds what differs from pod to pod, by number; nil if nothing does.
 	each func(pod *corev1.Pod, number int)
 	// first is the number of the first pod.
 	first int
@@ -43,7 +43,7 @@ type workload struct {
 // owner names a controller.
 type owner struct{ kind, namespace, name string }
 
-// workloads lists what makes pods among the objects.
+// workloads lists the objects that create pods.
 func workloads(objects []object) ([]*workload, []string, mistakes) {
 	var all []*workload
 	var notes []string
@@ -132,14 +132,14 @@ func selects(selector *metav1.LabelSelector, labels map[string]string) string {
 	return ""
 }
 
-// labelSet reads labels as a selector does.
+// labelSet lets a selector read labels.
 type labelSet map[string]string
 
 func (s labelSet) Has(key string) bool              { _, ok := s[key]; return ok }
 func (s labelSet) Get(key string) string            { return s[key] }
 func (s labelSet) Lookup(key string) (string, bool) { value, ok := s[key]; return value, ok }
 
-// jobOf says how many pods a Job runs at once: as many as it may in parallel, and no more than it has to complete.
+// jobOf makes a workload of a Job. It wants as many pods as may run in parallel, but no more than are left to complete.
 func jobOf(w *workload, spec *batchv1.JobSpec, succeeded int32) (*workload, string, *mistake) {
 	w.template = &spec.Template
 	w.labels = map[string]string{batchv1.JobNameLabel: w.place.name, "job-name": w.place.name}
@@ -165,7 +165,7 @@ func jobOf(w *workload, spec *batchv1.JobSpec, succeeded int32) (*workload, stri
 	return w, "", nil
 }
 
-// ordinal gives a pod of a StatefulSet its own labels and volumes.
+// ordinal returns a function that gives a pod of a StatefulSet its own labels and volumes.
 func ordinal(set *appsv1.StatefulSet) func(*corev1.Pod, int) {
 	return func(pod *corev1.Pod, number int) {
 		pod.Labels[appsv1.StatefulSetPodNameLabel] = pod.Name
@@ -174,13 +174,13 @@ func ordinal(set *appsv1.StatefulSet) func(*corev1.Pod, int) {
 			name := set.Spec.VolumeClaimTemplates[t].Name
 			source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name + "-" + pod.Name}}
 			volume := corev1.Volume{Name: name, VolumeSource: source}
-			// A template takes the place of a volume of the same name.
+			// A claim template replaces a volume of the same name.
 			pod.Spec.Volumes = append(slices.DeleteFunc(slices.Clone(pod.Spec.Volumes), func(v corev1.Volume) bool { return v.Name == name }), volume)
 		}
 	}
 }
 
-// claimsOf are the volume claims that a StatefulSet makes for its pods.
+// claimsOf returns the volume claims that a StatefulSet creates for its pods.
 func claimsOf(set *appsv1.StatefulSet, namespace string, pods []string) []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
 	for t := range set.Spec.VolumeClaimTemplates {
@@ -195,7 +195,7 @@ func claimsOf(set *appsv1.StatefulSet, namespace string, pods []string) []*corev
 	return claims
 }
 
-// model is a pod of the workload with everything that all of them have.
+// model returns a pod with everything that all pods of the workload have in common.
 func (w *workload) model(a *admission) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *w.template.ObjectMeta.DeepCopy(), Spec: *w.template.Spec.DeepCopy()}
 	pod.Namespace = w.place.namespace
@@ -212,7 +212,7 @@ func (w *workload) model(a *admission) *corev1.Pod {
 	return pod
 }
 
-// alike says that the workload's pods differ in nothing but their names.
+// alike reports whether the workload's pods differ only in their names.
 func (w *workload) alike() bool {
 	ephemeral := slices.ContainsFunc(w.template.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
 	return w.each == nil && !ephemeral // the claim of an ephemeral volume is named after its pod
@@ -221,24 +221,24 @@ func (w *workload) alike() bool {
 // name is the name of the pod with a number.
 func (w *workload) name(number int) string { return w.place.name + "-" + strconv.Itoa(number) }
 
-// uid is the same for the same pod of the same manifests.
+// uid returns a UID that is the same for the same pod of the same manifests.
 func (w *workload) uid(number int) types.UID {
 	digits := strconv.Itoa(number)
 	return types.UID(w.kind + "/" + w.place.namespace + "/" + w.place.name + "/" + "00000000"[:max(0, 8-len(digits))] + digits)
 }
 
-// pending marks a pod as the kube-scheduler marks those it finds no node for.
+// pending marks a pod as the kube-scheduler marks a pod that fits no node.
 func pending(pod *corev1.Pod) {
 	pod.Spec.NodeName = ""
 	pod.Status.Phase, pod.Status.NominatedNodeName = corev1.PodPending, ""
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 }
 
-// hashOf stands for the hash that controllers label the pods of one version of a template with.
+// hashOf returns a substitute for the hash with which controllers label the pods of one version of a template.
 func hashOf(template *corev1.PodTemplateSpec) string {
 	data, err := json.Marshal(template)
 	if err != nil {
-		return "" // it came out of JSON and goes back into it
+		return "" // cannot happen: the template was read from JSON
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:5])

@@ -1,15 +1,15 @@
 // Package offline says what could be launched for an EC2NodeClass without asking AWS: for plans of manifests on a
 // machine that has neither network nor credentials.
 //
-// It computes nothing by itself. The provider of package aws, which sizes and prices instance types for the worker, is
-// given an AWS account that package ec2sim simulates in this process, over a transport that is a function call: no
+// It computes nothing itself. The provider of package aws, which sizes and prices instance types for the worker, runs
+// against an AWS account that package ec2sim simulates in this process. The transport between them is a function call: no
 // socket is opened, and neither the environment nor the AWS configuration files are read. So capacity, allocatable and
 // labels of a node are those a worker would plan with, whatever AMI family and kubelet settings its class has. Prices are
 // those of us-east-1; spot prices are the simulator's, mostly 30 to 60 % of on-demand.
 //
-// What only an account can tell is taken from the status of a class that comes from a cluster. Otherwise it is assumed,
-// and said in a note: subnet selectors match a subnet in every zone, image selectors match an image for either
-// architecture. Capacity reservations are never known.
+// What only an account can tell is taken from the status of a class that comes from a cluster. Otherwise it is assumed, and
+// a note says so: subnet selectors match a subnet in every zone, image selectors match an image for either architecture.
+// Capacity reservations are never known.
 package offline
 
 import (
@@ -39,10 +39,10 @@ import (
 // DefaultRegion is the region that is simulated unless another is asked for.
 const DefaultRegion = "us-east-1"
 
-// account is what the played account is called: the cluster it belongs to, and the value of its discovery tags.
+// account is the name of the simulated account: the cluster it belongs to, and the value of its discovery tags.
 const account = "offline"
 
-// Options say which part of AWS to play.
+// Options say which part of AWS to simulate.
 type Options struct {
 	// Region defaults to DefaultRegion.
 	Region string
@@ -52,7 +52,7 @@ type Options struct {
 	CatalogueFile string
 }
 
-// Account answers for classes. Close ends it.
+// Account is a simulated AWS account that resolves classes. Close stops it.
 type Account struct {
 	sim      *ec2sim.Server
 	provider *aws.Provider
@@ -63,7 +63,7 @@ func New(options Options) (*Account, error) {
 	if options.Region == "" {
 		options.Region = DefaultRegion
 	}
-	// The simulator takes its time as EC2 does; a nanosecond is as good as none.
+	// The simulator is as slow as EC2 unless told otherwise; a nanosecond is as good as no latency.
 	sim, err := ec2sim.New(ec2sim.Options{
 		Cluster: account, Region: options.Region, Zones: options.Zones, CatalogueFile: options.CatalogueFile, Latency: time.Nanosecond,
 	})
@@ -74,7 +74,7 @@ func New(options Options) (*Account, error) {
 		Region: options.Region, BaseEndpoint: awssdk.String("http://offline.invalid"), HTTPClient: played{sim},
 		Credentials: credentials.NewStaticCredentialsProvider("offline", "offline", ""),
 	}, aws.Options{
-		// All that EKS would be asked for.
+		// What the provider would otherwise ask EKS for.
 		Cluster: account, ClusterEndpoint: "https://offline.invalid", ClusterCA: "offline", ServiceCIDR: "10.100.0.0/16", KubernetesVersion: "1.36",
 		DisableDryRun: true,
 	})
@@ -84,14 +84,14 @@ func New(options Options) (*Account, error) {
 	return &Account{sim: sim, provider: provider}, nil
 }
 
-// Close ends what the provider does in the background.
+// Close stops the simulator and the provider's background work.
 func (a *Account) Close() error {
 	a.provider.Close()
 	return a.sim.Close()
 }
 
-// InstanceTypes returns what can be launched for a class, ordered by name, and notes for people about what was assumed
-// of it and what would keep it from becoming Ready.
+// InstanceTypes returns what can be launched for a class, ordered by name, and notes for people about what was assumed about
+// the class and what would keep it from becoming Ready.
 func (a *Account) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, []string, error) {
 	resolved, notes := assumed(class)
 	status, err := a.provider.ResolveNodeClass(ctx, resolved)
@@ -128,7 +128,7 @@ func (a *Account) InstanceTypes(ctx context.Context, class *awsv1.EC2NodeClass) 
 	return types, notes, nil
 }
 
-// assumed is the class with selectors that match in the played account.
+// assumed returns the class with selectors that match in the simulated account, and notes on what that assumes.
 func assumed(class *awsv1.EC2NodeClass) (*awsv1.EC2NodeClass, []string) {
 	copied := class.DeepCopy()
 	var notes []string
@@ -152,7 +152,7 @@ func assumed(class *awsv1.EC2NodeClass) (*awsv1.EC2NodeClass, []string) {
 	return copied, notes
 }
 
-// zonesOf are the zones of subnets; nil where there are none.
+// zonesOf returns the zones of subnets; nil if there are none.
 func zonesOf(subnets []awsv1.Subnet) map[string]bool {
 	var zones map[string]bool
 	for _, subnet := range subnets {
@@ -164,7 +164,7 @@ func zonesOf(subnets []awsv1.Subnet) map[string]bool {
 	return zones
 }
 
-// anyImages are images that run on every machine.
+// anyImages returns images that run on every machine.
 func anyImages() []awsv1.AMI {
 	var images []awsv1.AMI
 	for _, arch := range []string{"amd64", "arm64"} {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestInstanceTypes(t *testing.T) {
-	t.Setenv("AWS_PROFILE", "a profile that does not exist") // nothing of the environment matters
+	t.Setenv("AWS_PROFILE", "a profile that does not exist") // the environment must not matter
 	t.Setenv("AWS_REGION", "eu-north-1")
 	account, err := New(Options{Region: "us-west-2", Zones: []string{"us-west-2b", "us-west-2d"}})
 	if err != nil {
@@ -81,7 +81,7 @@ func TestInstanceTypes(t *testing.T) {
 	}
 }
 
-// TestStatus holds that what a cluster has found out about a class is believed.
+// TestStatus checks that what a cluster has found out about a class is believed.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	account, err := New(Options{Region: "us-west-2"})

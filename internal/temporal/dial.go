@@ -1,9 +1,9 @@
-// Package temporal connects worker and command line to a Temporal server the way the SDK's standard configuration says:
-// TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_..., or a profile of the configuration file that
-// the temporal command uses too. Tenon has no settings of its own for this.
+// Package temporal connects the worker and the command line to a Temporal server by the SDK's standard configuration:
+// TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_..., or a profile of the configuration file that the
+// temporal command uses too. Tenon has no settings of its own for this.
 //
-// The command line needs an answer (Dial). A worker does not: it starts while the server is away, and asks now and then
-// whether it is there (Server).
+// The command line needs an answer (Dial). A worker does not: it starts while the server is away, and checks now and then
+// whether it answers (Server).
 package temporal
 
 import (
@@ -30,7 +30,7 @@ func Dial(ctx context.Context, log *zap.Logger) (client.Client, error) {
 	return connection, nil
 }
 
-// configuration is the SDK's standard configuration, with address and namespace filled in.
+// configuration returns the SDK's standard configuration, with address and namespace filled in.
 func configuration(log *zap.Logger) (client.Options, error) {
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
@@ -46,7 +46,7 @@ func configuration(log *zap.Logger) (client.Options, error) {
 	return options, nil
 }
 
-// refused says what a server did not answer, and which settings say so.
+// refused describes why a connection failed, and names the settings that matter.
 func refused(address, namespace string, err error) error {
 	var missing *serviceerror.NamespaceNotFound
 	if errors.As(err, &missing) {

@@ -11,7 +11,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// newMetrics has the SDK count what it does in a registry, under Temporal's own names: temporal_workflow_task_..., and so on.
+// newMetrics returns a handler that counts the SDK's metrics in a registry, under Temporal's own names:
+// temporal_workflow_task_..., and so on.
 func newMetrics(registry prometheus.Registerer, log *zap.Logger) (client.MetricsHandler, error) {
 	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Server is a Temporal server that need not answer yet.
+// Server is a Temporal server that may not answer yet.
 type Server struct {
 	// Client connects when it is first used.
 	Client             client.Client
@@ -22,7 +22,7 @@ type Server struct {
 	log                *zap.Logger
 }
 
-// Connect returns a server without asking it anything. What the SDK does is counted in the registry.
+// Connect returns a server without contacting it. The SDK's metrics are counted in the registry.
 func Connect(registry prometheus.Registerer, log *zap.Logger) (*Server, error) {
 	options, err := configuration(log)
 	if err != nil {
@@ -47,8 +47,9 @@ func (s *Server) Ask(ctx context.Context) error {
 	return nil
 }
 
-// CheckAttributes returns an error that says how to create search attributes, all of them Keywords, which the namespace
-// lacks. Where the server does not let the process ask, it finds out when it starts a workflow.
+// CheckAttributes returns an error if the namespace lacks any of these search attributes, all of them Keywords, and says how
+// to create them. If the server refuses the request, it returns nil; a missing attribute then shows when a workflow is
+// started.
 func (s *Server) CheckAttributes(ctx context.Context, attributes []string) error {
 	known, err := s.Client.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: s.namespace})
 	if err != nil {

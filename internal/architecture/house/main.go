@@ -1,6 +1,6 @@
 // Command house prints the figures of every package of this module: files, lines, the widest type, the share of arrows
-// between files that run against the reading order, exported and undocumented names, and lengths of functions. The limits
-// are held by the tests of internal/architecture.
+// between files that run against the reading order, exported and undocumented names, and lengths of functions. The tests of
+// internal/architecture enforce the limits.
 package main
 
 import (
